@@ -1,0 +1,12 @@
+//! SCTP (RFC 9260) as a sans-IO machine.
+//!
+//! An [`Endpoint`] owns the associations of one SCTP port number. It is told of datagrams and user calls at a time
+//! the caller supplies, and drained by [`Endpoint::poll`]: packets to send, events, and when to be polled again.
+//! There is no clock, socket, thread or global here; randomness comes from a seed. The core never builds a packet
+//! while handling input, and TSNs are given at sending, never at queueing.
+#![forbid(unsafe_code)]
+
+pub mod ids;
+pub mod wire;
+
+pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};

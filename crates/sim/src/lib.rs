@@ -1,0 +1,2 @@
+//! TODO skeleton
+#![forbid(unsafe_code)]
