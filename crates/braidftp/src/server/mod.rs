@@ -1,0 +1,1 @@
+//! The server: executes what the FTP session asks for, over each transport.

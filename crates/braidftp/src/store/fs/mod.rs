@@ -1,0 +1,1 @@
+//! Local files under one root.

@@ -1,0 +1,3 @@
+//! Where files are kept. [`fs`] is the local file system, confined to a root.
+
+pub mod fs;

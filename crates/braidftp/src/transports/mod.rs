@@ -1,0 +1,1 @@
+//! What carries FTP: TCP connections, SCTP associations.

@@ -1,0 +1,1 @@
+//! Who may log in: names, argon2 hashes, home folders.
