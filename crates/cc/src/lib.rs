@@ -2,9 +2,17 @@
 //!
 //! Loss *detection* stays in each transport; a [`Controller`] hears the verdict. One controller serves one SCTP
 //! path or one simulated TCP connection. It is built from a [`Kind`], which parses from its name.
+//!
+//! "MTU" in this crate means how many bytes of the transport's data fit one packet of the path: in SCTP the RFC's
+//! PMDCS (RFC 9260 §1.6), chunk headers included; in TCP the segment size. Bytes are counted alike.
 #![forbid(unsafe_code)]
 
+pub mod rtt;
+pub mod sctp;
+
 use std::fmt;
+use std::num::NonZeroU8;
+use std::str::FromStr;
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
@@ -116,4 +124,115 @@ pub struct Idle {
     pub rto: Duration,
     /// The path's MTU.
     pub mtu: usize,
+}
+
+/// The controllers there are, by name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// RFC 9260 §7.2: [`sctp::Sctp`].
+    #[default]
+    Sctp,
+}
+
+impl Kind {
+    /// All of them, in the order in which they are listed to people.
+    pub const ALL: &[Self] = &[Self::Sctp];
+
+    /// A controller with default [`Options`] for a path of this MTU, in bytes.
+    pub fn build(self, mtu: usize) -> Box<dyn Controller> {
+        self.build_with(Options::default(), mtu)
+    }
+
+    /// A controller for a path of this MTU, in bytes.
+    pub fn build_with(self, options: Options, mtu: usize) -> Box<dyn Controller> {
+        match self {
+            Self::Sctp => Box::new(sctp::Sctp::new(options, mtu)),
+        }
+    }
+
+    /// The name by which [`FromStr`] knows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sctp => "sctp",
+        }
+    }
+}
+
+/// What a controller may be told when it is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// The first window. RFC 9260 §7.2.1 for IPv4.
+    pub initial_window: InitialWindow,
+    /// L in RFC 9260 §7.2.1 and RFC 3465: by how many MTUs one acknowledgement may open the window in slow start. 1;
+    /// 2 makes up for delayed acknowledgements.
+    pub byte_counting_limit: NonZeroU8,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { initial_window: InitialWindow::Ipv4, byte_counting_limit: NonZeroU8::MIN }
+    }
+}
+
+/// How much may be sent before anything was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// RFC 9260 §7.2.1, the peer has an IPv4 address.
+    Ipv4,
+    /// RFC 9260 §7.2.1, the peer has an IPv6 address.
+    Ipv6,
+    /// So many MTUs, as RFC 6928 has it for TCP.
+    Mtus(NonZeroU8),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// No controller has this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKind(String);
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        write!(
+            f,
+            "no congestion control is called `{}`; there is {}",
+            self.0.escape_debug(),
+            names.join(", ")
+        )
+    }
+}
+
+impl std::error::Error for UnknownKind {}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+        let known = Self::ALL.iter().find(|kind| kind.name() == text);
+        known.copied().ok_or_else(|| UnknownKind(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_reads_back_from_its_name_and_builds() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(*kind));
+            assert!(kind.build(1452).window() >= 1452);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_what_exists() {
+        let error = "vegas".parse::<Kind>().unwrap_err().to_string();
+        assert_eq!(error, "no congestion control is called `vegas`; there is sctp");
+    }
 }

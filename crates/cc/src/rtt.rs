@@ -1,0 +1,186 @@
+//! The retransmission time-out of one path: RFC 9260 §6.3.1 (rules C1 to C7 and G1) and the back-off of §6.3.3 E2.
+//!
+//! It does not choose which packets may be measured (C4, C5): that needs to know what was retransmitted, and is the
+//! transport's part.
+
+use std::time::Duration;
+
+/// RTO.Alpha is 1/8 (RFC 9260 §16).
+const ALPHA_DIVISOR: u32 = 8;
+/// RTO.Beta is 1/4 (RFC 9260 §16).
+const BETA_DIVISOR: u32 = 4;
+
+/// The bounds between which an [`Rtt`] keeps the RTO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// RTO.Initial (RFC 9260 §16): the RTO until something was measured. 1 s.
+    pub initial: Duration,
+    /// RTO.Min (RFC 9260 §16). 1 s: below the peer's delayed acknowledgement every lull looks like a loss.
+    pub min: Duration,
+    /// RTO.Max (RFC 9260 §16). 60 s.
+    pub max: Duration,
+    /// The clock's granularity, G in §6.3.1 G1: RTTVAR is never 0. 1 ms.
+    pub granularity: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            initial: Duration::from_secs(1),
+            min: Duration::from_secs(1),
+            max: Duration::from_secs(60),
+            granularity: Duration::from_millis(1),
+        }
+    }
+}
+
+/// Smoothed round-trip time and retransmission time-out of one path.
+#[derive(Debug, Clone)]
+pub struct Rtt {
+    bounds: Bounds,
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    rto: Duration,
+}
+
+impl Rtt {
+    /// Nothing measured yet: the RTO is RTO.Initial (C1).
+    pub fn new(bounds: Bounds) -> Self {
+        //= specs/rfc9260.txt#section-6.3.1
+        //# C1)  Until an RTT measurement has been made for a packet sent to the
+        //# given destination transport address, set RTO to the protocol
+        //# parameter 'RTO.Initial'.
+        Self { bounds, srtt: None, rttvar: Duration::ZERO, rto: bounds.initial }
+    }
+
+    /// A round trip took this long. The RTO is computed anew, which also ends a back-off.
+    pub fn on_sample(&mut self, sample: Duration) {
+        let (srtt, rttvar) = match self.srtt {
+            //= specs/rfc9260.txt#section-6.3.1
+            //# C2)  When the first RTT measurement R is made, perform:
+            //# SRTT = R
+            //# RTTVAR = R/2
+            //# RTO = SRTT + 4 * RTTVAR
+            None => (sample, sample / 2),
+            //= specs/rfc9260.txt#section-6.3.1
+            //# RTTVAR = (1 - RTO.Beta) * RTTVAR + RTO.Beta * |SRTT - R'|
+            //# SRTT = (1 - RTO.Alpha) * SRTT + RTO.Alpha * R'
+            Some(srtt) => {
+                let error = srtt.abs_diff(sample);
+                let rttvar = (self.rttvar - self.rttvar / BETA_DIVISOR).saturating_add(error / BETA_DIVISOR);
+                ((srtt - srtt / ALPHA_DIVISOR).saturating_add(sample / ALPHA_DIVISOR), rttvar)
+            }
+        };
+        //= specs/rfc9260.txt#section-6.3.1
+        //# G1)  Whenever RTTVAR is computed, if RTTVAR == 0, then adjust RTTVAR
+        //# = G.
+        self.rttvar = if rttvar.is_zero() { self.bounds.granularity } else { rttvar };
+        self.srtt = Some(srtt);
+        self.rto = self.bounded(srtt.saturating_add(self.rttvar.saturating_mul(4)));
+    }
+
+    /// The retransmission timer ran out: the RTO doubles (RFC 9260 §6.3.3 E2).
+    pub fn back_off(&mut self) {
+        self.rto = self.bounded(self.rto.saturating_mul(2));
+    }
+
+    /// The smoothed round-trip time, once something was measured.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+
+    /// How much the round-trip time varies; zero until something was measured.
+    pub fn rttvar(&self) -> Duration {
+        self.rttvar
+    }
+
+    /// The retransmission time-out, with all doubling so far.
+    pub fn rto(&self) -> Duration {
+        self.rto
+    }
+
+    fn bounded(&self, rto: Duration) -> Duration {
+        //= specs/rfc9260.txt#section-6.3.1
+        //# C6)  Whenever RTO is computed, if it is less than 'RTO.Min' seconds,
+        //# then it is rounded up to 'RTO.Min' seconds.
+        rto.max(self.bounds.min).min(self.bounds.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn rtt() -> Rtt {
+        Rtt::new(Bounds { min: ms(10), ..Bounds::default() })
+    }
+
+    #[test]
+    fn before_any_measurement_the_rto_is_the_initial_one() {
+        assert_eq!(rtt().rto(), ms(1000));
+        assert_eq!(rtt().srtt(), None);
+    }
+
+    #[test]
+    fn the_first_measurement_counts_in_full() {
+        let mut rtt = rtt();
+        rtt.on_sample(ms(100));
+        assert_eq!((rtt.srtt(), rtt.rttvar(), rtt.rto()), (Some(ms(100)), ms(50), ms(300)));
+    }
+
+    #[test]
+    fn later_measurements_use_the_old_srtt_for_the_variation() {
+        let mut rtt = rtt();
+        rtt.on_sample(ms(100));
+        rtt.on_sample(ms(180));
+        // rttvar = 3/4 · 50 + 1/4 · |100 − 180| = 57.5; srtt = 7/8 · 100 + 1/8 · 180 = 110
+        assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(110)), Duration::from_micros(57_500)));
+        assert_eq!(rtt.rto(), ms(340));
+    }
+
+    #[test]
+    fn a_variation_of_zero_becomes_the_granularity() {
+        let mut rtt = rtt();
+        rtt.on_sample(Duration::ZERO);
+        assert_eq!(rtt.rttvar(), ms(1));
+        assert_eq!(rtt.rto(), ms(10), "and RTO.Min holds");
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_the_maximum_and_a_sample_ends_it() {
+        let mut rtt = rtt();
+        rtt.on_sample(ms(100));
+        for expected in [600, 1_200, 2_400, 4_800, 9_600, 19_200, 38_400, 60_000, 60_000] {
+            rtt.back_off();
+            assert_eq!(rtt.rto(), ms(expected));
+        }
+        rtt.on_sample(ms(100));
+        assert!(rtt.rto() < ms(300));
+    }
+
+    proptest! {
+        #[test]
+        fn no_measurement_leads_out_of_the_bounds(samples in prop::collection::vec(any::<(u64, bool)>(), 0..50)) {
+            let mut rtt = rtt();
+            let mut extremes: Option<(Duration, Duration)> = None;
+            for (nanos, lost) in samples {
+                let sample = Duration::from_nanos(nanos);
+                rtt.on_sample(sample);
+                if lost {
+                    rtt.back_off();
+                }
+                prop_assert!(rtt.rto() >= ms(10) && rtt.rto() <= Duration::from_secs(60));
+                let (low, high) = extremes.map_or((sample, sample), |(low, high)| (low.min(sample), high.max(sample)));
+                extremes = Some((low, high));
+                let srtt = rtt.srtt().unwrap();
+                // Integer division may round a few nanoseconds below the lowest sample.
+                prop_assert!(srtt + Duration::from_nanos(100) >= low && srtt <= high + Duration::from_nanos(100));
+            }
+        }
+    }
+}

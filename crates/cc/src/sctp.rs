@@ -1,0 +1,301 @@
+//! SCTP's own congestion control: RFC 9260 §7.2.1 to §7.2.3, byte for byte.
+//!
+//! Detecting the loss and keeping "at most one reduction a recovery" (§7.2.4) is the transport's part. "MTU" is the
+//! RFC's PMDCS: how much DATA chunk fits a packet of the path.
+
+use crate::{Ack, Cause, Congestion, Controller, Idle, InitialWindow, Options};
+
+/// "Arbitrarily high" (RFC 9260 §7.2.1): the largest window a peer can advertise.
+const SSTHRESH_INITIAL: usize = u32::MAX as usize;
+/// No halving goes below this many MTUs (RFC 9260 §7.2.3).
+const FLOOR_MTUS: usize = 4;
+/// What more would a path hold: above any bandwidth-delay product that 32-bit windows allow.
+const WINDOW_MAX: usize = u32::MAX as usize;
+
+/// The controller of RFC 9260 §7.2.
+#[derive(Debug, Clone)]
+pub struct Sctp {
+    mtu: usize,
+    byte_counting_limit: usize,
+    cwnd: usize,
+    ssthresh: usize,
+    partial_bytes_acked: usize,
+}
+
+impl Sctp {
+    /// A controller for a path on which nothing was sent yet.
+    pub fn new(options: Options, mtu: usize) -> Self {
+        //= specs/rfc9260.txt#section-7.2.1
+        //# The initial cwnd before data transmission MUST be set to min(4 *
+        //# PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
+        //# address and to min(4 * PMDCS, max(2 * PMDCS, 4344)) bytes if the
+        //# peer address is an IPv6 address.
+        let cwnd = match options.initial_window {
+            InitialWindow::Ipv4 => (4 * mtu).min((2 * mtu).max(4404)),
+            InitialWindow::Ipv6 => (4 * mtu).min((2 * mtu).max(4344)),
+            InitialWindow::Mtus(count) => usize::from(count.get()) * mtu,
+        };
+        Self {
+            mtu,
+            byte_counting_limit: usize::from(options.byte_counting_limit.get()),
+            cwnd,
+            //= specs/rfc9260.txt#section-7.2.1
+            //# The initial value of ssthresh SHOULD be arbitrarily high (e.g.,
+            //# the size of the largest-possible advertised window).
+            ssthresh: SSTHRESH_INITIAL,
+            partial_bytes_acked: 0,
+        }
+    }
+
+    fn halved(&self) -> usize {
+        (self.cwnd / 2).max(FLOOR_MTUS * self.mtu)
+    }
+
+    fn grow(&mut self, by: usize) {
+        self.cwnd = self.cwnd.saturating_add(by).min(WINDOW_MAX);
+    }
+}
+
+impl Controller for Sctp {
+    fn window(&self) -> usize {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> usize {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, ack: Ack<'_>) {
+        self.mtu = ack.mtu;
+        let fully_used = ack.flight_before >= self.cwnd;
+        if self.cwnd <= self.ssthresh {
+            //= specs/rfc9260.txt#section-7.2.1
+            //# When cwnd is less than or equal to ssthresh, an SCTP endpoint MUST
+            //# use the slow-start algorithm to increase cwnd only if the current
+            //# congestion window is being fully utilized and the data sender is
+            //# not in Fast Recovery.
+            if fully_used && !ack.in_recovery {
+                self.grow(ack.bytes.min(self.byte_counting_limit * self.mtu));
+            }
+        } else {
+            // §7.2.2: the items in their order.
+            self.partial_bytes_acked = self.partial_bytes_acked.saturating_add(ack.bytes);
+            if self.partial_bytes_acked > self.cwnd && !fully_used {
+                self.partial_bytes_acked = self.cwnd;
+            }
+            if self.partial_bytes_acked >= self.cwnd && fully_used {
+                self.partial_bytes_acked -= self.cwnd;
+                self.grow(self.mtu);
+            }
+        }
+        //= specs/rfc9260.txt#section-7.2.2
+        //# When all of the data transmitted by the sender has been
+        //# acknowledged by the receiver, partial_bytes_acked is initialized
+        //# to 0.
+        if ack.bytes >= ack.flight_before {
+            self.partial_bytes_acked = 0;
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: Congestion) {
+        self.mtu = congestion.mtu;
+        //= specs/rfc9260.txt#section-7.2.3
+        //# ssthresh = max(cwnd / 2, 4 * PMDCS)
+        //# cwnd = ssthresh
+        //# partial_bytes_acked = 0
+        self.ssthresh = self.halved();
+        self.partial_bytes_acked = 0;
+        self.cwnd = match congestion.cause {
+            // A window below four MTUs thus grows on a loss, as the formula has it.
+            Cause::Loss | Cause::Ecn => self.ssthresh,
+            //= specs/rfc9260.txt#section-7.2.1
+            //# The initial cwnd after a retransmission timeout MUST be no more
+            //# than PMDCS
+            Cause::Timeout => self.mtu,
+        };
+    }
+
+    fn on_idle(&mut self, idle: Idle) {
+        self.mtu = idle.mtu;
+        let Some(rtos) = idle.idle_for.as_nanos().checked_div(idle.rto.as_nanos()) else { return };
+        if rtos == 0 || self.cwnd <= FLOOR_MTUS * self.mtu {
+            // The formula would raise a window that a time-out made small; idleness earns nothing.
+            return;
+        }
+        //= specs/rfc9260.txt#section-7.2.1
+        //# While the endpoint does not transmit data on a given transport
+        //# address, the cwnd of the transport address SHOULD be adjusted to
+        //# max(cwnd / 2, 4 * PMDCS) once per RTO.  Before the first cwnd
+        //# adjustment, the ssthresh of the transport address SHOULD be set to
+        //# the cwnd.
+        self.ssthresh = self.cwnd;
+        self.partial_bytes_acked = 0;
+        for _ in 0..rtos.min(u128::from(usize::BITS)) {
+            self.cwnd = self.halved();
+        }
+    }
+
+    fn on_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU8;
+    use std::time::Duration;
+
+    use braidftp_base::Time;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MTU: usize = 1_452;
+
+    fn sctp() -> Sctp {
+        Sctp::new(Options::default(), MTU)
+    }
+
+    fn ack(bytes: usize, flight_before: usize) -> Ack<'static> {
+        Ack {
+            now: Time::ZERO,
+            bytes,
+            flight_before,
+            mtu: MTU,
+            rtt: None,
+            srtt: None,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &[],
+        }
+    }
+
+    fn congestion(cause: Cause) -> Congestion {
+        Congestion { cause, now: Time::ZERO, flight_bytes: 0, mtu: MTU }
+    }
+
+    fn idle(rtos: u32) -> Idle {
+        let rto = Duration::from_secs(1);
+        Idle { now: Time::ZERO, idle_for: rto * rtos, rto, mtu: MTU }
+    }
+
+    #[test]
+    fn the_initial_window_is_that_of_7_2_1() {
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
+        //# The initial cwnd before data transmission MUST be set to min(4 *
+        //# PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
+        //# address and to min(4 * PMDCS, max(2 * PMDCS, 4344)) bytes if the
+        //# peer address is an IPv6 address.
+        let window =
+            |initial_window, mtu| Sctp::new(Options { initial_window, ..Options::default() }, mtu).window();
+        for (mtu, v4, v6) in [(500, 2_000, 2_000), (1_452, 4_404, 4_344), (8_952, 17_904, 17_904)] {
+            assert_eq!(window(InitialWindow::Ipv4, mtu), v4);
+            assert_eq!(window(InitialWindow::Ipv6, mtu), v6);
+        }
+        assert_eq!(window(InitialWindow::Mtus(NonZeroU8::new(10).unwrap()), MTU), 14_520);
+    }
+
+    #[test]
+    fn slow_start_grows_by_at_most_the_limit_for_each_acknowledgement() {
+        let mut cc = sctp();
+        cc.on_ack(ack(100, 4_404));
+        assert_eq!(cc.window(), 4_504, "little was acknowledged");
+        cc.on_ack(ack(2_904, 4_504));
+        assert_eq!(cc.window(), 5_956, "much was acknowledged, L is 1");
+        let byte_counting_limit = NonZeroU8::new(2).unwrap();
+        let mut cc = Sctp::new(Options { byte_counting_limit, ..Options::default() }, MTU);
+        cc.on_ack(ack(4_000, 4_404));
+        assert_eq!(cc.window(), 4_404 + 2 * MTU);
+    }
+
+    #[test]
+    fn slow_start_wants_a_full_window_and_no_recovery() {
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
+        //# Only when these two conditions are met can
+        //# the cwnd be increased; otherwise, the cwnd MUST NOT be increased.
+        let mut cc = sctp();
+        cc.on_ack(ack(1_452, 4_403));
+        cc.on_ack(Ack { in_recovery: true, ..ack(1_452, 9_000) });
+        assert_eq!(cc.window(), 4_404);
+    }
+
+    #[test]
+    fn congestion_avoidance_grows_by_one_mtu_a_window() {
+        let mut cc = sctp();
+        cc.on_congestion(congestion(Cause::Loss));
+        cc.on_ack(ack(1_452, 5_808));
+        let start = cc.window();
+        assert_eq!(start, 7_260, "cwnd == ssthresh is still slow start");
+        for _ in 0..4 {
+            cc.on_ack(ack(1_452, start + MTU));
+            assert_eq!(cc.window(), start);
+        }
+        cc.on_ack(ack(1_452, start + MTU));
+        assert_eq!(cc.window(), start + MTU);
+    }
+
+    #[test]
+    fn a_window_not_filled_saves_up_no_more_than_itself() {
+        let mut cc = sctp();
+        cc.on_congestion(congestion(Cause::Loss));
+        cc.on_ack(ack(1_452, 5_808));
+        for _ in 0..20 {
+            cc.on_ack(ack(1_452, 3_000));
+        }
+        assert_eq!(cc.partial_bytes_acked, 7_260);
+        cc.on_ack(ack(1_452, 3_000 + 7_260));
+        assert_eq!(cc.window(), 7_260 + MTU, "one step, not fourteen");
+        cc.on_ack(ack(1_452, 1_452));
+        assert_eq!(cc.partial_bytes_acked, 0, "all is acknowledged");
+    }
+
+    #[test]
+    fn loss_halves_and_a_time_out_leaves_one_mtu() {
+        let mut cc = sctp();
+        cc.cwnd = 100_000;
+        cc.on_congestion(congestion(Cause::Loss));
+        assert_eq!((cc.window(), cc.ssthresh()), (50_000, 50_000));
+        cc.on_congestion(congestion(Cause::Timeout));
+        assert_eq!((cc.window(), cc.ssthresh()), (MTU, 25_000));
+        cc.on_congestion(congestion(Cause::Timeout));
+        assert_eq!((cc.window(), cc.ssthresh()), (MTU, 4 * MTU));
+    }
+
+    #[test]
+    fn idleness_halves_once_an_rto_down_to_four_mtus() {
+        let mut cc = sctp();
+        cc.cwnd = 100_000;
+        cc.on_idle(idle(0));
+        assert_eq!((cc.window(), cc.ssthresh()), (100_000, SSTHRESH_INITIAL));
+        cc.on_idle(idle(2));
+        assert_eq!((cc.window(), cc.ssthresh()), (25_000, 100_000));
+        cc.on_idle(idle(u32::MAX));
+        assert_eq!(cc.window(), 4 * MTU);
+        cc.on_congestion(congestion(Cause::Timeout));
+        cc.on_idle(idle(9));
+        assert_eq!((cc.window(), cc.ssthresh()), (MTU, 4 * MTU), "idleness does not open a window");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_one_packet_may_leave(
+            events in prop::collection::vec((0..5_u8, any::<u32>(), any::<u32>(), 1..70_000_usize), 0..200),
+        ) {
+            let mut cc = sctp();
+            for (what, a, b, mtu) in events {
+                let before = cc.window();
+                match what {
+                    0 => cc.on_ack(Ack { mtu, ..ack(a as usize, b as usize) }),
+                    1 => cc.on_ack(Ack { mtu, ..ack(a as usize, usize::MAX) }),
+                    2 => cc.on_congestion(Congestion { mtu, ..congestion(Cause::Loss) }),
+                    3 => cc.on_congestion(Congestion { mtu, ..congestion(Cause::Timeout) }),
+                    _ => cc.on_idle(Idle { mtu, ..idle(a) }),
+                }
+                prop_assert!(cc.window() > 0 && cc.window() <= WINDOW_MAX);
+                prop_assert!(what > 1 || cc.window() <= before + mtu, "no ack opens more than an MTU");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Each controller's behaviour as a table one can read, round trip by round trip, kept beside this file.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p braidftp-cc` writes the tables anew.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc::{Ack, Cause, Congestion, Controller, Idle, Kind, Sent};
+
+const MTU: usize = 1_452;
+const RTT: Duration = Duration::from_millis(100);
+const RTO: Duration = Duration::from_secs(1);
+
+/// What a round trip is like: the first row of the table's legend.
+#[derive(Clone, Copy)]
+enum Round {
+    /// The window is filled; one acknowledgement for every two packets.
+    Full,
+    /// Only this many packets are there to send.
+    Sparse(usize),
+    /// One packet was lost: a report after the first acknowledgements, the rest comes in recovery.
+    Loss,
+    /// Everything was lost.
+    Timeout,
+    /// Nothing to send for so many RTOs.
+    Idle(u32),
+}
+
+fn play(controller: &mut dyn Controller, now: Time, round: Round) -> String {
+    let packets = match round {
+        Round::Full | Round::Loss => controller.window().div_ceil(MTU),
+        Round::Sparse(packets) => packets,
+        Round::Timeout => {
+            let flight_bytes = controller.window();
+            controller.on_congestion(Congestion { cause: Cause::Timeout, now, flight_bytes, mtu: MTU });
+            return "time-out".into();
+        }
+        Round::Idle(rtos) => {
+            controller.on_idle(Idle { now, idle_for: RTO * rtos, rto: RTO, mtu: MTU });
+            return format!("idle {rtos} RTO");
+        }
+    };
+    let mut flight = 0;
+    for _ in 0..packets {
+        controller.on_sent(Sent { now, bytes: MTU, flight_before: flight });
+        flight += MTU;
+    }
+    let mut in_recovery = false;
+    if let Round::Loss = round {
+        let mtu = MTU;
+        controller.on_congestion(Congestion { cause: Cause::Loss, now, flight_bytes: flight, mtu });
+        in_recovery = true;
+    }
+    // The pipe is refilled as acknowledgements come, so that the flight before each is the same.
+    let mut left = packets * MTU;
+    while left > 0 {
+        let bytes = left.min(2 * MTU);
+        left -= bytes;
+        controller.on_ack(Ack {
+            now,
+            bytes,
+            flight_before: if in_recovery || matches!(round, Round::Sparse(_)) {
+                flight
+            } else {
+                flight.max(controller.window())
+            },
+            mtu: MTU,
+            rtt: Some(RTT),
+            srtt: Some(RTT),
+            cum_advanced: !in_recovery,
+            in_recovery,
+            siblings: &[],
+        });
+    }
+    match round {
+        Round::Loss => format!("{packets} packets, one lost"),
+        _ => format!("{packets} packets"),
+    }
+}
+
+fn table(kind: Kind) -> String {
+    use Round::{Full, Idle, Loss, Sparse, Timeout};
+    let mut script = vec![Full; 6];
+    script.extend([
+        Loss,
+        Full,
+        Full,
+        Full,
+        Sparse(3),
+        Full,
+        Timeout,
+        Full,
+        Full,
+        Full,
+        Full,
+        Full,
+        Idle(3),
+        Full,
+    ]);
+    let mut controller = kind.build(MTU);
+    let mut out = format!("{kind}: MTU {MTU} bytes, RTT 100 ms, an acknowledgement for every two packets\n");
+    writeln!(out, "{:>5}  {:<22}{:>12}{:>12}", "round", "what", "cwnd", "ssthresh").unwrap();
+    let row = |out: &mut String, round: usize, what: &str, controller: &dyn Controller| {
+        writeln!(out, "{round:>5}  {what:<22}{:>12}{:>12}", controller.window(), controller.ssthresh())
+            .unwrap();
+    };
+    row(&mut out, 0, "start", &*controller);
+    for (index, round) in script.into_iter().enumerate() {
+        let now = Time::ZERO + RTT * (index as u32 + 1);
+        let what = play(&mut *controller, now, round);
+        row(&mut out, index + 1, &what, &*controller);
+    }
+    out
+}
+
+#[test]
+fn every_controller_moves_as_its_table_says() {
+    for kind in Kind::ALL {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{kind}.snap"));
+        let table = table(*kind);
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            std::fs::write(&path, &table).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(table == kept, "{} is\n{kept}\nbut now\n{table}", path.display());
+    }
+}
