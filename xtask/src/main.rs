@@ -1,2 +1,66 @@
-//! skeleton
-fn main() {}
+//! The chores of this repository: `cargo xtask COMMAND`. What each does is told by its own file.
+//!
+//! Nothing here is part of the program. The crates know nothing of `xtask`, and `xtask` drives them from outside, by
+//! `cargo` and by the built programs, except in `bench`, which measures a crate against its peers.
+
+mod bench;
+mod ci;
+mod cites;
+mod fuzz;
+mod peers;
+mod shell;
+mod suite;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci                       everything that must hold before a change lands; what .ci/run runs
+  test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
+                           interop, or part of a test's name
+  tidy                     import rules, purity of the pure crates, heads of files, no paths of one machine
+  cites [--sections|--missing] [SPEC]
+                           every quotation of a specification, word for word; what is cited, tested, excepted
+  fuzz TARGET [--minutes N]
+                           run one fuzz target (needs cargo-fuzz and a nightly toolchain)
+  bench NAME               measurements against peers: loopback
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    std::env::set_current_dir(shell::root())?;
+    let Some((command, rest)) = args.split_first() else {
+        print!("{HELP}");
+        bail!("no command was given");
+    };
+    match command.as_str() {
+        "ci" => ci::run(rest),
+        "test" => suite::run(rest),
+        "tidy" => tidy::run(rest),
+        "cites" => cites::run(rest),
+        "fuzz" => fuzz::run(rest),
+        "bench" => bench::run(rest),
+        "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => {
+            print!("{HELP}");
+            bail!("there is no command `{other}`");
+        }
+    }
+}

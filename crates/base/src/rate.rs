@@ -43,7 +43,11 @@ pub struct ParseRateError(String);
 
 impl fmt::Display for ParseRateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a rate: write a number and bit, kbit, mbit, gbit, kB, MB or GB, as in 3mbit", self.0)
+        write!(
+            f,
+            "`{}` is not a rate: write a number and bit, kbit, mbit, gbit, kB, MB or GB, as in 3mbit",
+            self.0
+        )
     }
 }
 
@@ -82,7 +86,9 @@ mod tests {
 
     #[test]
     fn rates_read_as_people_write_them() {
-        for (text, bits) in [("3mbit", 3_000_000), ("256kbit", 256_000), ("1.5gbit", 1_500_000_000), ("20MB", 160_000_000)] {
+        for (text, bits) in
+            [("3mbit", 3_000_000), ("256kbit", 256_000), ("1.5gbit", 1_500_000_000), ("20MB", 160_000_000)]
+        {
             assert_eq!(text.parse::<Rate>().unwrap().bits_per_second(), bits);
         }
         for text in ["", "3", "mbit", "-3mbit", "3furlongs", "0mbit", "nanmbit"] {

@@ -1,0 +1,80 @@
+//! `cargo xtask ci`: everything that must hold before a change lands. `.ci/run` runs this and nothing else.
+//!
+//! Cheap steps come first, so that a slip costs seconds. All steps after a failed one are left out.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{capture, cargo, check};
+use crate::{cites, suite, tidy};
+
+/// How long the soak runs, in seconds.
+const SOAK_SECONDS: u64 = 60;
+
+/// Run every step.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(arg) = args.first() {
+        bail!("ci takes no arguments, and got `{arg}`");
+    }
+    let steps: [(&str, fn() -> Result<()>); 8] = [
+        ("toolchain", components),
+        ("fmt", || check(cargo().args(["fmt", "--all", "--check"]))),
+        ("tidy", || tidy::run(&[])),
+        ("cites", || cites::run(&[])),
+        ("clippy", || {
+            check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+        }),
+        ("doc", || {
+            check(
+                cargo()
+                    .args(["doc", "--workspace", "--no-deps", "--document-private-items"])
+                    .env("RUSTDOCFLAGS", "-D warnings"),
+            )
+        }),
+        ("soak", soak),
+        ("test", || suite::run(&[])),
+    ];
+    let start = Instant::now();
+    let mut times: Vec<(&str, Duration)> = Vec::new();
+    for (name, step) in steps {
+        eprintln!("ci: {name}");
+        let step_start = Instant::now();
+        step().with_context(|| format!("ci: {name} failed"))?;
+        times.push((name, step_start.elapsed()));
+    }
+    for (name, time) in &times {
+        println!("ci: {name:<10} ok {:>7.1} s", time.as_secs_f64());
+    }
+    println!(
+        "ci: ok. {} steps passed; 0 failed; finished in {:.1} s",
+        times.len(),
+        start.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// rustfmt and clippy are no part of a minimal toolchain: ask rustup for them if they are missing.
+fn components() -> Result<()> {
+    for (name, probe) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
+        if capture(cargo().args([probe, "--version"])).is_ok() {
+            continue;
+        }
+        check(std::process::Command::new("rustup").args(["component", "add", name]))
+            .with_context(|| format!("{name} is missing, and rustup could not add it"))?;
+    }
+    Ok(())
+}
+
+/// A minute of the simulator's soak, with seeds that nobody chose.
+fn soak() -> Result<()> {
+    if !std::path::Path::new("crates/sim/src/bin/soak.rs").exists() {
+        eprintln!("NOTICE: there is no soak in this tree (crates/sim/src/bin/soak.rs); left out");
+        return Ok(());
+    }
+    check(
+        cargo()
+            .args(["run", "--release", "--package", "braidftp-sim", "--bin", "soak", "--"])
+            .args(["--seconds", &SOAK_SECONDS.to_string()]),
+    )
+}

@@ -1,0 +1,398 @@
+//! `cargo xtask cites`: every quotation of a specification in the sources, checked word for word.
+//!
+//! A citation is a target line, perhaps a type line, and the quoted text:
+//! ```text
+//! = specs/rfc9260.txt#section-6.3.3
+//! = type=test
+//! # the words as they stand in that section
+//! ```
+//! each behind `//`. White space does not count; everything else does. What the code leaves undone is confessed in
+//! `specs/exceptions/<spec>.toml`, with its reason, and checked alike. The counts tell how many of the sentences that
+//! say MUST or SHOULD are cited, tested or excepted; only a wrong quotation fails.
+
+mod spec;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use self::spec::{Force, SectionId, Spec};
+use crate::tidy::tracked_files;
+
+/// A quotation in a source file, or an exception.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Citation {
+    /// Where it stands: file and line.
+    at: String,
+    /// The file it quotes: `specs/rfc9260.txt`.
+    spec: String,
+    /// The section, as written.
+    section: String,
+    /// What it is for.
+    kind: Kind,
+    /// The words; empty only for an exception of a whole section.
+    quote: String,
+}
+
+/// What a citation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// The code below obeys it.
+    Code,
+    /// The test below proves it.
+    Test,
+    /// It is left undone, for a reason.
+    Exception,
+}
+
+/// `specs/exceptions/<spec>.toml`.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exceptions {
+    #[serde(default)]
+    exception: Vec<Exception>,
+}
+
+/// One sentence, or one whole section, that the code leaves undone.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    section: String,
+    #[serde(default)]
+    quote: String,
+    reason: String,
+}
+
+/// How much of the text is covered, by force.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    must: Counts,
+    should: Counts,
+}
+
+/// Sentences, and how many of them are covered how. A sentence may be cited and tested.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    all: usize,
+    code: usize,
+    test: usize,
+    exception: usize,
+    open: usize,
+}
+
+/// What to print beside the totals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Totals,
+    Sections,
+    Missing,
+}
+
+/// Check every quotation and print the counts.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let mut detail = Detail::Totals;
+    let mut only = None;
+    for arg in args {
+        match arg.as_str() {
+            "--sections" => detail = Detail::Sections,
+            "--missing" => detail = Detail::Missing,
+            name if !name.starts_with('-') => only = Some(name),
+            _ => bail!("usage: cargo xtask cites [--sections|--missing] [SPEC]"),
+        }
+    }
+    let mut problems = Vec::new();
+    let mut citations = Vec::new();
+    for path in tracked_files()? {
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let (found, wrong) = citations_in(&path.display().to_string(), &text);
+            citations.extend(found);
+            problems.extend(wrong);
+        }
+    }
+    citations.extend(exceptions()?);
+
+    let mut specs: BTreeMap<String, Spec> = BTreeMap::new();
+    let mut covered: BTreeMap<(String, SectionId), Vec<(Kind, Vec<spec::Range>)>> = BTreeMap::new();
+    for citation in &citations {
+        if !specs.contains_key(&citation.spec) {
+            specs.insert(citation.spec.clone(), load(&citation.spec)?.unwrap_or_default());
+        }
+        match verify(citation, &specs[&citation.spec]) {
+            Ok((id, ranges)) => {
+                covered.entry((citation.spec.clone(), id)).or_default().push((citation.kind, ranges));
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+
+    for (name, spec) in &specs {
+        if only.is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        let mut total = Tally::default();
+        for (id, section) in spec.sections() {
+            let mut tally = Tally::default();
+            let ranges = covered.get(&(name.clone(), id.clone())).map_or(&[][..], Vec::as_slice);
+            for sentence in &section.sentences {
+                let by = |kind| {
+                    ranges.iter().any(|(this, ranges)| {
+                        *this == kind
+                            && (ranges.is_empty() || ranges.iter().any(|&r| sentence.is_covered_by(r)))
+                    })
+                };
+                let (code, test, exception) = (by(Kind::Code), by(Kind::Test), by(Kind::Exception));
+                let open = !(code || test || exception);
+                for tally in [&mut tally, &mut total] {
+                    let counts = match sentence.force {
+                        Force::Must => &mut tally.must,
+                        Force::Should => &mut tally.should,
+                    };
+                    counts.all += 1;
+                    counts.code += usize::from(code);
+                    counts.test += usize::from(test);
+                    counts.exception += usize::from(exception);
+                    counts.open += usize::from(open);
+                }
+                if open && detail == Detail::Missing {
+                    println!("{name} §{id} {:?}: {}", sentence.force, sentence.text);
+                }
+            }
+            if detail == Detail::Sections && tally.must.all + tally.should.all > 0 {
+                println!("{:<34} {tally}", format!("{name} §{id}"));
+            }
+        }
+        println!("{name:<34} {total}");
+    }
+    let quotes = citations.iter().filter(|citation| !citation.quote.is_empty()).count();
+    println!("cites: {quotes} quotations of {} documents, {} wrong", specs.len(), problems.len());
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (name, counts) in [("MUST", self.must), ("SHOULD", self.should)] {
+            let Counts { all, code, test, exception, open } = counts;
+            write!(
+                f,
+                "{name} {all:>3}: {code:>3} code {test:>3} test {exception:>3} excepted {open:>3} open   "
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The citations of one source file, and what is wrong with how they are written.
+fn citations_in(file: &str, text: &str) -> (Vec<Citation>, Vec<String>) {
+    let mut found: Vec<Citation> = Vec::new();
+    let mut problems = Vec::new();
+    let mut open: Option<Citation> = None;
+    for (number, line) in text.lines().enumerate() {
+        let at = format!("{file}:{}", number + 1);
+        let line = line.trim();
+        if let Some(rest) = line.strip_prefix("//=") {
+            let rest = rest.trim();
+            if let Some(kind) = rest.strip_prefix("type=") {
+                match (&mut open, kind) {
+                    (Some(citation), "test") if citation.quote.is_empty() => citation.kind = Kind::Test,
+                    (_, "test") => {
+                        problems.push(format!("{at}: `type=test` belongs between the target and the quote"))
+                    }
+                    _ => problems.push(format!("{at}: the only type is `test`, not `{kind}`")),
+                }
+                continue;
+            }
+            found.extend(open.take());
+            let target = rest.split_once("#section-").or_else(|| rest.split_once("#appendix-"));
+            match target {
+                Some((spec, section)) if spec.starts_with("specs/") => {
+                    open = Some(Citation {
+                        at,
+                        spec: spec.to_owned(),
+                        section: section.to_owned(),
+                        kind: Kind::Code,
+                        quote: String::new(),
+                    });
+                }
+                _ => problems.push(format!("{at}: `{rest}` is no target; write specs/rfcN.txt#section-X.Y")),
+            }
+        } else if let Some(quoted) = line.strip_prefix("//#") {
+            match &mut open {
+                Some(citation) => {
+                    citation.quote.push_str(quoted.trim());
+                    citation.quote.push(' ');
+                }
+                None => {
+                    problems.push(format!("{at}: a quotation without a target line `//= specs/…` above it"))
+                }
+            }
+        } else {
+            found.extend(open.take());
+        }
+    }
+    found.extend(open);
+    (found, problems)
+}
+
+/// Everything in `specs/exceptions`.
+fn exceptions() -> Result<Vec<Citation>> {
+    let mut all = Vec::new();
+    let mut files: Vec<PathBuf> = match std::fs::read_dir("specs/exceptions") {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?,
+        Err(_) => return Ok(all),
+    };
+    files.sort();
+    for path in files {
+        let at = path.display().to_string();
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {at}"))?;
+        let exceptions: Exceptions =
+            toml::from_str(&text).with_context(|| format!("{at} is not as it should be"))?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let spec = ["txt", "md"].map(|extension| format!("specs/{stem}.{extension}"));
+        let Some(spec) = spec.into_iter().find(|spec| Path::new(spec).exists()) else {
+            bail!("{at}: there is no specs/{stem}.txt or .md");
+        };
+        for exception in exceptions.exception {
+            let at = format!("{at} (section {})", exception.section);
+            if exception.reason.trim().is_empty() {
+                bail!("{at}: an exception needs a reason");
+            }
+            all.push(Citation {
+                at,
+                spec: spec.clone(),
+                section: exception.section,
+                kind: Kind::Exception,
+                quote: exception.quote,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Reads a specification; none if it is not there.
+fn load(path: &str) -> Result<Option<Spec>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {path}")),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(Some(if path.ends_with(".md") { Spec::from_markdown(&text) } else { Spec::from_rfc(&text) }))
+}
+
+/// Where a citation's words stand, or what is wrong with it. A whole section's exception has no ranges.
+fn verify(citation: &Citation, spec: &Spec) -> Result<(SectionId, Vec<spec::Range>), String> {
+    let Citation { at, section, quote, kind, .. } = citation;
+    let section_id = SectionId::parse(section);
+    let Some((id, section)) = section_id.and_then(|id| spec.section(&id).map(|section| (id, section))) else {
+        return Err(format!("{at}: {} has no section {section}, or is not there", citation.spec));
+    };
+    if quote.is_empty() {
+        return match kind {
+            Kind::Exception => Ok((id, Vec::new())),
+            Kind::Code | Kind::Test => Err(format!("{at}: a citation without a quotation")),
+        };
+    }
+    if quote.split_whitespace().count() < 3 {
+        return Err(format!("{at}: `{quote}` is too short to say anything; quote three words or more"));
+    }
+    let ranges = section.find(quote);
+    if ranges.is_empty() {
+        let hint = match spec.whose(quote) {
+            Some(other) => format!("it stands in section {other}"),
+            None => "nor anywhere else in it".to_owned(),
+        };
+        return Err(format!(
+            "{at}: not the words of {} section {id}, {hint}: `{}`",
+            citation.spec,
+            quote.trim()
+        ));
+    }
+    Ok((id, ranges))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // The slashes are put on here, since this file is searched for citations like any other.
+    fn source(lines: &[&str]) -> String {
+        lines.iter().map(|line| line.replacen('@', "//", 1) + "\n").collect()
+    }
+
+    fn spec() -> Spec {
+        Spec::from_rfc(
+            "6.2.  Acks\n\n   The endpoint MUST acknowledge\n   each packet.\n\n6.3.  Timers\n\n   It SHOULD back off.\n",
+        )
+    }
+
+    #[test]
+    fn a_citation_has_a_target_a_type_and_words() {
+        let text = source(&[
+            "    @= specs/rfc1.txt#section-6.2",
+            "    @# The endpoint MUST acknowledge",
+            "    @# each packet.",
+            "    fn ack() {}",
+            "@= specs/rfc1.txt#section-6.3",
+            "@= type=test",
+            "@# It SHOULD back off.",
+        ]);
+        let (found, problems) = citations_in("a.rs", &text);
+        assert!(problems.is_empty(), "{problems:?}");
+        let kinds: Vec<_> = found.iter().map(|c| (c.at.as_str(), c.section.as_str(), c.kind)).collect();
+        assert_eq!(kinds, [("a.rs:1", "6.2", Kind::Code), ("a.rs:5", "6.3", Kind::Test)]);
+        assert!(found.iter().all(|citation| verify(citation, &spec()).is_ok()));
+    }
+
+    #[test]
+    fn two_citations_may_follow_each_other() {
+        let text = source(&[
+            "@= specs/a.txt#section-1",
+            "@# one two three",
+            "@= specs/a.txt#section-2",
+            "@# four five six",
+        ]);
+        let (found, _) = citations_in("a.rs", &text);
+        assert_eq!(
+            found.iter().map(|c| c.quote.trim()).collect::<Vec<_>>(),
+            ["one two three", "four five six"]
+        );
+    }
+
+    #[test]
+    fn a_citation_badly_written_is_a_problem() {
+        for lines in [
+            &["@# words without a target"][..],
+            &["@= https://www.rfc-editor.org/rfc/rfc9260#section-6.2"],
+            &["@= specs/rfc1.txt"],
+            &["@= type=test"],
+            &["@= specs/rfc1.txt#section-6.2", "@= type=todo", "@# The endpoint MUST"],
+            &["@= specs/rfc1.txt#section-6.2", "@# The endpoint MUST", "@= type=test"],
+        ] {
+            assert_eq!(citations_in("a.rs", &source(lines)).1.len(), 1, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_exact_words_of_that_section_pass() {
+        let citation = |section: &str, quote: &str| Citation {
+            at: "a.rs:1".to_owned(),
+            spec: "specs/rfc1.txt".to_owned(),
+            section: section.to_owned(),
+            kind: Kind::Code,
+            quote: quote.to_owned(),
+        };
+        let wrong = |section, quote| verify(&citation(section, quote), &spec()).unwrap_err();
+        assert!(verify(&citation("6.2", "MUST  acknowledge each packet."), &spec()).is_ok());
+        assert!(wrong("6.2", "The endpoint SHOULD acknowledge each packet.").contains("nor anywhere else"));
+        assert!(wrong("6.2", "It SHOULD back off.").contains("section 6.3"));
+        assert!(wrong("6.9", "It SHOULD back off.").contains("no section 6.9"));
+        assert!(wrong("6.3", "SHOULD back").contains("too short"));
+        assert!(wrong("6.3", "").contains("without a quotation"));
+    }
+}

@@ -1,0 +1,148 @@
+//! The Debian programs that tests talk to: clients and libraries by `apt-get install`, FTP servers unpacked into
+//! `target/peers`, since their packages exclude each other.
+//!
+//! Without Debian, without root or without a network the suite still runs; what is left out is said aloud.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell::{check, on_path};
+
+/// Installed for the whole system: what proves that it is there, and the package.
+const INSTALLED: &[(Proof, &str)] = &[
+    (Proof::Program("lftp"), "lftp"),
+    (Proof::Program("curl"), "curl"),
+    (Proof::Program("tnftp"), "tnftp"),
+    (Proof::Program("tshark"), "tshark"),
+    (Proof::Program("gcc"), "gcc"),
+    (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev"),
+];
+
+/// Unpacked into `target/peers`: the program inside, and the packages it needs from there.
+const UNPACKED: &[(&str, &[&str])] = &[
+    ("usr/sbin/vsftpd", &["vsftpd", "libwrap0"]),
+    (
+        "usr/sbin/proftpd",
+        &[
+            "proftpd-core",
+            "libmemcached11",
+            "libhashkit2",
+            "libmemcachedutil2",
+            "libsodium23",
+            "libhiredis0.14",
+        ],
+    ),
+    ("usr/sbin/pure-ftpd", &["pure-ftpd", "libsodium23"]),
+];
+
+/// What shows that a package is there.
+#[derive(Debug, Clone, Copy)]
+enum Proof {
+    /// A program on the PATH.
+    Program(&'static str),
+    /// A file.
+    File(&'static str),
+}
+
+impl Proof {
+    fn holds(self) -> bool {
+        match self {
+            Self::Program(name) => on_path(name),
+            Self::File(path) => Path::new(path).exists(),
+        }
+    }
+}
+
+/// Which peers there are.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    /// The folder with the unpacked servers, laid out like `/`.
+    pub(crate) root: PathBuf,
+    /// What is not there, and why.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Peers {
+    /// Say aloud what is left out.
+    pub(crate) fn tell(&self) {
+        if self.missing.is_empty() {
+            return;
+        }
+        eprintln!("=================================== NOTICE ===================================");
+        eprintln!("Tests against these programs are LEFT OUT, because the programs are not there:");
+        for peer in &self.missing {
+            eprintln!("  {peer}");
+        }
+        eprintln!("On Debian, as root, with a network, `cargo xtask test` installs them by itself.");
+        eprintln!("==============================================================================");
+    }
+}
+
+/// Install and unpack what is not there yet.
+pub(crate) fn ensure() -> Result<Peers> {
+    let root = crate::shell::root().join("target/peers");
+    std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
+    let wanted: Vec<&str> =
+        INSTALLED.iter().filter(|(proof, _)| !proof.holds()).map(|&(_, package)| package).collect();
+    let unpack: Vec<_> = UNPACKED.iter().filter(|(program, _)| !root.join(program).exists()).collect();
+    let mut why = String::new();
+    if !(wanted.is_empty() && unpack.is_empty()) {
+        if !on_path("apt-get") {
+            why = "no apt-get here".to_owned();
+        } else {
+            // Downloading and unpacking work without root if the lists are there; only installing does not.
+            if let Err(error) = check(apt().arg("update").arg("-qq")) {
+                why = format!("{error:#}");
+            }
+            if !wanted.is_empty()
+                && let Err(error) =
+                    check(apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(&wanted))
+            {
+                why = format!("{error:#}");
+            }
+            for (program, packages) in unpack {
+                if let Err(error) = unpack_into(&root, packages) {
+                    why = format!("{program}: {error:#}");
+                }
+            }
+        }
+    }
+    let mut missing: Vec<String> = Vec::new();
+    for (proof, package) in INSTALLED {
+        if !proof.holds() {
+            missing.push(format!("{package} ({why})"));
+        }
+    }
+    for (program, packages) in UNPACKED {
+        if !root.join(program).exists() {
+            missing.push(format!("{} ({why})", packages[0]));
+        }
+    }
+    let peers = Peers { root, missing };
+    peers.tell();
+    Ok(peers)
+}
+
+/// Fetch packages and unpack them side by side, without running their scripts.
+fn unpack_into(root: &Path, packages: &[&str]) -> Result<()> {
+    let archives = root.join("archives");
+    std::fs::create_dir_all(&archives)?;
+    check(apt().arg("download").arg("-qq").args(packages).current_dir(&archives))?;
+    for entry in std::fs::read_dir(&archives)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            check(Command::new("dpkg").arg("-x").arg(&path).arg(root))?;
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// apt-get that never asks; as `_apt` cannot write into the repository, downloads run unsandboxed.
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "APT::Sandbox::User=root"]);
+    command
+}

@@ -1,0 +1,56 @@
+//! Running other programs, with words before and after.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the repository: where the workspace's `Cargo.toml` lies.
+pub(crate) fn root() -> PathBuf {
+    // CARGO_MANIFEST_DIR at run time, so that a moved or copied checkout with an old binary still finds itself.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    here.parent().map_or(here.clone(), PathBuf::from)
+}
+
+/// The `cargo` that runs us.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Run a program with its output on ours and nothing on its stdin; an exit code other than 0 is an error.
+pub(crate) fn check(command: &mut Command) -> Result<()> {
+    let shown = show(command);
+    eprintln!("$ {shown}");
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot run `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// Run a program and give back what it printed on stdout.
+pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>> {
+    let shown = show(command);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run `{shown}`"))?;
+    if !output.status.success() {
+        bail!("`{shown}` failed ({})", output.status);
+    }
+    Ok(output.stdout)
+}
+
+/// Whether a program of that name is on the PATH.
+pub(crate) fn on_path(program: &str) -> bool {
+    let Some(path) = std::env::var_os("PATH") else { return false };
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// A command as one would type it.
+fn show(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,58 @@
+//! `cargo xtask test [FILTER]`: the whole suite, with the Debian programs that the interoperation tests talk to.
+//!
+//! Tests find the unpacked servers by the variable `BRAIDFTP_PEERS`, a folder laid out like `/`. With
+//! `BRAIDFTP_REQUIRE_PEERS=1`, which is set when everything is there, a test that cannot find its peer fails instead
+//! of leaving itself out.
+
+use anyhow::{Result, bail};
+
+use crate::peers;
+use crate::shell::{cargo, check};
+
+/// Run the tests that `args` asks for: all, those of one crate, or those with a name.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let filter = match args {
+        [] => None,
+        [filter] if !filter.starts_with('-') => Some(filter.as_str()),
+        _ => bail!("usage: cargo xtask test [FILTER]"),
+    };
+    let mut command = cargo();
+    command.arg("test");
+    let package = filter.and_then(package);
+    match (package, filter) {
+        (Some(package), _) => command.args(["--package", package]),
+        (None, _) => command.arg("--workspace"),
+    };
+    if let (None, Some(name)) = (package, filter) {
+        command.arg(name);
+    }
+    if matches!(filter, None | Some("interop" | "braidftp" | "net")) {
+        let state = peers::ensure()?;
+        command.env("BRAIDFTP_PEERS", &state.root);
+        if state.missing.is_empty() {
+            command.env("BRAIDFTP_REQUIRE_PEERS", "1");
+        }
+        let result = check(&mut command);
+        // Again at the end, where it is seen.
+        state.tell();
+        return result;
+    }
+    check(&mut command)
+}
+
+/// The package of a crate named as in ARCHITECTURE.md.
+fn package(filter: &str) -> Option<&'static str> {
+    Some(match filter {
+        "base" => "braidftp-base",
+        "cc" => "braidftp-cc",
+        "sctp" => "braidftp-sctp",
+        "ftp" => "braidftp-ftp",
+        "sim" => "braidftp-sim",
+        "net" => "braidftp-net",
+        "emu" => "braidftp-emu",
+        "lab" => "braidftp-lab",
+        "braidftp" => "braidftp",
+        "xtask" => "xtask",
+        _ => return None,
+    })
+}

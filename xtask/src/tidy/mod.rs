@@ -1,0 +1,276 @@
+//! `cargo xtask tidy`: the rules of the house that a program can check. The rules themselves are in `rules`.
+//!
+//! It reads words, not syntax: a pure crate is proved by its imports, its `forbid(unsafe_code)`, the `clippy.toml`
+//! beside it and a search for words that have no business there.
+
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use self::rules::{IMPORTS, IMPORTS_OF_TESTS, IMPURE, LONG_FILE_LINES, PURE};
+use crate::shell::{capture, cargo};
+
+/// Check every rule; print what is broken, and what is merely long.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(arg) = args.first() {
+        bail!("tidy takes no arguments, and got `{arg}`");
+    }
+    let mut problems = Vec::new();
+    imports(&mut problems)?;
+    pure_crates(&mut problems)?;
+    let files = tracked_files()?;
+    for path in &files {
+        let Ok(bytes) = std::fs::read(path) else { continue };
+        let name = path.display().to_string();
+        let text = String::from_utf8_lossy(&bytes);
+        if name.ends_with(".rs") {
+            if !text.starts_with("//!") && !text.starts_with("#!") {
+                problems
+                    .push(format!("{name}: a source file opens with `//!`: what it is, and what it is not"));
+            }
+            let lines = text.lines().count();
+            if lines > LONG_FILE_LINES {
+                println!("tidy: note: {name} has {lines} lines, and wants a joint");
+            }
+        }
+        problems.extend(machine_paths(&name, &text));
+        if name.ends_with(".md") {
+            problems.extend(dead_links(path, &text));
+        }
+    }
+    for problem in unmapped(&files)? {
+        println!("tidy: note: {problem}");
+    }
+    println!("tidy: {} files, {} problems", files.len(), problems.len());
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+/// Every file that git knows or would add; of a tree without git, every file outside `target`.
+pub(crate) fn tracked_files() -> Result<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let mut files: Vec<PathBuf> = if Path::new(".git").exists() {
+        let names = capture(&mut git)?;
+        let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+        names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())).collect()
+    } else {
+        let mut files = Vec::new();
+        walk(Path::new(""), &mut files)?;
+        files
+    };
+    // A file that was deleted and not yet committed is still listed.
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files)
+}
+
+fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let here = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    for entry in std::fs::read_dir(here).with_context(|| format!("cannot read {}", here.display()))? {
+        let entry = entry?;
+        let path = dir.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            if entry.file_name() != "target" {
+                walk(&path, files)?;
+            }
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The edges between our crates, as cargo sees them, against the list.
+fn imports(problems: &mut Vec<String>) -> Result<()> {
+    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&metadata).context("cargo metadata is not JSON")?;
+    let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
+    let ours: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    for package in packages {
+        let name = short(package["name"].as_str().unwrap_or_default());
+        if name == "xtask" {
+            continue;
+        }
+        let Some(allowed) = of(IMPORTS, name) else {
+            problems.push(format!("crate {name} is not in the list of imports (xtask/src/tidy/rules.rs)"));
+            continue;
+        };
+        let in_tests = of(IMPORTS_OF_TESTS, name).unwrap_or_default();
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let Some(full) = dependency["name"].as_str().filter(|full| ours.contains(full)) else { continue };
+            let to = short(full);
+            let is_dev = dependency["kind"] == "dev";
+            if !(allowed.contains(&to) || (is_dev && (in_tests.contains(&to) || to == name))) {
+                let whose = if is_dev { "the tests of " } else { "" };
+                problems.push(format!("{whose}{name} must not import {to}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A crate's name as ARCHITECTURE.md has it.
+fn short(package: &str) -> &str {
+    package.strip_prefix("braidftp-").unwrap_or(package)
+}
+
+fn of(list: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static [&'static str]> {
+    list.iter().find(|(from, _)| *from == name).map(|(_, to)| *to)
+}
+
+/// No unsafe code, no clock, no socket, no thread and no hash order in the pure crates.
+fn pure_crates(problems: &mut Vec<String>) -> Result<()> {
+    for name in PURE {
+        let root = Path::new("crates").join(name);
+        if !root.exists() {
+            continue;
+        }
+        if !root.join("clippy.toml").exists() {
+            problems.push(format!("{}: a pure crate has a clippy.toml that forbids clocks", root.display()));
+        }
+        let mut sources = Vec::new();
+        walk(&root.join("src"), &mut sources)?;
+        for path in sources {
+            // A program of the crate drives its machines, and may look at the clock.
+            if path.starts_with(root.join("src/bin")) || path.extension().is_none_or(|ext| ext != "rs") {
+                continue;
+            }
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            if path.ends_with("src/lib.rs") && !text.contains("#![forbid(unsafe_code)]") {
+                problems.push(format!("{}: a pure crate has #![forbid(unsafe_code)]", path.display()));
+            }
+            for (line, word, why) in impure_words(&text) {
+                problems.push(format!("{}:{line}: `{word}` in a pure crate: {why}", path.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The words of a pure crate's source that have no business there: line, word, reason.
+fn impure_words(text: &str) -> Vec<(usize, &'static str, &'static str)> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        for &(word, why) in IMPURE {
+            if holds_word(code, word) {
+                found.push((number + 1, word, why));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a word stands in a line as itself, not as a part of a longer one.
+fn holds_word(line: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        let after = line[start + word.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// Paths that exist on one machine only.
+fn machine_paths(name: &str, text: &str) -> Vec<String> {
+    // Put together here, so that this file does not accuse itself.
+    let paths = [concat!("/wo", "rk/"), concat!("/fa", "rm/"), concat!("/ro", "ot/")];
+    let mut problems = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if let Some(path) = paths.iter().find(|path| line.contains(**path)) {
+            problems.push(format!("{name}:{}: `{path}` is a path of one machine", number + 1));
+        }
+    }
+    problems
+}
+
+/// Links of a page to files that are not there.
+fn dead_links(page: &Path, text: &str) -> Vec<String> {
+    let folder = page.parent().unwrap_or(Path::new(""));
+    let mut problems = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for rest in line.split("](").skip(1) {
+            let Some(target) = rest.split([')', '#', ' ']).next() else { continue };
+            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            if !folder.join(target).exists() {
+                problems.push(format!("{}:{}: there is no {target}", page.display(), number + 1));
+            }
+        }
+    }
+    problems
+}
+
+/// Sources that the map in ARCHITECTURE.md does not name, and names on it that are gone.
+///
+/// The map's lines are `` - `path/from/the/heading`: what it is `` under headings `` ### `crates/x/src/` ``. A line
+/// for a folder (with `/` at its end) stands for all files in it.
+fn unmapped(files: &[PathBuf]) -> Result<Vec<String>> {
+    let page = std::fs::read_to_string("ARCHITECTURE.md").context("cannot read ARCHITECTURE.md")?;
+    let mut problems = Vec::new();
+    let mut heading = "";
+    let mut mapped: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, line) in page.lines().enumerate() {
+        if line.starts_with('#') {
+            heading = line.split('`').nth(1).filter(|path| path.ends_with('/')).unwrap_or_default();
+        } else if let (Some(name), false) = (
+            line.trim_start().strip_prefix("- `").and_then(|rest| rest.split('`').next()),
+            heading.is_empty(),
+        ) {
+            mapped.insert(format!("{heading}{name}"), number + 1);
+        }
+    }
+    for (path, line) in &mapped {
+        if !Path::new(path).exists() {
+            problems.push(format!("ARCHITECTURE.md:{line}: there is no {path}"));
+        }
+    }
+    for file in files {
+        let name = file.to_string_lossy();
+        let is_source =
+            name.ends_with(".rs") && name.split('/').nth(2) == Some("src") && name.starts_with("crates/");
+        let is_named = mapped.contains_key(&*name)
+            || mapped.keys().any(|path| path.ends_with('/') && name.starts_with(path.as_str()));
+        if is_source && !is_named {
+            problems.push(format!("ARCHITECTURE.md: {name} is not on the map; give it a line"));
+        }
+    }
+    Ok(problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_in_a_pure_crate_is_found_and_a_comment_is_not() {
+        let text = "//! No Instant here.\nuse std::time::Instant; // why not\nstruct InstantNoodles;\n";
+        assert_eq!(
+            impure_words(text).iter().map(|found| (found.0, found.1)).collect::<Vec<_>>(),
+            [(2, "Instant")]
+        );
+    }
+
+    #[test]
+    fn a_path_of_one_machine_is_found() {
+        let text = format!("fine\nsee {}shared\n", concat!("/wo", "rk/"));
+        assert_eq!(machine_paths("a.md", &text).len(), 1);
+        assert!(machine_paths("a.md", "net/work and network/").is_empty());
+    }
+
+    #[test]
+    fn a_dead_link_is_found() {
+        let page = Path::new("README.md");
+        assert_eq!(dead_links(page, "see [it](no-such-file.md) and [that](https://example.org/x)").len(), 1);
+    }
+}
