@@ -12,12 +12,15 @@ use crate::{cites, suite, tidy};
 /// How long the soak runs, in seconds.
 const SOAK_SECONDS: u64 = 60;
 
+/// One thing that must hold.
+type Step = fn() -> Result<()>;
+
 /// Run every step.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("ci takes no arguments, and got `{arg}`");
     }
-    let steps: [(&str, fn() -> Result<()>); 8] = [
+    let steps: [(&str, Step); 8] = [
         ("toolchain", components),
         ("fmt", || check(cargo().args(["fmt", "--all", "--check"]))),
         ("tidy", || tidy::run(&[])),

@@ -64,6 +64,9 @@ struct Exception {
     reason: String,
 }
 
+/// A stretch of a section that a citation covers, wherever it stands there; none: all of the section.
+type Covered = (Kind, Vec<spec::Range>);
+
 /// How much of the text is covered, by force.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
@@ -115,7 +118,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     citations.extend(exceptions()?);
 
     let mut specs: BTreeMap<String, Spec> = BTreeMap::new();
-    let mut covered: BTreeMap<(String, SectionId), Vec<(Kind, Vec<spec::Range>)>> = BTreeMap::new();
+    let mut covered: BTreeMap<(String, SectionId), Vec<Covered>> = BTreeMap::new();
     for citation in &citations {
         if !specs.contains_key(&citation.spec) {
             specs.insert(citation.spec.clone(), load(&citation.spec)?.unwrap_or_default());
