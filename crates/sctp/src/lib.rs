@@ -6,7 +6,18 @@
 //! while handling input, and TSNs are given at sending, never at queueing.
 #![forbid(unsafe_code)]
 
+pub mod association;
+pub mod config;
 pub mod ids;
+pub mod profile;
+pub mod stats;
 pub mod wire;
 
+pub use association::{
+    Association, Event, Message, Order, PathView, Piece, Reason, SendError, Transmit, Violation,
+};
+pub use config::{Config, LossDetection};
+
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
+pub use profile::Profile;
+pub use stats::{PathState, PathStats, Phase, Stats};

@@ -1,0 +1,101 @@
+//! What one association may be told: every protocol parameter of RFC 9260 §16 and every limit, as plain values.
+//!
+//! The default is RFC 9260 to the letter; [`Profile`](crate::Profile) names other sets of values. Nothing in the core
+//! asks for a profile: it asks for these values.
+
+use std::time::Duration;
+
+use braidftp_cc as cc;
+
+/// The settings of an association. An endpoint keeps one for each port it listens on, a caller gives one to `connect`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The largest SCTP packet to send, in bytes: the path's MTU less IP (and UDP) headers. 1,452 fits Ethernet over
+    /// IPv6 and UDP. A multiple of 4.
+    pub mtu: usize,
+    /// Outbound streams wanted (OS, RFC 9260 §3.3.2). 10.
+    pub outbound_streams: u16,
+    /// Inbound streams allowed (MIS, RFC 9260 §3.3.2). 2,048, as RFC 9260's implementations allow.
+    pub inbound_streams: u16,
+
+    /// The congestion control of each path. RFC 9260 §7.2.
+    pub congestion_control: cc::Kind,
+    /// The first window and how fast it may grow. RFC 9260 §7.2.1.
+    pub congestion_options: cc::Options,
+    /// Max.Burst (RFC 9260 §6.1 D): packets with new data in answer to one event. 4. `None`: the window alone limits.
+    pub max_burst: Option<u32>,
+    /// How a missing TSN is found to be lost. RFC 9260 §7.2.4.
+    pub loss_detection: LossDetection,
+    /// Whether a probe is sent when the tail of what is in flight stays unanswered for two round trips, so that its
+    /// loss shows without a time-out. RFC 9260 knows none.
+    pub tail_loss_probe: bool,
+
+    /// RTO.Initial, RTO.Min, RTO.Max and the clock's granularity (RFC 9260 §16). 1 s, 1 s, 60 s.
+    pub rto: cc::rtt::Bounds,
+    /// Max.Init.Retransmits (RFC 9260 §16). 8.
+    pub max_init_retransmits: u32,
+    /// Association.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, end the association. 10.
+    pub association_max_retrans: u32,
+    /// Path.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, make a path inactive. 5.
+    pub path_max_retrans: u32,
+    /// HB.interval (RFC 9260 §16): how long an idle path waits for its next HEARTBEAT, plus an RTO. 30 s. `None`: none
+    /// are sent.
+    pub heartbeat_interval: Option<Duration>,
+    /// Valid.Cookie.Life (RFC 9260 §16). 60 s.
+    pub valid_cookie_life: Duration,
+    /// T5-shutdown-guard (RFC 9260 §9.2): how long a shutdown may take in all. 5 RTO.Max = 300 s.
+    pub shutdown_guard: Duration,
+
+    /// SACK.Delay (RFC 9260 §16): how long a SACK may wait. 200 ms; never more than 500 ms.
+    pub sack_delay: Duration,
+    /// SACK.Frequency: how many packets with DATA one SACK may answer (RFC 9260 §6.2). 2.
+    pub sack_frequency: u32,
+    /// Whether the last chunk before the sender falls silent asks for its SACK at once (I bit, RFC 7053). RFC 9260
+    /// §6.1 leaves it to the sender. Off.
+    pub immediate_at_end: bool,
+
+    /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. 1 MiB.
+    pub receive_buffer_bytes: usize,
+    /// The send buffer, in bytes: messages queued or not yet acknowledged. 1 MiB.
+    pub send_buffer_bytes: usize,
+    /// The longest message to send, in bytes. Beyond the send buffer only an empty buffer takes it. 16 MiB.
+    pub max_message_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mtu: 1_452,
+            outbound_streams: 10,
+            inbound_streams: 2_048,
+            congestion_control: cc::Kind::Sctp,
+            congestion_options: cc::Options::default(),
+            max_burst: Some(4),
+            loss_detection: LossDetection::MissingReports,
+            tail_loss_probe: false,
+            rto: cc::rtt::Bounds::default(),
+            max_init_retransmits: 8,
+            association_max_retrans: 10,
+            path_max_retrans: 5,
+            heartbeat_interval: Some(Duration::from_secs(30)),
+            valid_cookie_life: Duration::from_secs(60),
+            shutdown_guard: Duration::from_secs(300),
+            sack_delay: Duration::from_millis(200),
+            sack_frequency: 2,
+            immediate_at_end: false,
+            receive_buffer_bytes: 1 << 20,
+            send_buffer_bytes: 1 << 20,
+            max_message_bytes: 16 << 20,
+        }
+    }
+}
+
+/// How a TSN that the peer misses is found to be lost before its timer runs out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossDetection {
+    /// Three miss indications, once for each TSN (RFC 9260 §7.2.4).
+    MissingReports,
+    /// A packet sent three packets or a quarter of a round trip later has arrived; a retransmission can be found lost
+    /// in the same way, again and again.
+    SendOrder,
+}
