@@ -7,12 +7,14 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     ("sctp", &["base", "cc"]),
     ("tcp", &["base", "cc"]),
     ("ftp", &["base"]),
-    ("sim", &["base", "cc", "sctp", "tcp", "ftp"]),
-    ("net", &["base", "cc", "sctp"]),
-    ("emu", &["base", "sim"]),
+    // The pcapng writer: both drivers and the simulator write such files, and `net` may not import `sim`.
+    ("pcap", &["base"]),
+    ("sim", &["base", "cc", "sctp", "tcp", "ftp", "pcap"]),
+    ("net", &["base", "cc", "sctp", "pcap"]),
+    ("emu", &["base", "sim", "pcap"]),
     // `emu` for `braidftp demo` alone.
-    ("braidftp", &["base", "ftp", "net", "emu"]),
-    ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "emu"]),
+    ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),
+    ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "emu", "pcap"]),
 ];
 
 /// What tests may import beyond that.
@@ -23,7 +25,7 @@ pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
 ];
 
 /// The crates without clock, socket, thread, global or hash order.
-pub(super) const PURE: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim"];
+pub(super) const PURE: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap"];
 
 /// Words that the sources of a pure crate do not hold, outside comments, and why.
 pub(super) const IMPURE: &[(&str, &str)] = &[
