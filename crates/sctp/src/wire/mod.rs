@@ -1,181 +1,166 @@
 //! The bytes of RFC 9260 §3: a packet is a common header and chunks. Parsed means valid: a [`Chunk`] cannot hold a
 //! bad length.
+//!
+//! [`Packet::decode`] checks the checksum and nothing else; [`Packet::chunks`] decodes one chunk after another, each
+//! payload a slice of the datagram. [`PacketBuilder`] writes packets back to back into one buffer. Whether a chunk makes
+//! sense in a state, or its numbers in a window, is for `association` to say.
 
-use bytes::Bytes;
+mod cause;
+mod chunk;
+mod control;
+mod crc32c;
+mod data;
+mod init;
+mod packet;
+mod param;
+mod sack;
+#[cfg(test)]
+mod tests;
+mod text;
 
-use crate::ids::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
+use std::fmt;
 
-/// The common header (RFC 9260 §3.1), without its checksum.
+pub use cause::Cause;
+pub use chunk::{Chunk, Unrecognized};
+pub use data::Data;
+pub use init::Init;
+pub use packet::{Batch, Chunks, Header, Kinds, Packet, PacketBuilder};
+pub use param::Parameter;
+pub use sack::Sack;
+
+use crate::ids::Tsn;
+
+/// Why bytes are not a packet, or not a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    /// The sender's SCTP port.
-    pub source_port: u16,
-    /// The receiver's SCTP port.
-    pub destination_port: u16,
-    /// The receiver's verification tag.
-    pub tag: VerificationTag,
-}
-
-/// A chunk of a known type (RFC 9260 §3.2), or an unknown one as it stood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Chunk {
-    /// §3.3.1
-    Data(Data),
-    /// §3.3.2
-    Init(Init),
-    /// §3.3.3, with its state cookie among the parameters
-    InitAck(Init),
-    /// §3.3.4
-    Sack(Sack),
-    /// §3.3.5; the opaque Heartbeat Info
-    Heartbeat(Bytes),
-    /// §3.3.6; the opaque Heartbeat Info
-    HeartbeatAck(Bytes),
-    /// §3.3.7
-    Abort {
-        /// Whether the tag is the sender's own, reflected (T bit).
-        reflected: bool,
-        /// Why.
-        causes: Vec<Cause>,
+pub enum WireError {
+    /// The datagram does not even hold a common header and one chunk header.
+    PacketTooShort {
+        /// Bytes of the datagram.
+        len: usize,
     },
-    /// §3.3.8
-    Shutdown {
-        /// All up to this TSN arrived.
-        cum_tsn_ack: Tsn,
+    /// The checksum is not that of the bytes (RFC 9260 §6.8).
+    Checksum {
+        /// What the header says.
+        found: u32,
+        /// What the bytes give.
+        computed: u32,
     },
-    /// §3.3.9
-    ShutdownAck,
-    /// §3.3.10
-    Error(Vec<Cause>),
-    /// §3.3.11
-    CookieEcho(Bytes),
-    /// §3.3.12
-    CookieAck,
-    /// §3.3.13
-    ShutdownComplete {
-        /// Whether the tag is the receiver's own, reflected (T bit).
-        reflected: bool,
+    /// A chunk that says it is longer than what is left of its packet, or what is left is no chunk header.
+    Truncated {
+        /// Bytes left of the packet.
+        left: usize,
     },
-    /// A type this stack does not know; its high bits say what to do (§3.2).
-    Unknown {
+    /// A chunk whose length does not fit its type.
+    ChunkLength {
         /// The chunk type.
         kind: u8,
-        /// The whole chunk, header included, as it stood.
-        raw: Bytes,
+        /// The length it gives itself.
+        len: usize,
     },
-}
-
-/// A DATA chunk (RFC 9260 §3.3.1).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Data {
-    /// Whether this fragment begins its message (B).
-    pub begin: bool,
-    /// Whether this fragment ends its message (E).
-    pub end: bool,
-    /// Whether the message is unordered (U).
-    pub unordered: bool,
-    /// Whether the sender wants a SACK at once (I).
-    pub immediate: bool,
-    /// The chunk's TSN.
-    pub tsn: Tsn,
-    /// The stream.
-    pub stream: StreamId,
-    /// The message's place in its stream; without meaning if unordered.
-    pub ssn: Ssn,
-    /// What the payload is, to the application.
-    pub ppid: Ppid,
-    /// At least one byte.
-    pub payload: Bytes,
-}
-
-/// A SACK chunk (RFC 9260 §3.3.4). Blocks are as received: `wire` checks lengths, `association` checks sense.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sack {
-    /// All up to this TSN arrived.
-    pub cum_tsn_ack: Tsn,
-    /// The receiver's advertised window, in bytes.
-    pub a_rwnd: u32,
-    /// Start and end offsets from `cum_tsn_ack`, both inclusive.
-    pub gaps: Vec<(u16, u16)>,
-    /// TSNs that arrived more than once.
-    pub dups: Vec<Tsn>,
-}
-
-/// The fixed part of INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3) and the parameters behind it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Init {
-    /// The tag that the receiver must put in all its packets; never 0.
-    pub initiate_tag: VerificationTag,
-    /// The sender's receive window, in bytes.
-    pub a_rwnd: u32,
-    /// Outbound streams that the sender wants; never 0.
-    pub outbound_streams: u16,
-    /// Inbound streams that the sender can take; never 0.
-    pub inbound_streams: u16,
-    /// The first TSN the sender will use.
-    pub initial_tsn: Tsn,
-    /// What follows, in order.
-    pub parameters: Vec<Parameter>,
-}
-
-/// A parameter of INIT or INIT ACK (RFC 9260 §3.3.2.1, §3.3.3.1), or an unknown one as it stood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parameter {
-    /// An address of the sender (types 5 and 6).
-    Address(std::net::IpAddr),
-    /// The state cookie (type 7).
-    StateCookie(Bytes),
-    /// A parameter of the peer's INIT that was not understood (type 8), as it stood.
-    Unrecognized(Bytes),
-    /// Microseconds by which the cookie should live longer are wanted (type 9); in milliseconds.
-    CookiePreservative(u32),
-    /// A host name (type 11): refused.
-    HostName(Bytes),
-    /// Address types that the sender can take (type 12).
-    SupportedAddressTypes(Vec<u16>),
-    /// Any other, header included; its high bits say what to do (§3.2.1).
-    Unknown {
+    /// A DATA chunk without user data (RFC 9260 §6.2).
+    NoUserData(Tsn),
+    /// A parameter that leaves its chunk, or whose length does not fit its type.
+    ParameterLength {
         /// The parameter type.
         kind: u16,
-        /// The whole parameter as it stood.
-        raw: Bytes,
+        /// The length it gives itself.
+        len: usize,
+    },
+    /// An error cause that leaves its chunk, or whose length does not fit its code.
+    CauseLength {
+        /// The cause code.
+        code: u16,
+        /// The length it gives itself.
+        len: usize,
     },
 }
 
-/// An error cause (RFC 9260 §3.3.10).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// 1
-    InvalidStreamIdentifier(StreamId),
-    /// 2: the parameter types that were missing
-    MissingMandatoryParameter(Vec<u16>),
-    /// 3: how stale, in microseconds
-    StaleCookie(u32),
-    /// 4
-    OutOfResource,
-    /// 5: the parameter as it stood
-    UnresolvableAddress(Bytes),
-    /// 6: the chunk as it stood
-    UnrecognizedChunkType(Bytes),
-    /// 7
-    InvalidMandatoryParameter,
-    /// 8: the parameters as they stood
-    UnrecognizedParameters(Bytes),
-    /// 9
-    NoUserData(Tsn),
-    /// 10
-    CookieReceivedWhileShuttingDown,
-    /// 11: the new addresses, as parameters
-    RestartWithNewAddresses(Bytes),
-    /// 12: the user's own words
-    UserInitiatedAbort(Bytes),
-    /// 13: what was violated
-    ProtocolViolation(Bytes),
-    /// Any other.
-    Unknown {
-        /// The cause code.
-        code: u16,
-        /// What followed the header.
-        info: Bytes,
-    },
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::PacketTooShort { len } => write!(f, "{len} bytes are too few for an SCTP packet"),
+            Self::Checksum { found, computed } => {
+                write!(f, "the checksum is {found:#010x}, but the bytes give {computed:#010x}")
+            }
+            Self::Truncated { left } => {
+                write!(f, "a chunk goes on beyond the {left} bytes left of its packet")
+            }
+            Self::ChunkLength { kind, len } => write!(f, "a chunk of type {kind} cannot be {len} bytes long"),
+            Self::NoUserData(tsn) => write!(f, "the DATA chunk with TSN {tsn} carries no user data"),
+            Self::ParameterLength { kind, len } => {
+                write!(f, "a parameter of type {kind:#06x} cannot be {len} bytes long here")
+            }
+            Self::CauseLength { code, len } => {
+                write!(f, "an error cause of code {code} cannot be {len} bytes long here")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// Bytes of zero padding behind `len` bytes, up to the next multiple of four.
+const fn padding(len: usize) -> usize {
+    len.wrapping_neg() & 3
+}
+
+/// `len` with its padding.
+const fn padded(len: usize) -> usize {
+    len + padding(len)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// A type-length-value field inside a chunk: a parameter (RFC 9260 §3.2.1) or an error cause (§3.3.10).
+struct Tlv<'a> {
+    kind: u16,
+    /// Header included, padding not.
+    raw: &'a [u8],
+}
+
+impl Tlv<'_> {
+    const HEADER_LEN: usize = 4;
+
+    fn value(&self) -> &[u8] {
+        &self.raw[Self::HEADER_LEN..]
+    }
+}
+
+/// The next field of `rest`, and what is behind its padding; the type and length that do not fit, if so.
+///
+/// The padding of the last one may be missing: whether it counts in the chunk's length differs between stacks, and a
+/// receiver is expected to take both (RFC 9260 §3.2).
+fn next_tlv(rest: &[u8]) -> Option<Result<(Tlv<'_>, &[u8]), (u16, usize)>> {
+    if rest.is_empty() {
+        return None;
+    }
+    if rest.len() < Tlv::HEADER_LEN {
+        return Some(Err((0, rest.len())));
+    }
+    let (kind, len) = (u16_at(rest, 0), usize::from(u16_at(rest, 2)));
+    if len < Tlv::HEADER_LEN || len > rest.len() {
+        return Some(Err((kind, len)));
+    }
+    Some(Ok((Tlv { kind, raw: &rest[..len] }, rest.get(padded(len)..).unwrap_or_default())))
+}
+
+/// Appends the header of a type-length-value field, whose `len` counts the header.
+fn put_tlv_header(out: &mut bytes::BytesMut, kind: u16, len: usize) {
+    // Whoever builds a chunk keeps it under a packet's size; a longer one is ours to find, not the peer's to suffer.
+    let len = u16::try_from(len).expect("a parameter or cause fits in 65,535 bytes");
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&len.to_be_bytes());
+}
+
+/// Appends the zeros that bring what began at `start` to a multiple of four bytes.
+fn put_padding(out: &mut bytes::BytesMut, start: usize) {
+    const ZEROS: [u8; 3] = [0; 3];
+    let count = padding(out.len() - start);
+    out.extend_from_slice(&ZEROS[..count]);
 }

@@ -1,0 +1,167 @@
+//! Error causes (RFC 9260 §3.3.10), in ERROR and ABORT.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Tlv, WireError, next_tlv, padded, put_padding, put_tlv_header, u16_at, u32_at};
+use crate::ids::{StreamId, Tsn};
+
+/// An error cause (RFC 9260 §3.3.10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// 1
+    InvalidStreamIdentifier(StreamId),
+    /// 2: the parameter types that were missing
+    MissingMandatoryParameter(Vec<u16>),
+    /// 3: how stale, in microseconds
+    StaleCookie(u32),
+    /// 4
+    OutOfResource,
+    /// 5: the parameter as it stood
+    UnresolvableAddress(Bytes),
+    /// 6: the chunk as it stood
+    UnrecognizedChunkType(Bytes),
+    /// 7
+    InvalidMandatoryParameter,
+    /// 8: the parameters as they stood
+    UnrecognizedParameters(Bytes),
+    /// 9
+    NoUserData(Tsn),
+    /// 10
+    CookieReceivedWhileShuttingDown,
+    /// 11: the new addresses, as parameters
+    RestartWithNewAddresses(Bytes),
+    /// 12: the user's own words
+    UserInitiatedAbort(Bytes),
+    /// 13: what was violated
+    ProtocolViolation(Bytes),
+    /// Any other.
+    Unknown {
+        /// The cause code.
+        code: u16,
+        /// What followed the header.
+        info: Bytes,
+    },
+}
+
+impl Cause {
+    /// The cause code.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::InvalidStreamIdentifier(_) => 1,
+            Self::MissingMandatoryParameter(_) => 2,
+            Self::StaleCookie(_) => 3,
+            Self::OutOfResource => 4,
+            Self::UnresolvableAddress(_) => 5,
+            Self::UnrecognizedChunkType(_) => 6,
+            Self::InvalidMandatoryParameter => 7,
+            Self::UnrecognizedParameters(_) => 8,
+            Self::NoUserData(_) => 9,
+            Self::CookieReceivedWhileShuttingDown => 10,
+            Self::RestartWithNewAddresses(_) => 11,
+            Self::UserInitiatedAbort(_) => 12,
+            Self::ProtocolViolation(_) => 13,
+            Self::Unknown { code, .. } => *code,
+        }
+    }
+
+    /// Bytes of the cause without padding.
+    pub fn encoded_len(&self) -> usize {
+        Tlv::HEADER_LEN
+            + match self {
+                Self::InvalidStreamIdentifier(_) | Self::StaleCookie(_) | Self::NoUserData(_) => 4,
+                Self::MissingMandatoryParameter(types) => 4 + 2 * types.len(),
+                Self::OutOfResource
+                | Self::InvalidMandatoryParameter
+                | Self::CookieReceivedWhileShuttingDown => 0,
+                Self::UnresolvableAddress(info)
+                | Self::UnrecognizedChunkType(info)
+                | Self::UnrecognizedParameters(info)
+                | Self::RestartWithNewAddresses(info)
+                | Self::UserInitiatedAbort(info)
+                | Self::ProtocolViolation(info)
+                | Self::Unknown { info, .. } => info.len(),
+            }
+    }
+
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        put_tlv_header(out, self.code(), self.encoded_len());
+        match self {
+            Self::InvalidStreamIdentifier(stream) => {
+                out.extend_from_slice(&stream.0.to_be_bytes());
+                out.extend_from_slice(&[0, 0]);
+            }
+            Self::MissingMandatoryParameter(types) => {
+                out.extend_from_slice(&(types.len() as u32).to_be_bytes());
+                for kind in types {
+                    out.extend_from_slice(&kind.to_be_bytes());
+                }
+            }
+            Self::StaleCookie(number) | Self::NoUserData(Tsn(number)) => {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+            Self::OutOfResource | Self::InvalidMandatoryParameter | Self::CookieReceivedWhileShuttingDown => {
+            }
+            Self::UnresolvableAddress(info)
+            | Self::UnrecognizedChunkType(info)
+            | Self::UnrecognizedParameters(info)
+            | Self::RestartWithNewAddresses(info)
+            | Self::UserInitiatedAbort(info)
+            | Self::ProtocolViolation(info)
+            | Self::Unknown { info, .. } => out.extend_from_slice(info),
+        }
+        put_padding(out, start);
+    }
+}
+
+/// All causes of a chunk, in order; the first one that is malformed, with those before it, if so.
+pub(super) fn decode_all(datagram: &Bytes, mut rest: &[u8]) -> (Vec<Cause>, Result<(), WireError>) {
+    let mut causes = Vec::new();
+    while let Some(next) = next_tlv(rest) {
+        let cause = next.map_err(|(code, len)| WireError::CauseLength { code, len });
+        match cause.and_then(|(tlv, behind)| Ok((decode(datagram, &tlv)?, behind))) {
+            Ok((cause, behind)) => {
+                causes.push(cause);
+                rest = behind;
+            }
+            Err(wrong) => return (causes, Err(wrong)),
+        }
+    }
+    (causes, Ok(()))
+}
+
+fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Cause, WireError> {
+    let value = tlv.value();
+    let shared = || datagram.slice_ref(value);
+    let wrong = WireError::CauseLength { code: tlv.kind, len: tlv.raw.len() };
+    Ok(match (tlv.kind, value.len()) {
+        (1, 4) => Cause::InvalidStreamIdentifier(StreamId(u16_at(value, 0))),
+        // The count and the length must agree before either is believed.
+        (2, 4..) if value.len() as u64 == 4 + 2 * u64::from(u32_at(value, 0)) => {
+            Cause::MissingMandatoryParameter(value[4..].chunks_exact(2).map(|kind| u16_at(kind, 0)).collect())
+        }
+        (3, 4) => Cause::StaleCookie(u32_at(value, 0)),
+        (4, 0) => Cause::OutOfResource,
+        (5, _) => Cause::UnresolvableAddress(shared()),
+        (6, _) => Cause::UnrecognizedChunkType(shared()),
+        (7, 0) => Cause::InvalidMandatoryParameter,
+        (8, _) => Cause::UnrecognizedParameters(shared()),
+        (9, 4) => Cause::NoUserData(Tsn(u32_at(value, 0))),
+        (10, 0) => Cause::CookieReceivedWhileShuttingDown,
+        (11, _) => Cause::RestartWithNewAddresses(shared()),
+        (12, _) => Cause::UserInitiatedAbort(shared()),
+        (13, _) => Cause::ProtocolViolation(shared()),
+        (1..=4 | 7 | 9 | 10, _) => return Err(wrong),
+        (code, _) => Cause::Unknown { code, info: shared() },
+    })
+}
+
+/// Bytes of `causes` in a chunk: all padded but the last (RFC 9260 §3.2).
+pub(super) fn encoded_len(causes: &[Cause]) -> usize {
+    match causes.split_last() {
+        None => 0,
+        Some((last, others)) => {
+            others.iter().map(|c| padded(c.encoded_len())).sum::<usize>() + last.encoded_len()
+        }
+    }
+}

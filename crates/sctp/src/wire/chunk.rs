@@ -1,0 +1,247 @@
+//! One chunk (RFC 9260 §3.2): which type it is, how long it is, and what to do with a type that is not known.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Cause, Data, Init, Sack, WireError, cause, control, padded, put_padding};
+use crate::ids::Tsn;
+
+/// A chunk of a known type (RFC 9260 §3.2), or an unknown one as it stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chunk {
+    /// §3.3.1
+    Data(Data),
+    /// §3.3.2
+    Init(Init),
+    /// §3.3.3, with its state cookie among the parameters
+    InitAck(Init),
+    /// §3.3.4
+    Sack(Sack),
+    /// §3.3.5; the opaque Heartbeat Info
+    Heartbeat(Bytes),
+    /// §3.3.6; the opaque Heartbeat Info
+    HeartbeatAck(Bytes),
+    /// §3.3.7
+    Abort {
+        /// Whether the tag is the sender's own, reflected (T bit).
+        reflected: bool,
+        /// Why; those before the first malformed one, for an ABORT is one whatever it says.
+        causes: Vec<Cause>,
+    },
+    /// §3.3.8
+    Shutdown {
+        /// All up to this TSN arrived.
+        cum_tsn_ack: Tsn,
+    },
+    /// §3.3.9
+    ShutdownAck,
+    /// §3.3.10
+    Error(Vec<Cause>),
+    /// §3.3.11
+    CookieEcho(Bytes),
+    /// §3.3.12
+    CookieAck,
+    /// §3.3.13
+    ShutdownComplete {
+        /// Whether the tag is the receiver's own, reflected (T bit).
+        reflected: bool,
+    },
+    /// A type this stack does not know; its high bits say what to do (§3.2).
+    Unknown {
+        /// The chunk type.
+        kind: u8,
+        /// The whole chunk, header included, as it stood.
+        raw: Bytes,
+    },
+}
+
+impl Chunk {
+    /// Bytes of a chunk's type, flags and length.
+    pub const HEADER_LEN: usize = 4;
+
+    /// HEARTBEAT.
+    pub const HEARTBEAT: u8 = 4;
+    /// HEARTBEAT ACK.
+    pub const HEARTBEAT_ACK: u8 = 5;
+    /// ABORT.
+    pub const ABORT: u8 = 6;
+    /// SHUTDOWN.
+    pub const SHUTDOWN: u8 = 7;
+    /// SHUTDOWN ACK.
+    pub const SHUTDOWN_ACK: u8 = 8;
+    /// ERROR.
+    pub const ERROR: u8 = 9;
+    /// COOKIE ECHO.
+    pub const COOKIE_ECHO: u8 = 10;
+    /// COOKIE ACK.
+    pub const COOKIE_ACK: u8 = 11;
+    /// SHUTDOWN COMPLETE.
+    pub const SHUTDOWN_COMPLETE: u8 = 14;
+
+    /// The T bit of ABORT and SHUTDOWN COMPLETE.
+    pub(super) const REFLECTED: u8 = 0x01;
+
+    /// The chunk type.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Data(_) => Data::KIND,
+            Self::Init(_) => Init::KIND,
+            Self::InitAck(_) => Init::ACK_KIND,
+            Self::Sack(_) => Sack::KIND,
+            Self::Heartbeat(_) => Self::HEARTBEAT,
+            Self::HeartbeatAck(_) => Self::HEARTBEAT_ACK,
+            Self::Abort { .. } => Self::ABORT,
+            Self::Shutdown { .. } => Self::SHUTDOWN,
+            Self::ShutdownAck => Self::SHUTDOWN_ACK,
+            Self::Error(_) => Self::ERROR,
+            Self::CookieEcho(_) => Self::COOKIE_ECHO,
+            Self::CookieAck => Self::COOKIE_ACK,
+            Self::ShutdownComplete { .. } => Self::SHUTDOWN_COMPLETE,
+            Self::Unknown { kind, .. } => *kind,
+        }
+    }
+
+    /// What the chunk's length field says: without the padding behind it.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            Self::Data(data) => data.encoded_len(),
+            Self::Init(init) | Self::InitAck(init) => init.encoded_len(),
+            Self::Sack(sack) => sack.encoded_len(),
+            Self::Heartbeat(info) | Self::HeartbeatAck(info) => control::heartbeat_len(info),
+            Self::Abort { causes, .. } | Self::Error(causes) => Self::HEADER_LEN + cause::encoded_len(causes),
+            Self::Shutdown { .. } => control::SHUTDOWN_LEN,
+            Self::CookieEcho(cookie) => Self::HEADER_LEN + cookie.len(),
+            Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete { .. } => Self::HEADER_LEN,
+            Self::Unknown { raw, .. } => raw.len(),
+        }
+    }
+
+    /// Bytes that the chunk takes of a packet, padding included.
+    pub fn padded_len(&self) -> usize {
+        padded(self.encoded_len())
+    }
+
+    /// The chunk in `raw`, which is the whole chunk without padding and a part of `datagram`.
+    pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Result<Self, WireError> {
+        let (kind, flags) = (raw[0], raw[1]);
+        let value = &raw[Self::HEADER_LEN..];
+        let exactly = |len: usize| {
+            if raw.len() == len { Ok(()) } else { Err(WireError::ChunkLength { kind, len: raw.len() }) }
+        };
+        Ok(match kind {
+            Data::KIND => Self::Data(Data::decode(datagram, raw)?),
+            Sack::KIND => Self::Sack(Sack::decode(raw)?),
+            Init::KIND => Self::Init(Init::decode(datagram, raw)?),
+            Init::ACK_KIND => Self::InitAck(Init::decode(datagram, raw)?),
+            Self::HEARTBEAT => Self::Heartbeat(control::decode_heartbeat(datagram, raw)?),
+            Self::HEARTBEAT_ACK => Self::HeartbeatAck(control::decode_heartbeat(datagram, raw)?),
+            Self::ABORT => Self::Abort {
+                reflected: flags & Self::REFLECTED != 0,
+                causes: cause::decode_all(datagram, value).0,
+            },
+            Self::SHUTDOWN => {
+                exactly(control::SHUTDOWN_LEN)?;
+                Self::Shutdown { cum_tsn_ack: Tsn(super::u32_at(value, 0)) }
+            }
+            Self::SHUTDOWN_ACK => {
+                exactly(Self::HEADER_LEN)?;
+                Self::ShutdownAck
+            }
+            Self::ERROR => match cause::decode_all(datagram, value) {
+                (causes, Ok(())) => Self::Error(causes),
+                (_, Err(wrong)) => return Err(wrong),
+            },
+            Self::COOKIE_ECHO => Self::CookieEcho(datagram.slice_ref(value)),
+            Self::COOKIE_ACK => {
+                exactly(Self::HEADER_LEN)?;
+                Self::CookieAck
+            }
+            Self::SHUTDOWN_COMPLETE => {
+                exactly(Self::HEADER_LEN)?;
+                Self::ShutdownComplete { reflected: flags & Self::REFLECTED != 0 }
+            }
+            kind => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
+        })
+    }
+
+    /// Appends the chunk and its padding.
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        let header = |out: &mut BytesMut, flags: u8| {
+            let len = u16::try_from(self.encoded_len()).expect("a chunk fits in a packet").to_be_bytes();
+            out.extend_from_slice(&[self.kind(), flags, len[0], len[1]]);
+        };
+        let t_bit = |reflected: bool| if reflected { Self::REFLECTED } else { 0 };
+        match self {
+            Self::Data(data) => return data.encode(out),
+            Self::Sack(sack) => return sack.encode(out),
+            Self::Init(init) | Self::InitAck(init) => {
+                header(out, 0);
+                init.encode_body(out);
+            }
+            Self::Heartbeat(info) | Self::HeartbeatAck(info) => {
+                header(out, 0);
+                control::encode_heartbeat_info(info, out);
+            }
+            Self::Abort { reflected, causes } => {
+                header(out, t_bit(*reflected));
+                causes.iter().for_each(|cause| cause.encode(out));
+            }
+            Self::Shutdown { cum_tsn_ack } => {
+                header(out, 0);
+                out.extend_from_slice(&cum_tsn_ack.0.to_be_bytes());
+            }
+            Self::Error(causes) => {
+                header(out, 0);
+                causes.iter().for_each(|cause| cause.encode(out));
+            }
+            Self::CookieEcho(cookie) => {
+                header(out, 0);
+                out.extend_from_slice(cookie);
+            }
+            Self::ShutdownAck | Self::CookieAck => header(out, 0),
+            Self::ShutdownComplete { reflected } => header(out, t_bit(*reflected)),
+            Self::Unknown { raw, .. } => out.extend_from_slice(raw),
+        }
+        put_padding(out, start);
+    }
+}
+
+/// What the two high bits of an unknown chunk or parameter type ask of its receiver (RFC 9260 §3.2, §3.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrecognized {
+    /// 00: process nothing further.
+    Stop,
+    /// 01: process nothing further, and report it.
+    StopAndReport,
+    /// 10: skip it.
+    Skip,
+    /// 11: skip it, and report it.
+    SkipAndReport,
+}
+
+impl Unrecognized {
+    /// For an unknown chunk type.
+    pub const fn of_chunk(kind: u8) -> Self {
+        match kind >> 6 {
+            0b00 => Self::Stop,
+            0b01 => Self::StopAndReport,
+            0b10 => Self::Skip,
+            _ => Self::SkipAndReport,
+        }
+    }
+
+    /// For an unknown parameter type.
+    pub const fn of_parameter(kind: u16) -> Self {
+        Self::of_chunk((kind >> 8) as u8)
+    }
+
+    /// Whether what follows is not to be processed.
+    pub const fn stops(self) -> bool {
+        matches!(self, Self::Stop | Self::StopAndReport)
+    }
+
+    /// Whether the sender is to hear about it.
+    pub const fn reports(self) -> bool {
+        matches!(self, Self::StopAndReport | Self::SkipAndReport)
+    }
+}

@@ -1,0 +1,30 @@
+//! The forms of the small control chunks: HEARTBEAT and its answer (RFC 9260 §3.3.5, §3.3.6) and SHUTDOWN (§3.3.8).
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Chunk, Tlv, WireError, next_tlv, put_tlv_header};
+
+/// Bytes of a SHUTDOWN chunk.
+pub(super) const SHUTDOWN_LEN: usize = Chunk::HEADER_LEN + 4;
+
+/// The type of the Heartbeat Info parameter.
+const HEARTBEAT_INFO: u16 = 1;
+
+/// Bytes of a HEARTBEAT that carries `info`, without padding.
+pub(super) fn heartbeat_len(info: &Bytes) -> usize {
+    Chunk::HEADER_LEN + Tlv::HEADER_LEN + info.len()
+}
+
+/// The value of the Heartbeat Info parameter, which is all that a HEARTBEAT holds.
+pub(super) fn decode_heartbeat(datagram: &Bytes, raw: &[u8]) -> Result<Bytes, WireError> {
+    match next_tlv(&raw[Chunk::HEADER_LEN..]) {
+        Some(Ok((tlv, []))) if tlv.kind == HEARTBEAT_INFO => Ok(datagram.slice_ref(tlv.value())),
+        Some(Err((kind, len))) => Err(WireError::ParameterLength { kind, len }),
+        _ => Err(WireError::ChunkLength { kind: raw[0], len: raw.len() }),
+    }
+}
+
+pub(super) fn encode_heartbeat_info(info: &Bytes, out: &mut BytesMut) {
+    put_tlv_header(out, HEARTBEAT_INFO, Tlv::HEADER_LEN + info.len());
+    out.extend_from_slice(info);
+}

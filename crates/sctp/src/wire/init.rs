@@ -1,0 +1,92 @@
+//! INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3), which share their form.
+
+use std::net::IpAddr;
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Parameter, Unrecognized, WireError, param, u16_at, u32_at};
+use crate::ids::{Tsn, VerificationTag};
+
+/// The fixed part of INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3) and the parameters behind it.
+///
+/// The values are as received: whether they may be, is for the receiver of the chunk to say, in the state it is in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Init {
+    /// The tag that the receiver must put in all its packets; never 0.
+    pub initiate_tag: VerificationTag,
+    /// The sender's receive window, in bytes.
+    pub a_rwnd: u32,
+    /// Outbound streams that the sender wants; never 0.
+    pub outbound_streams: u16,
+    /// Inbound streams that the sender can take; never 0.
+    pub inbound_streams: u16,
+    /// The first TSN the sender will use.
+    pub initial_tsn: Tsn,
+    /// What follows, in order, up to and including an unknown one that ends the processing (§3.2.1).
+    pub parameters: Vec<Parameter>,
+}
+
+impl Init {
+    /// Bytes of the chunk before its parameters.
+    pub const HEADER_LEN: usize = 20;
+
+    /// The chunk type of INIT.
+    pub const KIND: u8 = 1;
+
+    /// The chunk type of INIT ACK.
+    pub const ACK_KIND: u8 = 2;
+
+    /// Bytes of the chunk without padding.
+    pub fn encoded_len(&self) -> usize {
+        Self::HEADER_LEN + param::encoded_len(&self.parameters)
+    }
+
+    /// The sender's addresses as listed; none if it has but the one it sends from.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Address(address) => Some(*address),
+            _ => None,
+        })
+    }
+
+    /// The state cookie, if there is one.
+    pub fn state_cookie(&self) -> Option<&Bytes> {
+        self.parameters.iter().find_map(|parameter| match parameter {
+            Parameter::StateCookie(cookie) => Some(cookie),
+            _ => None,
+        })
+    }
+
+    /// The unknown parameters that their sender wants to hear about, as they stood (§3.2.2).
+    pub fn to_report(&self) -> impl Iterator<Item = &Bytes> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Unknown { kind, raw } => Unrecognized::of_parameter(*kind).reports().then_some(raw),
+            _ => None,
+        })
+    }
+
+    pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Result<Self, WireError> {
+        if raw.len() < Self::HEADER_LEN {
+            return Err(WireError::ChunkLength { kind: raw[0], len: raw.len() });
+        }
+        Ok(Self {
+            initiate_tag: VerificationTag(u32_at(raw, 4)),
+            a_rwnd: u32_at(raw, 8),
+            outbound_streams: u16_at(raw, 12),
+            inbound_streams: u16_at(raw, 14),
+            initial_tsn: Tsn(u32_at(raw, 16)),
+            parameters: param::decode_all(datagram, &raw[Self::HEADER_LEN..])?,
+        })
+    }
+
+    pub(super) fn encode_body(&self, out: &mut BytesMut) {
+        out.extend_from_slice(&self.initiate_tag.0.to_be_bytes());
+        out.extend_from_slice(&self.a_rwnd.to_be_bytes());
+        out.extend_from_slice(&self.outbound_streams.to_be_bytes());
+        out.extend_from_slice(&self.inbound_streams.to_be_bytes());
+        out.extend_from_slice(&self.initial_tsn.0.to_be_bytes());
+        for parameter in &self.parameters {
+            parameter.encode(out);
+        }
+    }
+}

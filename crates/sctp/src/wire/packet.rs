@@ -1,0 +1,318 @@
+//! A whole packet (RFC 9260 §3, §6.8): the common header, the checksum, and the chunks one behind the other.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Chunk, Data, Init, WireError, crc32c, padded, u16_at, u32_at};
+use crate::ids::VerificationTag;
+
+/// The common header (RFC 9260 §3.1), without its checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The sender's SCTP port.
+    pub source_port: u16,
+    /// The receiver's SCTP port.
+    pub destination_port: u16,
+    /// The receiver's verification tag.
+    pub tag: VerificationTag,
+}
+
+impl Header {
+    /// Bytes of the common header, with its checksum.
+    pub const LEN: usize = 12;
+}
+
+/// A packet whose checksum is right; its chunks are decoded as they are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// The common header.
+    pub header: Header,
+    datagram: Bytes,
+}
+
+impl Packet {
+    /// The packet in `datagram`, if it is long enough to be one and its checksum is right.
+    pub fn decode(datagram: Bytes) -> Result<Self, WireError> {
+        let header = Self::peek(&datagram)?;
+        //= specs/rfc9260.txt#section-6.8
+        //# Verify that the calculated CRC32c checksum is the same as the
+        //# received CRC32c checksum.  If it is not, the receiver MUST treat
+        //# the packet as an invalid SCTP packet.
+        let (found, computed) = (crc32c::found(&datagram), crc32c::expected(&datagram));
+        if found != computed {
+            return Err(WireError::Checksum { found, computed });
+        }
+        Ok(Self { header, datagram })
+    }
+
+    /// The common header of `datagram`, whatever its checksum.
+    fn peek(datagram: &[u8]) -> Result<Header, WireError> {
+        if datagram.len() < Header::LEN + Chunk::HEADER_LEN {
+            return Err(WireError::PacketTooShort { len: datagram.len() });
+        }
+        Ok(Header {
+            source_port: u16_at(datagram, 0),
+            destination_port: u16_at(datagram, 2),
+            tag: VerificationTag(u32_at(datagram, 4)),
+        })
+    }
+
+    /// Bytes of the whole packet.
+    #[expect(clippy::len_without_is_empty, reason = "a packet is never empty")]
+    pub fn len(&self) -> usize {
+        self.datagram.len()
+    }
+
+    /// The chunks, in order. The iterator ends behind the first one that is malformed.
+    pub fn chunks(&self) -> Chunks<'_> {
+        Chunks { datagram: &self.datagram, at: Header::LEN }
+    }
+
+    /// Which chunk types the packet holds, without decoding the chunks. What stands behind a chunk that leaves the
+    /// packet is not seen, by this or by anyone.
+    pub fn kinds(&self) -> Kinds {
+        let mut kinds = Kinds { first: self.datagram[Header::LEN], low: 0, count: 0, reflected: false };
+        let mut raw_chunks = self.chunks();
+        while let Some(Ok(raw)) = raw_chunks.next_raw() {
+            kinds.count += 1;
+            if raw[0] < 16 {
+                kinds.low |= 1 << raw[0];
+            }
+            if matches!(raw[0], Chunk::ABORT | Chunk::SHUTDOWN_COMPLETE) && raw[1] & Chunk::REFLECTED != 0 {
+                kinds.reflected = true;
+            }
+        }
+        kinds
+    }
+}
+
+/// The chunks of a [`Packet`].
+#[derive(Debug, Clone)]
+pub struct Chunks<'a> {
+    datagram: &'a Bytes,
+    at: usize,
+}
+
+impl<'a> Chunks<'a> {
+    /// The next chunk's bytes without padding.
+    fn next_raw(&mut self) -> Option<Result<&'a [u8], WireError>> {
+        let rest = self.datagram.get(self.at..).filter(|rest| !rest.is_empty())?;
+        if rest.len() < Chunk::HEADER_LEN {
+            self.stop();
+            return Some(Err(WireError::Truncated { left: rest.len() }));
+        }
+        let (kind, len) = (rest[0], usize::from(u16_at(rest, 2)));
+        // A length under four would never get past its own header: the endless loop of CVE-2021-3655's kin.
+        if len < Chunk::HEADER_LEN {
+            self.stop();
+            return Some(Err(WireError::ChunkLength { kind, len }));
+        }
+        let Some(raw) = rest.get(..len) else {
+            self.stop();
+            return Some(Err(WireError::Truncated { left: rest.len() }));
+        };
+        // The padding of the last chunk may be missing; what it would hold is ignored anyhow (§3.2).
+        self.at += padded(len);
+        Some(Ok(raw))
+    }
+
+    fn stop(&mut self) {
+        self.at = self.datagram.len();
+    }
+}
+
+impl Iterator for Chunks<'_> {
+    type Item = Result<Chunk, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let chunk = self.next_raw()?.and_then(|raw| Chunk::decode(self.datagram, raw));
+        if chunk.is_err() {
+            self.stop();
+        }
+        Some(chunk)
+    }
+}
+
+/// Which chunk types a packet holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kinds {
+    first: u8,
+    /// A bit for each type under 16.
+    low: u16,
+    count: usize,
+    reflected: bool,
+}
+
+impl Kinds {
+    /// Whether there is a chunk of this type, one of those of RFC 9260.
+    pub const fn contains(self, kind: u8) -> bool {
+        kind < 16 && self.low & (1 << kind) != 0
+    }
+
+    /// Whether the first chunk is of this type.
+    pub const fn begins_with(self, kind: u8) -> bool {
+        self.first == kind
+    }
+
+    /// Whether the packet holds this one chunk and no other.
+    pub const fn is_only(self, kind: u8) -> bool {
+        self.count == 1 && self.first == kind
+    }
+
+    /// Whether an ABORT or SHUTDOWN COMPLETE in it has the T bit.
+    pub const fn reflected(self) -> bool {
+        self.reflected
+    }
+
+    /// Whether an INIT or INIT ACK shares the packet with others, which §5.1 forbids.
+    pub const fn bundles_init(self) -> bool {
+        (self.contains(Init::KIND) || self.contains(Init::ACK_KIND)) && self.count > 1
+    }
+}
+
+/// Packets ready to leave: of one size, but the last may be shorter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// The packets, back to back.
+    pub payload: Bytes,
+    /// Bytes of each packet, if there are several.
+    pub segment_size: Option<usize>,
+}
+
+/// Writes packets back to back into one buffer, which is used again once those who hold its packets let go.
+///
+/// `begin`, then `push` while there is `room`, then `seal`; again for each packet of the batch; then `finish`. No
+/// packet is larger than the first, and after a smaller one [`PacketBuilder::is_full`] says that the batch is over.
+#[derive(Debug, Default)]
+pub struct PacketBuilder {
+    buffer: BytesMut,
+    /// Where the open packet begins, if one is open.
+    open: Option<usize>,
+    /// Where the open packet must end at the latest.
+    limit: usize,
+    /// Bytes of the first packet, once sealed.
+    segment_size: Option<usize>,
+    /// Whether a packet shorter than the first was sealed, after which none may follow.
+    ended: bool,
+    packets: usize,
+}
+
+impl PacketBuilder {
+    /// The most packets of one batch, which is what Linux takes of a GSO send.
+    pub const MAX_PACKETS: usize = 64;
+
+    /// The most bytes of one batch: a UDP datagram's payload over IPv4, which holds a GSO send whole.
+    pub const MAX_BYTES: usize = 65_507;
+
+    /// An empty builder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts a packet of `max` bytes at most, in a batch also of the first one's at most.
+    ///
+    /// # Panics
+    /// If a packet is open, or the batch is full.
+    pub fn begin(&mut self, header: Header, max: usize) {
+        assert!(self.open.is_none(), "the packet before is sealed first");
+        assert!(!self.is_full(), "a full batch is finished first");
+        let start = self.buffer.len();
+        let max = max.min(self.segment_size.unwrap_or(max)).min(Self::MAX_BYTES - start);
+        self.buffer.reserve(max.max(Header::LEN));
+        self.buffer.extend_from_slice(&header.source_port.to_be_bytes());
+        self.buffer.extend_from_slice(&header.destination_port.to_be_bytes());
+        self.buffer.extend_from_slice(&header.tag.0.to_be_bytes());
+        self.buffer.extend_from_slice(&[0; 4]);
+        self.open = Some(start);
+        self.limit = start + max;
+    }
+
+    /// Bytes left in the open packet, for chunks with their padding; 0 if none is open.
+    pub fn room(&self) -> usize {
+        if self.open.is_some() { (self.limit & !3).saturating_sub(self.buffer.len()) } else { 0 }
+    }
+
+    /// Whether the open packet holds no chunk yet.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_none_or(|start| self.buffer.len() == start + Header::LEN)
+    }
+
+    /// Bytes of the open packet so far.
+    pub fn len(&self) -> usize {
+        self.open.map_or(0, |start| self.buffer.len() - start)
+    }
+
+    /// Appends `chunk`.
+    ///
+    /// # Panics
+    /// If no packet is open or the chunk does not fit: whoever fills a packet asks for [`Self::room`] first.
+    pub fn push(&mut self, chunk: &Chunk) {
+        assert!(self.room() >= chunk.padded_len(), "{} bytes into {}", chunk.padded_len(), self.room());
+        chunk.encode(&mut self.buffer);
+    }
+
+    /// Appends a DATA chunk, which may stay where it is kept for retransmission.
+    ///
+    /// # Panics
+    /// As [`Self::push`].
+    pub fn push_data(&mut self, data: &Data) {
+        assert!(
+            self.room() >= padded(data.encoded_len()),
+            "{} bytes into {}",
+            data.encoded_len(),
+            self.room()
+        );
+        data.encode(&mut self.buffer);
+    }
+
+    /// Closes the open packet with its checksum; its bytes.
+    ///
+    /// # Panics
+    /// If no packet is open.
+    pub fn seal(&mut self) -> usize {
+        let start = self.open.take().expect("a packet was begun");
+        let packet = &mut self.buffer[start..];
+        //= specs/rfc9260.txt#section-6.8
+        //# When sending an SCTP packet, the endpoint MUST strengthen the data
+        //# integrity of the transmission by including the CRC32c checksum value
+        //# calculated on the packet, as described below.
+        let checksum = crc32c::of_zeroed(packet);
+        packet[crc32c::AT].copy_from_slice(&checksum.to_le_bytes());
+        let len = packet.len();
+        let segment_size = *self.segment_size.get_or_insert(len);
+        self.ended = len < segment_size;
+        self.packets += 1;
+        len
+    }
+
+    /// Takes back the open packet, as if it had not begun.
+    pub fn cancel(&mut self) {
+        if let Some(start) = self.open.take() {
+            self.buffer.truncate(start);
+        }
+    }
+
+    /// Sealed packets in the batch.
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Whether no further packet may join the batch: one shorter than the first was sealed, or one as long as the
+    /// first would be one too many.
+    pub fn is_full(&self) -> bool {
+        self.ended
+            || self.packets == Self::MAX_PACKETS
+            || self.segment_size.is_some_and(|size| self.buffer.len() + size > Self::MAX_BYTES)
+    }
+
+    /// The sealed packets, if any; the builder is as new. An open packet is taken back.
+    pub fn finish(&mut self) -> Option<Batch> {
+        self.cancel();
+        let segment_size = self.segment_size.take();
+        let packets = std::mem::take(&mut self.packets);
+        self.ended = false;
+        (packets > 0).then(|| Batch {
+            payload: self.buffer.split().freeze(),
+            segment_size: segment_size.filter(|_| packets > 1),
+        })
+    }
+}

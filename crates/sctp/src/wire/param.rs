@@ -1,0 +1,163 @@
+//! Parameters of INIT and INIT ACK (RFC 9260 §3.2.1, §3.3.2.1, §3.3.3.1).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::{Bytes, BytesMut};
+
+use super::chunk::Unrecognized;
+use super::{Tlv, WireError, next_tlv, padded, put_padding, put_tlv_header, u16_at, u32_at};
+
+/// A parameter of INIT or INIT ACK (RFC 9260 §3.3.2.1, §3.3.3.1), or an unknown one as it stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parameter {
+    /// An address of the sender (types 5 and 6).
+    Address(IpAddr),
+    /// The state cookie (type 7).
+    StateCookie(Bytes),
+    /// A parameter of the peer's INIT that was not understood (type 8), as it stood.
+    Unrecognized(Bytes),
+    /// Milliseconds by which the cookie is wanted to live longer (type 9).
+    CookiePreservative(u32),
+    /// A host name (type 11): refused.
+    HostName(Bytes),
+    /// Address types that the sender can take (type 12).
+    SupportedAddressTypes(Vec<u16>),
+    /// Any other, header included; its high bits say what to do (§3.2.1).
+    Unknown {
+        /// The parameter type.
+        kind: u16,
+        /// The whole parameter as it stood.
+        raw: Bytes,
+    },
+}
+
+impl Parameter {
+    /// IPv4 Address.
+    pub const IPV4_ADDRESS: u16 = 5;
+    /// IPv6 Address.
+    pub const IPV6_ADDRESS: u16 = 6;
+    /// State Cookie.
+    pub const STATE_COOKIE: u16 = 7;
+    /// Unrecognized Parameter.
+    pub const UNRECOGNIZED: u16 = 8;
+    /// Cookie Preservative.
+    pub const COOKIE_PRESERVATIVE: u16 = 9;
+    /// Host Name Address.
+    pub const HOST_NAME: u16 = 11;
+    /// Supported Address Types.
+    pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+
+    /// Bytes of the parameter without padding.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            Self::Address(IpAddr::V4(_)) => Tlv::HEADER_LEN + 4,
+            Self::Address(IpAddr::V6(_)) => Tlv::HEADER_LEN + 16,
+            Self::StateCookie(value) | Self::Unrecognized(value) | Self::HostName(value) => {
+                Tlv::HEADER_LEN + value.len()
+            }
+            Self::CookiePreservative(_) => Tlv::HEADER_LEN + 4,
+            Self::SupportedAddressTypes(types) => Tlv::HEADER_LEN + 2 * types.len(),
+            Self::Unknown { raw, .. } => raw.len(),
+        }
+    }
+
+    /// What the high bits of a type that this stack does not know ask for (RFC 9260 §3.2.1); `None` if it is known.
+    pub fn unrecognized(&self) -> Option<Unrecognized> {
+        match self {
+            Self::Unknown { kind, .. } => Some(Unrecognized::of_parameter(*kind)),
+            _ => None,
+        }
+    }
+
+    /// Appends the parameter and its padding.
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        if let Self::Unknown { raw, .. } = self {
+            out.extend_from_slice(raw);
+            return put_padding(out, start);
+        }
+        put_tlv_header(out, self.kind(), self.encoded_len());
+        match self {
+            Self::Address(IpAddr::V4(address)) => out.extend_from_slice(&address.octets()),
+            Self::Address(IpAddr::V6(address)) => out.extend_from_slice(&address.octets()),
+            Self::StateCookie(value) | Self::Unrecognized(value) | Self::HostName(value) => {
+                out.extend_from_slice(value);
+            }
+            Self::CookiePreservative(millis) => out.extend_from_slice(&millis.to_be_bytes()),
+            Self::SupportedAddressTypes(types) => {
+                for kind in types {
+                    out.extend_from_slice(&kind.to_be_bytes());
+                }
+            }
+            Self::Unknown { .. } => {}
+        }
+        put_padding(out, start);
+    }
+
+    /// The parameter type.
+    pub fn kind(&self) -> u16 {
+        match self {
+            Self::Address(IpAddr::V4(_)) => Self::IPV4_ADDRESS,
+            Self::Address(IpAddr::V6(_)) => Self::IPV6_ADDRESS,
+            Self::StateCookie(_) => Self::STATE_COOKIE,
+            Self::Unrecognized(_) => Self::UNRECOGNIZED,
+            Self::CookiePreservative(_) => Self::COOKIE_PRESERVATIVE,
+            Self::HostName(_) => Self::HOST_NAME,
+            Self::SupportedAddressTypes(_) => Self::SUPPORTED_ADDRESS_TYPES,
+            Self::Unknown { kind, .. } => *kind,
+        }
+    }
+}
+
+/// All parameters of a chunk, in order, up to and including an unknown one that ends the processing of its chunk.
+pub(super) fn decode_all(datagram: &Bytes, mut rest: &[u8]) -> Result<Vec<Parameter>, WireError> {
+    let mut parameters = Vec::new();
+    while let Some(next) = next_tlv(rest) {
+        let (tlv, behind) = next.map_err(|(kind, len)| WireError::ParameterLength { kind, len })?;
+        let parameter = decode(datagram, &tlv)?;
+        //= specs/rfc9260.txt#section-3.2.1
+        //# In the 00 or 01 case, the processing of the parameters
+        //# after the unknown parameter is canceled, but no processing already
+        //# done is rolled back.
+        let stop = parameter.unrecognized().is_some_and(Unrecognized::stops);
+        parameters.push(parameter);
+        if stop {
+            break;
+        }
+        rest = behind;
+    }
+    Ok(parameters)
+}
+
+pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireError> {
+    let value = tlv.value();
+    let shared = || datagram.slice_ref(value);
+    let wrong = WireError::ParameterLength { kind: tlv.kind, len: tlv.raw.len() };
+    Ok(match tlv.kind {
+        Parameter::IPV4_ADDRESS => {
+            Parameter::Address(Ipv4Addr::from(<[u8; 4]>::try_from(value).map_err(|_| wrong)?).into())
+        }
+        Parameter::IPV6_ADDRESS => {
+            Parameter::Address(Ipv6Addr::from(<[u8; 16]>::try_from(value).map_err(|_| wrong)?).into())
+        }
+        Parameter::STATE_COOKIE => Parameter::StateCookie(shared()),
+        Parameter::UNRECOGNIZED => Parameter::Unrecognized(shared()),
+        Parameter::COOKIE_PRESERVATIVE if value.len() == 4 => Parameter::CookiePreservative(u32_at(value, 0)),
+        Parameter::HOST_NAME => Parameter::HostName(shared()),
+        Parameter::SUPPORTED_ADDRESS_TYPES if value.len().is_multiple_of(2) => {
+            Parameter::SupportedAddressTypes(value.chunks_exact(2).map(|kind| u16_at(kind, 0)).collect())
+        }
+        Parameter::COOKIE_PRESERVATIVE | Parameter::SUPPORTED_ADDRESS_TYPES => return Err(wrong),
+        kind => Parameter::Unknown { kind, raw: datagram.slice_ref(tlv.raw) },
+    })
+}
+
+/// Bytes of `parameters` in a chunk: all padded but the last (RFC 9260 §3.2).
+pub(super) fn encoded_len(parameters: &[Parameter]) -> usize {
+    match parameters.split_last() {
+        None => 0,
+        Some((last, others)) => {
+            others.iter().map(|p| padded(p.encoded_len())).sum::<usize>() + last.encoded_len()
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The SACK chunk (RFC 9260 §3.3.4).
+
+use bytes::BytesMut;
+
+use super::{WireError, u16_at, u32_at};
+use crate::ids::Tsn;
+
+/// A SACK chunk (RFC 9260 §3.3.4). Blocks are as received: `wire` checks lengths, `association` checks sense.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sack {
+    /// All up to this TSN arrived.
+    pub cum_tsn_ack: Tsn,
+    /// The receiver's advertised window, in bytes.
+    pub a_rwnd: u32,
+    /// Start and end offsets from `cum_tsn_ack`, both inclusive.
+    pub gaps: Vec<(u16, u16)>,
+    /// TSNs that arrived more than once.
+    pub dups: Vec<Tsn>,
+}
+
+impl Sack {
+    /// Bytes of the chunk before its gap blocks.
+    pub const HEADER_LEN: usize = 16;
+
+    /// Bytes of a gap block, and of a duplicate TSN.
+    pub const BLOCK_LEN: usize = 4;
+
+    /// The chunk type.
+    pub const KIND: u8 = 3;
+
+    /// Bytes of the chunk, which needs no padding.
+    pub fn encoded_len(&self) -> usize {
+        Self::HEADER_LEN + Self::BLOCK_LEN * (self.gaps.len() + self.dups.len())
+    }
+
+    /// How many gap blocks and duplicate TSNs fit in a chunk of `room` bytes.
+    pub const fn blocks_in(room: usize) -> usize {
+        room.saturating_sub(Self::HEADER_LEN) / Self::BLOCK_LEN
+    }
+
+    pub(super) fn decode(raw: &[u8]) -> Result<Self, WireError> {
+        let wrong = WireError::ChunkLength { kind: Self::KIND, len: raw.len() };
+        if raw.len() < Self::HEADER_LEN {
+            return Err(wrong);
+        }
+        let (gaps, dups) = (usize::from(u16_at(raw, 12)), usize::from(u16_at(raw, 14)));
+        // The two counts must account for the whole chunk before either is believed.
+        if raw.len() != Self::HEADER_LEN + Self::BLOCK_LEN * (gaps + dups) {
+            return Err(wrong);
+        }
+        let (gaps, dups) = raw[Self::HEADER_LEN..].split_at(Self::BLOCK_LEN * gaps);
+        Ok(Self {
+            cum_tsn_ack: Tsn(u32_at(raw, 4)),
+            a_rwnd: u32_at(raw, 8),
+            gaps: gaps.chunks_exact(Self::BLOCK_LEN).map(|b| (u16_at(b, 0), u16_at(b, 2))).collect(),
+            dups: dups.chunks_exact(Self::BLOCK_LEN).map(|b| Tsn(u32_at(b, 0))).collect(),
+        })
+    }
+
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        let fits = "as many blocks as fit in a packet";
+        let mut header = [0; Self::HEADER_LEN];
+        header[0] = Self::KIND;
+        header[2..4].copy_from_slice(&u16::try_from(self.encoded_len()).expect(fits).to_be_bytes());
+        header[4..8].copy_from_slice(&self.cum_tsn_ack.0.to_be_bytes());
+        header[8..12].copy_from_slice(&self.a_rwnd.to_be_bytes());
+        header[12..14].copy_from_slice(&u16::try_from(self.gaps.len()).expect(fits).to_be_bytes());
+        header[14..16].copy_from_slice(&u16::try_from(self.dups.len()).expect(fits).to_be_bytes());
+        out.extend_from_slice(&header);
+        for &(start, end) in &self.gaps {
+            out.extend_from_slice(&start.to_be_bytes());
+            out.extend_from_slice(&end.to_be_bytes());
+        }
+        for dup in &self.dups {
+            out.extend_from_slice(&dup.0.to_be_bytes());
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Captured bytes, both ways, and properties of the whole of `wire`.

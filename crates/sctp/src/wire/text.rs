@@ -1,0 +1,229 @@
+//! Packets, chunks, parameters and causes as packetdrill writes them, with its short form of zero flags: logs, scripts,
+//! failures and traces all read `DATA[flgs=BE, len=1016, tsn=1, sid=0, ssn=0, ppid=0]`.
+//!
+//! Opaque values are shown by their length alone, and a peer's text only escaped.
+
+use std::fmt::{self, Display, Formatter};
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use super::{Cause, Chunk, Data, Init, Packet, Parameter, Sack, Tlv, next_tlv, param};
+
+impl Display for Packet {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let header = &self.header;
+        write!(f, "sctp({}>{}, tag={}):", header.source_port, header.destination_port, header.tag.0)?;
+        for (index, chunk) in self.chunks().enumerate() {
+            f.write_str(if index == 0 { " " } else { "; " })?;
+            match chunk {
+                Ok(chunk) => chunk.fmt(f)?,
+                Err(wrong) => write!(f, "({wrong})")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Display for Chunk {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Data(data) => data.fmt(f),
+            Self::Init(init) => init.write(f, "INIT"),
+            Self::InitAck(init) => init.write(f, "INIT_ACK"),
+            Self::Sack(sack) => sack.fmt(f),
+            Self::Heartbeat(info) => write!(f, "HEARTBEAT[flgs=0, {}]", HeartbeatInfo(info)),
+            Self::HeartbeatAck(info) => write!(f, "HEARTBEAT_ACK[flgs=0, {}]", HeartbeatInfo(info)),
+            Self::Abort { reflected, causes } => {
+                write!(f, "ABORT[flgs={}{}]", TBit(*reflected), Behind(causes))
+            }
+            Self::Shutdown { cum_tsn_ack } => write!(f, "SHUTDOWN[flgs=0, cum_tsn={cum_tsn_ack}]"),
+            Self::ShutdownAck => f.write_str("SHUTDOWN_ACK[flgs=0]"),
+            Self::Error(causes) => write!(f, "ERROR[flgs=0{}]", Behind(causes)),
+            Self::CookieEcho(_) => write!(f, "COOKIE_ECHO[flgs=0, len={}]", self.encoded_len()),
+            Self::CookieAck => f.write_str("COOKIE_ACK[flgs=0]"),
+            Self::ShutdownComplete { reflected } => write!(f, "SHUTDOWN_COMPLETE[flgs={}]", TBit(*reflected)),
+            Self::Unknown { kind, raw } => {
+                let flags = raw.get(1).copied().unwrap_or_default();
+                write!(f, "CHUNK[type={kind:#04x}, flgs={flags:#04x}, len={}]", raw.len())
+            }
+        }
+    }
+}
+
+impl Display for Data {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("DATA[flgs=")?;
+        if self.flags() == 0 {
+            f.write_str("0")?;
+        }
+        for (set, letter) in
+            [(self.immediate, "I"), (self.unordered, "U"), (self.begin, "B"), (self.end, "E")]
+        {
+            if set {
+                f.write_str(letter)?;
+            }
+        }
+        let (len, tsn, sid) = (self.encoded_len(), self.tsn, self.stream.0);
+        write!(f, ", len={len}, tsn={tsn}, sid={sid}, ssn={}, ppid={}]", self.ssn, self.ppid.0)
+    }
+}
+
+impl Display for Sack {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "SACK[flgs=0, cum_tsn={}, a_rwnd={}, gaps=[", self.cum_tsn_ack, self.a_rwnd)?;
+        for (index, (start, end)) in self.gaps.iter().enumerate() {
+            write!(f, "{}{start}:{end}", comma(index))?;
+        }
+        f.write_str("], dups=[")?;
+        for (index, tsn) in self.dups.iter().enumerate() {
+            write!(f, "{}{tsn}", comma(index))?;
+        }
+        f.write_str("]]")
+    }
+}
+
+impl Init {
+    fn write(&self, f: &mut Formatter<'_>, name: &str) -> fmt::Result {
+        let Self { initiate_tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters } = self;
+        write!(
+            f,
+            "{name}[flgs=0, tag={}, a_rwnd={a_rwnd}, os={outbound_streams}, is={inbound_streams}, \
+             tsn={initial_tsn}{}]",
+            initiate_tag.0,
+            Behind(parameters)
+        )
+    }
+}
+
+impl Display for Parameter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(IpAddr::V4(address)) => write!(f, "IPV4_ADDRESS[addr={address}]"),
+            Self::Address(IpAddr::V6(address)) => write!(f, "IPV6_ADDRESS[addr={address}]"),
+            Self::StateCookie(_) => write!(f, "STATE_COOKIE[len={}, val=...]", self.encoded_len()),
+            Self::Unrecognized(raw) => write!(f, "UNRECOGNIZED_PARAMETER[params=[{}]]", Raw(raw)),
+            Self::CookiePreservative(millis) => write!(f, "COOKIE_PRESERVATIVE[incr={millis}]"),
+            Self::HostName(name) => write!(f, "HOSTNAME_ADDRESS[addr={}]", Quoted(name)),
+            Self::SupportedAddressTypes(types) => {
+                f.write_str("SUPPORTED_ADDRESS_TYPES[types=[")?;
+                for (index, kind) in types.iter().enumerate() {
+                    f.write_str(comma(index))?;
+                    match *kind {
+                        Self::IPV4_ADDRESS => f.write_str("IPv4")?,
+                        Self::IPV6_ADDRESS => f.write_str("IPv6")?,
+                        Self::HOST_NAME => f.write_str("HOSTNAME")?,
+                        kind => write!(f, "{kind:#06x}")?,
+                    }
+                }
+                f.write_str("]]")
+            }
+            Self::Unknown { kind, raw } => write!(f, "PARAMETER[type={kind:#06x}, len={}]", raw.len()),
+        }
+    }
+}
+
+impl Display for Cause {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidStreamIdentifier(stream) => write!(f, "INVALID_STREAM_IDENTIFIER[sid={}]", stream.0),
+            Self::MissingMandatoryParameter(types) => {
+                f.write_str("MISSING_MANDATORY_PARAMETER[types=[")?;
+                for (index, kind) in types.iter().enumerate() {
+                    f.write_str(comma(index))?;
+                    match *kind {
+                        Parameter::STATE_COOKIE => f.write_str("STATE_COOKIE")?,
+                        kind => write!(f, "{kind:#06x}")?,
+                    }
+                }
+                f.write_str("]]")
+            }
+            Self::StaleCookie(micros) => write!(f, "STALE_COOKIE_ERROR[staleness={micros}]"),
+            Self::OutOfResource => f.write_str("OUT_OF_RESOURCES[]"),
+            Self::UnresolvableAddress(raw) => write!(f, "UNRESOLVABLE_ADDRESS[param={}]", Raw(raw)),
+            Self::UnrecognizedChunkType(raw) => write!(
+                f,
+                "UNRECOGNIZED_CHUNK[chk=CHUNK[type={:#04x}, len={}]]",
+                raw.first().copied().unwrap_or_default(),
+                raw.len()
+            ),
+            Self::InvalidMandatoryParameter => f.write_str("INVALID_MANDATORY_PARAMETER[]"),
+            Self::UnrecognizedParameters(raw) => write!(f, "UNRECOGNIZED_PARAMETERS[{}]", Raw(raw)),
+            Self::NoUserData(tsn) => write!(f, "NO_USER_DATA[tsn={tsn}]"),
+            Self::CookieReceivedWhileShuttingDown => f.write_str("COOKIE_RECEIVED_WHILE_SHUTDOWN[]"),
+            Self::RestartWithNewAddresses(raw) => write!(f, "RESTART_WITH_NEW_ADDRESSES[{}]", Raw(raw)),
+            Self::UserInitiatedAbort(info) => write!(f, "USER_INITIATED_ABORT[info={}]", Quoted(info)),
+            Self::ProtocolViolation(info) => write!(f, "PROTOCOL_VIOLATION[info={}]", Quoted(info)),
+            Self::Unknown { code, info } => {
+                write!(f, "CAUSE[code={code:#06x}, len={}]", Tlv::HEADER_LEN + info.len())
+            }
+        }
+    }
+}
+
+fn comma(index: usize) -> &'static str {
+    if index == 0 { "" } else { ", " }
+}
+
+struct TBit(bool);
+
+impl Display for TBit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0 { "T" } else { "0" })
+    }
+}
+
+struct HeartbeatInfo<'a>(&'a Bytes);
+
+impl Display for HeartbeatInfo<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "HEARTBEAT_INFORMATION[len={}, val=...]", Tlv::HEADER_LEN + self.0.len())
+    }
+}
+
+/// Each item behind a comma.
+struct Behind<'a, T>(&'a [T]);
+
+impl<T: Display> Display for Behind<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|item| write!(f, ", {item}"))
+    }
+}
+
+/// Parameters as they stood in a cause or another parameter; bytes that are none are counted.
+struct Raw<'a>(&'a Bytes);
+
+impl Display for Raw<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut rest = &self.0[..];
+        let mut index = 0;
+        while let Some(next) = next_tlv(rest) {
+            f.write_str(comma(index))?;
+            let parameter =
+                next.ok().and_then(|(tlv, behind)| Some((param::decode(self.0, &tlv).ok()?, behind)));
+            let Some((parameter, behind)) = parameter else {
+                return write!(f, "({} bytes)", rest.len());
+            };
+            // What reports an unknown parameter could hold another report, and so on as deep as the bytes go: one
+            // level is shown.
+            match parameter {
+                Parameter::Unrecognized(inner) => {
+                    write!(f, "UNRECOGNIZED_PARAMETER[params=[({} bytes)]]", inner.len())?;
+                }
+                parameter => parameter.fmt(f)?,
+            }
+            rest = behind;
+            index += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A peer's text: what is not printable ASCII is escaped.
+struct Quoted<'a>(&'a Bytes);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
