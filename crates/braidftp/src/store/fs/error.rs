@@ -1,0 +1,142 @@
+//! What can go wrong with a local file, said so that a person and a reply code can both be made of it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::name;
+
+/// A failed operation: what was tried, on which file, and why it failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// What was tried, as a verb with its preposition: `open`, `write to`.
+    pub what: &'static str,
+    /// The file, relative to the root.
+    pub path: PathBuf,
+    /// Why it failed.
+    pub why: Why,
+}
+
+/// Why an operation failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// No such file or folder.
+    NotFound,
+    /// The system refuses: rights, immutable, …
+    Denied,
+    /// A folder is needed and this is something else.
+    NotAFolder,
+    /// A regular file is needed and this is a folder.
+    IsAFolder,
+    /// A regular file is needed and this is a device, a pipe or a socket.
+    NotAFile,
+    /// The name is taken.
+    Exists,
+    /// The folder still holds something.
+    NotEmpty,
+    /// The path, or a symbolic link in it, leads out of the root.
+    OutsideRoot,
+    /// The name cannot be one of ours; the text says why.
+    BadName(&'static str),
+    /// No room: the disk is full, or a quota or the limit of file sizes is reached.
+    NoSpace,
+    /// The file system is mounted read-only.
+    ReadOnly,
+    /// Another transfer is writing this file now.
+    Busy,
+    /// Fewer or more bytes than promised.
+    WrongLength {
+        /// Bytes there should be.
+        expected: u64,
+        /// Bytes there are.
+        found: u64,
+    },
+    /// The transfer shall begin beyond what is there.
+    PastEnd {
+        /// Bytes there are.
+        size: u64,
+    },
+    /// The bytes are not those that were sent.
+    WrongDigest,
+    /// Too many links one after another, or folders within folders.
+    TooDeep,
+    /// Anything else, in the system's words.
+    Io(String),
+}
+
+impl Why {
+    /// What the system's error means here.
+    pub(super) fn of(error: &io::Error) -> Self {
+        use rustix::io::Errno;
+        let Some(code) = error.raw_os_error() else {
+            // cap-std reports a path that leads out of its root as an error of its own making.
+            return match error.kind() {
+                io::ErrorKind::PermissionDenied => Self::OutsideRoot,
+                io::ErrorKind::NotFound => Self::NotFound,
+                _ => Self::Io(error.to_string()),
+            };
+        };
+        match Errno::from_raw_os_error(code) {
+            Errno::NOENT => Self::NotFound,
+            Errno::ACCESS | Errno::PERM => Self::Denied,
+            Errno::NOTDIR => Self::NotAFolder,
+            Errno::ISDIR => Self::IsAFolder,
+            Errno::EXIST => Self::Exists,
+            Errno::NOTEMPTY => Self::NotEmpty,
+            // openat2 with RESOLVE_BENEATH.
+            Errno::XDEV => Self::OutsideRoot,
+            Errno::NAMETOOLONG => Self::BadName("it is longer than this file system allows"),
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
+            Errno::ROFS => Self::ReadOnly,
+            Errno::AGAIN | Errno::TXTBSY | Errno::BUSY => Self::Busy,
+            Errno::LOOP => Self::TooDeep,
+            _ => Self::Io(error.to_string()),
+        }
+    }
+}
+
+impl Error {
+    /// `what` was tried on `path` and failed because of `why`.
+    pub fn new(what: &'static str, path: &Path, why: Why) -> Self {
+        Self { what, path: path.to_owned(), why }
+    }
+
+    pub(super) fn io(what: &'static str, path: &Path, error: &io::Error) -> Self {
+        Self::new(what, path, Why::of(error))
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("no such file or folder"),
+            Self::Denied => f.write_str("permission denied"),
+            Self::NotAFolder => f.write_str("not a folder"),
+            Self::IsAFolder => f.write_str("is a folder"),
+            Self::NotAFile => f.write_str("not a regular file"),
+            Self::Exists => f.write_str("the name is taken"),
+            Self::NotEmpty => f.write_str("the folder is not empty"),
+            Self::OutsideRoot => f.write_str("it leads out of the tree"),
+            Self::BadName(why) => write!(f, "not a name that can be used: {why}"),
+            Self::NoSpace => f.write_str("no space left: free some, or raise the quota"),
+            Self::ReadOnly => f.write_str("the file system is read-only"),
+            Self::Busy => f.write_str("another transfer is using it now"),
+            Self::WrongLength { expected, found } => {
+                write!(f, "{found} bytes where {expected} were promised")
+            }
+            Self::PastEnd { size } => write!(f, "it ends before that place, after {size} bytes"),
+            Self::WrongDigest => f.write_str("the bytes are not those that were sent (digest differs)"),
+            Self::TooDeep => f.write_str("too many links or folders one within another"),
+            Self::Io(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path };
+        write!(f, "cannot {} `{}`: {}", self.what, name::escaped(path), self.why)
+    }
+}
+
+impl std::error::Error for Error {}

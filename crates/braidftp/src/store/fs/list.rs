@@ -1,0 +1,217 @@
+//! Folders read as streams: [`Lister`] for one, [`Walk`] for a whole tree. Neither holds more than a chunk.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, ReadDir};
+
+use super::error::{Error, Why};
+use super::{Kind, Metadata, Root, blocking, metadata_at, name};
+
+/// Entries read at one go: enough to make a trip to another thread worth it, little enough to be nothing.
+const CHUNK_ENTRIES: usize = 256;
+
+/// Folders within folders that a walk enters; each costs two open files.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// One name in a folder.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The name, as bytes; never `.`, `..`, nor anything that FTP cannot say in one line.
+    pub name: OsString,
+    /// What it is; links are not followed.
+    pub metadata: Metadata,
+}
+
+/// Reads one folder, a chunk at a time, in the order the file system has.
+#[derive(Debug)]
+pub struct Lister {
+    open: Option<Open>,
+    path: PathBuf,
+}
+
+#[derive(Debug)]
+struct Open {
+    dir: Dir,
+    entries: ReadDir,
+}
+
+impl Open {
+    fn new(root: &Root, path: &Path) -> Result<Self, Error> {
+        let what = "read the folder";
+        let dir = root.open_dir(what, path)?;
+        Self::of(dir, path)
+    }
+
+    fn of(dir: Dir, path: &Path) -> Result<Self, Error> {
+        let entries = dir.entries().map_err(|e| Error::io("read the folder", path, &e))?;
+        Ok(Self { dir, entries })
+    }
+
+    /// The next entry that may be shown. One that vanishes between its name and its metadata was never there.
+    fn next(&mut self, path: &Path) -> Option<Result<Entry, Error>> {
+        loop {
+            let name = match self.entries.next()? {
+                Ok(entry) => entry.file_name(),
+                Err(e) => return Some(Err(Error::io("read the folder", path, &e))),
+            };
+            if !name::is_listed(&name) {
+                continue;
+            }
+            match metadata_at(&self.dir, Path::new(&name)) {
+                Ok(metadata) => return Some(Ok(Entry { name, metadata })),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => return Some(Err(Error::io("look at", &path.join(&name), &e))),
+            }
+        }
+    }
+}
+
+impl Root {
+    /// Opens a folder to be read as a stream.
+    ///
+    /// # Errors
+    /// It is not there, not a folder, not readable, or leads outside.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed.
+    pub async fn list(&self, path: &Path) -> Result<Lister, Error> {
+        let path = path.to_owned();
+        self.blocking(move |root| Ok(Lister { open: Some(Open::new(root, &path)?), path })).await
+    }
+
+    /// Reads a whole tree as a stream, folders before what is in them. Links are shown, never followed.
+    ///
+    /// # Errors
+    /// `path` is not there, not a folder, not readable, or leads outside. Folders beneath that cannot be read are
+    /// items of the walk, not its end.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed.
+    pub async fn walk(&self, path: &Path) -> Result<Walk, Error> {
+        let path = path.to_owned();
+        self.blocking(move |root| {
+            let level = Level { open: Open::new(root, &path)?, path: PathBuf::new() };
+            Ok(Walk { stack: Some(vec![level]) })
+        })
+        .await
+    }
+}
+
+impl Lister {
+    /// The next entries, or `None` at the end.
+    ///
+    /// # Errors
+    /// The folder could not be read on; nothing follows.
+    ///
+    /// # Cancel safety
+    /// Not safe: a cancelled call ends the listing, and the next one says `None`.
+    pub async fn next_chunk(&mut self) -> Result<Option<Vec<Entry>>, Error> {
+        let Some(mut open) = self.open.take() else { return Ok(None) };
+        let path = self.path.clone();
+        let (open, chunk) = blocking(move || {
+            let mut chunk = Vec::with_capacity(32);
+            while chunk.len() < CHUNK_ENTRIES {
+                match open.next(&path) {
+                    Some(Ok(entry)) => chunk.push(entry),
+                    Some(Err(e)) => return (None, Err(e)),
+                    None => return (None, Ok(chunk)),
+                }
+            }
+            (Some(open), Ok(chunk))
+        })
+        .await;
+        self.open = open;
+        let chunk = chunk?;
+        Ok(if chunk.is_empty() { None } else { Some(chunk) })
+    }
+}
+
+/// Reads a whole tree, depth first, a chunk at a time. Memory: one open folder a level.
+#[derive(Debug)]
+pub struct Walk {
+    stack: Option<Vec<Level>>,
+}
+
+#[derive(Debug)]
+struct Level {
+    open: Open,
+    /// Relative to where the walk began.
+    path: PathBuf,
+}
+
+/// What a walk comes across.
+#[derive(Debug, Clone)]
+pub enum WalkItem {
+    /// A file, folder or link. `path` is relative to where the walk began.
+    Found {
+        /// Where it is.
+        path: PathBuf,
+        /// What it is.
+        metadata: Metadata,
+    },
+    /// A folder, shown before by [`WalkItem::Found`], whose entries are missing or incomplete.
+    Unreadable {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        error: Error,
+    },
+}
+
+impl Walk {
+    /// The next items, or `None` at the end.
+    ///
+    /// # Cancel safety
+    /// Not safe: a cancelled call ends the walk, and the next one says `None`.
+    pub async fn next_chunk(&mut self) -> Option<Vec<WalkItem>> {
+        let mut stack = self.stack.take()?;
+        let (stack, chunk) = blocking(move || {
+            let mut chunk = Vec::with_capacity(32);
+            while chunk.len() < CHUNK_ENTRIES {
+                let Some(level) = stack.last_mut() else { break };
+                match level.open.next(&level.path) {
+                    None => {
+                        stack.pop();
+                    }
+                    Some(Err(error)) => {
+                        // A folder that fails in the middle would fail again: leave it.
+                        let path = std::mem::take(&mut level.path);
+                        stack.pop();
+                        chunk.push(WalkItem::Unreadable { path, error });
+                    }
+                    Some(Ok(entry)) => {
+                        let path = level.path.join(&entry.name);
+                        let is_folder = entry.metadata.kind == Kind::Folder;
+                        chunk.push(WalkItem::Found { path: path.clone(), metadata: entry.metadata });
+                        if is_folder {
+                            let below = if stack.len() >= MAX_DEPTH {
+                                Err(Error::new("read the folder", &path, Why::TooDeep))
+                            } else {
+                                enter(stack.last().map(|level| &level.open.dir), &entry.name, &path)
+                            };
+                            match below {
+                                Ok(open) => stack.push(Level { open, path }),
+                                Err(error) => chunk.push(WalkItem::Unreadable { path, error }),
+                            }
+                        }
+                    }
+                }
+            }
+            (stack, chunk)
+        })
+        .await;
+        self.stack = Some(stack);
+        if chunk.is_empty() { None } else { Some(chunk) }
+    }
+}
+
+/// Opens the folder `name` of `dir`, unless it has become a link meanwhile.
+fn enter(dir: Option<&Dir>, name: &OsString, path: &Path) -> Result<Open, Error> {
+    use rustix::fs::{Mode, OFlags};
+    let Some(dir) = dir else { return Err(Error::new("read the folder", path, Why::NotFound)) };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(dir, name, flags, Mode::empty())
+        .map_err(|e| Error::io("read the folder", path, &e.into()))?;
+    Open::of(Dir::from_std_file(fd.into()), path)
+}

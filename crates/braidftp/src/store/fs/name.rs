@@ -1,0 +1,202 @@
+//! Names: which bytes may be one, what a peer's path means under a root, how a name is shown.
+//!
+//! A name from the other side never leaves the folder it belongs to. Names are bytes (RFC 2640 §2.2 allows names
+//! that are not UTF-8 to exist), so that a file keeps its name through any number of transfers.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::error::{Error, Why};
+
+/// Longest path taken from a peer, in bytes: Linux's own PATH_MAX.
+pub const MAX_PATH_BYTES: usize = 4096;
+
+/// How an unfinished upload or download ends its name. Such names are ours alone: no listing shows them, and no
+/// peer may use them.
+const UNFINISHED: &[u8] = b".braidftp-part";
+
+/// What `path`, as a peer wrote it, names under a root: `/a//./b/` is `a/b`, and `/` is the empty path.
+///
+/// # Errors
+/// `..`, NUL, CR, LF, a path longer than [`MAX_PATH_BYTES`], and the names of unfinished files.
+pub fn relative(path: &[u8]) -> Result<PathBuf, Error> {
+    let refuse = |why| Error::new("use", Path::new(OsStr::from_bytes(path)), Why::BadName(why));
+    if path.len() > MAX_PATH_BYTES {
+        return Err(Error::new("use", Path::new("…"), Why::BadName("a path longer than 4096 bytes")));
+    }
+    let mut out = PathBuf::new();
+    for part in path.split(|b| *b == b'/') {
+        if part.is_empty() || part == b"." {
+            continue;
+        }
+        check(part).map_err(refuse)?;
+        out.push(OsStr::from_bytes(part));
+    }
+    Ok(out)
+}
+
+/// Whether `part` may be one component of a path.
+fn check(part: &[u8]) -> Result<(), &'static str> {
+    match part {
+        b"" => return Err("it is empty"),
+        b"." | b".." => return Err("it steps out of its folder"),
+        _ => {}
+    }
+    for byte in part {
+        match byte {
+            b'/' => return Err("it holds a slash"),
+            0 => return Err("it holds a NUL byte"),
+            b'\r' | b'\n' => return Err("it holds a line end, which FTP cannot carry"),
+            _ => {}
+        }
+    }
+    if is_unfinished(OsStr::from_bytes(part)) {
+        return Err("names of unfinished transfers are reserved");
+    }
+    Ok(())
+}
+
+/// Whether `name` is one component that may exist on both sides: what a client asks of each name in a listing
+/// before it touches its own disk.
+///
+/// # Errors
+/// Empty, `.`, `..`, a slash, NUL, CR, LF, and the names of unfinished files.
+pub fn component(name: &[u8]) -> Result<&Path, Error> {
+    let path = Path::new(OsStr::from_bytes(name));
+    match check(name) {
+        Ok(()) => Ok(path),
+        Err(why) => Err(Error::new("use", path, Why::BadName(why))),
+    }
+}
+
+/// Whether a name can be said in an FTP line at all, and is not one of our unfinished files.
+pub(super) fn is_listed(name: &OsStr) -> bool {
+    check(name.as_bytes()).is_ok()
+}
+
+/// Whether this is the name of an unfinished file.
+pub fn is_unfinished(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b".") && name.ends_with(UNFINISHED)
+}
+
+/// The name under which the file that shall be `name` is written until it is whole. One for each name, so that an
+/// interrupted transfer finds its own bytes again.
+pub(super) fn unfinished(name: &OsStr) -> PathBuf {
+    const NAME_MAX: usize = 255;
+    let mut out = Vec::with_capacity(name.len() + 16);
+    out.push(b'.');
+    if name.len() + 1 + UNFINISHED.len() <= NAME_MAX {
+        out.extend_from_slice(name.as_bytes());
+    } else {
+        out.extend_from_slice(&blake3::hash(name.as_bytes()).to_hex().as_bytes()[..32]);
+    }
+    out.extend_from_slice(UNFINISHED);
+    PathBuf::from(OsStr::from_bytes(&out))
+}
+
+/// Whether a symbolic link at `link` (relative to the root) with this `target` stays inside the root, by the text
+/// alone: an absolute target does not, nor one that climbs above the root. Opening through a link is checked by
+/// the system again.
+pub fn link_stays_inside(link: &Path, target: &Path) -> bool {
+    use std::path::Component;
+    let mut depth = link.parent().map_or(0, |parent| parent.components().count());
+    for part in target.components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
+        }
+    }
+    !target.as_os_str().is_empty()
+}
+
+/// Shows a name on one line of a terminal: control characters and bytes that are not UTF-8 appear as `\xNN`.
+pub fn escaped(path: &Path) -> impl fmt::Display {
+    struct Escaped(Vec<u8>);
+    impl fmt::Display for Escaped {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            for chunk in self.0.utf8_chunks() {
+                for c in chunk.valid().chars() {
+                    if c.is_control() {
+                        let mut buffer = [0; 4];
+                        for byte in c.encode_utf8(&mut buffer).bytes() {
+                            write!(f, "\\x{byte:02x}")?;
+                        }
+                    } else {
+                        write!(f, "{c}")?;
+                    }
+                }
+                for byte in chunk.invalid() {
+                    write!(f, "\\x{byte:02x}")?;
+                }
+            }
+            Ok(())
+        }
+    }
+    Escaped(path.as_os_str().as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peers_path_is_taken_from_the_root() {
+        for (given, meant) in
+            [("/", ""), ("", ""), ("a/b", "a/b"), ("//a/./b/", "a/b"), ("/a b/ c", "a b/ c")]
+        {
+            assert_eq!(relative(given.as_bytes()).unwrap(), Path::new(meant), "{given}");
+        }
+        assert_eq!(relative(b"/\xff\xfe").unwrap().as_os_str().as_bytes(), b"\xff\xfe");
+    }
+
+    #[test]
+    fn names_that_leave_their_folder_or_break_a_line_are_refused() {
+        let long = vec![b'a'; MAX_PATH_BYTES + 1];
+        for bad in [&b".."[..], b"a/../b", b"/..", b"a\0b", b"a\rb", b"a\nb", b".x.braidftp-part", &long] {
+            assert!(relative(bad).is_err(), "{bad:?}");
+        }
+        assert!(relative(&long[1..]).is_ok(), "the limit itself is allowed");
+        for bad in [&b""[..], b".", b"..", b"a/b", b"a\0", b"a\n"] {
+            assert!(component(bad).is_err(), "{bad:?}");
+        }
+        assert!(component(b"...").is_ok());
+    }
+
+    #[test]
+    fn the_unfinished_name_is_in_bounds_and_hidden() {
+        for length in [1, 239, 240, 241, 255] {
+            let name = "n".repeat(length);
+            let part = unfinished(OsStr::new(&name));
+            assert!(part.as_os_str().len() <= 255, "{length}");
+            assert!(is_unfinished(part.as_os_str()));
+            assert!(!is_listed(part.as_os_str()));
+        }
+        assert_ne!(unfinished(OsStr::new(&"n".repeat(254))), unfinished(OsStr::new(&"n".repeat(255))));
+    }
+
+    #[test]
+    fn links_are_judged_by_where_they_lie() {
+        for (link, target, inside) in [
+            ("l", "x", true),
+            ("l", "..", false),
+            ("a/l", "..", true),
+            ("a/l", "../..", false),
+            ("a/l", "../b/../../c", false),
+            ("l", "/etc/passwd", false),
+            ("l", "", false),
+        ] {
+            assert_eq!(link_stays_inside(Path::new(link), Path::new(target)), inside, "{link} -> {target}");
+        }
+    }
+
+    #[test]
+    fn names_are_shown_without_control_characters() {
+        let name = Path::new(OsStr::from_bytes(b"a\x1b[2J\xffz\n"));
+        assert_eq!(escaped(name).to_string(), "a\\x1b[2J\\xffz\\x0a");
+    }
+}

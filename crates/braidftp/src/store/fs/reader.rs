@@ -1,0 +1,238 @@
+//! A file read from an offset to the length it had when it was opened, in blocks, one block ahead of need.
+//!
+//! A small file costs one trip to another thread: open, stat, read, and the look whether it changed meanwhile.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use cap_std::fs::OpenOptions;
+use rustix::fs::OFlags;
+use tokio::task::JoinHandle;
+
+use super::error::{Error, Why};
+use super::{Kind, Metadata, Root, kind_of};
+
+/// Bytes read or written at one go. A reader holds two blocks at most, a writer too.
+pub const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Which bytes a BLAKE3 digest is made of while they pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Digest {
+    /// None: no digest.
+    None,
+    /// Those that pass, from the offset on.
+    Passing,
+    /// All of the file: what lies before the offset is read too.
+    Whole,
+}
+
+/// Reads one file.
+#[derive(Debug)]
+pub struct Reader {
+    metadata: Metadata,
+    start: u64,
+    /// The block after the one given out last.
+    ahead: Ahead,
+}
+
+#[derive(Debug)]
+enum Ahead {
+    Ready(Box<Core>, Bytes),
+    Busy(JoinHandle<(Box<Core>, Result<Bytes, Error>)>),
+    Done(Box<Core>),
+    Failed(Error),
+}
+
+/// What travels to the thread that waits for the disk, and back.
+#[derive(Debug)]
+struct Core {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    end: u64,
+    hasher: Option<Box<blake3::Hasher>>,
+    modified_before: std::time::SystemTime,
+    change: Change,
+}
+
+/// What happened to the file behind the reader's back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    No,
+    /// It was longer at the end than at the beginning; what was read is what it began with.
+    Grew,
+    /// It was written to: what was read may be of two minds.
+    Written,
+}
+
+/// What was read, when all of it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Bytes read, from the offset to the end.
+    pub length: u64,
+    /// BLAKE3 of what [`Digest`] said.
+    pub digest: Option<[u8; 32]>,
+    /// Whether the file changed meanwhile.
+    pub change: Change,
+}
+
+impl Root {
+    /// Opens a regular file to be read from `offset` on. Links are followed as far as they stay inside.
+    ///
+    /// # Errors
+    /// It is not there, not a regular file, not readable, leads outside, or ends before `offset`
+    /// ([`Why::PastEnd`]).
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed.
+    pub async fn reader(&self, path: &Path, offset: u64, digest: Digest) -> Result<Reader, Error> {
+        let path = path.to_owned();
+        self.blocking(move |root| Reader::open(root, path, offset, digest)).await
+    }
+}
+
+impl Reader {
+    fn open(root: &Root, path: PathBuf, offset: u64, digest: Digest) -> Result<Self, Error> {
+        let what = "open";
+        // NONBLOCK: a pipe without a writer must not hold the thread.
+        let file = root.open_with(what, &path, OFlags::NONBLOCK, OpenOptions::new().read(true))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| Error::io(what, &path, &e.into()))?;
+        let metadata = Metadata::from_stat(&stat, kind_of(&stat));
+        match metadata.kind {
+            Kind::File => {}
+            Kind::Folder => return Err(Error::new(what, &path, Why::IsAFolder)),
+            Kind::Link(_) | Kind::Other => return Err(Error::new(what, &path, Why::NotAFile)),
+        }
+        if offset > metadata.size {
+            return Err(Error::new(what, &path, Why::PastEnd { size: metadata.size }));
+        }
+        let mut core = Box::new(Core {
+            file,
+            path,
+            next: offset,
+            end: metadata.size,
+            hasher: (digest != Digest::None).then(Default::default),
+            modified_before: metadata.modified,
+            change: Change::No,
+        });
+        if digest == Digest::Whole && offset > 0 {
+            core.next = 0;
+            core.end = offset;
+            while core.next < core.end {
+                core.read()?;
+            }
+            core.end = metadata.size;
+        }
+        let ahead = match core.read()? {
+            block if block.is_empty() => Ahead::Done(core),
+            block => Ahead::Ready(core, block),
+        };
+        Ok(Self { metadata, start: offset, ahead })
+    }
+
+    /// What the file was when it was opened.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The next bytes, up to [`BLOCK_BYTES`]; `None` after the last.
+    ///
+    /// # Errors
+    /// The disk fails, or the file ends before the length it had ([`Why::WrongLength`]).
+    ///
+    /// # Cancel safety
+    /// Safe: a block is given out whole or not at all.
+    pub async fn next_block(&mut self) -> Result<Option<Bytes>, Error> {
+        if let Ahead::Busy(task) = &mut self.ahead {
+            self.ahead = match task.await {
+                Ok((core, Ok(block))) => Ahead::Ready(core, block),
+                Ok((_, Err(error))) => Ahead::Failed(error),
+                Err(join) => match join.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => std::future::pending().await,
+                },
+            };
+        }
+        // Only for the moment; nothing awaits before `ahead` is set again.
+        let placeholder = Ahead::Failed(Error::new("read", Path::new(""), Why::Busy));
+        match std::mem::replace(&mut self.ahead, placeholder) {
+            Ahead::Ready(mut core, block) => {
+                self.ahead = if core.next == core.end {
+                    Ahead::Done(core)
+                } else {
+                    Ahead::Busy(tokio::task::spawn_blocking(move || {
+                        let block = core.read();
+                        (core, block)
+                    }))
+                };
+                Ok(Some(block))
+            }
+            Ahead::Done(core) => {
+                self.ahead = Ahead::Done(core);
+                Ok(None)
+            }
+            Ahead::Failed(error) => {
+                self.ahead = Ahead::Failed(error.clone());
+                Err(error)
+            }
+            Ahead::Busy(_) => unreachable!("awaited above"),
+        }
+    }
+
+    /// What was read, once [`Reader::next_block`] has said `None`; `None` before.
+    pub fn summary(&self) -> Option<Summary> {
+        match &self.ahead {
+            Ahead::Done(core) => Some(Summary {
+                length: core.end - self.start,
+                digest: core.hasher.as_ref().map(|hasher| *hasher.finalize().as_bytes()),
+                change: core.change,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Core {
+    /// One block at `next`; at the end also the look whether the file changed.
+    fn read(&mut self) -> Result<Bytes, Error> {
+        let want = usize::try_from(self.end - self.next).map_or(BLOCK_BYTES, |left| left.min(BLOCK_BYTES));
+        let mut block = Vec::with_capacity(want);
+        while block.len() < want {
+            let at = self.next + block.len() as u64;
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut block), at) {
+                Ok(0) => {
+                    let why = Why::WrongLength { expected: self.end, found: at };
+                    return Err(Error::new("read", &self.path, why));
+                }
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(Error::io("read", &self.path, &e.into())),
+            }
+        }
+        // The allocator may have given more room than was asked for; the file may have filled it.
+        block.truncate(want);
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&block);
+        }
+        self.next += want as u64;
+        if self.next == self.end {
+            self.look_again()?;
+        }
+        Ok(block.into())
+    }
+
+    fn look_again(&mut self) -> Result<(), Error> {
+        let stat = rustix::fs::fstat(&self.file).map_err(|e| Error::io("read", &self.path, &e.into()))?;
+        let after = Metadata::from_stat(&stat, Kind::File);
+        self.change = if after.size > self.end {
+            Change::Grew
+        } else if after.modified != self.modified_before || after.size < self.end {
+            Change::Written
+        } else {
+            Change::No
+        };
+        Ok(())
+    }
+}

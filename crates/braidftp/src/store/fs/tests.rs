@@ -1,0 +1,430 @@
+//! The store against a real folder.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+
+use super::*;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    root: Root,
+}
+
+fn bench() -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("root")).unwrap();
+    let root = Root::open(folder.path().join("root")).unwrap();
+    Bench { folder, root }
+}
+
+impl Bench {
+    fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join("root").join(name)
+    }
+
+    fn put(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.path(""))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+async fn read_all(reader: &mut Reader) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::new();
+    while let Some(block) = reader.next_block().await? {
+        assert!(!block.is_empty() && block.len() <= BLOCK_BYTES);
+        out.extend_from_slice(&block);
+    }
+    Ok(out)
+}
+
+const QUICK: Commit =
+    Commit { length: None, digest: None, modified: None, mode: None, durability: Durability::None };
+
+#[tokio::test]
+async fn a_file_is_read_in_blocks_from_any_offset() {
+    let bench = bench();
+    for length in [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES + 7] {
+        let bytes = pattern(length);
+        bench.put("f", &bytes);
+        for offset in [0, 1.min(length), length / 2, length] {
+            let mut reader = bench.root.reader(Path::new("f"), offset as u64, Digest::Whole).await.unwrap();
+            assert_eq!(reader.metadata().size, length as u64);
+            assert!(read_all(&mut reader).await.unwrap() == bytes[offset..], "{length} from {offset}");
+            let summary = reader.summary().unwrap();
+            assert_eq!(summary.length, (length - offset) as u64);
+            assert_eq!(summary.digest, Some(*blake3::hash(&bytes).as_bytes()));
+            assert_eq!(summary.change, Change::No);
+        }
+        let mut passing =
+            bench.root.reader(Path::new("f"), length as u64 / 2, Digest::Passing).await.unwrap();
+        let rest = read_all(&mut passing).await.unwrap();
+        assert_eq!(passing.summary().unwrap().digest, Some(*blake3::hash(&rest).as_bytes()));
+    }
+    let beyond = bench.root.reader(Path::new("f"), 1 << 40, Digest::None).await.unwrap_err();
+    assert!(matches!(beyond.why, Why::PastEnd { .. }), "{beyond}");
+}
+
+#[tokio::test]
+async fn a_file_that_shrinks_while_read_is_an_error_and_one_that_grows_keeps_its_first_length() {
+    let bench = bench();
+    let bytes = pattern(4 * BLOCK_BYTES);
+    bench.put("f", &bytes);
+    let mut reader = bench.root.reader(Path::new("f"), 0, Digest::None).await.unwrap();
+    reader.next_block().await.unwrap();
+    std::fs::OpenOptions::new().write(true).open(bench.path("f")).unwrap().set_len(10).unwrap();
+    let mut last = Ok(Some(Bytes::new()));
+    while matches!(last, Ok(Some(_))) {
+        last = reader.next_block().await;
+    }
+    let error = last.unwrap_err();
+    assert!(matches!(error.why, Why::WrongLength { .. }), "{error}");
+    assert!(reader.summary().is_none());
+    assert!(reader.next_block().await.is_err(), "it stays an error");
+
+    bench.put("g", &bytes);
+    let mut reader = bench.root.reader(Path::new("g"), 0, Digest::None).await.unwrap();
+    reader.next_block().await.unwrap();
+    use std::io::Write;
+    std::fs::OpenOptions::new().append(true).open(bench.path("g")).unwrap().write_all(b"more").unwrap();
+    let rest = read_all(&mut reader).await.unwrap();
+    assert_eq!(rest, bytes[BLOCK_BYTES..]);
+    assert_eq!(reader.summary().unwrap().change, Change::Grew);
+}
+
+#[tokio::test]
+async fn only_regular_files_are_opened() {
+    let bench = bench();
+    std::fs::create_dir(bench.path("d")).unwrap();
+    let fifo = bench.path("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+        .unwrap();
+    assert!(std::fs::metadata(&fifo).unwrap().file_type().is_fifo());
+    let why = |name: &'static str| {
+        let root = bench.root.clone();
+        async move { root.reader(Path::new(name), 0, Digest::None).await.unwrap_err().why }
+    };
+    assert_eq!(why("d").await, Why::IsAFolder);
+    assert_eq!(why("").await, Why::IsAFolder);
+    assert_eq!(why("pipe").await, Why::NotAFile);
+    assert_eq!(why("none").await, Why::NotFound);
+    assert_eq!(why("none/x").await, Why::NotFound);
+    assert_eq!(bench.root.metadata(Path::new("pipe")).unwrap().kind, Kind::Other);
+}
+
+#[tokio::test]
+async fn links_are_followed_inside_and_refused_outside() {
+    let bench = bench();
+    std::fs::write(bench.folder.path().join("secret"), "secret").unwrap();
+    std::fs::create_dir(bench.folder.path().join("out")).unwrap();
+    std::fs::create_dir(bench.path("d")).unwrap();
+    bench.put("d/f", "inside");
+    symlink("d/f", bench.path("in")).unwrap();
+    symlink("../secret", bench.path("out")).unwrap();
+    symlink(bench.folder.path().join("secret"), bench.path("abs")).unwrap();
+    symlink("../out", bench.path("outdir")).unwrap();
+    symlink("loop", bench.path("loop")).unwrap();
+
+    let mut reader = bench.root.reader(Path::new("in"), 0, Digest::None).await.unwrap();
+    assert_eq!(read_all(&mut reader).await.unwrap(), b"inside");
+    for name in ["out", "abs"] {
+        let error = bench.root.reader(Path::new(name), 0, Digest::None).await.unwrap_err();
+        assert_eq!(error.why, Why::OutsideRoot, "{name}");
+        assert_eq!(bench.root.metadata(Path::new(name)).unwrap_err().why, Why::OutsideRoot, "{name}");
+        assert!(matches!(bench.root.link_metadata(Path::new(name)).unwrap().kind, Kind::Link(_)), "{name}");
+    }
+    assert_eq!(bench.root.metadata(Path::new("loop")).unwrap_err().why, Why::TooDeep);
+    // Nothing is made, removed, listed or renamed behind a link that leads out.
+    let x = Path::new("outdir/x");
+    assert_eq!(bench.root.mkdir(x).unwrap_err().why, Why::OutsideRoot);
+    assert_eq!(bench.root.remove_file(x).unwrap_err().why, Why::OutsideRoot);
+    assert_eq!(bench.root.rename(Path::new("in"), x).unwrap_err().why, Why::OutsideRoot);
+    assert_eq!(bench.root.list(Path::new("outdir")).await.unwrap_err().why, Why::OutsideRoot);
+    assert_eq!(bench.root.set_mode(Path::new("out"), 0o777).unwrap_err().why, Why::OutsideRoot);
+    let mut writer = bench.root.writer(x, Start::New, None, Digest::None);
+    assert_eq!(writer.open().await.unwrap_err().why, Why::OutsideRoot);
+    assert_eq!(std::fs::read_dir(bench.folder.path().join("out")).unwrap().count(), 0);
+    // Writing to the name of a link replaces the link, not what it points to.
+    let mut writer = bench.root.writer(Path::new("out"), Start::New, None, Digest::None);
+    writer.write(Bytes::from_static(b"new")).await.unwrap();
+    writer.commit(QUICK).await.unwrap();
+    assert_eq!(std::fs::read(bench.folder.path().join("secret")).unwrap(), b"secret");
+    assert_eq!(bench.read("out"), b"new");
+}
+
+#[tokio::test]
+async fn a_link_is_made_only_if_it_stays_inside() {
+    let bench = bench();
+    std::fs::create_dir(bench.path("d")).unwrap();
+    bench.root.symlink(Path::new("../x"), Path::new("d/l")).unwrap();
+    bench.root.symlink(Path::new("../y"), Path::new("d/l")).unwrap();
+    assert_eq!(std::fs::read_link(bench.path("d/l")).unwrap(), Path::new("../y"));
+    for target in ["../../x", "/etc/passwd", ""] {
+        assert_eq!(
+            bench.root.symlink(Path::new(target), Path::new("d/m")).unwrap_err().why,
+            Why::OutsideRoot,
+            "{target}"
+        );
+    }
+    bench.put("f", "");
+    assert_eq!(bench.root.symlink(Path::new("d"), Path::new("f")).unwrap_err().why, Why::Exists);
+}
+
+#[tokio::test]
+async fn a_user_s_root_is_a_wall_of_its_own() {
+    let bench = bench();
+    std::fs::create_dir(bench.path("home")).unwrap();
+    bench.put("f", "not yours");
+    symlink("../f", bench.path("home/l")).unwrap();
+    let home = bench.root.beneath(Path::new("home")).unwrap();
+    assert_eq!(home.reader(Path::new("l"), 0, Digest::None).await.unwrap_err().why, Why::OutsideRoot);
+    assert!(bench.root.reader(Path::new("home/l"), 0, Digest::None).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_file_appears_when_it_is_whole_with_its_time_and_mode() {
+    let bench = bench();
+    bench.put("f", "old");
+    let bytes = pattern(2 * BLOCK_BYTES + 5);
+    let mut writer = bench.root.writer(Path::new("f"), Start::New, Some(bytes.len() as u64), Digest::Whole);
+    for part in bytes.chunks(100_000) {
+        writer.write(Bytes::copy_from_slice(part)).await.unwrap();
+        assert_eq!(bench.read("f"), b"old");
+    }
+    let modified = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    let digest = *blake3::hash(&bytes).as_bytes();
+    let commit = Commit {
+        length: Some(bytes.len() as u64),
+        digest: Some(digest),
+        modified: Some(modified),
+        mode: Some(0o4640),
+        durability: Durability::Full,
+    };
+    let written = writer.commit(commit).await.unwrap();
+    assert_eq!(written, Written { length: bytes.len() as u64, digest: Some(digest) });
+    assert!(bench.read("f") == bytes);
+    let metadata = bench.root.metadata(Path::new("f")).unwrap();
+    assert_eq!((metadata.modified, metadata.mode), (modified, 0o640));
+    assert_eq!(bench.names(), ["f"]);
+}
+
+#[tokio::test]
+async fn an_interrupted_file_is_continued_from_its_own_bytes() {
+    let bench = bench();
+    let bytes = pattern(3 * BLOCK_BYTES);
+    let f = Path::new("f");
+    let mut writer = bench.root.writer(f, Start::New, None, Digest::Whole);
+    writer.write(Bytes::copy_from_slice(&bytes[..2 * BLOCK_BYTES])).await.unwrap();
+    writer.write(Bytes::copy_from_slice(&bytes[2 * BLOCK_BYTES..2 * BLOCK_BYTES + 9])).await.unwrap();
+    writer.abandon(Keep::ForResume).await.unwrap();
+    assert!(!bench.path("f").exists());
+    assert_eq!(bench.root.unfinished_bytes(f).unwrap(), Some(2 * BLOCK_BYTES as u64 + 9));
+    let mut lister = bench.root.list(Path::new("")).await.unwrap();
+    assert!(lister.next_chunk().await.unwrap().is_none(), "hidden");
+
+    let at = BLOCK_BYTES + 1;
+    let mut writer = bench.root.writer(f, Start::At(at as u64), None, Digest::Whole);
+    writer.write(Bytes::copy_from_slice(&bytes[at..])).await.unwrap();
+    let digest = Some(*blake3::hash(&bytes).as_bytes());
+    writer.commit(Commit { digest, ..QUICK }).await.unwrap();
+    assert!(bench.read("f") == bytes);
+    assert_eq!(bench.root.unfinished_bytes(f).unwrap(), None);
+
+    // A finished file can be continued too, and is replaced only when the longer one is whole.
+    let mut writer = bench.root.writer(f, Start::At(10), None, Digest::None);
+    writer.write(Bytes::from_static(b"end")).await.unwrap();
+    writer.open().await.unwrap();
+    assert!(bench.read("f") == bytes);
+    writer.commit(QUICK).await.unwrap();
+    assert_eq!(bench.read("f"), [&bytes[..10], b"end"].concat());
+    let mut writer = bench.root.writer(f, Start::Append, None, Digest::None);
+    writer.write(Bytes::from_static(b"!")).await.unwrap();
+    writer.commit(QUICK).await.unwrap();
+    assert_eq!(bench.read("f"), [&bytes[..10], b"end!"].concat());
+    let mut writer = bench.root.writer(f, Start::At(15), None, Digest::None);
+    assert_eq!(writer.open().await.unwrap_err().why, Why::PastEnd { size: 14 });
+    let mut writer = bench.root.writer(Path::new("new"), Start::At(1), None, Digest::None);
+    assert_eq!(writer.open().await.unwrap_err().why, Why::PastEnd { size: 0 });
+    assert_eq!(bench.names(), ["f"]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_does_not_appear() {
+    let bench = bench();
+    let f = Path::new("f");
+    let writer = |start| bench.root.writer(f, start, None, Digest::Whole);
+    let mut short = writer(Start::New);
+    short.write(Bytes::from_static(b"abc")).await.unwrap();
+    let error = short.commit(Commit { length: Some(4), ..QUICK }).await.unwrap_err();
+    assert_eq!(error.why, Why::WrongLength { expected: 4, found: 3 });
+    assert_eq!(bench.root.unfinished_bytes(f).unwrap(), Some(3), "what is short can be continued");
+    let mut long = writer(Start::At(3));
+    long.write(Bytes::from_static(b"de")).await.unwrap();
+    long.commit(Commit { length: Some(4), ..QUICK }).await.unwrap_err();
+    assert_eq!(bench.root.unfinished_bytes(f).unwrap(), None, "what is long cannot");
+    let mut wrong = writer(Start::New);
+    wrong.write(Bytes::from_static(b"abcd")).await.unwrap();
+    let error = wrong.commit(Commit { digest: Some([7; 32]), ..QUICK }).await.unwrap_err();
+    assert_eq!(error.why, Why::WrongDigest);
+    assert_eq!(bench.names(), [""; 0]);
+}
+
+#[tokio::test]
+async fn two_transfers_do_not_write_one_file() {
+    let bench = bench();
+    let f = Path::new("f");
+    let mut first = bench.root.writer(f, Start::New, None, Digest::None);
+    first.open().await.unwrap();
+    let mut second = bench.root.writer(f, Start::New, None, Digest::None);
+    assert_eq!(second.open().await.unwrap_err().why, Why::Busy);
+    first.write(Bytes::from_static(b"1")).await.unwrap();
+    first.commit(QUICK).await.unwrap();
+    let mut third = bench.root.writer(f, Start::New, None, Digest::None);
+    third.open().await.unwrap();
+    third.commit(QUICK).await.unwrap();
+    assert_eq!(bench.read("f"), b"");
+}
+
+#[tokio::test]
+async fn an_unfinished_file_without_a_byte_leaves_nothing() {
+    let bench = bench();
+    let mut writer = bench.root.writer(Path::new("f"), Start::New, None, Digest::None);
+    writer.open().await.unwrap();
+    assert_eq!(bench.names(), [".f.braidftp-part"]);
+    drop(writer);
+    assert_eq!(bench.names(), [""; 0]);
+    std::fs::create_dir(bench.path("d")).unwrap();
+    let mut writer = bench.root.writer(Path::new("d"), Start::New, None, Digest::None);
+    assert_eq!(writer.open().await.unwrap_err().why, Why::IsAFolder);
+}
+
+#[tokio::test]
+async fn a_folder_is_listed_in_chunks_with_every_name() {
+    let bench = bench();
+    for i in 0..1000 {
+        bench.put(format!("{i}"), "x");
+    }
+    bench.put(std::ffi::OsStr::from_bytes(b"\xff bytes \xfe"), "x");
+    bench.put("a\nb", "cannot be said in a line");
+    symlink("0", bench.path("link")).unwrap();
+    let mut lister = bench.root.list(Path::new("")).await.unwrap();
+    let (mut count, mut chunks, mut bytes_name, mut link) = (0, 0, false, None);
+    while let Some(chunk) = lister.next_chunk().await.unwrap() {
+        chunks += 1;
+        assert!(chunk.len() <= 256);
+        for entry in chunk {
+            count += 1;
+            bytes_name |= entry.name.as_bytes() == b"\xff bytes \xfe";
+            if let Kind::Link(target) = entry.metadata.kind {
+                link = Some(target);
+            }
+        }
+    }
+    assert_eq!((count, chunks), (1002, 4));
+    assert!(bytes_name);
+    assert_eq!(link.unwrap(), Path::new("0"));
+}
+
+#[tokio::test]
+async fn a_tree_is_walked_folders_first_and_an_unreadable_folder_is_one_item() {
+    let bench = bench();
+    let deep = "d/".repeat(12);
+    std::fs::create_dir_all(bench.path(&deep)).unwrap();
+    bench.put(format!("{deep}f"), "x");
+    for folder in ["a", "b", "closed"] {
+        std::fs::create_dir(bench.path(folder)).unwrap();
+        bench.put(format!("{folder}/f"), "x");
+    }
+    symlink("d", bench.path("link")).unwrap();
+    std::fs::set_permissions(bench.path("closed"), PermissionsExt::from_mode(0o000)).unwrap();
+    let root_reads_all = std::fs::read_dir(bench.path("closed")).is_ok();
+
+    let mut walk = bench.root.walk(Path::new("")).await.unwrap();
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    while let Some(chunk) = walk.next_chunk().await {
+        for item in chunk {
+            match item {
+                WalkItem::Found { path, .. } => {
+                    let parent = path.parent().unwrap().to_owned();
+                    assert!(parent.as_os_str().is_empty() || found.contains(&parent), "{path:?}");
+                    found.push(path);
+                }
+                WalkItem::Unreadable { path, error } => unreadable.push((path, error.why)),
+            }
+        }
+    }
+    let (closed, expected) =
+        if root_reads_all { (1, vec![]) } else { (0, vec![("closed".into(), Why::Denied)]) };
+    assert_eq!(found.len(), 12 + 1 + 3 + 2 + 1 + closed);
+    assert_eq!(unreadable, expected);
+    std::fs::set_permissions(bench.path("closed"), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn a_walk_goes_no_deeper_than_its_limit() {
+    let bench = bench();
+    std::fs::create_dir_all(bench.path("d/".repeat(list::MAX_DEPTH + 1))).unwrap();
+    let mut walk = bench.root.walk(Path::new("")).await.unwrap();
+    let mut last = None;
+    let mut found = 0;
+    while let Some(chunk) = walk.next_chunk().await {
+        found += chunk.iter().filter(|item| matches!(item, WalkItem::Found { .. })).count();
+        last = chunk.into_iter().last().or(last);
+    }
+    assert!(matches!(last, Some(WalkItem::Unreadable { error: Error { why: Why::TooDeep, .. }, .. })));
+    assert_eq!(found, list::MAX_DEPTH);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_fit_is_refused_before_its_first_byte() {
+    let bench = bench();
+    let free = bench.root.free_bytes().unwrap();
+    let mut writer =
+        bench.root.writer(Path::new("f"), Start::New, Some(free.saturating_mul(2)), Digest::None);
+    assert_eq!(writer.open().await.unwrap_err().why, Why::NoSpace);
+    drop(writer);
+    assert_eq!(bench.names(), [""; 0]);
+    let full = std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
+    assert_eq!(Why::of(&full), Why::NoSpace);
+}
+
+#[tokio::test]
+async fn folders_are_made_renamed_and_removed() {
+    let bench = bench();
+    let root = &bench.root;
+    root.mkdir_all(Path::new("a/b/c")).unwrap();
+    root.mkdir_all(Path::new("a/b")).unwrap();
+    assert_eq!(root.mkdir(Path::new("a")).unwrap_err().why, Why::Exists);
+    assert_eq!(root.mkdir(Path::new("x/y")).unwrap_err().why, Why::NotFound);
+    assert_eq!(root.remove_dir(Path::new("a")).unwrap_err().why, Why::NotEmpty);
+    root.rename(Path::new("a/b/c"), Path::new("c")).unwrap();
+    bench.put("a/b/.f.braidftp-part", "left by an interrupted transfer");
+    root.remove_dir(Path::new("a/b")).unwrap();
+    assert_eq!(root.remove_file(Path::new("a")).unwrap_err().why, Why::IsAFolder);
+    bench.put("f", "");
+    assert_eq!(root.mkdir_all(Path::new("f")).unwrap_err().why, Why::NotAFolder);
+    root.set_modified(Path::new("c"), SystemTime::UNIX_EPOCH - Duration::from_millis(1500)).unwrap();
+    let before_1970 = root.metadata(Path::new("c")).unwrap().modified;
+    assert_eq!(before_1970, SystemTime::UNIX_EPOCH - Duration::from_millis(1500));
+    root.remove_dir(Path::new("c")).unwrap();
+    assert_eq!(root.remove_dir(Path::new("")).unwrap_err().why, Why::BadName("it names no file"));
+}

@@ -1,0 +1,463 @@
+//! A file written under another name in its folder, and renamed when it is whole.
+//!
+//! Who looks at the final name sees the old file or all of the new one, never half. What an interrupted transfer
+//! leaves is kept under the other name ([`is_unfinished`](super::is_unfinished)) and can be continued; what cannot
+//! become whole (wrong digest, no space) is removed. A small file costs one trip to another thread: nothing
+//! touches the disk before a block is full or the file is committed.
+
+use std::fs::File;
+use std::io::{IoSlice, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use cap_std::fs::{Dir, OpenOptions};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timestamps};
+use tokio::task::JoinHandle;
+
+use super::error::{Error, Why};
+use super::reader::{BLOCK_BYTES, Digest};
+use super::{Root, blocking, metadata_at, name, timespec};
+
+/// Where in the file the first byte written shall lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// At its beginning; what an interrupted transfer left is forgotten.
+    New,
+    /// After so many bytes of what an interrupted transfer left, or else of the file that bears the name.
+    At(u64),
+    /// After all of the file that bears the name, if any.
+    Append,
+}
+
+/// What to check and set when the file is whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Commit {
+    /// Bytes there must be in all.
+    pub length: Option<u64>,
+    /// BLAKE3 that must come out; the writer must have been asked to make one.
+    pub digest: Option<[u8; 32]>,
+    /// When the contents last changed, if that shall be kept.
+    pub modified: Option<SystemTime>,
+    /// Permission bits, if they shall be kept.
+    pub mode: Option<u32>,
+    /// What must have reached the disk before the name appears.
+    pub durability: Durability,
+}
+
+/// What a power cut may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing: bytes before the rename, the rename before the answer.
+    #[default]
+    Full,
+    /// The rename, so that the file is unfinished again; never the bytes under a final name.
+    Bytes,
+    /// Anything. For copies that can be made again.
+    None,
+}
+
+/// What becomes of the bytes of a transfer that ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// They stay, to be continued.
+    ForResume,
+    /// They go.
+    Nothing,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes in the file, all told.
+    pub length: u64,
+    /// BLAKE3 of what [`Digest`] said.
+    pub digest: Option<[u8; 32]>,
+}
+
+/// Writes one file. Dropping it unfinished keeps what has reached the disk, for a later continuation.
+#[derive(Debug)]
+pub struct Writer {
+    disk: Disk,
+    pending: Vec<Bytes>,
+    pending_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Disk {
+    Idle(Box<Core>),
+    Busy(JoinHandle<(Box<Core>, Result<(), Error>)>),
+    Failed(Error),
+}
+
+/// What travels to the thread that waits for the disk, and back.
+#[derive(Debug)]
+struct Core {
+    root: Root,
+    path: PathBuf,
+    start: Start,
+    size_hint: Option<u64>,
+    digest: Digest,
+    hasher: Option<Box<blake3::Hasher>>,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    dir: Dir,
+    part: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl Root {
+    /// A writer of `path`; nothing happens on the disk yet (see [`Writer::open`]). `size_hint` is how long the file
+    /// will be, if known: if there is no room for it, opening fails.
+    pub fn writer(&self, path: &Path, start: Start, size_hint: Option<u64>, digest: Digest) -> Writer {
+        let core = Core {
+            root: self.clone(),
+            path: path.to_owned(),
+            start,
+            size_hint,
+            digest,
+            hasher: (digest != Digest::None).then(Default::default),
+            open: None,
+        };
+        Writer { disk: Disk::Idle(Box::new(core)), pending: Vec::new(), pending_bytes: 0 }
+    }
+}
+
+impl Writer {
+    /// Opens now what would be opened later, so that a refusal comes before the first byte.
+    ///
+    /// # Errors
+    /// The folder is not there or leads outside, no rights, another transfer is writing the same file
+    /// ([`Why::Busy`]), the place to begin at lies beyond what is there ([`Why::PastEnd`]), no space.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn open(&mut self) -> Result<(), Error> {
+        self.idle().await?;
+        self.begin(|core| core.open().map(|_| ()));
+        self.idle().await
+    }
+
+    /// Takes the next bytes. They are on the disk when a later call, or [`Writer::commit`], says so.
+    ///
+    /// # Errors
+    /// What the disk said to these bytes or to those before; a full disk ([`Why::NoSpace`]) removes what was
+    /// written.
+    ///
+    /// # Cancel safety
+    /// Safe: the bytes are taken at the first poll; only the waiting is lost.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
+        if !bytes.is_empty() {
+            self.pending_bytes += bytes.len();
+            self.pending.push(bytes);
+        }
+        if self.pending_bytes >= BLOCK_BYTES {
+            self.idle().await?;
+            self.pending_bytes = 0;
+            let blocks = std::mem::take(&mut self.pending);
+            self.begin(move |core| core.append(&blocks));
+        }
+        match &self.disk {
+            Disk::Failed(error) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what is left, checks, syncs, renames.
+    ///
+    /// # Errors
+    /// As [`Writer::write`]; [`Why::WrongLength`] (what is short is kept, to be continued) and [`Why::WrongDigest`]
+    /// (removed); a folder bears the name.
+    ///
+    /// # Cancel safety
+    /// Not safe: whether the file appears is not known.
+    pub async fn commit(mut self, commit: Commit) -> Result<Written, Error> {
+        self.idle().await?;
+        let blocks = std::mem::take(&mut self.pending);
+        let mut core = self.core()?;
+        blocking(move || {
+            core.append(&blocks)?;
+            core.commit(commit)
+        })
+        .await
+    }
+
+    /// Ends the transfer without a file.
+    ///
+    /// # Errors
+    /// The disk could not take what was left, or the unfinished file could not be removed.
+    ///
+    /// # Cancel safety
+    /// Not safe: what is kept is not known.
+    pub async fn abandon(mut self, keep: Keep) -> Result<(), Error> {
+        self.idle().await?;
+        let blocks = std::mem::take(&mut self.pending);
+        let mut core = self.core()?;
+        blocking(move || match keep {
+            Keep::ForResume if blocks.is_empty() => Ok(()),
+            Keep::ForResume => core.append(&blocks),
+            Keep::Nothing => core.remove(),
+        })
+        .await
+    }
+
+    fn core(&mut self) -> Result<Box<Core>, Error> {
+        // Only for the moment: `self` is consumed by those who call this.
+        match std::mem::replace(
+            &mut self.disk,
+            Disk::Failed(Error::new("write to", Path::new(""), Why::Busy)),
+        ) {
+            Disk::Idle(core) => Ok(core),
+            Disk::Failed(error) => Err(error),
+            Disk::Busy(_) => unreachable!("awaited before"),
+        }
+    }
+
+    /// Waits until nothing is under way.
+    async fn idle(&mut self) -> Result<(), Error> {
+        if let Disk::Busy(task) = &mut self.disk {
+            self.disk = match task.await {
+                Ok((core, Ok(()))) => Disk::Idle(core),
+                Ok((_, Err(error))) => Disk::Failed(error),
+                Err(join) => match join.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => std::future::pending().await,
+                },
+            };
+        }
+        match &self.disk {
+            Disk::Failed(error) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, work: impl FnOnce(&mut Core) -> Result<(), Error> + Send + 'static) {
+        match self.core() {
+            Ok(mut core) => {
+                self.disk = Disk::Busy(tokio::task::spawn_blocking(move || {
+                    let result = work(&mut core);
+                    (core, result)
+                }));
+            }
+            Err(error) => self.disk = Disk::Failed(error),
+        }
+    }
+}
+
+impl Core {
+    fn open(&mut self) -> Result<&mut Open, Error> {
+        if self.open.is_none() {
+            let open = self.open_part()?;
+            self.open = Some(open);
+        }
+        match &mut self.open {
+            Some(open) => Ok(open),
+            None => unreachable!("set above"),
+        }
+    }
+
+    fn open_part(&mut self) -> Result<Open, Error> {
+        let what = "write to";
+        let fail = |e: rustix::io::Errno| Error::io(what, &self.path, &e.into());
+        let place = self.root.place(what, &self.path)?;
+        // Said now rather than by rename at the end.
+        if let Ok(metadata) = place.metadata()
+            && metadata.kind == super::Kind::Folder
+        {
+            return Err(Error::new(what, &self.path, Why::IsAFolder));
+        }
+        let part = name::unfinished(place.name.as_os_str());
+        let file = locked(&place.dir, &part).map_err(fail)?;
+        let mut open = Open { dir: place.dir, part, file, length: 0 };
+        let left = rustix::fs::fstat(&open.file).map_err(fail)?.st_size as u64;
+
+        let begun = (|| {
+            open.length = match self.start {
+                Start::New => 0,
+                Start::At(offset) if left >= offset => offset,
+                Start::At(offset) => self.copy_old(&mut open.file, Some(offset))?,
+                Start::Append => self.copy_old(&mut open.file, None)?,
+            };
+            rustix::fs::ftruncate(&open.file, open.length).map_err(fail)?;
+            rustix::fs::seek(&open.file, rustix::fs::SeekFrom::Start(open.length)).map_err(fail)?;
+            // Said before the first byte rather than after the last that fits. Nothing is claimed: the hint is a
+            // peer's word, and must not take the room of others.
+            let free = self.root.free_bytes()?;
+            if self.size_hint.is_some_and(|size| size.saturating_sub(open.length) > free) {
+                return Err(Error::new(what, &self.path, Why::NoSpace));
+            }
+            Ok(())
+        })();
+        if let Err(error) = begun {
+            // A place to begin at that is not there says nothing about what is: that stays.
+            if left == 0 {
+                let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
+            }
+            return Err(error);
+        }
+        if self.digest == Digest::Whole && open.length > 0 {
+            let hasher = self.hasher.get_or_insert_default();
+            let mut before = std::io::Read::take(
+                reopen(&open.dir, &open.part).map_err(|e| Error::io(what, &self.path, &e.into()))?,
+                open.length,
+            );
+            hasher.update_reader(&mut before).map_err(|e| Error::io(what, &self.path, &e))?;
+        }
+        Ok(open)
+    }
+
+    /// Copies the first bytes (all, if not told how many) of the file that bears the name now.
+    fn copy_old(&self, to: &mut File, first: Option<u64>) -> Result<u64, Error> {
+        use std::io::{Seek, SeekFrom};
+        let what = "write to";
+        let options = &mut OpenOptions::new();
+        let old = match self.root.open_with(what, &self.path, OFlags::NONBLOCK, options.read(true)) {
+            Ok(old) => old,
+            Err(error) if error.why == Why::NotFound => {
+                return match first {
+                    None | Some(0) => Ok(0),
+                    Some(_) => Err(Error::new(what, &self.path, Why::PastEnd { size: 0 })),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let metadata = old.metadata().map_err(|e| Error::io(what, &self.path, &e))?;
+        if !metadata.is_file() {
+            return Err(Error::new(what, &self.path, Why::NotAFile));
+        }
+        let wanted = first.unwrap_or(metadata.len());
+        if wanted > metadata.len() {
+            return Err(Error::new(what, &self.path, Why::PastEnd { size: metadata.len() }));
+        }
+        let copied = to
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| std::io::copy(&mut std::io::Read::take(&old, wanted), to))
+            .map_err(|e| Error::io(what, &self.path, &e))?;
+        if copied != wanted {
+            return Err(Error::new(what, &self.path, Why::PastEnd { size: copied }));
+        }
+        Ok(copied)
+    }
+
+    fn append(&mut self, blocks: &[Bytes]) -> Result<(), Error> {
+        let open = self.open()?;
+        let result = write_all(&mut open.file, blocks);
+        open.length += blocks.iter().map(|block| block.len() as u64).sum::<u64>();
+        if let Err(e) = result {
+            let error = Error::io("write to", &self.path, &e);
+            if error.why == Why::NoSpace {
+                // Half a file would only keep the disk full.
+                self.remove()?;
+            }
+            return Err(error);
+        }
+        if let Some(hasher) = &mut self.hasher {
+            for block in blocks {
+                hasher.update(block);
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, commit: Commit) -> Result<Written, Error> {
+        let what = "finish";
+        let path = self.path.clone();
+        let fail = |e: rustix::io::Errno| Error::io(what, &path, &e.into());
+        let length = self.open()?.length;
+        if let Some(expected) = commit.length
+            && expected != length
+        {
+            if length > expected {
+                self.remove()?;
+            }
+            return Err(Error::new(what, &path, Why::WrongLength { expected, found: length }));
+        }
+        let digest = self.hasher.as_ref().map(|hasher| *hasher.finalize().as_bytes());
+        if commit.digest.is_some() && commit.digest != digest {
+            self.remove()?;
+            return Err(Error::new(what, &path, Why::WrongDigest));
+        }
+        let Open { dir, part, file, .. } = self.open()?;
+        if let Some(mode) = commit.mode {
+            rustix::fs::fchmod(&*file, Mode::from_raw_mode(mode & 0o777)).map_err(fail)?;
+        }
+        if let Some(modified) = commit.modified {
+            let times = Timestamps {
+                last_access: rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
+                last_modification: timespec(modified),
+            };
+            rustix::fs::futimens(&*file, &times).map_err(fail)?;
+        }
+        if commit.durability != Durability::None {
+            rustix::fs::fsync(&*file).map_err(fail)?;
+        }
+        let name = path.file_name().unwrap_or_default();
+        rustix::fs::renameat(&*dir, &*part, &*dir, name).map_err(fail)?;
+        if commit.durability == Durability::Full {
+            // An open folder of cap-std may be O_PATH, which cannot be synced.
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let folder = rustix::fs::openat(&*dir, ".", flags, Mode::empty()).map_err(fail)?;
+            rustix::fs::fsync(folder).map_err(fail)?;
+        }
+        self.open = None;
+        Ok(Written { length, digest })
+    }
+
+    fn remove(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty())
+            .map_err(|e| Error::io("remove", &self.path, &e.into()))
+    }
+}
+
+impl Drop for Core {
+    /// An unfinished file without a byte helps nobody.
+    fn drop(&mut self) {
+        if let Some(open) = &self.open
+            && open.length == 0
+        {
+            let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
+        }
+    }
+}
+
+/// Opens or makes the unfinished file, locked against a second writer.
+fn locked(dir: &Dir, part: &Path) -> Result<File, rustix::io::Errno> {
+    // NOFOLLOW and NONBLOCK: whatever else bears the name is not ours to open.
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    loop {
+        let file: File = rustix::fs::openat(dir, part, flags, Mode::from_raw_mode(0o666))?.into();
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        // Between open and lock its former writer may have renamed it to its final name: then it is not ours.
+        let (mine, stat) = (rustix::fs::fstat(&file)?, metadata_at(dir, part));
+        if stat.is_ok_and(|named| named.identity == (mine.st_dev, mine.st_ino)) {
+            return Ok(file);
+        }
+    }
+}
+
+fn reopen(dir: &Dir, part: &Path) -> Result<File, rustix::io::Errno> {
+    Ok(rustix::fs::openat(dir, part, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?
+        .into())
+}
+
+fn write_all(file: &mut File, blocks: &[Bytes]) -> std::io::Result<()> {
+    // IOV_MAX is 1024 on Linux.
+    for group in blocks.chunks(1024) {
+        let mut slices: Vec<IoSlice<'_>> = group.iter().map(|block| IoSlice::new(block)).collect();
+        let mut slices = &mut slices[..];
+        while !slices.is_empty() {
+            match file.write_vectored(slices) {
+                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(count) => IoSlice::advance_slices(&mut slices, count),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok(())
+}
