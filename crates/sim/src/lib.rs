@@ -1,2 +1,11 @@
-//! TODO skeleton
+//! The network as sans-IO machines: a [`link::Link`] is what lies between two hosts, one way.
+//!
+//! Links know datagrams, not SCTP. A simulation drives them by a virtual clock, `emu` by the wall clock; the same seed
+//! gives the same fate to the same packets in both. There is no clock, socket or thread here.
 #![forbid(unsafe_code)]
+
+pub mod dice;
+pub mod link;
+
+pub use dice::{Dice, Probability};
+pub use link::{Link, LinkConfig};
