@@ -1,0 +1,91 @@
+//! What FEAT says (RFC 2389 §3.2).
+
+use crate::reply::Reply;
+
+/// The features of a server that matter here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Features {
+    /// MLST and MLSD.
+    pub mlst: bool,
+    /// MDTM.
+    pub mdtm: bool,
+    /// SIZE.
+    pub size: bool,
+    /// REST STREAM.
+    pub rest_stream: bool,
+    /// EPSV.
+    pub epsv: bool,
+    /// MFMT.
+    pub mfmt: bool,
+    /// UTF8.
+    pub utf8: bool,
+    /// TVFS: paths may be given whole.
+    pub tvfs: bool,
+    /// PIPELINE: commands that may be sent ahead.
+    pub pipeline: Option<u32>,
+    /// XSTREAMS: data streams.
+    pub streams: Option<u16>,
+    /// XFRAME 1.
+    pub frames: bool,
+    /// XTREE.
+    pub tree: bool,
+    /// XPART.
+    pub partial: bool,
+}
+
+impl Features {
+    /// Reads the reply to FEAT; a refusal means none.
+    pub fn parse(reply: &Reply) -> Self {
+        let mut found = Self::default();
+        for line in reply.inner() {
+            let line = line.trim_ascii().to_ascii_uppercase();
+            let (name, value) = crate::command::split_verb(&line);
+            let value = value.unwrap_or_default().trim_ascii();
+            let number = crate::command::parse_number(value);
+            match name {
+                // Some servers name MLSD alone.
+                b"MLST" | b"MLSD" => found.mlst = true,
+                b"MDTM" => found.mdtm = true,
+                b"SIZE" => found.size = true,
+                b"REST" => found.rest_stream = value == b"STREAM",
+                b"EPSV" => found.epsv = true,
+                b"MFMT" => found.mfmt = true,
+                b"UTF8" => found.utf8 = true,
+                b"TVFS" => found.tvfs = true,
+                b"PIPELINE" => found.pipeline = number.and_then(|n| u32::try_from(n).ok()),
+                b"XSTREAMS" => found.streams = number.and_then(|n| u16::try_from(n).ok()),
+                b"XFRAME" => found.frames = value.split(|byte| *byte == b' ').any(|version| version == b"1"),
+                b"XTREE" => found.tree = true,
+                b"XPART" => found.partial = true,
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::Code;
+
+    #[test]
+    fn ours_and_others_are_read() {
+        let reply = Reply::multi(
+            Code::SYSTEM_STATUS,
+            "Features:",
+            ["MLST type*;size*;", "rest STREAM", "PIPELINE 256", "XSTREAMS 4", "XFRAME 1", "Xnothing"],
+            "End",
+        );
+        let expected = Features {
+            mlst: true,
+            rest_stream: true,
+            pipeline: Some(256),
+            streams: Some(4),
+            frames: true,
+            ..Features::default()
+        };
+        assert_eq!(Features::parse(&reply), expected);
+        assert_eq!(Features::parse(&Reply::new(Code::NOT_IMPLEMENTED, "no")), Features::default());
+    }
+}

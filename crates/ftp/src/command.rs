@@ -1,0 +1,599 @@
+//! Commands: one enum that clients write and servers read (RFC 959 §4.1, §5.3 and the extensions named at the variants).
+//!
+//! A [`Command`] that exists is well-formed: [`Command::parse`] refuses NUL, CR and LF anywhere, and arguments that do not
+//! fit their command; [`Command::encode`] of what was parsed parses to the same. Paths are bytes. What a command may do in
+//! which state is the session's business.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use bytes::Bytes;
+
+use crate::line::{Line, escape_iac};
+use crate::path::escape;
+use crate::stamp::Timestamp;
+
+/// A path as an argument has it: any bytes but NUL, CR and LF, not resolved, not empty.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathArg(Bytes);
+
+impl PathArg {
+    /// A path argument; `None` if it is empty or has NUL, CR or LF.
+    pub fn new(path: impl Into<Bytes>) -> Option<Self> {
+        let path = path.into();
+        let fits = !path.is_empty() && !path.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
+        fits.then_some(Self(path))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&crate::path::SafePath> for PathArg {
+    /// The absolute form, which does not depend on the current folder.
+    fn from(path: &crate::path::SafePath) -> Self {
+        Self(path.to_absolute().into())
+    }
+}
+
+impl fmt::Display for PathArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escape(&self.0, f)
+    }
+}
+
+impl fmt::Debug for PathArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+/// A text argument that is no path: any bytes but NUL, CR and LF; may be empty.
+pub type Text = Bytes;
+
+/// What must not appear in a log: the argument of PASS.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Bytes);
+
+impl Secret {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<Bytes>) -> Self {
+        Self(secret.into())
+    }
+
+    /// The secret itself.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// TYPE (RFC 959 §3.1.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Type {
+    /// `A`: lines end with CRLF on the wire.
+    #[default]
+    Ascii,
+    /// `I`, also `L 8`: bytes as they are.
+    Image,
+}
+
+/// Which protocol EPSV was asked for (RFC 2428 §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Epsv {
+    /// No argument: the protocol of the control connection.
+    Same,
+    /// `1`.
+    Ipv4,
+    /// `2`.
+    Ipv6,
+    /// `ALL`: no other way of opening data connections from now on.
+    All,
+}
+
+/// What SITE was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Site {
+    /// `HELP`.
+    Help,
+    /// `CHMOD mode path`: permission bits in octal.
+    Chmod(u32, PathArg),
+    /// `UTIME YYYYMMDDhhmmss path`.
+    Utime(Timestamp, PathArg),
+    /// `SYMLINK target path`: the target percent-encoded, since it may hold spaces (specs/ftp-over-sctp.md §8).
+    Symlink(Bytes, PathArg),
+}
+
+macro_rules! commands {
+    ($($(#[doc = $doc:literal])* $verb:literal $variant:ident $(($($field:ty),+))?;)*) => {
+        /// A command with its arguments.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Command {
+            $($(#[doc = $doc])* $variant $(($($field),+))?,)*
+        }
+
+        impl Command {
+            /// The verb.
+            pub const fn verb(&self) -> &'static str {
+                match self { $(Self::$variant { .. } => $verb,)* }
+            }
+        }
+    };
+}
+
+commands! {
+    /// Abort: transfers before it; in braid mode perhaps only the one of that number (specs/ftp-over-sctp.md §6.5).
+    "ABOR" Abort(Option<u32>);
+    /// Account: never needed.
+    "ACCT" Account(Text);
+    /// Room for a file; in ms modes its exact length (specs/ftp-over-sctp.md §4.3).
+    "ALLO" Allocate(u64);
+    /// Append.
+    "APPE" Append(PathArg);
+    /// AUTH (RFC 4217): the mechanism.
+    "AUTH" Auth(Text);
+    /// CCC (RFC 2228).
+    "CCC" ClearCommandChannel;
+    /// To the parent folder.
+    "CDUP" ToParent;
+    /// The client's name, as a courtesy.
+    "CLNT" ClientName(Text);
+    /// To a folder.
+    "CWD" ChangeDirectory(PathArg);
+    /// Delete a file.
+    "DELE" Delete(PathArg);
+    /// Data connection to this address (RFC 2428 §2).
+    "EPRT" ExtendedPort(SocketAddr);
+    /// Passive, extended.
+    "EPSV" ExtendedPassive(Epsv);
+    /// Features (RFC 2389 §3).
+    "FEAT" Features;
+    /// Help.
+    "HELP" Help(Text);
+    /// The virtual host meant (RFC 7151).
+    "HOST" Host(Text);
+    /// The language of replies (RFC 2640 §4.1).
+    "LANG" Language(Text);
+    /// A listing for people.
+    "LIST" List(Option<PathArg>);
+    /// When a file changed (RFC 3659 §3).
+    "MDTM" ModifiedTime(PathArg);
+    /// Set when a file changed (draft-somers-ftp-mfxx).
+    "MFMT" SetModifiedTime(Timestamp, PathArg);
+    /// New folder.
+    "MKD" MakeDirectory(PathArg);
+    /// A folder's entries as facts (RFC 3659 §7).
+    "MLSD" MachineList(Option<PathArg>);
+    /// One file's facts (RFC 3659 §7).
+    "MLST" MachineFacts(Option<PathArg>);
+    /// MODE: the letter.
+    "MODE" Mode(u8);
+    /// Names only.
+    "NLST" NameList(Option<PathArg>);
+    /// Nothing.
+    "NOOP" Noop;
+    /// Options of a command (RFC 2389 §4).
+    "OPTS" Options(Text);
+    /// Password.
+    "PASS" Password(Secret);
+    /// Passive.
+    "PASV" Passive;
+    /// PBSZ (RFC 2228).
+    "PBSZ" ProtectionBuffer(Text);
+    /// Data connection to this address.
+    "PORT" Port(SocketAddr);
+    /// PROT (RFC 2228).
+    "PROT" Protection(Text);
+    /// Where am I.
+    "PWD" PrintDirectory;
+    /// The end, when all before it is done.
+    "QUIT" Quit;
+    /// Log out, stay connected.
+    "REIN" Reinitialize;
+    /// Where the next transfer begins (RFC 3659 §5).
+    "REST" Restart(u64);
+    /// Retrieve.
+    "RETR" Retrieve(PathArg);
+    /// Delete a folder.
+    "RMD" RemoveDirectory(PathArg);
+    /// Rename: this.
+    "RNFR" RenameFrom(PathArg);
+    /// Rename: to that.
+    "RNTO" RenameTo(PathArg);
+    /// What servers add of their own.
+    "SITE" Site(Site);
+    /// Bytes in a file (RFC 3659 §4).
+    "SIZE" Size(PathArg);
+    /// Status.
+    "STAT" Status(Option<PathArg>);
+    /// Store.
+    "STOR" Store(PathArg);
+    /// Store under a name that the server makes up.
+    "STOU" StoreUnique(Option<PathArg>);
+    /// STRU: the letter.
+    "STRU" Structure(u8);
+    /// The system.
+    "SYST" System;
+    /// The representation.
+    "TYPE" Type(Type);
+    /// Who.
+    "USER" User(Text);
+    /// Bytes of a partial upload that the server keeps (specs/ftp-over-sctp.md §7.3).
+    "XPART" Partial(PathArg);
+    /// A whole tree's listing (specs/ftp-over-sctp.md §8).
+    "XTREE" Tree(Option<PathArg>);
+}
+
+/// Which transfer a command asks for: these and no others are counted (specs/ftp-over-sctp.md §6.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransferKind {
+    /// The server sends: RETR, LIST, NLST, MLSD, XTREE.
+    Download,
+    /// The client sends: STOR, STOU, APPE.
+    Upload,
+}
+
+impl TransferKind {
+    /// What kind of transfer a verb stands for, in any letter case. Counting goes by the verb alone, so that both sides
+    /// agree even about a command that is refused for its argument.
+    pub fn of_verb(verb: &[u8]) -> Option<Self> {
+        match verb.to_ascii_uppercase().as_slice() {
+            b"RETR" | b"LIST" | b"NLST" | b"MLSD" | b"XTREE" => Some(Self::Download),
+            b"STOR" | b"STOU" | b"APPE" => Some(Self::Upload),
+            _ => None,
+        }
+    }
+}
+
+/// Why a line is no command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandError {
+    /// Nothing that looks like a verb.
+    Syntax,
+    /// NUL, CR or LF in it.
+    Forbidden,
+    /// A verb that nobody here knows.
+    Unknown,
+    /// The argument is missing, or does not fit the verb.
+    Argument,
+    /// The argument is understood and not served: `TYPE E`, `EPRT |3|`.
+    Unsupported,
+    /// EPRT for a network protocol other than 1 and 2 (RFC 2428 §2).
+    Protocol,
+}
+
+impl Command {
+    /// Reads one line, its end taken off.
+    pub fn parse(line: &Line) -> Result<Self, CommandError> {
+        let line = &line.0;
+        if line.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
+            return Err(CommandError::Forbidden);
+        }
+        let (verb, argument) = split_verb(line);
+        if verb.is_empty() || verb.len() > 8 || !verb.iter().all(u8::is_ascii_alphabetic) {
+            return Err(CommandError::Syntax);
+        }
+        // A path keeps every byte after the first space; a token does not mind spaces around it.
+        let raw = argument.map_or_else(Bytes::new, |argument| line.slice_ref(argument));
+        let token = raw.trim_ascii();
+        let path = || PathArg::new(raw.clone()).ok_or(CommandError::Argument);
+        let maybe_path = || Ok(PathArg::new(raw.clone()));
+        let text = || (!token.is_empty()).then(|| line.slice_ref(token)).ok_or(CommandError::Argument);
+        let number = || parse_number(token).ok_or(CommandError::Argument);
+        let letter = || match token {
+            [letter] => Ok(letter.to_ascii_uppercase()),
+            _ => Err(CommandError::Argument),
+        };
+        let none = |command: Self| if token.is_empty() { Ok(command) } else { Err(CommandError::Argument) };
+        match verb.to_ascii_uppercase().as_slice() {
+            b"ABOR" if token.is_empty() => Ok(Self::Abort(None)),
+            b"ABOR" => {
+                u32::try_from(number()?).map(|n| Self::Abort(Some(n))).map_err(|_| CommandError::Argument)
+            }
+            b"ACCT" => Ok(Self::Account(text()?)),
+            b"ALLO" => {
+                // `ALLO n R m`: the record size means nothing here.
+                let first = token.split(|byte| *byte == b' ').next().unwrap_or(token);
+                parse_number(first).map(Self::Allocate).ok_or(CommandError::Argument)
+            }
+            b"APPE" => Ok(Self::Append(path()?)),
+            b"AUTH" => Ok(Self::Auth(text()?)),
+            b"CCC" => none(Self::ClearCommandChannel),
+            b"CDUP" | b"XCUP" => none(Self::ToParent),
+            b"CLNT" => Ok(Self::ClientName(text()?)),
+            b"CWD" | b"XCWD" => Ok(Self::ChangeDirectory(path()?)),
+            b"DELE" => Ok(Self::Delete(path()?)),
+            b"EPRT" => parse_eprt(token).map(Self::ExtendedPort),
+            b"EPSV" => match token.to_ascii_uppercase().as_slice() {
+                b"" => Ok(Self::ExtendedPassive(Epsv::Same)),
+                b"1" => Ok(Self::ExtendedPassive(Epsv::Ipv4)),
+                b"2" => Ok(Self::ExtendedPassive(Epsv::Ipv6)),
+                b"ALL" => Ok(Self::ExtendedPassive(Epsv::All)),
+                other if parse_number(other).is_some() => Err(CommandError::Protocol),
+                _ => Err(CommandError::Argument),
+            },
+            b"FEAT" => none(Self::Features),
+            b"HELP" => Ok(Self::Help(line.slice_ref(token))),
+            b"HOST" => Ok(Self::Host(text()?)),
+            b"LANG" => Ok(Self::Language(line.slice_ref(token))),
+            b"LIST" => Ok(Self::List(maybe_path()?)),
+            b"MDTM" => Ok(Self::ModifiedTime(path()?)),
+            b"MFMT" => {
+                let (stamp, path) = stamp_and_path(&raw)?;
+                Ok(Self::SetModifiedTime(stamp, path))
+            }
+            b"MKD" | b"XMKD" => Ok(Self::MakeDirectory(path()?)),
+            b"MLSD" => Ok(Self::MachineList(maybe_path()?)),
+            b"MLST" => Ok(Self::MachineFacts(maybe_path()?)),
+            b"MODE" => Ok(Self::Mode(letter()?)),
+            b"NLST" => Ok(Self::NameList(maybe_path()?)),
+            b"NOOP" => Ok(Self::Noop),
+            b"OPTS" => Ok(Self::Options(text()?)),
+            b"PASS" => Ok(Self::Password(Secret::new(raw))),
+            b"PASV" => none(Self::Passive),
+            b"PBSZ" => Ok(Self::ProtectionBuffer(text()?)),
+            b"PORT" => parse_port(token).map(Self::Port),
+            b"PROT" => Ok(Self::Protection(text()?)),
+            b"PWD" | b"XPWD" => none(Self::PrintDirectory),
+            b"QUIT" => none(Self::Quit),
+            b"REIN" => none(Self::Reinitialize),
+            b"REST" => number().map(Self::Restart),
+            b"RETR" => Ok(Self::Retrieve(path()?)),
+            b"RMD" | b"XRMD" => Ok(Self::RemoveDirectory(path()?)),
+            b"RNFR" => Ok(Self::RenameFrom(path()?)),
+            b"RNTO" => Ok(Self::RenameTo(path()?)),
+            b"SITE" => parse_site(&raw).map(Self::Site),
+            b"SIZE" => Ok(Self::Size(path()?)),
+            b"STAT" => Ok(Self::Status(maybe_path()?)),
+            b"STOR" => Ok(Self::Store(path()?)),
+            b"STOU" => Ok(Self::StoreUnique(maybe_path()?)),
+            b"STRU" => Ok(Self::Structure(letter()?)),
+            b"SYST" => none(Self::System),
+            b"TYPE" => match token.to_ascii_uppercase().as_slice() {
+                b"A" | b"A N" => Ok(Self::Type(Type::Ascii)),
+                b"I" | b"L 8" | b"L8" => Ok(Self::Type(Type::Image)),
+                b"" => Err(CommandError::Argument),
+                other if matches!(other[0], b'A' | b'E' | b'L') => Err(CommandError::Unsupported),
+                _ => Err(CommandError::Argument),
+            },
+            b"USER" => Ok(Self::User(text()?)),
+            b"XPART" => Ok(Self::Partial(path()?)),
+            b"XTREE" => Ok(Self::Tree(maybe_path()?)),
+            _ => Err(CommandError::Unknown),
+        }
+    }
+
+    /// The line on the wire, with its end, TELNET's byte doubled.
+    pub fn encode(&self) -> Bytes {
+        let mut line = self.verb().as_bytes().to_vec();
+        let argument = self.argument();
+        if !argument.is_empty() {
+            line.push(b' ');
+            line.extend_from_slice(&argument);
+        }
+        let mut line = escape_iac(&line);
+        line.extend_from_slice(b"\r\n");
+        line.into()
+    }
+
+    /// Which kind of transfer this is, if it is one.
+    pub fn transfer(&self) -> Option<TransferKind> {
+        TransferKind::of_verb(self.verb().as_bytes())
+    }
+
+    fn argument(&self) -> Vec<u8> {
+        match self {
+            Self::Abort(number) => number.map(|number| number.to_string().into_bytes()).unwrap_or_default(),
+            Self::Account(text)
+            | Self::Auth(text)
+            | Self::ClientName(text)
+            | Self::Help(text)
+            | Self::Host(text)
+            | Self::Language(text)
+            | Self::Options(text)
+            | Self::ProtectionBuffer(text)
+            | Self::Protection(text)
+            | Self::User(text) => text.to_vec(),
+            Self::Allocate(number) | Self::Restart(number) => number.to_string().into_bytes(),
+            Self::Append(path)
+            | Self::ChangeDirectory(path)
+            | Self::Delete(path)
+            | Self::ModifiedTime(path)
+            | Self::MakeDirectory(path)
+            | Self::Partial(path)
+            | Self::Retrieve(path)
+            | Self::RemoveDirectory(path)
+            | Self::RenameFrom(path)
+            | Self::RenameTo(path)
+            | Self::Size(path)
+            | Self::Store(path) => path.0.to_vec(),
+            Self::List(path)
+            | Self::MachineList(path)
+            | Self::MachineFacts(path)
+            | Self::NameList(path)
+            | Self::Status(path)
+            | Self::StoreUnique(path)
+            | Self::Tree(path) => path.as_ref().map(|path| path.0.to_vec()).unwrap_or_default(),
+            Self::ClearCommandChannel
+            | Self::ToParent
+            | Self::Features
+            | Self::Noop
+            | Self::Passive
+            | Self::PrintDirectory
+            | Self::Quit
+            | Self::Reinitialize
+            | Self::System => Vec::new(),
+            Self::ExtendedPort(address) => {
+                let family = if address.is_ipv4() { 1 } else { 2 };
+                format!("|{family}|{}|{}|", address.ip(), address.port()).into_bytes()
+            }
+            Self::ExtendedPassive(epsv) => match epsv {
+                Epsv::Same => Vec::new(),
+                Epsv::Ipv4 => b"1".to_vec(),
+                Epsv::Ipv6 => b"2".to_vec(),
+                Epsv::All => b"ALL".to_vec(),
+            },
+            Self::SetModifiedTime(stamp, path) => [stamp.to_string().as_bytes(), b" ", &path.0].concat(),
+            Self::Mode(letter) | Self::Structure(letter) => vec![*letter],
+            Self::Password(secret) => secret.0.to_vec(),
+            Self::Port(address) => host_port(*address).into_bytes(),
+            Self::Site(Site::Help) => b"HELP".to_vec(),
+            Self::Site(Site::Chmod(mode, path)) => [format!("CHMOD {mode:o} ").as_bytes(), &path.0].concat(),
+            Self::Site(Site::Utime(stamp, path)) => [format!("UTIME {stamp} ").as_bytes(), &path.0].concat(),
+            Self::Site(Site::Symlink(target, path)) => {
+                [b"SYMLINK ", percent_encode(target).as_slice(), b" ", &path.0].concat()
+            }
+            Self::Type(Type::Ascii) => b"A".to_vec(),
+            Self::Type(Type::Image) => b"I".to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for Command {
+    /// The line as a log may show it: escaped, the password hidden.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.verb())?;
+        let argument = self.argument();
+        match self {
+            Self::Password(_) => f.write_str(" ***"),
+            _ if argument.is_empty() => Ok(()),
+            _ => {
+                f.write_str(" ")?;
+                escape(&argument, f)
+            }
+        }
+    }
+}
+
+/// The verb of a line and what follows the space after it.
+pub fn split_verb(line: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match line.iter().position(|byte| *byte == b' ') {
+        Some(at) => (&line[..at], Some(&line[at + 1..])),
+        None => (line, None),
+    }
+}
+
+/// `h1,h2,h3,h4,p1,p2` as PORT and the reply 227 have it; an IPv6 address, which neither can carry, becomes 0,0,0,0.
+pub fn host_port(address: SocketAddr) -> String {
+    let [a, b, c, d] = match address.ip() {
+        IpAddr::V4(ip) => ip.octets(),
+        IpAddr::V6(_) => [0; 4],
+    };
+    let [high, low] = address.port().to_be_bytes();
+    format!("{a},{b},{c},{d},{high},{low}")
+}
+
+/// Reads `h1,h2,h3,h4,p1,p2`.
+pub fn parse_host_port(text: &[u8]) -> Option<SocketAddr> {
+    let mut numbers = [0_u8; 6];
+    let mut parts = text.split(|byte| *byte == b',');
+    for number in &mut numbers {
+        *number = u8::try_from(parse_number(parts.next()?)?).ok()?;
+    }
+    let [a, b, c, d, high, low] = numbers;
+    parts
+        .next()
+        .is_none()
+        .then(|| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), u16::from_be_bytes([high, low])))
+}
+
+/// Encodes bytes so that they hold no space, `;` or control character: everything but letters, digits and `-._~/` becomes
+/// `%XX` (RFC 3986 §2.1).
+pub fn percent_encode(bytes: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => encoded.push(*byte),
+            byte => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    encoded
+}
+
+/// Undoes [`percent_encode`]; `None` if a `%` is not followed by two hexadecimal digits or the bytes hold a NUL.
+pub fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let mut digit = || char::from(rest.next()?).to_digit(16);
+            decoded.push(u8::try_from(digit()? * 16 + digit()?).ok()?);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    (!decoded.contains(&0)).then_some(decoded)
+}
+
+/// Decimal digits only, at most 20 of them, no overflow.
+pub fn parse_number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 20 || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+}
+
+fn parse_port(text: &[u8]) -> Result<SocketAddr, CommandError> {
+    parse_host_port(text).ok_or(CommandError::Argument)
+}
+
+/// `|1|132.235.1.2|6275|`, the delimiter any printable character (RFC 2428 §2).
+fn parse_eprt(text: &[u8]) -> Result<SocketAddr, CommandError> {
+    let text = std::str::from_utf8(text).map_err(|_| CommandError::Argument)?;
+    let delimiter =
+        text.chars().next().filter(|c| ('\x21'..='\x7e').contains(c)).ok_or(CommandError::Argument)?;
+    let parts: Vec<_> = text.split(delimiter).collect();
+    let ["", protocol, address, port, ""] = parts[..] else { return Err(CommandError::Argument) };
+    let port = parse_number(port.as_bytes()).and_then(|port| u16::try_from(port).ok());
+    let port = port.ok_or(CommandError::Argument)?;
+    let address = match protocol {
+        "1" => address.parse().ok().map(IpAddr::V4),
+        "2" => address.parse().ok().map(IpAddr::V6),
+        other if parse_number(other.as_bytes()).is_some() => return Err(CommandError::Protocol),
+        _ => None,
+    };
+    address.map(|address| SocketAddr::new(address, port)).ok_or(CommandError::Argument)
+}
+
+fn stamp_and_path(raw: &Bytes) -> Result<(Timestamp, PathArg), CommandError> {
+    let (stamp, path) = split_verb(raw);
+    let stamp = Timestamp::parse(stamp).ok_or(CommandError::Argument)?;
+    let path = path.and_then(|path| PathArg::new(raw.slice_ref(path)));
+    Ok((stamp, path.ok_or(CommandError::Argument)?))
+}
+
+fn parse_site(raw: &Bytes) -> Result<Site, CommandError> {
+    let (verb, argument) = split_verb(raw);
+    let argument = argument.map(|argument| raw.slice_ref(argument)).unwrap_or_default();
+    let first_and_path = || {
+        let (first, path) = split_verb(&argument);
+        let path = path.and_then(|path| PathArg::new(argument.slice_ref(path)));
+        path.map(|path| (argument.slice_ref(first), path)).ok_or(CommandError::Argument)
+    };
+    match verb.to_ascii_uppercase().as_slice() {
+        b"HELP" => Ok(Site::Help),
+        b"CHMOD" => {
+            let (mode, path) = first_and_path()?;
+            let octal =
+                (1..=4).contains(&mode.len()) && mode.iter().all(|digit| (b'0'..=b'7').contains(digit));
+            let mode = mode.iter().fold(0, |sum, digit| sum * 8 + u32::from(digit.wrapping_sub(b'0')));
+            if octal { Ok(Site::Chmod(mode, path)) } else { Err(CommandError::Argument) }
+        }
+        b"UTIME" => stamp_and_path(&argument).map(|(stamp, path)| Site::Utime(stamp, path)),
+        b"SYMLINK" => {
+            let (target, path) = first_and_path()?;
+            let target =
+                percent_decode(&target).filter(|target| !target.is_empty()).ok_or(CommandError::Argument)?;
+            Ok(Site::Symlink(target.into(), path))
+        }
+        b"" => Err(CommandError::Argument),
+        _ => Err(CommandError::Unsupported),
+    }
+}

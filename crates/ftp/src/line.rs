@@ -1,0 +1,214 @@
+//! Lines of the control connection: found, freed of TELNET, bounded (RFC 959 §4.1.3, RFC 1123 §4.1.2.10, RFC 2640 §3.1).
+//!
+//! A line ends with LF, a CR before it is dropped. TELNET commands are taken out (IAC IAC is the byte 0xFF, IAC WILL/WONT/
+//! DO/DONT takes one more byte, any other IAC command, such as the IP and DM before ABOR, is two bytes); options are never
+//! answered. An IAC before any other byte is taken as the byte 0xFF of a name, which many peers do not double. CR NUL stands for a CR (RFC 854), which no command may hold: the caller sees it and refuses.
+
+use bytes::{Bytes, BytesMut};
+
+/// Bytes of the longest line, its end not counted.
+pub const LINE_MAX: usize = 8192;
+
+const IAC: u8 = 0xff;
+
+/// A line without its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line(pub Bytes);
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineError {
+    /// More than [`LINE_MAX`] bytes; told once per such line, whose rest is dropped up to its end.
+    TooLong,
+}
+
+/// Cuts a byte stream into lines.
+#[derive(Debug, Default)]
+pub struct Splitter {
+    /// What arrived and was not looked at.
+    waiting: BytesMut,
+    /// The line under way.
+    line: BytesMut,
+    telnet: Telnet,
+    overlong: Overlong,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum Telnet {
+    #[default]
+    Text,
+    Iac,
+    Option,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum Overlong {
+    #[default]
+    No,
+    /// The line was reported; everything up to its end is dropped.
+    Dropping,
+}
+
+impl Splitter {
+    /// One that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what arrived, in any cut.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.waiting.extend_from_slice(bytes);
+    }
+
+    /// The next whole line, or the news that one is too long.
+    pub fn next_line(&mut self) -> Option<Result<Line, LineError>> {
+        let mut taken = 0;
+        let mut found = None;
+        for byte in self.waiting.iter().copied() {
+            taken += 1;
+            match (self.telnet, byte) {
+                (Telnet::Text, IAC) => self.telnet = Telnet::Iac,
+                (Telnet::Text, _) => found = keep(&mut self.line, &mut self.overlong, byte),
+                (Telnet::Iac, IAC) => {
+                    self.telnet = Telnet::Text;
+                    found = keep(&mut self.line, &mut self.overlong, IAC);
+                }
+                // WILL, WONT, DO, DONT are followed by an option.
+                (Telnet::Iac, 251..=254) => self.telnet = Telnet::Option,
+                (Telnet::Iac, 240..=250) | (Telnet::Option, _) => self.telnet = Telnet::Text,
+                // No command at all: a peer that does not double the 0xFF of a file name.
+                (Telnet::Iac, _) => {
+                    self.telnet = Telnet::Text;
+                    let _ = keep(&mut self.line, &mut self.overlong, IAC);
+                    found = keep(&mut self.line, &mut self.overlong, byte);
+                }
+            }
+            if found.is_some() {
+                break;
+            }
+        }
+        let _ = self.waiting.split_to(taken);
+        found
+    }
+
+    /// Bytes held: lines not taken yet and the one under way.
+    pub fn held_bytes(&self) -> usize {
+        self.waiting.len() + self.line.len()
+    }
+}
+
+fn keep(line: &mut BytesMut, overlong: &mut Overlong, byte: u8) -> Option<Result<Line, LineError>> {
+    match (byte, *overlong) {
+        (b'\n', Overlong::Dropping) => {
+            *overlong = Overlong::No;
+            line.clear();
+            None
+        }
+        (_, Overlong::Dropping) => None,
+        (b'\n', Overlong::No) => {
+            let mut whole = line.split().freeze();
+            if whole.last() == Some(&b'\r') {
+                whole.truncate(whole.len() - 1);
+            }
+            Some(Ok(Line(whole)))
+        }
+        // One more for the CR of the end.
+        (byte, Overlong::No) if line.len() < LINE_MAX || (line.len() == LINE_MAX && byte == b'\r') => {
+            line.extend_from_slice(&[byte]);
+            None
+        }
+        (_, Overlong::No) => {
+            *overlong = Overlong::Dropping;
+            line.clear();
+            Some(Err(LineError::TooLong))
+        }
+    }
+}
+
+/// Doubles each 0xFF, as TELNET wants it on the way out (RFC 854).
+pub fn escape_iac(text: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(text.len());
+    for byte in text {
+        escaped.push(*byte);
+        if *byte == IAC {
+            escaped.push(IAC);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(wire: &[u8]) -> Vec<Result<Line, LineError>> {
+        let mut splitter = Splitter::new();
+        splitter.push(wire);
+        std::iter::from_fn(|| splitter.next_line()).collect()
+    }
+
+    fn line(text: &[u8]) -> Result<Line, LineError> {
+        Ok(Line(Bytes::copy_from_slice(text)))
+    }
+
+    #[test]
+    fn crlf_and_bare_lf_end_a_line_and_cr_alone_does_not() {
+        assert_eq!(lines(b"NOOP\r\nQUIT\na\rb\r\nrest"), [line(b"NOOP"), line(b"QUIT"), line(b"a\rb")]);
+    }
+
+    #[test]
+    fn telnet_is_taken_out() {
+        // IAC IP, IAC DM before ABOR; IAC DO ECHO; a name with 0xFF in it.
+        let wire = b"\xff\xf4\xff\xf2ABOR\r\n\xff\xfd\x01NOOP\r\nRETR a\xff\xffb\r\n";
+        assert_eq!(lines(wire), [line(b"ABOR"), line(b"NOOP"), line(b"RETR a\xffb")]);
+    }
+
+    #[test]
+    fn the_limit_holds_at_its_edge() {
+        let fits = [vec![b'a'; LINE_MAX], b"\r\n".to_vec()].concat();
+        assert_eq!(lines(&fits), [line(&fits[..LINE_MAX])]);
+        let over = [vec![b'a'; LINE_MAX + 1], b"\r\nNOOP\r\n".to_vec()].concat();
+        assert_eq!(lines(&over), [Err(LineError::TooLong), line(b"NOOP")]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_told_once_and_holds_nothing() {
+        let mut splitter = Splitter::new();
+        let mut told = 0;
+        for _ in 0..1000 {
+            splitter.push(&[b'x'; 1000]);
+            while let Some(found) = splitter.next_line() {
+                assert_eq!(found, Err(LineError::TooLong));
+                told += 1;
+            }
+            assert!(splitter.held_bytes() <= LINE_MAX + 1);
+        }
+        assert_eq!(told, 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same(
+            wire in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(0xff), Just(0xfd), any::<u8>()], 0..80),
+            cut in 0_usize..80,
+        ) {
+            let whole = lines(&wire);
+            let cut = cut.min(wire.len());
+            let mut splitter = Splitter::new();
+            let mut found = Vec::new();
+            for part in [&wire[..cut], &wire[cut..]] {
+                splitter.push(part);
+                found.extend(std::iter::from_fn(|| splitter.next_line()));
+            }
+            prop_assert_eq!(found, whole);
+        }
+
+        #[test]
+        fn escaped_text_comes_back(text in proptest::collection::vec(any::<u8>().prop_filter("line end", |b| !matches!(b, b'\n' | b'\r')), 0..80)) {
+            let wire = [escape_iac(&text), b"\r\n".to_vec()].concat();
+            prop_assert_eq!(lines(&wire), [line(&text)]);
+        }
+    }
+}

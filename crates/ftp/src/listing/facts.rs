@@ -1,0 +1,165 @@
+//! Facts: `type=file;size=10;modify=20261120110900; name` (RFC 3659 §7), and the lines of XTREE (specs/ftp-over-sctp.md §8).
+
+use bytes::Bytes;
+
+use super::{Entry, Listed, ListingError, Parsed};
+use crate::command::{parse_number, percent_decode, percent_encode, split_verb};
+use crate::path::SafePath;
+use crate::reply::Code;
+use crate::stamp::Timestamp;
+use crate::store::{FileKind, Metadata};
+
+/// The facts of a file, each with its `;`, as the line has them before the space.
+pub fn encode_facts(metadata: &Metadata) -> Vec<u8> {
+    let kind = match metadata.kind {
+        FileKind::File => "file",
+        FileKind::Directory => "dir",
+        FileKind::Symlink => "OS.unix=slink",
+        FileKind::Other => "OS.unix=other",
+    };
+    let mut facts = format!("type={kind};");
+    if metadata.kind == FileKind::File {
+        facts += &format!("size={};", metadata.size);
+    }
+    if let Some(modified) = metadata.modified {
+        facts += &format!("modify={modified};");
+    }
+    if let Some(mode) = metadata.unix_mode {
+        facts += &format!("UNIX.mode=0{:o};", mode & 0o7777);
+    }
+    if let Some((device, file)) = metadata.unique {
+        facts += &format!("unique={device:x}g{file:x};");
+    }
+    let mut facts = facts.into_bytes();
+    if let Some(target) = &metadata.target {
+        facts.extend_from_slice(b"x.target=");
+        facts.extend_from_slice(&percent_encode(target));
+        facts.push(b';');
+    }
+    facts
+}
+
+/// A line of MLSD or XTREE, with its end. The path is one name in MLSD; the root is written `.`.
+pub fn encode_line(metadata: &Metadata, path: &SafePath) -> Vec<u8> {
+    finish_line(encode_facts(metadata), path)
+}
+
+/// The line which says that not all of a folder is listed.
+pub fn encode_incomplete(path: &SafePath, why: Code) -> Vec<u8> {
+    finish_line(format!("type=dir;x.error={why};").into_bytes(), path)
+}
+
+fn finish_line(mut line: Vec<u8>, path: &SafePath) -> Vec<u8> {
+    line.push(b' ');
+    line.extend_from_slice(if path.is_root() { b"." } else { path.as_bytes() });
+    line.extend_from_slice(b"\r\n");
+    line
+}
+
+/// Reads a line of MLSD or XTREE, its end taken off; `depth` says whether names with `/` may come.
+pub fn parse_line(line: &[u8]) -> Result<Parsed, ListingError> {
+    if line.is_empty() {
+        return Ok(Parsed::Nothing);
+    }
+    let (facts, name) = split_verb(line);
+    let name = name.ok_or(ListingError::Form)?;
+    let found = parse_facts(facts).ok_or(ListingError::Form)?;
+    let path = match found.what {
+        What::Parent => return Ok(Parsed::Nothing),
+        // Servers name it `.`, or by its whole path.
+        What::This => SafePath::ROOT,
+        What::Entry => SafePath::strict(name)?,
+    };
+    let listed = found.error.map_or(Listed::Whole, Listed::Incomplete);
+    Ok(Parsed::Entry(Entry { path, metadata: found.metadata, listed }))
+}
+
+/// What the facts of a line say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// What the line stands for.
+    pub what: What,
+    /// The facts.
+    pub metadata: Metadata,
+    /// The `x.error` fact.
+    pub error: Option<Code>,
+}
+
+/// What a line of MLSD stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// `type=cdir`: the listed folder itself.
+    This,
+    /// `type=pdir`: the folder above.
+    Parent,
+    /// Anything else.
+    Entry,
+}
+
+/// Reads facts, with or without the last `;`, names in any letter case; unknown ones are passed over, and so are known ones
+/// whose value cannot be read. `None` if there is no type.
+pub fn parse_facts(facts: &[u8]) -> Option<Facts> {
+    let mut kind = None;
+    let mut what = What::Entry;
+    let mut error = None;
+    let mut metadata = Metadata::new(FileKind::Other, 0);
+    for fact in facts.split(|byte| *byte == b';').filter(|fact| !fact.is_empty()) {
+        let at = fact.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = (fact[..at].to_ascii_lowercase(), &fact[at + 1..]);
+        match name.as_slice() {
+            b"type" => {
+                let lower = value.to_ascii_lowercase();
+                kind = Some(match lower.as_slice() {
+                    b"file" => FileKind::File,
+                    b"dir" => FileKind::Directory,
+                    b"cdir" => {
+                        what = What::This;
+                        FileKind::Directory
+                    }
+                    b"pdir" => {
+                        what = What::Parent;
+                        FileKind::Directory
+                    }
+                    // `OS.unix=slink:target` of ProFTPD, `OS.unix=symlink` of Pure-FTPd.
+                    lower if lower.starts_with(b"os.unix=slink") => {
+                        if let Some(target) =
+                            value.get(b"os.unix=slink:".len()..).filter(|target| !target.is_empty())
+                        {
+                            metadata.target = Some(Bytes::copy_from_slice(target));
+                        }
+                        FileKind::Symlink
+                    }
+                    lower if lower.starts_with(b"os.unix=symlink") => FileKind::Symlink,
+                    _ => FileKind::Other,
+                });
+            }
+            b"size" => metadata.size = parse_number(value).unwrap_or(0),
+            b"modify" => metadata.modified = Timestamp::parse(value),
+            b"unix.mode" => metadata.unix_mode = parse_octal(value),
+            b"unique" => metadata.unique = parse_unique(value),
+            b"x.target" => {
+                metadata.target = percent_decode(value).filter(|target| !target.is_empty()).map(Bytes::from)
+            }
+            b"x.error" => {
+                error = parse_number(value)
+                    .and_then(|code| u16::try_from(code).ok())
+                    .and_then(Code::new)
+                    .or(Some(Code::LOCAL_ERROR));
+            }
+            _ => {}
+        }
+    }
+    metadata.kind = kind?;
+    Some(Facts { what, metadata, error })
+}
+
+fn parse_octal(text: &[u8]) -> Option<u32> {
+    let octal = (1..=7).contains(&text.len()) && text.iter().all(|digit| (b'0'..=b'7').contains(digit));
+    octal.then(|| text.iter().fold(0, |sum, digit| sum * 8 + u32::from(digit - b'0')) & 0o7777)
+}
+
+/// `801g2f3`, device and file in hexadecimal, as most servers write it.
+fn parse_unique(text: &[u8]) -> Option<(u64, u64)> {
+    let (device, file) = std::str::from_utf8(text).ok()?.split_once(['g', 'U'])?;
+    Some((u64::from_str_radix(device, 16).ok()?, u64::from_str_radix(file, 16).ok()?))
+}
