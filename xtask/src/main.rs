@@ -8,9 +8,11 @@ mod ci;
 mod cites;
 mod fuzz;
 mod peers;
+mod proof;
 mod shell;
 mod suite;
 mod tidy;
+mod tree;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,10 @@ cargo xtask COMMAND
   fuzz TARGET [--minutes N]
                            run one fuzz target (needs cargo-fuzz and a nightly toolchain)
   bench NAME               measurements against peers: loopback
+  proof [--list] [--only NAME,...]
+                           what the main job must reach, end to end, with figures (minutes to hours)
+  tree DIR [--files N] [--seed N] [--big SIZE] [--plain SIZE]
+                           make a tree to move: nasty names, deep folders, links; or plain files
 ";
 
 fn main() -> ExitCode {
@@ -54,6 +60,8 @@ fn run(args: &[String]) -> Result<()> {
         "cites" => cites::run(rest),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),
+        "proof" => proof::run(rest),
+        "tree" => tree::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())

@@ -27,11 +27,12 @@ const UNPACKED: &[(&str, &[&str])] = &[
         "usr/sbin/proftpd",
         &[
             "proftpd-core",
-            "libmemcached11",
             "libhashkit2",
-            "libmemcachedutil2",
-            "libsodium23",
             "libhiredis0.14",
+            "libidn2-0",
+            "libmemcached11",
+            "libmemcachedutil2",
+            "libpcre2-posix3",
         ],
     ),
     ("usr/sbin/pure-ftpd", &["pure-ftpd", "libsodium23"]),
@@ -84,9 +85,10 @@ impl Peers {
 pub(crate) fn ensure() -> Result<Peers> {
     let root = crate::shell::root().join("target/peers");
     std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
+    let unpacked = |program: &str| root.join(program).exists() && finds_its_libraries(&root, program);
     let wanted: Vec<&str> =
         INSTALLED.iter().filter(|(proof, _)| !proof.holds()).map(|&(_, package)| package).collect();
-    let unpack: Vec<_> = UNPACKED.iter().filter(|(program, _)| !root.join(program).exists()).collect();
+    let unpack: Vec<_> = UNPACKED.iter().filter(|(program, _)| !unpacked(program)).collect();
     let mut why = String::new();
     if !(wanted.is_empty() && unpack.is_empty()) {
         if !on_path("apt-get") {
@@ -116,7 +118,7 @@ pub(crate) fn ensure() -> Result<Peers> {
         }
     }
     for (program, packages) in UNPACKED {
-        if !root.join(program).exists() {
+        if !unpacked(program) {
             missing.push(format!("{} ({why})", packages[0]));
         }
     }
@@ -138,6 +140,17 @@ fn unpack_into(root: &Path, packages: &[&str]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where the unpacked libraries lie: what a test puts into `LD_LIBRARY_PATH` of an unpacked server.
+fn libraries(root: &Path) -> PathBuf {
+    root.join("usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH))
+}
+
+/// Whether an unpacked program would start.
+fn finds_its_libraries(root: &Path, program: &str) -> bool {
+    let ldd = Command::new("ldd").arg(root.join(program)).env("LD_LIBRARY_PATH", libraries(root)).output();
+    ldd.is_ok_and(|ldd| ldd.status.success() && !String::from_utf8_lossy(&ldd.stdout).contains("not found"))
 }
 
 /// apt-get that never asks; as `_apt` cannot write into the repository, downloads run unsandboxed.

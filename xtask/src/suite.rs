@@ -1,6 +1,7 @@
 //! `cargo xtask test [FILTER]`: the whole suite, with the Debian programs that the interoperation tests talk to.
 //!
-//! Tests find the unpacked servers by the variable `BRAIDFTP_PEERS`, a folder laid out like `/`. With
+//! Tests find the unpacked servers by the variable `BRAIDFTP_PEERS`, a folder laid out like `/`; they run with its
+//! `usr/lib/<arch>-linux-gnu` as `LD_LIBRARY_PATH`. With
 //! `BRAIDFTP_REQUIRE_PEERS=1`, which is set when everything is there, a test that cannot find its peer fails instead
 //! of leaving itself out.
 

@@ -1,0 +1,302 @@
+//! The programs that a proof runs: the server, the link, the client; and what they cost.
+
+use std::fs::{self, File};
+use std::io::BufRead;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::shell::{cargo, check, root};
+
+/// Between two looks at a process.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long a program gets to come up, or to end after it was asked to.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The two programs, as released.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    braidftp: PathBuf,
+    braidlab: PathBuf,
+}
+
+impl Programs {
+    /// Build them.
+    pub(crate) fn build() -> Result<Self> {
+        check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let release = target.join("release");
+        Ok(Self { braidftp: release.join("braidftp"), braidlab: release.join("braidlab") })
+    }
+
+    /// A `braidftp` command.
+    pub(crate) fn braidftp(&self) -> Command {
+        Command::new(&self.braidftp)
+    }
+}
+
+/// A process that is ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    /// Where it writes.
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Running {
+    /// Start a program whose output goes to `NAME.out` and `NAME.err` in a folder.
+    pub(crate) fn start(command: &mut Command, dir: &Path, name: &str) -> Result<Self> {
+        let (stdout, stderr) = (dir.join(format!("{name}.out")), dir.join(format!("{name}.err")));
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout)?)
+            .stderr(File::create(&stderr)?)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { child, stdout, stderr })
+    }
+
+    /// The most memory it ever had resident, in bytes (VmHWM); none if it is gone.
+    pub(crate) fn peak_memory(&self) -> Option<u64> {
+        self.status_bytes("VmHWM:")
+    }
+
+    /// The memory it has resident now, in bytes (VmRSS); none if it is gone.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.status_bytes("VmRSS:")
+    }
+
+    fn status_bytes(&self, field: &str) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    }
+
+    /// Whether it ended, and how.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Send it SIGINT, as Ctrl-C does.
+    pub(crate) fn interrupt(&self) -> Result<()> {
+        check(Command::new("kill").args(["-INT", &self.child.id().to_string()]))
+    }
+
+    /// Stop it without a word (SIGKILL).
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Wait until it ends, and give up after `limit`. What it printed, and its memory, are in the result.
+    pub(crate) fn finish(&mut self, limit: Duration) -> Result<Finished> {
+        let start = Instant::now();
+        let mut peak = None;
+        let status = loop {
+            peak = self.peak_memory().max(peak);
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if start.elapsed() > limit {
+                self.kill()?;
+                bail!(
+                    "it did not end in {} s and was killed; its last words: {}",
+                    limit.as_secs(),
+                    self.words()?
+                );
+            }
+            sleep(LOOK);
+        };
+        let stdout = fs::read(&self.stdout)?;
+        Ok(Finished { status, stdout, stderr: self.words()?, peak_memory: peak.unwrap_or(0) })
+    }
+
+    /// The last lines it wrote to stderr.
+    pub(crate) fn words(&self) -> Result<String> {
+        let text = fs::read(&self.stderr)?;
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        Ok(lines[lines.len().saturating_sub(8)..].join("\n"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only if it is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// Its exit status.
+    pub(crate) status: ExitStatus,
+    /// All it printed.
+    pub(crate) stdout: Vec<u8>,
+    /// Its last words on stderr.
+    pub(crate) stderr: String,
+    /// The most memory seen, in bytes.
+    pub(crate) peak_memory: u64,
+}
+
+impl Finished {
+    /// The exit code; -1 if a signal ended it.
+    pub(crate) fn code(&self) -> i32 {
+        self.status.code().unwrap_or(-1)
+    }
+
+    /// The last line of `--json`.
+    pub(crate) fn summary(&self) -> Result<Value> {
+        let last = self.stdout.lines().map_while(Result::ok).last().unwrap_or_default();
+        let value: Value = serde_json::from_str(&last)
+            .with_context(|| format!("the last line is not JSON: `{last}`; on stderr: {}", self.stderr))?;
+        if value["event"] != "summary" {
+            bail!("the last line is not the summary: {last}");
+        }
+        Ok(value)
+    }
+}
+
+/// `braidftp serve` with one listener for each transport.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// The process.
+    pub(crate) running: Running,
+    /// Where it listens for FTP over TCP.
+    pub(crate) tcp: SocketAddr,
+    /// Where it listens for SCTP in UDP.
+    pub(crate) udp: SocketAddr,
+}
+
+impl Server {
+    /// Start it on free ports and wait until it answers. Its output goes to `dir`.
+    pub(crate) fn start(programs: &Programs, served: &Path, dir: &Path, more: &[&str]) -> Result<Self> {
+        let (tcp, udp) = (free_tcp_port()?, free_udp_port()?);
+        let mut command = programs.braidftp();
+        command.arg("serve").arg(served).args(["--listen", &format!("ftp://{tcp}")]);
+        command.args(["--listen", &format!("ftp+sctp://{udp}")]).args(more);
+        let mut running = Running::start(&mut command, dir, "server")?;
+        let start = Instant::now();
+        while TcpStream::connect(tcp).is_err() {
+            if let Some(status) = running.ended()? {
+                bail!("the server ended at once ({status}): {}", running.words()?);
+            }
+            if start.elapsed() > PATIENCE {
+                bail!(
+                    "the server does not listen on {tcp} after {} s: {}",
+                    PATIENCE.as_secs(),
+                    running.words()?
+                );
+            }
+            sleep(LOOK);
+        }
+        Ok(Self { running, tcp, udp })
+    }
+
+    /// The URL to reach it in a mode, by a link or not.
+    pub(crate) fn url(&self, mode: &str, link: Option<&Link>) -> String {
+        match (mode, link) {
+            ("tcp", None) => format!("ftp://{}/", self.tcp),
+            ("tcp", Some(_)) => unreachable!("the link carries UDP, and callers leave tcp out"),
+            (_, link) => format!("ftp+sctp://{}/", link.map_or(self.udp, |link| link.listen)),
+        }
+    }
+}
+
+/// What `braidlab link` is asked to do to packets.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkOptions {
+    /// `3mbit`.
+    pub(crate) rate: &'static str,
+    /// `1ms`, one way.
+    pub(crate) delay: &'static str,
+    /// The share of packets lost each way.
+    pub(crate) loss: f64,
+    /// The queue before the wire.
+    pub(crate) queue: &'static str,
+    /// What more, as on the command line.
+    pub(crate) more: Vec<&'static str>,
+    /// Chooses who is lost.
+    pub(crate) seed: u64,
+}
+
+/// `braidlab link` before a server.
+#[derive(Debug)]
+pub(crate) struct Link {
+    running: Running,
+    /// Where clients send.
+    pub(crate) listen: SocketAddr,
+}
+
+impl Link {
+    /// Start it. Its output goes to `dir`.
+    pub(crate) fn start(
+        programs: &Programs,
+        to: SocketAddr,
+        options: &LinkOptions,
+        dir: &Path,
+    ) -> Result<Self> {
+        let listen = free_udp_port()?;
+        let mut command = Command::new(&programs.braidlab);
+        command.args(["link", "--listen", &listen.to_string(), "--to", &to.to_string()]);
+        command.args(["--rate", options.rate, "--delay", options.delay, "--queue", options.queue]);
+        command
+            .args(["--loss", &options.loss.to_string(), "--seed", &options.seed.to_string()])
+            .args(&options.more);
+        let mut running = Running::start(&mut command, dir, "link")?;
+        // UDP does not tell when someone listens; the port is taken once the link is up.
+        let start = Instant::now();
+        while UdpSocket::bind(listen).is_ok() {
+            if let Some(status) = running.ended()? {
+                bail!("the link ended at once ({status}): {}", running.words()?);
+            }
+            if start.elapsed() > PATIENCE {
+                bail!("the link does not listen on {listen} after {} s", PATIENCE.as_secs());
+            }
+            sleep(LOOK);
+        }
+        Ok(Self { running, listen })
+    }
+
+    /// Stop it, and give back the counters that it prints at its end.
+    pub(crate) fn counters(mut self) -> Result<Value> {
+        self.running.interrupt()?;
+        let finished = self.running.finish(PATIENCE)?;
+        let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+        serde_json::from_str(text.trim())
+            .with_context(|| format!("the link's counters are not JSON: `{text}`"))
+    }
+
+    /// Stop it without a word: every path through it is dead.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.running.kill()
+    }
+}
+
+/// `braidftp mirror URL DIR --mode MODE --json`.
+pub(crate) fn mirror(programs: &Programs, url: &str, copy: &Path, mode: &str) -> Command {
+    let mut command = programs.braidftp();
+    command.args(["mirror", url]).arg(copy).args(["--mode", mode, "--json"]);
+    command
+}
+
+/// A TCP port of this machine that nobody has at the moment.
+fn free_tcp_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+/// A UDP port of this machine that nobody has at the moment.
+fn free_udp_port() -> Result<SocketAddr> {
+    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?)
+}

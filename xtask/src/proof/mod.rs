@@ -1,0 +1,219 @@
+//! `cargo xtask proof`: what the main job must reach, run end to end with the released programs.
+//!
+//! Each proof prints its figures, what they must be, and PASS or FAIL. It is no part of CI: moving the large files alone
+//! takes minutes, and figures belong to the machine that printed them. Its files lie in `target/proof`, and stay there
+//! when a proof fails.
+
+mod actors;
+mod clients;
+mod compare;
+mod faults;
+mod inits;
+mod memory;
+mod speed;
+mod trees;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use self::actors::Programs;
+use crate::tree;
+
+/// What is proved, in order.
+const PROOFS: &[(&str, &str, Proof)] = &[
+    ("trees", "identical trees in every mode, over loopback", trees::loopback),
+    ("trees-link", "the same through a link that loses 10 %, reorders and duplicates", trees::link),
+    (
+        "small-files",
+        "100 files of 10 kB at 3 Mbit/s, 1 ms, 3 % loss, against the limit and naive",
+        speed::small_files,
+    ),
+    ("memory-files", "memory of client and server while 100,000 files move", memory::many_files),
+    ("memory-big", "memory of client and server while a file of 4 GB moves", memory::big_file),
+    ("inits", "100,000 INITs from as many ports: memory flat, a client served", inits::flood),
+    ("interrupt", "Ctrl-C in the middle: no half file, and the same command goes on", faults::interrupt),
+    ("vanish", "the peer vanishes: a clear exit code in time, and the same command goes on", faults::vanish),
+    (
+        "refusals",
+        "a port in use, no server, no such path, an unreadable folder: codes and words",
+        faults::refusals,
+    ),
+    ("clients", "lftp and curl fetch the tree over TCP", clients::run),
+    ("demo", "the demo: exit code 0, a table, a picture", clients::demo),
+];
+
+/// Runs one proof.
+type Proof = fn(&mut Bench) -> Result<()>;
+
+/// What a proof has to work with, and where it tells what it found.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    /// The programs under proof.
+    programs: Programs,
+    /// The proof that runs.
+    name: &'static str,
+    /// Its own folder.
+    dir: PathBuf,
+    /// What was asked for on the command line.
+    options: Options,
+    /// Every figure that is not what it must be.
+    failures: Vec<String>,
+}
+
+/// The command line.
+#[derive(Debug, Clone)]
+struct Options {
+    /// Names of proofs; all if empty.
+    only: Vec<String>,
+    /// Modes; all that make sense if empty.
+    modes: Vec<String>,
+    /// Files of the nasty tree.
+    files: usize,
+    /// Bytes of its big file.
+    big: u64,
+    /// Bytes of the big file of the tree that goes through the link.
+    link_big: u64,
+    /// How many seeds a median is taken of.
+    seeds: u64,
+    /// Whether files stay after a proof that passed.
+    keep: Keep,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// Only when it failed.
+    Failed,
+    /// Always.
+    All,
+}
+
+const USAGE: &str = "usage: cargo xtask proof [--list] [--only NAME,...] [--modes MODE,...] [--files N] [--big SIZE] \
+[--link-big SIZE] [--seeds N] [--keep]";
+
+/// Run what `args` asks for.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let mut options = Options {
+        only: Vec::new(),
+        modes: Vec::new(),
+        files: 5_000,
+        big: 1_000_000_000,
+        link_big: 1_000_000_000,
+        seeds: 5,
+        keep: Keep::Failed,
+    };
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().context(USAGE);
+        let list = |text: &String| text.split(',').map(str::to_owned).collect();
+        match word.as_str() {
+            "--list" => {
+                for (name, what, _) in PROOFS {
+                    println!("{name:<13} {what}");
+                }
+                return Ok(());
+            }
+            "--only" => options.only = list(value()?),
+            "--modes" => options.modes = list(value()?),
+            "--files" => options.files = value()?.parse().context(USAGE)?,
+            "--big" => options.big = tree::bytes(value()?)?,
+            "--link-big" => options.link_big = tree::bytes(value()?)?,
+            "--seeds" => options.seeds = value()?.parse().context(USAGE)?,
+            "--keep" => options.keep = Keep::All,
+            _ => bail!(USAGE),
+        }
+    }
+    if let Some(unknown) = options.only.iter().find(|only| !PROOFS.iter().any(|(name, ..)| name == only)) {
+        bail!("there is no proof `{unknown}`; see cargo xtask proof --list");
+    }
+    let mut bench =
+        Bench { programs: Programs::build()?, name: "", dir: PathBuf::new(), options, failures: Vec::new() };
+    let mut count = 0;
+    for &(name, what, proof) in PROOFS {
+        if !bench.options.only.is_empty() && !bench.options.only.iter().any(|only| only == name) {
+            continue;
+        }
+        println!("proof: {name}: {what}");
+        bench.name = name;
+        bench.dir = crate::shell::root().join("target/proof").join(name);
+        let failures_before = bench.failures.len();
+        let start = Instant::now();
+        bench.fresh_dir()?;
+        if let Err(error) = proof(&mut bench) {
+            bench.verdict(Verdict::Fail, &format!("{error:#}"));
+        }
+        println!("proof: {name}: took {:.1} s", start.elapsed().as_secs_f64());
+        if bench.options.keep == Keep::Failed && bench.failures.len() == failures_before {
+            remove(&bench.dir)?;
+        }
+        count += 1;
+    }
+    println!("proof: {count} proofs, {} figures not as they must be", bench.failures.len());
+    if !bench.failures.is_empty() {
+        bail!("{}", bench.failures.join("\n"));
+    }
+    Ok(())
+}
+
+/// What became of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    Fail,
+}
+
+impl From<bool> for Verdict {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Pass } else { Self::Fail }
+    }
+}
+
+impl Bench {
+    /// Tell a figure, and whether it is as it must be.
+    fn verdict(&mut self, verdict: impl Into<Verdict>, what: &str) {
+        match verdict.into() {
+            Verdict::Pass => println!("proof: PASS {}: {what}", self.name),
+            Verdict::Fail => {
+                println!("proof: FAIL {}: {what}", self.name);
+                self.failures.push(format!("{}: {what}", self.name));
+            }
+        }
+    }
+
+    /// The modes to run, of those that a proof is about.
+    fn modes(&self, all: &[&'static str]) -> Vec<&'static str> {
+        let asked = &self.options.modes;
+        all.iter()
+            .copied()
+            .filter(|mode| asked.is_empty() || asked.iter().any(|asked| asked == mode))
+            .collect()
+    }
+
+    /// An empty folder for the proof.
+    fn fresh_dir(&self) -> Result<()> {
+        remove(&self.dir)?;
+        std::fs::create_dir_all(&self.dir).with_context(|| format!("cannot create {}", self.dir.display()))
+    }
+}
+
+/// Remove a folder with all that is in it, if it is there.
+fn remove(dir: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes as people read them.
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// The middle one; of an even number, the greater of the two.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
