@@ -1,13 +1,16 @@
 //! SCTP (RFC 9260) as a sans-IO machine.
 //!
-//! An [`Endpoint`] owns the associations of one SCTP port number. It is told of datagrams and user calls at a time
-//! the caller supplies, and drained by [`Endpoint::poll`]: packets to send, events, and when to be polled again.
+//! An [`Endpoint`] owns many SCTP ports over one carrier and their associations. It is told of datagrams and user calls
+//! at a time the caller supplies, and drained by [`Endpoint::poll`]: packets to send, events, and when to be polled again.
 //! There is no clock, socket, thread or global here; randomness comes from a seed. The core never builds a packet
 //! while handling input, and TSNs are given at sending, never at queueing.
 #![forbid(unsafe_code)]
 
 pub mod association;
 pub mod config;
+pub mod cookie;
+pub mod endpoint;
+pub mod error;
 pub mod ids;
 pub mod profile;
 pub mod stats;
@@ -17,6 +20,8 @@ pub use association::{
     Association, Event, Message, Order, PathView, Piece, Reason, SendError, Transmit, Violation,
 };
 pub use config::{Config, LossDetection};
+pub use endpoint::{Connect, Counters, Endpoint, Limits};
+pub use error::{ConnectError, ListenError};
 
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use profile::Profile;

@@ -1,0 +1,452 @@
+//! The state cookie (RFC 9260 §5.1.3 to §5.1.5): all that an endpoint needs to make an association of an INIT that it
+//! answered and forgot, sealed so that only what it wrote itself comes back, and timed so that it does not come back
+//! late.
+//!
+//! A cookie is in the clear: it holds nothing that its bearer does not know, but for the tie tags, which are random
+//! and name nothing. It is sealed by HMAC-SHA256, cut to 128 bits, with a key that changes every hour. It does not say
+//! whether an association may begin: that is the endpoint's part (§5.2.4).
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::time::Duration;
+
+use braidftp_base::Time;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::ids::{Tsn, VerificationTag};
+use crate::wire::Header;
+
+/// How long a key seals. A cookie opens with the key of its own hour or the hour before, so this bounds its life.
+pub(crate) const KEY_LIFE: Duration = Duration::from_secs(3_600);
+
+/// Addresses that one cookie can hold beside the one the INIT came from. A peer that lists more has the rest ignored.
+pub(crate) const MAX_ADDRESSES: usize = 15;
+
+/// Bytes of the seal.
+const SEAL_LEN: usize = 16;
+
+/// The tie tags of an association that a restarted peer may replace (RFC 9260 §5.2.2): random stand-ins for its tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TieTags {
+    /// Stands for the local tag; never 0.
+    pub local: u32,
+    /// Stands for the peer's tag; never 0.
+    pub peer: u32,
+}
+
+/// What an endpoint and its peer agreed on in INIT and INIT ACK.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// When the cookie was made.
+    pub created: Time,
+    /// How long from then it is good; whole milliseconds.
+    pub lifespan: Duration,
+    /// The local SCTP port.
+    pub local_port: u16,
+    /// The peer's SCTP port.
+    pub peer_port: u16,
+    /// The local address that the INIT came to, with the UDP encapsulation port.
+    pub local: SocketAddr,
+    /// The address that the INIT came from and the INIT ACK went to, with the peer's UDP encapsulation port.
+    pub peer: SocketAddr,
+    /// The peer's other addresses, as it listed them; [`MAX_ADDRESSES`] at most.
+    pub peer_addresses: Vec<IpAddr>,
+    /// The tag that the peer puts in its packets; never 0.
+    pub local_tag: VerificationTag,
+    /// The tag that this side puts in its packets; never 0.
+    pub peer_tag: VerificationTag,
+    /// The first TSN that this side sends.
+    pub local_initial_tsn: Tsn,
+    /// The first TSN that the peer sends.
+    pub peer_initial_tsn: Tsn,
+    /// The peer's receive window, in bytes.
+    pub peer_a_rwnd: u32,
+    /// Streams to send on: the lesser of what this side wants and the peer can take.
+    pub outbound_streams: u16,
+    /// Streams to receive on: the lesser of what the peer wants and this side can take.
+    pub inbound_streams: u16,
+    /// Those of the association that existed when the INIT came, if one did.
+    pub tie_tags: Option<TieTags>,
+}
+
+/// The contents of a cookie that this endpoint sealed itself and that is not stale. Made by [`Keys::open`] alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened(Contents);
+
+impl std::ops::Deref for Opened {
+    type Target = Contents;
+
+    fn deref(&self) -> &Contents {
+        &self.0
+    }
+}
+
+/// Why a cookie did not open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CookieError {
+    /// It is not one of this endpoint's, or its key is gone, or it does not belong to the packet that brought it.
+    Forged,
+    /// It is one of this endpoint's, and too old.
+    Stale(Stale),
+}
+
+/// A cookie of this endpoint's own that is too old.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stale {
+    contents: Contents,
+    by: Duration,
+}
+
+impl Stale {
+    /// What it holds, to answer its bearer; not to make an association of.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// How long ago it expired, for the Stale Cookie cause: in microseconds, rounded up.
+    pub fn staleness_us(&self) -> u32 {
+        u32::try_from(self.by.as_nanos().div_ceil(1_000)).unwrap_or(u32::MAX)
+    }
+
+    /// The contents after all, if they name the tags of an association that exists.
+    pub fn revived_by(self, local_tag: VerificationTag, peer_tag: VerificationTag) -> Result<Opened, Self> {
+        //= specs/rfc9260.txt#section-5.2.4
+        //# If both Verification Tags in the State Cookie match the
+        //# Verification Tags of the current association, consider the State
+        //# Cookie valid (this is case E in Section 5.2), even if the
+        //# lifespan is exceeded.
+        if (self.contents.local_tag, self.contents.peer_tag) == (local_tag, peer_tag) {
+            Ok(Opened(self.contents))
+        } else {
+            Err(self)
+        }
+    }
+}
+
+/// The keys that seal an endpoint's cookies: one for each hour, all from one secret.
+pub struct Keys {
+    secret: [u8; 32],
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys(..)")
+    }
+}
+
+impl Keys {
+    /// The keys that come of `secret`, which must be random.
+    pub fn new(secret: [u8; 32]) -> Self {
+        Self { secret }
+    }
+
+    /// A cookie with `contents`.
+    pub fn seal(&self, contents: &Contents) -> Bytes {
+        let mut sealed = BytesMut::with_capacity(128);
+        let hour = hour_of(contents.created);
+        sealed.put_u32(hour);
+        encode(contents, &mut sealed);
+        let seal = self.mac(hour).chain_update(&sealed).finalize().into_bytes();
+        sealed.put_slice(&seal[..SEAL_LEN]);
+        sealed.freeze()
+    }
+
+    /// The contents of a cookie that came at `now` in a packet with `header`.
+    pub fn open(&self, now: Time, header: &Header, sealed: &[u8]) -> Result<Opened, CookieError> {
+        let (body, seal) = sealed.split_last_chunk::<SEAL_LEN>().ok_or(CookieError::Forged)?;
+        let (hour, mut rest) = body.split_first_chunk().ok_or(CookieError::Forged)?;
+        let hour = u32::from_be_bytes(*hour);
+        //= specs/rfc9260.txt#section-5.1.5
+        //# If secrets are kept
+        //# only for a limited amount of time and the secret key to use is
+        //# not available anymore, the packet containing the COOKIE ECHO
+        //# chunk MUST be silently discarded.
+        if !matches!(hour_of(now).wrapping_sub(hour), 0 | 1) {
+            return Err(CookieError::Forged);
+        }
+        //= specs/rfc9260.txt#section-5.1.5
+        //# If this comparison fails, the SCTP packet,
+        //# including the COOKIE ECHO chunk and any DATA chunks, MUST be
+        //# silently discarded.
+        self.mac(hour).chain_update(body).verify_truncated_left(seal).map_err(|_| CookieError::Forged)?;
+        let contents = decode(&mut rest).ok_or(CookieError::Forged)?;
+        //= specs/rfc9260.txt#section-5.1.5
+        //# Compare the port numbers and the Verification Tag contained
+        //# within the COOKIE ECHO chunk to the actual port numbers and the
+        //# Verification Tag within the SCTP common header of the received
+        //# packet.  If these values do not match, the packet MUST be
+        //# silently discarded.
+        let belongs = Header {
+            source_port: contents.peer_port,
+            destination_port: contents.local_port,
+            tag: contents.local_tag,
+        };
+        if *header != belongs {
+            return Err(CookieError::Forged);
+        }
+        match now.since(contents.created).checked_sub(contents.lifespan) {
+            Some(by) if !by.is_zero() => Err(CookieError::Stale(Stale { contents, by })),
+            _ => Ok(Opened(contents)),
+        }
+    }
+
+    fn mac(&self, hour: u32) -> Hmac<Sha256> {
+        let key = hmac(&self.secret).chain_update(b"state cookie").chain_update(hour.to_be_bytes());
+        hmac(&key.finalize().into_bytes())
+    }
+}
+
+fn hmac(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes a key of any length")
+}
+
+fn hour_of(now: Time) -> u32 {
+    // 2^32 hours are 490,000 years; a `Time` ends before.
+    (now.as_nanos() / KEY_LIFE.as_nanos() as u64) as u32
+}
+
+fn encode(contents: &Contents, out: &mut BytesMut) {
+    out.put_u64(contents.created.as_nanos());
+    out.put_u32(u32::try_from(contents.lifespan.as_millis()).unwrap_or(u32::MAX));
+    out.put_u16(contents.local_port);
+    out.put_u16(contents.peer_port);
+    out.put_u32(contents.local_tag.0);
+    out.put_u32(contents.peer_tag.0);
+    out.put_u32(contents.local_initial_tsn.0);
+    out.put_u32(contents.peer_initial_tsn.0);
+    out.put_u32(contents.peer_a_rwnd);
+    out.put_u16(contents.outbound_streams);
+    out.put_u16(contents.inbound_streams);
+    let tie_tags = contents.tie_tags.unwrap_or(TieTags { local: 0, peer: 0 });
+    out.put_u32(tie_tags.local);
+    out.put_u32(tie_tags.peer);
+    encode_address(contents.local, out);
+    encode_address(contents.peer, out);
+    for address in contents.peer_addresses.iter().take(MAX_ADDRESSES) {
+        encode_ip(*address, out);
+    }
+}
+
+fn encode_ip(address: IpAddr, out: &mut BytesMut) {
+    match address {
+        IpAddr::V4(address) => {
+            out.put_u8(4);
+            out.put_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            out.put_u8(6);
+            out.put_slice(&address.octets());
+        }
+    }
+}
+
+fn encode_address(address: SocketAddr, out: &mut BytesMut) {
+    encode_ip(address.ip(), out);
+    out.put_u16(address.port());
+    if let SocketAddr::V6(address) = address {
+        // A link-local address is none without its interface.
+        out.put_u32(address.scope_id());
+    }
+}
+
+/// What `encode` wrote. `None` cannot be, for the seal is checked first; but no length in here is trusted.
+fn decode(from: &mut &[u8]) -> Option<Contents> {
+    let mut contents = Contents {
+        created: Time::from_nanos(from.try_get_u64().ok()?),
+        lifespan: Duration::from_millis(from.try_get_u32().ok()?.into()),
+        local_port: from.try_get_u16().ok()?,
+        peer_port: from.try_get_u16().ok()?,
+        local_tag: VerificationTag(from.try_get_u32().ok()?),
+        peer_tag: VerificationTag(from.try_get_u32().ok()?),
+        local_initial_tsn: Tsn(from.try_get_u32().ok()?),
+        peer_initial_tsn: Tsn(from.try_get_u32().ok()?),
+        peer_a_rwnd: from.try_get_u32().ok()?,
+        outbound_streams: from.try_get_u16().ok()?,
+        inbound_streams: from.try_get_u16().ok()?,
+        tie_tags: {
+            let (local, peer) = (from.try_get_u32().ok()?, from.try_get_u32().ok()?);
+            (local != 0 && peer != 0).then_some(TieTags { local, peer })
+        },
+        local: decode_address(from)?,
+        peer: decode_address(from)?,
+        peer_addresses: Vec::new(),
+    };
+    while !from.is_empty() {
+        contents.peer_addresses.push(decode_ip(from)?);
+    }
+    Some(contents)
+}
+
+fn decode_ip(from: &mut &[u8]) -> Option<IpAddr> {
+    match from.try_get_u8().ok()? {
+        4 => Some(Ipv4Addr::from_bits(from.try_get_u32().ok()?).into()),
+        6 => Some(Ipv6Addr::from_bits(from.try_get_u128().ok()?).into()),
+        _ => None,
+    }
+}
+
+fn decode_address(from: &mut &[u8]) -> Option<SocketAddr> {
+    let (ip, port) = (decode_ip(from)?, from.try_get_u16().ok()?);
+    Some(match ip {
+        IpAddr::V4(_) => SocketAddr::new(ip, port),
+        IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, from.try_get_u32().ok()?).into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn contents() -> Contents {
+        Contents {
+            created: Time::from_millis(5_000),
+            lifespan: Duration::from_secs(60),
+            local_port: 21,
+            peer_port: 40_000,
+            local: "127.0.0.1:9899".parse().unwrap(),
+            peer: "[fe80::1%3]:5000".parse().unwrap(),
+            peer_addresses: vec!["10.0.0.1".parse().unwrap(), "2001:db8::7".parse().unwrap()],
+            local_tag: VerificationTag(0xdead_beef),
+            peer_tag: VerificationTag(7),
+            local_initial_tsn: Tsn(1),
+            peer_initial_tsn: Tsn(u32::MAX),
+            peer_a_rwnd: 65_536,
+            outbound_streams: 5,
+            inbound_streams: 6,
+            tie_tags: Some(TieTags { local: 8, peer: 9 }),
+        }
+    }
+
+    const HEADER: Header =
+        Header { source_port: 40_000, destination_port: 21, tag: VerificationTag(0xdead_beef) };
+
+    fn keys() -> Keys {
+        Keys::new([3; 32])
+    }
+
+    #[test]
+    fn a_cookie_gives_back_what_it_holds() {
+        let sealed = keys().seal(&contents());
+        let opened = keys().open(Time::from_millis(65_000), &HEADER, &sealed).unwrap();
+        assert_eq!(*opened, contents());
+        assert!(sealed.len() < 160, "{} bytes: as small as possible (RFC 9260 §5.1.3)", sealed.len());
+    }
+
+    #[test]
+    fn a_cookie_with_any_bit_changed_is_forged() {
+        let sealed = keys().seal(&contents());
+        for bit in 0..sealed.len() * 8 {
+            let mut forged = sealed.to_vec();
+            forged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(
+                keys().open(Time::from_millis(5_000), &HEADER, &forged),
+                Err(CookieError::Forged),
+                "bit {bit}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_cookie_cut_short_or_grown_is_forged() {
+        let sealed = keys().seal(&contents());
+        for len in 0..sealed.len() {
+            assert_eq!(keys().open(Time::ZERO, &HEADER, &sealed[..len]), Err(CookieError::Forged));
+        }
+        let grown = [&sealed[..], &[0]].concat();
+        assert_eq!(keys().open(Time::from_millis(5_000), &HEADER, &grown), Err(CookieError::Forged));
+    }
+
+    #[test]
+    fn another_endpoints_cookie_is_forged() {
+        let sealed = Keys::new([4; 32]).seal(&contents());
+        assert_eq!(keys().open(Time::from_millis(5_000), &HEADER, &sealed), Err(CookieError::Forged));
+    }
+
+    #[test]
+    fn a_cookie_belongs_to_the_ports_and_tag_of_its_packet() {
+        let sealed = keys().seal(&contents());
+        for header in [
+            Header { source_port: 40_001, ..HEADER },
+            Header { destination_port: 22, ..HEADER },
+            Header { tag: VerificationTag(0xdead_beee), ..HEADER },
+        ] {
+            let opened = keys().open(Time::from_millis(5_000), &header, &sealed);
+            assert_eq!(opened, Err(CookieError::Forged), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_stale_from_the_nanosecond_after_its_life() {
+        let sealed = keys().seal(&contents());
+        let end = Time::from_millis(65_000);
+        assert!(keys().open(end, &HEADER, &sealed).is_ok());
+        let Err(CookieError::Stale(stale)) = keys().open(end + Duration::from_nanos(1), &HEADER, &sealed)
+        else {
+            panic!("not stale");
+        };
+        assert_eq!(stale.staleness_us(), 1, "rounded up (RFC 9260 §3.3.10.3)");
+        let Err(CookieError::Stale(stale)) = keys().open(end + KEY_LIFE / 2, &HEADER, &sealed) else {
+            panic!("not stale");
+        };
+        assert_eq!(stale.staleness_us(), 1_800_000_000);
+    }
+
+    //= specs/rfc9260.txt#section-5.2.4
+    //= type=test
+    //# If both Verification Tags in the State Cookie match the
+    //# Verification Tags of the current association, consider the State
+    //# Cookie valid (this is case E in Section 5.2), even if the
+    //# lifespan is exceeded.
+    #[test]
+    fn a_stale_cookie_opens_for_the_association_it_made_and_no_other() {
+        let sealed = keys().seal(&contents());
+        let stale = || match keys().open(Time::from_millis(65_001), &HEADER, &sealed) {
+            Err(CookieError::Stale(stale)) => stale,
+            other => panic!("{other:?}"),
+        };
+        let (local, peer) = (contents().local_tag, contents().peer_tag);
+        assert!(stale().revived_by(local, peer).is_ok());
+        assert!(stale().revived_by(local, VerificationTag(1)).is_err());
+        assert!(stale().revived_by(VerificationTag(1), peer).is_err());
+    }
+
+    #[test]
+    fn keys_change_every_hour_and_the_last_one_still_opens() {
+        let late = Contents { created: Time::ZERO + (KEY_LIFE - Duration::from_secs(1)), ..contents() };
+        let sealed = keys().seal(&late);
+        assert!(keys().open(Time::ZERO + KEY_LIFE, &HEADER, &sealed).is_ok(), "an hour has passed, no life");
+        assert_eq!(
+            keys().open(Time::ZERO + 2 * KEY_LIFE, &HEADER, &sealed),
+            Err(CookieError::Forged),
+            "the key is gone"
+        );
+        let next = Contents { created: Time::ZERO + KEY_LIFE, ..late.clone() };
+        let strip = |sealed: &Bytes| sealed[sealed.len() - SEAL_LEN..].to_vec();
+        assert_ne!(strip(&keys().seal(&late)), strip(&keys().seal(&next)));
+        assert_eq!(
+            keys().open(Time::ZERO, &HEADER, &keys().seal(&next)),
+            Err(CookieError::Forged),
+            "from the future"
+        );
+    }
+
+    #[test]
+    fn a_cookie_holds_a_bounded_number_of_addresses() {
+        let many =
+            Contents { peer_addresses: vec!["10.0.0.1".parse().unwrap(); MAX_ADDRESSES + 1], ..contents() };
+        let opened = keys().open(many.created, &HEADER, &keys().seal(&many)).unwrap();
+        assert_eq!(opened.peer_addresses.len(), MAX_ADDRESSES);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = keys().open(Time::ZERO, &HEADER, &bytes);
+            let _ = decode(&mut &bytes[..]);
+        }
+    }
+}

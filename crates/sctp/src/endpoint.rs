@@ -1,0 +1,440 @@
+//! Many SCTP ports over one carrier: which association a datagram is for (RFC 9260 §8.5), what may become one (§5.1,
+//! §5.2), and what to say to everybody else (§8.4).
+//!
+//! An INIT is answered and forgotten: until a valid COOKIE ECHO there is nothing but the cookie, which the peer keeps.
+//! What goes on within an association is [`Association`]'s part; this one never looks into a chunk but those of the
+//! handshake.
+
+mod answers;
+mod handshake;
+mod ootb;
+mod stub;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use braidftp_base::{Datagram, Ecn, Output, Time};
+use rand_chacha::ChaCha12Rng;
+use rand_core::{Rng, SeedableRng};
+
+use self::answers::Answers;
+use self::ootb::Budget;
+use self::table::{Known, Slot, Table};
+use crate::association::{Association, Event, Transmit};
+use crate::config::Config;
+use crate::cookie::{Keys, TieTags};
+use crate::error::{ConnectError, ListenError};
+use crate::ids::{AssociationId, Tsn, VerificationTag};
+use crate::stats::Phase;
+use crate::wire::{Chunk, Header, Init, Kinds, Packet};
+
+/// What may grow by the doing of peers, and how far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Associations, whatever their state. 65,536. Beyond, an INIT is refused with Out of Resource.
+    pub associations: usize,
+    /// Answers waiting to be sent to those who have no association. 256. Beyond, they are dropped, as if lost.
+    pub answers: usize,
+    /// Answers a second to packets that belong to no association (§8.4). 200. Beyond, such packets are dropped.
+    pub out_of_the_blue: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { associations: 65_536, answers: 256, out_of_the_blue: 200 }
+    }
+}
+
+/// What an endpoint received and did not hand to an association.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams that are no SCTP packet, or whose checksum is wrong.
+    pub invalid: u64,
+    /// Packets whose tag, address or bundling is wrong for the association they name (§8.5).
+    pub discarded: u64,
+    /// Packets that belong to no association (§8.4).
+    pub out_of_the_blue: u64,
+    /// INIT chunks.
+    pub inits: u64,
+    /// State cookies that did not open, or came after their association.
+    pub forged_cookies: u64,
+    /// State cookies that came too late.
+    pub stale_cookies: u64,
+    /// Answers dropped because [`Limits`] said so.
+    pub answers_dropped: u64,
+}
+
+/// Whom to connect to, and from where.
+#[derive(Debug, Clone)]
+pub struct Connect {
+    /// Local addresses to use, with their UDP encapsulation ports; the first is tried first.
+    pub local: Vec<SocketAddr>,
+    /// The peer's addresses, with its UDP encapsulation ports; the first is tried first.
+    pub peer: Vec<SocketAddr>,
+    /// The local SCTP port; `None`: one that is free.
+    pub source_port: Option<u16>,
+    /// The peer's SCTP port.
+    pub destination_port: u16,
+    /// How to behave.
+    pub config: Arc<Config>,
+}
+
+/// What a new association is made of when this side starts it.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    /// How to behave.
+    pub(crate) config: Arc<Config>,
+    /// The local SCTP port.
+    pub(crate) local_port: u16,
+    /// The peer's SCTP port.
+    pub(crate) peer_port: u16,
+    /// Local addresses, at least one.
+    pub(crate) local: Vec<SocketAddr>,
+    /// The peer's addresses, at least one; confirmed, since the user gave them (RFC 9260 §5.4).
+    pub(crate) peer: Vec<SocketAddr>,
+    /// The tag that the peer is to put in its packets.
+    pub(crate) tag: VerificationTag,
+    /// The first TSN to send.
+    pub(crate) initial_tsn: Tsn,
+    /// For the nonces of HEARTBEAT and whatever else must not be guessed.
+    pub(crate) seed: [u8; 32],
+}
+
+/// The addresses a datagram went between, from the receiver's view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// Where it arrived.
+    pub(crate) local: SocketAddr,
+    /// Where it came from.
+    pub(crate) peer: SocketAddr,
+}
+
+/// Many SCTP ports over one carrier, and the associations between them and their peers.
+#[derive(Debug)]
+pub struct Endpoint {
+    limits: Limits,
+    listeners: BTreeMap<u16, Arc<Config>>,
+    table: Table,
+    answers: Answers,
+    budget: Budget,
+    keys: Keys,
+    rng: ChaCha12Rng,
+    counters: Counters,
+}
+
+/// The dynamic ports (RFC 6335 §6).
+const EPHEMERAL_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
+
+impl Endpoint {
+    /// An endpoint without listeners or associations. From `seed` come tags, TSNs, nonces and the cookies' key, so it
+    /// must be random where peers are not to be trusted.
+    pub fn new(seed: [u8; 32]) -> Self {
+        Self::with_limits(seed, Limits::default())
+    }
+
+    /// As [`Endpoint::new`], with other limits.
+    pub fn with_limits(seed: [u8; 32], limits: Limits) -> Self {
+        let mut rng = ChaCha12Rng::from_seed(seed);
+        let keys = Keys::new(next_seed(&mut rng));
+        Self {
+            limits,
+            listeners: BTreeMap::new(),
+            table: Table::default(),
+            answers: Answers::new(limits.answers),
+            budget: Budget::new(limits.out_of_the_blue),
+            keys,
+            rng,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Accepts associations on an SCTP port, each with this configuration.
+    pub fn listen(&mut self, port: u16, config: Arc<Config>) -> Result<(), ListenError> {
+        if port == 0 {
+            return Err(ListenError::PortZero);
+        }
+        match self.listeners.entry(port) {
+            std::collections::btree_map::Entry::Occupied(_) => Err(ListenError::InUse),
+            std::collections::btree_map::Entry::Vacant(vacant) => {
+                vacant.insert(config);
+                Ok(())
+            }
+        }
+    }
+
+    /// Accepts no more on an SCTP port. The associations there live on.
+    pub fn unlisten(&mut self, port: u16) {
+        self.listeners.remove(&port);
+    }
+
+    /// Begins an association. Its INIT comes out of [`Endpoint::poll`]; messages may be sent at once.
+    pub fn connect(&mut self, now: Time, connect: Connect) -> Result<AssociationId, ConnectError> {
+        let Connect { local, peer, source_port, destination_port, config } = connect;
+        if local.is_empty() || peer.is_empty() {
+            return Err(ConnectError::NoAddress);
+        }
+        if !peer.iter().all(|peer| ootb::is_unicast(peer.ip())) {
+            return Err(ConnectError::NotUnicast);
+        }
+        if destination_port == 0 || source_port == Some(0) {
+            return Err(ConnectError::PortZero);
+        }
+        if self.table.len() >= self.limits.associations {
+            return Err(ConnectError::TooMany);
+        }
+        let free = |table: &Table, port: u16| {
+            peer.iter().all(|peer| table.by_address(port, destination_port, *peer).is_none())
+        };
+        let local_port = match source_port {
+            Some(port) if free(&self.table, port) => port,
+            Some(_) => return Err(ConnectError::InUse),
+            None => {
+                let count = u32::from(EPHEMERAL_PORTS.end() - EPHEMERAL_PORTS.start()) + 1;
+                let first = self.rng.next_u32() % count;
+                (0..count)
+                    .map(|step| EPHEMERAL_PORTS.start() + ((first + step) % count) as u16)
+                    .find(|port| !self.listeners.contains_key(port) && free(&self.table, *port))
+                    .ok_or(ConnectError::NoPortLeft)?
+            }
+        };
+        let setup = Setup {
+            config: Arc::clone(&config),
+            local_port,
+            peer_port: destination_port,
+            local,
+            peer: peer.clone(),
+            tag: self.new_tag(),
+            initial_tsn: Tsn(self.rng.next_u32()),
+            seed: next_seed(&mut self.rng),
+        };
+        let known = Known {
+            config,
+            local_port,
+            peer_port: destination_port,
+            tag: setup.tag,
+            initial_tsn: setup.initial_tsn,
+            tie_tags: self.new_tie_tags(),
+            cookie_until: None,
+        };
+        let id = self.table.insert(known, |id| Association::connect(now, id, setup));
+        self.table.map(id, &peer);
+        Ok(id)
+    }
+
+    /// Takes in a datagram that came at `now`. Drain [`Endpoint::poll`] afterwards.
+    pub fn handle(&mut self, now: Time, datagram: Datagram) {
+        let Datagram { from, to, ecn, payload } = datagram;
+        let route = Route { local: to, peer: from };
+        let packet = match Packet::decode(payload) {
+            // An SCTP port is never 0 (§3.1).
+            Ok(packet) if packet.header.source_port != 0 && packet.header.destination_port != 0 => packet,
+            _ => {
+                self.counters.invalid += 1;
+                return;
+            }
+        };
+        let (header, kinds) = (packet.header, packet.kinds());
+        //= specs/rfc9260.txt#section-5.1
+        //# An INIT or INIT ACK chunk MUST NOT be bundled with any other chunk.
+        //# They MUST be the only chunks present in the SCTP packets that carry
+        //# them.
+        if kinds.bundles_init() {
+            self.counters.discarded += 1;
+        } else if header.tag == VerificationTag(0) {
+            //= specs/rfc9260.txt#section-8.5.1
+            //# When an endpoint receives an SCTP packet with the Verification
+            //# Tag set to 0, it SHOULD verify that the packet contains only an
+            //# INIT chunk.  Otherwise, the receiver MUST silently discard the
+            //# packet.
+            if kinds.is_only(Init::KIND) {
+                self.on_init(now, route, &packet);
+            } else {
+                self.counters.discarded += 1;
+            }
+        } else if kinds.begins_with(Chunk::COOKIE_ECHO) {
+            self.on_cookie_echo(now, route, ecn, packet);
+        } else {
+            match self.whose(&header, kinds, from) {
+                Whose::Association(id) => self.deliver(now, id, route, ecn, packet),
+                Whose::OutOfTheBlue => self.on_out_of_the_blue(now, route, &header, kinds, &packet),
+                Whose::Nobody => self.counters.discarded += 1,
+            }
+        }
+    }
+
+    /// What comes next: a packet to send, an event, or when to poll again at the latest.
+    pub fn poll(&mut self, now: Time) -> Output<Transmit, (AssociationId, Event)> {
+        if let Some(transmit) = self.answers.next() {
+            return Output::Send(transmit);
+        }
+        self.table.wake(now);
+        while let Some(slot) = self.table.next_ready() {
+            let id = slot.id;
+            match slot.association.poll(now) {
+                Output::Send(transmit) => {
+                    self.table.ready(id);
+                    return Output::Send(transmit);
+                }
+                Output::Event(event) => {
+                    let forgotten = slot.is_forgotten();
+                    self.settle(now, id);
+                    self.table.ready(id);
+                    if !forgotten {
+                        return Output::Event((id, event));
+                    }
+                }
+                Output::Wait(when) => {
+                    self.settle(now, id);
+                    self.table.wait(id, when);
+                }
+            }
+        }
+        Output::Wait(self.table.next_wake())
+    }
+
+    /// An association, until it is removed.
+    pub fn association(&self, id: AssociationId) -> Option<&Association> {
+        self.table.get(id).filter(|slot| !slot.is_forgotten()).map(|slot| &slot.association)
+    }
+
+    /// An association to send, receive, shut down or abort. Drain [`Endpoint::poll`] afterwards.
+    pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        self.table.ready(id);
+        self.table.get_mut(id).filter(|slot| !slot.is_forgotten()).map(|slot| &mut slot.association)
+    }
+
+    /// Forgets an association, aborting it if it is not over. A closed one stays readable until then.
+    pub fn remove(&mut self, id: AssociationId) {
+        let Some(slot) = self.table.get_mut(id) else { return };
+        if slot.association.phase() != Phase::Closed {
+            slot.association.abort(bytes::Bytes::new());
+        }
+        // What it still has to say, an ABORT or a last SHUTDOWN COMPLETE, leaves first.
+        slot.forget();
+        self.table.ready(id);
+    }
+
+    /// What was received and not handed to an association.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Associations held, those over and not removed among them.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether no association is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whose packet this is, by ports, tag and address; INIT and COOKIE ECHO are not asked about here.
+    fn whose(&self, header: &Header, kinds: Kinds, from: SocketAddr) -> Whose {
+        let handshaking =
+            |slot: &Slot| matches!(slot.association.phase(), Phase::CookieWait | Phase::CookieEchoed);
+        if let Some(slot) = self.table.by_tag(header) {
+            // An INIT has no tag; a T bit says that the tag is not the receiver's; an address that the association
+            // does not have proves a stolen tag, or a NAT that changed its mind: an ABORT would kill a live one.
+            if kinds.contains(Init::KIND) || kinds.reflected() || !slot.knows(from.ip()) {
+                return Whose::Nobody;
+            }
+            //= specs/rfc9260.txt#section-8.5.1
+            //# If the receiver is in COOKIE-ECHOED or COOKIE-WAIT state, the
+            //# procedures in Section 8.4 SHOULD be followed; in other words,
+            //# it is treated as an OOTB packet.
+            if kinds.contains(Chunk::SHUTDOWN_ACK) && handshaking(slot) {
+                return Whose::OutOfTheBlue;
+            }
+            return Whose::Association(slot.id);
+        }
+        match self.table.by_address(header.destination_port, header.source_port, from) {
+            None => Whose::OutOfTheBlue,
+            //= specs/rfc9260.txt#section-8.5.1
+            //# The receiver of an ABORT chunk MUST accept the packet if the
+            //# Verification Tag field of the packet matches its own tag and
+            //# the T bit is not set OR if it is set to its Peer's Tag and the
+            //# T bit is set in the Chunk Flags.  Otherwise, the receiver MUST
+            //# silently discard the packet and take no further action.
+            Some(slot)
+                if kinds.reflected()
+                    && (kinds.is_only(Chunk::ABORT) || kinds.is_only(Chunk::SHUTDOWN_COMPLETE))
+                    && slot.association.peer_tag() == Some(header.tag) =>
+            {
+                Whose::Association(slot.id)
+            }
+            Some(slot) if kinds.contains(Chunk::SHUTDOWN_ACK) && handshaking(slot) => Whose::OutOfTheBlue,
+            //= specs/rfc9260.txt#section-8.5
+            //# If the received Verification Tag value does not
+            //# match the receiver's own tag value, the receiver MUST silently
+            //# discard the packet and MUST NOT process it any further, except for
+            //# those cases listed in Section 8.5.1 below.
+            Some(_) => Whose::Nobody,
+        }
+    }
+
+    fn deliver(&mut self, now: Time, id: AssociationId, route: Route, ecn: Ecn, packet: Packet) {
+        let Some(slot) = self.table.get_mut(id) else { return };
+        // An INIT ACK may list addresses; nothing else that is understood yet brings any.
+        let learns = slot.association.phase() == Phase::CookieWait;
+        slot.association.handle(now, route, ecn, packet);
+        if learns {
+            self.map_paths(id);
+        }
+        self.settle(now, id);
+        self.table.ready(id);
+    }
+
+    /// Makes the addresses of an association's paths, and no others, lead to it.
+    fn map_paths(&mut self, id: AssociationId) {
+        if let Some(slot) = self.table.get(id) {
+            let peers: Vec<_> = slot.association.paths().map(|path| path.peer).collect();
+            self.table.map(id, &peers);
+        }
+    }
+
+    /// Stops leading packets to an association that is over.
+    fn settle(&mut self, now: Time, id: AssociationId) {
+        if self.table.get(id).is_some_and(|slot| slot.association.phase() == Phase::Closed) {
+            self.table.unmap(now, id);
+        }
+    }
+
+    fn new_tag(&mut self) -> VerificationTag {
+        //= specs/rfc9260.txt#section-5.3.1
+        //# A new Verification Tag value MUST be used each time the
+        //# endpoint tears down and then reestablishes an association to the same
+        //# peer.
+        loop {
+            let tag = VerificationTag(self.rng.next_u32());
+            if tag != VerificationTag(0) && !self.table.is_taken(tag) {
+                return tag;
+            }
+        }
+    }
+
+    fn new_tie_tags(&mut self) -> TieTags {
+        let mut nonzero = || self.rng.next_u32().max(1);
+        TieTags { local: nonzero(), peer: nonzero() }
+    }
+}
+
+/// Whose a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Association(AssociationId),
+    /// Nobody's, and its sender may be told so (§8.4).
+    OutOfTheBlue,
+    /// Nobody's, and that is all (§8.5).
+    Nobody,
+}
+
+fn next_seed(rng: &mut ChaCha12Rng) -> [u8; 32] {
+    let mut seed = [0; 32];
+    rng.fill_bytes(&mut seed);
+    seed
+}

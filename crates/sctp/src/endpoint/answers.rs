@@ -1,0 +1,72 @@
+//! What an endpoint says to those it keeps no state for. An answer that finds no room is dropped, as if lost: its
+//! asker asks again.
+
+use std::collections::VecDeque;
+
+use braidftp_base::Ecn;
+
+use super::Route;
+use crate::association::Transmit;
+use crate::wire::{Chunk, Header, PacketBuilder};
+
+/// The largest answer: an INIT ACK's reports of unknown parameters end there, so that no asker gets much more than it
+/// sent. It fits in the smallest packet that IPv6 carries whole, UDP's header included.
+pub(super) const MAX_ANSWER_LEN: usize = 1_232;
+
+/// A packet still to be built.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Where the packet that is answered went between.
+    pub(super) route: Route,
+    pub(super) header: Header,
+    pub(super) chunks: Vec<Chunk>,
+}
+
+/// Answers that wait for the next drain.
+#[derive(Debug)]
+pub(super) struct Answers {
+    queue: VecDeque<Answer>,
+    limit: usize,
+    builder: PacketBuilder,
+}
+
+impl Answers {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { queue: VecDeque::new(), limit, builder: PacketBuilder::new() }
+    }
+
+    /// Queues an answer, if there is room.
+    pub(super) fn push(&mut self, answer: Answer) -> Result<(), Dropped> {
+        if self.queue.len() >= self.limit {
+            return Err(Dropped);
+        }
+        self.queue.push_back(answer);
+        Ok(())
+    }
+
+    /// The next answer, built.
+    pub(super) fn next(&mut self) -> Option<Transmit> {
+        let Answer { route, header, chunks } = self.queue.pop_front()?;
+        let len: usize = chunks.iter().map(Chunk::padded_len).sum();
+        self.builder.begin(header, Header::LEN + len);
+        chunks.iter().for_each(|chunk| self.builder.push(chunk));
+        self.builder.seal();
+        let batch = self.builder.finish()?;
+        Some(Transmit {
+            from: route.local,
+            to: route.peer,
+            ecn: Ecn::NotEct,
+            payload: batch.payload,
+            segment_size: None,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+/// There was no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dropped;

@@ -1,0 +1,478 @@
+//! INIT and COOKIE ECHO, as their receiver (RFC 9260 §5.1, §5.2): a peer that is new, one that met us half way, one
+//! that restarted, one that is late, and one that is none.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::{Ecn, Time};
+use bytes::{Bytes, BytesMut};
+use rand_core::Rng;
+
+use super::answers::{Answer, MAX_ANSWER_LEN};
+use super::table::{Known, Slot};
+use super::{Endpoint, Route, next_seed, ootb};
+use crate::association::Association;
+use crate::config::Config;
+use crate::cookie::{Contents, CookieError, KEY_LIFE, MAX_ADDRESSES, Opened, TieTags};
+use crate::ids::{AssociationId, Tsn, VerificationTag};
+use crate::stats::Phase;
+use crate::wire::{Cause, Chunk, Header, Init, Packet, Parameter};
+
+/// The least receive window that an INIT may offer (RFC 9260 §3.3.2).
+const MIN_A_RWND: u32 = 1_500;
+
+/// By how much a Cookie Preservative parameter lengthens a cookie's life at most: a longer one could be replayed
+/// longer, and RFC 9260 §5.2.6 advises its sender to ask for little more than a round trip.
+const MAX_COOKIE_EXTENSION: Duration = Duration::from_secs(10);
+
+/// What this side says of itself in an INIT ACK.
+struct Offer {
+    config: Arc<Config>,
+    tag: VerificationTag,
+    initial_tsn: Tsn,
+    tie_tags: Option<TieTags>,
+}
+
+/// How a tag in a cookie compares with that of the association (RFC 9260 §5.2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tag {
+    /// M: it is the same.
+    M,
+    /// X: it is another.
+    X,
+    /// 0: there is none yet, or none in the cookie.
+    O,
+}
+
+/// What to do with the cookie of an association that exists (RFC 9260 §5.2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// A: the peer restarted.
+    Restart,
+    /// B: both began, and the peer's INIT came after it had answered ours. D: the cookie of this very association,
+    /// come for the first time or again.
+    Confirm,
+    /// C: late; and all other cases.
+    Discard,
+}
+
+/// RFC 9260 Table 12.
+fn action(local: Tag, peer: Tag, tie_tags: Tag) -> Action {
+    use Tag::{M, O, X};
+    match (local, peer, tie_tags) {
+        (X, X, M) => Action::Restart, // A
+        (M, X, _) => Action::Confirm, // B
+        (M, O, _) => Action::Confirm, // B
+        (X, M, O) => Action::Discard, // C
+        (M, M, _) => Action::Confirm, // D
+        //= specs/rfc9260.txt#section-5.2.4
+        //# For any case not shown in Table 12, the cookie SHOULD be silently
+        //# discarded.
+        _ => Action::Discard,
+    }
+}
+
+impl Endpoint {
+    /// A packet that holds an INIT and nothing else, without a tag.
+    pub(super) fn on_init(&mut self, now: Time, route: Route, packet: &Packet) {
+        self.counters.inits += 1;
+        let Some(Ok(Chunk::Init(init))) = packet.chunks().next() else {
+            self.counters.invalid += 1;
+            return;
+        };
+        //= specs/rfc9260.txt#section-3.3.2
+        //# If the value of the Initiate Tag in a received INIT chunk is found
+        //# to be 0, the receiver MUST silently discard the packet.
+        if init.initiate_tag == VerificationTag(0) {
+            self.counters.discarded += 1;
+            return;
+        }
+        if !ootb::is_unicast(route.peer.ip()) || !ootb::is_unicast(route.local.ip()) {
+            self.counters.discarded += 1;
+            return;
+        }
+        match self.offer_to(route, &packet.header, &init) {
+            Ok(Some(offer)) => {
+                let init_ack = self.init_ack(now, route, &packet.header, &init, offer);
+                self.answer_init(route, &packet.header, &init, Chunk::InitAck(init_ack));
+            }
+            Ok(None) => {}
+            Err(causes) => {
+                //= specs/rfc9260.txt#section-8.4
+                //# the Verification
+                //# Tag of the packet containing the ABORT chunk MUST be the Initiate
+                //# Tag of the received INIT chunk, and the T bit of the ABORT chunk
+                //# has to be set to 0, indicating that the Verification Tag is not
+                //# reflected.
+                let abort = Chunk::Abort { reflected: false, causes };
+                if self.budget.take(now) {
+                    self.answer_init(route, &packet.header, &init, abort);
+                } else {
+                    self.counters.answers_dropped += 1;
+                }
+            }
+        }
+    }
+
+    /// What to offer to the sender of an INIT; nothing to one that was answered otherwise; the causes to refuse it for.
+    fn offer_to(&mut self, route: Route, header: &Header, init: &Init) -> Result<Option<Offer>, Vec<Cause>> {
+        //= specs/rfc9260.txt#section-3.3.2
+        //# A receiver of an INIT chunk with the a_rwnd value set to a value
+        //# smaller than 1500 MUST discard the packet, SHOULD send a packet in
+        //# response containing an ABORT chunk and using the Initiate Tag as
+        //# the Verification Tag, and MUST NOT change the state of any
+        //# existing association.
+        if init.a_rwnd < MIN_A_RWND || init.outbound_streams == 0 || init.inbound_streams == 0 {
+            return Err(vec![Cause::InvalidMandatoryParameter]);
+        }
+        //= specs/rfc9260.txt#section-3.3.2.1.4
+        //# The receiver of an INIT chunk or an INIT ACK containing
+        //# a Host Name Address parameter MUST send an ABORT chunk and MAY
+        //# include an "Unresolvable Address" error cause.
+        if let Some(name) = init.parameters.iter().find(|p| matches!(p, Parameter::HostName(_))) {
+            return Err(vec![Cause::UnresolvableAddress(encoded(std::slice::from_ref(name)))]);
+        }
+        let Some(slot) = self.existing(route.peer, header, init) else {
+            let Some(config) = self.listeners.get(&header.destination_port) else {
+                return Err(Vec::new());
+            };
+            if self.table.len() >= self.limits.associations {
+                return Err(vec![Cause::OutOfResource]);
+            }
+            let config = Arc::clone(config);
+            return Ok(Some(self.new_offer(config, None)));
+        };
+        let phase = slot.association.phase();
+        let added: Vec<_> = std::iter::once(route.peer.ip())
+            .chain(init.addresses())
+            .filter(|&ip| ootb::is_unicast(ip) && !slot.knows(ip))
+            .map(Parameter::Address)
+            .collect();
+        match phase {
+            //= specs/rfc9260.txt#section-5.2.1
+            //# Upon receipt of an INIT chunk in the COOKIE-WAIT state, an endpoint
+            //# MUST respond with an INIT ACK chunk using the same parameters it sent
+            //# in its original INIT chunk (including its Initiate Tag, unchanged).
+            Phase::CookieWait => Ok(Some(slot.offer_again(None))),
+            //= specs/rfc9260.txt#section-9.2
+            //# it SHOULD discard the INIT chunk and retransmit the
+            //# SHUTDOWN ACK chunk.
+            Phase::ShutdownAckSent => {
+                if let Some(tag) = slot.association.peer_tag() {
+                    let header = answering(header, tag);
+                    self.answer(Answer { route, header, chunks: vec![Chunk::ShutdownAck] });
+                }
+                Ok(None)
+            }
+            //= specs/rfc9260.txt#section-5.2.2
+            //# If
+            //# new addresses are added to the association, the endpoint MUST respond
+            //# with an ABORT chunk, copying the 'Initiate Tag' of the unexpected
+            //# INIT chunk into the 'Verification Tag' of the outbound packet
+            //# carrying the ABORT chunk.
+            _ if !added.is_empty() => {
+                Err(vec![Cause::RestartWithNewAddresses(encoded(&added[..added.len().min(MAX_ADDRESSES)]))])
+            }
+            //= specs/rfc9260.txt#section-5.2.1
+            //# For an endpoint that is in the COOKIE-ECHOED state, it MUST populate
+            //# its Tie-Tags within both the association TCB and inside the State
+            //# Cookie (see Section 5.2.2 for a description of the Tie-Tags).
+            Phase::CookieEchoed => Ok(Some(slot.offer_again(Some(slot.known.tie_tags)))),
+            //= specs/rfc9260.txt#section-5.2.2
+            //# And the INIT ACK chunk MUST contain a new
+            //# Initiate Tag (randomly generated; see Section 5.3.1).
+            _ => {
+                let (config, tie_tags) = (Arc::clone(&slot.known.config), slot.known.tie_tags);
+                Ok(Some(self.new_offer(config, Some(tie_tags))))
+            }
+        }
+    }
+
+    fn new_offer(&mut self, config: Arc<Config>, tie_tags: Option<TieTags>) -> Offer {
+        Offer { config, tag: self.new_tag(), initial_tsn: Tsn(self.rng.next_u32()), tie_tags }
+    }
+
+    /// The association that the sender of an INIT has already, by any of its addresses.
+    fn existing(&self, from: SocketAddr, header: &Header, init: &Init) -> Option<&Slot> {
+        //= specs/rfc9260.txt#section-5.1.2
+        //# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an
+        //# already established association (or one in the process of being
+        //# established) if the use of any of the valid address parameters
+        //# contained within the chunk would identify an existing TCB.
+        let listed = init.addresses().map(|ip| SocketAddr::new(ip, from.port()));
+        std::iter::once(from)
+            .chain(listed)
+            .find_map(|peer| self.table.by_address(header.destination_port, header.source_port, peer))
+    }
+
+    /// The INIT ACK, which holds all that there is of the association to be.
+    fn init_ack(&mut self, now: Time, route: Route, header: &Header, init: &Init, offer: Offer) -> Init {
+        let Offer { config, tag, initial_tsn, tie_tags } = offer;
+        let wanted = init.parameters.iter().find_map(|parameter| match parameter {
+            Parameter::CookiePreservative(millis) => Some(Duration::from_millis(u64::from(*millis))),
+            _ => None,
+        });
+        let extension = wanted.unwrap_or_default().min(MAX_COOKIE_EXTENSION);
+        let mut peer_addresses: Vec<IpAddr> =
+            init.addresses().filter(|&ip| ootb::is_unicast(ip) && ip != route.peer.ip()).collect();
+        peer_addresses.truncate(MAX_ADDRESSES);
+        //= specs/rfc9260.txt#section-5.2.2
+        //# For a normal association INIT chunk (i.e., the
+        //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
+        //# (indicating that no previous TCB existed).
+        let cookie = self.keys.seal(&Contents {
+            created: now,
+            lifespan: (config.valid_cookie_life + extension).min(KEY_LIFE),
+            local_port: header.destination_port,
+            peer_port: header.source_port,
+            local: route.local,
+            peer: route.peer,
+            peer_addresses,
+            local_tag: tag,
+            peer_tag: init.initiate_tag,
+            local_initial_tsn: initial_tsn,
+            peer_initial_tsn: init.initial_tsn,
+            peer_a_rwnd: init.a_rwnd,
+            //= specs/rfc9260.txt#section-5.1.1
+            //# After the association is initialized, the valid outbound stream
+            //# identifier range for either endpoint MUST be 0 to min(local OS,
+            //# remote MIS) - 1.
+            outbound_streams: config.outbound_streams.min(init.inbound_streams),
+            inbound_streams: config.inbound_streams.min(init.outbound_streams),
+            tie_tags,
+        });
+        let mut ack = Init {
+            initiate_tag: tag,
+            a_rwnd: u32::try_from(config.receive_buffer_bytes).unwrap_or(u32::MAX),
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The value of 0 MUST
+            //# NOT be used, and the value MUST NOT be greater than the MIS value
+            //# sent in the INIT chunk.
+            outbound_streams: config.outbound_streams.min(init.inbound_streams),
+            inbound_streams: config.inbound_streams,
+            initial_tsn,
+            parameters: vec![Parameter::StateCookie(cookie)],
+        };
+        //= specs/rfc9260.txt#section-3.2.2
+        //# If the receiver of an INIT chunk detects unrecognized parameters and
+        //# has to report them according to Section 3.2.1, it MUST put the
+        //# "Unrecognized Parameter" parameter(s) in the INIT ACK chunk sent in
+        //# response to the INIT chunk.
+        for raw in init.to_report() {
+            let report = Parameter::Unrecognized(raw.clone());
+            if Header::LEN + ack.encoded_len() + report.encoded_len() + 3 > MAX_ANSWER_LEN {
+                break;
+            }
+            ack.parameters.push(report);
+        }
+        ack
+    }
+
+    fn answer_init(&mut self, route: Route, header: &Header, init: &Init, chunk: Chunk) {
+        //= specs/rfc9260.txt#section-5.1
+        //# An endpoint MUST send the INIT ACK chunk to the IP address from which
+        //# it received the INIT chunk.
+        self.answer(Answer { route, header: answering(header, init.initiate_tag), chunks: vec![chunk] });
+    }
+
+    /// A packet whose first chunk is a COOKIE ECHO.
+    pub(super) fn on_cookie_echo(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
+        let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next() else {
+            self.counters.invalid += 1;
+            return;
+        };
+        let header = packet.header;
+        let opened = match self.keys.open(now, &header, &cookie) {
+            Ok(opened) => opened,
+            Err(CookieError::Forged) => {
+                self.counters.forged_cookies += 1;
+                return;
+            }
+            Err(CookieError::Stale(stale)) => {
+                let tags = self
+                    .holder(route, stale.contents())
+                    .and_then(|slot| Some((slot.known.tag, slot.association.peer_tag()?)));
+                let (local, peer) = tags.unwrap_or_default();
+                match stale.revived_by(local, peer) {
+                    Ok(opened) => opened,
+                    Err(stale) => {
+                        //= specs/rfc9260.txt#section-5.1.5
+                        //# If the elapsed time is longer than the lifespan
+                        //# carried in the State Cookie, then the packet, including the
+                        //# COOKIE ECHO chunk and any attached DATA chunks, SHOULD be
+                        //# discarded, and the endpoint MUST transmit an ERROR chunk with a
+                        //# "Stale Cookie" error cause to the peer endpoint.
+                        self.counters.stale_cookies += 1;
+                        let error = Chunk::Error(vec![Cause::StaleCookie(stale.staleness_us())]);
+                        let header = answering(&header, stale.contents().peer_tag);
+                        self.answer_within_budget(now, Answer { route, header, chunks: vec![error] });
+                        return;
+                    }
+                }
+            }
+        };
+        // A cookie that was overheard is of no use to a host that its owner did not name.
+        let from = route.peer.ip();
+        if from != opened.peer.ip() && !opened.peer_addresses.contains(&from) {
+            self.counters.forged_cookies += 1;
+            return;
+        }
+        let id = match self.holder(route, &opened) {
+            None => self.accept(now, route, &opened),
+            Some(slot) => {
+                let same = |same| if same { Tag::M } else { Tag::X };
+                let local = same(opened.local_tag == slot.known.tag);
+                let peer = slot.association.peer_tag().map_or(Tag::O, |tag| same(opened.peer_tag == tag));
+                let tie_tags = opened.tie_tags.map_or(Tag::O, |tags| same(tags == slot.known.tie_tags));
+                let id = slot.id;
+                match action(local, peer, tie_tags) {
+                    Action::Restart => self.restart(now, route, id, &opened),
+                    Action::Confirm => self.confirm(now, id, &opened),
+                    Action::Discard => {
+                        self.counters.discarded += 1;
+                        None
+                    }
+                }
+            }
+        };
+        if let Some(id) = id {
+            self.deliver(now, id, route, ecn, packet);
+        }
+    }
+
+    /// The association that a cookie is about, if there is one already.
+    fn holder(&self, route: Route, contents: &Contents) -> Option<&Slot> {
+        let ports = (contents.local_port, contents.peer_port);
+        let header = Header { source_port: ports.1, destination_port: ports.0, tag: contents.local_tag };
+        [contents.peer, route.peer]
+            .into_iter()
+            .find_map(|peer| self.table.by_address(ports.0, ports.1, peer))
+            .or_else(|| self.table.by_tag(&header))
+    }
+
+    /// Makes an association of a cookie, if there is still one who wants it.
+    fn accept(&mut self, now: Time, route: Route, opened: &Opened) -> Option<AssociationId> {
+        // A cookie makes one association. Its peer ended that one, or this side did: the packet is an echo of it.
+        if self.table.is_spent(opened.local_tag) {
+            self.counters.forged_cookies += 1;
+            return None;
+        }
+        let refuse = match self.listeners.get(&opened.local_port) {
+            None => Err(Vec::new()),
+            Some(_) if self.table.len() >= self.limits.associations => Err(vec![Cause::OutOfResource]),
+            Some(config) => Ok(Arc::clone(config)),
+        };
+        match refuse {
+            Ok(config) => {
+                let known = Known {
+                    config: Arc::clone(&config),
+                    local_port: opened.local_port,
+                    peer_port: opened.peer_port,
+                    tag: opened.local_tag,
+                    initial_tsn: opened.local_initial_tsn,
+                    tie_tags: self.new_tie_tags(),
+                    cookie_until: Some(opened.created + opened.lifespan),
+                };
+                let seed = next_seed(&mut self.rng);
+                let id = self.table.insert(known, |id| Association::accept(now, id, opened, config, seed));
+                self.map_paths(id);
+                Some(id)
+            }
+            Err(causes) => {
+                let header = Header {
+                    source_port: opened.local_port,
+                    destination_port: opened.peer_port,
+                    tag: opened.peer_tag,
+                };
+                let chunks = vec![Chunk::Abort { reflected: false, causes }];
+                self.answer_within_budget(now, Answer { route, header, chunks });
+                None
+            }
+        }
+    }
+
+    /// §5.2.4 A. The association goes on with the restarted peer, from the start.
+    fn restart(
+        &mut self,
+        now: Time,
+        route: Route,
+        id: AssociationId,
+        opened: &Opened,
+    ) -> Option<AssociationId> {
+        let tie_tags = self.new_tie_tags();
+        let slot = self.table.get_mut(id)?;
+        if slot.association.phase() == Phase::ShutdownAckSent {
+            //= specs/rfc9260.txt#section-5.2.4
+            //# If the endpoint is in the SHUTDOWN-ACK-SENT state and recognizes
+            //# that the peer has restarted (Action A), it MUST NOT set up a new
+            //# association but instead resend the SHUTDOWN ACK chunk and send an
+            //# ERROR chunk with a "Cookie Received While Shutting Down" error
+            //# cause to its peer.
+            let header = Header {
+                source_port: slot.known.local_port,
+                destination_port: slot.known.peer_port,
+                tag: slot.association.peer_tag()?,
+            };
+            let error = Chunk::Error(vec![Cause::CookieReceivedWhileShuttingDown]);
+            self.answer(Answer { route, header, chunks: vec![Chunk::ShutdownAck, error] });
+            return None;
+        }
+        slot.association.restart(now, opened);
+        slot.known.initial_tsn = opened.local_initial_tsn;
+        slot.known.tie_tags = tie_tags;
+        slot.known.cookie_until = Some(opened.created + opened.lifespan);
+        self.table.retag(id, opened.local_tag);
+        self.map_paths(id);
+        Some(id)
+    }
+
+    /// §5.2.4 B and D.
+    fn confirm(&mut self, now: Time, id: AssociationId, opened: &Opened) -> Option<AssociationId> {
+        let slot = self.table.get_mut(id)?;
+        slot.association.confirm(now, opened);
+        slot.known.cookie_until = Some(opened.created + opened.lifespan);
+        self.map_paths(id);
+        Some(id)
+    }
+}
+
+impl Slot {
+    /// What the association said of itself in its own INIT.
+    fn offer_again(&self, tie_tags: Option<TieTags>) -> Offer {
+        Offer {
+            config: Arc::clone(&self.known.config),
+            tag: self.known.tag,
+            initial_tsn: self.known.initial_tsn,
+            tie_tags,
+        }
+    }
+}
+
+/// The header of the answer to a packet, with its receiver's tag.
+fn answering(header: &Header, tag: VerificationTag) -> Header {
+    Header { source_port: header.destination_port, destination_port: header.source_port, tag }
+}
+
+fn encoded(parameters: &[Parameter]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    parameters.iter().for_each(|parameter| parameter.encode(&mut bytes));
+    bytes.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tag::{M, O, X};
+    use super::*;
+
+    #[test]
+    fn table_12_says_what_a_cookie_does_to_an_association() {
+        for peer in [M, X, O] {
+            for ties in [M, X, O] {
+                assert_eq!(action(M, peer, ties), Action::Confirm, "B, D: {peer:?} {ties:?}");
+                let expected = if (peer, ties) == (X, M) { Action::Restart } else { Action::Discard };
+                assert_eq!(action(X, peer, ties), expected, "A, C: {peer:?} {ties:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Packets out of the blue (RFC 9260 §8.4): correct, and of no association. What is answered is bounded, so that an
+//! endpoint is no mirror to be aimed at others.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use super::answers::Answer;
+use super::{Endpoint, Route};
+use crate::wire::{Cause, Chunk, Header, Kinds, Packet};
+
+/// Whether an address is that of one host, as far as it can be told by itself.
+pub(super) fn is_unicast(ip: IpAddr) -> bool {
+    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+    !(broadcast || ip.is_multicast() || ip.is_unspecified())
+}
+
+/// So many answers in a second, and no more.
+#[derive(Debug)]
+pub(super) struct Budget {
+    a_second: u32,
+    second: Time,
+    spent: u32,
+}
+
+impl Budget {
+    pub(super) fn new(a_second: u32) -> Self {
+        Self { a_second, second: Time::ZERO, spent: 0 }
+    }
+
+    /// Whether one more may be given at `now`; it then is.
+    pub(super) fn take(&mut self, now: Time) -> bool {
+        if now.since(self.second) >= Duration::from_secs(1) {
+            self.second = now;
+            self.spent = 0;
+        }
+        let left = self.spent < self.a_second;
+        self.spent += u32::from(left);
+        left
+    }
+}
+
+impl Endpoint {
+    pub(super) fn on_out_of_the_blue(
+        &mut self,
+        now: Time,
+        route: Route,
+        header: &Header,
+        kinds: Kinds,
+        packet: &Packet,
+    ) {
+        self.counters.out_of_the_blue += 1;
+        //= specs/rfc9260.txt#section-8.4
+        //# 1)  If the OOTB packet is to or from a non-unicast address, a
+        //# receiver SHOULD silently discard the packet.  Otherwise,
+        if !is_unicast(route.peer.ip()) || !is_unicast(route.local.ip()) {
+            return;
+        }
+        //= specs/rfc9260.txt#section-8.4
+        //# 2)  If the OOTB packet contains an ABORT chunk, the receiver MUST
+        //# silently discard the OOTB packet and take no further action.
+        //# Otherwise,
+        if kinds.contains(Chunk::ABORT) {
+            return;
+        }
+        // 3) and 4), INIT without a tag and COOKIE ECHO at the front, did not come here.
+        let answer = if kinds.contains(Chunk::SHUTDOWN_ACK) {
+            //= specs/rfc9260.txt#section-8.4
+            //# When sending the SHUTDOWN COMPLETE chunk, the receiver of
+            //# the OOTB packet MUST fill in the Verification Tag field of the
+            //# outbound packet with the Verification Tag received in the
+            //# SHUTDOWN ACK chunk and set the T bit in the Chunk Flags to
+            //# indicate that the Verification Tag is reflected.  Otherwise,
+            Chunk::ShutdownComplete { reflected: true }
+        } else if kinds.contains(Chunk::SHUTDOWN_COMPLETE) || kinds.contains(Chunk::COOKIE_ACK) {
+            // 6) and the half of 7).
+            return;
+        } else if kinds.contains(Chunk::ERROR) && reports_stale_cookie(packet) {
+            //= specs/rfc9260.txt#section-8.4
+            //# 7)  If the packet contains an ERROR chunk with the "Stale Cookie"
+            //# error cause or a COOKIE ACK chunk, the SCTP packet SHOULD be
+            //# silently discarded.  Otherwise,
+            return;
+        } else {
+            //= specs/rfc9260.txt#section-8.4
+            //# When sending the ABORT chunk, the receiver of
+            //# the OOTB packet MUST fill in the Verification Tag field of the
+            //# outbound packet with the value found in the Verification Tag
+            //# field of the OOTB packet and set the T bit in the Chunk Flags to
+            //# indicate that the Verification Tag is reflected.
+            Chunk::Abort { reflected: true, causes: Vec::new() }
+        };
+        let header = Header {
+            source_port: header.destination_port,
+            destination_port: header.source_port,
+            tag: header.tag,
+        };
+        self.answer_within_budget(now, Answer { route, header, chunks: vec![answer] });
+    }
+
+    /// Answers one who has no association and may be anyone.
+    pub(super) fn answer_within_budget(&mut self, now: Time, answer: Answer) {
+        if self.budget.take(now) {
+            self.answer(answer);
+        } else {
+            self.counters.answers_dropped += 1;
+        }
+    }
+
+    pub(super) fn answer(&mut self, answer: Answer) {
+        if self.answers.push(answer).is_err() {
+            self.counters.answers_dropped += 1;
+        }
+    }
+}
+
+fn reports_stale_cookie(packet: &Packet) -> bool {
+    packet.chunks().flatten().any(|chunk| match chunk {
+        Chunk::Error(causes) => causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_))),
+        _ => false,
+    })
+}

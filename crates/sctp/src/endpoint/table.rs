@@ -1,0 +1,264 @@
+//! The associations of an endpoint: found by tag or address, drained in turn, woken in time.
+//!
+//! A slot's index is part of its association's id, so that an id finds its slot without a search. Nothing here depends
+//! on the order of a hash.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use braidftp_base::Time;
+
+use crate::association::Association;
+use crate::config::Config;
+use crate::cookie::TieTags;
+use crate::ids::{AssociationId, Tsn, VerificationTag};
+use crate::wire::Header;
+
+/// Tags of associations that are over, kept while a cookie that made one could still come again. Beyond, the oldest
+/// are forgotten; a replay of their cookie then makes an association that its peer aborts.
+const MAX_SPENT: usize = 16_384;
+
+/// What an endpoint must know of an association to lead packets to it and to answer its peer's INIT.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) config: Arc<Config>,
+    pub(super) local_port: u16,
+    pub(super) peer_port: u16,
+    /// The tag that its peer puts in its packets.
+    pub(super) tag: VerificationTag,
+    /// The first TSN it sent.
+    pub(super) initial_tsn: Tsn,
+    pub(super) tie_tags: TieTags,
+    /// When the cookie that made it is good no more, if one did.
+    pub(super) cookie_until: Option<Time>,
+}
+
+/// An association and its place in the table.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) id: AssociationId,
+    pub(super) association: Association,
+    pub(super) known: Known,
+    /// The peer's addresses that lead here; none once it is over.
+    peers: Vec<SocketAddr>,
+    /// Whether its user removed it, and it only has to say its last.
+    forgotten: bool,
+    /// Whether it is in the queue to be drained.
+    ready: bool,
+    /// When it wants to be drained at the latest.
+    wake: Option<Time>,
+}
+
+impl Slot {
+    /// Whether the peer has this address, whatever its encapsulation port: a NAT may change that (RFC 6951 §5.4).
+    pub(super) fn knows(&self, ip: IpAddr) -> bool {
+        self.peers.iter().any(|peer| peer.ip() == ip)
+    }
+
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.forgotten
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.forgotten = true;
+    }
+}
+
+/// Local port, peer's port, peer's address.
+type Place = (u16, u16, SocketAddr);
+
+/// All associations.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    /// Associations ever made: half of the next one's id.
+    made: u32,
+    by_tag: BTreeMap<u32, AssociationId>,
+    by_place: BTreeMap<Place, AssociationId>,
+    /// Those to drain, in turn.
+    queue: VecDeque<AssociationId>,
+    /// When to drain the others.
+    wakes: BTreeSet<(Time, AssociationId)>,
+    spent: BTreeSet<u32>,
+    /// `spent` in the order they came, each with when it may be forgotten.
+    spent_until: VecDeque<(Time, u32)>,
+}
+
+impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// A new slot, ready to be drained.
+    pub(super) fn insert(
+        &mut self,
+        known: Known,
+        association: impl FnOnce(AssociationId) -> Association,
+    ) -> AssociationId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).expect("fewer associations than fit in memory")
+        });
+        self.made += 1;
+        let id = AssociationId(u64::from(self.made) << 32 | u64::from(index));
+        self.by_tag.insert(known.tag.0, id);
+        self.slots[index as usize] = Some(Slot {
+            id,
+            association: association(id),
+            known,
+            peers: Vec::new(),
+            forgotten: false,
+            ready: false,
+            wake: None,
+        });
+        self.ready(id);
+        id
+    }
+
+    pub(super) fn get(&self, id: AssociationId) -> Option<&Slot> {
+        self.slots.get(index(id))?.as_ref().filter(|slot| slot.id == id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: AssociationId) -> Option<&mut Slot> {
+        self.slots.get_mut(index(id))?.as_mut().filter(|slot| slot.id == id)
+    }
+
+    /// The association whose tag and ports a packet bears.
+    pub(super) fn by_tag(&self, header: &Header) -> Option<&Slot> {
+        let slot = self.get(*self.by_tag.get(&header.tag.0)?)?;
+        let ports = (header.destination_port, header.source_port);
+        (ports == (slot.known.local_port, slot.known.peer_port)).then_some(slot)
+    }
+
+    /// The association between these ports with this address of the peer.
+    pub(super) fn by_address(&self, local_port: u16, peer_port: u16, peer: SocketAddr) -> Option<&Slot> {
+        self.get(*self.by_place.get(&(local_port, peer_port, peer))?)
+    }
+
+    /// Makes these addresses of the peer, and no others, lead to an association. One that leads to another stays.
+    pub(super) fn map(&mut self, id: AssociationId, peers: &[SocketAddr]) {
+        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+        if slot.peers == peers {
+            return;
+        }
+        let (local_port, peer_port) = (slot.known.local_port, slot.known.peer_port);
+        for peer in slot.peers.drain(..) {
+            self.by_place.remove(&(local_port, peer_port, peer));
+        }
+        for &peer in peers {
+            let holder = *self.by_place.entry((local_port, peer_port, peer)).or_insert(id);
+            if holder == id {
+                slot.peers.push(peer);
+            }
+        }
+    }
+
+    /// Gives an association another tag, for its peer restarted.
+    pub(super) fn retag(&mut self, id: AssociationId, tag: VerificationTag) {
+        if let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) {
+            self.by_tag.remove(&slot.known.tag.0);
+            slot.known.tag = tag;
+            self.by_tag.insert(tag.0, id);
+        }
+    }
+
+    /// Makes nothing lead to an association any more.
+    pub(super) fn unmap(&mut self, now: Time, id: AssociationId) {
+        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+        if self.by_tag.get(&slot.known.tag.0) == Some(&id) {
+            self.by_tag.remove(&slot.known.tag.0);
+        }
+        for peer in slot.peers.drain(..) {
+            self.by_place.remove(&(slot.known.local_port, slot.known.peer_port, peer));
+        }
+        if let Some(until) = slot.known.cookie_until.take()
+            && until >= now
+        {
+            let tag = slot.known.tag.0;
+            self.spend(now, until, tag);
+        }
+    }
+
+    fn spend(&mut self, now: Time, until: Time, tag: u32) {
+        while let Some(&(oldest, tag)) = self.spent_until.front()
+            && (oldest < now || self.spent_until.len() >= MAX_SPENT)
+        {
+            self.spent_until.pop_front();
+            self.spent.remove(&tag);
+        }
+        if self.spent.insert(tag) {
+            self.spent_until.push_back((until, tag));
+        }
+    }
+
+    /// Whether an association had this tag and is over, while its cookie may still come again.
+    pub(super) fn is_spent(&self, tag: VerificationTag) -> bool {
+        self.spent.contains(&tag.0)
+    }
+
+    /// Whether a tag is in use, or was so lately.
+    pub(super) fn is_taken(&self, tag: VerificationTag) -> bool {
+        self.by_tag.contains_key(&tag.0) || self.is_spent(tag)
+    }
+
+    /// Puts an association at the end of the queue to be drained, if it is not in it.
+    pub(super) fn ready(&mut self, id: AssociationId) {
+        if let Some(slot) = self.get_mut(id)
+            && !std::mem::replace(&mut slot.ready, true)
+        {
+            self.queue.push_back(id);
+        }
+    }
+
+    /// The association whose turn it is, taken from the queue.
+    pub(super) fn next_ready(&mut self) -> Option<&mut Slot> {
+        let id = self.queue.pop_front()?;
+        let slot = self.slots[index(id)].as_mut().expect("a slot leaves the queue before it goes");
+        debug_assert_eq!(slot.id, id, "a slot leaves the queue before it goes");
+        slot.ready = false;
+        Some(slot)
+    }
+
+    /// Puts those in the queue whose time has come.
+    pub(super) fn wake(&mut self, now: Time) {
+        while let Some(&(when, id)) = self.wakes.first()
+            && when <= now
+        {
+            self.wakes.pop_first();
+            if let Some(slot) = self.get_mut(id) {
+                slot.wake = None;
+            }
+            self.ready(id);
+        }
+    }
+
+    /// An association has nothing more to say until `when`; one that was removed goes now.
+    pub(super) fn wait(&mut self, id: AssociationId, when: Option<Time>) {
+        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+        let when = when.filter(|_| !slot.forgotten);
+        if slot.wake != when {
+            if let Some(before) = std::mem::replace(&mut slot.wake, when) {
+                self.wakes.remove(&(before, id));
+            }
+            if let Some(when) = when {
+                self.wakes.insert((when, id));
+            }
+        }
+        if slot.forgotten && !slot.ready {
+            self.unmap(Time::ZERO, id);
+            self.slots[index(id)] = None;
+            self.free.push(index(id) as u32);
+        }
+    }
+
+    /// When the first of them wants to be drained.
+    pub(super) fn next_wake(&self) -> Option<Time> {
+        self.wakes.first().map(|&(when, _)| when)
+    }
+}
+
+fn index(id: AssociationId) -> usize {
+    id.0 as u32 as usize
+}

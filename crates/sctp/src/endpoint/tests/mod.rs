@@ -1,0 +1,1 @@
+//! The endpoint against good peers, bad peers and no peers.
