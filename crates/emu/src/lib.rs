@@ -1,2 +1,12 @@
-//! TODO skeleton
-#![forbid(unsafe_code)]
+//! Simulated links run by the wall clock: [`relay`] between UDP ports, [`tun`] between network namespaces.
+//!
+//! The links are those of `sim`, so the same configuration and seed give packets the same fate here and there. Each
+//! pair of links has a thread of its own that sleeps to the nanosecond: an asynchronous runtime's timers tick in
+//! milliseconds, which is a whole round trip of a fast link.
+#![deny(unsafe_code)]
+
+mod clock;
+pub mod relay;
+
+pub use braidftp_sim::link::{self, LinkConfig};
+pub use relay::{Relay, RelayConfig, RelayError, RelayHandle};

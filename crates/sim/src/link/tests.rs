@@ -1,3 +1,5 @@
+//! What the link does, and what it never does, packet by packet.
+
 use std::net::SocketAddr;
 
 use braidftp_base::{Ecn, Rate};

@@ -1,0 +1,121 @@
+//! The wall clock as a [`Time`], sleep that is precise, and what both engines share: counting and capturing.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use braidftp_base::Time;
+use braidftp_pcap::Writer;
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+
+/// Time since this clock was started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    origin: Instant,
+    /// The origin since 1970.
+    pub(crate) epoch: Duration,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { origin: Instant::now(), epoch }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::ZERO + self.origin.elapsed()
+    }
+
+    /// A time of day as the kernel stamps packets with.
+    pub(crate) fn at(&self, since_1970: Duration) -> Time {
+        Time::ZERO + since_1970.saturating_sub(self.epoch)
+    }
+
+    /// Sleeps until something can be read or the deadline is there. Says how late it is, if it is the deadline that
+    /// woke it.
+    pub(crate) fn wait(
+        &self,
+        fds: &mut [PollFd<'_>],
+        deadline: Option<Time>,
+    ) -> io::Result<Option<Duration>> {
+        let timeout = deadline.map(|deadline| {
+            let left = deadline.since(self.now());
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+        });
+        match poll(fds, timeout.as_ref()) {
+            Ok(0) => Ok(deadline.map(|deadline| self.now().since(deadline))),
+            Ok(_) | Err(Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Nice value of an engine's thread, where the kernel allows one below 0: a link does not wait for what runs over it.
+const NICE: i32 = -15;
+
+/// Asks the kernel to wake this thread when it said, not up to 50 µs later to save power, and before others.
+pub(crate) fn wake_on_time() {
+    // Without either the sleep is only a little longer.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+}
+
+/// How late the engine woke for what a link had due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// How often it slept to a deadline.
+    pub wakes: u64,
+    /// All lateness together.
+    pub total: Duration,
+    /// The worst.
+    pub max: Duration,
+}
+
+impl Lateness {
+    pub(crate) fn add(&mut self, late: Duration) {
+        self.wakes += 1;
+        self.total += late;
+        self.max = self.max.max(late);
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.total.as_nanos().checked_div(self.wakes.into()).unwrap_or(0) as u64)
+    }
+}
+
+/// A pcapng file being written; the first error ends it.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    writer: Option<Writer<BufWriter<File>>>,
+    /// Why the file is not whole.
+    pub(crate) error: Option<String>,
+}
+
+impl Capture {
+    pub(crate) fn none() -> Self {
+        Self { writer: None, error: None }
+    }
+
+    pub(crate) fn create(path: &Path, clock: &Clock) -> io::Result<Self> {
+        let file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        Ok(Self { writer: Some(Writer::new(file, clock.epoch)?), error: None })
+    }
+
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut Writer<BufWriter<File>>) -> io::Result<()>) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = write(writer)
+        {
+            self.error = Some(error.to_string());
+            self.writer = None;
+        }
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.write(Writer::flush);
+        self.writer = None;
+    }
+}
