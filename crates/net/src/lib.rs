@@ -1,2 +1,40 @@
-//! TODO skeleton
+//! SCTP over UDP (RFC 6951) on tokio: a thin driver around one `sctp::Endpoint`.
+//!
+//! [`Endpoint::bind`] opens the sockets and spawns the one task that drives them; [`Endpoint::connect`] and
+//! [`Listener::accept`] give [`Association`]s, whose streams any number of tasks may use at once. Everything that is
+//! protocol lives in `sctp`; here are sockets, the clock, waiting and back-pressure. IP protocol 132 is not here yet.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, StreamId};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let endpoint = Endpoint::bind(Bind::to(["0.0.0.0:0".parse()?]))?;
+//! let association = endpoint.connect(Connect {
+//!     local: vec![],
+//!     peer: vec!["127.0.0.1:9899".parse()?],
+//!     source_port: None,
+//!     destination_port: 21,
+//!     config: Arc::new(Config::default()),
+//! })?;
+//! association.send(StreamId(0), Message::new(Ppid(0), "hello")).await?;
+//! # Ok(()) }
+//! ```
 #![forbid(unsafe_code)]
+
+mod association;
+mod capture;
+mod core;
+mod endpoint;
+mod pool;
+mod task;
+mod udp;
+
+pub use association::{Association, SendError};
+pub use braidftp_cc as cc;
+pub use braidftp_sctp::{
+    self as sctp, AssociationId, Config, Connect, ListenError, Message, Order, PathState, PathStats, Piece,
+    Ppid, Profile, Reason, Stats, StreamId,
+};
+pub use core::Up;
+pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};

@@ -1,0 +1,295 @@
+//! The handle of one association.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use braidftp_sctp::{self as sctp, AssociationId, Message, Piece, Reason, Stats, StreamId};
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::core::{Core, Seat, Shared, Signals, Up};
+
+/// One association, to be cloned and shared at will: every stream can have its own task.
+///
+/// Dropping the last clone shuts the association down: what was sent is still delivered, what arrives is discarded.
+#[derive(Clone)]
+pub struct Association {
+    seated: Arc<Seated>,
+}
+
+/// The right to a seat; given back when the last handle goes.
+struct Seated {
+    shared: Arc<Shared>,
+    id: AssociationId,
+    signals: Arc<Signals>,
+}
+
+/// Why [`Association::send`] failed; nothing of the message was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SendError {
+    /// A shutdown has begun, here or at the peer.
+    ShuttingDown,
+    /// The message exceeds `Config::max_message_bytes`.
+    TooLong,
+    /// SCTP cannot carry a message without a byte (RFC 9260 §3.3.1).
+    Empty,
+    /// The association has no such outbound stream.
+    NoSuchStream,
+    /// The association is over.
+    Closed(Reason),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = match self {
+            Self::ShuttingDown => sctp::SendError::ShuttingDown,
+            Self::TooLong => sctp::SendError::TooLong,
+            Self::Empty => sctp::SendError::Empty,
+            Self::NoSuchStream => sctp::SendError::NoSuchStream,
+            Self::Closed(reason) => return write!(f, "the association is over: {reason}"),
+        };
+        plain.fmt(f)
+    }
+}
+
+impl std::error::Error for SendError {}
+
+impl Association {
+    /// The handle of `seat`; exactly one may be made this way, then cloned.
+    pub(crate) fn new(shared: Arc<Shared>, id: AssociationId, seat: &Seat) -> Self {
+        Self { seated: Arc::new(Seated { shared, id, signals: seat.signals.clone() }) }
+    }
+
+    /// Waits until the handshake is done. Sending need not wait for it: what is sent before rides with COOKIE ECHO.
+    ///
+    /// # Cancel safety
+    /// Changes nothing; may be cancelled and called again.
+    pub async fn up(&self) -> Result<Up, Reason> {
+        self.state(|seat| match (seat.up, &seat.closed) {
+            (Some(up), _) => Some(Ok(up)),
+            (None, Some(reason)) => Some(Err(reason.clone())),
+            (None, None) => None,
+        })
+        .await
+    }
+
+    /// Sends a whole message on `stream`, once there is room for it in the send buffer.
+    ///
+    /// # Cancel safety
+    /// If cancelled, nothing of the message was sent. Among several calls that wait at once, none has precedence.
+    pub async fn send(&self, stream: StreamId, message: Message) -> Result<(), SendError> {
+        let attempt = |core: &mut Core, id: AssociationId| {
+            let closed = |core: &Core| Some(Err(SendError::Closed(core.why(id))));
+            let Some(association) = core.machine.association_mut(id) else { return closed(core) };
+            match association.send(stream, message.clone()) {
+                Ok(()) => Some(Ok(())),
+                Err(sctp::SendError::Full) => None,
+                Err(sctp::SendError::ShuttingDown) => Some(Err(SendError::ShuttingDown)),
+                Err(sctp::SendError::TooLong) => Some(Err(SendError::TooLong)),
+                Err(sctp::SendError::Empty) => Some(Err(SendError::Empty)),
+                Err(sctp::SendError::NoSuchStream) => Some(Err(SendError::NoSuchStream)),
+                Err(sctp::SendError::Closed) => closed(core),
+            }
+        };
+        self.attempt(&self.seated.signals.writable, attempt).await
+    }
+
+    /// The next message of `stream`, or the next part of one too large to be held whole ([`Piece::end`] tells).
+    /// `None` once the peer has shut down and all was read; an error if the association ended in any other way.
+    ///
+    /// # Cancel safety
+    /// If cancelled, nothing was taken from the stream.
+    pub async fn recv(&self, stream: StreamId) -> Result<Option<Piece>, Reason> {
+        if let Some(done) = self.told(|core, id| core.try_recv(id, stream)) {
+            return done;
+        }
+        let readable = {
+            let mut core = self.seated.shared.lock();
+            match core.seats.get_mut(&self.seated.id) {
+                Some(seat) => seat.streams.entry(stream).or_default().clone(),
+                None => Arc::new(Notify::new()),
+            }
+        };
+        self.attempt(&readable, |core, id| core.try_recv(id, stream)).await
+    }
+
+    /// The next message, or part of one, of whichever stream has something; streams take turns.
+    /// `None` and errors as in [`recv`](Self::recv).
+    ///
+    /// # Cancel safety
+    /// If cancelled, nothing was taken from any stream.
+    pub async fn recv_any(&self) -> Result<Option<(StreamId, Piece)>, Reason> {
+        self.attempt(&self.seated.signals.readable, Core::try_recv_any).await
+    }
+
+    /// Sends what is queued, then ends the association (RFC 9260 §9.2); waits until it is over and returns why.
+    /// What the peer still sends can be read meanwhile.
+    ///
+    /// # Cancel safety
+    /// The shutdown goes on if this is cancelled; [`closed`](Self::closed) waits on.
+    pub async fn shutdown(&self) -> Reason {
+        self.start_shutdown();
+        self.closed().await
+    }
+
+    /// Begins what [`shutdown`](Self::shutdown) does, without waiting.
+    pub fn start_shutdown(&self) {
+        self.told(|core, id| {
+            if let Some(association) = core.machine.association_mut(id) {
+                association.shutdown();
+            }
+        });
+    }
+
+    /// Ends the association at once, with words to the peer (RFC 9260 §9.1). What is queued is lost.
+    pub fn abort(&self, words: impl Into<Bytes>) {
+        self.told(|core, id| {
+            if let Some(association) = core.machine.association_mut(id) {
+                association.abort(words.into());
+            }
+        });
+    }
+
+    /// Waits until the association is over, and says why.
+    ///
+    /// # Cancel safety
+    /// Changes nothing; may be cancelled and called again.
+    pub async fn closed(&self) -> Reason {
+        self.state(|seat| seat.closed.clone()).await
+    }
+
+    /// Why the association is over, if it is.
+    pub fn reason(&self) -> Option<Reason> {
+        self.seated.shared.lock().seats.get(&self.seated.id)?.closed.clone()
+    }
+
+    /// Bytes of messages that would be taken at once.
+    pub fn send_room(&self) -> usize {
+        self.look(|association| association.send_room()).unwrap_or(0)
+    }
+
+    /// Bytes queued on `stream` and not yet sent.
+    pub fn queued_bytes(&self, stream: StreamId) -> usize {
+        self.look(|association| association.queued_bytes(stream)).unwrap_or(0)
+    }
+
+    /// Its numbers at this moment.
+    pub fn stats(&self) -> Stats {
+        self.look(sctp::Association::stats).expect("an association is kept as long as it has a handle")
+    }
+
+    /// Its number within the endpoint.
+    pub fn id(&self) -> AssociationId {
+        self.seated.id
+    }
+
+    /// The local SCTP port and the peer's.
+    pub fn ports(&self) -> (u16, u16) {
+        self.look(sctp::Association::ports).unwrap_or_default()
+    }
+
+    /// The peer's address and encapsulation port, on the first path.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.look(|association| association.paths().next().map(|path| path.peer)).flatten()
+    }
+
+    /// Asks the machine, changing nothing.
+    fn look<T>(&self, ask: impl FnOnce(&sctp::Association) -> T) -> Option<T> {
+        self.seated.shared.lock().machine.association(self.seated.id).map(ask)
+    }
+
+    /// Tells the machine something and wakes the task.
+    fn told<T>(&self, tell: impl FnOnce(&mut Core, AssociationId) -> T) -> T {
+        let told = tell(&mut self.seated.shared.lock(), self.seated.id);
+        self.seated.shared.task.notify_one();
+        told
+    }
+
+    /// Tells the machine something until it is taken, each time that `signal` was given.
+    async fn attempt<T>(
+        &self,
+        signal: &Notify,
+        mut tell: impl FnMut(&mut Core, AssociationId) -> Option<T>,
+    ) -> T {
+        if let Some(done) = self.told(&mut tell) {
+            return done;
+        }
+        loop {
+            let mut signalled = pin!(signal.notified());
+            // Registered before the next look, so that no signal falls between.
+            signalled.as_mut().enable();
+            if let Some(done) = self.told(&mut tell) {
+                return done;
+            }
+            signalled.await;
+        }
+    }
+
+    /// Waits for a state.
+    async fn state<T>(&self, reached: impl Fn(&Seat) -> Option<T>) -> T {
+        loop {
+            let mut changed = pin!(self.seated.signals.state.notified());
+            changed.as_mut().enable();
+            {
+                let core = self.seated.shared.lock();
+                let seat =
+                    core.seats.get(&self.seated.id).expect("a seat is kept as long as it has a handle");
+                if let Some(done) = reached(seat) {
+                    return done;
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+impl fmt::Debug for Association {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Association").field(&self.seated.id.0).finish()
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        self.shared.lock().release(self.id);
+        self.shared.task.notify_one();
+    }
+}
+
+impl Core {
+    fn try_recv(&mut self, id: AssociationId, stream: StreamId) -> Option<Result<Option<Piece>, Reason>> {
+        let piece = self.machine.association_mut(id).and_then(|association| association.recv(stream));
+        match piece {
+            Some(piece) => Some(Ok(Some(piece))),
+            None => self.at_end(id),
+        }
+    }
+
+    fn try_recv_any(&mut self, id: AssociationId) -> Option<Result<Option<(StreamId, Piece)>, Reason>> {
+        if let Some(association) = self.machine.association_mut(id) {
+            while let Some(stream) = association.readable() {
+                if let Some(piece) = association.recv(stream) {
+                    return Some(Ok(Some((stream, piece))));
+                }
+            }
+        }
+        self.at_end(id)
+    }
+
+    /// What a reader that found nothing hears, if nothing can come any more.
+    fn at_end<T>(&self, id: AssociationId) -> Option<Result<Option<T>, Reason>> {
+        let seat = self.seats.get(&id)?;
+        match &seat.closed {
+            Some(Reason::Shutdown) => Some(Ok(None)),
+            Some(reason) => Some(Err(reason.clone())),
+            None => seat.peer_is_done.then_some(Ok(None)),
+        }
+    }
+
+    fn why(&self, id: AssociationId) -> Reason {
+        let seat = self.seats.get(&id);
+        seat.and_then(|seat| seat.closed.clone()).unwrap_or(Reason::Shutdown)
+    }
+}

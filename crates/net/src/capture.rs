@@ -1,0 +1,74 @@
+//! Every datagram of an endpoint, written to a pcapng file.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use braidftp_base::{Datagram, Time};
+use braidftp_pcap::{Carrier, Direction, Packet, Writer};
+use braidftp_sctp::Transmit;
+use tracing::warn;
+
+/// A capture file under way. If the disk fails it, the capture ends and the endpoint goes on.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    path: PathBuf,
+    writer: Option<Writer<BufWriter<File>>>,
+}
+
+impl Capture {
+    /// Creates `path`, or empties it. The endpoint's clock must start now.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let writer = Writer::new(BufWriter::new(File::create(path)?), epoch)?;
+        Ok(Self { path: path.to_owned(), writer: Some(writer) })
+    }
+
+    /// A datagram came in.
+    pub(crate) fn received(&mut self, at: Time, datagram: &Datagram) {
+        self.write(Packet {
+            at,
+            direction: Direction::In,
+            carrier: Carrier::Udp,
+            from: datagram.from,
+            to: datagram.to,
+            ecn: datagram.ecn,
+            payload: &datagram.payload,
+            segment_size: None,
+            comment: "",
+        });
+    }
+
+    /// One datagram, or several of one size, go out.
+    pub(crate) fn sent(&mut self, at: Time, transmit: &Transmit) {
+        self.write(Packet {
+            at,
+            direction: Direction::Out,
+            carrier: Carrier::Udp,
+            from: transmit.from,
+            to: transmit.to,
+            ecn: transmit.ecn,
+            payload: &transmit.payload,
+            segment_size: transmit.segment_size,
+            comment: "",
+        });
+    }
+
+    /// Hands the system what was written so far, so that a reader sees whole packets.
+    pub(crate) fn flush(&mut self) {
+        self.keep(Writer::flush);
+    }
+
+    fn write(&mut self, packet: Packet<'_>) {
+        self.keep(|writer| writer.write(packet));
+    }
+
+    fn keep(&mut self, act: impl FnOnce(&mut Writer<BufWriter<File>>) -> io::Result<()>) {
+        let Some(writer) = &mut self.writer else { return };
+        if let Err(error) = act(writer) {
+            warn!(path = %self.path.display(), %error, "the capture ends here: its file cannot be written");
+            self.writer = None;
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What an endpoint's task and its handles share: the SCTP machine and a seat for each association's users.
+//!
+//! Handles lock it, tell the machine something, and wake the task; the task alone drains the machine. Nobody holds
+//! the lock across an await or a system call on a socket.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_sctp::{self as sctp, AssociationId, Event, Reason, StreamId};
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tracing::debug;
+
+/// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
+pub(crate) const MAX_BACKLOG: usize = 1024;
+
+/// The clock of one endpoint: time since it was bound.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Time {
+        Time::ZERO + self.origin.elapsed()
+    }
+
+    pub(crate) fn instant(self, time: Time) -> Instant {
+        self.origin + Duration::from_nanos(time.as_nanos())
+    }
+}
+
+/// Shared by the task and all handles of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    core: Mutex<Core>,
+    /// Wakes the task after a handle told the machine something.
+    pub(crate) task: Notify,
+    /// Wakes those who wait for associations, or the task, to end.
+    pub(crate) ends: Notify,
+    pub(crate) clock: Clock,
+    pub(crate) local_addrs: Vec<SocketAddr>,
+}
+
+impl Shared {
+    pub(crate) fn new(machine: sctp::Endpoint, local_addrs: Vec<SocketAddr>) -> Self {
+        let core = Core {
+            machine,
+            seats: BTreeMap::new(),
+            backlogs: BTreeMap::new(),
+            open: 0,
+            endpoints: 0,
+            phase: Phase::Open,
+        };
+        Self {
+            core: Mutex::new(core),
+            task: Notify::new(),
+            ends: Notify::new(),
+            clock: Clock::start(),
+            local_addrs,
+        }
+    }
+
+    /// The core. If the task panicked with it locked, its `Drop` has ended every seat, so that nobody waits in vain.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The machine and its users.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) machine: sctp::Endpoint,
+    pub(crate) seats: BTreeMap<AssociationId, Seat>,
+    pub(crate) backlogs: BTreeMap<u16, Backlog>,
+    /// Associations that are not closed.
+    pub(crate) open: usize,
+    /// `Endpoint` handles alive.
+    pub(crate) endpoints: usize,
+    pub(crate) phase: Phase,
+}
+
+/// How far an endpoint's life is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// New associations are welcome.
+    Open,
+    /// All are being shut down; what is left at `until` is aborted.
+    Closing {
+        /// When patience ends.
+        until: Time,
+    },
+    /// The task is gone.
+    Ended,
+}
+
+/// What the users of one association wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// Any stream has something.
+    pub(crate) readable: Notify,
+    /// There is room to send.
+    pub(crate) writable: Notify,
+    /// Up, the peer's shutdown, or closed.
+    pub(crate) state: Notify,
+}
+
+/// One association, as its users see it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) signals: Arc<Signals>,
+    /// Made when somebody first waits for that stream; as many as inbound streams at most.
+    pub(crate) streams: BTreeMap<StreamId, Arc<Notify>>,
+    pub(crate) up: Option<Up>,
+    /// Whether the peer sends no more.
+    pub(crate) peer_is_done: bool,
+    pub(crate) closed: Option<Reason>,
+    /// Whether a handle exists or may still be accepted; otherwise what arrives is discarded.
+    pub(crate) held: bool,
+}
+
+/// What an association came up with (RFC 9260 §5.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Up {
+    /// Streams that we may send on: 0 up to this, exclusive.
+    pub outbound_streams: u16,
+    /// Streams that the peer may send on.
+    pub inbound_streams: u16,
+}
+
+impl Seat {
+    pub(crate) fn new() -> Self {
+        Self {
+            signals: Arc::default(),
+            streams: BTreeMap::new(),
+            up: None,
+            peer_is_done: false,
+            closed: None,
+            held: true,
+        }
+    }
+
+    fn wake_readers(&self) {
+        self.signals.readable.notify_waiters();
+        for stream in self.streams.values() {
+            stream.notify_waiters();
+        }
+    }
+
+    fn wake_all(&self) {
+        self.wake_readers();
+        self.signals.writable.notify_waiters();
+        self.signals.state.notify_waiters();
+    }
+}
+
+/// Associations that peers opened on one port, waiting to be accepted.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    pub(crate) waiting: VecDeque<AssociationId>,
+    pub(crate) arrived: Arc<Notify>,
+}
+
+impl Core {
+    /// Takes note of what the machine says of an association.
+    pub(crate) fn on_event(&mut self, id: AssociationId, event: Event) {
+        if event == Event::Accepted {
+            self.on_accepted(id);
+            return;
+        }
+        let Some(seat) = self.seats.get_mut(&id) else { return };
+        match event {
+            Event::Accepted => unreachable!("handled above"),
+            Event::Up { outbound_streams, inbound_streams } => {
+                seat.up = Some(Up { outbound_streams, inbound_streams });
+                seat.signals.state.notify_waiters();
+            }
+            Event::Readable(stream) if seat.held => {
+                seat.signals.readable.notify_waiters();
+                if let Some(stream) = seat.streams.get(&stream) {
+                    stream.notify_waiters();
+                }
+            }
+            Event::Readable(_) => self.discard(id),
+            Event::Writable => seat.signals.writable.notify_waiters(),
+            Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
+            Event::PeerShutdown => {
+                seat.peer_is_done = true;
+                seat.wake_readers();
+                seat.signals.state.notify_waiters();
+            }
+            Event::Closed(reason) => {
+                debug!(association = id.0, ?reason, "closed");
+                self.open -= usize::from(seat.closed.is_none());
+                seat.closed = Some(reason);
+                seat.wake_all();
+                if !seat.held {
+                    self.forget(id);
+                }
+            }
+        }
+    }
+
+    fn on_accepted(&mut self, id: AssociationId) {
+        let Some(association) = self.machine.association_mut(id) else { return };
+        let backlog = self.backlogs.get_mut(&association.ports().0);
+        let mut seat = Seat::new();
+        match backlog.filter(|backlog| backlog.waiting.len() < MAX_BACKLOG) {
+            Some(backlog) if self.phase == Phase::Open => {
+                backlog.waiting.push_back(id);
+                backlog.arrived.notify_waiters();
+            }
+            _ => {
+                seat.held = false;
+                association.abort(Bytes::from_static(b"nobody takes associations here now"));
+            }
+        }
+        self.seat(id, seat);
+    }
+
+    /// Makes room for the users of a new association.
+    pub(crate) fn seat(&mut self, id: AssociationId, seat: Seat) {
+        self.open += 1;
+        let before = self.seats.insert(id, seat);
+        assert!(before.is_none(), "an AssociationId is never used twice");
+    }
+
+    /// The last handle of `id` is gone: finishes sending, discards what arrives.
+    pub(crate) fn release(&mut self, id: AssociationId) {
+        let Some(seat) = self.seats.get_mut(&id) else { return };
+        seat.held = false;
+        if seat.closed.is_some() {
+            self.forget(id);
+            return;
+        }
+        if let Some(association) = self.machine.association_mut(id) {
+            association.shutdown();
+        }
+        self.discard(id);
+    }
+
+    /// Begins to close everything, with patience until `until`.
+    pub(crate) fn close(&mut self, until: Time) {
+        match &mut self.phase {
+            Phase::Open => self.phase = Phase::Closing { until },
+            Phase::Closing { until: before } => *before = until.min(*before),
+            Phase::Ended => return,
+        }
+        let ports: Vec<u16> = self.backlogs.keys().copied().collect();
+        for port in ports {
+            self.unlisten(port);
+        }
+        for id in self.seats.keys() {
+            if let Some(association) = self.machine.association_mut(*id) {
+                association.shutdown();
+            }
+        }
+    }
+
+    /// Stops to listen; who was not accepted yet is shut down.
+    pub(crate) fn unlisten(&mut self, port: u16) {
+        self.machine.unlisten(port);
+        let Some(backlog) = self.backlogs.remove(&port) else { return };
+        backlog.arrived.notify_waiters();
+        for id in backlog.waiting {
+            self.release(id);
+        }
+    }
+
+    /// Aborts whatever is not closed yet.
+    pub(crate) fn abort_all(&mut self, why: &'static [u8]) {
+        for (id, seat) in &self.seats {
+            if seat.closed.is_none()
+                && let Some(association) = self.machine.association_mut(*id)
+            {
+                association.abort(Bytes::from_static(why));
+            }
+        }
+    }
+
+    /// Whether no handle of any kind is left.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.endpoints == 0 && self.backlogs.is_empty() && !self.seats.values().any(|seat| seat.held)
+    }
+
+    /// The task is going: nobody shall wait any more.
+    pub(crate) fn end(&mut self, reason: &Reason) {
+        self.phase = Phase::Ended;
+        self.open = 0;
+        for seat in self.seats.values_mut() {
+            seat.closed.get_or_insert_with(|| reason.clone());
+            seat.wake_all();
+        }
+        for backlog in std::mem::take(&mut self.backlogs).into_values() {
+            backlog.arrived.notify_waiters();
+        }
+    }
+
+    fn discard(&mut self, id: AssociationId) {
+        let Some(association) = self.machine.association_mut(id) else { return };
+        while let Some(stream) = association.readable() {
+            while association.recv(stream).is_some() {}
+        }
+    }
+
+    fn forget(&mut self, id: AssociationId) {
+        self.machine.remove(id);
+        self.seats.remove(&id);
+    }
+}

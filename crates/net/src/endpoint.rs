@@ -1,0 +1,329 @@
+//! The handles of an endpoint and of the ports it listens on.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_sctp::{self as sctp, Config, Connect, ListenError};
+
+use crate::association::Association;
+use crate::capture::Capture;
+use crate::core::{Backlog, Phase, Seat, Shared};
+use crate::task::Task;
+use crate::udp::{self, Socket, Sockets};
+
+/// Where an endpoint is bound and how it behaves.
+#[derive(Debug, Clone)]
+pub struct Bind {
+    /// Local UDP addresses; each gets a socket of its own, so that a path's source address is its own. Port 0 lets
+    /// the system choose; RFC 6951's port is 9899. An unspecified IP stands for all of the host.
+    pub addrs: Vec<SocketAddr>,
+    /// What the core's randomness grows from. `None`: from the operating system, as it must be but in tests.
+    pub seed: Option<[u8; 32]>,
+    /// How long associations may take to shut down once the endpoint is closed or nobody holds a handle, before they
+    /// are aborted. 10 s.
+    pub linger: Duration,
+    /// A pcapng file to write every datagram to.
+    pub pcap: Option<PathBuf>,
+}
+
+impl Bind {
+    /// All defaults, at these addresses.
+    pub fn to(addrs: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self { addrs: addrs.into_iter().collect(), seed: None, linger: Duration::from_secs(10), pcap: None }
+    }
+}
+
+/// Why an endpoint could not be bound.
+#[derive(Debug)]
+pub enum BindError {
+    /// There was no address to bind.
+    NoAddress,
+    /// An address could not be bound.
+    Address {
+        /// Which.
+        addr: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system gave no randomness.
+    NoRandomness(io::Error),
+    /// The capture file could not be written.
+    Pcap {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAddress => f.write_str("no local address to bind: give one, such as 0.0.0.0:9899"),
+            Self::Address { addr, error } => {
+                write!(f, "cannot bind UDP {addr}: {error}")?;
+                match error.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        f.write_str("; another program has it: stop that one or choose another port")
+                    }
+                    io::ErrorKind::AddrNotAvailable => {
+                        f.write_str("; this host has no such address: see `ip addr`, or use 0.0.0.0 or [::]")
+                    }
+                    io::ErrorKind::PermissionDenied => {
+                        f.write_str("; ports below 1024 need privileges: choose a higher one")
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Self::NoRandomness(error) => write!(f, "the system gave no randomness: {error}"),
+            Self::Pcap { path, error } => {
+                write!(f, "cannot write the capture file {}: {error}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NoAddress => None,
+            Self::Address { error, .. } | Self::NoRandomness(error) | Self::Pcap { error, .. } => Some(error),
+        }
+    }
+}
+
+/// Why [`Endpoint::connect`] failed at once.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// The endpoint is closed or closing.
+    Closed,
+    /// No socket of the endpoint is of the family of any of the peer's addresses.
+    NoLocalAddress,
+    /// The system knows no route to the peer.
+    NoRoute {
+        /// The peer's address.
+        peer: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The core refused.
+    Refused(sctp::ConnectError),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the endpoint is closed; bind a new one"),
+            Self::NoLocalAddress => f.write_str(
+                "no local address of the peer's family (IPv4 or IPv6): bind one of that family too",
+            ),
+            Self::NoRoute { peer, error } => write!(f, "no route to {peer}: {error}"),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Local UDP addresses with SCTP behind them, driven by a task. Clones share it.
+///
+/// The task ends once no handle is left (of the endpoint, of listeners, of associations) and every association has
+/// shut down; [`Bind::linger`] bounds that.
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    linger: Duration,
+}
+
+impl Endpoint {
+    /// Binds the addresses and spawns the task that drives them. Must be called within a tokio runtime with I/O and
+    /// time enabled.
+    pub fn bind(bind: Bind) -> Result<Self, BindError> {
+        if bind.addrs.is_empty() {
+            return Err(BindError::NoAddress);
+        }
+        let seed = match bind.seed {
+            Some(seed) => seed,
+            None => system_seed().map_err(BindError::NoRandomness)?,
+        };
+        let sockets = bind
+            .addrs
+            .iter()
+            .map(|addr| Socket::bind(*addr).map_err(|error| BindError::Address { addr: *addr, error }));
+        let sockets: Vec<Socket> = sockets.collect::<Result<_, _>>()?;
+        let local_addrs = sockets.iter().map(Socket::local).collect();
+        let capture = bind.pcap.as_deref().map(|path| {
+            Capture::create(path).map_err(|error| BindError::Pcap { path: path.to_owned(), error })
+        });
+        let capture = capture.transpose()?;
+        let shared = Arc::new(Shared::new(sctp::Endpoint::new(seed), local_addrs));
+        shared.lock().endpoints = 1;
+        tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), capture, bind.linger).run());
+        Ok(Self { shared, linger: bind.linger })
+    }
+
+    /// The addresses bound, in the order of [`Bind::addrs`], with the ports that the system chose.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.shared.local_addrs
+    }
+
+    /// Takes associations on SCTP port `port` from now on.
+    pub fn listen(&self, port: u16, config: Arc<Config>) -> Result<Listener, ListenError> {
+        let mut core = self.shared.lock();
+        core.machine.listen(port, config)?;
+        core.backlogs.insert(port, Backlog::default());
+        Ok(Listener { shared: self.shared.clone(), port })
+    }
+
+    /// Opens an association; returns at once. Wait for [`Association::up`], or just send: the first messages ride
+    /// with COOKIE ECHO. With [`Connect::local`] empty, all of the endpoint's addresses of the peer's families serve.
+    pub fn connect(&self, mut connect: Connect) -> Result<Association, ConnectError> {
+        if connect.local.is_empty() {
+            connect.local = self.sources(&connect.peer)?;
+        }
+        let mut core = self.shared.lock();
+        if core.phase != Phase::Open {
+            return Err(ConnectError::Closed);
+        }
+        let id = core.machine.connect(self.shared.clock.now(), connect).map_err(ConnectError::Refused)?;
+        let seat = Seat::new();
+        let association = Association::new(self.shared.clone(), id, &seat);
+        core.seat(id, seat);
+        drop(core);
+        self.shared.task.notify_one();
+        Ok(association)
+    }
+
+    /// Associations that are not closed yet.
+    pub fn associations(&self) -> usize {
+        self.shared.lock().open
+    }
+
+    /// Waits until no association is open, without closing anything.
+    ///
+    /// # Cancel safety
+    /// Changes nothing; may be cancelled and called again.
+    pub async fn wait_idle(&self) {
+        self.reached(|open, phase| open == 0 || phase == Phase::Ended).await;
+    }
+
+    /// Stops to listen, shuts down every association (aborting those that take longer than [`Bind::linger`]), and
+    /// waits until the task is gone and its ports are free.
+    ///
+    /// # Cancel safety
+    /// The closing goes on if this is cancelled.
+    pub async fn close(&self) {
+        self.shared.lock().close(self.shared.clock.now() + self.linger);
+        self.shared.task.notify_one();
+        self.reached(|_, phase| phase == Phase::Ended).await;
+    }
+
+    async fn reached(&self, there: impl Fn(usize, Phase) -> bool) {
+        loop {
+            let mut ended = pin!(self.shared.ends.notified());
+            ended.as_mut().enable();
+            {
+                let core = self.shared.lock();
+                if there(core.open, core.phase) {
+                    return;
+                }
+            }
+            ended.await;
+        }
+    }
+
+    /// The local addresses from which any of `peers` can be reached.
+    fn sources(&self, peers: &[SocketAddr]) -> Result<Vec<SocketAddr>, ConnectError> {
+        let mut sources = Vec::new();
+        for peer in peers {
+            for local in self.shared.local_addrs.iter().filter(|local| local.is_ipv4() == peer.is_ipv4()) {
+                let mut source = *local;
+                if source.ip().is_unspecified() {
+                    let ip = udp::route_source(*peer);
+                    source.set_ip(ip.map_err(|error| ConnectError::NoRoute { peer: *peer, error })?);
+                }
+                if !sources.contains(&source) {
+                    sources.push(source);
+                }
+            }
+        }
+        if sources.is_empty() { Err(ConnectError::NoLocalAddress) } else { Ok(sources) }
+    }
+}
+
+impl Clone for Endpoint {
+    fn clone(&self) -> Self {
+        self.shared.lock().endpoints += 1;
+        Self { shared: self.shared.clone(), linger: self.linger }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.shared.lock().endpoints -= 1;
+        self.shared.task.notify_one();
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Endpoint").field(&self.shared.local_addrs).finish()
+    }
+}
+
+/// One SCTP port on which an endpoint takes associations. Dropping it stops that; associations that were accepted go
+/// on.
+pub struct Listener {
+    shared: Arc<Shared>,
+    port: u16,
+}
+
+impl Listener {
+    /// The SCTP port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The next association that a peer opened; `None` once the endpoint is closed.
+    ///
+    /// # Cancel safety
+    /// If cancelled, no association is lost.
+    pub async fn accept(&self) -> Option<Association> {
+        let arrived = self.shared.lock().backlogs.get(&self.port)?.arrived.clone();
+        loop {
+            let mut arrival = pin!(arrived.notified());
+            arrival.as_mut().enable();
+            {
+                let mut core = self.shared.lock();
+                if let Some(id) = core.backlogs.get_mut(&self.port)?.waiting.pop_front() {
+                    let seat = core.seats.get(&id).expect("who waits to be accepted has a seat");
+                    return Some(Association::new(self.shared.clone(), id, seat));
+                }
+            }
+            arrival.await;
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.shared.lock().unlisten(self.port);
+        self.shared.task.notify_one();
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("port", &self.port).finish()
+    }
+}
+
+fn system_seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(io::Error::other)?;
+    Ok(seed)
+}

@@ -1,0 +1,135 @@
+//! Receive buffers that become the packets' own [`Bytes`] and come back when the last slice is dropped.
+//!
+//! One buffer holds what one receive call coalesced: up to 64 KiB of datagrams (GRO). Large batches are sliced
+//! without a copy. Small ones are copied out, and so is everything once [`MAX_LENT`] buffers are held by unread
+//! slices, so that a few bytes kept for long never pin more than [`MAX_LENT`] times 64 KiB.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// Bytes of one buffer: the largest UDP payload, which is also the largest that GRO makes.
+pub(crate) const BUFFER_BYTES: usize = 65_536;
+
+/// Below this many bytes a received batch is copied out of its buffer, which is then reused at once.
+const MIN_LENT_BYTES: usize = 16_384;
+
+/// Buffers that unread slices may hold at a time: 8 MiB of memory.
+const MAX_LENT: usize = 128;
+
+/// Unused buffers kept for later; more are given back to the allocator.
+const MAX_FREE: usize = 32;
+
+/// A buffer that [`Pool`] owns, and may be received into.
+pub(crate) type Buffer = Box<[u8]>;
+
+/// Buffers for one endpoint's sockets.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pool {
+    shared: Arc<Mutex<Shelf>>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    free: Vec<Buffer>,
+    lent: usize,
+}
+
+/// A buffer out on loan as [`Bytes`].
+struct Lent {
+    buffer: Buffer,
+    len: usize,
+    pool: Arc<Mutex<Shelf>>,
+}
+
+impl Pool {
+    /// A buffer to receive into.
+    pub(crate) fn take(&self) -> Buffer {
+        let free = lock(&self.shared).free.pop();
+        free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice())
+    }
+
+    /// The first `len` bytes of `buffer` as [`Bytes`]; `buffer` is then fit to be received into again.
+    pub(crate) fn freeze(&self, buffer: &mut Buffer, len: usize) -> Bytes {
+        if len < MIN_LENT_BYTES || !self.lend() {
+            return Bytes::copy_from_slice(&buffer[..len]);
+        }
+        let full = std::mem::replace(buffer, self.take());
+        Bytes::from_owner(Lent { buffer: full, len, pool: self.shared.clone() })
+    }
+
+    /// Whether one more buffer may go out; counts it if so.
+    fn lend(&self) -> bool {
+        let mut shelf = lock(&self.shared);
+        let may = shelf.lent < MAX_LENT;
+        shelf.lent += usize::from(may);
+        may
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut shelf = lock(&self.pool);
+        shelf.lent -= 1;
+        if shelf.free.len() < MAX_FREE {
+            shelf.free.push(buffer);
+        }
+    }
+}
+
+/// The shelf is whole after every statement under its lock, so that a panic elsewhere spoils nothing.
+fn lock(shelf: &Mutex<Shelf>) -> std::sync::MutexGuard<'_, Shelf> {
+    shelf.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_batch_is_lent_and_its_buffer_comes_back() {
+        let pool = Pool::default();
+        let mut buffer = pool.take();
+        buffer[..MIN_LENT_BYTES].fill(7);
+        let place = buffer.as_ptr();
+        let bytes = pool.freeze(&mut buffer, MIN_LENT_BYTES);
+        assert_eq!(bytes.as_ptr(), place, "no copy");
+        assert_ne!(buffer.as_ptr(), place);
+        assert!(bytes.iter().all(|b| *b == 7));
+        let slice = bytes.slice(5..6);
+        drop(bytes);
+        assert_eq!(lock(&pool.shared).free.len(), 0, "a slice still holds it");
+        drop(slice);
+        assert_eq!(lock(&pool.shared).free.len(), 1);
+        assert_eq!(lock(&pool.shared).lent, 0);
+    }
+
+    #[test]
+    fn a_small_batch_is_copied_out() {
+        let pool = Pool::default();
+        let mut buffer = pool.take();
+        let place = buffer.as_ptr();
+        let bytes = pool.freeze(&mut buffer, MIN_LENT_BYTES - 1);
+        assert_ne!(bytes.as_ptr(), place);
+        assert_eq!(buffer.as_ptr(), place);
+        assert_eq!(lock(&pool.shared).lent, 0);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_is_pinned() {
+        let pool = Pool::default();
+        let mut buffer = pool.take();
+        let held: Vec<Bytes> = (0..2 * MAX_LENT).map(|_| pool.freeze(&mut buffer, MIN_LENT_BYTES)).collect();
+        assert_eq!(lock(&pool.shared).lent, MAX_LENT);
+        drop(held);
+        assert_eq!(lock(&pool.shared).lent, 0);
+        assert_eq!(lock(&pool.shared).free.len(), MAX_FREE);
+    }
+}

@@ -1,0 +1,211 @@
+//! The task that drives one endpoint: receive a batch, tell the machine, drain it, send a batch, wait.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Output, Time};
+use braidftp_sctp::{Reason, Transmit};
+use bytes::Bytes;
+use tokio::time::{Sleep, sleep_until};
+
+use crate::capture::Capture;
+use crate::core::{Core, Phase, Shared};
+use crate::udp::Sockets;
+
+/// Batches that the machine may hand out before they are given to the kernel and the lock is open to others: with
+/// segmentation offload up to 512 KiB.
+const SENDS_A_STEP: usize = 8;
+
+/// An endpoint's task, to be spawned.
+#[derive(Debug)]
+pub(crate) struct Task {
+    shared: Arc<Shared>,
+    sockets: Sockets,
+    capture: Option<Capture>,
+    /// How long associations without any handle may take to finish.
+    linger: Duration,
+    inbox: Vec<Datagram>,
+    outbox: Vec<Transmit>,
+}
+
+/// What one step of the task leaves.
+enum Next {
+    /// More is ready at once.
+    Again,
+    /// Nothing before this time, unless somebody speaks.
+    Wait(Option<Time>),
+    /// Nobody is left.
+    End,
+}
+
+impl Task {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        sockets: Sockets,
+        capture: Option<Capture>,
+        linger: Duration,
+    ) -> Self {
+        Self { shared, sockets, capture, linger, inbox: Vec::new(), outbox: Vec::new() }
+    }
+
+    pub(crate) async fn run(mut self) {
+        let mut alarm = Alarm::new(&self.shared);
+        loop {
+            let more = self.sockets.receive(&mut self.inbox);
+            let next = self.step();
+            for transmit in self.outbox.drain(..) {
+                self.sockets.push(transmit);
+            }
+            self.sockets.flush();
+            match next {
+                Next::Again => yield_once().await,
+                Next::Wait(_) if more => yield_once().await,
+                Next::Wait(deadline) => self.wait(&mut alarm, deadline).await,
+                Next::End => return,
+            }
+        }
+    }
+
+    /// Tells the machine what arrived and drains it, up to [`SENDS_A_STEP`].
+    fn step(&mut self) -> Next {
+        let now = self.shared.clock.now();
+        let mut core = self.shared.lock();
+        for datagram in self.inbox.drain(..) {
+            if let Some(capture) = &mut self.capture {
+                capture.received(now, &datagram);
+            }
+            core.machine.handle(now, datagram);
+        }
+        let deadline = self.mind_the_end(&mut core, now);
+        if self.sockets.all_blocked() {
+            // The kernel is full: what the machine has to say now would only wait here.
+            return Next::Wait(deadline);
+        }
+        let open_before = core.open;
+        let next = loop {
+            match core.machine.poll(now) {
+                Output::Send(transmit) => {
+                    if let Some(capture) = &mut self.capture {
+                        capture.sent(now, &transmit);
+                    }
+                    self.outbox.push(transmit);
+                    if self.outbox.len() == SENDS_A_STEP {
+                        break Next::Again;
+                    }
+                }
+                Output::Event((id, event)) => core.on_event(id, event),
+                Output::Wait(wait) => break Next::Wait([wait, deadline].into_iter().flatten().min()),
+            }
+        };
+        if core.open < open_before {
+            self.shared.ends.notify_waiters();
+        }
+        let over = core.phase != Phase::Open && core.open == 0;
+        match next {
+            Next::Wait(_) if over || (core.is_deserted() && core.seats.is_empty()) => Next::End,
+            next => next,
+        }
+    }
+
+    /// Keeps the bound on how long a closing or deserted endpoint lingers.
+    fn mind_the_end(&self, core: &mut Core, now: Time) -> Option<Time> {
+        if core.phase == Phase::Open && core.is_deserted() {
+            core.close(now + self.linger);
+        }
+        match core.phase {
+            Phase::Closing { until } if until <= now => {
+                core.abort_all(b"closing took too long");
+                None
+            }
+            Phase::Closing { until } => Some(until),
+            Phase::Open | Phase::Ended => None,
+        }
+    }
+
+    /// Until a socket is ready, a handle spoke, or `deadline`.
+    async fn wait(&mut self, alarm: &mut Alarm, deadline: Option<Time>) {
+        if let Some(capture) = &mut self.capture {
+            capture.flush();
+        }
+        alarm.set(&self.shared, deadline);
+        let mut spoken = pin!(self.shared.task.notified());
+        poll_fn(|cx| {
+            if self.sockets.poll_ready(cx).is_ready()
+                || spoken.as_mut().poll(cx).is_ready()
+                || alarm.poll(cx).is_ready()
+            {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Drop for Task {
+    /// However the task ends (its runtime may just be gone), nobody is left waiting, and the ports are free.
+    fn drop(&mut self) {
+        let why = b"the task that drives this endpoint is gone";
+        if !std::thread::panicking() {
+            // A last word to the peers, for what it is worth.
+            self.shared.lock().abort_all(why);
+            self.step();
+            self.outbox.drain(..).for_each(|transmit| self.sockets.push(transmit));
+            self.sockets.flush();
+        }
+        self.sockets.close();
+        self.shared.lock().end(&Reason::Aborted(Bytes::from_static(why)));
+        self.shared.ends.notify_waiters();
+    }
+}
+
+/// One timer, moved only when it must ring earlier: ringing too early costs one look at the machine.
+#[derive(Debug)]
+struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    armed: Option<Time>,
+    wanted: bool,
+}
+
+impl Alarm {
+    fn new(shared: &Shared) -> Self {
+        Self { sleep: Box::pin(sleep_until(shared.clock.instant(Time::ZERO))), armed: None, wanted: false }
+    }
+
+    fn set(&mut self, shared: &Shared, deadline: Option<Time>) {
+        self.wanted = deadline.is_some();
+        let Some(deadline) = deadline else { return };
+        if self.armed.is_none_or(|armed| deadline < armed) {
+            self.sleep.as_mut().reset(shared.clock.instant(deadline));
+            self.armed = Some(deadline);
+        }
+    }
+
+    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        if !self.wanted {
+            return Poll::Pending;
+        }
+        let poll = self.sleep.as_mut().poll(cx);
+        if poll.is_ready() {
+            self.armed = None;
+        }
+        poll
+    }
+}
+
+/// Lets the other tasks of this thread run.
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

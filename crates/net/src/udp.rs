@@ -1,0 +1,286 @@
+//! UDP encapsulation (RFC 6951): SCTP packets are the payloads of UDP datagrams, one socket a local address.
+//!
+//! A path's source address is that of its own socket, so a multihomed end sends from the address it means.
+//! Datagrams go out in batches of equal size (GSO) and come in coalesced (GRO), many a system call, with their ECN
+//! field and destination address. What UDP reports as an error (nobody there, too big, no route) is a lost datagram
+//! to SCTP, whose timers and heartbeats judge the path; nothing here ends because of one.
+//! The peer's encapsulation port follows its verified packets (RFC 6951 §5.4); that is the core's work.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+
+use braidftp_base::{Datagram, Ecn};
+use braidftp_sctp::Transmit;
+use bytes::Buf;
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tracing::debug;
+
+use crate::pool::{Buffer, Pool};
+
+/// Kernel receive buffer asked for, in bytes; the system may grant less (`net.core.rmem_max`).
+const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
+
+/// Kernel send buffer asked for, in bytes. Smaller than the receive buffer: over loopback, where the kernel charges
+/// a datagram to its sender until it is read, the sender then waits before the receiver overflows.
+const SEND_BUFFER_BYTES: usize = 2 << 20;
+
+/// Bytes that wait for a socket the kernel will not take from, before the newest are dropped as a router would.
+const MAX_QUEUED_BYTES: usize = 2 << 20;
+
+/// The most bytes that one UDP datagram, or one GSO batch, carries over IPv4 (over IPv6 20 more would do).
+const MAX_SEND_BYTES: usize = 65_507;
+
+/// Coalesced batches taken by one receive call.
+const BATCHES: usize = 8;
+
+/// One bound UDP socket and what waits to leave by it.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    queue: VecDeque<Transmit>,
+    queued_bytes: usize,
+}
+
+impl Socket {
+    /// Binds `addr`; port 0 lets the system choose. Must be called within a tokio runtime.
+    pub(crate) fn bind(addr: SocketAddr) -> io::Result<Self> {
+        let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
+        if addr.is_ipv6() {
+            // An IPv4 address has a socket of its own; the two may share a port.
+            socket.set_only_v6(true)?;
+        }
+        socket.set_nonblocking(true)?;
+        socket.bind(&addr.into())?;
+        // Best effort: the kernel grants what it may.
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
+        let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+        let state = UdpSocketState::new((&socket).into())?;
+        let io = UdpSocket::from_std(socket.into())?;
+        let local = io.local_addr()?;
+        Ok(Self { io, state, local, queue: VecDeque::new(), queued_bytes: 0 })
+    }
+
+    /// The address it is bound to; its IP may be unspecified.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether packets from `from` leave by this socket: 2 exactly, 1 as one of a wildcard's addresses, 0 not.
+    fn fit(&self, from: SocketAddr) -> u8 {
+        if self.local.port() != from.port() || self.local.is_ipv4() != from.is_ipv4() {
+            0
+        } else if self.local.ip() == from.ip() {
+            2
+        } else {
+            u8::from(self.local.ip().is_unspecified())
+        }
+    }
+
+    /// Whether the kernel would not take the last datagram.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    fn push(&mut self, transmit: Transmit) {
+        if self.queued_bytes + transmit.payload.len() > MAX_QUEUED_BYTES {
+            debug!(local = %self.local, "send queue full: datagrams dropped");
+            return;
+        }
+        self.queued_bytes += transmit.payload.len();
+        self.queue.push_back(transmit);
+    }
+
+    /// Hands the kernel what it takes; the rest stays queued.
+    fn flush(&mut self) {
+        let (io, state) = (&self.io, &self.state);
+        while let Some(transmit) = self.queue.front_mut() {
+            let len = transmit.payload.len();
+            let part = match transmit.segment_size {
+                Some(segment) if len > segment => {
+                    let segments = (MAX_SEND_BYTES / segment).min(state.max_gso_segments()).max(1);
+                    len.min(segments * segment)
+                }
+                _ => len,
+            };
+            let src_ip = Some(transmit.from.ip())
+                .filter(|ip| self.local.ip().is_unspecified() && !ip.is_unspecified());
+            let outcome = io.try_io(Interest::WRITABLE, || {
+                state.try_send(
+                    io.into(),
+                    &quinn_udp::Transmit {
+                        destination: transmit.to,
+                        ecn: to_codepoint(transmit.ecn),
+                        contents: &transmit.payload[..part],
+                        segment_size: transmit.segment_size,
+                        src_ip,
+                    },
+                )
+            });
+            match outcome {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The device cannot segment: the state now says so, and the batch goes out one by one.
+                Err(_)
+                    if transmit
+                        .segment_size
+                        .is_some_and(|segment| part > segment && state.max_gso_segments() == 1) =>
+                {
+                    continue;
+                }
+                Err(error) => {
+                    debug!(from = %self.local, to = %transmit.to, %error, "datagram lost on sending")
+                }
+                Ok(()) => {}
+            }
+            transmit.payload.advance(part);
+            self.queued_bytes -= part;
+            if transmit.payload.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+    }
+}
+
+/// The sockets of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    all: Vec<Socket>,
+    pool: Pool,
+    buffers: Vec<Buffer>,
+}
+
+impl Sockets {
+    /// Takes over `all`.
+    pub(crate) fn new(all: Vec<Socket>) -> Self {
+        let pool = Pool::default();
+        let buffers = (0..BATCHES).map(|_| pool.take()).collect();
+        Self { all, pool, buffers }
+    }
+
+    /// Takes one batch from each socket that has something; returns whether there may be more.
+    pub(crate) fn receive(&mut self, into: &mut Vec<Datagram>) -> bool {
+        let mut more = false;
+        for socket in &self.all {
+            let mut meta = [RecvMeta::default(); BATCHES];
+            let received = {
+                let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
+                let mut slices: [IoSliceMut<'_>; BATCHES] =
+                    std::array::from_fn(|_| slices.next().expect("as many buffers as BATCHES"));
+                socket.io.try_io(Interest::READABLE, || {
+                    socket.state.recv((&socket.io).into(), &mut slices, &mut meta).map_err(|error| {
+                        if error.kind() != io::ErrorKind::WouldBlock {
+                            debug!(local = %socket.local, %error, "receive failed");
+                        }
+                        // Any other error is forgotten likewise: the next datagram makes the socket ready again,
+                        // and until then nobody spins on it.
+                        io::ErrorKind::WouldBlock.into()
+                    })
+                })
+            };
+            let Ok(count) = received else { continue };
+            more |= count == BATCHES;
+            for (meta, buffer) in meta[..count].iter().zip(&mut self.buffers) {
+                let len = meta.len.min(buffer.len());
+                if len == 0 {
+                    continue;
+                }
+                let mut bytes = self.pool.freeze(buffer, len);
+                let stride = if meta.stride == 0 { len } else { meta.stride };
+                let to = match meta.dst_ip {
+                    Some(ip) if socket.local.ip().is_unspecified() => {
+                        SocketAddr::new(ip, socket.local.port())
+                    }
+                    _ => socket.local,
+                };
+                let from = without_flow(meta.addr);
+                let ecn = from_codepoint(meta.ecn);
+                while bytes.has_remaining() {
+                    let payload = bytes.split_to(stride.min(bytes.len()));
+                    into.push(Datagram { from, to, ecn, payload });
+                }
+            }
+        }
+        more
+    }
+
+    /// Queues a packet, or several of equal size, on the socket of its source address.
+    pub(crate) fn push(&mut self, transmit: Transmit) {
+        let best = self.all.iter_mut().max_by_key(|socket| socket.fit(transmit.from));
+        match best.filter(|socket| socket.fit(transmit.from) > 0) {
+            Some(socket) => socket.push(transmit),
+            None => {
+                debug!(from = %transmit.from, to = %transmit.to, "no socket has this source address: dropped")
+            }
+        }
+    }
+
+    /// Hands the kernel what it takes.
+    pub(crate) fn flush(&mut self) {
+        for socket in &mut self.all {
+            socket.flush();
+        }
+    }
+
+    /// Gives the ports back.
+    pub(crate) fn close(&mut self) {
+        self.all.clear();
+    }
+
+    /// Whether no socket takes anything now.
+    pub(crate) fn all_blocked(&self) -> bool {
+        !self.all.is_empty() && self.all.iter().all(Socket::is_blocked)
+    }
+
+    /// Ready once a socket has something, or takes something it would not take before.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        for socket in &self.all {
+            if socket.io.poll_recv_ready(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if socket.is_blocked() && socket.io.poll_send_ready(cx).is_ready() {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// The local address that the system would send from to reach `peer`, if it knows a route.
+pub(crate) fn route_source(peer: SocketAddr) -> io::Result<IpAddr> {
+    let socket = socket2::Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.connect(&peer.into())?; // sends nothing
+    let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok(local.ip())
+}
+
+/// `addr` with the IPv6 flow label of one packet forgotten, so that equal peers compare equal.
+fn without_flow(mut addr: SocketAddr) -> SocketAddr {
+    if let SocketAddr::V6(v6) = &mut addr {
+        v6.set_flowinfo(0);
+    }
+    addr
+}
+
+fn to_codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}
+
+fn from_codepoint(codepoint: Option<EcnCodepoint>) -> Ecn {
+    match codepoint {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
