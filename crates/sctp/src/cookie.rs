@@ -89,7 +89,7 @@ pub enum CookieError {
     /// It is not one of this endpoint's, or its key is gone, or it does not belong to the packet that brought it.
     Forged,
     /// It is one of this endpoint's, and too old.
-    Stale(Stale),
+    Stale(Box<Stale>),
 }
 
 /// A cookie of this endpoint's own that is too old.
@@ -111,7 +111,11 @@ impl Stale {
     }
 
     /// The contents after all, if they name the tags of an association that exists.
-    pub fn revived_by(self, local_tag: VerificationTag, peer_tag: VerificationTag) -> Result<Opened, Self> {
+    pub fn revived_by(
+        self: Box<Self>,
+        local_tag: VerificationTag,
+        peer_tag: VerificationTag,
+    ) -> Result<Opened, Box<Self>> {
         //= specs/rfc9260.txt#section-5.2.4
         //# If both Verification Tags in the State Cookie match the
         //# Verification Tags of the current association, consider the State
@@ -187,7 +191,7 @@ impl Keys {
             return Err(CookieError::Forged);
         }
         match now.since(contents.created).checked_sub(contents.lifespan) {
-            Some(by) if !by.is_zero() => Err(CookieError::Stale(Stale { contents, by })),
+            Some(by) if !by.is_zero() => Err(CookieError::Stale(Box::new(Stale { contents, by }))),
             _ => Ok(Opened(contents)),
         }
     }

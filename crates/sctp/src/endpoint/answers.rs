@@ -60,11 +60,6 @@ impl Answers {
             segment_size: None,
         })
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.queue.len()
-    }
 }
 
 /// There was no room.

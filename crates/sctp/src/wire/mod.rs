@@ -132,11 +132,14 @@ impl Tlv<'_> {
     }
 }
 
+/// The type and length of a field that does not fit.
+type WrongTlv = (u16, usize);
+
 /// The next field of `rest`, and what is behind its padding; the type and length that do not fit, if so.
 ///
 /// The padding of the last one may be missing: whether it counts in the chunk's length differs between stacks, and a
 /// receiver is expected to take both (RFC 9260 §3.2).
-fn next_tlv(rest: &[u8]) -> Option<Result<(Tlv<'_>, &[u8]), (u16, usize)>> {
+fn next_tlv(rest: &[u8]) -> Option<Result<(Tlv<'_>, &[u8]), WrongTlv>> {
     if rest.is_empty() {
         return None;
     }

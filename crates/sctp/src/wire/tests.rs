@@ -1,1 +1,628 @@
 //! Captured bytes, both ways, and properties of the whole of `wire`.
+
+use bytes::{Bytes, BytesMut};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::ids::{Ppid, Ssn, StreamId, VerificationTag};
+
+const HEADER: Header = Header { source_port: 21, destination_port: 40_000, tag: VerificationTag(7) };
+
+fn hex(text: &str) -> Bytes {
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(u8::is_ascii_hexdigit)
+        .map(|c| char::from(c).to_digit(16).unwrap() as u8)
+        .collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// One packet of these chunks.
+fn packet(header: Header, chunks: &[Chunk]) -> Bytes {
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, PacketBuilder::MAX_BYTES);
+    chunks.iter().for_each(|chunk| builder.push(chunk));
+    builder.seal();
+    builder.finish().unwrap().payload
+}
+
+/// A packet of these very bytes behind a common header, with the right checksum.
+fn sealed(body: &[u8]) -> Packet {
+    let mut datagram = BytesMut::from(&[0, 21, 0x9c, 0x40, 0, 0, 0, 7, 0, 0, 0, 0][..]);
+    datagram.extend_from_slice(body);
+    let checksum = crc32c::of_zeroed(&datagram);
+    datagram[crc32c::AT].copy_from_slice(&checksum.to_le_bytes());
+    Packet::decode(datagram.freeze()).unwrap()
+}
+
+fn chunks_of(body: &[u8]) -> Vec<Result<Chunk, WireError>> {
+    sealed(body).chunks().collect()
+}
+
+fn only(body: &[u8]) -> Result<Chunk, WireError> {
+    let mut chunks = chunks_of(body);
+    assert_eq!(chunks.len(), 1, "{chunks:?}");
+    chunks.remove(0)
+}
+
+#[test]
+fn what_usrsctp_sent_reads_and_writes_back_the_same() {
+    // Packets of usrsctp 0.9.5 as they left it, each with what it says below it.
+    let captured = include_str!("tests/usrsctp.txt");
+    let mut lines = captured.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut count = 0;
+    while let (Some(bytes), Some(text)) = (lines.next(), lines.next()) {
+        let datagram = hex(bytes);
+        let read = Packet::decode(datagram.clone()).unwrap();
+        assert_eq!(read.to_string(), text);
+        let chunks: Vec<_> = read.chunks().map(Result::unwrap).collect();
+        assert_eq!(packet(read.header, &chunks), datagram, "{text}");
+        count += 1;
+    }
+    assert_eq!(count, 11);
+}
+
+#[test]
+fn every_other_form_has_its_bytes() {
+    let bytes = |text: &str| hex(text);
+    for (chunk, encoded, text) in [
+        (
+            Chunk::Heartbeat(Bytes::from_static(b"abcde")),
+            "0400000d 00010009 6162636465 000000",
+            "HEARTBEAT[flgs=0, HEARTBEAT_INFORMATION[len=9, val=...]]",
+        ),
+        (
+            Chunk::HeartbeatAck(Bytes::from_static(b"abcd")),
+            "0500000c 00010008 61626364",
+            "HEARTBEAT_ACK[flgs=0, HEARTBEAT_INFORMATION[len=8, val=...]]",
+        ),
+        (
+            Chunk::Abort {
+                reflected: true,
+                causes: vec![Cause::ProtocolViolation(Bytes::from_static(b"a\r\n"))],
+            },
+            "0601000b 000d0007 610d0a 00",
+            r#"ABORT[flgs=T, PROTOCOL_VIOLATION[info="a\r\n"]]"#,
+        ),
+        (
+            Chunk::Error(vec![
+                Cause::StaleCookie(1_000_000),
+                Cause::UnrecognizedChunkType(bytes("fe000005aa")),
+                Cause::InvalidStreamIdentifier(StreamId(9)),
+            ]),
+            "09000020 00030008000f4240 00060009fe000005aa000000 0001000800090000",
+            "ERROR[flgs=0, STALE_COOKIE_ERROR[staleness=1000000], \
+             UNRECOGNIZED_CHUNK[chk=CHUNK[type=0xfe, len=5]], INVALID_STREAM_IDENTIFIER[sid=9]]",
+        ),
+        (
+            Chunk::Error(vec![
+                Cause::MissingMandatoryParameter(vec![7, 0x8003]),
+                Cause::OutOfResource,
+                Cause::InvalidMandatoryParameter,
+                Cause::NoUserData(Tsn(3)),
+                Cause::CookieReceivedWhileShuttingDown,
+            ]),
+            "09000024 0002000c0000000200078003 00040004 00070004 0009000800000003 000a0004",
+            "ERROR[flgs=0, MISSING_MANDATORY_PARAMETER[types=[STATE_COOKIE, 0x8003]], OUT_OF_RESOURCES[], \
+             INVALID_MANDATORY_PARAMETER[], NO_USER_DATA[tsn=3], COOKIE_RECEIVED_WHILE_SHUTDOWN[]]",
+        ),
+        (
+            Chunk::Abort {
+                reflected: false,
+                causes: vec![
+                    Cause::RestartWithNewAddresses(bytes("000500080a000001")),
+                    Cause::UnresolvableAddress(bytes("000b000661620000")),
+                    Cause::UnrecognizedParameters(bytes("c0000004")),
+                    Cause::Unknown { code: 0x00b0, info: bytes("01") },
+                ],
+            },
+            "06000029 000b000c000500080a000001 0005000c000b000661620000 00080008c0000004 00b0000501000000",
+            "ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES[IPV4_ADDRESS[addr=10.0.0.1]], \
+             UNRESOLVABLE_ADDRESS[param=HOSTNAME_ADDRESS[addr=\"ab\"]], \
+             UNRECOGNIZED_PARAMETERS[PARAMETER[type=0xc000, len=4]], CAUSE[code=0x00b0, len=5]]",
+        ),
+        (
+            Chunk::Sack(Sack {
+                cum_tsn_ack: Tsn(12),
+                a_rwnd: 4_660,
+                gaps: vec![(2, 3), (5, 5)],
+                dups: vec![Tsn(11), Tsn(11)],
+            }),
+            "03000020 0000000c 00001234 00020002 00020003 00050005 0000000b 0000000b",
+            "SACK[flgs=0, cum_tsn=12, a_rwnd=4660, gaps=[2:3, 5:5], dups=[11, 11]]",
+        ),
+        (Chunk::ShutdownComplete { reflected: true }, "0e010004", "SHUTDOWN_COMPLETE[flgs=T]"),
+        (
+            Chunk::Data(Data {
+                begin: false,
+                end: true,
+                unordered: true,
+                immediate: true,
+                tsn: Tsn(1),
+                stream: StreamId(2),
+                ssn: Ssn(3),
+                ppid: Ppid(4),
+                payload: Bytes::from_static(b"abc"),
+            }),
+            "000d0013 00000001 0002 0003 00000004 616263 00",
+            "DATA[flgs=IUE, len=19, tsn=1, sid=2, ssn=3, ppid=4]",
+        ),
+        (
+            Chunk::Init(Init {
+                initiate_tag: VerificationTag(1),
+                a_rwnd: 1_500,
+                outbound_streams: 2,
+                inbound_streams: 3,
+                initial_tsn: Tsn(4),
+                parameters: vec![
+                    Parameter::Address("10.0.0.1".parse().unwrap()),
+                    Parameter::Address("2001:db8::1".parse().unwrap()),
+                    Parameter::CookiePreservative(1_000),
+                    Parameter::SupportedAddressTypes(vec![5, 6, 11]),
+                ],
+            }),
+            "01000042 00000001 000005dc 00020003 00000004 000500080a000001 \
+             0006001420010db8000000000000000000000001 00090008000003e8 000c000a00050006000b 0000",
+            "INIT[flgs=0, tag=1, a_rwnd=1500, os=2, is=3, tsn=4, IPV4_ADDRESS[addr=10.0.0.1], \
+             IPV6_ADDRESS[addr=2001:db8::1], COOKIE_PRESERVATIVE[incr=1000], \
+             SUPPORTED_ADDRESS_TYPES[types=[IPv4, IPv6, HOSTNAME]]]",
+        ),
+        (
+            Chunk::Unknown { kind: 0xfe, raw: bytes("fe0500051100").slice(..5) },
+            "fe050005 11 000000",
+            "CHUNK[type=0xfe, flgs=0x05, len=5]",
+        ),
+    ] {
+        let mut written = BytesMut::new();
+        chunk.encode(&mut written);
+        assert_eq!(written.freeze(), hex(encoded), "{text}");
+        assert_eq!(only(&hex(encoded)).unwrap(), chunk);
+        assert_eq!(chunk.to_string(), text);
+        assert_eq!(chunk.padded_len(), hex(encoded).len());
+    }
+}
+
+#[test]
+fn the_checksum_is_that_of_rfc_9260_and_any_other_is_refused() {
+    // The check value of CRC32c, in the byte order of Appendix A.
+    assert_eq!(crc_fast::crc32_iscsi(b"123456789"), 0xe306_9283);
+    let good = packet(HEADER, &[Chunk::CookieAck]);
+    assert!(Packet::decode(good.clone()).is_ok());
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.to_vec();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(matches!(Packet::decode(bad.into()), Err(WireError::Checksum { .. })), "bit {bit}");
+    }
+    let mut zero = good.to_vec();
+    zero[crc32c::AT].fill(0);
+    assert!(matches!(Packet::decode(zero.into()), Err(WireError::Checksum { found: 0, .. })));
+}
+
+#[test]
+fn a_datagram_without_room_for_a_chunk_is_no_packet() {
+    for len in 0..16 {
+        assert_eq!(Packet::decode(vec![0; len].into()), Err(WireError::PacketTooShort { len }));
+    }
+}
+
+#[test]
+fn a_chunk_shorter_than_its_header_ends_its_packet() {
+    for len in 0..4 {
+        let body = [0x0b, 0, 0, len, 0x0b, 0, 0, 4];
+        let expected = Err(WireError::ChunkLength { kind: 0x0b, len: len.into() });
+        assert_eq!(chunks_of(&body), [expected], "no endless loop, and nothing behind it");
+    }
+}
+
+#[test]
+fn a_chunk_longer_than_its_packet_ends_it() {
+    let body = hex("0b000004 0b000005");
+    assert_eq!(chunks_of(&body), [Ok(Chunk::CookieAck), Err(WireError::Truncated { left: 4 })]);
+    assert_eq!(chunks_of(&hex("0300ffff00000000")), [Err(WireError::Truncated { left: 8 })]);
+}
+
+#[test]
+fn bytes_behind_the_last_chunk_that_are_none_are_no_chunk() {
+    let body = hex("0b000004 0000");
+    assert_eq!(chunks_of(&body), [Ok(Chunk::CookieAck), Err(WireError::Truncated { left: 2 })]);
+}
+
+#[test]
+fn the_last_chunk_may_lack_its_padding_and_no_other() {
+    assert_eq!(only(&hex("0a000005 aa")), Ok(Chunk::CookieEcho(hex("aa"))));
+    let body = hex("0a000005 aa 0b000004");
+    assert_eq!(chunks_of(&body)[0], Ok(Chunk::CookieEcho(hex("aa"))));
+    assert!(matches!(chunks_of(&body)[1], Err(WireError::Truncated { .. })));
+}
+
+#[test]
+fn padding_is_ignored_whatever_it_holds() {
+    let body = hex("0a000005 aaffffff 0b000004");
+    assert_eq!(chunks_of(&body), [Ok(Chunk::CookieEcho(hex("aa"))), Ok(Chunk::CookieAck)]);
+}
+
+#[test]
+fn flags_without_meaning_are_ignored() {
+    assert_eq!(only(&hex("0bff0004")), Ok(Chunk::CookieAck));
+    assert_eq!(only(&hex("06fe0004")), Ok(Chunk::Abort { reflected: false, causes: vec![] }));
+    let Ok(Chunk::Data(data)) = only(&hex("00f00011 00000001 00000000 00000000 61000000")) else { panic!() };
+    assert_eq!(data.flags(), 0);
+}
+
+#[test]
+fn the_last_parameters_padding_may_count_in_the_chunk_or_not() {
+    let fixed = "00000001 000005dc 00010001 00000004";
+    for body in
+        [format!("0100001a {fixed} 80030006 80c1 0000"), format!("0100001c {fixed} 80030006 80c1 0000")]
+    {
+        let Ok(Chunk::Init(init)) = only(&hex(&body)) else { panic!("{body}") };
+        assert_eq!(init.parameters, [Parameter::Unknown { kind: 0x8003, raw: hex("8003000680c1") }]);
+    }
+}
+
+#[test]
+fn a_data_chunk_without_data_is_told_apart() {
+    assert_eq!(only(&hex("00030010 00000009 00000000 00000000")), Err(WireError::NoUserData(Tsn(9))));
+    let short = hex("0003000f 00000009 00000000 00000000");
+    assert_eq!(only(&short), Err(WireError::ChunkLength { kind: 0, len: 15 }));
+}
+
+#[test]
+fn a_sacks_counts_must_account_for_its_length() {
+    for (gaps, dups, len) in [(1, 0, 16), (0, 1, 16), (0, 0, 20), (65_535, 65_535, 24), (65_535, 1, 16)] {
+        let mut body = hex("03000000 00000001 00001000 00000000");
+        let mut bytes = body.to_vec();
+        bytes[2..4].copy_from_slice(&u16::try_from(len).unwrap().to_be_bytes());
+        bytes[12..14].copy_from_slice(&u16::try_from(gaps).unwrap().to_be_bytes());
+        bytes[14..16].copy_from_slice(&u16::try_from(dups).unwrap().to_be_bytes());
+        bytes.resize(len, 0);
+        body = bytes.into();
+        assert_eq!(only(&body), Err(WireError::ChunkLength { kind: 3, len }), "{gaps} gaps, {dups} dups");
+    }
+}
+
+#[test]
+fn a_sack_of_a_full_packet_is_read_whole() {
+    let gaps: Vec<_> = (0..Sack::blocks_in(65_000) as u16).map(|i| (2 * i + 2, 2 * i + 2)).collect();
+    let sack = Chunk::Sack(Sack { gaps, ..Sack::default() });
+    let read = Packet::decode(packet(HEADER, std::slice::from_ref(&sack))).unwrap();
+    assert_eq!(read.chunks().next(), Some(Ok(sack)));
+}
+
+#[test]
+fn chunks_of_a_fixed_length_have_no_other() {
+    for kind in [8, 11, 14] {
+        let body = [kind, 0, 0, 8, 0, 0, 0, 0];
+        assert_eq!(only(&body), Err(WireError::ChunkLength { kind, len: 8 }));
+    }
+    assert_eq!(only(&hex("07000004")), Err(WireError::ChunkLength { kind: 7, len: 4 }));
+    assert_eq!(only(&hex("0700000c0000000000000000")), Err(WireError::ChunkLength { kind: 7, len: 12 }));
+    for kind in [1, 2] {
+        let body = [&[kind, 0, 0, 19][..], &[0; 16]].concat();
+        assert_eq!(only(&body), Err(WireError::ChunkLength { kind, len: 19 }));
+    }
+}
+
+#[test]
+fn a_heartbeat_holds_its_info_and_nothing_else() {
+    assert_eq!(only(&hex("04000004")), Err(WireError::ChunkLength { kind: 4, len: 4 }));
+    assert_eq!(only(&hex("04000008 00020004")), Err(WireError::ChunkLength { kind: 4, len: 8 }));
+    assert_eq!(only(&hex("0400000c 00010004 00010004")), Err(WireError::ChunkLength { kind: 4, len: 12 }));
+    assert_eq!(only(&hex("04000008 00010005")), Err(WireError::ParameterLength { kind: 1, len: 5 }));
+    assert_eq!(only(&hex("04000008 00010004")), Ok(Chunk::Heartbeat(Bytes::new())));
+}
+
+#[test]
+fn a_parameter_or_cause_that_leaves_its_chunk_is_refused_and_not_read() {
+    let fixed = "00000001 000005dc 00010001 00000004";
+    for (tail, kind, len) in [
+        ("00050009 0a000001", 5, 9),
+        ("00050007 0a0000", 5, 7),
+        ("00050003 0a000001", 5, 3),
+        ("00050000 0a000001", 5, 0),
+        ("0006000c 0a0000010a000001", 6, 12),
+        ("00090005 00000000", 9, 5),
+        ("000c0007 0005000000", 12, 7),
+        ("ff", 0, 1),
+    ] {
+        let bytes = hex(tail);
+        let body = format!("0100{:04x} {fixed} {tail}", 20 + bytes.len());
+        let expected = WireError::ParameterLength { kind, len };
+        // What follows the chunk would complete the parameter, had it any business there.
+        let body =
+            [hex(&body).to_vec(), vec![0; padding(20 + bytes.len())], hex("0b000004").to_vec()].concat();
+        assert_eq!(chunks_of(&body), [Err(expected)], "{tail}");
+    }
+    for (tail, code, len) in [
+        ("0001000c 00000000", 1, 12),
+        ("00010007 000000", 1, 7),
+        ("0002000c 00000003 00070007", 2, 12),
+        ("0002000c ffffffff 00070007", 2, 12),
+        ("00030004", 3, 4),
+        ("00040008 00000000", 4, 8),
+        ("00000000", 0, 0),
+    ] {
+        let bytes = hex(tail);
+        let body = format!("0900{:04x} {tail}", 4 + bytes.len());
+        let body = [hex(&body).to_vec(), vec![0; padding(bytes.len())], hex("0b000004").to_vec()].concat();
+        assert_eq!(chunks_of(&body), [Err(WireError::CauseLength { code, len })], "{tail}");
+    }
+}
+
+#[test]
+fn an_abort_is_one_whatever_its_causes() {
+    let body = hex("0600000f 000c0006 6869 0000 000000");
+    let user = Cause::UserInitiatedAbort(Bytes::from_static(b"hi"));
+    assert_eq!(only(&body), Ok(Chunk::Abort { reflected: false, causes: vec![user] }));
+}
+
+#[test]
+fn the_high_bits_of_unknown_types_say_what_to_do() {
+    use Unrecognized::{Skip, SkipAndReport, Stop, StopAndReport};
+    for (kind, expected) in
+        [(15, Stop), (0x3f, Stop), (0x40, StopAndReport), (0x80, Skip), (0xc0, SkipAndReport)]
+    {
+        assert_eq!(Unrecognized::of_chunk(kind), expected);
+        assert_eq!(Unrecognized::of_parameter(u16::from(kind) << 8 | 1), expected);
+    }
+    assert_eq!(
+        [Stop, StopAndReport, Skip, SkipAndReport].map(|action| (action.stops(), action.reports())),
+        [(true, false), (true, true), (false, false), (false, true)]
+    );
+}
+
+//= specs/rfc9260.txt#section-3.2.1
+//= type=test
+//# In the 00 or 01 case, the processing of the parameters
+//# after the unknown parameter is canceled, but no processing already
+//# done is rolled back.
+#[test]
+fn nothing_is_read_behind_an_unknown_parameter_that_says_so() {
+    let fixed = "00000001 000005dc 00010001 00000004";
+    let address = "000500080a000001";
+    let parse = |kind: &str| match only(&hex(&format!("01000028 {fixed} {address} {kind}0004 {address}"))) {
+        Ok(Chunk::Init(init)) => init,
+        other => panic!("{other:?}"),
+    };
+    for (kind, read, reported) in [("0300", 2, 0), ("4300", 2, 1), ("8300", 3, 0), ("c300", 3, 1)] {
+        let init = parse(kind);
+        assert_eq!(init.parameters.len(), read, "{kind}");
+        assert_eq!(init.to_report().count(), reported, "{kind}");
+    }
+}
+
+#[test]
+fn kinds_see_what_the_chunks_are() {
+    let kinds = |body: &str| sealed(&hex(body)).kinds();
+    let echo = kinds("0a000004 00030011000000010000000000000000 61000000");
+    assert!(echo.begins_with(Chunk::COOKIE_ECHO) && echo.contains(Data::KIND) && !echo.reflected());
+    assert!(kinds("0b000004").is_only(Chunk::COOKIE_ACK));
+    assert!(!kinds("0b000004 0b000004").is_only(Chunk::COOKIE_ACK));
+    assert!(kinds("06010004").reflected() && kinds("0e010004").reflected() && !kinds("0b010004").reflected());
+    let init = "01000014 00000001 000005dc 00010001 00000004";
+    assert!(kinds(&format!("{init} 0b000004")).bundles_init() && !kinds(init).bundles_init());
+    assert!(!kinds("ff000004").contains(0x0f), "a type of 16 or more is in no bit");
+    assert!(!kinds("0b000004 06010000").contains(Chunk::ABORT), "what is malformed is not there");
+}
+
+#[test]
+fn packets_of_a_batch_are_of_one_size_but_the_last() {
+    let data = |len: usize| {
+        Chunk::Data(Data {
+            begin: true,
+            end: true,
+            unordered: false,
+            immediate: false,
+            tsn: Tsn(1),
+            stream: StreamId(0),
+            ssn: Ssn(0),
+            ppid: Ppid(0),
+            payload: vec![b'x'; len].into(),
+        })
+    };
+    let mut builder = PacketBuilder::new();
+    builder.begin(HEADER, 103);
+    assert_eq!(builder.room(), 88, "a multiple of four, behind the header");
+    assert!(builder.is_empty());
+    builder.push(&data(72));
+    assert_eq!((builder.room(), builder.len(), builder.seal()), (0, 100, 100));
+    builder.begin(HEADER, 2_000);
+    assert_eq!(builder.room(), 88, "no larger than the first");
+    builder.push(&data(72));
+    builder.seal();
+    assert!(!builder.is_full());
+    builder.begin(HEADER, 100);
+    builder.push(&data(1));
+    assert_eq!(builder.seal(), 32);
+    assert!(builder.is_full(), "nothing follows a shorter one");
+    assert_eq!(builder.packets(), 3);
+    let batch = builder.finish().unwrap();
+    assert_eq!(batch.segment_size, Some(100));
+    for packet in batch.payload.chunks(100) {
+        assert!(Packet::decode(batch.payload.slice_ref(packet)).is_ok());
+    }
+    assert_eq!(builder.finish(), None);
+
+    builder.begin(HEADER, 100);
+    builder.push(&data(1));
+    builder.seal();
+    builder.begin(HEADER, 100);
+    builder.cancel();
+    let alone = builder.finish().unwrap();
+    assert_eq!((alone.payload.len(), alone.segment_size), (32, None), "a packet taken back leaves no trace");
+}
+
+#[test]
+fn a_batch_ends_where_the_kernel_takes_no_more() {
+    let mut builder = PacketBuilder::new();
+    while !builder.is_full() {
+        builder.begin(HEADER, 1_452);
+        builder.push(&Chunk::CookieEcho(vec![0; 1_432].into()));
+        builder.seal();
+    }
+    assert_eq!(builder.packets(), 45, "1,448 bytes each into 65,507");
+    builder.finish();
+    while !builder.is_full() {
+        builder.begin(HEADER, 100);
+        builder.push(&Chunk::CookieAck);
+        builder.seal();
+    }
+    assert_eq!(builder.packets(), PacketBuilder::MAX_PACKETS);
+}
+
+#[test]
+#[should_panic(expected = "bytes into")]
+fn a_chunk_that_does_not_fit_is_ours_to_find() {
+    let mut builder = PacketBuilder::new();
+    builder.begin(HEADER, 19);
+    builder.push(&Chunk::Shutdown { cum_tsn_ack: Tsn(1) });
+}
+
+fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), range).prop_map(Bytes::from)
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    (any::<[bool; 4]>(), any::<u32>(), any::<u16>(), any::<u16>(), any::<u32>(), bytes(1..200)).prop_map(
+        |([begin, end, unordered, immediate], tsn, stream, ssn, ppid, payload)| Data {
+            begin,
+            end,
+            unordered,
+            immediate,
+            tsn: Tsn(tsn),
+            stream: StreamId(stream),
+            ssn: Ssn(ssn),
+            ppid: Ppid(ppid),
+            payload,
+        },
+    )
+}
+
+fn tlv(kind: u16, value: &[u8]) -> Bytes {
+    let mut raw = BytesMut::new();
+    put_tlv_header(&mut raw, kind, 4 + value.len());
+    raw.extend_from_slice(value);
+    raw.freeze()
+}
+
+fn parameter() -> impl Strategy<Value = Parameter> {
+    prop_oneof![
+        any::<std::net::IpAddr>().prop_map(Parameter::Address),
+        bytes(0..64).prop_map(Parameter::StateCookie),
+        bytes(0..64).prop_map(Parameter::Unrecognized),
+        any::<u32>().prop_map(Parameter::CookiePreservative),
+        bytes(0..64).prop_map(Parameter::HostName),
+        vec(any::<u16>(), 0..5).prop_map(Parameter::SupportedAddressTypes),
+        // Those that end the processing would hide what follows.
+        (0x8000u16.., bytes(0..64))
+            .prop_map(|(kind, value)| Parameter::Unknown { kind, raw: tlv(kind, &value) }),
+    ]
+}
+
+fn init() -> impl Strategy<Value = Init> {
+    (any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>(), any::<u32>(), vec(parameter(), 0..6)).prop_map(
+        |(tag, a_rwnd, outbound_streams, inbound_streams, tsn, parameters)| Init {
+            initiate_tag: VerificationTag(tag),
+            a_rwnd,
+            outbound_streams,
+            inbound_streams,
+            initial_tsn: Tsn(tsn),
+            parameters,
+        },
+    )
+}
+
+fn cause() -> impl Strategy<Value = Cause> {
+    prop_oneof![
+        any::<u16>().prop_map(|stream| Cause::InvalidStreamIdentifier(StreamId(stream))),
+        vec(any::<u16>(), 0..5).prop_map(Cause::MissingMandatoryParameter),
+        any::<u32>().prop_map(Cause::StaleCookie),
+        Just(Cause::OutOfResource),
+        bytes(0..32).prop_map(Cause::UnresolvableAddress),
+        bytes(0..32).prop_map(Cause::UnrecognizedChunkType),
+        Just(Cause::InvalidMandatoryParameter),
+        bytes(0..32).prop_map(Cause::UnrecognizedParameters),
+        any::<u32>().prop_map(|tsn| Cause::NoUserData(Tsn(tsn))),
+        Just(Cause::CookieReceivedWhileShuttingDown),
+        bytes(0..32).prop_map(Cause::RestartWithNewAddresses),
+        bytes(0..32).prop_map(Cause::UserInitiatedAbort),
+        bytes(0..32).prop_map(Cause::ProtocolViolation),
+        (14u16.., bytes(0..32)).prop_map(|(code, info)| Cause::Unknown { code, info }),
+    ]
+}
+
+fn chunk() -> impl Strategy<Value = Chunk> {
+    prop_oneof![
+        data().prop_map(Chunk::Data),
+        init().prop_map(Chunk::Init),
+        init().prop_map(Chunk::InitAck),
+        (any::<u32>(), any::<u32>(), vec(any::<(u16, u16)>(), 0..20), vec(any::<u32>(), 0..9)).prop_map(
+            |(cum, a_rwnd, gaps, dups)| Chunk::Sack(Sack {
+                cum_tsn_ack: Tsn(cum),
+                a_rwnd,
+                gaps,
+                dups: dups.into_iter().map(Tsn).collect(),
+            })
+        ),
+        bytes(0..64).prop_map(Chunk::Heartbeat),
+        bytes(0..64).prop_map(Chunk::HeartbeatAck),
+        (any::<bool>(), vec(cause(), 0..4))
+            .prop_map(|(reflected, causes)| Chunk::Abort { reflected, causes }),
+        any::<u32>().prop_map(|tsn| Chunk::Shutdown { cum_tsn_ack: Tsn(tsn) }),
+        Just(Chunk::ShutdownAck),
+        vec(cause(), 0..4).prop_map(Chunk::Error),
+        bytes(0..200).prop_map(Chunk::CookieEcho),
+        Just(Chunk::CookieAck),
+        any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
+        (15u8.., bytes(0..64)).prop_map(|(kind, value)| {
+            let len = (4 + value.len()) as u16;
+            let raw = [&[kind, 0][..], &len.to_be_bytes(), &value].concat();
+            Chunk::Unknown { kind, raw: raw.into() }
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(chunks in vec(chunk(), 1..6), tag: u32, ports: (u16, u16)) {
+        let header = Header { source_port: ports.0, destination_port: ports.1, tag: VerificationTag(tag) };
+        let read = Packet::decode(packet(header, &chunks)).unwrap();
+        prop_assert_eq!(read.header, header);
+        prop_assert_eq!(read.len(), Header::LEN + chunks.iter().map(Chunk::padded_len).sum::<usize>());
+        let back: Vec<_> = read.chunks().collect::<Result<_, _>>().unwrap();
+        prop_assert_eq!(&back, &chunks);
+        for kind in 0..=255 {
+            prop_assert_eq!(read.kinds().contains(kind), kind < 16 && chunks.iter().any(|c| c.kind() == kind));
+        }
+        let _ = read.to_string();
+    }
+
+    #[test]
+    fn no_cut_and_no_flipped_bit_makes_it_panic(chunks in vec(chunk(), 1..4), cut: usize, flips in vec(any::<usize>(), 0..4)) {
+        let whole = packet(HEADER, &chunks);
+        let mut body = whole[Header::LEN..].to_vec();
+        body.truncate(4 + cut % body.len());
+        for flip in flips {
+            let bit = flip % (body.len() * 8);
+            body[bit / 8] ^= 1 << (bit % 8);
+        }
+        body.resize(body.len().max(4), 0);
+        let read = sealed(&body);
+        for chunk in read.chunks().flatten() {
+            // What was read can be written, and is then the same.
+            let mut written = BytesMut::new();
+            chunk.encode(&mut written);
+            let again = chunks_of(&written);
+            prop_assert_eq!(again, [Ok(chunk)]);
+        }
+        let _ = (read.kinds(), read.to_string());
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(body in vec(any::<u8>(), 4..300)) {
+        let read = sealed(&body);
+        prop_assert!(read.chunks().count() <= body.len().div_ceil(4));
+        let _ = (read.kinds(), read.to_string());
+    }
+}
