@@ -7,6 +7,8 @@
 
 mod clock;
 pub mod relay;
+mod sys;
+pub mod tun;
 
 pub use braidftp_sim::link::{self, LinkConfig};
 pub use relay::{Relay, RelayConfig, RelayError, RelayHandle};
