@@ -1,0 +1,141 @@
+//! One association, as fast as it goes: the sender and the receiver of `cargo xtask bench loopback`.
+//!
+//! ```text
+//! blast recv LOCAL_UDP          [OPTION=VALUE]...    waits for one association, reads, says what came
+//! blast send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects to 127.0.0.1, sends
+//! ```
+//! Options: `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `threads` (0:
+//! one thread for all; else the workers of the runtime), `buffer` (bytes, both directions; the profile's), `stats` (0;
+//! 1 prints the association's numbers to stderr), `pcap` (a file). At the end one line of JSON.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
+use bytes::Bytes;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let threads: usize = option(&args, "threads", 0)?;
+    let mut runtime = match threads {
+        0 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if threads > 0 {
+        runtime.worker_threads(threads);
+    }
+    let runtime = runtime.enable_all().build()?;
+    // As a task of the runtime, beside the endpoint's, not on the thread of `block_on`.
+    let outcome = runtime.block_on(async move {
+        tokio::spawn(async move { run(&args).await.map_err(|error| error.to_string()) }).await
+    });
+    outcome?.map_err(Into::into)
+}
+
+async fn run(args: &[String]) -> Result<()> {
+    let words: Vec<&str> = args.iter().map(String::as_str).filter(|arg| !arg.contains('=')).collect();
+    let profile: Profile = option(args, "profile", "modern".to_owned())?.parse()?;
+    let mut config: Config = profile.config();
+    config.mtu = option(args, "mtu", config.mtu)?;
+    config.receive_buffer_bytes = option(args, "buffer", config.receive_buffer_bytes)?;
+    config.send_buffer_bytes = option(args, "buffer", config.send_buffer_bytes)?;
+    let config = Arc::new(config);
+    let port = option(args, "port", 5001)?;
+    match *words.as_slice() {
+        ["recv", local] => {
+            let endpoint = bind(args, local)?;
+            let listener = endpoint.listen(port, config)?;
+            println!("listening");
+            let association = listener.accept().await.ok_or("the endpoint is gone")?;
+            let (mut bytes, mut began, mut ended) = (0, None, None);
+            while let Some((_, piece)) = association.recv_any().await? {
+                bytes += piece.len();
+                began.get_or_insert_with(Instant::now);
+                ended = Some(Instant::now());
+            }
+            let stats = association.stats();
+            let reason = association.shutdown().await;
+            endpoint.close().await;
+            report(args, &stats, bytes, began.zip(ended))?;
+            if reason == braidftp_net::Reason::Shutdown { Ok(()) } else { Err(reason.to_string().into()) }
+        }
+        ["send", local, peer] => {
+            let endpoint = bind(args, local)?;
+            let peer = vec![format!("127.0.0.1:{peer}").parse()?];
+            let connect = Connect { local: vec![], peer, source_port: None, destination_port: port, config };
+            let association = endpoint.connect(connect)?;
+            let bytes: usize = option(args, "bytes", 0)?;
+            let size = option(args, "message", 65_536)?;
+            let payload = Bytes::from((0..size).map(|at| (at * 7 + at / 251) as u8).collect::<Vec<u8>>());
+            association.up().await?;
+            let began = Instant::now();
+            let mut left = bytes;
+            while left > 0 {
+                let payload = payload.slice(..size.min(left));
+                left -= payload.len();
+                association.send(StreamId(0), Message::new(Ppid(0), payload)).await?;
+            }
+            let ended = Instant::now();
+            association.start_shutdown();
+            let reason = association.closed().await;
+            let stats = association.stats();
+            drop(association);
+            endpoint.close().await;
+            report(args, &stats, bytes, Some((began, ended)))?;
+            if reason == braidftp_net::Reason::Shutdown { Ok(()) } else { Err(reason.to_string().into()) }
+        }
+        _ => Err("usage: blast recv LOCAL_UDP | send LOCAL_UDP PEER_UDP [OPTION=VALUE]...".into()),
+    }
+}
+
+fn bind(args: &[String], port: &str) -> Result<Endpoint> {
+    let mut bind = Bind::to([format!("127.0.0.1:{port}").parse()?]);
+    let pcap = option(args, "pcap", String::new())?;
+    bind.pcap = (!pcap.is_empty()).then(|| pcap.into());
+    Ok(Endpoint::bind(bind)?)
+}
+
+fn option<T: std::str::FromStr>(args: &[String], name: &str, otherwise: T) -> Result<T>
+where
+    T::Err: std::error::Error + 'static,
+{
+    let value = args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('='));
+    value.map_or(Ok(otherwise), |value| {
+        value.parse().map_err(|error: T::Err| format!("{name}: {error}").into())
+    })
+}
+
+fn report(
+    args: &[String],
+    stats: &braidftp_net::Stats,
+    bytes: usize,
+    span: Option<(Instant, Instant)>,
+) -> Result<()> {
+    if option(args, "stats", 0)? == 1 {
+        eprintln!("{stats:#?}");
+    }
+    let seconds = span.map_or(0.0, |(began, ended)| (ended - began).as_secs_f64());
+    println!(
+        "{{\"bytes\":{bytes},\"seconds\":{seconds:.6},\"cpu_seconds\":{:.3},\"peak_kib\":{}}}",
+        cpu_seconds()?,
+        peak_kib()?
+    );
+    Ok(())
+}
+
+/// User and system time of this process (proc(5): fields 14 and 15, in hundredths of a second).
+fn cpu_seconds() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: u64 =
+        after_name.split_whitespace().skip(11).take(2).filter_map(|t| t.parse::<u64>().ok()).sum();
+    Ok(ticks as f64 / 100.0)
+}
+
+fn peak_kib() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    Ok(line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0))
+}
