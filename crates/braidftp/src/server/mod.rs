@@ -1,1 +1,536 @@
-//! The server: executes what the FTP session asks for, over each transport.
+//! The server: executes what `ftp::server::Session` asks for, over each transport.
+//!
+//! ```no_run
+//! use braidftp::server::{Listen, Server};
+//! use braidftp::store::fs::Root;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder(Root::open("/srv/ftp")?)
+//!     .listen(Listen::Tcp("127.0.0.1:2121".parse()?))
+//!     .listen(Listen::SctpUdp(vec!["127.0.0.1:9899".parse()?]))
+//!     .bind()?;
+//! let handle = server.handle();
+//! tokio::spawn(server.run());
+//! handle.stop();
+//! # Ok(()) }
+//! ```
+//!
+//! Sockets are made by [`Builder::bind`], in the thread that calls it, and belong to its network namespace. A session
+//! that misbehaves costs itself; one that ends early leaves no half file under a final name. TLS is not here.
+
+mod body;
+mod braid;
+pub mod command;
+mod control;
+mod limits;
+mod sctp;
+mod session;
+mod sink;
+mod store;
+mod tcp;
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_ftp::Mode;
+use braidftp_ftp::mapping::{CONTROL_PORT, DATA_STREAMS_MAX};
+use braidftp_ftp::server as machine;
+use braidftp_net::sctp::{Config, Profile};
+use braidftp_net::{Association, Bind, BindError, Endpoint, Listener};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::store::fs::{Durability, Root};
+use crate::users::{Access, Users};
+use limits::Limits;
+use session::{Accepted, Data, Driver, post};
+
+/// How long a new association may take to come up, or its first look at its streams.
+const UP: Duration = Duration::from_secs(15);
+/// How long sessions may take to finish what they do once the server stops.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// FTP over TCP at this address.
+    Tcp(SocketAddr),
+    /// FTP over SCTP, in UDP (RFC 6951), at these addresses of one endpoint, SCTP port 21.
+    SctpUdp(Vec<SocketAddr>),
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "ftp://{address}"),
+            Self::SctpUdp(addresses) => {
+                f.write_str("ftp+sctp://")?;
+                for (at, address) in addresses.iter().enumerate() {
+                    match at {
+                        0 => write!(f, "{address}")?,
+                        1 => write!(f, "/?addr={address}")?,
+                        _ => write!(f, "&addr={address}")?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What an operator may choose.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the FTP session goes by.
+    pub session: Arc<machine::Config>,
+    /// Sessions at once. 200.
+    pub max_sessions: usize,
+    /// Sessions at once from one address. 50.
+    pub max_sessions_per_address: usize,
+    /// Ports for passive data connections; `None`: whichever the system gives.
+    pub passive_ports: Option<RangeInclusive<u16>>,
+    /// The address that PASV tells, where it is not the socket's own (NAT). IPv4.
+    pub passive_address: Option<IpAddr>,
+    /// How long a data connection may take to open. 15 s.
+    pub data_open: Duration,
+    /// How long a transfer may stand still, or replies may wait to be taken. 5 min.
+    pub stall: Duration,
+    /// What must be on the disk before an upload is called complete.
+    pub durability: Durability,
+    /// The transport, of SCTP.
+    pub sctp: Config,
+    /// A file to write all SCTP packets to.
+    pub pcap: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            session: Arc::default(),
+            max_sessions: 200,
+            max_sessions_per_address: 50,
+            passive_ports: None,
+            passive_address: None,
+            data_open: Duration::from_secs(15),
+            stall: Duration::from_secs(300),
+            durability: Durability::Full,
+            sctp: Profile::Modern.config(),
+            pcap: None,
+        }
+    }
+}
+
+/// What all sessions share.
+#[derive(Debug)]
+struct Shared {
+    root: Root,
+    users: Users,
+    settings: Arc<Settings>,
+    limits: Arc<Limits>,
+}
+
+/// A server to be.
+#[derive(Debug)]
+pub struct Builder {
+    root: Root,
+    listen: Vec<Listen>,
+    users: Option<Users>,
+    access: Access,
+    settings: Settings,
+}
+
+impl Builder {
+    /// One more place to listen.
+    #[must_use]
+    pub fn listen(mut self, listen: Listen) -> Self {
+        self.listen.push(listen);
+        self
+    }
+
+    /// Who may log in. Without this, everybody, as `anonymous`.
+    #[must_use]
+    pub fn users(mut self, users: Users) -> Self {
+        self.users = Some(users);
+        self
+    }
+
+    /// Whether `anonymous` may change anything. Without this, no.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Everything else.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Opens the sockets. From now on clients can connect; they are served by [`Server::run`]. Must be called within
+    /// a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing stays open.
+    pub fn bind(self) -> Result<Server, StartError> {
+        let Self { root, listen, users, access, settings } = self;
+        if listen.is_empty() {
+            return Err(StartError::Nowhere);
+        }
+        let mut bound = Vec::new();
+        for place in listen {
+            bound.push(match place {
+                Listen::Tcp(address) => {
+                    let listener = tcp::bind(address, 1024);
+                    Bound::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?)
+                }
+                Listen::SctpUdp(addresses) => {
+                    let mut bind = Bind::to(addresses);
+                    bind.pcap = settings.pcap.clone();
+                    let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
+                    let config = Arc::new(listening(&settings.sctp));
+                    let listener = endpoint.listen(CONTROL_PORT, config);
+                    let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
+                    Bound::Sctp(endpoint, listener)
+                }
+            });
+        }
+        let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
+        let users = users.unwrap_or_else(|| Users::anonymous(access));
+        let shared = Arc::new(Shared { root, users, settings: Arc::new(settings), limits });
+        Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
+    }
+}
+
+/// The transport for associations that clients open: as many streams as any mode wants, and room for the credit of
+/// all of them.
+fn listening(config: &Config) -> Config {
+    //= specs/ftp-over-sctp.md#section-2.2
+    //# A server MUST accept at least 65 inbound streams and MUST open as many outbound ones as the client accepts.
+    let streams = 1 + DATA_STREAMS_MAX;
+    //= specs/ftp-over-sctp.md#section-6.6
+    //# A receiver MUST offer an a_rwnd of at least N times 262,144 bytes plus 131,072
+    let credit = usize::from(DATA_STREAMS_MAX) * (256 << 10) + (128 << 10);
+    Config {
+        outbound_streams: streams,
+        inbound_streams: streams,
+        receive_buffer_bytes: config.receive_buffer_bytes.max(credit),
+        ..config.clone()
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// There is no place to listen.
+    Nowhere,
+    /// A TCP address cannot be had.
+    Tcp {
+        /// Which.
+        address: SocketAddr,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A UDP address cannot be had.
+    Sctp(BindError),
+    /// SCTP's own port cannot be had.
+    SctpPort(String),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nowhere => f.write_str("nowhere to listen: give --listen ftp://ADDRESS:PORT"),
+            Self::Tcp { address, error } => {
+                write!(f, "cannot listen at ftp://{address}: {error}")?;
+                match error.kind() {
+                    std::io::ErrorKind::AddrInUse => write!(
+                        f,
+                        "; another program has TCP port {}: stop it (`ss -ltnp` shows it) or choose another port",
+                        address.port()
+                    ),
+                    std::io::ErrorKind::AddrNotAvailable => {
+                        f.write_str("; this host has no such address: see `ip addr`, or use 0.0.0.0 or [::]")
+                    }
+                    std::io::ErrorKind::PermissionDenied => {
+                        f.write_str("; ports below 1024 need privileges: choose a higher one, such as 2121")
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Self::Sctp(error) => error.fmt(f),
+            Self::SctpPort(why) => write!(f, "cannot listen on SCTP port {CONTROL_PORT}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+enum Bound {
+    Tcp(TcpListener),
+    Sctp(Endpoint, Listener),
+}
+
+/// A server with open sockets.
+pub struct Server {
+    bound: Vec<Bound>,
+    shared: Arc<Shared>,
+    phase: Arc<watch::Sender<Phase>>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.local_addrs().iter().map(Listen::to_string)).finish()
+    }
+}
+
+/// How far the server is from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// No more sessions; those there are finish what they do.
+    Draining,
+    Stopped,
+}
+
+/// Stops a server.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    phase: Arc<watch::Sender<Phase>>,
+}
+
+impl Handle {
+    /// No more sessions; those there are may finish the transfer they are in, for 3 s; then all is over, and
+    /// [`Server::run`] returns.
+    pub fn stop(&self) {
+        self.phase.send_if_modified(|phase| {
+            let serving = *phase == Phase::Serving;
+            if serving {
+                *phase = Phase::Draining;
+            }
+            serving
+        });
+    }
+
+    /// Ends everything now.
+    pub fn abort(&self) {
+        self.phase.send_replace(Phase::Stopped);
+    }
+}
+
+impl Server {
+    /// A server of the tree beneath `root`.
+    pub fn builder(root: Root) -> Builder {
+        Builder {
+            root,
+            listen: Vec::new(),
+            users: None,
+            access: Access::ReadOnly,
+            settings: Settings::default(),
+        }
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    pub fn local_addrs(&self) -> Vec<Listen> {
+        let addr = |bound: &Bound| match bound {
+            Bound::Tcp(listener) => {
+                Listen::Tcp(listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0))))
+            }
+            Bound::Sctp(endpoint, _) => Listen::SctpUdp(endpoint.local_addrs().to_vec()),
+        };
+        self.bound.iter().map(addr).collect()
+    }
+
+    /// What stops it.
+    pub fn handle(&self) -> Handle {
+        Handle { phase: self.phase.clone() }
+    }
+
+    /// Serves until [`Handle::stop`], and a little longer: until the sessions are over.
+    ///
+    /// # Cancel safety
+    /// Dropping it ends all sessions at once.
+    pub async fn run(self) {
+        let Self { bound, shared, phase } = self;
+        let mut tasks = JoinSet::new();
+        let mut endpoints = Vec::new();
+        for bound in bound {
+            match bound {
+                Bound::Tcp(listener) => {
+                    tasks.spawn(serve_tcp(shared.clone(), listener, phase.subscribe()));
+                }
+                Bound::Sctp(endpoint, listener) => {
+                    endpoints.push(endpoint.clone());
+                    tasks.spawn(serve_sctp(shared.clone(), endpoint, listener, phase.subscribe()));
+                }
+            }
+        }
+        let mut stop = phase.subscribe();
+        no_longer_serving(&mut stop).await;
+        let all = async { while tasks.join_next().await.is_some() {} };
+        let stopped = stop.wait_for(|phase| *phase == Phase::Stopped);
+        tokio::select! {
+            () = all => {}
+            () = tokio::time::sleep(GRACE) => {}
+            _ = stopped => {}
+        }
+        phase.send_replace(Phase::Stopped);
+        // Sessions hear of it, say so to the other side, and end.
+        let _ = timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await;
+        for endpoint in endpoints {
+            let _ = timeout(GRACE, endpoint.close()).await;
+        }
+    }
+}
+
+async fn no_longer_serving(phase: &mut watch::Receiver<Phase>) {
+    let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
+}
+
+/// Accepts until the server stops, then waits for its sessions.
+async fn serve_tcp(shared: Arc<Shared>, listener: TcpListener, phase: watch::Receiver<Phase>) {
+    let mut stop = phase.clone();
+    let mut sessions = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    sessions.spawn(tcp_session(shared.clone(), stream, peer, phase.clone()));
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: they come back when sessions end.
+                    tracing::warn!(%error, "cannot accept");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            Some(_) = sessions.join_next() => {}
+            () = no_longer_serving(&mut stop) => break,
+        }
+    }
+    drop(listener);
+    while sessions.join_next().await.is_some() {}
+}
+
+async fn tcp_session(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    phase: watch::Receiver<Phase>,
+) {
+    let Some(_place) = shared.limits.enter(peer.ip()) else {
+        tracing::info!(%peer, "too many sessions");
+        let _ = stream.try_write(b"421 Too many sessions now; try again later\r\n");
+        return;
+    };
+    let Ok(local) = stream.local_addr() else { return };
+    // Replies are small and each is waited for.
+    let _ = stream.set_nodelay(true);
+    let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
+    let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    let stream = Arc::new(stream);
+    let (post, events) = post();
+    let accepted = Accepted {
+        peer: peer.ip(),
+        carrier: machine::Carrier::Tcp { local, peer },
+        rx: control::Rx::tcp(stream.clone()),
+        tx: control::Tx::Tcp(stream.clone()),
+        data: Data::Tcp(tcp::Data::new(stream, local, peer)),
+        events,
+        post,
+    };
+    tracing::info!(%peer, "session over TCP");
+    Driver::new(shared, accepted).run(phase).await;
+}
+
+async fn serve_sctp(
+    shared: Arc<Shared>,
+    endpoint: Endpoint,
+    listener: Listener,
+    phase: watch::Receiver<Phase>,
+) {
+    let mut stop = phase.clone();
+    let mut sessions = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Some(association) => {
+                    sessions.spawn(sctp_session(shared.clone(), endpoint.clone(), association, phase.clone()));
+                }
+                None => break,
+            },
+            Some(_) = sessions.join_next() => {}
+            () = no_longer_serving(&mut stop) => break,
+        }
+    }
+    drop(listener);
+    while sessions.join_next().await.is_some() {}
+}
+
+async fn sctp_session(
+    shared: Arc<Shared>,
+    endpoint: Endpoint,
+    association: Association,
+    phase: watch::Receiver<Phase>,
+) {
+    let Ok(Ok(up)) = timeout(UP, association.up()).await else {
+        return association.abort("it did not come up");
+    };
+    let Some(peer) = association.peer_addr() else { return };
+    let Some(_place) = shared.limits.enter(peer.ip()) else {
+        tracing::info!(%peer, "too many sessions");
+        return association.abort("421 Too many sessions now; try again later");
+    };
+    let settings = &shared.settings;
+    let mode = Mode::of_streams(up.inbound_streams);
+    let (post, events) = post();
+    let (carrier, rx, tx, data) = match mode {
+        Mode::Braid => {
+            let data_streams = up.inbound_streams.min(up.outbound_streams) - 1;
+            if !(1..=DATA_STREAMS_MAX).contains(&data_streams) {
+                return association.abort("braid needs 3 to 65 streams each way");
+            }
+            let lanes =
+                braid::Lanes::new(association.clone(), data_streams, settings.stall, settings.durability);
+            (
+                machine::Carrier::Braid { data_streams },
+                control::Rx::braid(association.clone()),
+                control::Tx::Braid(association),
+                Data::Braid(lanes),
+            )
+        }
+        Mode::Tcp | Mode::Naive | Mode::Ms | Mode::MsCp => {
+            let carrier = if mode == Mode::Naive { machine::Carrier::Naive } else { machine::Carrier::Ms };
+            let paths = association.stats().paths;
+            let data = sctp::Data {
+                endpoint,
+                control: association.clone(),
+                local: paths.iter().map(|path| path.local).collect(),
+                peer: paths.iter().map(|path| path.peer).collect(),
+                config: Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..settings.sctp.clone() }),
+                early: Arc::default(),
+            };
+            (
+                carrier,
+                control::Rx::sctp(association.clone()),
+                control::Tx::Sctp(association),
+                Data::Sctp(data),
+            )
+        }
+    };
+    let accepted = Accepted { peer: peer.ip(), carrier, rx, tx, data, events, post };
+    tracing::info!(%peer, %mode, "session over SCTP");
+    Driver::new(shared, accepted).run(phase).await;
+}
+
+/// A number nobody can foresee, from the keys that the standard library draws for its hash tables.
+fn random() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}

@@ -94,7 +94,7 @@ fn timespec(time: SystemTime) -> Timespec {
             let before = before.duration();
             let borrow = i64::from(before.subsec_nanos() > 0);
             Timespec {
-                tv_sec: -(before.as_secs() as i64) - borrow,
+                tv_sec: 0_i64.saturating_sub_unsigned(before.as_secs()).saturating_sub(borrow),
                 tv_nsec: borrow * 1_000_000_000 - i64::from(before.subsec_nanos()),
             }
         }

@@ -1,0 +1,412 @@
+//! What a transfer sends, block by block: a file's content or a listing, made as it is needed.
+
+use std::collections::VecDeque;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use braidftp_ftp::command::Type;
+use braidftp_ftp::listing::{encode_incomplete, encode_line, encode_name, encode_unix};
+use braidftp_ftp::server::{Extent, Failure, Form, Source};
+use braidftp_ftp::stamp::Timestamp;
+use braidftp_ftp::store::StoreError;
+use braidftp_ftp::{SafeName, SafePath};
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::store::{Store, failure, metadata, native, stamp};
+use crate::store::fs::{self, BLOCK_BYTES, Digest, Kind, Lister, Reader, Walk, WalkItem};
+
+/// Something to be sent.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// Where in the file the first byte belongs.
+    pub offset: u64,
+    /// Bytes of the whole file, if it is a file.
+    pub size: Option<u64>,
+    /// Bytes that will be sent, if known.
+    pub length: Option<u64>,
+    /// When the file changed last.
+    pub modified: Option<Timestamp>,
+    kind: BodyKind,
+}
+
+#[derive(Debug)]
+enum BodyKind {
+    File(Reader),
+    Text(Reader, Crlf),
+    Exactly(Exactly),
+    Listing(Listing),
+}
+
+impl Body {
+    /// Opens what shall be sent.
+    pub(super) async fn open(store: &Store, source: Source) -> Result<Self, Failure> {
+        match source {
+            Source::File { path, offset, representation, extent } => {
+                let reader = store
+                    .root
+                    .reader(&native(&path)?, offset, Digest::None)
+                    .await
+                    .map_err(|e| failure(&e))?;
+                let found = reader.metadata();
+                let (size, modified) = (found.size, stamp(found.modified));
+                let (kind, length) = match (extent, representation) {
+                    (Extent::Exactly(count), _) => {
+                        (BodyKind::Exactly(Exactly { reader, left: count, fault: None }), Some(count))
+                    }
+                    (Extent::ToEnd, Type::Ascii) => (BodyKind::Text(reader, Crlf::default()), None),
+                    (Extent::ToEnd, _) => (BodyKind::File(reader), Some(size - offset)),
+                };
+                Ok(Self { offset, size: Some(size), length, modified: Some(modified), kind })
+            }
+            Source::Listing { path, form, pattern } => {
+                let listing = Listing::open(store, path, form, pattern).await?;
+                let kind = BodyKind::Listing(listing);
+                Ok(Self { offset: 0, size: None, length: None, modified: None, kind })
+            }
+        }
+    }
+
+    /// The next bytes; never none of them.
+    ///
+    /// # Cancel safety
+    /// Not safe: after a cancelled call, send nothing more.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        match &mut self.kind {
+            BodyKind::File(reader) => reader.next_block().await.map_err(|e| failure(&e)),
+            BodyKind::Text(reader, crlf) => {
+                let block = reader.next_block().await.map_err(|e| failure(&e))?;
+                Ok(block.map(|block| crlf.encode(&block)))
+            }
+            BodyKind::Exactly(exactly) => exactly.next().await,
+            BodyKind::Listing(listing) => listing.next().await,
+        }
+    }
+}
+
+/// Exactly so many bytes, whatever the file does: the other side counts.
+#[derive(Debug)]
+struct Exactly {
+    reader: Reader,
+    left: u64,
+    fault: Option<Failure>,
+}
+
+impl Exactly {
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        if self.left == 0 {
+            return match self.fault.take() {
+                Some(fault) => Err(fault),
+                None => Ok(None),
+            };
+        }
+        let mut block = match self.fault {
+            Some(_) => Bytes::new(),
+            None => match self.reader.next_block().await {
+                Ok(Some(block)) => block,
+                Ok(None) | Err(_) => {
+                    self.fault = Some(Failure::Shrank);
+                    Bytes::new()
+                }
+            },
+        };
+        if block.is_empty() {
+            block = vec![0; self.left.min(BLOCK_BYTES as u64) as usize].into();
+        }
+        block.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= block.len() as u64;
+        Ok(Some(block))
+    }
+}
+
+/// LF becomes CRLF (RFC 959 §3.1.1.1), unless it is one already.
+#[derive(Debug, Default)]
+struct Crlf {
+    after_cr: AfterCr,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum AfterCr {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Crlf {
+    fn encode(&mut self, block: &[u8]) -> Bytes {
+        let mut out = BytesMut::with_capacity(block.len() + block.len() / 16);
+        for byte in block {
+            if *byte == b'\n' && self.after_cr == AfterCr::No {
+                out.put_u8(b'\r');
+            }
+            out.put_u8(*byte);
+            self.after_cr = if *byte == b'\r' { AfterCr::Yes } else { AfterCr::No };
+        }
+        out.freeze()
+    }
+}
+
+/// CRLF becomes LF, across the cuts of blocks too; a CR alone stays.
+#[derive(Debug, Default)]
+pub(super) struct Lf {
+    held: AfterCr,
+}
+
+impl Lf {
+    /// The next bytes from the wire, as the file has them.
+    pub(super) fn decode(&mut self, block: &[u8]) -> Bytes {
+        let mut out = BytesMut::with_capacity(block.len() + 1);
+        for byte in block {
+            if self.held == AfterCr::Yes && *byte != b'\n' {
+                out.put_u8(b'\r');
+            }
+            self.held = if *byte == b'\r' { AfterCr::Yes } else { AfterCr::No };
+            if *byte != b'\r' {
+                out.put_u8(*byte);
+            }
+        }
+        out.freeze()
+    }
+
+    /// What is still held back when no more comes.
+    pub(super) fn finish(self) -> Bytes {
+        if self.held == AfterCr::Yes { Bytes::from_static(b"\r") } else { Bytes::new() }
+    }
+}
+
+/// Lines, made from a stream of entries.
+#[derive(Debug)]
+struct Listing {
+    form: Form,
+    pattern: Option<Bytes>,
+    now: Timestamp,
+    /// What stands before the first entry, or is all there is.
+    head: VecDeque<Bytes>,
+    entries: Entries,
+}
+
+#[derive(Debug)]
+enum Entries {
+    None,
+    Folder(Lister),
+    Tree(Walk),
+}
+
+impl Listing {
+    async fn open(
+        store: &Store,
+        path: SafePath,
+        form: Form,
+        pattern: Option<Bytes>,
+    ) -> Result<Self, Failure> {
+        let place = native(&path)?;
+        let found = store.root.blocking({
+            let place = place.clone();
+            move |root| root.metadata(&place)
+        });
+        let found = found.await.map_err(|e| failure(&e))?;
+        let now = stamp(SystemTime::now());
+        let mut head = VecDeque::new();
+        let entries = match (form, &found.kind) {
+            (Form::Tree, Kind::Folder) => {
+                // The folder itself comes first: its facts, and a place to say that not all of it can be read.
+                head.push_back(encode_line(&metadata(&found), &SafePath::ROOT).into());
+                Entries::Tree(store.root.walk(&place).await.map_err(|e| failure(&e))?)
+            }
+            (_, Kind::Folder) => Entries::Folder(store.root.list(&place).await.map_err(|e| failure(&e))?),
+            (Form::Facts | Form::Tree, _) => return Err(Failure::Store(StoreError::NotADirectory)),
+            // LIST and NLST of a file are a listing of it alone.
+            (Form::List | Form::Names, _) => {
+                let name = path.name().map_or(SafePath::ROOT, SafePath::from);
+                head.push_back(line(form, &found, &name, now));
+                Entries::None
+            }
+        };
+        Ok(Self { form, pattern, now, head, entries })
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let mut out = BytesMut::new();
+        while let Some(line) = self.head.pop_front() {
+            out.put_slice(&line);
+        }
+        // A chunk may come to nothing, if no name in it matches.
+        while out.is_empty() {
+            match &mut self.entries {
+                Entries::None => return Ok(None),
+                Entries::Folder(lister) => {
+                    let Some(chunk) = lister.next_chunk().await.map_err(|e| failure(&e))? else {
+                        return Ok(None);
+                    };
+                    for entry in chunk {
+                        if self
+                            .pattern
+                            .as_ref()
+                            .is_some_and(|pattern| !matches(pattern, entry.name.as_bytes()))
+                        {
+                            continue;
+                        }
+                        if let Ok(name) = SafeName::new(entry.name.as_bytes().to_vec()) {
+                            out.put_slice(&line(self.form, &entry.metadata, &name.into(), self.now));
+                        }
+                    }
+                }
+                Entries::Tree(walk) => {
+                    let Some(chunk) = walk.next_chunk().await else { return Ok(None) };
+                    chunk.iter().for_each(|item| out.put_slice(&tree_line(item)));
+                }
+            }
+        }
+        Ok(Some(out.freeze()))
+    }
+}
+
+fn line(form: Form, found: &fs::Metadata, name: &SafePath, now: Timestamp) -> Bytes {
+    match form {
+        Form::List => encode_unix(&metadata(found), name, now).into(),
+        Form::Names => encode_name(name).into(),
+        Form::Facts | Form::Tree => encode_line(&metadata(found), name).into(),
+    }
+}
+
+fn tree_line(item: &WalkItem) -> Vec<u8> {
+    let safe = |path: &Path| {
+        if path.as_os_str().is_empty() {
+            return Ok(SafePath::ROOT);
+        }
+        SafePath::strict(path.as_os_str().as_bytes())
+    };
+    match item {
+        WalkItem::Found { path, metadata: found } => match safe(path) {
+            Ok(path) => encode_line(&metadata(found), &path),
+            // A path longer than a command can carry: its folder is incomplete for the other side.
+            Err(_) => match safe(path.parent().unwrap_or(Path::new(""))) {
+                Ok(folder) => encode_incomplete(&folder, StoreError::BadName.code()),
+                Err(_) => Vec::new(),
+            },
+        },
+        WalkItem::Unreadable { path, error } => match safe(path) {
+            Ok(path) => encode_incomplete(&path, failure(error).code()),
+            Err(_) => Vec::new(),
+        },
+    }
+}
+
+/// Whether `name` matches a pattern of `*`, `?` and `[a-z]`, `[!a-z]`. Takes time in proportion to the product of
+/// their lengths at most, whatever the pattern (RFC 2577 knows servers that did not).
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    // Where to go on if what follows the last star does not match: the star takes one byte more.
+    let mut back: Option<(usize, usize)> = None;
+    while n < name.len() {
+        let step = match pattern.get(p) {
+            Some(b'*') => {
+                back = Some((p + 1, n));
+                p += 1;
+                continue;
+            }
+            Some(b'?') => Some(1),
+            Some(b'[') => class(&pattern[p..], name[n]),
+            Some(byte) if *byte == name[n] => Some(1),
+            _ => None,
+        };
+        match (step, back) {
+            (Some(width), _) => {
+                p += width;
+                n += 1;
+            }
+            (None, Some((after_star, from))) => {
+                p = after_star;
+                n = from + 1;
+                back = Some((after_star, n));
+            }
+            (None, None) => return false,
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// How long the class at the head of `pattern` is, if `byte` is in it. One without an end is the byte `[`.
+fn class(pattern: &[u8], byte: u8) -> Option<usize> {
+    let negated = matches!(pattern.get(1), Some(b'!' | b'^'));
+    let begin = if negated { 2 } else { 1 };
+    // A `]` right at the beginning is one of the class.
+    let Some(end) = pattern.iter().skip(begin + 1).position(|b| *b == b']').map(|at| at + begin + 1) else {
+        return (byte == b'[').then_some(1);
+    };
+    let members = &pattern[begin..end];
+    let (mut at, mut inside) = (0, false);
+    while at < members.len() {
+        if members.get(at + 1) == Some(&b'-') && at + 2 < members.len() {
+            inside |= (members[at]..=members[at + 2]).contains(&byte);
+            at += 3;
+        } else {
+            inside |= members[at] == byte;
+            at += 1;
+        }
+    }
+    (inside != negated).then_some(end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_a_shell_s_do() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("*.txt", "a.txt", true),
+            ("*.txt", "a.txt.gz", false),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXcYb", false),
+            ("?", "", false),
+            ("??", "ab", true),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[]]", "]", true),
+            ("[", "[", true),
+            ("[a", "[a", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+        let hostile = b"*a".repeat(2000);
+        assert!(!matches(&hostile, &[b'b'; 255]));
+    }
+
+    #[test]
+    fn line_ends_survive_any_cut() {
+        let text = b"one\ntwo\r\nthree\rfour\n\n";
+        let wire = b"one\r\ntwo\r\nthree\rfour\r\n\r\n";
+        for cut in 0..=text.len() {
+            let mut crlf = Crlf::default();
+            let out = [crlf.encode(&text[..cut]), crlf.encode(&text[cut..])].concat();
+            assert_eq!(out, wire, "{cut}");
+        }
+        for cut in 0..=wire.len() {
+            let mut lf = Lf::default();
+            let out = [lf.decode(&wire[..cut]), lf.decode(&wire[cut..]), lf.finish()].concat();
+            assert_eq!(out, b"one\ntwo\nthree\rfour\n\n", "{cut}");
+        }
+        let mut lf = Lf::default();
+        assert_eq!([lf.decode(b"a\r\r\n\r"), lf.finish()].concat(), b"a\r\n\r");
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_without_signs_matches_itself_alone(name in "[a-z]{0,8}", other in "[a-z]{0,8}") {
+            prop_assert_eq!(matches(name.as_bytes(), other.as_bytes()), name == other);
+        }
+
+        #[test]
+        fn no_pattern_panics(
+            pattern in proptest::collection::vec(prop_oneof![Just(b'*'), Just(b'['), Just(b']'), Just(b'-'), any::<u8>()], 0..12),
+            name in proptest::collection::vec(any::<u8>(), 0..12),
+        ) {
+            matches(&pattern, &name);
+        }
+    }
+}

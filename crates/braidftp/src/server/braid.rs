@@ -1,0 +1,399 @@
+//! The data streams of braid (specs/ftp-over-sctp.md §6): downloads go out on whichever stream is free, uploads are
+//! read by a task a stream.
+//!
+//! What the transport holds is bounded by its send buffer and by credit; what a stream holds unread is bounded by
+//! the credit that was given. A stream that waits for its upload's command, or for the disk, stops nobody else.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use braidftp_ftp::mapping::frame::{Credit, FrameError, Header, Trailer};
+use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece, Receiver};
+use braidftp_ftp::mapping::sender::Sender;
+use braidftp_ftp::mapping::{CONTROL_STREAM, TransferNumber, ppid};
+use braidftp_ftp::server::{Failure, Outcome};
+use braidftp_net::{Association, Message, Order, Ppid, StreamId};
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use super::body::Body;
+use super::session::{Event, Post, Upload};
+use super::sink::Ending;
+use crate::store::fs::Durability;
+
+/// Bytes of a file that share a message. A reply on stream 0 waits for one of each data stream at most, so that
+/// short ones keep it quick on a slow link.
+const MESSAGE_BYTES: usize = 16 << 10;
+/// Bytes of uploads that may lie unread, over all streams together, as long as each has its initial credit.
+const WINDOW_BYTES: u64 = 4 << 20;
+
+/// The data streams of one association.
+pub(super) struct Lanes {
+    association: Association,
+    lanes: Vec<Lane>,
+    free: mpsc::UnboundedSender<u16>,
+    freed: tokio::sync::Mutex<mpsc::UnboundedReceiver<u16>>,
+    /// The number of turns that were taken or given up without a gap before them.
+    passed: watch::Sender<u64>,
+    turns: Mutex<Turns>,
+    stall: Duration,
+    durability: Durability,
+}
+
+#[derive(Debug)]
+struct Lane {
+    sender: Mutex<Sender>,
+    credit: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Turns {
+    next: u64,
+    /// Turns that passed before their time.
+    early: std::collections::BTreeSet<u64>,
+}
+
+/// A download's turn to send its HEADER: they go out in the order in which the downloads were begun.
+pub(super) struct Turn {
+    number: u64,
+    lanes: Arc<Lanes>,
+}
+
+/// A stream that has a HEADER and asks whose it is.
+pub(super) struct Ask {
+    pub transfer: TransferNumber,
+    reply: oneshot::Sender<Option<Upload>>,
+}
+
+impl Ask {
+    /// The upload that the frames belong to; `None`: throw them away.
+    pub(super) fn decide(self, upload: Option<Upload>) {
+        let _ = self.reply.send(upload);
+    }
+}
+
+/// A stream in use; free again when dropped.
+struct Hold<'a> {
+    lanes: &'a Lanes,
+    lane: &'a Lane,
+    stream: u16,
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        let _ = self.lanes.free.send(self.stream);
+    }
+}
+
+impl Lanes {
+    /// The data streams 1 to `data_streams` of `association`.
+    pub(super) fn new(
+        association: Association,
+        data_streams: u16,
+        stall: Duration,
+        durability: Durability,
+    ) -> Arc<Self> {
+        let (free, freed) = mpsc::unbounded_channel();
+        let lane = |stream| Lane { sender: Mutex::new(Sender::new(stream)), credit: Notify::new() };
+        for stream in 1..=data_streams {
+            let _ = free.send(stream);
+        }
+        Arc::new(Self {
+            association,
+            lanes: (1..=data_streams).map(lane).collect(),
+            free,
+            freed: tokio::sync::Mutex::new(freed),
+            passed: watch::Sender::new(0),
+            turns: Mutex::default(),
+            stall,
+            durability,
+        })
+    }
+
+    /// Takes a CREDIT.
+    pub(super) fn credit(&self, credit: Credit) -> Result<(), FrameError> {
+        let lane = usize::from(credit.stream).checked_sub(1).and_then(|at| self.lanes.get(at));
+        let lane = lane.ok_or(FrameError::Field)?;
+        lane.lock().on_credit(credit)?;
+        lane.credit.notify_one();
+        Ok(())
+    }
+
+    /// The next turn.
+    pub(super) fn turn(self: &Arc<Self>) -> Turn {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = turns.next;
+        turns.next += 1;
+        Turn { number, lanes: self.clone() }
+    }
+
+    /// Sends one download: HEADER, BYTES, TRAILER on one stream. If it is refused nothing is sent.
+    ///
+    /// # Cancel safety
+    /// Not safe: the stream would be left in the middle of a transfer. Use `stop`.
+    pub(super) async fn send(
+        &self,
+        turn: Turn,
+        transfer: TransferNumber,
+        open: impl Future<Output = Result<Body, Failure>>,
+        mut stop: oneshot::Receiver<()>,
+    ) -> Result<Outcome, Failure> {
+        let prepare = async {
+            let body = open.await?;
+            //= specs/ftp-over-sctp.md#section-6.3
+            //# A sender MUST send the HEADERs of its transfers in ascending order of their numbers
+            turn.comes().await;
+            Ok((body, self.free_lane().await?))
+        };
+        let (mut body, hold) = tokio::select! {
+            prepared = prepare => prepared?,
+            Ok(()) = &mut stop => return Err(Failure::Cancelled),
+        };
+        let header = Header { transfer, offset: body.offset, size: body.size, modified: body.modified };
+        let header = hold.lane.lock().begin(&header);
+        self.push(hold.stream, ppid::HEADER, header).await?;
+        drop(turn);
+
+        let mut hasher = blake3::Hasher::new();
+        let sent = tokio::select! {
+            sent = self.pump(&hold, &mut body, &mut hasher) => sent,
+            Ok(()) = &mut stop => Err(Failure::Cancelled),
+        };
+        let status = sent.err().map_or(226, |failure| failure.code().number());
+        let trailer = hold.lane.lock().finish(status, *hasher.finalize().as_bytes());
+        self.push(hold.stream, ppid::TRAILER, trailer).await?;
+        sent.map(|bytes| Outcome::Sent { bytes })
+    }
+
+    async fn free_lane(&self) -> Result<Hold<'_>, Failure> {
+        let stream = self.freed.lock().await.recv().await.ok_or(Failure::DataLost)?;
+        let lane = self.lanes.get(usize::from(stream) - 1).ok_or(Failure::DataLost)?;
+        Ok(Hold { lanes: self, lane, stream })
+    }
+
+    /// # Cancel safety
+    /// Safe as far as the stream goes: what was sent was counted and hashed.
+    async fn pump(
+        &self,
+        hold: &Hold<'_>,
+        body: &mut Body,
+        hasher: &mut blake3::Hasher,
+    ) -> Result<u64, Failure> {
+        let mut bytes = 0;
+        while let Some(mut block) = body.next().await? {
+            while !block.is_empty() {
+                let room = timeout(self.stall, hold.lane.room()).await.map_err(|_| Failure::DataLost)?;
+                let size = usize::try_from(room).unwrap_or(usize::MAX).min(MESSAGE_BYTES).min(block.len());
+                let part = block.split_to(size);
+                self.push(hold.stream, ppid::BYTES, part.clone()).await?;
+                hasher.update(&part);
+                hold.lane.lock().on_sent(part.len() as u64);
+                bytes += part.len() as u64;
+            }
+        }
+        Ok(bytes)
+    }
+
+    async fn push(&self, stream: u16, kind: u32, payload: Bytes) -> Result<(), Failure> {
+        let message = Message::new(Ppid(kind), payload);
+        self.association.send(StreamId(stream), message).await.map_err(|_| Failure::DataLost)
+    }
+
+    /// The tasks that read the data streams; each runs until the association is over.
+    pub(super) fn readers(self: &Arc<Self>, post: &Post) -> Vec<impl Future<Output = ()> + Send + 'static> {
+        let share = WINDOW_BYTES / self.lanes.len().max(1) as u64;
+        let read = |at: usize| {
+            let reader = Reader {
+                lanes: self.clone(),
+                stream: u16::try_from(at + 1).unwrap_or(u16::MAX),
+                post: post.clone(),
+                target: Target::None,
+            };
+            reader.run(share)
+        };
+        (0..self.lanes.len()).map(read).collect()
+    }
+}
+
+impl Lane {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Sender> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until some bytes may be sent, and says how many.
+    async fn room(&self) -> u64 {
+        loop {
+            let room = self.lock().room();
+            if room > 0 {
+                return room;
+            }
+            // One waits at a time, and a notification before the wait is kept.
+            self.credit.notified().await;
+        }
+    }
+}
+
+impl Turn {
+    async fn comes(&self) {
+        let mut passed = self.lanes.passed.subscribe();
+        // The sender lives as long as `self` does.
+        let _ = passed.wait_for(|passed| *passed >= self.number).await;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut turns = self.lanes.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.early.insert(self.number);
+        self.lanes.passed.send_modify(|passed| {
+            while turns.early.remove(passed) {
+                *passed += 1;
+            }
+        });
+    }
+}
+
+/// Reads one data stream.
+struct Reader {
+    lanes: Arc<Lanes>,
+    stream: u16,
+    post: Post,
+    target: Target,
+}
+
+/// Where the frames go.
+enum Target {
+    /// There is no transfer open.
+    None,
+    /// Nowhere, to the trailer.
+    Nowhere,
+    Upload(Box<Open>),
+}
+
+struct Open {
+    upload: Upload,
+    header: Header,
+    hasher: blake3::Hasher,
+}
+
+impl Reader {
+    async fn run(mut self, window: u64) {
+        let mut receiver = Receiver::new(self.stream, window);
+        let association = self.lanes.association.clone();
+        loop {
+            let next = association.recv(StreamId(self.stream));
+            let next = match &mut self.target {
+                Target::Upload(open) => tokio::select! {
+                    piece = next => Ok(piece),
+                    Ok(()) = &mut open.upload.stop => Err(Failure::Cancelled),
+                    () = tokio::time::sleep(self.lanes.stall) => Err(Failure::DataLost),
+                },
+                Target::None | Target::Nowhere => Ok(next.await),
+            };
+            match next {
+                Ok(Ok(Some(piece))) => {
+                    if !self.take(&mut receiver, piece).await {
+                        return;
+                    }
+                }
+                // The association is over, or the client sends no more.
+                Ok(Ok(None) | Err(_)) => return self.give_up(Failure::DataLost).await,
+                // What still comes of it goes nowhere.
+                Err(failure) => self.give_up(failure).await,
+            }
+        }
+    }
+
+    /// Takes a piece; whether the stream goes on.
+    async fn take(&mut self, receiver: &mut Receiver, piece: braidftp_net::Piece) -> bool {
+        let count = piece.payload.len();
+        for (at, bytes) in piece.payload.into_iter().enumerate() {
+            let end = if piece.end && at + 1 == count { End::Last } else { End::More };
+            let part = Piece { ppid: piece.ppid.0, payload: &bytes, end };
+            match receiver.on_piece(part) {
+                //= specs/ftp-over-sctp.md#section-6.7
+                //# An endpoint MUST abort the association on: a HEADER, TRAILER or CREDIT of another length than its own
+                Err(error) => {
+                    self.post.send(Event::Broken(error.to_string()));
+                    return false;
+                }
+                Ok(Incoming::Header(header)) => self.begin(header).await,
+                Ok(Incoming::Bytes) => {
+                    let length = bytes.len() as u64;
+                    self.write(bytes).await;
+                    if let Some(credit) = receiver.consume(length) {
+                        let mut message = Message::new(Ppid(ppid::CREDIT), credit.encode());
+                        message.order = Order::Unordered;
+                        if self.lanes.association.send(StreamId(CONTROL_STREAM), message).await.is_err() {
+                            return false;
+                        }
+                    }
+                }
+                Ok(Incoming::Trailer(trailer, lengths)) => self.finish(trailer, lengths).await,
+                Ok(Incoming::Nothing) => {}
+            }
+        }
+        true
+    }
+
+    async fn begin(&mut self, header: Header) {
+        let (reply, decided) = oneshot::channel();
+        self.post.send(Event::Ask(Ask { transfer: header.transfer, reply }));
+        self.target = match decided.await {
+            Ok(Some(upload)) if upload.offset != header.offset => {
+                let Upload { job, intake, post, .. } = upload;
+                intake.give_up(Failure::SenderGaveUp).await;
+                post.done(job, Err(Failure::Damaged));
+                Target::Nowhere
+            }
+            Ok(Some(upload)) => {
+                Target::Upload(Box::new(Open { upload, header, hasher: blake3::Hasher::new() }))
+            }
+            Ok(None) | Err(_) => Target::Nowhere,
+        };
+    }
+
+    async fn write(&mut self, bytes: Bytes) {
+        let Target::Upload(open) = &mut self.target else { return };
+        open.hasher.update(&bytes);
+        if let Err(failure) = open.upload.intake.write(bytes).await {
+            self.give_up(failure).await;
+        }
+    }
+
+    async fn finish(&mut self, trailer: Trailer, lengths: Lengths) {
+        let Target::Upload(open) = std::mem::replace(&mut self.target, Target::None) else { return };
+        let Open { upload: Upload { job, intake, post, .. }, header, hasher } = *open;
+        let right = lengths == Lengths::Agree && *hasher.finalize().as_bytes() == trailer.digest;
+        let ending = Ending { modified: header.modified, durability: self.lanes.durability };
+        // A task of its own: the next upload on this stream does not wait for the disk, and the end of the session
+        // does not stop a file in the middle of getting its name.
+        tokio::spawn(async move {
+            let outcome = match (trailer.is_complete(), right) {
+                (true, true) => intake.finish(ending).await,
+                (true, false) => {
+                    intake.give_up(Failure::Damaged).await;
+                    Err(Failure::Damaged)
+                }
+                (false, _) => {
+                    intake.give_up(Failure::SenderGaveUp).await;
+                    Err(Failure::SenderGaveUp)
+                }
+            };
+            post.done(job, outcome);
+        });
+    }
+
+    /// Ends the open upload, if there is one; its frames go nowhere from now on.
+    async fn give_up(&mut self, why: Failure) {
+        if !matches!(self.target, Target::Upload(_)) {
+            return;
+        }
+        if let Target::Upload(open) = std::mem::replace(&mut self.target, Target::Nowhere) {
+            let Upload { job, intake, post, .. } = open.upload;
+            intake.give_up(why).await;
+            post.done(job, Err(why));
+        }
+    }
+}

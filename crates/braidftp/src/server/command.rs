@@ -1,0 +1,428 @@
+//! `braidftp serve`.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_ftp::server as machine;
+use braidftp_net::cc;
+use braidftp_net::sctp::Profile;
+use serde::Deserialize;
+
+use super::{Listen, Server, Settings, StartError};
+use crate::store::fs::{Durability, Root};
+use crate::users::{Access, Users};
+
+/// The port of `ftp://` for those who may not have 21.
+const TCP_PORT_UNPRIVILEGED: u16 = 2121;
+/// The port of `ftp://` (RFC 959 §8).
+const TCP_PORT: u16 = 21;
+/// The port of `ftp+sctp://` (RFC 6951 §5.1).
+const UDP_PORT: u16 = 9899;
+
+/// What may be written after `braidftp serve`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// The folder to serve; nothing outside it can be reached
+    #[arg(required_unless_present_any = ["hash_password", "config"])]
+    pub dir: Option<PathBuf>,
+    /// Where to listen: ftp://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS[:PORT]&…]; may be repeated
+    /// [default: ftp://0.0.0.0:2121 and ftp+sctp://0.0.0.0:9899]
+    #[arg(long, value_name = "URL")]
+    pub listen: Vec<String>,
+    /// Who may log in (TOML); without it everybody may, as anonymous
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+    /// Let users, or anonymous, change files; without it they read
+    #[arg(long)]
+    pub writable: bool,
+    /// A file of settings (TOML); what is given here goes before what it says
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// SCTP parameters: modern or rfc9260
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<Profile>,
+    /// Congestion control of what this side sends [default: the profile's]
+    #[arg(long, value_name = "NAME")]
+    pub cc: Option<cc::Kind>,
+    /// Write every SCTP packet to FILE (pcapng, for Wireshark)
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Read a password from standard input, print its hash for the users file, and do nothing else
+    #[arg(long)]
+    pub hash_password: bool,
+}
+
+/// The file of `--config`. Every key is an option of the same name, or a setting of [`Settings`].
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    dir: Option<PathBuf>,
+    listen: Option<Vec<String>>,
+    users: Option<PathBuf>,
+    writable: Option<bool>,
+    profile: Option<String>,
+    cc: Option<String>,
+    greeting: Option<String>,
+    host: Option<String>,
+    max_sessions: Option<usize>,
+    max_sessions_per_address: Option<usize>,
+    /// `"50000-50100"`.
+    passive_ports: Option<String>,
+    passive_address: Option<IpAddr>,
+    active: Option<bool>,
+    idle_seconds: Option<u64>,
+    stall_seconds: Option<u64>,
+    login_attempts: Option<u32>,
+    /// `full`, `bytes` or `none`.
+    durability: Option<String>,
+}
+
+/// Why `braidftp serve` ended.
+#[derive(Debug)]
+pub enum ServeError {
+    /// The command line or a file it names cannot be used: exit code 1.
+    Usage(String),
+    /// The folder cannot be opened: exit code 6.
+    Folder(String),
+    /// An address cannot be had: exit code 2.
+    Start(StartError),
+}
+
+impl ServeError {
+    /// The exit code for it.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 1,
+            Self::Start(_) => 2,
+            Self::Folder(_) => 6,
+        }
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(why) | Self::Folder(why) => f.write_str(why),
+            Self::Start(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// What to serve, where, and how: the command line and the file of settings together.
+#[derive(Debug)]
+struct Plan {
+    dir: PathBuf,
+    listen: Vec<Listen>,
+    users: Users,
+    settings: Settings,
+}
+
+/// Serves until SIGINT or SIGTERM. Says `listening URL` on standard error for each listener once it can be reached.
+///
+/// # Errors
+/// [`ServeError`]; nothing was served.
+pub async fn serve_command(args: Args) -> Result<(), ServeError> {
+    if args.hash_password {
+        return hash_password();
+    }
+    let Plan { dir, listen, users, settings } = plan(args)?;
+    let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
+    let mut builder = Server::builder(root).users(users).settings(settings);
+    for place in listen {
+        builder = builder.listen(place);
+    }
+    let server = builder.bind().map_err(ServeError::Start)?;
+    // Before the first line, so that who waits for it may send a signal at once.
+    let signals =
+        Signals::new().map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
+    {
+        let mut stderr = std::io::stderr().lock();
+        for place in server.local_addrs() {
+            let _ = writeln!(stderr, "listening {place}");
+        }
+    }
+    let handle = server.handle();
+    let mut running = std::pin::pin!(server.run());
+    let mut signals = signals;
+    loop {
+        tokio::select! {
+            () = &mut running => return Ok(()),
+            again = signals.next() => match again {
+                Again::First => handle.stop(),
+                Again::More => handle.abort(),
+            },
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Signals {
+    int: tokio::signal::unix::Signal,
+    term: tokio::signal::unix::Signal,
+    seen: Again,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    First,
+    More,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (int, term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(Self { int, term, seen: Again::First })
+    }
+
+    async fn next(&mut self) -> Again {
+        tokio::select! {
+            _ = self.int.recv() => {}
+            _ = self.term.recv() => {}
+        }
+        std::mem::replace(&mut self.seen, Again::More)
+    }
+}
+
+fn hash_password() -> Result<(), ServeError> {
+    let mut password = Vec::new();
+    let read = std::io::stdin().lock().take(4096).read_to_end(&mut password);
+    read.map_err(|error| {
+        ServeError::Usage(format!("cannot read the password from standard input: {error}"))
+    })?;
+    while password.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+        password.pop();
+    }
+    if password.is_empty() {
+        return Err(ServeError::Usage("no password on standard input: write one, then end the line".into()));
+    }
+    let hash = Users::hash(&password).map_err(|error| ServeError::Usage(error.to_string()))?;
+    let _ = writeln!(std::io::stdout(), "{hash}");
+    Ok(())
+}
+
+fn plan(args: Args) -> Result<Plan, ServeError> {
+    let file = match &args.config {
+        Some(path) => read_file(path)?,
+        None => File::default(),
+    };
+    let usage = |why: String| ServeError::Usage(why);
+    let Some(dir) = args.dir.or(file.dir) else {
+        return Err(usage("which folder shall be served? give DIR, or `dir` in the file of settings".into()));
+    };
+    let listen = if args.listen.is_empty() { file.listen.unwrap_or_default() } else { args.listen };
+    let listen = if listen.is_empty() {
+        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        vec![
+            Listen::Tcp(SocketAddr::new(any, TCP_PORT_UNPRIVILEGED)),
+            Listen::SctpUdp(vec![SocketAddr::new(any, UDP_PORT)]),
+        ]
+    } else {
+        listen.iter().map(|text| parse_listen(text).map_err(usage)).collect::<Result<_, _>>()?
+    };
+    let writable = args.writable || file.writable.unwrap_or(false);
+    let access = if writable { Access::Writable } else { Access::ReadOnly };
+    let users = match args.users.or(file.users) {
+        Some(path) => Users::load(&path, access).map_err(|error| usage(error.to_string()))?,
+        None => Users::anonymous(access),
+    };
+
+    let mut settings = Settings::default();
+    let mut session = machine::Config::default();
+    let profile = match (args.profile, file.profile) {
+        (Some(profile), _) => Some(profile),
+        (None, Some(text)) => Some(text.parse().map_err(|error| usage(format!("{error}")))?),
+        (None, None) => None,
+    };
+    settings.sctp = profile.unwrap_or(Profile::Modern).config();
+    match (args.cc, file.cc) {
+        (Some(kind), _) => settings.sctp.congestion_control = kind,
+        (None, Some(text)) => {
+            settings.sctp.congestion_control = text.parse().map_err(|error| usage(format!("{error}")))?;
+        }
+        (None, None) => {}
+    }
+    settings.pcap = args.pcap;
+    set(&mut session.greeting, file.greeting);
+    session.host = file.host;
+    set(&mut session.login_attempts, file.login_attempts);
+    set(&mut session.idle, file.idle_seconds.map(Duration::from_secs));
+    if file.active == Some(true) {
+        session.active = machine::Active::ToPeer;
+    }
+    set(&mut settings.stall, file.stall_seconds.map(Duration::from_secs));
+    set(&mut settings.max_sessions, file.max_sessions);
+    set(&mut settings.max_sessions_per_address, file.max_sessions_per_address);
+    settings.passive_address = file.passive_address;
+    settings.passive_ports = file.passive_ports.as_deref().map(parse_ports).transpose().map_err(usage)?;
+    settings.durability = match file.durability.as_deref() {
+        None | Some("full") => Durability::Full,
+        Some("bytes") => Durability::Bytes,
+        Some("none") => Durability::None,
+        Some(other) => return Err(usage(format!("durability is `full`, `bytes` or `none`, not `{other}`"))),
+    };
+    settings.session = Arc::new(session);
+    Ok(Plan { dir, listen, users, settings })
+}
+
+fn set<T>(value: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *value = given;
+    }
+}
+
+fn read_file(path: &Path) -> Result<File, ServeError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| ServeError::Usage(format!("cannot read the settings `{}`: {e}", path.display())))?;
+    toml::from_str(&text)
+        .map_err(|e| ServeError::Usage(format!("the settings `{}` cannot be used: {e}", path.display())))
+}
+
+fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let wrong = || format!("passive-ports is a range such as \"50000-50100\", not \"{text}\"");
+    let (first, last) = text.split_once('-').ok_or_else(wrong)?;
+    let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(wrong);
+    let (first, last) = (port(first)?, port(last)?);
+    if first <= last { Ok(first..=last) } else { Err(wrong()) }
+}
+
+/// A place to listen: a URL with an address, not a name, because a socket is bound to one.
+fn parse_listen(text: &str) -> Result<Listen, String> {
+    let wrong = |why: &str| {
+        format!(
+            "cannot listen at `{text}`: {why}; write ftp://ADDRESS:PORT or ftp+sctp://ADDRESS:UDPPORT, as in ftp+sctp://0.0.0.0:9899"
+        )
+    };
+    let url = url::Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() || !matches!(url.path(), "" | "/") {
+        return Err(wrong("it holds more than an address"));
+    }
+    let host = url.host_str().unwrap_or_default();
+    let host = if host == "localhost" { "127.0.0.1" } else { host };
+    let ip: IpAddr = host
+        .trim_matches(['[', ']'])
+        .parse()
+        .map_err(|_| wrong("the host must be an IP address, such as 0.0.0.0, [::] or 127.0.0.1"))?;
+    match url.scheme() {
+        "ftp" if url.query().is_some() => Err(wrong("a TCP listener has one address")),
+        "ftp" => Ok(Listen::Tcp(SocketAddr::new(ip, url.port().unwrap_or(TCP_PORT)))),
+        "ftp+sctp" => {
+            let port = url.port().unwrap_or(UDP_PORT);
+            let mut addresses = vec![SocketAddr::new(ip, port)];
+            for (key, value) in url.query_pairs() {
+                if key != "addr" {
+                    return Err(wrong("of parameters there is `addr` alone"));
+                }
+                let more = value
+                    .parse::<SocketAddr>()
+                    .or_else(|_| value.trim_matches(['[', ']']).parse().map(|ip| SocketAddr::new(ip, port)));
+                addresses.push(more.map_err(|_| wrong("`addr` must be an IP address"))?);
+            }
+            Ok(Listen::SctpUdp(addresses))
+        }
+        "ftps" | "ftpes" => Err(wrong("TLS is not served yet")),
+        "ftp+sctp-ip" => Err(wrong("SCTP directly over IP is not served yet")),
+        _ => Err(wrong("unknown scheme")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(dir: Option<&str>) -> Args {
+        Args {
+            dir: dir.map(PathBuf::from),
+            listen: Vec::new(),
+            users: None,
+            writable: false,
+            config: None,
+            profile: None,
+            cc: None,
+            pcap: None,
+            hash_password: false,
+        }
+    }
+
+    #[test]
+    fn without_options_it_listens_on_both_transports_and_is_read_only() {
+        let plan = plan(args(Some("/srv"))).unwrap();
+        let listen: Vec<String> = plan.listen.iter().map(Listen::to_string).collect();
+        assert_eq!(listen, ["ftp://0.0.0.0:2121", "ftp+sctp://0.0.0.0:9899"]);
+        assert_eq!(plan.settings.session.active, machine::Active::Refused);
+    }
+
+    #[test]
+    fn places_to_listen_are_urls_of_addresses() {
+        for (text, shown) in [
+            ("ftp://127.0.0.1:2121", "ftp://127.0.0.1:2121"),
+            ("ftp://[::1]", "ftp://[::1]:21"),
+            ("ftp://localhost:0/", "ftp://127.0.0.1:0"),
+            ("ftp+sctp://0.0.0.0", "ftp+sctp://0.0.0.0:9899"),
+            (
+                "ftp+sctp://10.0.0.1:7000/?addr=10.1.0.1&addr=[::1]:7001",
+                "ftp+sctp://10.0.0.1:7000/?addr=10.1.0.1:7000&addr=[::1]:7001",
+            ),
+        ] {
+            assert_eq!(parse_listen(text).unwrap().to_string(), shown, "{text}");
+        }
+        for text in [
+            "",
+            "127.0.0.1:21",
+            "ftp://example.org",
+            "http://127.0.0.1",
+            "ftps://127.0.0.1",
+            "ftp+sctp-ip://127.0.0.1",
+            "ftp://127.0.0.1/x",
+            "ftp://u@127.0.0.1",
+            "ftp+sctp://127.0.0.1/?x=1",
+            "ftp+sctp://127.0.0.1/?addr=x",
+            "ftp://127.0.0.1/?addr=127.0.0.2",
+        ] {
+            assert!(parse_listen(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_settings_is_read_and_the_command_line_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.toml");
+        let text = "dir = '/srv'\nlisten = ['ftp://127.0.0.1:2121']\nwritable = true\npassive-ports = '50000-50100'\n\
+                    active = true\nidle-seconds = 60\ndurability = 'bytes'\nprofile = 'rfc9260'\n";
+        std::fs::write(&path, text).unwrap();
+        let plan1 = plan(Args { config: Some(path.clone()), ..args(None) }).unwrap();
+        assert_eq!(plan1.dir, Path::new("/srv"));
+        assert_eq!(plan1.settings.passive_ports, Some(50_000..=50_100));
+        assert_eq!(plan1.settings.session.idle, Duration::from_secs(60));
+        assert_eq!(plan1.settings.durability, Durability::Bytes);
+        let both = Args {
+            config: Some(path.clone()),
+            listen: vec!["ftp://127.0.0.1:7".into()],
+            ..args(Some("/other"))
+        };
+        let plan2 = plan(both).unwrap();
+        assert_eq!((plan2.dir.as_path(), plan2.listen.len()), (Path::new("/other"), 1));
+        assert_eq!(plan2.listen[0].to_string(), "ftp://127.0.0.1:7");
+
+        for (text, why) in [
+            ("lisen = []", "lisen"),
+            ("passive-ports = '50100-50000'", "passive-ports"),
+            ("passive-ports = '0-1'", "passive-ports"),
+            ("durability = 'some'", "durability"),
+            ("profile = 'mordern'", "mordern"),
+            ("users = '/nowhere'", "/nowhere"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = plan(Args { config: Some(path.clone()), ..args(Some("/srv")) }).unwrap_err();
+            assert_eq!(error.exit_code(), 1);
+            assert!(error.to_string().contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The control connection of a session: a TCP connection, or stream 0 of an association.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_ftp::mapping::frame::Credit;
+use braidftp_ftp::mapping::{CONTROL_STREAM, ppid};
+use braidftp_net::{Association, Message, Ppid, StreamId};
+use bytes::{Bytes, BytesMut};
+use tokio::net::TcpStream;
+
+/// Bytes read from a TCP control connection at once.
+const READ_BYTES: usize = 4096;
+/// Bytes of replies that share a message in braid.
+const COALESCE_BYTES: usize = 16 << 10;
+/// Bytes of lines that are read ahead of the session's window in braid. CREDIT comes on the stream of the lines, and
+/// a sender that waits for credit must not wait behind commands that wait for the sender.
+const HELD_BYTES: usize = 1 << 20;
+
+/// How long the other side has to close its end of a TCP control connection.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// What a control connection brings.
+#[derive(Debug)]
+pub(super) enum Arrived {
+    /// Bytes of lines.
+    Lines(Bytes),
+    /// braid: the other side takes more.
+    Credit(Credit),
+    /// The other side sends no more.
+    End,
+}
+
+/// Why a control connection is gone.
+#[derive(Debug)]
+pub(super) struct Lost(pub String);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The reading end.
+pub(super) struct Rx {
+    from: From,
+    held: VecDeque<Bytes>,
+    held_bytes: usize,
+}
+
+enum From {
+    Tcp(Arc<TcpStream>),
+    Sctp(Association),
+    Braid(Association),
+}
+
+impl Rx {
+    pub(super) fn tcp(stream: Arc<TcpStream>) -> Self {
+        Self::of(From::Tcp(stream))
+    }
+
+    /// Stream 0 of naive, ms and ms-cp.
+    pub(super) fn sctp(association: Association) -> Self {
+        Self::of(From::Sctp(association))
+    }
+
+    /// Stream 0 of braid.
+    pub(super) fn braid(association: Association) -> Self {
+        Self::of(From::Braid(association))
+    }
+
+    fn of(from: From) -> Self {
+        Self { from, held: VecDeque::new(), held_bytes: 0 }
+    }
+
+    /// What comes next.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is taken.
+    pub(super) async fn recv(&mut self) -> Result<Arrived, Lost> {
+        match &self.from {
+            From::Tcp(stream) => loop {
+                stream.readable().await.map_err(|e| Lost(e.to_string()))?;
+                let mut buffer = BytesMut::with_capacity(READ_BYTES);
+                match stream.try_read_buf(&mut buffer) {
+                    Ok(0) => return Ok(Arrived::End),
+                    Ok(_) => return Ok(Arrived::Lines(buffer.freeze())),
+                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                    Err(e) => return Err(Lost(e.to_string())),
+                }
+            },
+            From::Sctp(association) | From::Braid(association) => {
+                let piece = match association.recv(StreamId(CONTROL_STREAM)).await {
+                    Ok(Some(piece)) => piece,
+                    Ok(None) => return Ok(Arrived::End),
+                    Err(reason) => return Err(Lost(reason.to_string())),
+                };
+                let is_braid = matches!(self.from, From::Braid(_));
+                match piece.ppid.0 {
+                    ppid::CREDIT if is_braid => match Credit::decode(&joined(piece.payload)) {
+                        Ok(credit) => Ok(Arrived::Credit(credit)),
+                        Err(error) => self.violated(&error.to_string()),
+                    },
+                    ppid::LINES => Ok(Arrived::Lines(joined(piece.payload))),
+                    _ if !is_braid => Ok(Arrived::Lines(joined(piece.payload))),
+                    other => self.violated(&format!("payload protocol {other:#x} has no place on stream 0")),
+                }
+            }
+        }
+    }
+
+    fn violated(&self, why: &str) -> Result<Arrived, Lost> {
+        if let From::Braid(association) = &self.from {
+            association.abort(why.to_owned());
+        }
+        Err(Lost(why.to_owned()))
+    }
+
+    /// Whether reading on makes sense while the session wants no lines.
+    pub(super) fn may_hold(&self) -> bool {
+        matches!(self.from, From::Braid(_)) && self.held_bytes < HELD_BYTES
+    }
+
+    /// Whether lines are held for the session.
+    pub(super) fn holds_some(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Lines for the session, when it wants them.
+    pub(super) fn hold(&mut self, bytes: Bytes) {
+        self.held_bytes += bytes.len();
+        self.held.push_back(bytes);
+    }
+
+    /// The next lines that are held.
+    pub(super) fn take_held(&mut self) -> Option<Bytes> {
+        let bytes = self.held.pop_front()?;
+        self.held_bytes -= bytes.len();
+        Some(bytes)
+    }
+
+    /// They could not be used now.
+    pub(super) fn put_back(&mut self, bytes: Bytes) {
+        self.held_bytes += bytes.len();
+        self.held.push_front(bytes);
+    }
+}
+
+/// Throws away what comes, to the end.
+async fn read_out(stream: &TcpStream) {
+    let mut nowhere = [0; 4096];
+    while stream.readable().await.is_ok() {
+        match stream.try_read(&mut nowhere) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn joined(mut payload: Vec<Bytes>) -> Bytes {
+    if payload.len() == 1 {
+        return payload.remove(0);
+    }
+    payload.concat().into()
+}
+
+/// The writing end.
+pub(super) enum Tx {
+    Tcp(Arc<TcpStream>),
+    Sctp(Association),
+    Braid(Association),
+}
+
+impl Tx {
+    /// Puts a reply behind the others. In braid replies that wait share a message: whole lines either way
+    /// (specs/ftp-over-sctp.md §2.3).
+    pub(super) fn queue(&self, out: &mut VecDeque<Bytes>, reply: Bytes) {
+        match (self, out.back_mut()) {
+            (Self::Tcp(_) | Self::Braid(_), Some(last)) if last.len() + reply.len() <= COALESCE_BYTES => {
+                *last = [&last[..], &reply[..]].concat().into();
+            }
+            _ => out.push_back(reply),
+        }
+    }
+
+    /// Sends some of `out`, taking it off; how many bytes.
+    ///
+    /// # Cancel safety
+    /// Safe: what was sent was taken off.
+    pub(super) async fn send(&self, out: &mut VecDeque<Bytes>) -> Result<usize, Lost> {
+        let Some(first) = out.front_mut() else { return Ok(0) };
+        match self {
+            Self::Tcp(stream) => loop {
+                stream.writable().await.map_err(|e| Lost(e.to_string()))?;
+                match stream.try_write(first) {
+                    Ok(count) => {
+                        let _ = first.split_to(count);
+                        if first.is_empty() {
+                            out.pop_front();
+                        }
+                        return Ok(count);
+                    }
+                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                    Err(e) => return Err(Lost(e.to_string())),
+                }
+            },
+            Self::Sctp(association) | Self::Braid(association) => {
+                let kind = if matches!(self, Self::Braid(_)) { ppid::LINES } else { ppid::PLAIN };
+                let message = Message::new(Ppid(kind), first.clone());
+                association.send(StreamId(CONTROL_STREAM), message).await.map_err(|e| Lost(e.to_string()))?;
+                Ok(out.pop_front().map_or(0, |sent| sent.len()))
+            }
+        }
+    }
+
+    /// Ends the connection in good order.
+    pub(super) async fn close(&mut self) {
+        match self {
+            Self::Tcp(stream) => {
+                // Half a close first: with bytes unread, a whole one is a reset, which takes the last reply with it.
+                let _ = socket2::SockRef::from(&**stream).shutdown(std::net::Shutdown::Write);
+                let _ = tokio::time::timeout(GOODBYE, read_out(stream)).await;
+            }
+            Self::Sctp(association) | Self::Braid(association) => association.start_shutdown(),
+        }
+    }
+
+    /// Ends the connection now.
+    pub(super) fn abort(&self, why: &str) {
+        match self {
+            Self::Tcp(stream) => {
+                let _ = socket2::SockRef::from(&**stream).shutdown(std::net::Shutdown::Both);
+            }
+            Self::Sctp(association) | Self::Braid(association) => association.abort(why.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Data paths of naive, ms and ms-cp (specs/ftp-over-sctp.md §3, §4): an association for each transfer, or stream 1
+//! of the control association.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use braidftp_ftp::mapping::{CONTROL_STREAM, DATA_PORT, DATA_STREAM, DataPath, LISTING_MESSAGE_MAX, ppid};
+use braidftp_ftp::server::{Failure, Outcome};
+use braidftp_ftp::store::StoreError;
+use braidftp_net::sctp::Config;
+use braidftp_net::{Association, Connect, Endpoint, Message, Ppid, Reason, StreamId};
+use bytes::{Bytes, BytesMut};
+use tokio::time::timeout;
+
+use super::Settings;
+use super::body::Body;
+use super::sink::Intake;
+
+/// Bytes of a file that share a message: what the FTP server of the paper's FreeBSD wrote at once.
+const MESSAGE_BYTES: usize = 16 << 10;
+
+/// The data side of a session of naive, ms or ms-cp.
+pub(super) struct Data {
+    pub endpoint: Endpoint,
+    pub control: Association,
+    /// The addresses of the control association: local, and the peer's.
+    pub local: Vec<SocketAddr>,
+    pub peer: Vec<SocketAddr>,
+    /// For data associations.
+    pub config: Arc<Config>,
+    /// Bytes that came behind the end of an upload, on stream 1.
+    pub early: Arc<std::sync::Mutex<Bytes>>,
+}
+
+/// Where one transfer goes.
+pub(super) enum Way {
+    Associate { endpoint: Endpoint, connect: Connect },
+    Stream1 { control: Association, early: Arc<std::sync::Mutex<Bytes>> },
+    Nowhere,
+}
+
+impl Data {
+    pub(super) fn way(&self, path: DataPath) -> Way {
+        match path {
+            //= specs/ftp-over-sctp.md#section-3.1
+            //# The server MUST connect to the addresses of the control association's peer, over the same UDP ports, and to nothing else
+            DataPath::Association { port } => Way::Associate {
+                endpoint: self.endpoint.clone(),
+                connect: Connect {
+                    local: self.local.clone(),
+                    peer: self.peer.clone(),
+                    source_port: Some(DATA_PORT),
+                    destination_port: port,
+                    config: self.config.clone(),
+                },
+            },
+            DataPath::Stream1 => Way::Stream1 { control: self.control.clone(), early: self.early.clone() },
+            DataPath::TcpPassive | DataPath::TcpActive(_) | DataPath::Framed { .. } => Way::Nowhere,
+        }
+    }
+}
+
+async fn associate(
+    endpoint: &Endpoint,
+    connect: Connect,
+    settings: &Settings,
+) -> Result<Association, Failure> {
+    let association = endpoint.connect(connect).map_err(|error| {
+        tracing::warn!(%error, "no data association");
+        Failure::CannotOpenData
+    })?;
+    match timeout(settings.data_open, association.up()).await {
+        Ok(Ok(_)) => Ok(association),
+        Ok(Err(_)) | Err(_) => {
+            association.abort("the data association did not come up");
+            Err(Failure::CannotOpenData)
+        }
+    }
+}
+
+async fn push(
+    association: &Association,
+    stream: u16,
+    bytes: Bytes,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let message = Message::new(Ppid(ppid::PLAIN), bytes);
+    match timeout(settings.stall, association.send(StreamId(stream), message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Failure::DataLost),
+    }
+}
+
+/// Aborts its association unless told that all went well.
+struct Guard(Option<Association>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(association) = self.0.take() {
+            association.abort("transfer aborted");
+        }
+    }
+}
+
+impl Way {
+    /// Sends all of it. `started` is told how many bytes will flow, when the first is about to.
+    pub(super) async fn send(
+        self,
+        body: &mut Body,
+        settings: &Settings,
+        started: impl FnOnce(Option<u64>),
+    ) -> Result<Outcome, Failure> {
+        match self {
+            Self::Associate { endpoint, connect } => {
+                started(body.length);
+                let mut guard = Guard(Some(associate(&endpoint, connect, settings).await?));
+                let mut bytes = 0;
+                if let Some(association) = &guard.0 {
+                    while let Some(block) = body.next().await? {
+                        bytes += send_block(association, CONTROL_STREAM, block, settings).await?;
+                    }
+                    association.start_shutdown();
+                }
+                guard.0 = None;
+                Ok(Outcome::Sent { bytes })
+            }
+            Self::Stream1 { control, .. } if body.size.is_none() => {
+                let listing = whole(body).await?;
+                started(Some(listing.len() as u64));
+                let bytes = listing.len() as u64;
+                push(&control, DATA_STREAM, listing, settings).await?;
+                Ok(Outcome::Sent { bytes })
+            }
+            Self::Stream1 { control, .. } => {
+                started(body.length);
+                let mut bytes = 0;
+                while let Some(block) = body.next().await? {
+                    bytes += send_block(&control, DATA_STREAM, block, settings).await?;
+                }
+                Ok(Outcome::Sent { bytes })
+            }
+            Self::Nowhere => Err(Failure::CannotOpenData),
+        }
+    }
+
+    /// Takes all that comes: to the end of the association, or `length` bytes of stream 1.
+    pub(super) async fn receive(
+        self,
+        intake: &mut Intake,
+        length: Option<u64>,
+        settings: &Settings,
+    ) -> Result<(), Failure> {
+        match (self, length) {
+            (Self::Associate { endpoint, connect }, _) => {
+                let mut guard = Guard(Some(associate(&endpoint, connect, settings).await?));
+                if let Some(association) = &guard.0 {
+                    loop {
+                        let piece = timeout(settings.stall, association.recv(StreamId(CONTROL_STREAM))).await;
+                        let Ok(Some(piece)) = piece.map_err(|_| Failure::DataLost)? else { break };
+                        for bytes in piece.payload {
+                            intake.write(bytes).await?;
+                        }
+                    }
+                    // Only a graceful end is the end of the file.
+                    let end = timeout(settings.data_open, association.closed()).await;
+                    if !matches!(end, Ok(Reason::Shutdown)) {
+                        return Err(Failure::DataLost);
+                    }
+                }
+                guard.0 = None;
+                Ok(())
+            }
+            (Self::Stream1 { control, early }, Some(length)) => {
+                let mut left = length;
+                let mut fault = None;
+                let mut take = async |bytes: Bytes, left: &mut u64| {
+                    *left -= bytes.len() as u64;
+                    if fault.is_none() {
+                        fault = intake.write(bytes).await.err();
+                    }
+                };
+                let before = std::mem::take(&mut *early.lock().unwrap_or_else(|e| e.into_inner()));
+                let mut waiting = std::collections::VecDeque::from([before]);
+                loop {
+                    while let Some(mut bytes) = waiting.pop_front() {
+                        let ours = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                        take(bytes.split_to(ours), &mut left).await;
+                        if !bytes.is_empty() {
+                            // The head of the next upload: a message may hold the end of one and the beginning of
+                            // another.
+                            let rest: Vec<Bytes> = std::iter::once(bytes).chain(waiting.drain(..)).collect();
+                            *early.lock().unwrap_or_else(|e| e.into_inner()) = rest.concat().into();
+                        }
+                    }
+                    if left == 0 {
+                        break;
+                    }
+                    let piece = timeout(settings.stall, control.recv(StreamId(DATA_STREAM))).await;
+                    match piece.map_err(|_| Failure::DataLost)? {
+                        Ok(Some(piece)) => waiting.extend(piece.payload),
+                        Ok(None) | Err(_) => return Err(Failure::DataLost),
+                    }
+                }
+                fault.map_or(Ok(()), Err)
+            }
+            (Self::Stream1 { .. } | Self::Nowhere, _) => Err(Failure::CannotOpenData),
+        }
+    }
+}
+
+async fn send_block(
+    association: &Association,
+    stream: u16,
+    mut block: Bytes,
+    settings: &Settings,
+) -> Result<u64, Failure> {
+    let bytes = block.len() as u64;
+    while !block.is_empty() {
+        let part = block.split_to(block.len().min(MESSAGE_BYTES));
+        push(association, stream, part, settings).await?;
+    }
+    Ok(bytes)
+}
+
+/// A listing as the one message that it is (specs/ftp-over-sctp.md §4.4).
+async fn whole(body: &mut Body) -> Result<Bytes, Failure> {
+    let mut listing = BytesMut::new();
+    while let Some(block) = body.next().await? {
+        //= specs/ftp-over-sctp.md#section-4.4
+        //# A listing of more than 16 MiB MUST be refused with 552.
+        if listing.len() + block.len() > LISTING_MESSAGE_MAX {
+            return Err(Failure::Store(StoreError::Quota));
+        }
+        listing.extend_from_slice(&block);
+    }
+    if listing.is_empty() {
+        return Ok(Bytes::from_static(b"\r\n"));
+    }
+    Ok(listing.freeze())
+}

@@ -1,0 +1,533 @@
+//! One session: the loop around `ftp::server::Session` that waits for the control connection, the jobs and the
+//! clock, tells the machine, and does what it asks for.
+//!
+//! All modes run this loop; what a control connection and a data path are is in [`tcp`](super::tcp),
+//! [`sctp`](super::sctp) and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::{Output, Time};
+use braidftp_ftp::SafePath;
+use braidftp_ftp::command::Secret;
+use braidftp_ftp::mapping::DataPath;
+use braidftp_ftp::server::{Carrier, Do, Failure, Input, JobId, LoginError, Outcome, Session, Sink, Source};
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::body::Body;
+use super::braid::{Ask, Lanes};
+use super::control::{Arrived, Lost, Rx, Tx};
+use super::sink::{Ending, Intake};
+use super::store::Store;
+use super::{Phase, Shared, sctp, tcp};
+use crate::users::{Grant, LoginError as Refusal};
+
+/// Bytes of replies handed to the transport at once. While they wait, no more are asked for.
+const OUT_BYTES: usize = 64 << 10;
+/// How long the last replies of a session may take to leave.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// One session and all that belongs to it. Dropping it ends its transfers.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    peer: IpAddr,
+    session: Session,
+    origin: Instant,
+    rx: Rx,
+    /// Whether the control connection may still bring something.
+    reading: Reading,
+    tx: Tx,
+    data: Data,
+    store: Option<Store>,
+    events: mpsc::UnboundedReceiver<Event>,
+    post: Post,
+    jobs: JoinSet<()>,
+    /// How to stop each job that can be stopped.
+    cancels: BTreeMap<JobId, oneshot::Sender<()>>,
+    /// Uploads of braid whose frames have not come yet.
+    awaited: BTreeMap<JobId, Upload>,
+    /// Streams of braid that have a HEADER and do not know what to do with it.
+    asks: Vec<Ask>,
+    /// Replies on their way.
+    out: VecDeque<Bytes>,
+    out_bytes: usize,
+    /// When the session asked to be polled again.
+    deadline: Option<Instant>,
+    /// When it was over; what is left of `out` is sent, no more.
+    closing: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Open,
+    Ended,
+}
+
+/// What the transfers of the session go over.
+pub(super) enum Data {
+    Tcp(tcp::Data),
+    Sctp(sctp::Data),
+    Braid(Arc<Lanes>),
+}
+
+/// An upload of braid, ready for its frames.
+pub(super) struct Upload {
+    pub job: JobId,
+    pub offset: u64,
+    pub intake: Intake,
+    pub post: Post,
+    pub stop: oneshot::Receiver<()>,
+}
+
+/// What tasks tell the session.
+pub(super) enum Event {
+    Input(Input),
+    LoggedIn(Result<(Grant, Store), LoginError>),
+    Ask(Ask),
+    Awaited(Upload),
+    /// The other side broke the protocol, or the association is gone: the session is over.
+    Broken(String),
+}
+
+/// Where tasks tell it.
+#[derive(Clone)]
+pub(super) struct Post(mpsc::UnboundedSender<Event>);
+
+impl Post {
+    /// Tells the session; one that is over does not hear it.
+    pub(super) fn send(&self, event: Event) {
+        let _ = self.0.send(event);
+    }
+
+    pub(super) fn started(&self, job: JobId, size: Option<u64>, name: Option<SafePath>) {
+        self.send(Event::Input(Input::Started { job, size, name }));
+    }
+
+    pub(super) fn done(&self, job: JobId, outcome: Result<Outcome, Failure>) {
+        self.send(Event::Input(Input::Done { job, outcome }));
+    }
+}
+
+/// A control connection that was accepted.
+pub(super) struct Accepted {
+    pub peer: IpAddr,
+    pub carrier: Carrier,
+    pub rx: Rx,
+    pub tx: Tx,
+    pub data: Data,
+    pub events: mpsc::UnboundedReceiver<Event>,
+    pub post: Post,
+}
+
+/// A post office for one session.
+pub(super) fn post() -> (Post, mpsc::UnboundedReceiver<Event>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Post(sender), receiver)
+}
+
+impl Driver {
+    pub(super) fn new(shared: Arc<Shared>, accepted: Accepted) -> Self {
+        let Accepted { peer, carrier, rx, tx, data, events, post } = accepted;
+        let session = Session::new(shared.settings.session.clone(), carrier, Time::ZERO);
+        Self {
+            shared,
+            peer,
+            session,
+            origin: Instant::now(),
+            rx,
+            reading: Reading::Open,
+            tx,
+            data,
+            store: None,
+            events,
+            post,
+            jobs: JoinSet::new(),
+            cancels: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            asks: Vec::new(),
+            out: VecDeque::new(),
+            out_bytes: 0,
+            deadline: None,
+            closing: None,
+        }
+    }
+
+    /// Runs the session to its end.
+    ///
+    /// # Cancel safety
+    /// Dropping it ends the session: its jobs stop, its connections close.
+    pub(super) async fn run(mut self, mut phase: watch::Receiver<Phase>) {
+        let mut drain_told = false;
+        if let Data::Braid(lanes) = &self.data {
+            for reader in lanes.readers(&self.post) {
+                self.jobs.spawn(reader);
+            }
+        }
+        loop {
+            self.drain();
+            if self.closing.is_some() && self.out.is_empty() {
+                self.tx.close().await;
+                return;
+            }
+            let now = Instant::now();
+            let deadline = match self.closing {
+                Some(since) => since + FAREWELL,
+                None => self.deadline.unwrap_or(now + Duration::from_secs(3600)),
+            };
+            let stalled = now + self.shared.settings.stall;
+            let wanted = self.session.wants_input() && !self.rx.holds_some();
+            let hungry =
+                self.reading == Reading::Open && self.closing.is_none() && (wanted || self.rx.may_hold());
+            tokio::select! {
+                sent = self.tx.send(&mut self.out), if !self.out.is_empty() => match sent {
+                    Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
+                    Err(lost) => return self.lost(&lost),
+                },
+                () = tokio::time::sleep_until(stalled), if !self.out.is_empty() => {
+                    return self.lost(&Lost("it takes no replies".into()));
+                }
+                arrived = self.rx.recv(), if hungry => match arrived {
+                    Ok(Arrived::Lines(bytes)) => self.rx.hold(bytes),
+                    Ok(Arrived::Credit(credit)) => {
+                        if let Data::Braid(lanes) = &self.data
+                            && let Err(error) = lanes.credit(credit)
+                        {
+                            return self.broken(&error.to_string());
+                        }
+                    }
+                    Ok(Arrived::End) => self.ended(),
+                    Err(lost) => {
+                        // The transfers are told first, so that none takes what it has for all there is.
+                        self.ended();
+                        self.drain();
+                        return self.lost(&lost);
+                    }
+                },
+                Some(event) = self.events.recv() => {
+                    if let Err(why) = self.on_event(event) {
+                        return self.broken(&why);
+                    }
+                }
+                Some(joined) = self.jobs.join_next() => {
+                    if joined.is_err_and(|error| error.is_panic()) {
+                        // Its answer will never come; ours was the mistake, the session alone pays.
+                        tracing::error!("a transfer task panicked; ending its session");
+                        return self.tx.abort("internal error");
+                    }
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    if self.closing.is_some() {
+                        return self.lost(&Lost("it did not take the last replies".into()));
+                    }
+                }
+                changed = phase.changed() => match (changed.map(|()| *phase.borrow()), drain_told) {
+                    (Ok(Phase::Draining), false) => {
+                        drain_told = true;
+                        self.tell(Input::Drain);
+                    }
+                    (Ok(Phase::Serving | Phase::Draining), _) => {}
+                    (Ok(Phase::Stopped) | Err(_), _) => return self.tx.abort("the server stops"),
+                },
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.origin.elapsed()
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.session.handle(self.now(), input);
+    }
+
+    fn ended(&mut self) {
+        self.reading = Reading::Ended;
+        self.tell(Input::Closed);
+    }
+
+    fn lost(&mut self, lost: &Lost) {
+        tracing::info!(peer = %self.peer, why = %lost, "session lost");
+    }
+
+    fn broken(&mut self, why: &str) {
+        tracing::info!(peer = %self.peer, why, "session broken off");
+        self.tx.abort(why);
+    }
+
+    /// Lets the machine say all it has to say, as far as replies leave.
+    fn drain(&mut self) {
+        loop {
+            while self.out_bytes < OUT_BYTES {
+                let now = self.now();
+                match self.session.poll(now) {
+                    Output::Send(bytes) => {
+                        self.out_bytes += bytes.len();
+                        self.tx.queue(&mut self.out, bytes);
+                    }
+                    Output::Event(task) => self.execute(task),
+                    Output::Wait(until) => {
+                        let at = |time: Time| self.origin + Duration::from_nanos(time.as_nanos());
+                        self.deadline = until.map(at);
+                        break;
+                    }
+                }
+            }
+            // What was read ahead of the session's wish goes first.
+            match self.session.wants_input().then(|| self.rx.take_held()).flatten() {
+                Some(bytes) if self.out_bytes < OUT_BYTES => self.tell(Input::Received(bytes)),
+                Some(bytes) => {
+                    self.rx.put_back(bytes);
+                    break;
+                }
+                None => break,
+            }
+        }
+        self.answer_asks();
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Input(input) => {
+                if let Input::Done { job, .. } = &input {
+                    self.cancels.remove(job);
+                }
+                self.tell(input);
+            }
+            Event::LoggedIn(Ok((grant, store))) => {
+                tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
+                self.store = Some(store);
+                self.tell(Input::Authenticated(Ok(())));
+            }
+            Event::LoggedIn(Err(why)) => self.tell(Input::Authenticated(Err(why))),
+            Event::Ask(ask) => self.asks.push(ask),
+            Event::Awaited(upload) if self.cancels.contains_key(&upload.job) => {
+                self.awaited.insert(upload.job, upload);
+            }
+            // Stopped while it was prepared.
+            Event::Awaited(upload) => self.post.done(upload.job, Err(Failure::Cancelled)),
+            Event::Broken(why) => return Err(why),
+        }
+        Ok(())
+    }
+
+    /// Tells the data streams of braid what to do with the uploads that have begun to come.
+    fn answer_asks(&mut self) {
+        use braidftp_ftp::server::Upload as Stand;
+        let mut undecided = Vec::new();
+        for ask in std::mem::take(&mut self.asks) {
+            match self.session.upload(ask.transfer) {
+                Stand::Undecided => undecided.push(ask),
+                Stand::Over => ask.decide(None),
+                Stand::Open(job) => match self.awaited.remove(&job) {
+                    Some(upload) => ask.decide(Some(upload)),
+                    // It is being prepared.
+                    None => undecided.push(ask),
+                },
+            }
+        }
+        self.asks = undecided;
+    }
+
+    fn execute(&mut self, task: Do) {
+        match task {
+            Do::Authenticate { user, password } => self.authenticate(user, password),
+            Do::LogOut => self.store = None,
+            Do::Listen { job } => {
+                let outcome = match &mut self.data {
+                    Data::Tcp(data) => data.listen(&self.shared.settings).map(Outcome::Listening),
+                    Data::Sctp(_) | Data::Braid(_) => Err(Failure::CannotOpenData),
+                };
+                self.post.done(job, outcome);
+            }
+            Do::Query { job, path, query } => self.ask_store(job, move |store| store.query(&path, query)),
+            Do::Change { job, change } => self.ask_store(job, move |store| store.change(&change)),
+            Do::Send { job, data, source } => self.send(job, data, source),
+            Do::Receive { job, data, sink } => self.receive(job, data, sink),
+            // Its stream asks, and is told.
+            Do::Discard { .. } => {}
+            Do::Cancel { job } => self.cancel(job),
+            Do::Close => {
+                self.closing = Some(Instant::now());
+            }
+        }
+    }
+
+    fn authenticate(&mut self, user: Bytes, password: Secret) {
+        let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
+        self.jobs.spawn(async move {
+            let granted = shared.users.log_in(&user, password.expose(), peer).await;
+            let outcome = match granted {
+                Ok(grant) => {
+                    let home = grant.home.clone();
+                    let opened = shared.root.blocking(move |root| {
+                        if home.as_os_str().is_empty() { Ok(root.clone()) } else { root.beneath(&home) }
+                    });
+                    match opened.await {
+                        Ok(root) => {
+                            let store = Store { root, access: grant.access };
+                            Ok((grant, store))
+                        }
+                        Err(error) => {
+                            tracing::error!(user = %grant.name.escape_debug(), %error, "no home, no login");
+                            Err(LoginError::Refused)
+                        }
+                    }
+                }
+                Err(Refusal::Refused) => Err(LoginError::Refused),
+                Err(Refusal::TooMany) => Err(LoginError::Unavailable),
+            };
+            if outcome.is_err() {
+                tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), "login refused");
+            }
+            post.send(Event::LoggedIn(outcome));
+        });
+    }
+
+    fn ask_store(
+        &mut self,
+        job: JobId,
+        ask: impl FnOnce(&Store) -> Result<Outcome, Failure> + Send + 'static,
+    ) {
+        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
+        let post = self.post.clone();
+        // Runs to its end whatever happens to the session: a rename is not stopped in the middle.
+        tokio::task::spawn_blocking(move || post.done(job, ask(&store)));
+    }
+
+    /// The session gives no such job before the login; if it did, nothing may be touched.
+    fn not_logged_in(&self, job: JobId) {
+        self.post.done(job, Err(Failure::Store(braidftp_ftp::store::StoreError::Denied)));
+    }
+
+    fn send(&mut self, job: JobId, data: DataPath, source: Source) {
+        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
+        let post = self.post.clone();
+        let stop = self.stop(job);
+        let settings = self.shared.settings.clone();
+        match (&mut self.data, data) {
+            (Data::Braid(lanes), DataPath::Framed { transfer }) => {
+                let turn = lanes.turn();
+                let lanes = lanes.clone();
+                self.jobs.spawn(async move {
+                    let outcome = lanes.send(turn, transfer, Body::open(&store, source), stop).await;
+                    post.done(job, outcome);
+                });
+            }
+            (Data::Tcp(data), path) => {
+                let way = data.way(path);
+                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
+                    let mut body = Body::open(&store, source).await?;
+                    post.started(job, body.length, None);
+                    way.send(&mut body, &settings).await
+                }));
+            }
+            (Data::Sctp(data), path) => {
+                let way = data.way(path);
+                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
+                    let mut body = Body::open(&store, source).await?;
+                    way.send(&mut body, &settings, |size| post.started(job, size, None)).await
+                }));
+            }
+            (Data::Braid(_), _) => post.done(job, Err(Failure::CannotOpenData)),
+        }
+    }
+
+    fn receive(&mut self, job: JobId, data: DataPath, sink: Sink) {
+        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
+        let post = self.post.clone();
+        let stop = self.stop(job);
+        let settings = self.shared.settings.clone();
+        let ending = Ending { modified: None, durability: settings.durability };
+        match (&mut self.data, data) {
+            (Data::Braid(_), DataPath::Framed { .. }) => {
+                let offset = match sink.write {
+                    braidftp_ftp::server::Write::From(offset) => offset,
+                    _ => 0,
+                };
+                self.jobs.spawn(async move {
+                    match Intake::new(&store, &sink).await {
+                        Ok(intake) => {
+                            post.started(job, None, intake.name.clone());
+                            let upload = Upload { job, offset, intake, post: post.clone(), stop };
+                            post.send(Event::Awaited(upload));
+                        }
+                        Err(failure) => post.done(job, Err(failure)),
+                    }
+                });
+            }
+            (Data::Tcp(data), path) => {
+                let way = data.way(path);
+                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
+                    let mut intake = Intake::new(&store, &sink).await?;
+                    intake.open().await?;
+                    post.started(job, None, intake.name.clone());
+                    match way.receive(&mut intake, &settings).await {
+                        Ok(()) => intake.finish(ending).await,
+                        Err(failure) => {
+                            intake.give_up(failure).await;
+                            Err(failure)
+                        }
+                    }
+                }));
+            }
+            (Data::Sctp(data), path) => {
+                let way = data.way(path);
+                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
+                    let mut intake = Intake::new(&store, &sink).await?;
+                    intake.open().await?;
+                    post.started(job, sink.length, intake.name.clone());
+                    match way.receive(&mut intake, sink.length, &settings).await {
+                        Ok(()) => intake.finish(ending).await,
+                        Err(failure) => {
+                            intake.give_up(failure).await;
+                            Err(failure)
+                        }
+                    }
+                }));
+            }
+            (Data::Braid(_), _) => post.done(job, Err(Failure::CannotOpenData)),
+        }
+    }
+
+    fn stop(&mut self, job: JobId) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.cancels.insert(job, sender);
+        receiver
+    }
+
+    fn cancel(&mut self, job: JobId) {
+        if let Some(upload) = self.awaited.remove(&job) {
+            // Not a byte of it has come.
+            self.cancels.remove(&job);
+            upload.post.done(job, Err(Failure::Cancelled));
+        } else if let Some(cancel) = self.cancels.remove(&job) {
+            let _ = cancel.send(());
+        }
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+/// Does `work` and tells what came of it, or that it was stopped.
+async fn stoppable(
+    job: JobId,
+    post: Post,
+    stop: oneshot::Receiver<()>,
+    work: impl Future<Output = Result<Outcome, Failure>>,
+) {
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        Ok(()) = stop => Err(Failure::Cancelled),
+    };
+    post.done(job, outcome);
+}

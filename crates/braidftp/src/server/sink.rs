@@ -1,0 +1,115 @@
+//! Where an upload goes: a file that appears when it is whole.
+
+use std::time::Duration;
+
+use braidftp_ftp::command::Type;
+use braidftp_ftp::server::{Failure, Outcome, Sink, Write};
+use braidftp_ftp::{SafeName, SafePath};
+use bytes::Bytes;
+
+use super::body::Lf;
+use super::store::{Store, failure, native, system_time};
+use crate::store::fs::{Commit, Digest, Durability, Keep, Start, Why, Writer};
+
+/// How long the name of STOU is looked for.
+const UNIQUE_TRIES: u32 = 100;
+
+/// An upload under way.
+#[derive(Debug)]
+pub(super) struct Intake {
+    writer: Writer,
+    text: Option<Lf>,
+    /// The name made up for STOU.
+    pub name: Option<SafePath>,
+    /// Bytes taken from the data path.
+    pub bytes: u64,
+}
+
+/// What is known of an upload when its last byte has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ending {
+    /// When the file changed last, if the sender told.
+    pub modified: Option<braidftp_ftp::stamp::Timestamp>,
+    /// What must be on the disk before the reply.
+    pub durability: Durability,
+}
+
+impl Intake {
+    /// Prepares the upload. Whether the disk agrees is known after [`Intake::open`], or at the end.
+    pub(super) async fn new(store: &Store, sink: &Sink) -> Result<Self, Failure> {
+        store.writable()?;
+        let (path, name) = match sink.write {
+            Write::Unique => {
+                let made_up = unique(store, &sink.path).await?;
+                (native(&made_up)?, Some(made_up))
+            }
+            Write::Replace | Write::From(_) | Write::Append => (native(&sink.path)?, None),
+        };
+        let (start, before) = match sink.write {
+            Write::Replace | Write::Unique => (Start::New, 0),
+            Write::From(offset) => (Start::At(offset), offset),
+            Write::Append => (Start::Append, 0),
+        };
+        let hint = sink.length.map(|length| length.saturating_add(before));
+        let writer = store.root.writer(&path, start, hint, Digest::None);
+        let text = (sink.representation == Type::Ascii).then(Lf::default);
+        Ok(Self { writer, text, name, bytes: 0 })
+    }
+
+    /// Asks the disk now.
+    pub(super) async fn open(&mut self) -> Result<(), Failure> {
+        self.writer.open().await.map_err(|e| failure(&e))
+    }
+
+    /// Takes bytes of the data path.
+    ///
+    /// # Cancel safety
+    /// Safe: the bytes are taken at the first poll.
+    pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), Failure> {
+        self.bytes += bytes.len() as u64;
+        let bytes = match &mut self.text {
+            Some(lf) => lf.decode(&bytes),
+            None => bytes,
+        };
+        self.writer.write(bytes).await.map_err(|e| failure(&e))
+    }
+
+    /// Puts the file under its name.
+    pub(super) async fn finish(mut self, ending: Ending) -> Result<Outcome, Failure> {
+        if let Some(lf) = self.text.take() {
+            self.writer.write(lf.finish()).await.map_err(|e| failure(&e))?;
+        }
+        let modified = ending.modified.map(system_time);
+        let commit = Commit { modified, durability: ending.durability, ..Commit::default() };
+        self.writer.commit(commit).await.map_err(|e| failure(&e))?;
+        Ok(Outcome::Received { bytes: self.bytes, name: self.name })
+    }
+
+    /// Gives the upload up. What came of one that broke off is kept, to be continued; what is known to be wrong is
+    /// not.
+    pub(super) async fn give_up(self, why: Failure) {
+        let keep = match why {
+            Failure::Damaged | Failure::Store(_) => Keep::Nothing,
+            _ => Keep::ForResume,
+        };
+        // Bounded: a disk that hangs must not keep the session from its end.
+        let _ = tokio::time::timeout(Duration::from_secs(10), self.writer.abandon(keep)).await;
+    }
+}
+
+/// A name that nothing has in the folder.
+async fn unique(store: &Store, folder: &SafePath) -> Result<SafePath, Failure> {
+    for _ in 0..UNIQUE_TRIES {
+        let name = format!("upload-{:08x}", super::random() as u32);
+        let Ok(name) = SafeName::new(name) else { break };
+        let path =
+            folder.join(&name).map_err(|_| Failure::Store(braidftp_ftp::store::StoreError::BadName))?;
+        let place = native(&path)?;
+        match store.root.blocking(move |root| root.link_metadata(&place)).await {
+            Err(e) if e.why == Why::NotFound => return Ok(path),
+            Err(e) => return Err(failure(&e)),
+            Ok(_) => {}
+        }
+    }
+    Err(Failure::Store(braidftp_ftp::store::StoreError::Busy))
+}

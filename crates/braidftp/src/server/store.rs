@@ -1,0 +1,162 @@
+//! The user's tree as the FTP session speaks of it: [`fs`](crate::store::fs) on one side, the words of
+//! `braidftp_ftp::store` on the other.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use braidftp_ftp::SafePath;
+use braidftp_ftp::server::{Change, Failure, Outcome, Query};
+use braidftp_ftp::stamp::Timestamp;
+use braidftp_ftp::store::{FileKind, Metadata, StoreError};
+use bytes::Bytes;
+
+use crate::store::fs::{self, Kind, Root, Why};
+use crate::users::Access;
+
+/// What the user of a session sees: a root and what may be done in it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    pub root: Root,
+    pub access: Access,
+}
+
+impl Store {
+    /// Whether anything may be changed.
+    pub(super) fn writable(&self) -> Result<(), Failure> {
+        match self.access {
+            Access::Writable => Ok(()),
+            Access::ReadOnly => Err(Failure::Store(StoreError::ReadOnly)),
+        }
+    }
+
+    /// Answers a query; waits for the disk.
+    pub(super) fn query(&self, path: &SafePath, query: Query) -> Result<Outcome, Failure> {
+        let place = native(path)?;
+        let outcome = match query {
+            Query::Facts => self.root.link_metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
+            Query::Followed => self.root.metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
+            Query::Partial => {
+                self.root.unfinished_bytes(&place).map(|bytes| Outcome::Partial(bytes.unwrap_or(0)))
+            }
+        };
+        outcome.map_err(|e| failure(&e))
+    }
+
+    /// Makes a change; waits for the disk.
+    pub(super) fn change(&self, change: &Change) -> Result<Outcome, Failure> {
+        self.writable()?;
+        let root = &self.root;
+        let done = match change {
+            Change::MakeDirectory(path) => root.mkdir(&native(path)?),
+            Change::RemoveDirectory(path) => root.remove_dir(&native(path)?),
+            Change::Remove(path) => root.remove_file(&native(path)?),
+            Change::Rename { from, to } => root.rename(&native(from)?, &native(to)?),
+            Change::SetModified(path, stamp) => root.set_modified(&native(path)?, system_time(*stamp)),
+            Change::SetUnixMode(path, mode) => root.set_mode(&native(path)?, *mode),
+            Change::Symlink { path, target } => {
+                root.symlink(Path::new(OsStr::from_bytes(target)), &native(path)?)
+            }
+        };
+        done.map(|()| Outcome::Changed).map_err(|e| failure(&e))
+    }
+}
+
+/// A path of the session as one of the store. The names of unfinished files belong to nobody.
+pub(super) fn native(path: &SafePath) -> Result<PathBuf, Failure> {
+    fs::relative(path.as_bytes()).map_err(|e| failure(&e))
+}
+
+/// What the session is told of an error; the log gets the rest.
+pub(super) fn failure(error: &fs::Error) -> Failure {
+    let store = match &error.why {
+        Why::NotFound => StoreError::NotFound,
+        Why::Denied | Why::OutsideRoot => StoreError::Denied,
+        Why::NotAFolder => StoreError::NotADirectory,
+        Why::IsAFolder | Why::NotAFile => StoreError::NotAFile,
+        Why::Exists => StoreError::Exists,
+        Why::NotEmpty => StoreError::NotEmpty,
+        Why::BadName(_) => StoreError::BadName,
+        Why::NoSpace => StoreError::NoSpace,
+        Why::ReadOnly => StoreError::ReadOnly,
+        Why::Busy => StoreError::Busy,
+        Why::PastEnd { .. } => StoreError::BadOffset,
+        // While it is read, a file can only be too short.
+        Why::WrongLength { .. } => return Failure::Shrank,
+        Why::WrongDigest => return Failure::Damaged,
+        Why::TooDeep | Why::Io(_) => StoreError::Io,
+    };
+    tracing::debug!(%error, "the store refused");
+    Failure::Store(store)
+}
+
+/// Metadata in the session's words.
+pub(super) fn metadata(found: &fs::Metadata) -> Metadata {
+    let (kind, target) = match &found.kind {
+        Kind::File => (FileKind::File, None),
+        Kind::Folder => (FileKind::Directory, None),
+        Kind::Link(target) => {
+            (FileKind::Symlink, Some(Bytes::copy_from_slice(target.as_os_str().as_bytes())))
+        }
+        Kind::Other => (FileKind::Other, None),
+    };
+    Metadata {
+        kind,
+        size: if kind == FileKind::File { found.size } else { 0 },
+        modified: Some(stamp(found.modified)),
+        unix_mode: Some(found.mode),
+        target,
+        unique: Some(found.identity),
+    }
+}
+
+/// A moment in the session's words.
+pub(super) fn stamp(time: SystemTime) -> Timestamp {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => Timestamp { seconds: after.as_secs() as i64, nanos: after.subsec_nanos() },
+        Err(before) => {
+            let before = before.duration();
+            let borrow = i64::from(before.subsec_nanos() > 0);
+            Timestamp {
+                seconds: 0_i64.saturating_sub_unsigned(before.as_secs()).saturating_sub(borrow),
+                nanos: (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000,
+            }
+        }
+    }
+}
+
+/// A moment in the store's words; the epoch if the system cannot hold it.
+pub(super) fn system_time(stamp: Timestamp) -> SystemTime {
+    let whole = Duration::from_secs(stamp.seconds.unsigned_abs());
+    let base = if stamp.seconds >= 0 {
+        SystemTime::UNIX_EPOCH.checked_add(whole)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_sub(whole)
+    };
+    let nanos = Duration::from_nanos(u64::from(stamp.nanos));
+    base.and_then(|base| base.checked_add(nanos)).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_go_there_and_back() {
+        for (seconds, nanos) in [(0, 0), (1_795_172_940, 250_000_000), (-1, 500_000_000), (-2, 0)] {
+            let moment = Timestamp { seconds, nanos };
+            assert_eq!(stamp(system_time(moment)), moment);
+        }
+        for seconds in [i64::MIN, i64::MIN + 1, i64::MAX] {
+            // Whatever the system makes of it, it is a moment.
+            stamp(system_time(Timestamp { seconds, nanos: 999_999_999 }));
+        }
+    }
+
+    #[test]
+    fn names_of_unfinished_files_belong_to_nobody() {
+        let path = SafePath::ROOT.resolve(b"/a/.f.braidftp-part").unwrap();
+        assert_eq!(native(&path), Err(Failure::Store(StoreError::BadName)));
+    }
+}

@@ -1,0 +1,259 @@
+//! Data connections over TCP (RFC 959, RFC 2428): one for each transfer, opened by the client (EPSV, PASV) or, if
+//! the operator allows it, by us (EPRT, PORT).
+//!
+//! RFC 2577 and common sense: a passive socket has a random port, takes one connection, from the control peer's
+//! address alone, and waits a short time; an active connection goes to the control peer's address alone (which the
+//! session has seen to).
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use braidftp_ftp::mapping::DataPath;
+use braidftp_ftp::server::{Failure, Outcome};
+use bytes::BytesMut;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use super::body::Body;
+use super::sink::Intake;
+use super::{Settings, random};
+use crate::store::fs::BLOCK_BYTES;
+
+/// Ports of the range that are tried before the client is told that there is none.
+const PORT_TRIES: u64 = 64;
+/// Room that a read must find.
+const READ_BYTES: usize = 64 << 10;
+
+/// The data side of a session over TCP.
+pub(super) struct Data {
+    control: Arc<TcpStream>,
+    local: SocketAddr,
+    peer: SocketAddr,
+    passive: Option<TcpListener>,
+}
+
+/// How one transfer gets its connection.
+pub(super) struct Way {
+    control: Arc<TcpStream>,
+    peer: SocketAddr,
+    to: To,
+}
+
+enum To {
+    Accept(TcpListener),
+    Connect { from: IpAddr, to: SocketAddr },
+    Nowhere,
+}
+
+impl Data {
+    pub(super) fn new(control: Arc<TcpStream>, local: SocketAddr, peer: SocketAddr) -> Self {
+        Self { control, local, peer, passive: None }
+    }
+
+    /// Opens the socket for the next transfer; the address to tell the client.
+    pub(super) fn listen(&mut self, settings: &Settings) -> Result<SocketAddr, Failure> {
+        // The one before goes first: it may hold the last port of the range.
+        self.passive = None;
+        let listener = bind_in(self.local.ip(), settings.passive_ports.clone()).map_err(|error| {
+            tracing::warn!(%error, ports = ?settings.passive_ports, "no port for a data connection");
+            Failure::CannotOpenData
+        })?;
+        let mut told = listener.local_addr().map_err(|_| Failure::CannotOpenData)?;
+        if let (Some(address @ IpAddr::V4(_)), true) = (settings.passive_address, told.is_ipv4()) {
+            told.set_ip(address);
+        }
+        self.passive = Some(listener);
+        Ok(told)
+    }
+
+    pub(super) fn way(&mut self, path: DataPath) -> Way {
+        let to = match path {
+            DataPath::TcpPassive => self.passive.take().map_or(To::Nowhere, To::Accept),
+            DataPath::TcpActive(to) => To::Connect { from: self.local.ip(), to },
+            DataPath::Association { .. } | DataPath::Stream1 | DataPath::Framed { .. } => To::Nowhere,
+        };
+        Way { control: self.control.clone(), peer: self.peer, to }
+    }
+}
+
+fn bind_in(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> std::io::Result<TcpListener> {
+    let Some(ports) = ports else { return bind(SocketAddr::new(ip, 0), 1) };
+    let (first, count) = (*ports.start(), u64::from(*ports.end() - *ports.start()) + 1);
+    let begin = random();
+    let mut last = std::io::Error::from(std::io::ErrorKind::AddrInUse);
+    for step in 0..count.min(PORT_TRIES) {
+        let port = first + u16::try_from((begin % count + step) % count).unwrap_or(0);
+        match bind(SocketAddr::new(ip, port), 1) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// A listening socket; created here and now, in the network namespace of this thread.
+pub(super) fn bind(address: SocketAddr, backlog: i32) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // For the well-known port; a random one with it could steal from a socket in TIME-WAIT, and needs none.
+    if backlog > 1 {
+        socket.set_reuse_address(true)?;
+    }
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    TcpListener::from_std(socket.into())
+}
+
+impl Way {
+    async fn open(&mut self, settings: &Settings) -> Result<TcpStream, Failure> {
+        let opened = match &self.to {
+            To::Accept(listener) => timeout(settings.data_open, accept_from(listener, self.peer.ip())).await,
+            To::Connect { from, to } => {
+                let connect = async {
+                    let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+                    socket.bind(SocketAddr::new(*from, 0))?;
+                    socket.connect(*to).await
+                };
+                timeout(settings.data_open, connect).await
+            }
+            To::Nowhere => return Err(Failure::CannotOpenData),
+        };
+        // Closed now: one connection is all it was for.
+        self.to = To::Nowhere;
+        match opened {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(_)) | Err(_) => Err(Failure::CannotOpenData),
+        }
+    }
+
+    /// Sends all of it, and closes.
+    pub(super) async fn send(mut self, body: &mut Body, settings: &Settings) -> Result<Outcome, Failure> {
+        let mut stream = self.open(settings).await?;
+        let sent = async {
+            let mut bytes = 0;
+            while let Some(block) = body.next().await? {
+                for part in block.chunks(BLOCK_BYTES) {
+                    let written = timeout(settings.stall, stream.write_all(part)).await;
+                    written.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)?;
+                }
+                bytes += block.len() as u64;
+            }
+            Ok(bytes)
+        };
+        match sent.await {
+            Ok(bytes) => {
+                stream.shutdown().await.map_err(|_| Failure::DataLost)?;
+                Ok(Outcome::Sent { bytes })
+            }
+            Err(failure) => {
+                reset(&stream);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Takes all that comes, to the end of the connection.
+    pub(super) async fn receive(mut self, intake: &mut Intake, settings: &Settings) -> Result<(), Failure> {
+        let mut stream = self.open(settings).await?;
+        let mut buffer = BytesMut::new();
+        loop {
+            if buffer.capacity() < READ_BYTES {
+                buffer.reserve(BLOCK_BYTES);
+            }
+            let read = timeout(settings.stall, stream.read_buf(&mut buffer)).await;
+            match read.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)? {
+                0 => break,
+                _ => {
+                    if let Err(failure) = intake.write(buffer.split().freeze()).await {
+                        reset(&stream);
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        // A client that was killed ends both connections in good order, as far as TCP can tell. Its file is not
+        // whole.
+        if is_over(&self.control) { Err(Failure::DataLost) } else { Ok(()) }
+    }
+}
+
+/// Tells the other side that what it has is not all.
+fn reset(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+}
+
+/// Whether the other side has ended this connection, and all it sent before was read.
+fn is_over(stream: &TcpStream) -> bool {
+    let mut one = [std::mem::MaybeUninit::uninit()];
+    match SockRef::from(stream).peek(&mut one) {
+        Ok(count) => count == 0,
+        Err(e) => e.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+/// The first connection from that address; others are closed.
+async fn accept_from(listener: &TcpListener, peer: IpAddr) -> std::io::Result<TcpStream> {
+    loop {
+        let (stream, from) = listener.accept().await?;
+        if from.ip().to_canonical() == peer.to_canonical() {
+            return Ok(stream);
+        }
+        tracing::warn!(%from, %peer, "a stranger at a data port; closed");
+        reset(&stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn ports_come_from_the_range_and_run_out() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let range = Some(24_090..=24_093);
+        let mut open = Vec::new();
+        while let Ok(listener) = bind_in(here, range.clone()) {
+            open.push(listener);
+        }
+        let mut ports: Vec<u16> = open.iter().map(|l| l.local_addr().unwrap().port()).collect();
+        ports.sort_unstable();
+        assert_eq!(ports, [24_090, 24_091, 24_092, 24_093]);
+    }
+
+    #[tokio::test]
+    async fn a_stranger_is_not_taken_for_the_peer() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let address = listener.local_addr().unwrap();
+        let from = |ip: [u8; 4]| async move {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from((ip, 0))).unwrap();
+            socket.connect(address).await.unwrap()
+        };
+        let mut stranger = from([127, 0, 0, 2]).await;
+        let peer = from([127, 0, 0, 1]).await;
+        let taken = accept_from(&listener, IpAddr::from([127, 0, 0, 1])).await.unwrap();
+        assert_eq!(taken.peer_addr().unwrap(), peer.local_addr().unwrap());
+        assert!(stranger.read(&mut [0]).await.is_err(), "reset");
+    }
+
+    #[tokio::test]
+    async fn an_ended_connection_is_known_as_such() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        assert!(!is_over(&server));
+        client.write_all(b"x").await.unwrap();
+        server.readable().await.unwrap();
+        assert!(!is_over(&server), "there is something to read");
+        drop(client);
+        server.try_read(&mut [0; 8]).unwrap();
+        server.readable().await.unwrap();
+        assert!(is_over(&server));
+    }
+}
