@@ -4,8 +4,13 @@
 //! gives the same fate to the same packets in both. There is no clock, socket or thread here.
 #![forbid(unsafe_code)]
 
+pub mod apps;
 pub mod dice;
+pub mod host;
 pub mod link;
+pub mod world;
 
 pub use dice::{Dice, Probability};
+pub use host::{App, Host};
 pub use link::{Link, LinkConfig};
+pub use world::{Actor, HostId, LinkId, World};

@@ -197,23 +197,16 @@ impl Link {
         &self.config
     }
 
-    /// From now on packets are lost like this: a link that goes down, or up again.
-    pub fn set_loss(&mut self, loss: Loss) {
-        self.losses.set_model(loss.clone());
-        self.config.loss = loss;
+    /// From now on the link is like this: one that goes down, or heals. What is in it stays and leaves in order; the
+    /// packet on the wire leaves when it was to leave.
+    pub fn set_config(&mut self, now: Time, config: LinkConfig) {
+        self.advance(now);
+        self.losses.set_model(config.loss.clone());
+        self.config = config;
     }
 
     fn enqueue(&mut self, now: Time, packet: Waiting) {
         let held = self.queue_bytes + self.travelling_bytes + packet.wire_bytes;
-        let Bandwidth::Fixed(rate) = self.config.rate else {
-            if held > HELD_BYTES_MAX {
-                self.counters.dropped_queue += 1;
-            } else {
-                self.counters.queued += 1;
-                self.depart(now, packet);
-            }
-            return;
-        };
         // An empty queue takes any packet: one that is on the wire does not wait.
         let room = self.queue.is_empty()
             || match self.config.queue {
@@ -226,7 +219,12 @@ impl Link {
         }
         self.counters.queued += 1;
         if self.queue.is_empty() {
-            self.first_leaves = Some(now + rate.transmit_time(packet.wire_bytes));
+            match self.config.rate {
+                Bandwidth::Fixed(rate) => {
+                    self.first_leaves = Some(now + rate.transmit_time(packet.wire_bytes))
+                }
+                Bandwidth::Unlimited => return self.depart(now, packet),
+            }
         }
         self.queue_bytes += packet.wire_bytes;
         self.counters.queue_peak_bytes = self.counters.queue_peak_bytes.max(self.queue_bytes as u64);
@@ -241,10 +239,10 @@ impl Link {
         {
             self.queue_bytes -= packet.wire_bytes;
             self.depart(leaves, packet);
-            self.first_leaves = match (self.queue.front(), self.config.rate) {
-                (Some(next), Bandwidth::Fixed(rate)) => Some(leaves + rate.transmit_time(next.wire_bytes)),
-                _ => None,
-            };
+            self.first_leaves = self.queue.front().map(|next| match self.config.rate {
+                Bandwidth::Fixed(rate) => leaves + rate.transmit_time(next.wire_bytes),
+                Bandwidth::Unlimited => leaves,
+            });
         }
     }
 

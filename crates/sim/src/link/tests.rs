@@ -146,11 +146,27 @@ fn a_link_holds_no_more_than_its_limit_however_fast_and_long() {
 #[test]
 fn a_link_that_goes_down_loses_all_until_it_is_up_again() {
     let mut link = link("");
-    link.set_loss(Loss::Bernoulli(Probability::ALWAYS));
+    link.set_config(Time::ZERO, "loss=1".parse().unwrap());
     link.handle(Time::ZERO, datagram(0, 100));
-    link.set_loss(Loss::None);
+    link.set_config(Time::ZERO, LinkConfig::default());
     link.handle(Time::ZERO, datagram(1, 100));
     assert_eq!(drain(&mut link), [(0, 1)]);
+}
+
+#[test]
+fn what_waits_when_the_rate_changes_leaves_in_order_at_the_new_one() {
+    for (rate, arrivals) in [
+        ("6mbit", [(4_000, 0), (6_000, 1), (8_000, 2), (10_000, 3)]),
+        ("unlimited", [(4_000, 0), (4_000, 1), (4_000, 2), (4_000, 3)]),
+    ] {
+        let mut link = link("rate=3mbit");
+        for number in 0..3 {
+            link.handle(Time::ZERO, datagram(number, 1_500));
+        }
+        link.set_config(Time::from_millis(1), format!("rate={rate}").parse().unwrap());
+        link.handle(Time::from_millis(1), datagram(3, 1_500));
+        assert_eq!(drain(&mut link), arrivals);
+    }
 }
 
 /// What goes in: gaps in microseconds and sizes.

@@ -1,0 +1,377 @@
+//! Two sides that send each other messages which both know beforehand, and check what comes: ordered messages in
+//! order, each exactly once, byte for byte. A mistake panics and says what was wrong.
+//!
+//! Whoever opened the association shuts it down once it has sent and received everything.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_sctp::{
+    Association, AssociationId, Endpoint, Event, Message, Order, Piece, Ppid, Reason, SendError, StreamId,
+};
+use bytes::Bytes;
+
+use crate::host::App;
+
+/// A message that is to be sent: what it holds follows from who sends it, its stream and its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planned {
+    /// On which stream.
+    pub stream: StreamId,
+    /// How long, in bytes. An unordered one has four bytes at least, for its number.
+    pub bytes: usize,
+    /// Whether it waits for those before it.
+    pub order: Order,
+    /// Its number among those of its stream and order.
+    pub number: u32,
+}
+
+impl Planned {
+    fn payload(self, side: Side) -> Bytes {
+        let salt = (self.number.wrapping_mul(0x9e37_79b9) >> 8) as usize
+            + usize::from(self.stream.0) * 7
+            + side as usize * 101;
+        let mut payload: Vec<u8> = (0..self.bytes).map(|at| (at ^ (at >> 8) ^ salt) as u8).collect();
+        if self.order == Order::Unordered {
+            payload[..4].copy_from_slice(&self.number.to_be_bytes());
+        }
+        payload.into()
+    }
+}
+
+/// Who sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Whoever opened the association.
+    Client,
+    /// The other.
+    Server,
+}
+
+/// How fast an application reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appetite {
+    /// All that is there, at once.
+    Eager,
+    /// So many bytes at a time.
+    Sips {
+        /// At least this many bytes, or all that there are.
+        bytes: usize,
+        /// How often.
+        every: Duration,
+    },
+}
+
+/// What passes over one association.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What the client sends, in this order.
+    pub client_sends: Vec<Planned>,
+    /// What the server sends, in this order.
+    pub server_sends: Vec<Planned>,
+    /// How either reads.
+    pub appetite: Appetite,
+}
+
+/// Numbers messages given as stream, length and order.
+pub fn numbered(messages: impl IntoIterator<Item = (StreamId, usize, Order)>) -> Vec<Planned> {
+    let mut next: BTreeMap<(StreamId, bool), u32> = BTreeMap::new();
+    let number = |(stream, bytes, order): (StreamId, usize, Order)| {
+        let unordered = order == Order::Unordered;
+        let next = next.entry((stream, unordered)).or_default();
+        *next += 1;
+        Planned { stream, bytes: bytes.max(if unordered { 4 } else { 1 }), order, number: *next - 1 }
+    };
+    messages.into_iter().map(number).collect()
+}
+
+/// One side's user of its endpoint, over any number of associations.
+#[derive(Debug)]
+pub struct Messages {
+    side: Side,
+    exchanges: BTreeMap<AssociationId, Exchange>,
+    /// For those that will be accepted, by the peer's port.
+    expected: BTreeMap<u16, Plan>,
+}
+
+/// One association of it.
+#[derive(Debug)]
+struct Exchange {
+    to_send: VecDeque<Planned>,
+    /// What is still to come, in its order on each stream.
+    ordered: BTreeMap<StreamId, VecDeque<Planned>>,
+    unordered: BTreeMap<(StreamId, u32), Planned>,
+    /// The message that is coming in pieces, by stream.
+    partial: BTreeMap<StreamId, Vec<u8>>,
+    appetite: Appetite,
+    next_sip: Time,
+    closed: Option<Reason>,
+    shut_down: bool,
+}
+
+impl Messages {
+    /// The side that opens associations: see [`Messages::opened`].
+    pub fn client() -> Self {
+        Self { side: Side::Client, exchanges: BTreeMap::new(), expected: BTreeMap::new() }
+    }
+
+    /// The side that accepts them, with what passes over each, by the client's port.
+    pub fn server(expected: BTreeMap<u16, Plan>) -> Self {
+        Self { side: Side::Server, exchanges: BTreeMap::new(), expected }
+    }
+
+    /// An association was opened, over which this is to pass.
+    pub fn opened(&mut self, id: AssociationId, plan: Plan) {
+        self.exchanges.insert(id, Exchange::new(self.side, plan));
+    }
+
+    /// Whether every association is over, and went as planned.
+    pub fn is_done(&self) -> bool {
+        self.expected.is_empty() && self.exchanges.values().all(|exchange| exchange.closed.is_some())
+    }
+
+    /// Messages that are still to be sent or to come.
+    pub fn left(&self) -> usize {
+        self.exchanges.values().map(|exchange| exchange.to_send.len() + exchange.to_come()).sum()
+    }
+
+    /// The associations.
+    pub fn ids(&self) -> impl Iterator<Item = AssociationId> {
+        self.exchanges.keys().copied()
+    }
+}
+
+impl App for Messages {
+    fn on_event(&mut self, now: Time, endpoint: &mut Endpoint, id: AssociationId, event: Event) {
+        let Some(association) = endpoint.association_mut(id) else {
+            panic!("{event:?} of an unknown association")
+        };
+        if event == Event::Accepted {
+            let (_, peer_port) = association.ports();
+            let plan = self.expected.remove(&peer_port);
+            let plan = plan.unwrap_or_else(|| panic!("port {peer_port} was accepted twice, or never opened"));
+            self.opened(id, plan);
+        }
+        let Some(exchange) = self.exchanges.get_mut(&id) else { panic!("{event:?} before Accepted") };
+        if let Event::Closed(reason) = event {
+            exchange.close(self.side, association, reason);
+            endpoint.remove(id);
+            return;
+        }
+        assert_eq!(exchange.closed, None, "{event:?} after Closed");
+        exchange.go_on(now, self.side, association);
+    }
+
+    fn wake(&mut self, now: Time, endpoint: &mut Endpoint) -> Option<Time> {
+        let side = self.side;
+        let mut next = None;
+        for (id, exchange) in &mut self.exchanges {
+            if exchange.closed.is_none()
+                && let Some(association) = endpoint.association_mut(*id)
+                && let Some(sip) = exchange.go_on(now, side, association)
+            {
+                next = Some(next.map_or(sip, |next: Time| next.min(sip)));
+            }
+        }
+        next
+    }
+}
+
+impl Exchange {
+    fn new(side: Side, plan: Plan) -> Self {
+        let (to_send, to_come) = match side {
+            Side::Client => (plan.client_sends, plan.server_sends),
+            Side::Server => (plan.server_sends, plan.client_sends),
+        };
+        let mut ordered: BTreeMap<_, VecDeque<_>> = BTreeMap::new();
+        let mut unordered = BTreeMap::new();
+        for planned in to_come {
+            match planned.order {
+                Order::Ordered => ordered.entry(planned.stream).or_default().push_back(planned),
+                Order::Unordered => {
+                    unordered.insert((planned.stream, planned.number), planned);
+                }
+            }
+        }
+        Self {
+            to_send: to_send.into(),
+            ordered,
+            unordered,
+            partial: BTreeMap::new(),
+            appetite: plan.appetite,
+            next_sip: Time::ZERO,
+            closed: None,
+            shut_down: false,
+        }
+    }
+
+    fn to_come(&self) -> usize {
+        self.ordered.values().map(VecDeque::len).sum::<usize>() + self.unordered.len()
+    }
+
+    /// Sends and reads what it can. Gives when it wants to read again.
+    fn go_on(&mut self, now: Time, side: Side, association: &mut Association) -> Option<Time> {
+        while let Some(planned) = self.to_send.front() {
+            let message =
+                Message { ppid: Ppid(planned.number), payload: planned.payload(side), order: planned.order };
+            match association.send(planned.stream, message) {
+                Ok(()) => self.to_send.pop_front(),
+                Err(SendError::Full) => break,
+                Err(error) => panic!("{side:?}: {planned:?} was refused: {error}"),
+            };
+        }
+        let again = match self.appetite {
+            Appetite::Eager => {
+                self.read(side, association, usize::MAX);
+                None
+            }
+            Appetite::Sips { bytes, every } => {
+                if now >= self.next_sip {
+                    self.read(side, association, bytes);
+                    self.next_sip = now + every;
+                }
+                (self.to_come() > 0).then_some(self.next_sip)
+            }
+        };
+        if side == Side::Client && self.to_send.is_empty() && self.to_come() == 0 && !self.shut_down {
+            self.shut_down = true;
+            association.shutdown();
+        }
+        again
+    }
+
+    fn read(&mut self, side: Side, association: &mut Association, at_least: usize) {
+        let mut read = 0;
+        while let Some(stream) = association.readable() {
+            let Some(piece) = association.recv(stream) else {
+                panic!("{stream:?} is readable and gives nothing")
+            };
+            read += piece.len();
+            self.take(side, stream, piece);
+            if read >= at_least {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, side: Side, stream: StreamId, piece: Piece) {
+        assert!(!piece.is_empty(), "an empty piece on {stream:?}");
+        let bytes = match self.partial.remove(&stream) {
+            None => {
+                assert!(piece.begin, "{stream:?}: a piece of a message that has not begun");
+                piece.payload.concat()
+            }
+            Some(mut bytes) => {
+                assert!(!piece.begin, "{stream:?}: a message begins within another");
+                piece.payload.iter().for_each(|part| bytes.extend_from_slice(part));
+                bytes
+            }
+        };
+        if !piece.end {
+            self.partial.insert(stream, bytes);
+            return;
+        }
+        let planned = match piece.order {
+            Order::Ordered => self.ordered.get_mut(&stream).and_then(VecDeque::pop_front),
+            Order::Unordered => {
+                let number = bytes.first_chunk().map_or(u32::MAX, |number| u32::from_be_bytes(*number));
+                self.unordered.remove(&(stream, number))
+            }
+        };
+        let length = bytes.len();
+        let Some(planned) = planned else {
+            panic!(
+                "{side:?} got a message of {length} bytes on {stream:?} that was not to come, or came before"
+            )
+        };
+        assert_eq!(piece.ppid, Ppid(planned.number), "{side:?} got another message than {planned:?}");
+        let sender = if side == Side::Client { Side::Server } else { Side::Client };
+        assert!(
+            bytes == planned.payload(sender),
+            "{side:?} got {length} bytes for {planned:?}, and they differ"
+        );
+    }
+
+    fn close(&mut self, side: Side, association: &mut Association, reason: Reason) {
+        self.read(side, association, usize::MAX);
+        assert_eq!(reason, Reason::Shutdown, "{side:?}");
+        assert!(self.to_send.is_empty(), "{side:?}: closed with {} messages to send", self.to_send.len());
+        assert_eq!(self.to_come(), 0, "{side:?}: closed with messages still to come");
+        self.closed = Some(reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(sends: &[(u16, usize, Order)]) -> (Exchange, Vec<Planned>) {
+        let planned =
+            numbered(sends.iter().map(|(stream, bytes, order)| (StreamId(*stream), *bytes, *order)));
+        let plan =
+            Plan { client_sends: planned.clone(), server_sends: Vec::new(), appetite: Appetite::Eager };
+        (Exchange::new(Side::Server, plan), planned)
+    }
+
+    fn piece(planned: Planned) -> Piece {
+        Piece {
+            ppid: Ppid(planned.number),
+            payload: vec![planned.payload(Side::Client)],
+            begin: true,
+            end: true,
+            order: planned.order,
+        }
+    }
+
+    const SENDS: [(u16, usize, Order); 4] = [
+        (1, 10, Order::Ordered),
+        (1, 10, Order::Ordered),
+        (2, 9, Order::Unordered),
+        (2, 9, Order::Unordered),
+    ];
+
+    #[test]
+    fn what_comes_as_planned_is_taken() {
+        let (mut exchange, planned) = receiver(&SENDS);
+        for index in [0, 3, 2, 1] {
+            exchange.take(Side::Server, planned[index].stream, piece(planned[index]));
+        }
+        assert_eq!(exchange.to_come(), 0);
+    }
+
+    #[test]
+    fn a_message_may_come_in_pieces() {
+        let (mut exchange, planned) = receiver(&SENDS[..1]);
+        let mut whole = planned[0].payload(Side::Client);
+        let first = Piece { payload: vec![whole.split_to(3)], end: false, ..piece(planned[0]) };
+        let last = Piece { payload: vec![whole], begin: false, ..piece(planned[0]) };
+        exchange.take(Side::Server, StreamId(1), first);
+        exchange.take(Side::Server, StreamId(1), last);
+        assert_eq!(exchange.to_come(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "another message than")]
+    fn a_message_out_of_order_is_noticed() {
+        let (mut exchange, planned) = receiver(&SENDS);
+        exchange.take(Side::Server, StreamId(1), piece(planned[1]));
+    }
+
+    #[test]
+    #[should_panic(expected = "or came before")]
+    fn a_message_that_comes_twice_is_noticed() {
+        let (mut exchange, planned) = receiver(&SENDS);
+        exchange.take(Side::Server, StreamId(2), piece(planned[2]));
+        exchange.take(Side::Server, StreamId(2), piece(planned[2]));
+    }
+
+    #[test]
+    #[should_panic(expected = "and they differ")]
+    fn a_flipped_bit_is_noticed() {
+        let (mut exchange, planned) = receiver(&SENDS);
+        let mut bytes = planned[0].payload(Side::Client).to_vec();
+        bytes[5] ^= 1;
+        exchange.take(Side::Server, StreamId(1), Piece { payload: vec![bytes.into()], ..piece(planned[0]) });
+    }
+}

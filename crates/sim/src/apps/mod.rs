@@ -1,0 +1,3 @@
+//! What simulated hosts do.
+
+pub mod messages;
