@@ -5,6 +5,7 @@
 //! may be answered with, so a server that loses or swaps one is found out ([`Violation`]) before anything is misattributed.
 //! What mode it speaks decides what a transfer is made of; the caller does as the events say.
 
+mod expect;
 mod features;
 mod session;
 #[cfg(test)]

@@ -1,61 +1,714 @@
-//! The machine.
+//! The machine: what is sent when, and whose reply this is.
+//!
+//! A command or transfer becomes a [`Unit`] of one or more lines that stay together. Units wait in their order; the mode says
+//! when the next line may go. Each line sent is put on the list of [`Sent`] with what it may be answered by; replies are taken
+//! off that list from the front, and nowhere else.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use braidftp_base::{Output, Time};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
-use super::{Config, Event, Input, Tag, Transfer};
-use crate::command::{Command, Secret};
+use super::expect::{Expect, passive_port};
+use super::{
+    Config, Data, DataResult, Ended, Event, Finished, Input, ListForm, Passive, Pipelining, Tag, Transfer,
+    TransferError, Violation,
+};
+use crate::command::{Command, Epsv, PathArg, Secret};
+use crate::mapping::{Mode, TOLD_SIZES_MAX, TransferNumber};
+use crate::reply::{Class, Code, Parser, Reply};
+
+/// Bytes of lines that go out together at most.
+const SEND_BYTES: usize = 16 << 10;
 
 /// One FTP session, client side.
 #[derive(Debug)]
 pub struct Session {
     config: Config,
+    parser: Parser,
+    next_tag: u64,
+    greeting: Greeting,
+    /// The unit whose lines are partly sent: no other line may come between.
+    current: Option<Unit>,
+    /// Units that go before all that wait: a RETR whose SIZE was answered.
+    urgent: VecDeque<Unit>,
+    waiting: VecDeque<Unit>,
+    sent: VecDeque<Sent>,
+    running: BTreeMap<Tag, Running>,
+    /// Paths whose size was asked for and whose RETR is not done (ms-cp).
+    sized: BTreeSet<PathArg>,
+    /// Transfers whose turn has come and that are not over.
+    under_way: usize,
+    transfers_sent: u32,
+    /// Whether EPSV was answered by 229 in this session.
+    extended: Extended,
+    lines: VecDeque<Bytes>,
+    events: VecDeque<Event>,
+    over: Over,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    Awaited,
+    Seen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extended {
+    Untried,
+    Works,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    No,
+    Yes,
+}
+
+/// Lines that stay together.
+#[derive(Debug)]
+struct Unit {
+    tag: Tag,
+    steps: VecDeque<Step>,
+}
+
+#[derive(Debug)]
+struct Step {
+    command: Command,
+    role: Role,
+    gate: Gate,
+}
+
+/// What a line is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Its reply is the caller's.
+    Plain,
+    User,
+    Password,
+    /// EPSV or PASV.
+    Passive,
+    /// EPRT.
+    Port,
+    Size,
+    /// REST or ALLO.
+    Prepare,
+    Transfer,
+    /// Its reply matters to nobody: ABOR, or a PASS that was sent with its USER and turned out not to be needed.
+    Silent,
+}
+
+/// What must have happened before a line may go, besides what the mode wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    /// All lines of the unit before it are answered.
+    Answered,
+    /// The data connection is open, or listens.
+    Data,
+}
+
+/// A line whose final reply has not come.
+#[derive(Debug)]
+struct Sent {
+    tag: Tag,
+    role: Role,
+    verb: &'static str,
+    expect: Expect,
+}
+
+/// A transfer that is not over.
+#[derive(Debug)]
+struct Running {
+    transfer: Transfer,
+    turn: Turn,
+    number: Option<TransferNumber>,
+    size: Option<u64>,
+    connection: Connection,
+    /// Whether 150 came, or what stands for it.
+    opening: Opening,
+    flow: Flow,
+    reply: Option<Reply>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Awaited,
+    Come,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    /// None is needed in this mode.
+    None,
+    Wanted,
+    Ready,
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Awaited,
+    Seen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    No,
+    Begun,
+    Over(DataResult),
 }
 
 impl Session {
     /// A session on a control connection that was just opened (or, in braid, is being opened: the first commands may ride
     /// with COOKIE ECHO, so poll at once).
     pub fn new(config: Config) -> Self {
-        Self { config }
+        Self {
+            config,
+            parser: Parser::new(),
+            next_tag: 0,
+            greeting: Greeting::Awaited,
+            current: None,
+            urgent: VecDeque::new(),
+            waiting: VecDeque::new(),
+            sent: VecDeque::new(),
+            running: BTreeMap::new(),
+            sized: BTreeSet::new(),
+            under_way: 0,
+            transfers_sent: 0,
+            extended: Extended::Untried,
+            lines: VecDeque::new(),
+            events: VecDeque::new(),
+            over: Over::No,
+        }
     }
 
     /// USER and PASS. One tag for both: [`Event::Reply`] with the reply that decides (230, or a refusal).
-    pub fn login(&mut self, user: &[u8], password: Secret) -> Tag {
-        let _ = (user, password);
-        Tag(0)
+    ///
+    /// `None` if the user has NUL, CR or LF or is empty, or the password has one of them.
+    pub fn login(&mut self, user: &[u8], password: Secret) -> Option<Tag> {
+        let is_clean = |text: &[u8]| !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
+        if user.is_empty() || !is_clean(user) || !is_clean(password.expose()) {
+            return None;
+        }
+        // In braid both ride with the first packet; elsewhere PASS is sent if 331 asks for it.
+        let gate = if self.config.mode == Mode::Braid { Gate::Open } else { Gate::Answered };
+        let user =
+            Step { command: Command::User(Bytes::copy_from_slice(user)), role: Role::User, gate: Gate::Open };
+        let password = Step { command: Command::Password(password), role: Role::Password, gate };
+        Some(self.enqueue([user, password]))
     }
 
     /// Any command that is no transfer and opens no data connection. Its final reply comes as [`Event::Reply`].
+    ///
+    /// # Panics
+    /// If it is a transfer command: those are counted and need [`Self::transfer`].
     pub fn command(&mut self, command: Command) -> Tag {
-        let _ = command;
-        Tag(0)
+        assert!(command.transfer().is_none(), "{} is a transfer", command.verb());
+        self.enqueue([Step { command, role: Role::Plain, gate: Gate::Open }])
     }
 
-    /// A transfer. It ends with [`Event::Finished`].
+    /// A transfer. It ends with [`Event::Finished`]. Except in braid the caller sets `TYPE I` once before.
     pub fn transfer(&mut self, transfer: Transfer) -> Tag {
-        let _ = transfer;
-        Tag(0)
+        let connection = match self.config.mode {
+            Mode::Tcp | Mode::Naive => Connection::Wanted,
+            Mode::Ms | Mode::MsCp | Mode::Braid => Connection::None,
+        };
+        let steps = self.first_steps(&transfer);
+        let tag = self.enqueue(steps);
+        let running = Running {
+            transfer,
+            turn: Turn::Awaited,
+            number: None,
+            size: None,
+            connection,
+            opening: Opening::Awaited,
+            flow: Flow::No,
+            reply: None,
+        };
+        self.running.insert(tag, running);
+        tag
     }
 
-    /// Gives a transfer up: not sent yet, it vanishes; under way, ABOR. It ends with [`Event::Finished`] all the same. In ms
-    /// and ms-cp this ends the session.
+    /// Gives a transfer up. Not sent yet, it ends at once. Under way in braid, ms and ms-cp it is aborted (ABOR; in ms and ms-cp
+    /// that ends the session); over TCP and naive drop its data connection and say [`DataResult::Failed`]. Either way it ends with
+    /// [`Event::Finished`].
     pub fn cancel(&mut self, tag: Tag) {
-        let _ = tag;
+        let Some(running) = self.running.get(&tag) else { return };
+        if running.turn == Turn::Awaited {
+            self.waiting.retain(|unit| unit.tag != tag);
+            self.finish(tag, Err(TransferError::Data(None)));
+            return;
+        }
+        let number = match self.config.mode {
+            Mode::Braid => running.number.map(|number| number.0),
+            Mode::Ms | Mode::MsCp => None,
+            Mode::Tcp | Mode::Naive => return,
+        };
+        if running.reply.is_none() {
+            // Out of turn: that is what ABOR is for.
+            self.put(tag, Step { command: Command::Abort(number), role: Role::Silent, gate: Gate::Open });
+        }
     }
 
     /// Tells it something. Drain with [`Self::poll`] afterwards.
     pub fn handle(&mut self, input: Input) {
-        let _ = input;
+        if self.over == Over::Yes {
+            return;
+        }
+        match input {
+            Input::Received(bytes) => {
+                self.parser.push(&bytes);
+                self.read_replies();
+            }
+            Input::Closed => self.end(Ended::Lost),
+            Input::Connected(tag) => self.connection(tag, Connection::Ready),
+            Input::Listening(tag, address) => {
+                if let Some(unit) = self.current.as_mut().filter(|unit| unit.tag == tag) {
+                    let port = Command::ExtendedPort(address);
+                    unit.steps.push_front(Step { command: port, role: Role::Port, gate: Gate::Open });
+                }
+                self.connection(tag, Connection::Ready);
+            }
+            Input::DataFailed(tag) => self.connection(tag, Connection::Failed),
+            Input::DataDone(tag, result) => {
+                if let Some(running) = self.running.get_mut(&tag) {
+                    running.flow = Flow::Over(result);
+                }
+                self.settle(tag);
+            }
+        }
+        self.advance();
     }
 
     /// What comes next: bytes for the control connection (whole lines; over SCTP one message of stream 0), or an event.
-    pub fn poll(&mut self, now: Time) -> Output<Bytes, Event> {
-        let _ = (now, &self.config);
-        Output::Wait(None)
+    pub fn poll(&mut self, _now: Time) -> Output<Bytes, Event> {
+        self.advance();
+        if let Some(bytes) = self.next_send() {
+            return Output::Send(bytes);
+        }
+        self.events.pop_front().map_or(Output::Wait(None), Output::Event)
     }
 
     /// Commands and transfers that wait to be sent or for their end. A caller with a million files keeps this near its window.
     pub fn outstanding(&self) -> usize {
-        0
+        let plain = |unit: &&Unit| !self.running.contains_key(&unit.tag);
+        self.running.len()
+            + self.waiting.iter().chain(&self.current).filter(plain).count()
+            + self.sent.iter().filter(|sent| !self.running.contains_key(&sent.tag)).count()
     }
+
+    fn enqueue(&mut self, steps: impl Into<VecDeque<Step>>) -> Tag {
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        self.waiting.push_back(Unit { tag, steps: steps.into() });
+        tag
+    }
+
+    /// The lines of a transfer as far as they are known when it is asked for.
+    fn first_steps(&self, transfer: &Transfer) -> VecDeque<Step> {
+        let step = |command, role, gate| Step { command, role, gate };
+        match (self.config.mode, transfer) {
+            (Mode::Ms | Mode::MsCp, Transfer::Retrieve { path, .. }) => {
+                [step(Command::Size(path.clone()), Role::Size, Gate::Open)].into()
+            }
+            (Mode::Ms | Mode::MsCp, Transfer::Store { length, .. } | Transfer::Append { length, .. }) => {
+                let mut steps = transfer_steps(transfer, Gate::Open, Rest::Checked);
+                steps.push_front(step(Command::Allocate(*length), Role::Prepare, Gate::Open));
+                steps
+            }
+            (Mode::Ms | Mode::MsCp, Transfer::List { .. }) => {
+                transfer_steps(transfer, Gate::Open, Rest::Checked)
+            }
+            (Mode::Braid, _) => transfer_steps(transfer, Gate::Open, Rest::Trusted),
+            // The data connection's own line is put in front when its turn comes: which one it is may change till then.
+            (Mode::Tcp | Mode::Naive, _) => transfer_steps(transfer, Gate::Data, Rest::Checked),
+        }
+    }
+
+    /// Sends what may be sent.
+    fn advance(&mut self) {
+        while self.over == Over::No && (self.greeting == Greeting::Seen || self.config.mode == Mode::Braid) {
+            if self.current.is_none() && !self.take_next() {
+                return;
+            }
+            let Some(unit) = &self.current else { return };
+            let (tag, gate) = (unit.tag, unit.steps.front().map(|step| step.gate));
+            match gate {
+                None => self.current = None,
+                Some(gate) if !self.passes(tag, gate) => return,
+                Some(_) => {
+                    if let Some(step) = self.current.as_mut().and_then(|unit| unit.steps.pop_front()) {
+                        self.put(tag, step);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the next unit the current one; false if none may begin.
+    fn take_next(&mut self) -> bool {
+        if let Some(unit) = self.urgent.pop_front() {
+            self.current = Some(unit);
+            return true;
+        }
+        let Some(unit) = self.waiting.front() else { return false };
+        let is_transfer = self.running.contains_key(&unit.tag);
+        let under_way = self.under_way > 0;
+        let may = match (self.config.mode, self.config.pipelining) {
+            (Mode::Naive | Mode::Ms, _) | (Mode::Tcp, Pipelining::LockStep) => {
+                self.sent.is_empty() && !under_way
+            }
+            (Mode::Tcp, Pipelining::Metadata) if is_transfer => self.sent.is_empty() && !under_way,
+            (Mode::Tcp, Pipelining::Metadata) => self.sent.len() < self.config.window && !under_way,
+            (Mode::Tcp, Pipelining::Deep) | (Mode::Braid, _) => self.sent.len() < self.config.window,
+            //= specs/ftp-over-sctp.md#section-4.2
+            //# A client MUST NOT have more than 4,096 paths whose size was told and whose RETR is not done
+            (Mode::MsCp, _) => {
+                self.sent.len().max(self.under_way) < TOLD_SIZES_MAX && !self.is_sized(unit.tag)
+            }
+        };
+        if !may {
+            return false;
+        }
+        self.current = self.waiting.pop_front();
+        if let Some(Unit { tag, .. }) = self.current
+            && let Some(running) = self.running.get_mut(&tag)
+        {
+            running.turn = Turn::Come;
+            self.under_way += 1;
+            if let (Mode::MsCp, Transfer::Retrieve { path, .. }) = (self.config.mode, &running.transfer) {
+                self.sized.insert(path.clone());
+            }
+            self.open_connection(tag);
+        }
+        true
+    }
+
+    /// Whether this transfer is a RETR of a path that has another under way.
+    fn is_sized(&self, tag: Tag) -> bool {
+        //= specs/ftp-over-sctp.md#section-4.2
+        //# MUST NOT send SIZE for a path again before its RETR is done.
+        match self.running.get(&tag).map(|running| &running.transfer) {
+            Some(Transfer::Retrieve { path, .. }) => self.sized.contains(path),
+            _ => false,
+        }
+    }
+
+    /// Asks for the data connection of a transfer whose turn it is.
+    fn open_connection(&mut self, tag: Tag) {
+        let step = |command| Step { command, role: Role::Passive, gate: Gate::Open };
+        let passive = match (self.config.mode, self.config.passive) {
+            (Mode::Ms | Mode::MsCp | Mode::Braid, _) => return,
+            (Mode::Naive, _) | (Mode::Tcp, Passive::Active) => {
+                self.events.push_back(Event::Listen(tag));
+                return;
+            }
+            (Mode::Tcp, Passive::Extended) => step(Command::ExtendedPassive(Epsv::Same)),
+            (Mode::Tcp, Passive::Classic) => step(Command::Passive),
+        };
+        if let Some(unit) = &mut self.current {
+            unit.steps.push_front(passive);
+        }
+    }
+
+    fn passes(&self, tag: Tag, gate: Gate) -> bool {
+        let answered = !self.sent.iter().any(|sent| sent.tag == tag);
+        // Over TCP and naive a transfer goes line by line, unless deep pipelining has been seen to work.
+        let deep = self.config.mode == Mode::Tcp
+            && self.config.pipelining == Pipelining::Deep
+            && self.extended == Extended::Works
+            && self.config.passive != Passive::Active;
+        let line_by_line = matches!(self.config.mode, Mode::Tcp | Mode::Naive | Mode::Ms) && !deep;
+        let ready = self.running.get(&tag).is_none_or(|running| running.connection == Connection::Ready);
+        match gate {
+            Gate::Open => !line_by_line || answered || !self.running.contains_key(&tag),
+            Gate::Answered => answered,
+            Gate::Data => deep || (ready && answered),
+        }
+    }
+
+    /// Puts one line on the wire.
+    fn put(&mut self, tag: Tag, step: Step) {
+        let Step { command, role, .. } = step;
+        if command.transfer().is_some() {
+            self.transfers_sent += 1;
+            if let Some(running) = self.running.get_mut(&tag) {
+                running.number = Some(TransferNumber(self.transfers_sent));
+            }
+        }
+        self.sent.push_back(Sent { tag, role, verb: command.verb(), expect: Expect::of(&command) });
+        self.lines.push_back(command.encode());
+        if role == Role::Transfer && self.config.mode == Mode::Braid {
+            // The bytes need no reply to begin.
+            self.flow(tag);
+        }
+    }
+
+    fn read_replies(&mut self) {
+        while self.over == Over::No {
+            match self.parser.next_reply() {
+                Ok(Some(reply)) => self.on_reply(reply),
+                Ok(None) => return,
+                Err(error) => self.end(Ended::Violation(Violation::Reply(error))),
+            }
+        }
+    }
+
+    fn on_reply(&mut self, reply: Reply) {
+        if reply.code == Code::UNAVAILABLE && !self.is_quitting() {
+            return self.end(Ended::ByServer(reply));
+        }
+        if self.greeting == Greeting::Awaited {
+            return self.on_greeting(reply);
+        }
+        let Some(sent) = self.sent.front() else {
+            return self.end(Ended::Violation(Violation::Unasked(reply)));
+        };
+        let (tag, role, verb) = (sent.tag, sent.role, sent.verb);
+        if !sent.expect.allows(reply.code) {
+            return self.end(Ended::Violation(Violation::Mismatch { verb, reply }));
+        }
+        if reply.code.class() == Class::Preliminary {
+            return self.opened(tag);
+        }
+        self.sent.pop_front();
+        match role {
+            Role::Plain | Role::Password => {
+                let quit = verb == "QUIT";
+                self.events.push_back(Event::Reply(tag, reply));
+                if quit {
+                    self.end(Ended::Quit);
+                }
+            }
+            Role::User => self.on_user(tag, reply),
+            Role::Passive => self.on_passive(tag, verb, reply),
+            Role::Port | Role::Prepare => {
+                if reply.code.is_error() && self.drop_unsent(tag) {
+                    self.finish(tag, Err(TransferError::Refused(reply)));
+                }
+            }
+            Role::Size => self.on_size(tag, verb, reply),
+            Role::Transfer => {
+                if !reply.code.is_error() {
+                    self.opened(tag);
+                }
+                if let Some(running) = self.running.get_mut(&tag) {
+                    running.reply = Some(reply);
+                }
+                self.settle(tag);
+            }
+            Role::Silent => {}
+        }
+    }
+
+    fn on_greeting(&mut self, reply: Reply) {
+        match reply.code.class() {
+            // 120: ready in some minutes.
+            Class::Preliminary => {}
+            Class::Completion => {
+                self.greeting = Greeting::Seen;
+                self.events.push_back(Event::Greeting(reply));
+            }
+            _ => self.end(Ended::ByServer(reply)),
+        }
+    }
+
+    fn on_user(&mut self, tag: Tag, reply: Reply) {
+        if reply.code == Code::NEED_PASSWORD {
+            return;
+        }
+        // Decided without PASS: it is not sent, or its reply goes nowhere.
+        if let Some(unit) = self.current.as_mut().filter(|unit| unit.tag == tag) {
+            unit.steps.clear();
+        }
+        for sent in self.sent.iter_mut().filter(|sent| sent.tag == tag) {
+            sent.role = Role::Silent;
+        }
+        self.events.push_back(Event::Reply(tag, reply));
+    }
+
+    fn on_passive(&mut self, tag: Tag, verb: &'static str, reply: Reply) {
+        if reply.code.is_error() {
+            let may_fall_back = self.config.passive == Passive::Extended
+                && self.extended == Extended::Untried
+                && reply.code.class() == Class::Permanent;
+            if let Some(unit) = self.current.as_mut().filter(|unit| unit.tag == tag && may_fall_back) {
+                self.config.passive = Passive::Classic;
+                unit.steps.push_front(Step {
+                    command: Command::Passive,
+                    role: Role::Passive,
+                    gate: Gate::Open,
+                });
+            } else if self.drop_unsent(tag) {
+                self.finish(tag, Err(TransferError::Refused(reply)));
+            }
+            return;
+        }
+        match passive_port(&reply) {
+            Some(port) => {
+                if reply.code == Code::EXTENDED_PASSIVE {
+                    self.extended = Extended::Works;
+                }
+                self.events.push_back(Event::Connect(tag, port));
+            }
+            None => self.end(Ended::Violation(Violation::Text { verb, reply })),
+        }
+    }
+
+    fn on_size(&mut self, tag: Tag, verb: &'static str, reply: Reply) {
+        if reply.code.is_error() {
+            return self.finish(tag, Err(TransferError::Refused(reply)));
+        }
+        let Some(size) = crate::command::parse_number(reply.text().trim_ascii()) else {
+            return self.end(Ended::Violation(Violation::Text { verb, reply }));
+        };
+        let Some(running) = self.running.get_mut(&tag) else { return };
+        running.size = Some(size);
+        let steps = transfer_steps(&running.transfer, Gate::Open, Rest::Checked);
+        // As each SIZE is answered its RETR goes, before any SIZE that still waits.
+        self.urgent.push_back(Unit { tag, steps });
+    }
+
+    /// 150, or a final reply without one.
+    fn opened(&mut self, tag: Tag) {
+        if let Some(running) = self.running.get_mut(&tag) {
+            running.opening = Opening::Seen;
+            if self.config.mode != Mode::Braid {
+                self.flow(tag);
+            }
+        }
+    }
+
+    fn connection(&mut self, tag: Tag, connection: Connection) {
+        let Some(running) = self.running.get_mut(&tag) else { return };
+        running.connection = connection;
+        if connection == Connection::Failed {
+            running.flow = Flow::Over(DataResult::Failed);
+            // If the transfer's own line is out, its reply is still to come.
+            if self.drop_unsent(tag) {
+                self.finish(tag, Err(TransferError::Data(None)));
+            } else {
+                self.settle(tag);
+            }
+        } else if running.opening == Opening::Seen {
+            self.flow(tag);
+        }
+    }
+
+    /// Lets the bytes of a transfer flow, once.
+    fn flow(&mut self, tag: Tag) {
+        let mode = self.config.mode;
+        let Some(running) = self.running.get_mut(&tag) else { return };
+        if running.flow != Flow::No || !matches!(running.connection, Connection::None | Connection::Ready) {
+            return;
+        }
+        running.flow = Flow::Begun;
+        let data = match (mode, &running.transfer, running.number) {
+            (Mode::Tcp, ..) => Data::Connection,
+            (Mode::Naive, ..) => Data::Association,
+            (Mode::Braid, _, number) => {
+                Data::Framed(number.expect("the command was sent, so it has its number"))
+            }
+            (Mode::Ms | Mode::MsCp, Transfer::Retrieve { offset, .. }, _) => {
+                Data::Counted(running.size.unwrap_or(0).saturating_sub(*offset))
+            }
+            (Mode::Ms | Mode::MsCp, Transfer::Store { length, .. } | Transfer::Append { length, .. }, _) => {
+                Data::Counted(*length)
+            }
+            (Mode::Ms | Mode::MsCp, Transfer::List { .. }, _) => Data::Message,
+        };
+        self.events.push_back(match running.transfer {
+            Transfer::Retrieve { .. } | Transfer::List { .. } => Event::Receive(tag, data),
+            Transfer::Store { .. } | Transfer::Append { .. } => Event::Send(tag, data),
+        });
+    }
+
+    /// Ends a transfer when its reply and its data are both there.
+    fn settle(&mut self, tag: Tag) {
+        let Some(running) = self.running.get(&tag) else { return };
+        let Some(reply) = &running.reply else { return };
+        let counted = matches!(self.config.mode, Mode::Ms | Mode::MsCp);
+        let result = match (running.flow, reply.code.is_error()) {
+            // On a counted stream the bytes come to their number even so, and must be taken off it.
+            (Flow::Begun, true) if counted => return,
+            (Flow::Over(DataResult::Failed), _) => Err(TransferError::Data(Some(reply.clone()))),
+            (_, true) => Err(TransferError::Refused(reply.clone())),
+            (Flow::Over(DataResult::Complete(bytes)), false) => {
+                Ok(Finished { reply: reply.clone(), bytes, size: running.size })
+            }
+            (Flow::No | Flow::Begun, false) => return,
+        };
+        self.finish(tag, result);
+    }
+
+    fn finish(&mut self, tag: Tag, result: Result<Finished, TransferError>) {
+        let Some(running) = self.running.remove(&tag) else { return };
+        if running.turn == Turn::Come {
+            self.under_way -= 1;
+            if let (Mode::MsCp, Transfer::Retrieve { path, .. }) = (self.config.mode, &running.transfer) {
+                self.sized.remove(path);
+            }
+        }
+        self.events.push_back(Event::Finished(tag, result));
+    }
+
+    /// Forgets the lines of a unit that were not sent; false if its transfer command was sent already.
+    fn drop_unsent(&mut self, tag: Tag) -> bool {
+        if let Some(unit) = self.current.as_mut().filter(|unit| unit.tag == tag) {
+            unit.steps.clear();
+        }
+        !self.sent.iter().any(|sent| sent.tag == tag && sent.role == Role::Transfer)
+    }
+
+    fn is_quitting(&self) -> bool {
+        self.sent.front().is_some_and(|sent| sent.verb == "QUIT")
+    }
+
+    fn end(&mut self, why: Ended) {
+        if self.over == Over::No {
+            self.over = Over::Yes;
+            self.lines.clear();
+            self.events.push_back(Event::Ended(why));
+        }
+    }
+
+    fn next_send(&mut self) -> Option<Bytes> {
+        let mut joined = BytesMut::from(&self.lines.pop_front()?[..]);
+        while let Some(next) = self.lines.front()
+            && joined.len() + next.len() <= SEND_BYTES
+        {
+            joined.extend_from_slice(next);
+            self.lines.pop_front();
+        }
+        Some(joined.freeze())
+    }
+}
+
+/// Whether the reply to REST is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Checked,
+    Trusted,
+}
+
+/// REST if there is an offset, then the transfer command; `gate` is for the first of them.
+fn transfer_steps(transfer: &Transfer, gate: Gate, rest: Rest) -> VecDeque<Step> {
+    let (offset, command) = match transfer {
+        Transfer::Retrieve { path, offset } => (*offset, Command::Retrieve(path.clone())),
+        Transfer::Store { path, offset, .. } => (*offset, Command::Store(path.clone())),
+        Transfer::Append { path, .. } => (0, Command::Append(path.clone())),
+        Transfer::List { form: ListForm::Facts, path } => (0, Command::MachineList(path.clone())),
+        Transfer::List { form: ListForm::List, path } => (0, Command::List(path.clone())),
+        Transfer::List { form: ListForm::Names, path } => (0, Command::NameList(path.clone())),
+        Transfer::List { form: ListForm::Tree, path } => (0, Command::Tree(path.clone())),
+    };
+    let mut steps = VecDeque::new();
+    if offset > 0 {
+        steps.push_back(Step { command: Command::Restart(offset), role: Role::Prepare, gate });
+    }
+    // A refused REST must not be followed by a transfer of the whole file. In braid the HEADER tells the offset.
+    let gate = if offset > 0 && rest == Rest::Checked { Gate::Answered } else { gate };
+    steps.push_back(Step { command, role: Role::Transfer, gate });
+    steps
 }

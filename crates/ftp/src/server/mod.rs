@@ -5,6 +5,8 @@
 //! it, with sockets and a disk or in a simulation, does each `Do` by itself and answers with the [`Input`] named there.
 //! File bytes never come here.
 
+mod answer;
+mod execute;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -171,9 +173,9 @@ pub enum Do {
 /// What may be asked about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
-    /// What it is, links not followed: [`Outcome::Facts`]. For MLST.
+    /// What it is, links not followed: [`Outcome::Facts`]. For MLST and RNFR.
     Facts,
-    /// What it is, links followed (to somewhere in the store or not at all): [`Outcome::Facts`]. For SIZE, MDTM, CWD, RNFR.
+    /// What it is, links followed (to somewhere in the store or not at all): [`Outcome::Facts`]. For SIZE, MDTM, CWD.
     Followed,
     /// Bytes of a partial upload that is kept for this path, 0 if there is none: [`Outcome::Partial`].
     Partial,

@@ -1,45 +1,658 @@
-//! The machine.
+//! The machine: reading ahead, beginning commands in their order, and replies in that order.
+//!
+//! A command goes from a line to the queue (read ahead), to a slot (begun, or waiting for one before it), and away when its
+//! replies have gone. Over TCP, naive and ms there is one slot; in braid as many as the window has.
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use braidftp_base::{Output, Time};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
-use super::{Carrier, Config, Do, Input, Upload};
-use crate::mapping::TransferNumber;
+use super::answer::Answer;
+use super::execute::{Begun, What};
+use super::{Carrier, Config, Do, Failure, Input, JobId, LoginError, Outcome, Upload};
+use crate::command::{Command, CommandError, TransferKind, Type, split_verb};
+use crate::line::{LineError, Splitter, escape_iac};
+use crate::mapping::{DataPath, TOLD_SIZES_MAX, TransferNumber};
+use crate::path::SafePath;
+use crate::reply::{Code, Reply};
+
+/// Bytes of replies that go out together at most, if each is smaller.
+const SEND_BYTES: usize = 16 << 10;
+/// Queries and changes that run at once in braid.
+const CONCURRENT_LOOKUPS: usize = 64;
 
 /// One FTP session, server side.
 #[derive(Debug)]
 pub struct Session {
-    config: Arc<Config>,
-    carrier: Carrier,
+    pub(super) config: Arc<Config>,
+    pub(super) carrier: Carrier,
+    pub(super) state: State,
+    splitter: Splitter,
+    queue: VecDeque<Queued>,
+    queue_bytes: usize,
+    slots: VecDeque<Slot>,
+    /// The number of the first slot, counted since the session began; slots are numbered on from it.
+    first_slot: u64,
+    next_job: u64,
+    /// Transfer commands read, and begun or refused.
+    transfers_read: u32,
+    transfers_begun: u32,
+    replies: VecDeque<Bytes>,
+    replies_bytes: usize,
+    todo: VecDeque<Do>,
+    /// When the session was told something last.
+    heard: Time,
+    ending: Ending,
+}
+
+/// What commands set and later ones go by.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) login: Login,
+    pub(super) failed_logins: u32,
+    pub(super) cwd: SafePath,
+    pub(super) representation: Type,
+    /// REST, for the next transfer.
+    pub(super) restart: u64,
+    /// RNFR, for an RNTO right behind it.
+    pub(super) rename_from: Option<SafePath>,
+    /// ALLO, for the next upload of ms.
+    pub(super) allocated: Option<u64>,
+    /// What PASV, EPSV, PORT or EPRT prepared for the next transfer.
+    pub(super) data: Option<DataPath>,
+    pub(super) epsv_all: EpsvAll,
+    pub(super) told: ToldSizes,
+}
+
+#[derive(Debug, Default)]
+pub(super) enum Login {
+    #[default]
+    Nobody,
+    /// USER came, PASS has not, or has not been judged.
+    Named(Bytes),
+    In(Bytes),
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum EpsvAll {
+    #[default]
+    No,
+    Yes,
+}
+
+/// What SIZE told for paths, for the RETRs of ms (specs/ftp-over-sctp.md §4.2).
+#[derive(Debug, Default)]
+pub(super) struct ToldSizes {
+    /// Paths remembered at most: none outside ms.
+    max: usize,
+    sizes: BTreeMap<SafePath, (u64, u64)>,
+    /// Paths by when they were told, to forget the oldest.
+    order: BTreeMap<u64, SafePath>,
+    next: u64,
+}
+
+impl ToldSizes {
+    pub(super) fn tell(&mut self, path: SafePath, size: u64) {
+        if self.max == 0 {
+            return;
+        }
+        if let Some((at, _)) = self.sizes.insert(path.clone(), (self.next, size)) {
+            self.order.remove(&at);
+        }
+        self.order.insert(self.next, path);
+        self.next += 1;
+        if self.order.len() > self.max
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.sizes.remove(&oldest);
+        }
+    }
+
+    pub(super) fn told(&self, path: &SafePath) -> Option<u64> {
+        self.sizes.get(path).map(|(_, size)| *size)
+    }
+}
+
+/// A command that was read and not begun.
+#[derive(Debug)]
+struct Queued {
+    command: Result<Command, CommandError>,
+    bytes: usize,
+    transfer: Option<(TransferNumber, TransferKind)>,
+    abort: Aborted,
+}
+
+/// What ABOR has to do with a queued command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aborted {
+    No,
+    /// It is a transfer that is not to begin.
+    Cancelled,
+    /// It is an ABOR that stopped a running transfer of ms: stream 1 is out of step.
+    OutOfStep,
+}
+
+/// A command that was begun and whose replies have not all gone.
+#[derive(Debug)]
+struct Slot {
+    transfer: Option<(TransferNumber, TransferKind)>,
+    phase: Phase,
+    touches: Touches,
+    replies: Vec<Reply>,
+    after: After,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Not handed out: the slot of that number stands in its way, or there are enough jobs.
+    Waiting {
+        job: JobId,
+        todo: Do,
+        answer: Answer,
+        behind: Option<u64>,
+    },
+    Running {
+        job: JobId,
+        answer: Answer,
+        cancel: Cancel,
+    },
+    Authenticating,
+    Done,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cancel {
+    No,
+    Asked,
+}
+
+/// What a command reads and writes, to keep the order of those that meet (specs/ftp-over-sctp.md §6.4).
+#[derive(Debug, Default)]
+pub(super) struct Touches {
+    pub(super) reads: Option<SafePath>,
+    pub(super) writes: Vec<SafePath>,
+    /// Whether nothing may begin before this is done.
+    pub(super) barrier: Barrier,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Barrier {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Touches {
+    fn meets(&self, other: &Self) -> bool {
+        let clash = |a: &SafePath, b: &SafePath| a.contains(b) || b.contains(a);
+        let writes_meet = |writer: &Self, other: &Self| {
+            writer
+                .writes
+                .iter()
+                .any(|path| other.reads.iter().chain(&other.writes).any(|also| clash(path, also)))
+        };
+        writes_meet(self, other) || writes_meet(other, self)
+    }
+}
+
+/// What follows a command's final reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    Nothing,
+    Close,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// A command that ends the session was begun: no further one is.
+    Closing,
+    /// [`Input::Drain`]: what was begun is finished.
+    Draining,
+    /// [`Do::Close`] was given.
+    Closed,
 }
 
 impl Session {
     /// A session on a control connection that was just accepted; the greeting is the first thing polled.
     pub fn new(config: Arc<Config>, carrier: Carrier, now: Time) -> Self {
-        let _ = now;
-        Self { config, carrier }
+        let mut session = Self {
+            state: State::new(carrier),
+            config,
+            carrier,
+            splitter: Splitter::new(),
+            queue: VecDeque::new(),
+            queue_bytes: 0,
+            slots: VecDeque::new(),
+            first_slot: 0,
+            next_job: 0,
+            transfers_read: 0,
+            transfers_begun: 0,
+            replies: VecDeque::new(),
+            replies_bytes: 0,
+            todo: VecDeque::new(),
+            heard: now,
+            ending: Ending::No,
+        };
+        let greeting = Reply::new(Code::READY, &session.config.greeting);
+        session.send(&greeting);
+        session
     }
 
     /// Tells it something. Drain with [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Time, input: Input) {
-        let _ = (now, input, &self.config, self.carrier);
+        if self.ending == Ending::Closed {
+            return;
+        }
+        self.heard = now;
+        match input {
+            Input::Received(bytes) => self.splitter.push(&bytes),
+            Input::Closed => self.close(),
+            Input::Authenticated(result) => self.authenticated(result),
+            Input::Started { job, size, name } => self.started(job, size, name.as_ref()),
+            Input::Done { job, outcome } => self.done(job, outcome),
+            Input::Drain if self.ending == Ending::No => self.ending = Ending::Draining,
+            Input::Drain => {}
+        }
+        self.advance();
     }
 
     /// What comes next: bytes for the control connection (whole reply lines; over SCTP one message of stream 0), or a [`Do`].
     pub fn poll(&mut self, now: Time) -> Output<Bytes, Do> {
-        let _ = now;
-        Output::Wait(None)
+        if let Some(deadline) = self.idle_deadline()
+            && deadline <= now
+        {
+            self.send(&Reply::new(Code::UNAVAILABLE, "idle for too long, goodbye"));
+            self.close();
+        }
+        loop {
+            if let Some(bytes) = self.next_send() {
+                return Output::Send(bytes);
+            }
+            if let Some(todo) = self.todo.pop_front() {
+                return Output::Event(todo);
+            }
+            // Replies that were in the way of further commands are gone now.
+            self.advance();
+            if self.replies.is_empty() && self.todo.is_empty() {
+                return Output::Wait(self.idle_deadline());
+            }
+        }
     }
 
     /// Whether more of the control connection may be read now. While not, leave it in the transport.
     pub fn wants_input(&self) -> bool {
-        true
+        //= specs/ftp-over-sctp.md#section-6.4
+        //# It MUST NOT read stream 0 beyond that
+        self.ending == Ending::No && self.has_window()
     }
 
     /// Where the upload of that number stands. May change after each `handle` and `poll`.
     pub fn upload(&self, transfer: TransferNumber) -> Upload {
-        let _ = transfer;
-        Upload::Undecided
+        let slot = self.slots.iter().find(|slot| slot.transfer == Some((transfer, TransferKind::Upload)));
+        match slot.map(|slot| &slot.phase) {
+            Some(Phase::Running { job, .. }) => Upload::Open(*job),
+            Some(Phase::Waiting { .. }) => Upload::Undecided,
+            Some(Phase::Authenticating | Phase::Done) => Upload::Over,
+            None if transfer.0 > self.transfers_begun => Upload::Undecided,
+            None => Upload::Over,
+        }
     }
+
+    fn has_window(&self) -> bool {
+        self.queue.len() + self.slots.len() < self.config.window_commands
+            && self.queue_bytes < self.config.window_bytes
+    }
+
+    fn idle_deadline(&self) -> Option<Time> {
+        let idle = self.slots.is_empty() && self.queue.is_empty() && self.ending != Ending::Closed;
+        idle.then(|| self.heard + self.config.idle)
+    }
+
+    /// Begins what can be begun.
+    fn advance(&mut self) {
+        loop {
+            self.read_ahead();
+            self.hand_out();
+            self.flush();
+            if self.ending == Ending::Draining && self.slots.is_empty() {
+                self.send(&Reply::new(Code::UNAVAILABLE, "the server shuts down, goodbye"));
+                self.close();
+            }
+            if self.ending != Ending::No || !self.begin_next() {
+                return;
+            }
+        }
+    }
+
+    /// Takes lines into the queue as far as the window goes. ABOR takes effect here.
+    fn read_ahead(&mut self) {
+        while self.ending == Ending::No && self.has_window() {
+            let Some(line) = self.splitter.next_line() else { return };
+            let (command, bytes, kind) = match line {
+                Ok(line) => {
+                    let kind = TransferKind::of_verb(split_verb(&line.0).0);
+                    (Command::parse(&line), line.0.len(), kind)
+                }
+                Err(LineError::TooLong) => (Err(CommandError::Syntax), 0, None),
+            };
+            //= specs/ftp-over-sctp.md#section-6.1
+            //# The n-th transfer command of an association, counted from 1, is transfer n.
+            let transfer = kind.map(|kind| {
+                self.transfers_read += 1;
+                (TransferNumber(self.transfers_read), kind)
+            });
+            let abort = match &command {
+                Ok(Command::Abort(number)) => self.abort(number.map(TransferNumber)),
+                _ => Aborted::No,
+            };
+            self.queue_bytes += bytes;
+            self.queue.push_back(Queued { command, bytes, transfer, abort });
+        }
+    }
+
+    /// Cancels the transfer of that number, or all that were read and are not done.
+    fn abort(&mut self, number: Option<TransferNumber>) -> Aborted {
+        let meant = |transfer: Option<(TransferNumber, TransferKind)>| match (transfer, number) {
+            (Some((transfer, _)), Some(number)) => transfer == number,
+            (transfer, None) => transfer.is_some(),
+            (None, Some(_)) => false,
+        };
+        let mut result = Aborted::No;
+        for slot in self.slots.iter_mut().filter(|slot| meant(slot.transfer)) {
+            match &mut slot.phase {
+                Phase::Running { job, cancel, .. } => {
+                    if *cancel == Cancel::No {
+                        *cancel = Cancel::Asked;
+                        self.todo.push_back(Do::Cancel { job: *job });
+                    }
+                    if matches!(self.carrier, Carrier::Ms) {
+                        result = Aborted::OutOfStep;
+                    }
+                }
+                Phase::Waiting { .. } => slot.finish(cancelled()),
+                Phase::Authenticating | Phase::Done => {}
+            }
+        }
+        for queued in self.queue.iter_mut().filter(|queued| meant(queued.transfer)) {
+            queued.abort = Aborted::Cancelled;
+        }
+        result
+    }
+
+    /// Begins the first of the queue; false if it must wait or there is none.
+    fn begin_next(&mut self) -> bool {
+        if self.answer_status_at_once() {
+            return true;
+        }
+        let Some(next) = self.queue.front() else { return false };
+        if self.replies_bytes >= self.config.replies_bytes {
+            return false;
+        }
+        let may = if self.is_braid() {
+            // Who is logged in is for all that were begun: they come first.
+            let alone =
+                matches!(next.command, Ok(Command::User(_) | Command::Password(_) | Command::Reinitialize));
+            (!alone || self.slots.is_empty())
+                && !self.slots.iter().any(|slot| slot.touches.barrier == Barrier::Yes && !slot.is_done())
+        } else {
+            self.slots.is_empty()
+        };
+        if !may {
+            return false;
+        }
+        let Some(Queued { command, bytes, transfer, abort }) = self.queue.pop_front() else { return false };
+        self.queue_bytes -= bytes;
+        if let Some((number, _)) = transfer {
+            self.transfers_begun = number.0;
+        }
+        let job = JobId(self.next_job);
+        self.next_job += 1;
+        let begun = match abort {
+            Aborted::Cancelled => {
+                self.forget_preparations(transfer.map(|(_, kind)| kind));
+                Begun::reply(cancelled())
+            }
+            _ => self.begin(job, command, transfer.map(|(number, _)| number)),
+        };
+        let Begun { what, touches, mut after } = begun;
+        if abort == Aborted::OutOfStep {
+            //= specs/ftp-over-sctp.md#section-5.3
+            //# MUST then shut the association down.
+            after = After::Close;
+        }
+        if after == After::Close {
+            self.ending = Ending::Closing;
+        }
+        let mut slot = Slot { transfer, phase: Phase::Done, touches, replies: Vec::new(), after };
+        match what {
+            What::Reply(reply) => {
+                if self.is_braid()
+                    && let Some((transfer, TransferKind::Upload)) = transfer
+                {
+                    self.todo.push_back(Do::Discard { transfer });
+                }
+                slot.finish(reply);
+            }
+            What::Authenticate(todo) => {
+                slot.phase = Phase::Authenticating;
+                self.todo.push_back(todo);
+            }
+            What::Job(todo, answer) => {
+                slot.phase = Phase::Waiting { job, todo, answer, behind: None };
+            }
+        }
+        self.slots.push_back(slot);
+        true
+    }
+
+    /// STAT right behind a running transfer is answered while it runs (RFC 959 §4.1.3).
+    fn answer_status_at_once(&mut self) -> bool {
+        let waits = matches!(self.queue.front(), Some(Queued { command: Ok(Command::Status(None)), .. }));
+        let running =
+            matches!(self.slots.front(), Some(Slot { phase: Phase::Running { .. }, transfer: Some(_), .. }));
+        if !waits || !running || self.is_braid() || self.replies_bytes >= self.config.replies_bytes {
+            return false;
+        }
+        if let Some(queued) = self.queue.pop_front() {
+            self.queue_bytes -= queued.bytes;
+        }
+        let status = self.status();
+        self.send(&status);
+        true
+    }
+
+    /// Hands out the jobs of slots that nothing stands in the way of any more.
+    fn hand_out(&mut self) {
+        let is_running = |slot: &&Slot| matches!(slot.phase, Phase::Running { .. });
+        let mut transfers =
+            self.slots.iter().filter(is_running).filter(|slot| slot.transfer.is_some()).count();
+        let mut lookups = self.slots.iter().filter(is_running).filter(|slot| slot.transfer.is_none()).count();
+        let transfers_max = match self.carrier {
+            Carrier::Braid { data_streams } => {
+                self.config.concurrent_transfers.max(usize::from(data_streams))
+            }
+            _ => 1,
+        };
+        for at in 0..self.slots.len() {
+            let Phase::Waiting { behind, .. } = self.slots[at].phase else { continue };
+            let (running, max) = match self.slots[at].transfer {
+                Some(_) => (&mut transfers, transfers_max),
+                None => (&mut lookups, CONCURRENT_LOOKUPS),
+            };
+            if *running >= max {
+                continue;
+            }
+            // Once found, what stands in the way is looked at alone: the search is not repeated at each event.
+            let still =
+                |number: u64| number.checked_sub(self.first_slot).and_then(|at| usize::try_from(at).ok());
+            if behind.and_then(still).is_some_and(|at| !self.slots[at].is_done()) {
+                continue;
+            }
+            let slot = &self.slots[at];
+            let blocker = self
+                .slots
+                .range(..at)
+                .position(|earlier| !earlier.is_done() && earlier.touches.meets(&slot.touches));
+            let found = blocker.map(|blocker| self.first_slot + blocker as u64);
+            match std::mem::replace(&mut self.slots[at].phase, Phase::Done) {
+                Phase::Waiting { job, todo, answer, .. } if found.is_none() => {
+                    *running += 1;
+                    self.todo.push_back(todo);
+                    self.slots[at].phase = Phase::Running { job, answer, cancel: Cancel::No };
+                }
+                Phase::Waiting { job, todo, answer, .. } => {
+                    self.slots[at].phase = Phase::Waiting { job, todo, answer, behind: found };
+                }
+                other => self.slots[at].phase = other,
+            }
+        }
+    }
+
+    /// Sends the replies of the first slot, and those of the next when it is done.
+    fn flush(&mut self) {
+        while let Some(slot) = self.slots.front_mut() {
+            let replies = std::mem::take(&mut slot.replies);
+            let (done, after) = (slot.is_done(), slot.after);
+            for reply in &replies {
+                self.send(reply);
+            }
+            if !done {
+                return;
+            }
+            self.slots.pop_front();
+            self.first_slot += 1;
+            if after == After::Close {
+                self.close();
+            }
+        }
+    }
+
+    fn started(&mut self, job: JobId, size: Option<u64>, name: Option<&SafePath>) {
+        if self.is_braid() {
+            return;
+        }
+        let slot = self.slots.iter_mut().find(|slot| slot.runs(job));
+        if let Some(Slot { phase: Phase::Running { answer, .. }, replies, .. }) = slot {
+            replies.push(answer.opening(size, name));
+        }
+    }
+
+    fn done(&mut self, job: JobId, outcome: Result<Outcome, Failure>) {
+        let Some(at) = self.slots.iter().position(|slot| slot.runs(job)) else { return };
+        if let Phase::Running { answer, .. } = std::mem::replace(&mut self.slots[at].phase, Phase::Done) {
+            let reply = self.state.answer(answer, outcome);
+            self.slots[at].replies.push(reply);
+        }
+    }
+
+    fn authenticated(&mut self, result: Result<(), LoginError>) {
+        let Some(at) = self.slots.iter().position(|slot| matches!(slot.phase, Phase::Authenticating)) else {
+            return;
+        };
+        let (reply, after) = self.state.authenticated(result, self.config.login_attempts);
+        self.slots[at].after = after;
+        self.slots[at].finish(reply);
+        if after == After::Close {
+            self.ending = Ending::Closing;
+        }
+    }
+
+    /// The end: what runs is cancelled, nothing more is begun.
+    fn close(&mut self) {
+        if self.ending == Ending::Closed {
+            return;
+        }
+        self.ending = Ending::Closed;
+        for slot in &mut self.slots {
+            if let Phase::Running { job, cancel: Cancel::No, .. } = slot.phase {
+                self.todo.push_back(Do::Cancel { job });
+            }
+        }
+        self.slots.clear();
+        self.queue.clear();
+        self.queue_bytes = 0;
+        self.todo.push_back(Do::Close);
+    }
+
+    /// REST and ALLO count for one transfer command, even one that is not begun.
+    fn forget_preparations(&mut self, kind: Option<TransferKind>) {
+        self.state.restart = 0;
+        if kind == Some(TransferKind::Upload) {
+            self.state.allocated = None;
+        }
+    }
+
+    pub(super) fn give(&mut self, todo: Do) {
+        self.todo.push_back(todo);
+    }
+
+    fn send(&mut self, reply: &Reply) {
+        let bytes: Bytes = escape_iac(&reply.encode()).into();
+        self.replies_bytes += bytes.len();
+        self.replies.push_back(bytes);
+    }
+
+    fn next_send(&mut self) -> Option<Bytes> {
+        let first = self.replies.pop_front()?;
+        self.replies_bytes -= first.len();
+        let mut joined: Option<BytesMut> = None;
+        let mut length = first.len();
+        while let Some(next) = self.replies.front()
+            && length + next.len() <= SEND_BYTES
+        {
+            length += next.len();
+            self.replies_bytes -= next.len();
+            joined.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(next);
+            self.replies.pop_front();
+        }
+        Some(joined.map_or(first, BytesMut::freeze))
+    }
+
+    pub(super) fn is_braid(&self) -> bool {
+        matches!(self.carrier, Carrier::Braid { .. })
+    }
+
+    /// Transfers that run now.
+    pub(super) fn transfers_running(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.transfer.is_some() && !slot.is_done()).count()
+    }
+}
+
+impl Slot {
+    fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Done)
+    }
+
+    fn runs(&self, wanted: JobId) -> bool {
+        matches!(self.phase, Phase::Running { job, .. } if job == wanted)
+    }
+
+    fn finish(&mut self, reply: Reply) {
+        self.phase = Phase::Done;
+        self.replies.push(reply);
+    }
+}
+
+impl State {
+    fn new(carrier: Carrier) -> Self {
+        // TYPE before anybody said one (RFC 959 §5.1; specs/ftp-over-sctp.md §6.1 for braid).
+        let representation = match carrier {
+            Carrier::Braid { .. } => Type::Image,
+            Carrier::Tcp { .. } | Carrier::Naive | Carrier::Ms => Type::Ascii,
+        };
+        let max = if matches!(carrier, Carrier::Ms) { TOLD_SIZES_MAX } else { 0 };
+        Self { representation, told: ToldSizes { max, ..ToldSizes::default() }, ..Self::default() }
+    }
+
+    /// Forgets everything but how often the password was wrong.
+    pub(super) fn reset(&mut self, carrier: Carrier) {
+        *self = Self { failed_logins: self.failed_logins, ..Self::new(carrier) };
+    }
+}
+
+fn cancelled() -> Reply {
+    Reply::new(Code::TRANSFER_ABORTED, Failure::Cancelled.to_string())
 }

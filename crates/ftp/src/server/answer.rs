@@ -1,0 +1,199 @@
+//! What a job's outcome becomes: one match, from what was asked and what came of it to a reply.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::session::{After, Login, State};
+use super::{Failure, LoginError, Outcome};
+use crate::command::host_port;
+use crate::listing::encode_facts;
+use crate::mapping::DataPath;
+use crate::path::SafePath;
+use crate::reply::{Code, Reply};
+use crate::store::{FileKind, StoreError};
+
+/// What a job is for.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Listening(PassiveReply),
+    ChangeDirectory(SafePath),
+    RenameFrom(SafePath),
+    Size(SafePath),
+    Modified(SafePath),
+    Facts(SafePath),
+    Partial(SafePath),
+    Changed {
+        reply: Reply,
+        path: SafePath,
+    },
+    Transfer {
+        path: SafePath,
+    },
+    /// MLSD: something that is no folder is a bad argument (RFC 3659 §7.2.1).
+    FolderTransfer {
+        path: SafePath,
+    },
+}
+
+/// Which reply tells a listening port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassiveReply {
+    /// 227.
+    Classic,
+    /// 229.
+    Extended,
+}
+
+impl Answer {
+    /// The 150.
+    pub(super) fn opening(&self, size: Option<u64>, name: Option<&SafePath>) -> Reply {
+        let (Self::Transfer { path } | Self::FolderTransfer { path }) = self else {
+            return Reply::new(Code::OPENING_DATA, "begun");
+        };
+        let mut text = match name {
+            // In exactly this form (RFC 1123 §4.1.2.9).
+            Some(name) => {
+                return Reply::new(Code::OPENING_DATA, [&b"FILE: "[..], &name.to_absolute()].concat());
+            }
+            None => [&b"opening data connection for "[..], &path.to_absolute()].concat(),
+        };
+        if let Some(size) = size {
+            text.extend_from_slice(format!(" ({size} bytes)").as_bytes());
+        }
+        Reply::new(Code::OPENING_DATA, text)
+    }
+}
+
+impl State {
+    /// The final reply.
+    pub(super) fn answer(&mut self, answer: Answer, outcome: Result<Outcome, Failure>) -> Reply {
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(failure) => return refuse(&answer, failure),
+        };
+        match (answer, outcome) {
+            (Answer::Listening(reply), Outcome::Listening(address)) => self.listening(reply, address),
+            (Answer::ChangeDirectory(path), Outcome::Facts(metadata)) => {
+                if metadata.kind != FileKind::Directory {
+                    return path_reply(Code::FILE_UNAVAILABLE, &path, "is not a folder");
+                }
+                let reply = path_reply(Code::FILE_OK, &path, "is the current folder");
+                self.cwd = path;
+                reply
+            }
+            (Answer::RenameFrom(path), Outcome::Facts(_)) => {
+                self.rename_from = Some(path);
+                Reply::new(Code::NEED_MORE, "RNTO says where to")
+            }
+            (Answer::Size(path), Outcome::Facts(metadata)) => {
+                if metadata.kind != FileKind::File {
+                    return path_reply(Code::FILE_UNAVAILABLE, &path, "is not a regular file");
+                }
+                self.told.tell(path, metadata.size);
+                Reply::new(Code::FILE_STATUS, metadata.size.to_string())
+            }
+            (Answer::Modified(path), Outcome::Facts(metadata)) => match metadata.modified {
+                Some(modified) => Reply::new(Code::FILE_STATUS, modified.to_string()),
+                None => path_reply(Code::FILE_UNAVAILABLE, &path, "has no modification time"),
+            },
+            (Answer::Facts(path), Outcome::Facts(metadata)) => {
+                let line = [&encode_facts(&metadata)[..], b" ", &path.to_absolute()].concat();
+                Reply::multi(Code::FILE_OK, "facts:", [line], "End")
+            }
+            (Answer::Partial(_), Outcome::Partial(bytes)) => Reply::new(Code::FILE_STATUS, bytes.to_string()),
+            (Answer::Changed { reply, .. }, Outcome::Changed) => reply,
+            (Answer::Transfer { .. } | Answer::FolderTransfer { .. }, outcome) => match outcome {
+                Outcome::Received { name: Some(name), .. } => {
+                    Reply::new(Code::TRANSFER_COMPLETE, [&b"FILE: "[..], &name.to_absolute()].concat())
+                }
+                Outcome::Received { bytes, .. } | Outcome::Sent { bytes } => {
+                    Reply::new(Code::TRANSFER_COMPLETE, format!("transfer complete, {bytes} bytes"))
+                }
+                _ => mixed_up(),
+            },
+            _ => mixed_up(),
+        }
+    }
+
+    fn listening(&mut self, reply: PassiveReply, address: SocketAddr) -> Reply {
+        self.data = Some(DataPath::TcpPassive);
+        match reply {
+            PassiveReply::Classic => match address.ip().to_canonical() {
+                IpAddr::V4(ip) => {
+                    let address = host_port(SocketAddr::new(ip.into(), address.port()));
+                    Reply::new(Code::PASSIVE, format!("entering passive mode ({address})"))
+                }
+                IpAddr::V6(_) => Reply::new(Code::CANNOT_OPEN_DATA, "PASV is for IPv4: use EPSV"),
+            },
+            PassiveReply::Extended => Reply::new(
+                Code::EXTENDED_PASSIVE,
+                format!("entering extended passive mode (|||{}|)", address.port()),
+            ),
+        }
+    }
+
+    pub(super) fn authenticated(&mut self, result: Result<(), LoginError>, attempts: u32) -> (Reply, After) {
+        let user = match std::mem::take(&mut self.login) {
+            Login::Named(user) | Login::In(user) => user,
+            Login::Nobody => return (mixed_up(), After::Nothing),
+        };
+        match result {
+            Ok(()) => {
+                let reply = Reply::new(Code::LOGGED_IN, "welcome");
+                self.login = Login::In(user);
+                self.failed_logins = 0;
+                (reply, After::Nothing)
+            }
+            Err(LoginError::Refused) => {
+                self.failed_logins += 1;
+                if self.failed_logins >= attempts {
+                    (Reply::new(Code::UNAVAILABLE, "too many wrong passwords, goodbye"), After::Close)
+                } else {
+                    // The same for an unknown user and a wrong password.
+                    (Reply::new(Code::NOT_LOGGED_IN, "login incorrect"), After::Nothing)
+                }
+            }
+            Err(LoginError::Unavailable) => {
+                (Reply::new(Code::UNAVAILABLE, "no login now, try again later"), After::Close)
+            }
+        }
+    }
+}
+
+fn refuse(answer: &Answer, failure: Failure) -> Reply {
+    match answer {
+        Answer::Listening(_) => Reply::new(Code::CANNOT_OPEN_DATA, failure.to_string()),
+        Answer::FolderTransfer { path } if failure == Failure::Store(StoreError::NotADirectory) => {
+            path_reply(Code::BAD_PARAMETER, path, &failure.to_string())
+        }
+        Answer::ChangeDirectory(path)
+        | Answer::RenameFrom(path)
+        | Answer::Size(path)
+        | Answer::Modified(path)
+        | Answer::Facts(path)
+        | Answer::Partial(path)
+        | Answer::Changed { path, .. }
+        | Answer::Transfer { path }
+        | Answer::FolderTransfer { path } => path_reply(failure.code(), path, &failure.to_string()),
+    }
+}
+
+/// A driver that answers a question with the answer to another.
+fn mixed_up() -> Reply {
+    debug_assert!(false, "the driver answered a job with what it was not asked");
+    Reply::new(Code::LOCAL_ERROR, "internal error")
+}
+
+/// `/path: text`.
+pub(super) fn path_reply(code: Code, path: &SafePath, text: &str) -> Reply {
+    Reply::new(code, [&path.to_absolute()[..], b": ", text.as_bytes()].concat())
+}
+
+/// A path in quotes, its own quotes doubled (RFC 959 Appendix II).
+pub(super) fn quoted(path: &SafePath) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in path.to_absolute() {
+        quoted.extend_from_slice(if byte == b'"' { b"\"\"" } else { std::slice::from_ref(&byte) });
+    }
+    quoted.push(b'"');
+    quoted
+}

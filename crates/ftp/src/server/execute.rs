@@ -1,0 +1,629 @@
+//! What each command does: one match, from a command and the state to a reply or a job.
+
+use std::net::SocketAddr;
+
+use super::answer::{Answer, PassiveReply, path_reply, quoted};
+use super::session::{After, Barrier, EpsvAll, Login, Session, Touches};
+use super::{Active, Carrier, Change, Do, Extent, Form, JobId, Query, Sink, Source, Write, protocol};
+use crate::command::{Command, CommandError, Epsv, PathArg, Secret, Site, Type};
+use crate::mapping::{DataPath, TransferNumber};
+use crate::path::SafePath;
+use crate::reply::{Code, Reply};
+
+/// What a command comes to when it is begun.
+pub(super) struct Begun {
+    pub(super) what: What,
+    pub(super) touches: Touches,
+    pub(super) after: After,
+}
+
+pub(super) enum What {
+    Reply(Reply),
+    Authenticate(Do),
+    Job(Do, Answer),
+}
+
+impl Begun {
+    pub(super) fn reply(reply: Reply) -> Self {
+        Self { what: What::Reply(reply), touches: Touches::default(), after: After::Nothing }
+    }
+
+    fn job(todo: Do, answer: Answer, touches: Touches) -> Self {
+        Self { what: What::Job(todo, answer), touches, after: After::Nothing }
+    }
+}
+
+/// Most of what follows ends early with a reply.
+type Early<T> = Result<T, Reply>;
+
+fn ok(text: impl AsRef<[u8]>) -> Early<Begun> {
+    Ok(Begun::reply(Reply::new(Code::OK, text)))
+}
+
+fn no<T>(code: Code, text: impl AsRef<[u8]>) -> Early<T> {
+    Err(Reply::new(code, text))
+}
+
+impl Session {
+    pub(super) fn begin(
+        &mut self,
+        job: JobId,
+        command: Result<Command, CommandError>,
+        transfer: Option<TransferNumber>,
+    ) -> Begun {
+        let rename_from = self.state.rename_from.take();
+        // REST and ALLO count for the next transfer alone, even if it is refused.
+        let restart = if transfer.is_some() { std::mem::take(&mut self.state.restart) } else { 0 };
+        let begun = command.map_err(refuse_line).and_then(|command| {
+            if !matches!(self.state.login, Login::In(_)) && !is_before_login(&command) {
+                return no(Code::NOT_LOGGED_IN, "log in with USER and PASS first");
+            }
+            match transfer {
+                Some(transfer) => self.begin_transfer(job, command, transfer, restart),
+                None => self.begin_other(job, command, rename_from),
+            }
+        });
+        begun.unwrap_or_else(Begun::reply)
+    }
+
+    fn begin_transfer(
+        &mut self,
+        job: JobId,
+        command: Command,
+        transfer: TransferNumber,
+        restart: u64,
+    ) -> Early<Begun> {
+        let allocated = if command.is_upload() { self.state.allocated.take() } else { None };
+        match command {
+            Command::Retrieve(path) => {
+                let path = self.resolve(&path)?;
+                let mut extent = Extent::ToEnd;
+                if matches!(self.carrier, Carrier::Ms) {
+                    //= specs/ftp-over-sctp.md#section-4.2
+                    //# A RETR for whose path no number is remembered MUST be refused with 503.
+                    let Some(told) = self.state.told.told(&path) else {
+                        return no(Code::BAD_SEQUENCE, "SIZE first: it says where the file ends");
+                    };
+                    let Some(rest) = told.checked_sub(restart) else {
+                        return no(Code::BAD_RESTART, "restart position is beyond the end of the file");
+                    };
+                    //= specs/ftp-over-sctp.md#section-4.2
+                    //# RETR MUST send exactly as many bytes as SIZE last told in this session for that path
+                    extent = Extent::Exactly(rest);
+                }
+                let representation = self.representation(restart)?;
+                let source = Source::File { path: path.clone(), offset: restart, representation, extent };
+                let todo = Do::Send { job, data: self.data_path(transfer)?, source };
+                Ok(Begun::job(todo, Answer::Transfer { path: path.clone() }, Touches::reading(path)))
+            }
+            Command::List(path) => self.begin_listing(job, transfer, Form::List, path.as_ref()),
+            Command::NameList(path) => self.begin_listing(job, transfer, Form::Names, path.as_ref()),
+            Command::MachineList(path) => self.begin_listing(job, transfer, Form::Facts, path.as_ref()),
+            Command::Tree(_) if matches!(self.carrier, Carrier::Ms) => {
+                no(Code::NOT_IMPLEMENTED, "XTREE is not for a listing in one message")
+            }
+            Command::Tree(path) => self.begin_listing(job, transfer, Form::Tree, path.as_ref()),
+            Command::Store(path) => {
+                let write = if restart == 0 { Write::Replace } else { Write::From(restart) };
+                let path = self.resolve(&path)?;
+                self.begin_upload(Upload { job, transfer, path, write, restart, allocated })
+            }
+            Command::Append(path) => {
+                let path = self.resolve(&path)?;
+                self.begin_upload(Upload { job, transfer, path, write: Write::Append, restart: 0, allocated })
+            }
+            Command::StoreUnique(_) => {
+                // A suggested name is not needed: RFC 1123 §4.1.2.9 lets the server make it up, in the current folder.
+                let path = self.state.cwd.clone();
+                self.begin_upload(Upload { job, transfer, path, write: Write::Unique, restart: 0, allocated })
+            }
+            _ => no(Code::NOT_IMPLEMENTED, "not a transfer"),
+        }
+    }
+
+    fn begin_upload(&mut self, upload: Upload) -> Early<Begun> {
+        let Upload { job, transfer, path, write, restart, allocated } = upload;
+        if path.is_root() && write != Write::Unique {
+            return no(Code::FILE_UNAVAILABLE, "the root is a folder");
+        }
+        let mut length = None;
+        if matches!(self.carrier, Carrier::Ms) {
+            //= specs/ftp-over-sctp.md#section-4.3
+            //# A STOR, APPE or STOU without ALLO before it MUST be refused with 503
+            let Some(allocated) = allocated else {
+                return no(Code::BAD_SEQUENCE, "ALLO first: it says where the file ends");
+            };
+            length = Some(allocated);
+        }
+        let representation = self.representation(restart)?;
+        let sink = Sink { path: path.clone(), write, representation, length };
+        let todo = Do::Receive { job, data: self.data_path(transfer)?, sink };
+        Ok(Begun::job(todo, Answer::Transfer { path: path.clone() }, Touches::writing([path])))
+    }
+
+    fn begin_listing(
+        &mut self,
+        job: JobId,
+        transfer: TransferNumber,
+        form: Form,
+        path: Option<&PathArg>,
+    ) -> Early<Begun> {
+        let mut argument = path.map_or(&b""[..], PathArg::as_bytes);
+        let mut pattern = None;
+        if matches!(form, Form::List | Form::Names) {
+            argument = without_flags(argument);
+            let at = argument.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+            if argument[at..].iter().any(|byte| b"*?[".contains(byte)) {
+                pattern = Some(bytes::Bytes::copy_from_slice(&argument[at..]));
+                argument = &argument[..at];
+            }
+        }
+        let path = self.resolve_bytes(argument)?;
+        let source = Source::Listing { path: path.clone(), form, pattern };
+        let todo = Do::Send { job, data: self.data_path(transfer)?, source };
+        let answer = match form {
+            Form::Facts => Answer::FolderTransfer { path: path.clone() },
+            _ => Answer::Transfer { path: path.clone() },
+        };
+        Ok(Begun::job(todo, answer, Touches::reading(path)))
+    }
+
+    fn begin_other(&mut self, job: JobId, command: Command, rename_from: Option<SafePath>) -> Early<Begun> {
+        match command {
+            Command::User(name) => {
+                let was_in = matches!(self.state.login, Login::In(_));
+                self.state.login = Login::Named(name);
+                let begun = Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"));
+                if was_in {
+                    // Whoever it was is out before anything further begins.
+                    self.give(Do::LogOut);
+                }
+                Ok(begun)
+            }
+            Command::Password(password) => self.begin_login(password),
+            Command::Account(_) => no(Code::SUPERFLUOUS, "no account is needed"),
+            Command::Quit => {
+                let reply = Reply::new(Code::CLOSING, "goodbye");
+                Ok(Begun { what: What::Reply(reply), touches: Touches::default(), after: After::Close })
+            }
+            Command::Reinitialize => {
+                self.state.reset(self.carrier);
+                self.give(Do::LogOut);
+                Ok(Begun::reply(Reply::new(Code::READY, "ready for a new user")))
+            }
+            Command::Noop => ok("okay"),
+            Command::System => Ok(Begun::reply(Reply::new(Code::SYSTEM_TYPE, "UNIX Type: L8"))),
+            Command::Status(None) => Ok(Begun::reply(self.status())),
+            Command::Status(Some(_)) => no(Code::NOT_IMPLEMENTED, "use MLST or LIST"),
+            Command::Help(_) => Ok(Begun::reply(help())),
+            Command::Features => Ok(Begun::reply(self.features())),
+            Command::Options(text) => options(&text),
+            Command::Host(name) => self.begin_host(&name),
+            Command::Language(tag) => match tag.to_ascii_uppercase().as_slice() {
+                b"" | b"EN" | b"EN-US" | b"EN-GB" => ok("replies are in English"),
+                _ => no(Code::NOT_FOR_THAT_PARAMETER, "there is English only"),
+            },
+            Command::ClientName(_) => ok("noted"),
+            Command::Auth(_) => no(Code::NOT_IMPLEMENTED, "no protection is offered here"),
+            Command::ProtectionBuffer(_) | Command::Protection(_) => no(Code::BAD_SEQUENCE, "AUTH first"),
+            Command::ClearCommandChannel => no(Code::NOT_IMPLEMENTED, "not offered"),
+            Command::Type(kind) => match (kind, self.is_braid()) {
+                //= specs/ftp-over-sctp.md#section-6.1
+                //# `TYPE I` is accepted, any other TYPE is refused with 504.
+                (Type::Ascii, true) => no(Code::NOT_FOR_THAT_PARAMETER, "files are transferred as they are"),
+                (kind, _) => {
+                    self.state.representation = kind;
+                    ok(if kind == Type::Image { "type is I" } else { "type is A" })
+                }
+            },
+            Command::Mode(b'S') => ok("mode is S"),
+            Command::Structure(b'F') => ok("structure is F"),
+            Command::Mode(_) | Command::Structure(_) => no(Code::NOT_FOR_THAT_PARAMETER, "not offered"),
+            Command::Allocate(bytes) => {
+                if !matches!(self.carrier, Carrier::Ms) {
+                    return no(Code::SUPERFLUOUS, "no need");
+                }
+                self.state.allocated = Some(bytes);
+                ok("so many bytes are expected")
+            }
+            Command::Restart(offset) => {
+                self.state.restart = offset;
+                Ok(Begun::reply(Reply::new(Code::NEED_MORE, format!("the next transfer begins at {offset}"))))
+            }
+            Command::Abort(_) => Ok(Begun::reply(Reply::new(Code::TRANSFER_COMPLETE, "abort done"))),
+            Command::Passive => self.begin_passive(job, PassiveReply::Classic, None),
+            Command::ExtendedPassive(Epsv::All) => {
+                self.needs_connections(Code::BAD_SEQUENCE)?;
+                self.state.epsv_all = EpsvAll::Yes;
+                ok("EPSV alone from now on")
+            }
+            Command::ExtendedPassive(Epsv::Same) => self.begin_passive(job, PassiveReply::Extended, None),
+            Command::ExtendedPassive(Epsv::Ipv4) => self.begin_passive(job, PassiveReply::Extended, Some(1)),
+            Command::ExtendedPassive(Epsv::Ipv6) => self.begin_passive(job, PassiveReply::Extended, Some(2)),
+            Command::Port(address) | Command::ExtendedPort(address) => self.begin_port(address),
+            Command::PrintDirectory => Ok(Begun::reply(Reply::new(
+                Code::PATH_CREATED,
+                [&quoted(&self.state.cwd)[..], b" is the current folder"].concat(),
+            ))),
+            Command::ToParent => {
+                let path = self.state.cwd.parent().unwrap_or_default();
+                Ok(self.begin_query(job, path, Query::Followed, Answer::ChangeDirectory).behind_a_barrier())
+            }
+            Command::ChangeDirectory(path) => {
+                let path = self.resolve(&path)?;
+                Ok(self.begin_query(job, path, Query::Followed, Answer::ChangeDirectory).behind_a_barrier())
+            }
+            Command::RenameFrom(path) => {
+                let path = self.resolve_not_root(&path)?;
+                Ok(self.begin_query(job, path, Query::Facts, Answer::RenameFrom).behind_a_barrier())
+            }
+            Command::RenameTo(path) => {
+                let Some(from) = rename_from else { return no(Code::BAD_SEQUENCE, "RNFR first") };
+                let to = self.resolve_not_root(&path)?;
+                Ok(self.begin_change(job, Change::Rename { from, to }, Reply::new(Code::FILE_OK, "renamed")))
+            }
+            Command::Size(_) if self.state.representation == Type::Ascii => {
+                // A count of what an ASCII transfer would take means reading the file (RFC 3659 §4.1).
+                no(Code::FILE_UNAVAILABLE, "SIZE is for TYPE I")
+            }
+            Command::Size(path) => {
+                let path = self.resolve(&path)?;
+                Ok(self.begin_query(job, path, Query::Followed, Answer::Size))
+            }
+            Command::ModifiedTime(path) => {
+                let path = self.resolve(&path)?;
+                Ok(self.begin_query(job, path, Query::Followed, Answer::Modified))
+            }
+            Command::MachineFacts(path) => {
+                let path = self.resolve_bytes(path.as_ref().map_or(&b""[..], PathArg::as_bytes))?;
+                Ok(self.begin_query(job, path, Query::Facts, Answer::Facts))
+            }
+            Command::Partial(path) => {
+                let path = self.resolve(&path)?;
+                Ok(self.begin_query(job, path, Query::Partial, Answer::Partial))
+            }
+            Command::MakeDirectory(path) => {
+                let path = self.resolve_not_root(&path)?;
+                let reply = Reply::new(Code::PATH_CREATED, [&quoted(&path)[..], b" made"].concat());
+                Ok(self.begin_change(job, Change::MakeDirectory(path), reply))
+            }
+            Command::RemoveDirectory(path) => {
+                let path = self.resolve_not_root(&path)?;
+                Ok(self.begin_change(
+                    job,
+                    Change::RemoveDirectory(path),
+                    Reply::new(Code::FILE_OK, "removed"),
+                ))
+            }
+            Command::Delete(path) => {
+                let path = self.resolve_not_root(&path)?;
+                Ok(self.begin_change(job, Change::Remove(path), Reply::new(Code::FILE_OK, "deleted")))
+            }
+            Command::SetModifiedTime(stamp, path) => {
+                let path = self.resolve(&path)?;
+                let text = [format!("Modify={stamp}; ").as_bytes(), &path.to_absolute()].concat();
+                let reply = Reply::new(Code::FILE_STATUS, text);
+                Ok(self.begin_change(job, Change::SetModified(path, stamp), reply))
+            }
+            Command::Site(Site::Help) => Ok(Begun::reply(Reply::multi(
+                Code::HELP,
+                "SITE knows:",
+                ["CHMOD", "HELP", "SYMLINK", "UTIME"],
+                "End",
+            ))),
+            Command::Site(Site::Chmod(mode, path)) => {
+                let path = self.resolve(&path)?;
+                Ok(self.begin_change(job, Change::SetUnixMode(path, mode), Reply::new(Code::OK, "mode set")))
+            }
+            Command::Site(Site::Utime(stamp, path)) => {
+                let path = self.resolve(&path)?;
+                Ok(self.begin_change(job, Change::SetModified(path, stamp), Reply::new(Code::OK, "time set")))
+            }
+            Command::Site(Site::Symlink(target, path)) => {
+                let path = self.resolve_not_root(&path)?;
+                Ok(self.begin_change(
+                    job,
+                    Change::Symlink { path, target },
+                    Reply::new(Code::OK, "link made"),
+                ))
+            }
+            // Transfers have their numbers and went the other way.
+            Command::Retrieve(_)
+            | Command::Store(_)
+            | Command::StoreUnique(_)
+            | Command::Append(_)
+            | Command::List(_)
+            | Command::NameList(_)
+            | Command::MachineList(_)
+            | Command::Tree(_) => no(Code::NOT_IMPLEMENTED, "not numbered"),
+        }
+    }
+
+    fn begin_login(&mut self, password: Secret) -> Early<Begun> {
+        let Login::Named(user) = &self.state.login else {
+            return no(Code::BAD_SEQUENCE, "USER first");
+        };
+        let todo = Do::Authenticate { user: user.clone(), password };
+        let touches = Touches { barrier: Barrier::Yes, ..Touches::default() };
+        Ok(Begun { what: What::Authenticate(todo), touches, after: After::Nothing })
+    }
+
+    fn begin_host(&self, name: &[u8]) -> Early<Begun> {
+        if !matches!(self.state.login, Login::Nobody) {
+            return no(Code::BAD_SEQUENCE, "HOST comes before USER");
+        }
+        match &self.config.host {
+            Some(host) if !host.as_bytes().eq_ignore_ascii_case(name) => {
+                no(Code::NOT_FOR_THAT_PARAMETER, "no such host here")
+            }
+            _ => Ok(Begun::reply(Reply::new(Code::READY, &self.config.greeting))),
+        }
+    }
+
+    fn begin_passive(&self, job: JobId, reply: PassiveReply, family: Option<u8>) -> Early<Begun> {
+        let Carrier::Tcp { local, .. } = self.carrier else {
+            self.needs_connections(Code::NOT_IMPLEMENTED)?;
+            return no(Code::NOT_IMPLEMENTED, "use EPRT: the server opens the data association");
+        };
+        if reply == PassiveReply::Classic && self.state.epsv_all == EpsvAll::Yes {
+            return no(Code::BAD_SEQUENCE, "EPSV ALL was said");
+        }
+        if reply == PassiveReply::Classic && local.is_ipv6() && local.ip().to_canonical().is_ipv6() {
+            return no(Code::CANNOT_OPEN_DATA, "PASV is for IPv4: use EPSV");
+        }
+        let own = protocol(local.ip().to_canonical());
+        if family.is_some_and(|family| family != own) {
+            return no(Code::BAD_PROTOCOL, format!("network protocol not supported, use ({own})"));
+        }
+        let touches = Touches { barrier: Barrier::Yes, ..Touches::default() };
+        Ok(Begun::job(Do::Listen { job }, Answer::Listening(reply), touches))
+    }
+
+    fn begin_port(&mut self, address: SocketAddr) -> Early<Begun> {
+        let data = match self.carrier {
+            Carrier::Tcp { peer, .. } => {
+                if self.state.epsv_all == EpsvAll::Yes {
+                    return no(Code::BAD_SEQUENCE, "EPSV ALL was said");
+                }
+                if self.config.active == Active::Refused {
+                    return no(Code::NOT_IMPLEMENTED, "the server opens no data connections: use EPSV");
+                }
+                // No third party, and no port that a service may be on (RFC 2577 §3).
+                if address.ip().to_canonical() != peer.ip().to_canonical() || address.port() < 1024 {
+                    return no(Code::BAD_PARAMETER, "only to your own address, and a port from 1024");
+                }
+                DataPath::TcpActive(address)
+            }
+            //= specs/ftp-over-sctp.md#section-3.1
+            //# of EPRT and PORT it uses the port alone
+            Carrier::Naive if address.port() != 0 => DataPath::Association { port: address.port() },
+            Carrier::Naive => return no(Code::BAD_PARAMETER, "port 0 is none"),
+            Carrier::Ms | Carrier::Braid { .. } => {
+                self.needs_connections(Code::BAD_SEQUENCE)?;
+                return no(Code::BAD_SEQUENCE, "data goes in this association");
+            }
+        };
+        self.state.data = Some(data);
+        ok("the server will connect there")
+    }
+
+    fn begin_query(&self, job: JobId, path: SafePath, query: Query, answer: fn(SafePath) -> Answer) -> Begun {
+        let todo = Do::Query { job, path: path.clone(), query };
+        Begun::job(todo, answer(path.clone()), Touches::reading(path))
+    }
+
+    fn begin_change(&self, job: JobId, change: Change, reply: Reply) -> Begun {
+        let paths = match &change {
+            Change::Rename { from, to } => vec![from.clone(), to.clone()],
+            Change::MakeDirectory(path)
+            | Change::RemoveDirectory(path)
+            | Change::Remove(path)
+            | Change::SetModified(path, _)
+            | Change::SetUnixMode(path, _)
+            | Change::Symlink { path, .. } => vec![path.clone()],
+        };
+        let subject = paths[0].clone();
+        Begun::job(
+            Do::Change { job, change },
+            Answer::Changed { reply, path: subject },
+            Touches::writing(paths),
+        )
+    }
+
+    /// In ms and braid nothing prepares a data connection.
+    fn needs_connections(&self, otherwise: Code) -> Early<()> {
+        match self.carrier {
+            Carrier::Tcp { .. } => Ok(()),
+            Carrier::Naive if otherwise == Code::NOT_IMPLEMENTED => Ok(()),
+            Carrier::Naive => no(Code::NOT_IMPLEMENTED, "use EPRT: the server opens the data association"),
+            Carrier::Ms | Carrier::Braid { .. } => no(Code::BAD_SEQUENCE, "data goes in this association"),
+        }
+    }
+
+    fn data_path(&mut self, transfer: TransferNumber) -> Early<DataPath> {
+        let missing = match self.carrier {
+            Carrier::Ms => return Ok(DataPath::Stream1),
+            Carrier::Braid { .. } => return Ok(DataPath::Framed { transfer }),
+            Carrier::Tcp { .. } => "EPSV or PASV first",
+            Carrier::Naive => "EPRT first",
+        };
+        self.state.data.take().ok_or_else(|| Reply::new(Code::CANNOT_OPEN_DATA, missing))
+    }
+
+    /// ASCII is for connections of their own; elsewhere bytes are counted or framed as they are.
+    fn representation(&self, restart: u64) -> Early<Type> {
+        match self.carrier {
+            Carrier::Tcp { .. } | Carrier::Naive => match self.state.representation {
+                Type::Ascii if restart > 0 => no(Code::BAD_RESTART, "REST is for TYPE I"),
+                representation => Ok(representation),
+            },
+            Carrier::Ms | Carrier::Braid { .. } => Ok(Type::Image),
+        }
+    }
+
+    fn resolve(&self, path: &PathArg) -> Early<SafePath> {
+        self.resolve_bytes(path.as_bytes())
+    }
+
+    fn resolve_bytes(&self, path: &[u8]) -> Early<SafePath> {
+        self.state.cwd.resolve(path).map_err(|error| Reply::new(Code::NAME_NOT_ALLOWED, error.to_string()))
+    }
+
+    fn resolve_not_root(&self, path: &PathArg) -> Early<SafePath> {
+        let path = self.resolve(path)?;
+        if path.is_root() { Err(path_reply(Code::FILE_UNAVAILABLE, &path, "is the root")) } else { Ok(path) }
+    }
+
+    pub(super) fn status(&self) -> Reply {
+        let user = match &self.state.login {
+            Login::In(user) => [b"logged in as ", &user[..]].concat(),
+            Login::Nobody | Login::Named(_) => b"not logged in".to_vec(),
+        };
+        let carrier = match self.carrier {
+            Carrier::Tcp { .. } => "TCP",
+            Carrier::Naive => "SCTP, naive",
+            Carrier::Ms => "SCTP, ms",
+            Carrier::Braid { .. } => "SCTP, braid",
+        };
+        let running = format!("transfers under way: {}", self.transfers_running());
+        Reply::multi(Code::SYSTEM_STATUS, "status:", [carrier.as_bytes(), &user, running.as_bytes()], "End")
+    }
+
+    fn features(&self) -> Reply {
+        let mut lines: Vec<String> = Vec::new();
+        let mut add = |line: &str| lines.push(line.into());
+        add("CLNT");
+        if matches!(self.carrier, Carrier::Naive)
+            || (matches!(self.carrier, Carrier::Tcp { .. }) && self.config.active == Active::ToPeer)
+        {
+            add("EPRT");
+        }
+        if matches!(self.carrier, Carrier::Tcp { .. }) {
+            add("EPSV");
+        }
+        for line in ["HOST", "LANG EN*", "MDTM", "MFMT", FACTS_FEATURE, "REST STREAM", "SIZE", "TVFS", "UTF8"]
+        {
+            add(line);
+        }
+        add(&format!("PIPELINE {}", self.config.window_commands));
+        if let Carrier::Braid { data_streams } = self.carrier {
+            add(&format!("XSTREAMS {data_streams}"));
+            add("XFRAME 1");
+            add("XHASH BLAKE3");
+        }
+        if !matches!(self.carrier, Carrier::Ms) {
+            add("XTREE");
+        }
+        add("XPART");
+        Reply::multi(Code::SYSTEM_STATUS, "features:", lines, "End")
+    }
+}
+
+/// All facts are always told: none can be switched off.
+const FACTS_FEATURE: &str = "MLST type*;size*;modify*;UNIX.mode*;unique*;x.target*;";
+
+struct Upload {
+    job: JobId,
+    transfer: TransferNumber,
+    path: SafePath,
+    write: Write,
+    restart: u64,
+    allocated: Option<u64>,
+}
+
+impl Begun {
+    fn behind_a_barrier(mut self) -> Self {
+        self.touches.barrier = Barrier::Yes;
+        self
+    }
+}
+
+impl Touches {
+    fn reading(path: SafePath) -> Self {
+        Self { reads: Some(path), ..Self::default() }
+    }
+
+    fn writing(paths: impl Into<Vec<SafePath>>) -> Self {
+        Self { writes: paths.into(), ..Self::default() }
+    }
+}
+
+impl Command {
+    fn is_upload(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::StoreUnique(_) | Self::Append(_))
+    }
+}
+
+/// What may be said before a login.
+fn is_before_login(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::User(_)
+            | Command::Password(_)
+            | Command::Account(_)
+            | Command::Quit
+            | Command::Reinitialize
+            | Command::Noop
+            | Command::System
+            | Command::Help(_)
+            | Command::Features
+            | Command::Options(_)
+            | Command::Host(_)
+            | Command::Language(_)
+            | Command::ClientName(_)
+            | Command::Auth(_)
+            | Command::ProtectionBuffer(_)
+            | Command::Protection(_)
+            | Command::ClearCommandChannel
+            | Command::Abort(_)
+    )
+}
+
+/// The reply to a line that is no command.
+fn refuse_line(error: CommandError) -> Reply {
+    match error {
+        CommandError::Syntax => Reply::new(Code::SYNTAX_ERROR, "not a command"),
+        //= specs/ftp-over-sctp.md#section-2.3
+        //# A server MUST refuse NUL, CR and LF inside a command with 501
+        CommandError::Forbidden => {
+            Reply::new(Code::BAD_PARAMETER, "NUL, CR and LF have no place in a command")
+        }
+        CommandError::Unknown => Reply::new(Code::SYNTAX_ERROR, "unknown command"),
+        CommandError::Argument => Reply::new(Code::BAD_PARAMETER, "the argument does not fit the command"),
+        CommandError::Unsupported => Reply::new(Code::NOT_FOR_THAT_PARAMETER, "not for that argument"),
+        CommandError::Protocol => Reply::new(Code::BAD_PROTOCOL, "network protocol not supported, use (1,2)"),
+    }
+}
+
+fn options(text: &[u8]) -> Early<Begun> {
+    let upper = text.to_ascii_uppercase();
+    match upper.as_slice() {
+        b"UTF8" | b"UTF8 ON" | b"UTF-8" | b"UTF-8 ON" => ok("names are UTF-8 where they are text"),
+        // All facts stay on, and the reply says which are (RFC 3659 §7.9).
+        upper if upper == b"MLST" || upper.starts_with(b"MLST ") => {
+            ok(["MLST OPTS ", &FACTS_FEATURE["MLST ".len()..].replace('*', "")].concat())
+        }
+        _ => no(Code::BAD_PARAMETER, "no such option"),
+    }
+}
+
+fn help() -> Reply {
+    let verbs = [
+        "ABOR ACCT ALLO APPE CDUP CLNT CWD DELE EPRT EPSV FEAT HELP HOST LANG LIST MDTM MFMT",
+        "MKD MLSD MLST MODE NLST NOOP OPTS PASS PASV PORT PWD QUIT REIN REST RETR RMD RNFR",
+        "RNTO SITE SIZE STAT STOR STOU STRU SYST TYPE USER XPART XTREE",
+    ];
+    Reply::multi(Code::HELP, "commands:", verbs, "End")
+}
+
+/// LIST and NLST without the flags of `ls` that many clients put in front.
+fn without_flags(mut argument: &[u8]) -> &[u8] {
+    while let [b'-', letters @ ..] = argument {
+        let end = letters.iter().position(|byte| *byte == b' ').unwrap_or(letters.len());
+        if end == 0 || !letters[..end].iter().all(u8::is_ascii_alphanumeric) {
+            break;
+        }
+        argument = letters[end..].trim_ascii_start();
+    }
+    argument
+}
