@@ -35,7 +35,7 @@ const UNPACKED: &[(&str, &[&str])] = &[
             "libpcre2-posix3",
         ],
     ),
-    ("usr/sbin/pure-ftpd", &["pure-ftpd", "libsodium23"]),
+    ("usr/bin/pure-pw", &["pure-ftpd", "pure-ftpd-common", "libsodium23"]),
 ];
 
 /// What shows that a package is there.
