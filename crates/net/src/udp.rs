@@ -62,6 +62,7 @@ impl Socket {
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
         let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
         let state = UdpSocketState::new((&socket).into())?;
+        without_timestamps(&socket);
         let io = UdpSocket::from_std(socket.into())?;
         let local = io.local_addr()?;
         Ok(Self { io, state, local, queue: VecDeque::new(), queued_bytes: 0 })
@@ -259,6 +260,17 @@ pub(crate) fn route_source(peer: SocketAddr) -> io::Result<IpAddr> {
     Ok(local.ip())
 }
 
+/// Turns off the receive timestamps that quinn-udp (0.6.2, 0.6.3) asks for: with them the control messages of a
+/// coalesced receive outgrow its buffer for them, and the ECN field, being last, is lost.
+fn without_timestamps(_socket: &socket2::Socket) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        nix::sys::socket::setsockopt(_socket, nix::sys::socket::sockopt::ReceiveTimestampns, &false)
+    {
+        debug!(%error, "receive timestamps stay on: the ECN field of coalesced datagrams is not seen");
+    }
+}
+
 /// `addr` with the IPv6 flow label of one packet forgotten, so that equal peers compare equal.
 fn without_flow(mut addr: SocketAddr) -> SocketAddr {
     if let SocketAddr::V6(v6) = &mut addr {
@@ -282,5 +294,118 @@ fn from_codepoint(codepoint: Option<EcnCodepoint>) -> Ecn {
         Some(EcnCodepoint::Ect1) => Ecn::Ect1,
         Some(EcnCodepoint::Ect0) => Ecn::Ect0,
         Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn sockets(addr: &str) -> (Sockets, SocketAddr) {
+        let socket = Socket::bind(addr.parse().unwrap()).unwrap();
+        let local = socket.local();
+        (Sockets::new(vec![socket]), local)
+    }
+
+    fn transmit(from: SocketAddr, to: SocketAddr, len: usize, segment_size: Option<usize>) -> Transmit {
+        let payload: Vec<u8> = (0..len).map(|at| (at / 100) as u8).collect();
+        Transmit { from, to, ecn: Ecn::Ect0, payload: payload.into(), segment_size }
+    }
+
+    /// Sends what is queued and receives until `count` datagrams came.
+    async fn exchange(from: &mut Sockets, to: &mut Sockets, count: usize) -> Vec<Datagram> {
+        let mut got = Vec::new();
+        let all = async {
+            while got.len() < count {
+                from.flush();
+                to.receive(&mut got);
+                if got.len() < count {
+                    let ready = poll_fn(|cx| {
+                        let (one, other) = (from.poll_ready(cx), to.poll_ready(cx));
+                        if one.is_ready() || other.is_ready() { Poll::Ready(()) } else { Poll::Pending }
+                    });
+                    ready.await;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, all).await.expect("datagrams are missing");
+        got
+    }
+
+    #[tokio::test]
+    async fn a_batch_of_equal_packets_arrives_as_as_many_datagrams() {
+        let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));
+        // More than one GSO call may carry, by segments and by bytes.
+        for (len, segment) in [(99_950, 1_000), (10_000, 100)] {
+            let sent = transmit(from, to, len, Some(segment));
+            one.push(sent.clone());
+            let got = exchange(&mut one, &mut other, len.div_ceil(segment)).await;
+            assert!(got.iter().all(|datagram| datagram.from == from && datagram.to == to));
+            assert!(got.iter().all(|datagram| datagram.ecn == Ecn::Ect0));
+            let sizes = got[..got.len() - 1].iter().map(|datagram| datagram.payload.len());
+            assert!(sizes.eq(std::iter::repeat_n(segment, got.len() - 1)));
+            let whole: Vec<u8> = got.iter().flat_map(|datagram| datagram.payload.to_vec()).collect();
+            assert_eq!(sent.payload, whole);
+        }
+        assert!(!one.all_blocked());
+    }
+
+    #[tokio::test]
+    async fn a_datagram_that_cannot_be_sent_is_lost_and_the_next_one_goes() {
+        let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));
+        one.push(transmit(from, to, 70_000, None)); // EMSGSIZE
+        one.push(transmit(from, "255.255.255.255:9".parse().unwrap(), 10, None)); // EACCES
+        one.push(transmit("127.0.0.1:1".parse().unwrap(), to, 10, None)); // no such socket
+        one.push(transmit(from, to, 11, None));
+        let got = exchange(&mut one, &mut other, 1).await;
+        assert_eq!((got.len(), got[0].payload.len()), (1, 11));
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_full_socket_is_bounded() {
+        let (mut one, from) = sockets("127.0.0.1:0");
+        for _ in 0..100 {
+            one.push(transmit(from, from, 60_000, None));
+        }
+        assert!(one.all_blocked());
+        let socket = &one.all[0];
+        assert!(socket.queued_bytes <= MAX_QUEUED_BYTES && socket.queued_bytes > MAX_QUEUED_BYTES - 60_000);
+        assert_eq!(
+            socket.queued_bytes,
+            socket.queue.iter().map(|waiting| waiting.payload.len()).sum::<usize>()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_packet_leaves_by_the_socket_of_its_source() {
+        let all = ["127.0.0.1:0", "0.0.0.0:0", "127.0.0.2:0"]
+            .map(|addr| Socket::bind(addr.parse().unwrap()).unwrap());
+        let wildcard = all[1].local().port();
+        let second = all[2].local();
+        let mut sockets = Sockets::new(all.into());
+        let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        sockets.push(transmit(second, peer, 5, None));
+        sockets.push(transmit(format!("127.0.0.3:{wildcard}").parse().unwrap(), peer, 6, None));
+        let waiting: Vec<usize> = sockets.all.iter().map(|socket| socket.queued_bytes).collect();
+        assert_eq!(waiting, [0, 6, 5]);
+        assert!(!sockets.all_blocked());
+    }
+
+    #[tokio::test]
+    async fn an_empty_datagram_is_nothing() {
+        let (mut other, to) = sockets("127.0.0.1:0");
+        let plain = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        plain.send_to(&[], to).unwrap();
+        plain.send_to(&[1, 2], to).unwrap();
+        let (mut one, _) = sockets("127.0.0.1:0");
+        let got = exchange(&mut one, &mut other, 1).await;
+        assert_eq!(got[0].payload, Bytes::from_static(&[1, 2]));
     }
 }
