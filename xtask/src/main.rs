@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod cites;
 mod fuzz;
+mod map;
 mod peers;
 mod proof;
 mod shell;
@@ -25,6 +26,7 @@ cargo xtask COMMAND
   test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
                            interop, or part of a test's name
   tidy                     import rules, purity of the pure crates, heads of files, no paths of one machine
+  map                      write the map in ARCHITECTURE.md anew
   cites [--sections|--missing] [SPEC]
                            every quotation of a specification, word for word; what is cited, tested, excepted
   fuzz TARGET [--minutes N]
@@ -57,6 +59,7 @@ fn run(args: &[String]) -> Result<()> {
         "ci" => ci::run(rest),
         "test" => suite::run(rest),
         "tidy" => tidy::run(rest),
+        "map" => map::run(rest),
         "cites" => cites::run(rest),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),

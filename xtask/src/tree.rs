@@ -1,4 +1,4 @@
-//! `cargo xtask tree DIR [--files N] [--seed N] [--big SIZE] [--plain]`: trees to move, the nasty and the plain.
+//! `cargo xtask tree DIR [--files N] [--seed N] [--big SIZE] [--plain SIZE]`: trees to move, the nasty and the plain.
 //!
 //! The same arguments give the same tree, times of change included. A nasty one has empty files, names with spaces, in
 //! UTF-8 and in no encoding, names that look like listings, options and patterns, twelve levels of folders, an empty

@@ -5,13 +5,14 @@
 
 mod rules;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use self::rules::{IMPORTS, IMPORTS_OF_TESTS, IMPURE, LONG_FILE_LINES, PURE};
+use crate::map;
 use crate::shell::{capture, cargo};
 
 /// Check every rule; print what is broken, and what is merely long.
@@ -42,8 +43,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             problems.extend(dead_links(path, &text));
         }
     }
-    for problem in unmapped(&files)? {
-        println!("tidy: note: {problem}");
+    if !map::is_fresh()? {
+        println!("tidy: note: the map in ARCHITECTURE.md is not that of the tree; run cargo xtask map");
     }
     println!("tidy: {} files, {} problems", files.len(), problems.len());
     if !problems.is_empty() {
@@ -209,43 +210,6 @@ fn dead_links(page: &Path, text: &str) -> Vec<String> {
         }
     }
     problems
-}
-
-/// Sources that the map in ARCHITECTURE.md does not name, and names on it that are gone.
-///
-/// The map's lines are `` - `path/from/the/heading`: what it is `` under headings `` ### `crates/x/src/` ``. A line
-/// for a folder (with `/` at its end) stands for all files in it.
-fn unmapped(files: &[PathBuf]) -> Result<Vec<String>> {
-    let page = std::fs::read_to_string("ARCHITECTURE.md").context("cannot read ARCHITECTURE.md")?;
-    let mut problems = Vec::new();
-    let mut heading = "";
-    let mut mapped: BTreeMap<String, usize> = BTreeMap::new();
-    for (number, line) in page.lines().enumerate() {
-        if line.starts_with('#') {
-            heading = line.split('`').nth(1).filter(|path| path.ends_with('/')).unwrap_or_default();
-        } else if let (Some(name), false) = (
-            line.trim_start().strip_prefix("- `").and_then(|rest| rest.split('`').next()),
-            heading.is_empty(),
-        ) {
-            mapped.insert(format!("{heading}{name}"), number + 1);
-        }
-    }
-    for (path, line) in &mapped {
-        if !Path::new(path).exists() {
-            problems.push(format!("ARCHITECTURE.md:{line}: there is no {path}"));
-        }
-    }
-    for file in files {
-        let name = file.to_string_lossy();
-        let is_source =
-            name.ends_with(".rs") && name.split('/').nth(2) == Some("src") && name.starts_with("crates/");
-        let is_named = mapped.contains_key(&*name)
-            || mapped.keys().any(|path| path.ends_with('/') && name.starts_with(path.as_str()));
-        if is_source && !is_named {
-            problems.push(format!("ARCHITECTURE.md: {name} is not on the map; give it a line"));
-        }
-    }
-    Ok(problems)
 }
 
 #[cfg(test)]
