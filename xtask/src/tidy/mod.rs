@@ -97,15 +97,18 @@ fn imports(problems: &mut Vec<String>) -> Result<()> {
     let ours: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
     for package in packages {
         let name = short(package["name"].as_str().unwrap_or_default());
-        if name == "xtask" {
-            continue;
-        }
         let Some(allowed) = of(IMPORTS, name) else {
             problems.push(format!("crate {name} is not in the list of imports (xtask/src/tidy/rules.rs)"));
             continue;
         };
         let in_tests = of(IMPORTS_OF_TESTS, name).unwrap_or_default();
+        let sources = sources_of(package)?;
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let crate_name =
+                dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
+            if !holds_word(&sources, &crate_name.replace('-', "_")) {
+                problems.push(format!("{name} depends on {crate_name} and never says its name"));
+            }
             let Some(full) = dependency["name"].as_str().filter(|full| ours.contains(full)) else { continue };
             let to = short(full);
             let is_dev = dependency["kind"] == "dev";
@@ -116,6 +119,16 @@ fn imports(problems: &mut Vec<String>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// All that a package's sources say.
+fn sources_of(package: &serde_json::Value) -> Result<String> {
+    let manifest = package["manifest_path"].as_str().context("a package has no manifest")?;
+    let mut files = Vec::new();
+    walk(Path::new(manifest).parent().unwrap_or(Path::new("")), &mut files)?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<_>>>();
+    Ok(texts.context("cannot read a source file")?.concat())
 }
 
 /// A crate's name as ARCHITECTURE.md has it.

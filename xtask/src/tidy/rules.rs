@@ -15,6 +15,8 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     // `emu` for `braidftp demo` alone.
     ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),
     ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "emu", "pcap"]),
+    // It runs programs.
+    ("xtask", &[]),
 ];
 
 /// What tests may import beyond that.
