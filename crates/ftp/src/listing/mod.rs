@@ -6,6 +6,8 @@
 
 mod facts;
 mod names;
+#[cfg(test)]
+mod tests;
 mod unix;
 
 use std::fmt;
