@@ -141,6 +141,9 @@ mod tests {
         // rttvar = 3/4 · 50 + 1/4 · |100 − 180| = 57.5; srtt = 7/8 · 100 + 1/8 · 180 = 110
         assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(110)), Duration::from_micros(57_500)));
         assert_eq!(rtt.rto(), ms(340));
+        rtt.on_sample(ms(30));
+        // 3/4 · 57.5 + 1/4 · |110 − 30| = 63.125; 7/8 · 110 + 1/8 · 30 = 100
+        assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(100)), Duration::from_micros(63_125)));
     }
 
     #[test]

@@ -232,8 +232,9 @@ mod tests {
             cc.on_ack(ack(1_452, start + MTU));
             assert_eq!(cc.window(), start);
         }
-        cc.on_ack(ack(1_452, start + MTU));
+        cc.on_ack(ack(1_552, start + MTU));
         assert_eq!(cc.window(), start + MTU);
+        assert_eq!(cc.partial_bytes_acked, 5 * 1_452 + 100 - start, "what is beyond the window is kept");
     }
 
     #[test]

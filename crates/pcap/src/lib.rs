@@ -376,6 +376,17 @@ mod tests {
         assert_eq!((file[0].1.len(), file[0].2), (65_535, 70_028));
     }
 
+    #[test]
+    fn a_udp_checksum_of_zero_is_written_as_all_ones() {
+        let checksum = |payload: u16| {
+            let file = written(packet("10.0.0.1:9899", "10.0.0.2:40000", &payload.to_be_bytes()));
+            u16::from_be_bytes([file[0].1[26], file[0].1[27]])
+        };
+        // Counting the payload up counts the checksum down, around the end and past zero.
+        let first = checksum(0);
+        assert_eq!((checksum(first - 1), checksum(first), checksum(first + 1)), (1, 0xffff, 0xfffe));
+    }
+
     proptest! {
         #[test]
         fn any_packet_makes_sound_blocks_and_checksums(

@@ -38,7 +38,14 @@ fn tshark_decodes_sctp_over_udp_and_over_ip() {
     }
     file.write_all(&writer.into_inner()).unwrap();
     let output = Command::new("tshark")
-        .args(["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-o", "sctp.checksum:CRC 32c"])
+        .args([
+            "-o",
+            "udp.check_checksum:TRUE",
+            "-o",
+            "ip.check_checksum:TRUE",
+            "-o",
+            "sctp.checksum:CRC 32c",
+        ])
         .args(["-T", "fields", "-E", "separator=,", "-r"])
         .arg(file.path())
         .args("-e frame.time_relative -e sctp.chunk_type -e sctp.verification_tag".split(' '))
