@@ -183,6 +183,12 @@ impl Core {
                 seat.up = Some(Up { outbound_streams, inbound_streams });
                 seat.signals.state.notify_waiters();
             }
+            // Those who hold the association spoke with the peer that forgot everything: it has to connect anew.
+            Event::Restarted => {
+                if let Some(association) = self.machine.association_mut(id) {
+                    association.abort(Bytes::from_static(b"the association before the restart is still held"));
+                }
+            }
             Event::Readable(stream) if seat.held => {
                 seat.signals.readable.notify_waiters();
                 if let Some(stream) = seat.streams.get(&stream) {

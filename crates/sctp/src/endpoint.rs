@@ -8,7 +8,6 @@
 mod answers;
 mod handshake;
 mod ootb;
-mod stub;
 mod table;
 #[cfg(test)]
 mod tests;

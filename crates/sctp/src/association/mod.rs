@@ -2,15 +2,49 @@
 //!
 //! `handle` and the user's verbs only change state; packets are built by `poll` alone. Addresses and ports, the
 //! verification tag and what may create an association are the endpoint's part.
+//!
+//! - `state`: where an association is in its life, and what only that state has
+//! - `handshake`, `shutdown`: how it begins and ends
+//! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` their messages
+//! - `transmit`: what leaves, in which order; `send_queue` what waits; `sent` what is under way
+//! - `path`: what a route teaches; `timers`, `expiry`: what happens when nothing happens; `loss`: beyond RFC 9260
 
+mod expiry;
+mod handshake;
+mod loss;
+mod path;
+mod reassembly;
+mod receive;
+mod received;
+mod send_queue;
+mod sent;
+mod shutdown;
+mod state;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod transmit;
+mod violation;
+
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use braidftp_base::Ecn;
+use braidftp_base::{Ecn, Output, Time};
 use bytes::Bytes;
+use rand_chacha::ChaCha12Rng;
 
-use crate::ids::{PathId, Ppid, StreamId};
-use crate::stats::{PathState, Stats};
-use crate::wire::Cause;
+use self::path::Path;
+use self::reassembly::Reassembly;
+use self::send_queue::SendQueue;
+use self::shutdown::Farewell;
+use self::state::{Shutdown, State};
+use self::timers::{Timer, Timers};
+pub use self::violation::Violation;
+use crate::config::Config;
+use crate::ids::{AssociationId, PathId, Ppid, StreamId, Tsn, VerificationTag};
+use crate::stats::{PathState, Phase, Stats};
+use crate::wire::{Cause, PacketBuilder};
 
 /// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +154,11 @@ pub enum Reason {
     ShutdownTimeout,
     /// The peer broke the protocol; it was told so.
     PeerViolation(Violation),
+    /// Messages wait for a stream that the peer does not allow.
+    TooFewStreams {
+        /// How many streams there are to send on.
+        outbound_streams: u16,
+    },
 }
 
 impl Reason {
@@ -149,6 +188,9 @@ impl std::fmt::Display for Reason {
             Self::StaleCookie => f.write_str("the peer found the handshake too old; connect again"),
             Self::ShutdownTimeout => f.write_str("the shutdown took too long"),
             Self::PeerViolation(violation) => write!(f, "the peer broke the protocol: {violation}"),
+            Self::TooFewStreams { outbound_streams } => {
+                write!(f, "the peer allows only {outbound_streams} streams, and messages wait for others")
+            }
         }
     }
 }
@@ -167,7 +209,10 @@ pub enum Event {
         /// Streams to receive on.
         inbound_streams: u16,
     },
-    /// The stream has something to [`recv`](Association::recv). Said once until `recv` has returned `None`.
+    /// The peer lost its memory and began again: what was under way in either direction is gone, and streams start
+    /// from the beginning (RFC 9260 §5.2.4 A).
+    Restarted,
+    /// The stream had nothing to [`recv`](Association::recv) and now has.
     Readable(StreamId),
     /// There is room to send again.
     Writable,
@@ -194,24 +239,43 @@ pub struct Transmit {
     pub segment_size: Option<usize>,
 }
 
-/// What a peer can do wrong within an association.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Violation {
-    /// An INIT ACK without a state cookie.
-    InitAckWithoutCookie,
-}
-
-impl std::fmt::Display for Violation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::InitAckWithoutCookie => "INIT ACK without a state cookie",
-        })
-    }
-}
-
 /// One association.
 #[derive(Debug)]
-pub struct Association {}
+pub struct Association {
+    id: AssociationId,
+    config: Arc<Config>,
+    local_port: u16,
+    peer_port: u16,
+    /// What the peer puts in its packets.
+    tag: VerificationTag,
+    initial_tsn: Tsn,
+    rng: ChaCha12Rng,
+    state: State,
+    shutdown: Shutdown,
+    paths: Vec<Path>,
+    timers: Timers,
+    queue: SendQueue,
+    /// What arrived. It outlives the state in which it did.
+    inbound: Reassembly,
+    /// Streams to send on; before the handshake is done, those wanted.
+    outbound_streams: u16,
+    /// Streams to receive on; before the handshake is done, those allowed.
+    inbound_streams: u16,
+    events: VecDeque<Event>,
+    /// Said when it is over.
+    farewell: Option<Farewell>,
+    builder: PacketBuilder,
+    /// Packets with new data that Max.Burst still lets out in this drain.
+    burst: u32,
+    /// Whether something was told since the last drain ended.
+    stirred: bool,
+    /// From which free room on the user hears that it can write again.
+    writable_at: Option<usize>,
+    messages_sent: u64,
+    messages_received: u64,
+    duplicates: u64,
+    overruns: u64,
+}
 
 /// One of an association's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,60 +291,224 @@ pub struct PathView {
 }
 
 impl Association {
+    /// Its name within its endpoint.
+    pub fn id(&self) -> AssociationId {
+        self.id
+    }
+
     /// Queues a whole message, or nothing. Allowed before the handshake is done: what is queued then rides with
     /// COOKIE ECHO.
-    pub fn send(&mut self, _stream: StreamId, _message: Message) -> Result<(), SendError> {
-        Err(SendError::Closed)
+    pub fn send(&mut self, stream: StreamId, message: Message) -> Result<(), SendError> {
+        if matches!(self.state, State::Closed(_)) {
+            return Err(SendError::Closed);
+        }
+        //= specs/rfc9260.txt#section-9.2
+        //# An endpoint SHOULD reject any new data request from its upper layer
+        //# if it is in the SHUTDOWN-PENDING, SHUTDOWN-SENT, SHUTDOWN-RECEIVED,
+        //# or SHUTDOWN-ACK-SENT state.
+        if self.shutdown != Shutdown::No {
+            return Err(SendError::ShuttingDown);
+        }
+        if stream.0 >= self.outbound_streams {
+            return Err(SendError::NoSuchStream);
+        }
+        let len = message.payload.len();
+        if len == 0 {
+            return Err(SendError::Empty);
+        }
+        if len > self.config.max_message_bytes {
+            return Err(SendError::TooLong);
+        }
+        // A message longer than the whole buffer still goes out, alone.
+        if len > self.send_room() && self.buffered_to_send() > 0 {
+            let capacity = self.config.send_buffer_bytes;
+            self.writable_at = Some(len.min(capacity));
+            return Err(SendError::Full);
+        }
+        self.queue.push(stream, message);
+        self.messages_sent += 1;
+        self.stirred = true;
+        let half = self.config.send_buffer_bytes / 2;
+        if self.send_room() < half && self.writable_at.is_none() {
+            self.writable_at = Some(half);
+        }
+        Ok(())
     }
 
     /// The next message of a stream, or the next part of one (see [`Piece`]). What is taken opens the receive window.
-    pub fn recv(&mut self, _stream: StreamId) -> Option<Piece> {
-        None
+    pub fn recv(&mut self, stream: StreamId) -> Option<Piece> {
+        let piece = self.inbound.recv(stream)?;
+        self.messages_received += u64::from(piece.end);
+        //= specs/rfc9260.txt#section-6.2
+        //# When the window opens up,
+        //# an SCTP receiver SHOULD send additional SACK chunks to update the
+        //# window even if no new data is received.  The receiver MUST avoid
+        //# sending a large number of window updates -- in particular, large
+        //# bursts of them.  One way to achieve this is to send a window update
+        //# only if the window can be increased by at least a quarter of the
+        //# receive buffer size of the association.
+        let a_rwnd = self.a_rwnd();
+        let capacity = self.config.receive_buffer_bytes;
+        if let State::Up(up) = &mut self.state {
+            let narrow = up.advertised_a_rwnd < capacity / 2;
+            if narrow && a_rwnd >= up.advertised_a_rwnd + capacity / 4 {
+                up.received.sack_now();
+                self.stirred = true;
+            }
+        }
+        Some(piece)
     }
 
     /// A stream that has something to `recv`, in turn.
     pub fn readable(&self) -> Option<StreamId> {
-        None
+        self.inbound.readable()
     }
 
-    /// How many bytes of messages `send` would take now.
+    /// How many bytes of messages `send` would take now; an empty buffer takes one message that is longer, too.
     pub fn send_room(&self) -> usize {
-        0
+        let free = self.config.send_buffer_bytes.saturating_sub(self.buffered_to_send());
+        free.saturating_sub(send_queue::MESSAGE_OVERHEAD_BYTES)
+    }
+
+    fn buffered_to_send(&self) -> usize {
+        self.queue.charged_bytes() + self.state.up().map_or(0, |up| up.sent.charged_bytes())
     }
 
     /// Bytes queued on a stream and not yet sent.
-    pub fn queued_bytes(&self, _stream: StreamId) -> usize {
-        0
+    pub fn queued_bytes(&self, stream: StreamId) -> usize {
+        self.queue.stream_queued_bytes(stream)
     }
-
-    /// Ends the association once all data is acknowledged (RFC 9260 §9.2). Nothing can be sent any more.
-    pub fn shutdown(&mut self) {}
-
-    /// Ends the association at once, with words to the peer (RFC 9260 §9.1).
-    pub fn abort(&mut self, _words: Bytes) {}
 
     /// Whether the handshake is done and the association not over.
     pub fn is_up(&self) -> bool {
-        false
+        matches!(self.state, State::Up(_))
     }
 
     /// Why it is over, if it is.
     pub fn closed(&self) -> Option<&Reason> {
-        None
+        match &self.state {
+            State::Closed(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Where in its life it is.
+    pub fn phase(&self) -> Phase {
+        match &self.state {
+            State::CookieWait { .. } => Phase::CookieWait,
+            State::CookieEchoed { .. } => Phase::CookieEchoed,
+            State::Up(_) => match self.shutdown {
+                Shutdown::No => Phase::Established,
+                Shutdown::Pending => Phase::ShutdownPending,
+                Shutdown::Sent { .. } => Phase::ShutdownSent,
+                Shutdown::Received => Phase::ShutdownReceived,
+                Shutdown::AckSent { .. } => Phase::ShutdownAckSent,
+            },
+            State::Closed(_) => Phase::Closed,
+        }
     }
 
     /// Its numbers.
     pub fn stats(&self) -> Stats {
-        unreachable!("nothing builds an association yet")
+        let up = self.state.up();
+        Stats {
+            phase: self.phase(),
+            outbound_streams: self.outbound_streams,
+            inbound_streams: self.inbound_streams,
+            a_rwnd: self.a_rwnd(),
+            peer_rwnd: up.map_or(0, |up| up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes())),
+            queued_bytes: self.queue.queued_bytes(),
+            outstanding_bytes: up.map_or(0, |up| up.sent.outstanding_bytes()),
+            unread_bytes: self.inbound.unread_bytes(),
+            messages_sent: self.messages_sent,
+            messages_received: self.messages_received,
+            duplicates: self.duplicates,
+            overruns: self.overruns,
+            paths: self.paths.iter().map(Path::stats).collect(),
+        }
     }
 
     /// The local SCTP port and the peer's.
     pub fn ports(&self) -> (u16, u16) {
-        (0, 0)
+        (self.local_port, self.peer_port)
     }
 
     /// Its paths.
     pub fn paths(&self) -> impl Iterator<Item = PathView> {
-        std::iter::empty()
+        self.paths.iter().enumerate().map(|(index, path)| PathView {
+            id: PathId(index as u8),
+            local: path.local,
+            peer: path.peer,
+            state: path.state,
+        })
+    }
+
+    /// The tag that the peer gave, once it did.
+    pub(crate) fn peer_tag(&self) -> Option<VerificationTag> {
+        self.state.up().map(|up| up.peer_tag)
+    }
+
+    /// What comes next: packets to send, an event, or when to poll again at the latest.
+    pub(crate) fn poll(&mut self, now: Time) -> Output<Transmit, Event> {
+        while let Some(timer) = self.timers.take_due(now) {
+            self.on_timer(now, timer);
+            self.stirred = true;
+        }
+        if std::mem::take(&mut self.stirred) {
+            self.burst = self.burst.saturating_add(self.config.max_burst.unwrap_or(u32::MAX));
+        }
+        if self.shutdown != Shutdown::No {
+            self.advance_shutdown(now);
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if let Some(transmit) = self.transmit(now) {
+            return Output::Send(transmit);
+        }
+        self.burst = 0;
+        // Building packets may have ended something.
+        match self.events.pop_front() {
+            Some(event) => Output::Event(event),
+            None => {
+                self.await_window(now);
+                self.check();
+                Output::Wait(self.timers.next())
+            }
+        }
+    }
+
+    /// The receive window to advertise.
+    fn a_rwnd(&self) -> usize {
+        self.config.receive_buffer_bytes.saturating_sub(self.inbound.charged_bytes())
+    }
+
+    fn report_writable(&mut self) {
+        if self.writable_at.is_some_and(|room| self.send_room() >= room || self.buffered_to_send() == 0) {
+            self.writable_at = None;
+            self.events.push_back(Event::Writable);
+        }
+    }
+
+    fn report_readable(&mut self) {
+        while let Some(stream) = self.inbound.take_fresh() {
+            self.events.push_back(Event::Readable(stream));
+        }
+    }
+
+    /// What must hold whenever nothing is being done.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let State::Up(up) = &self.state else { return };
+        up.sent.check();
+        let flight: usize = self.paths.iter().map(|path| path.flight_bytes).sum();
+        assert_eq!(flight, up.sent.flight_bytes(), "the paths share out all that is in flight");
+        for (index, path) in self.paths.iter().enumerate() {
+            let armed = self.timers.is_armed(Timer::T3Rtx(PathId(index as u8)));
+            assert!(path.flight_bytes == 0 || armed, "what is in flight has a timer");
+        }
+        assert!(up.sent.is_empty() || flight > 0, "what is lost is sent again in the same drain");
     }
 }

@@ -1,0 +1,246 @@
+//! What happens when nothing happens: each timer's end (RFC 9260 §6.1 A, §6.3.3, §8.1 to §8.3), but for those of the
+//! handshake and the shutdown, which stand there.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+use bytes::Bytes;
+use rand_core::Rng;
+
+use crate::association::loss::PROBES_MAX;
+use crate::association::path::{Beat, Recovery};
+use crate::association::state::{Shutdown, State, Window};
+use crate::association::timers::Timer;
+use crate::association::{Association, Event, Reason};
+use crate::ids::PathId;
+use crate::stats::PathState;
+
+/// Bytes of the Heartbeat Info that this side sends: the path and a nonce.
+const BEAT_LEN: usize = 9;
+
+impl Association {
+    pub(super) fn on_timer(&mut self, now: Time, timer: Timer) {
+        match timer {
+            Timer::T1 => self.on_t1(now),
+            Timer::T2Shutdown => self.on_t2(now),
+            Timer::T5Guard => self.on_t5(),
+            Timer::DelayedSack => {
+                if let State::Up(up) = &mut self.state {
+                    if up.received.sack_may_ride() {
+                        up.received.sack_now();
+                    }
+                }
+            }
+            Timer::ZeroWindow => self.on_zero_window(),
+            Timer::T3Rtx(path) => self.on_t3(now, path),
+            Timer::Overdue(path) => {
+                let flight = self.paths[usize::from(path.0)].flight_bytes;
+                self.detect_losses(now, path, flight);
+                self.stop_idle_t3(path);
+            }
+            Timer::TailProbe(path) => self.on_tail_probe(path),
+            Timer::Heartbeat(path) => self.on_heartbeat(now, path),
+        }
+    }
+
+    fn on_t3(&mut self, now: Time, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        path.counters.timeouts += 1;
+        path.timeouts_unanswered += 1;
+        let probing = match &mut up.window {
+            Window::Probing { answered, .. } => Some(std::mem::replace(answered, false)),
+            Window::Open | Window::ProbeDue => None,
+        };
+        //= specs/rfc9260.txt#section-6.1
+        //# Zero window probing does not affect the
+        //# calculation of cwnd.
+        if probing.is_none() {
+            //= specs/rfc9260.txt#section-6.3.3
+            //# E1)  For the destination address for which the timer expires, adjust
+            //# its ssthresh with rules defined in Section 7.2.3 and set cwnd =
+            //# PMDCS.
+            path.controller.on_congestion(cc::Congestion {
+                cause: cc::Cause::Timeout,
+                now,
+                flight_bytes: path.flight_bytes,
+                mtu: path.pmdcs(),
+            });
+        }
+        //= specs/rfc9260.txt#section-6.3.3
+        //# E2)  For the destination address for which the timer expires, set RTO
+        //# = RTO * 2 ("back off the timer").
+        path.rtt.back_off();
+        // E3: all that is outstanding there is lost; a window of one PMDCS lets one packet of it out at once.
+        path.flight_bytes -= up.sent.mark_path_lost(id);
+        debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
+        path.recovery = Recovery::AfterTimeout(up.sent.next_tsn().minus(1));
+        path.fast_retransmit_due = false;
+        path.probe_due = false;
+        path.probes_unanswered = 0;
+        self.timers.stop(Timer::TailProbe(id));
+        self.timers.stop(Timer::Overdue(id));
+        //= specs/rfc9260.txt#section-6.1
+        //# If the sender continues to receive SACK chunks from the peer
+        //# while doing zero window probing, the unacknowledged window probes
+        //# SHOULD NOT increment the error counter for the association or any
+        //# destination transport address.
+        if probing != Some(true) {
+            self.count_error(id);
+        }
+    }
+
+    /// Something sent by a path was not answered in time (RFC 9260 §8.1, §8.2).
+    fn count_error(&mut self, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        path.errors += 1;
+        up.errors += 1;
+        if path.errors > self.config.path_max_retrans && path.state != PathState::Inactive {
+            path.state = PathState::Inactive;
+            self.events.push_back(Event::Path(id, PathState::Inactive));
+        }
+        //= specs/rfc9260.txt#section-8.1
+        //# If the value of this counter exceeds the limit
+        //# indicated in the protocol parameter 'Association.Max.Retrans', the
+        //# endpoint SHOULD consider the peer endpoint unreachable and SHALL stop
+        //# transmitting any more data to it (and thus the association enters the
+        //# CLOSED state).
+        if up.errors > self.config.association_max_retrans {
+            self.close(Reason::PeerUnreachable);
+        }
+    }
+
+    /// A timer found all that was in flight lost: it leaves again in this drain, and T3 starts anew with it.
+    fn stop_idle_t3(&mut self, id: PathId) {
+        if self.paths[usize::from(id.0)].flight_bytes == 0 {
+            self.timers.stop(Timer::T3Rtx(id));
+            self.timers.stop(Timer::TailProbe(id));
+        }
+    }
+
+    /// At the end of a drain: if the peer's closed window alone keeps data back, it is probed after an RTO.
+    pub(super) fn await_window(&mut self, now: Time) {
+        let State::Up(up) = &self.state else { return };
+        let path = &self.paths[usize::from(up.primary.0)];
+        let blocked = up.sent.is_empty()
+            && up.window == Window::Open
+            && self.queue.peek_len().is_some_and(|len| len.min(path.payload_max()) > up.peer_a_rwnd);
+        if blocked {
+            //= specs/rfc9260.txt#section-6.1
+            //# The sender SHOULD send the first zero window probe after 1 RTO
+            //# when it detects that the receiver has closed its window and
+            //# SHOULD increase the probe interval exponentially afterwards.
+            self.timers.arm_if_idle(Timer::ZeroWindow, now + path.rtt.rto());
+        }
+    }
+
+    fn on_zero_window(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        if up.sent.is_empty() && up.window == Window::Open {
+            up.window = Window::ProbeDue;
+        }
+    }
+
+    /// Waits for word of what is in flight, if the tail is to be probed.
+    pub(super) fn arm_tail_probe(&mut self, now: Time, id: PathId) {
+        let path = &self.paths[usize::from(id.0)];
+        let timer = Timer::TailProbe(id);
+        if !self.config.tail_loss_probe || path.flight_bytes == 0 || path.probes_unanswered >= PROBES_MAX {
+            return self.timers.stop(timer);
+        }
+        if let Some(patience) = path.probe_timeout(self.config.sack_delay) {
+            self.timers.arm(timer, now + patience);
+        }
+    }
+
+    fn on_tail_probe(&mut self, id: PathId) {
+        let path = &mut self.paths[usize::from(id.0)];
+        if path.flight_bytes > 0 {
+            path.probe_due = true;
+            path.probes_unanswered += 1;
+            path.counters.probes += 1;
+        }
+    }
+
+    /// Waits for the path to be idle: an RTO, give or take half of it, and HB.interval (RFC 9260 §8.3).
+    pub(super) fn arm_heartbeat(&mut self, now: Time, id: PathId) {
+        let Some(interval) = self.config.heartbeat_interval else { return };
+        let rto = self.paths[usize::from(id.0)].rtt.rto();
+        let jitter = rto.mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
+        self.timers.arm(Timer::Heartbeat(id), now + interval + rto / 2 + jitter);
+    }
+
+    fn on_heartbeat(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[usize::from(id.0)];
+        if path.beat.take().is_some() {
+            //= specs/rfc9260.txt#section-8.3
+            //# The endpoint SHOULD increment the respective error counter of the
+            //# destination transport address each time a HEARTBEAT chunk is sent to
+            //# that address and not acknowledged within one RTO.
+            path.rtt.back_off();
+            self.count_error(id);
+            if self.is_up() {
+                self.arm_heartbeat(now, id);
+            }
+            return;
+        }
+        let idle_for =
+            |at: Time| self.config.heartbeat_interval.is_some_and(|interval| now.since(at) >= interval);
+        // A path with something in flight has T3, and is not idle however long that is.
+        if path.flight_bytes == 0 && path.data_sent_at.is_none_or(idle_for) {
+            path.heartbeat_due = true;
+        } else {
+            self.arm_heartbeat(now, id);
+        }
+    }
+
+    /// The info of a HEARTBEAT that leaves now by a path.
+    pub(super) fn new_beat(&mut self, now: Time, id: PathId) -> Bytes {
+        let nonce = self.rng.next_u64();
+        let path = &mut self.paths[usize::from(id.0)];
+        path.heartbeat_due = false;
+        path.beat = Some(Beat { nonce, sent_at: now });
+        self.timers.arm(Timer::Heartbeat(id), now + path.rtt.rto());
+        let mut info = [id.0; BEAT_LEN];
+        info[1..].copy_from_slice(&nonce.to_be_bytes());
+        Bytes::copy_from_slice(&info)
+    }
+
+    pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: &Bytes) {
+        let State::Up(up) = &mut self.state else { return };
+        let Ok(info) = <[u8; BEAT_LEN]>::try_from(&info[..]) else { return };
+        let id = PathId(info[0]);
+        let Some(path) = self.paths.get_mut(usize::from(id.0)) else { return };
+        // The nonce proves that the peer got this very HEARTBEAT; one that comes after its RTO proves it as well, but
+        // was counted already.
+        let nonce = u64::from_be_bytes(info[1..].try_into().expect("nine bytes less one"));
+        let Some(beat) = path.beat.take_if(|beat| beat.nonce == nonce) else { return };
+        path.measure(now, now.since(beat.sent_at));
+        //= specs/rfc9260.txt#section-8.3
+        //# Upon the receipt of the HEARTBEAT ACK chunk, the sender of the
+        //# HEARTBEAT chunk SHOULD clear the error counter of the destination
+        //# transport address to which the HEARTBEAT chunk was sent and mark the
+        //# destination transport address as active if it is not so marked.
+        path.errors = 0;
+        if path.state != PathState::Active {
+            path.state = PathState::Active;
+            self.events.push_back(Event::Path(id, PathState::Active));
+        }
+        // With data outstanding the counter speaks of the data (§8.1).
+        if up.sent.is_empty() {
+            up.errors = 0;
+        }
+        if !matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
+            self.arm_heartbeat(now, id);
+        }
+    }
+
+    /// How long a path has sent no data, if longer than its RTO.
+    pub(super) fn idle_for(&self, now: Time, id: PathId) -> Option<Duration> {
+        let path = &self.paths[usize::from(id.0)];
+        let idle_for = now.since(path.data_sent_at?);
+        (path.flight_bytes == 0 && idle_for >= path.rtt.rto()).then_some(idle_for)
+    }
+}

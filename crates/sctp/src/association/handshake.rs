@@ -1,0 +1,359 @@
+//! How an association begins (RFC 9260 §5): INIT to COOKIE ACK as the side that asks, the valid cookie as the side that
+//! is asked, and what a cookie does to an association that exists (§5.2.4).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use braidftp_base::Time;
+use bytes::Bytes;
+use rand_chacha::ChaCha12Rng;
+use rand_core::{Rng, SeedableRng};
+
+use crate::association::path::Path;
+use crate::association::reassembly::Reassembly;
+use crate::association::received::Received;
+use crate::association::send_queue::SendQueue;
+use crate::association::sent::{Report, Sent};
+use crate::association::shutdown::Farewell;
+use crate::association::state::{Control, Shutdown, State, Up, Window, quotable};
+use crate::association::timers::{Timer, Timers};
+use crate::association::{Association, Event, Reason, Violation};
+use crate::config::Config;
+use crate::cookie::Opened;
+use crate::endpoint::Setup;
+use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
+use crate::wire::{Cause, Chunk, Header, Init, PacketBuilder};
+
+/// The least receive window that an INIT ACK may offer (RFC 9260 §3.3.3).
+const A_RWND_MIN: u32 = 1_500;
+
+/// What the peer said of itself.
+#[derive(Debug, Clone, Copy)]
+struct Peer {
+    tag: VerificationTag,
+    initial_tsn: Tsn,
+    a_rwnd: u32,
+}
+
+/// What this side makes an association of.
+struct Own {
+    config: Arc<Config>,
+    ports: (u16, u16),
+    tag: VerificationTag,
+    initial_tsn: Tsn,
+    seed: [u8; 32],
+}
+
+impl Association {
+    /// Begins the handshake: INIT comes out of `poll`.
+    pub(crate) fn connect(now: Time, id: AssociationId, setup: Setup) -> Self {
+        let paths = pair_up(&setup.local, &setup.peer, &setup.config);
+        let own = Own {
+            config: setup.config,
+            ports: (setup.local_port, setup.peer_port),
+            tag: setup.tag,
+            initial_tsn: setup.initial_tsn,
+            seed: setup.seed,
+        };
+        let mut association = Self::new(id, own, paths);
+        association.state = State::CookieWait { retry: 0, init_due: true };
+        association.arm_t1(now);
+        association
+    }
+
+    /// A COOKIE ECHO came: up. `handle` then sees its whole packet.
+    pub(crate) fn accept(
+        now: Time,
+        id: AssociationId,
+        opened: &Opened,
+        config: Arc<Config>,
+        seed: [u8; 32],
+    ) -> Self {
+        let paths = vec![Path::new(opened.local, opened.peer, &config)];
+        let ports = (opened.local_port, opened.peer_port);
+        let own = Own { config, ports, tag: opened.local_tag, initial_tsn: opened.local_initial_tsn, seed };
+        let mut association = Self::new(id, own, paths);
+        association.events.push_back(Event::Accepted);
+        association.up_from_cookie(now, opened);
+        association
+    }
+
+    /// The peer restarted (RFC 9260 §5.2.4 A): all begins again, under the same name.
+    pub(crate) fn restart(&mut self, now: Time, opened: &Opened) {
+        let mut seed = [0; 32];
+        self.rng.fill_bytes(&mut seed);
+        //= specs/rfc9260.txt#section-5.2.4
+        //# All the congestion control parameters (e.g., cwnd, ssthresh)
+        //# related to this peer MUST be reset to their initial values (see
+        //# Section 6.2.1).
+        let paths = vec![Path::new(opened.local, opened.peer, &self.config)];
+        let own = Own {
+            config: Arc::clone(&self.config),
+            ports: (opened.local_port, opened.peer_port),
+            tag: opened.local_tag,
+            initial_tsn: opened.local_initial_tsn,
+            seed,
+        };
+        let events = std::mem::take(&mut self.events);
+        *self = Self::new(self.id, own, paths);
+        self.events = events;
+        self.events.push_back(Event::Restarted);
+        self.up_from_cookie(now, opened);
+    }
+
+    /// A cookie of this very association came, for the first time or again, or one with a new tag of a peer that asked
+    /// at the same time (RFC 9260 §5.2.4 B, D).
+    pub(crate) fn confirm(&mut self, now: Time, opened: &Opened) {
+        match &mut self.state {
+            State::CookieWait { .. } => self.up_from_cookie(now, opened),
+            State::CookieEchoed { up, .. } if up.peer_tag == opened.peer_tag => {
+                up.control.cookie_ack = Some(PathId(0));
+                self.established(now);
+            }
+            // What rode with COOKIE ECHO was for a peer that has forgotten it; its messages are still ours to send.
+            State::CookieEchoed { .. } => self.up_from_cookie(now, opened),
+            State::Up(up) => {
+                up.peer_tag = opened.peer_tag;
+                up.control.cookie_ack = Some(PathId(0));
+            }
+            State::Closed(_) => {}
+        }
+        self.stirred = true;
+    }
+
+    fn new(id: AssociationId, own: Own, paths: Vec<Path>) -> Self {
+        let config = own.config;
+        Self {
+            id,
+            local_port: own.ports.0,
+            peer_port: own.ports.1,
+            tag: own.tag,
+            initial_tsn: own.initial_tsn,
+            rng: ChaCha12Rng::from_seed(own.seed),
+            state: State::CookieWait { retry: 0, init_due: false },
+            shutdown: Shutdown::No,
+            timers: Timers::new(paths.len()),
+            paths,
+            queue: SendQueue::default(),
+            inbound: Reassembly::new(Tsn(0), config.receive_buffer_bytes),
+            outbound_streams: config.outbound_streams,
+            inbound_streams: config.inbound_streams,
+            events: std::collections::VecDeque::new(),
+            farewell: None,
+            builder: PacketBuilder::new(),
+            burst: 0,
+            stirred: true,
+            writable_at: None,
+            messages_sent: 0,
+            messages_received: 0,
+            duplicates: 0,
+            overruns: 0,
+            config,
+        }
+    }
+
+    fn arm_t1(&mut self, now: Time) {
+        self.timers.arm(Timer::T1, now + self.paths[0].rtt.rto());
+    }
+
+    /// The INIT that this side sends.
+    pub(super) fn init(&self) -> Init {
+        Init {
+            initiate_tag: self.tag,
+            a_rwnd: u32::try_from(self.config.receive_buffer_bytes).unwrap_or(u32::MAX),
+            outbound_streams: self.config.outbound_streams,
+            inbound_streams: self.config.inbound_streams,
+            initial_tsn: self.initial_tsn,
+            // One address needs no parameter, and some stacks answer no INIT that has any.
+            parameters: Vec::new(),
+        }
+    }
+
+    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init_ack: &Init) {
+        //= specs/rfc9260.txt#section-5.2.3
+        //# If an INIT ACK chunk is received by an endpoint in any state other
+        //# than the COOKIE-WAIT or CLOSED state, the endpoint SHOULD discard the
+        //# INIT ACK chunk.
+        let State::CookieWait { retry, .. } = self.state else { return };
+        let violation = if init_ack.initiate_tag == VerificationTag(0)
+            || init_ack.outbound_streams == 0
+            || init_ack.inbound_streams == 0
+            || init_ack.a_rwnd < A_RWND_MIN
+        {
+            Some(Violation::InitAckInvalid)
+        } else {
+            match init_ack.state_cookie() {
+                None => Some(Violation::InitAckWithoutCookie),
+                Some(cookie) if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN => {
+                    Some(Violation::CookieTooLong)
+                }
+                Some(_) => None,
+            }
+        };
+        if let Some(violation) = violation {
+            // There is no state yet that holds the peer's tag.
+            self.farewell_tag(init_ack.initiate_tag);
+            return self.on_violation(violation);
+        }
+        let cookie = init_ack.state_cookie().expect("it was just looked at").clone();
+        // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
+        if let Some(sent_at) = self.paths[0].init_sent_at.filter(|_| retry == 0) {
+            self.paths[0].measure(now, now.since(sent_at));
+        }
+        //= specs/rfc9260.txt#section-5.1.1
+        //# After the association is initialized, the valid outbound stream
+        //# identifier range for either endpoint MUST be 0 to min(local OS,
+        //# remote MIS) - 1.
+        self.outbound_streams = self.config.outbound_streams.min(init_ack.inbound_streams);
+        self.inbound_streams = self.config.inbound_streams.min(init_ack.outbound_streams);
+        let peer =
+            Peer { tag: init_ack.initiate_tag, initial_tsn: init_ack.initial_tsn, a_rwnd: init_ack.a_rwnd };
+        let mut up = self.new_up(peer);
+        up.primary = path;
+        //= specs/rfc9260.txt#section-3.2.2
+        //# If the receiver of an INIT ACK chunk detects unrecognized parameters
+        //# and has to report them according to Section 3.2.1, it SHOULD bundle
+        //# the ERROR chunk containing the "Unrecognized Parameters" error cause
+        //# with the COOKIE ECHO chunk sent in response to the INIT ACK chunk.
+        for raw in init_ack.to_report().filter_map(quotable) {
+            up.control.add_error(Cause::UnrecognizedParameters(raw));
+        }
+        self.state = State::CookieEchoed { retry: 0, cookie, cookie_due: true, up: Box::new(up) };
+        self.arm_t1(now);
+        self.refuse_streams();
+    }
+
+    pub(super) fn on_cookie_ack(&mut self, now: Time) {
+        //= specs/rfc9260.txt#section-5.2.5
+        //# At any state other than COOKIE-ECHOED, an endpoint SHOULD silently
+        //# discard a received COOKIE ACK chunk.
+        if matches!(self.state, State::CookieEchoed { .. }) {
+            self.established(now);
+        }
+    }
+
+    /// RFC 9260 §5.2.6. Of its alternatives the second: a cookie lives for a minute, and an association that took longer
+    /// than that to come about is better begun anew by its user.
+    pub(super) fn on_stale_cookie(&mut self) {
+        if matches!(self.state, State::CookieEchoed { .. }) {
+            self.close(Reason::StaleCookie);
+        }
+    }
+
+    fn up_from_cookie(&mut self, now: Time, opened: &Opened) {
+        self.outbound_streams = opened.outbound_streams;
+        self.inbound_streams = opened.inbound_streams;
+        let peer =
+            Peer { tag: opened.peer_tag, initial_tsn: opened.peer_initial_tsn, a_rwnd: opened.peer_a_rwnd };
+        let mut up = self.new_up(peer);
+        // What rode with a COOKIE ECHO of our own never counted: it goes again, with the same TSNs.
+        if let State::CookieEchoed { up: old, .. } = &mut self.state {
+            std::mem::swap(&mut up.sent, &mut old.sent);
+        }
+        up.control.cookie_ack = Some(PathId(0));
+        self.state =
+            State::CookieEchoed { retry: 0, cookie: Bytes::new(), cookie_due: false, up: Box::new(up) };
+        self.established(now);
+        if self.is_up() {
+            self.refuse_streams();
+        }
+    }
+
+    fn new_up(&mut self, peer: Peer) -> Up {
+        self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes);
+        Up {
+            peer_tag: peer.tag,
+            peer_a_rwnd: peer.a_rwnd as usize,
+            sent: Sent::new(self.initial_tsn, self.paths.len()),
+            received: Received::new(peer.initial_tsn),
+            report: Report::default(),
+            control: Control::default(),
+            primary: PathId(0),
+            sack_path: PathId(0),
+            advertised_a_rwnd: self.config.receive_buffer_bytes,
+            errors: 0,
+            window: Window::Open,
+        }
+    }
+
+    /// COOKIE-ECHOED becomes ESTABLISHED.
+    fn established(&mut self, now: Time) {
+        let State::CookieEchoed { up, .. } =
+            std::mem::replace(&mut self.state, State::CookieWait { retry: 0, init_due: false })
+        else {
+            unreachable!("only an association that knows its peer is established")
+        };
+        self.state = State::Up(up);
+        self.timers.stop(Timer::T1);
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            // What rode with COOKIE ECHO had no timer but T1.
+            if self.paths[index].flight_bytes > 0 {
+                self.timers.arm(Timer::T3Rtx(id), now + self.paths[index].rtt.rto());
+            }
+            self.arm_heartbeat(now, id);
+        }
+        self.events.push_back(Event::Up {
+            outbound_streams: self.outbound_streams,
+            inbound_streams: self.inbound_streams,
+        });
+        self.advance_shutdown(now);
+        self.stirred = true;
+    }
+
+    /// Messages were queued for streams that the peer does not allow: they cannot be sent, and dropping them would break
+    /// the promise that `send` gave.
+    fn refuse_streams(&mut self) {
+        let outbound_streams = self.outbound_streams;
+        if self.queue.highest_stream().is_some_and(|stream| stream.0 >= outbound_streams) {
+            let reason = Reason::TooFewStreams { outbound_streams };
+            self.abort_with(Cause::UserInitiatedAbort(Bytes::from_static(b"too few streams")), reason);
+        }
+    }
+
+    /// T1 ran out.
+    pub(super) fn on_t1(&mut self, now: Time) {
+        let max = self.config.max_init_retransmits;
+        let again = match &mut self.state {
+            State::CookieWait { retry, init_due } => {
+                *retry += 1;
+                *init_due = true;
+                *retry <= max
+            }
+            State::CookieEchoed { retry, cookie_due, up, .. } => {
+                *retry += 1;
+                *cookie_due = true;
+                for (index, path) in self.paths.iter_mut().enumerate() {
+                    path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
+                }
+                *retry <= max
+            }
+            State::Up(_) | State::Closed(_) => return,
+        };
+        if again {
+            self.paths[0].rtt.back_off();
+            self.arm_t1(now);
+        } else {
+            self.close(Reason::NoAnswer);
+        }
+    }
+
+    /// The ABORT that is about to be said goes to a peer whose tag no state holds.
+    fn farewell_tag(&mut self, tag: VerificationTag) {
+        self.farewell = Some(Farewell { path: PathId(0), tag, chunk: None });
+    }
+}
+
+/// A path for each of the peer's addresses, from a local address of its family.
+fn pair_up(local: &[SocketAddr], peer: &[SocketAddr], config: &Config) -> Vec<Path> {
+    let paths_max = usize::from(u8::MAX);
+    peer.iter()
+        .take(paths_max)
+        .enumerate()
+        .map(|(index, peer)| {
+            let family: Vec<_> = local.iter().filter(|local| local.is_ipv4() == peer.is_ipv4()).collect();
+            let local = if family.is_empty() { local[0] } else { *family[index % family.len()] };
+            Path::new(local, *peer, config)
+        })
+        .collect()
+}

@@ -1,0 +1,191 @@
+//! Losses found by the order of sending, and the probe at the tail: what the `modern` profile adds to RFC 9260's miss
+//! indications, after RFC 9002 §6.1 and RFC 8985 §7.
+//!
+//! Of each path it remembers in which order chunks left, retransmissions included. Once a packet has arrived, a chunk
+//! that left before it is lost if it left [`PACKETS_LATER`] packets before, or more than 9/8 of a round trip ago. So a
+//! retransmission can be found lost like anything else, and one SACK suffices for a burst of losses.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::association::sent::{Sent, SlotState};
+use crate::ids::{PathId, Tsn};
+
+/// How many packets a chunk may be overtaken by (RFC 9002 §6.1.1).
+const PACKETS_LATER: u64 = 3;
+/// How many probes go out for one tail before T3-rtx takes over.
+pub(super) const PROBES_MAX: u32 = 2;
+
+/// In which order chunks left by one path, and the latest of them that arrived.
+#[derive(Debug, Default)]
+pub(super) struct SendOrder {
+    /// Packet number and TSN, of chunks not yet known to have arrived; some have left again since.
+    log: VecDeque<(u64, Tsn)>,
+    /// The number of the packet sent last among those that arrived.
+    newest_arrived: Option<u64>,
+}
+
+/// What `SendOrder::detect` found.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Bytes found lost.
+    pub(super) lost_bytes: usize,
+    /// When the next chunk will be overdue, if it does not arrive before.
+    pub(super) overdue_at: Option<Time>,
+}
+
+impl SendOrder {
+    /// A chunk leaves in packet `order`.
+    pub(super) fn on_sent(&mut self, order: u64, tsn: Tsn) {
+        self.log.push_back((order, tsn));
+    }
+
+    /// A chunk that left in packet `order` has arrived.
+    pub(super) fn on_arrived(&mut self, order: u64) {
+        self.newest_arrived = self.newest_arrived.max(Some(order));
+    }
+
+    /// Marks as lost in `sent` what left before a packet that arrived and is late by now.
+    pub(super) fn detect(&mut self, sent: &mut Sent, path: PathId, now: Time, round_trip: Duration) -> Found {
+        let mut found = Found::default();
+        let patience = round_trip + round_trip / 8;
+        while let Some(&(order, tsn)) = self.log.front() {
+            let under_way = sent
+                .get(tsn)
+                .filter(|slot| slot.state == SlotState::InFlight && slot.order == order && slot.path == path);
+            if let Some(slot) = under_way {
+                let Some(newest) = self.newest_arrived.filter(|newest| *newest > order) else { break };
+                let overdue_at = slot.sent_at + patience;
+                if newest - order < PACKETS_LATER && overdue_at > now {
+                    found.overdue_at = Some(overdue_at);
+                    break;
+                }
+                found.lost_bytes += sent.mark_lost(tsn).1;
+            }
+            self.log.pop_front();
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::association::sent::{Counting, Departure, Report};
+    use crate::ids::{Ppid, Ssn, StreamId};
+    use crate::wire::{Data, Sack};
+
+    const PATH: PathId = PathId(0);
+    const ROUND_TRIP: Duration = Duration::from_millis(80);
+
+    struct Bench {
+        sent: Sent,
+        order: SendOrder,
+        packets: u64,
+        now: Time,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self {
+                sent: Sent::new(Tsn(1), 1),
+                order: SendOrder::default(),
+                packets: 0,
+                now: Time::from_millis(1_000),
+            }
+        }
+
+        fn departure(&mut self, tsn: Tsn) -> Departure {
+            self.packets += 1;
+            self.order.on_sent(self.packets, tsn);
+            Departure { path: PATH, now: self.now, order: self.packets }
+        }
+
+        fn send(&mut self, count: usize) {
+            for _ in 0..count {
+                let tsn = self.sent.next_tsn();
+                let departure = self.departure(tsn);
+                let data = Data {
+                    begin: true,
+                    end: true,
+                    unordered: false,
+                    immediate: false,
+                    tsn,
+                    stream: StreamId(0),
+                    ssn: Ssn(0),
+                    ppid: Ppid(0),
+                    payload: Bytes::from_static(b"1234"),
+                };
+                self.sent.insert(data, departure);
+            }
+        }
+
+        fn resend(&mut self) -> Vec<u32> {
+            let mut resent = Vec::new();
+            while let Some(tsn) = self.sent.next_lost() {
+                let departure = self.departure(tsn);
+                self.sent.retransmit(tsn, departure);
+                resent.push(tsn.0);
+            }
+            resent
+        }
+
+        fn sack(&mut self, cum: u32, gaps: &[(u16, u16)]) -> Found {
+            let sack = Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() };
+            let mut report = Report::default();
+            self.sent.on_sack(&sack, Counting::Off, &mut report).unwrap();
+            if let Some(newest) = report.paths[0].newest {
+                self.order.on_arrived(newest.order);
+            }
+            self.sent.check();
+            self.order.detect(&mut self.sent, PATH, self.now, ROUND_TRIP)
+        }
+    }
+
+    #[test]
+    fn a_packet_sent_three_later_makes_a_chunk_lost_with_one_sack() {
+        let mut bench = Bench::new();
+        bench.send(5);
+        assert_eq!(bench.sack(0, &[(3, 3)]).lost_bytes, 0, "two later is not enough");
+        assert_eq!(bench.sack(0, &[(3, 5)]).lost_bytes, 2 * 20);
+        assert_eq!(bench.resend(), [1, 2]);
+    }
+
+    #[test]
+    fn what_was_merely_overtaken_is_lost_when_it_is_overdue() {
+        let mut bench = Bench::new();
+        bench.send(2);
+        let sent_at = bench.now;
+        bench.now += ROUND_TRIP;
+        let found = bench.sack(0, &[(2, 2)]);
+        assert_eq!((found.lost_bytes, found.overdue_at), (0, Some(sent_at + ROUND_TRIP * 9 / 8)));
+        bench.now = sent_at + ROUND_TRIP * 9 / 8;
+        let found = bench.order.detect(&mut bench.sent, PATH, bench.now, ROUND_TRIP);
+        assert_eq!((found.lost_bytes, found.overdue_at), (20, None));
+    }
+
+    #[test]
+    fn a_lost_retransmission_is_found_again_and_again() {
+        let mut bench = Bench::new();
+        bench.send(4);
+        bench.sack(0, &[(2, 4)]);
+        for round in 0..3u16 {
+            assert_eq!(bench.resend(), [1], "round {round}");
+            bench.send(3);
+            let last = 7 + 3 * round;
+            assert_eq!(bench.sack(0, &[(2, last)]).lost_bytes, 20);
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_before_something_sent_later_has_arrived() {
+        let mut bench = Bench::new();
+        bench.send(9);
+        bench.now += ROUND_TRIP * 10;
+        assert_eq!(bench.sack(3, &[]), Found::default());
+    }
+}

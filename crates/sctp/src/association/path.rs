@@ -1,0 +1,189 @@
+//! A path: a local address, a peer's address, and all that the route between them teaches (RFC 9260 §6.3, §7.2, §8.2).
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+use braidftp_cc::rtt::Rtt;
+
+use crate::association::loss::SendOrder;
+use crate::config::Config;
+use crate::ids::Tsn;
+use crate::stats::{PathState, PathStats};
+use crate::wire::{Data, Header};
+
+/// A host's timers and schedulers are not finer than this.
+const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
+
+/// One path of an association.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) local: SocketAddr,
+    pub(super) peer: SocketAddr,
+    pub(super) state: PathState,
+    pub(super) rtt: Rtt,
+    /// The shortest round trip seen: nothing sent more recently can have been answered.
+    pub(super) min_rtt: Option<Duration>,
+    /// When the round trip was measured last.
+    measured_at: Option<Time>,
+    pub(super) controller: Box<dyn cc::Controller>,
+    /// Bytes of the largest SCTP packet.
+    pub(super) mtu: usize,
+    pub(super) flight_bytes: usize,
+    pub(super) recovery: Recovery,
+    /// Whether one packet of retransmissions may go out whatever the window is (RFC 9260 §7.2.4 item 3).
+    pub(super) fast_retransmit_due: bool,
+    /// Whether one packet may go out to probe the tail, whatever the window is.
+    pub(super) probe_due: bool,
+    /// Probes sent since something was heard.
+    pub(super) probes_unanswered: u32,
+    /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.2).
+    pub(super) errors: u32,
+    /// Time-outs of T3-rtx since something on this path was acknowledged.
+    pub(super) timeouts_unanswered: u32,
+    pub(super) beat: Option<Beat>,
+    pub(super) heartbeat_due: bool,
+    /// When the first INIT left.
+    pub(super) init_sent_at: Option<Time>,
+    /// Whether the peer was asked to answer what left last at once.
+    pub(super) tail_is_immediate: bool,
+    /// When a packet with DATA left last.
+    pub(super) data_sent_at: Option<Time>,
+    /// When a chunk left again last: older acknowledgements are ambiguous (RFC 9260 §6.3.1 C5).
+    pub(super) retransmitted_at: Option<Time>,
+    /// Packets with DATA so far.
+    pub(super) order: u64,
+    pub(super) send_order: SendOrder,
+    pub(super) counters: Counters,
+}
+
+/// Where a path is in recovering from a loss (RFC 9260 §7.2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recovery {
+    /// Not.
+    No,
+    /// In fast recovery until this TSN is acknowledged.
+    Fast(Tsn),
+    /// A time-out has already made the window small for what was sent up to this TSN: its losses do not do so again.
+    AfterTimeout(Tsn),
+}
+
+/// A HEARTBEAT under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beat {
+    pub(super) nonce: u64,
+    pub(super) sent_at: Time,
+}
+
+/// What a path did so far.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Counters {
+    pub(super) packets_sent: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) packets_received: u64,
+    pub(super) bytes_received: u64,
+    pub(super) retransmitted_chunks: u64,
+    pub(super) fast_retransmits: u64,
+    pub(super) timeouts: u64,
+    pub(super) probes: u64,
+}
+
+impl Path {
+    pub(super) fn new(local: SocketAddr, peer: SocketAddr, config: &Config) -> Self {
+        let mut options = config.congestion_options;
+        if options.initial_window == cc::InitialWindow::Ipv4 && peer.is_ipv6() {
+            options.initial_window = cc::InitialWindow::Ipv6;
+        }
+        Self {
+            local,
+            peer,
+            state: PathState::Active,
+            rtt: Rtt::new(config.rto),
+            min_rtt: None,
+            measured_at: None,
+            controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
+            mtu: config.mtu,
+            flight_bytes: 0,
+            recovery: Recovery::No,
+            fast_retransmit_due: false,
+            probe_due: false,
+            probes_unanswered: 0,
+            errors: 0,
+            timeouts_unanswered: 0,
+            beat: None,
+            heartbeat_due: false,
+            init_sent_at: None,
+            tail_is_immediate: false,
+            data_sent_at: None,
+            retransmitted_at: None,
+            order: 0,
+            send_order: SendOrder::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
+    pub(super) fn pmdcs(&self) -> usize {
+        pmdcs(self.mtu)
+    }
+
+    /// The most bytes of user data that fit a packet.
+    pub(super) fn payload_max(&self) -> usize {
+        self.pmdcs() - Data::HEADER_LEN
+    }
+
+    /// Takes a round trip, if one may be measured now.
+    pub(super) fn measure(&mut self, now: Time, sample: Duration) {
+        self.min_rtt = Some(self.min_rtt.map_or(sample, |min| min.min(sample)));
+        //= specs/rfc9260.txt#section-6.3.1
+        //# Furthermore, new
+        //# RTT measurements SHOULD be made no more than once per round trip
+        //# for a given destination transport address.
+        let due = match (self.measured_at, self.rtt.srtt()) {
+            (Some(at), Some(srtt)) => now.since(at) >= srtt,
+            _ => true,
+        };
+        // A back-off ends with the first measurement that can be had.
+        if due || self.timeouts_unanswered > 0 {
+            self.measured_at = Some(now);
+            self.rtt.on_sample(sample);
+        }
+    }
+
+    /// How long to wait for word of the tail before it is probed; `None` before there is a round-trip time.
+    pub(super) fn probe_timeout(&self, sack_delay: Duration) -> Option<Duration> {
+        let srtt = self.rtt.srtt()?;
+        // RFC 8985 §7.2: two round trips, and what the peer may wait with its SACK.
+        let patience = srtt * 2 + PROBE_GRANULARITY;
+        let delay = if self.tail_is_immediate { Duration::ZERO } else { sack_delay };
+        Some((patience + delay) * (1 << self.probes_unanswered.min(8)))
+    }
+
+    pub(super) fn stats(&self) -> PathStats {
+        let counters = self.counters;
+        PathStats {
+            local: self.local,
+            peer: self.peer,
+            state: self.state,
+            srtt: self.rtt.srtt(),
+            rto: self.rtt.rto(),
+            cwnd: self.controller.window(),
+            ssthresh: self.controller.ssthresh(),
+            flight_bytes: self.flight_bytes,
+            mtu: self.mtu,
+            packets_sent: counters.packets_sent,
+            bytes_sent: counters.bytes_sent,
+            packets_received: counters.packets_received,
+            bytes_received: counters.bytes_received,
+            retransmitted_chunks: counters.retransmitted_chunks,
+            fast_retransmits: counters.fast_retransmits,
+            timeouts: counters.timeouts,
+            probes: counters.probes,
+        }
+    }
+}
+
+fn pmdcs(mtu: usize) -> usize {
+    (mtu - Header::LEN) & !3
+}

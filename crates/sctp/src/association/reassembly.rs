@@ -1,0 +1,416 @@
+//! DATA chunks become messages again (RFC 9260 §6.6, §6.9): in order within a stream, or as soon as they are whole.
+//!
+//! The fragments of a message have consecutive TSNs, so in the sequence of TSNs there is at any time one message at most
+//! that has begun and not ended: the *front*. Chunks beyond a gap wait in a map, where runs of one message's fragments
+//! know their two ends; a message that is whole there does not wait for the gap. A peer whose chunks contradict this is
+//! told so.
+//!
+//! Every chunk held costs its bytes and [`CHUNK_OVERHEAD_BYTES`] until `recv` takes it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::association::{Order, Piece, Violation};
+use crate::ids::{Ppid, Ssn, StreamId, Tsn};
+use crate::wire::Data;
+
+/// What holding a chunk costs of the receive buffer besides its bytes: many tiny ones have a limit too.
+pub(super) const CHUNK_OVERHEAD_BYTES: usize = 64;
+
+/// Chunks and messages between their arrival and `recv`.
+#[derive(Debug)]
+pub(super) struct Reassembly {
+    /// How many TSNs, counted from far below the initial one, came before the next in sequence: a TSN that never wraps.
+    next: u64,
+    /// The same as the peer writes it.
+    next_tsn: Tsn,
+    front: Option<Front>,
+    /// Chunks beyond a gap.
+    beyond: BTreeMap<u64, Beyond>,
+    /// By number, up to the highest that was used.
+    streams: Vec<Stream>,
+    /// Streams with something to read, each once; the front one has the turn.
+    turns: VecDeque<StreamId>,
+    /// Streams that had nothing to read and now have.
+    fresh: VecDeque<StreamId>,
+    charged_bytes: usize,
+    unread_bytes: usize,
+    /// From how much on the front message is delivered in pieces.
+    partial_at_bytes: usize,
+}
+
+/// The message in the sequence of TSNs that has begun and not ended.
+#[derive(Debug)]
+struct Front {
+    stream: StreamId,
+    ssn: Ssn,
+    ppid: Ppid,
+    unordered: bool,
+    fragments: Vec<Bytes>,
+    charged_bytes: usize,
+    /// Whether its first piece has been delivered.
+    in_pieces: bool,
+}
+
+#[derive(Debug)]
+struct Beyond {
+    data: Data,
+    /// If this chunk is the first or last of its run of fragments: the other end.
+    other_end: u64,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    next_ssn: Ssn,
+    /// Ordered messages whose turn has not come, by how far ahead they are of the first one ever.
+    waiting: BTreeMap<u64, Piece>,
+    /// How many ordered messages were delivered.
+    delivered: u64,
+    ready: VecDeque<Piece>,
+    /// Whether the front message is on this stream and delivered in pieces.
+    in_pieces: bool,
+    /// Whole messages that wait for the one delivered in pieces.
+    behind: VecDeque<Piece>,
+}
+
+fn charge(payload: &Bytes) -> usize {
+    payload.len() + CHUNK_OVERHEAD_BYTES
+}
+
+impl Reassembly {
+    /// Nothing has arrived; the peer begins with `initial_tsn`.
+    pub(super) fn new(initial_tsn: Tsn, receive_buffer_bytes: usize) -> Self {
+        Self {
+            next: 1 << 32,
+            next_tsn: initial_tsn,
+            front: None,
+            beyond: BTreeMap::new(),
+            streams: Vec::new(),
+            turns: VecDeque::new(),
+            fresh: VecDeque::new(),
+            charged_bytes: 0,
+            unread_bytes: 0,
+            partial_at_bytes: receive_buffer_bytes / 2,
+        }
+    }
+
+    /// What is held costs so much of the receive buffer.
+    pub(super) fn charged_bytes(&self) -> usize {
+        self.charged_bytes
+    }
+
+    /// Bytes that `recv` could take, or could once their messages are whole.
+    pub(super) fn unread_bytes(&self) -> usize {
+        self.unread_bytes
+    }
+
+    /// A stream that was empty and has something to read now.
+    pub(super) fn take_fresh(&mut self) -> Option<StreamId> {
+        self.fresh.pop_front()
+    }
+
+    /// A stream that has something to read.
+    pub(super) fn readable(&self) -> Option<StreamId> {
+        self.turns.front().copied()
+    }
+
+    /// The next message of `stream`, or piece of one.
+    pub(super) fn recv(&mut self, stream: StreamId) -> Option<Piece> {
+        let queue = self.streams.get_mut(usize::from(stream.0))?;
+        let piece = queue.ready.pop_front()?;
+        let place = self.turns.iter().position(|turn| *turn == stream);
+        self.turns.remove(place.expect("a stream with something to read has a turn"));
+        if !queue.ready.is_empty() {
+            self.turns.push_back(stream);
+        }
+        self.charged_bytes -= piece.payload.iter().map(charge).sum::<usize>();
+        self.unread_bytes -= piece.len();
+        Some(piece)
+    }
+
+    /// A chunk that has not come before; `cum_tsn` is already what its arrival made it.
+    pub(super) fn push(&mut self, data: Data, cum_tsn: Tsn) -> Result<(), Violation> {
+        self.charged_bytes += charge(&data.payload);
+        self.unread_bytes += data.payload.len();
+        let at = self.never_wrapping(data.tsn);
+        if at != self.next {
+            return self.push_beyond(at, data);
+        }
+        self.push_in_sequence(data)?;
+        self.advance(cum_tsn)
+    }
+
+    /// As `push`, for a chunk that is acknowledged and not kept.
+    pub(super) fn skip(&mut self, tsn: Tsn, cum_tsn: Tsn) -> Result<(), Violation> {
+        if self.never_wrapping(tsn) != self.next {
+            return Ok(());
+        }
+        if self.front.is_some() {
+            return Err(Violation::MessageInterrupted);
+        }
+        self.advance(cum_tsn)
+    }
+
+    fn never_wrapping(&self, tsn: Tsn) -> u64 {
+        self.next + u64::from(tsn.distance_from(self.next_tsn))
+    }
+
+    /// The chunk at `next` is dealt with; so are now those up to `cum_tsn`.
+    fn advance(&mut self, cum_tsn: Tsn) -> Result<(), Violation> {
+        let end = self.never_wrapping(cum_tsn) + 1;
+        self.next += 1;
+        self.next_tsn = cum_tsn.next();
+        while let Some(entry) = self.beyond.first_entry().filter(|entry| *entry.key() < end) {
+            let (at, chunk) = entry.remove_entry();
+            // TSNs that are not in the map were whole messages and left earlier: none can lie within this one.
+            if self.front.is_some() && at != self.next {
+                return Err(Violation::MessageInterrupted);
+            }
+            self.push_in_sequence(chunk.data)?;
+            self.next = at + 1;
+        }
+        if self.front.is_some() && self.next != end {
+            return Err(Violation::MessageInterrupted);
+        }
+        self.next = end;
+        Ok(())
+    }
+
+    fn push_in_sequence(&mut self, data: Data) -> Result<(), Violation> {
+        let Some(front) = &mut self.front else {
+            if !data.begin {
+                return Err(Violation::FragmentWithoutBegin);
+            }
+            // Whatever came before it in the stream came before it in the sequence of TSNs.
+            if !data.unordered && data.ssn != self.stream(data.stream).next_ssn {
+                return Err(Violation::SsnOutOfStep);
+            }
+            if data.end {
+                self.deliver_whole(&data, vec![data.payload.clone()]);
+            } else {
+                self.front = Some(Front {
+                    stream: data.stream,
+                    ssn: data.ssn,
+                    ppid: data.ppid,
+                    unordered: data.unordered,
+                    charged_bytes: charge(&data.payload),
+                    fragments: vec![data.payload],
+                    in_pieces: false,
+                });
+            }
+            return Ok(());
+        };
+        let same = front.stream == data.stream && front.unordered == data.unordered;
+        if data.begin || !same || (!data.unordered && front.ssn != data.ssn) {
+            return Err(Violation::MessageInterrupted);
+        }
+        if front.in_pieces {
+            let (ppid, order) = (front.ppid, order_of(front.unordered));
+            let end = data.end;
+            self.add_piece(
+                data.stream,
+                Piece { ppid, payload: vec![data.payload], begin: false, end, order },
+            );
+            if end {
+                self.front = None;
+                self.end_pieces(data.stream, order);
+            }
+            return Ok(());
+        }
+        front.charged_bytes += charge(&data.payload);
+        front.fragments.push(data.payload.clone());
+        if data.end {
+            let front = self.front.take().expect("it was just added to");
+            // The PPID of the first fragment stands for the message (RFC 9260 §3.3.1 has all alike).
+            self.deliver_whole(&Data { ppid: front.ppid, ..data }, front.fragments);
+        } else if front.charged_bytes >= self.partial_at_bytes {
+            self.deliver_front_in_pieces();
+        }
+        Ok(())
+    }
+
+    /// The receive buffer is full: if there is nothing to read, the front message is read in pieces.
+    pub(super) fn relieve(&mut self) {
+        if self.turns.is_empty() && self.front.as_ref().is_some_and(|front| !front.in_pieces) {
+            self.deliver_front_in_pieces();
+        }
+    }
+
+    fn deliver_front_in_pieces(&mut self) {
+        //= specs/rfc9260.txt#section-6.9
+        //# If the data receiver runs out of buffer space while still waiting for
+        //# more fragments to complete the reassembly of the message, it SHOULD
+        //# dispatch part of its inbound message through a partial delivery API
+        //# (see Section 11), freeing some of its receive buffer space so that
+        //# the rest of the message can be received.
+        let Some(front) = &mut self.front else { return };
+        front.in_pieces = true;
+        let stream = front.stream;
+        let piece = Piece {
+            ppid: front.ppid,
+            payload: std::mem::take(&mut front.fragments),
+            begin: true,
+            end: false,
+            order: order_of(front.unordered),
+        };
+        self.add_piece(stream, piece);
+        self.stream(stream).in_pieces = true;
+    }
+
+    fn end_pieces(&mut self, id: StreamId, order: Order) {
+        let stream = self.stream(id);
+        stream.in_pieces = false;
+        let behind = std::mem::take(&mut stream.behind);
+        for piece in behind {
+            self.add_piece(id, piece);
+        }
+        match order {
+            Order::Ordered => self.next_in_order(id),
+            Order::Unordered => self.release_waiting(id),
+        }
+    }
+
+    fn push_beyond(&mut self, at: u64, data: Data) -> Result<(), Violation> {
+        let (mut first, mut last) = (at, at);
+        if let Some(left) = self.beyond.get(&(at - 1)) {
+            if continues(&left.data, &data)? {
+                first = left.other_end;
+            }
+        }
+        if let Some(right) = self.beyond.get(&(at + 1)) {
+            if continues(&data, &right.data)? {
+                last = right.other_end;
+            }
+        }
+        let (whole_left, whole_right) = (
+            if first == at { data.begin } else { self.beyond[&first].data.begin },
+            if last == at { data.end } else { self.beyond[&last].data.end },
+        );
+        if whole_left && whole_right {
+            let mut fragments = Vec::with_capacity((last - first + 1) as usize);
+            for index in first..at {
+                fragments.push(self.beyond.remove(&index).expect("a run has no holes").data.payload);
+            }
+            fragments.push(data.payload.clone());
+            for index in at + 1..=last {
+                fragments.push(self.beyond.remove(&index).expect("a run has no holes").data.payload);
+            }
+            self.deliver_whole(&data, fragments);
+            return Ok(());
+        }
+        if first != at {
+            self.beyond.get_mut(&first).expect("the left run's first").other_end = last;
+        }
+        if last != at {
+            self.beyond.get_mut(&last).expect("the right run's last").other_end = first;
+        }
+        let other_end = if first == at { last } else { first };
+        self.beyond.insert(at, Beyond { data, other_end });
+        Ok(())
+    }
+
+    /// A message that is whole; `data` is one of its chunks.
+    fn deliver_whole(&mut self, data: &Data, payload: Vec<Bytes>) {
+        let order = order_of(data.unordered);
+        let piece = Piece { ppid: data.ppid, payload, begin: true, end: true, order };
+        let id = data.stream;
+        if data.unordered {
+            let stream = self.stream(id);
+            if stream.in_pieces {
+                stream.behind.push_back(piece);
+            } else {
+                self.add_piece(id, piece);
+            }
+            return;
+        }
+        //= specs/rfc9260.txt#section-6.6
+        //# Within a stream, an endpoint MUST deliver DATA chunks received with
+        //# the U flag set to 0 to the upper layer according to the order of
+        //# their Stream Sequence Number.  If DATA chunks arrive out of order of
+        //# their Stream Sequence Number, the endpoint MUST hold the received
+        //# DATA chunks from delivery to the ULP until they are reordered.
+        let stream = self.stream(id);
+        let ahead = data.ssn.distance_from(stream.next_ssn);
+        if ahead == 0 && !stream.in_pieces {
+            self.add_piece(id, piece);
+            self.next_in_order(id);
+        } else {
+            // Two messages of one number: the second displaces the first, whose charge must not stay behind.
+            let place = stream.delivered + u64::from(ahead);
+            if let Some(displaced) = stream.waiting.insert(place, piece) {
+                self.charged_bytes -= displaced.payload.iter().map(charge).sum::<usize>();
+                self.unread_bytes -= displaced.len();
+            }
+        }
+    }
+
+    /// An ordered message is done: those that waited for it follow.
+    fn next_in_order(&mut self, id: StreamId) {
+        let stream = self.stream(id);
+        stream.delivered += 1;
+        stream.next_ssn = stream.next_ssn.next();
+        self.release_waiting(id);
+    }
+
+    fn release_waiting(&mut self, id: StreamId) {
+        loop {
+            let stream = self.stream(id);
+            if stream.waiting.is_empty() {
+                return;
+            }
+            let Some(piece) = stream.waiting.remove(&stream.delivered) else { return };
+            stream.delivered += 1;
+            stream.next_ssn = stream.next_ssn.next();
+            self.add_piece(id, piece);
+        }
+    }
+
+    fn add_piece(&mut self, id: StreamId, piece: Piece) {
+        let stream = self.stream(id);
+        if let Some(last) = stream.ready.back_mut().filter(|last| !last.end) {
+            last.payload.extend(piece.payload);
+            last.end = piece.end;
+            return;
+        }
+        let was_empty = stream.ready.is_empty();
+        stream.ready.push_back(piece);
+        if was_empty {
+            self.turns.push_back(id);
+            self.fresh.push_back(id);
+        }
+    }
+
+    fn stream(&mut self, id: StreamId) -> &mut Stream {
+        let index = usize::from(id.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, Stream::default);
+        }
+        &mut self.streams[index]
+    }
+}
+
+fn order_of(unordered: bool) -> Order {
+    if unordered { Order::Unordered } else { Order::Ordered }
+}
+
+/// Whether `right`, the next TSN after `left`, belongs to the same message.
+fn continues(left: &Data, right: &Data) -> Result<bool, Violation> {
+    match (left.end, right.begin) {
+        (true, true) => Ok(false),
+        (true, false) => Err(Violation::FragmentWithoutBegin),
+        (false, true) => Err(Violation::MessageInterrupted),
+        (false, false) => {
+            let same = left.stream == right.stream && left.unordered == right.unordered;
+            if same && (left.unordered || left.ssn == right.ssn) {
+                Ok(true)
+            } else {
+                Err(Violation::MessageInterrupted)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/reassembly.rs"]
+mod tests;

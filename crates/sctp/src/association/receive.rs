@@ -1,0 +1,425 @@
+//! What each chunk of a packet does to an association. Nothing is sent here: the next drain does that.
+
+use std::net::SocketAddr;
+
+use braidftp_base::{Ecn, Time};
+use braidftp_cc as cc;
+use bytes::Bytes;
+
+use crate::association::path::Recovery;
+use crate::association::received::Seen;
+use crate::association::sent::{Counting, Report, SackError};
+use crate::association::state::{Shutdown, State, Window, quotable};
+use crate::association::timers::Timer;
+use crate::association::{Association, Event, Violation};
+use crate::config::LossDetection;
+use crate::endpoint::Route;
+use crate::ids::{PathId, Tsn};
+use crate::stats::PathState;
+use crate::wire::{Cause, Chunk, Data, Packet, Sack, Unrecognized, WireError};
+
+/// RFC 9260 §6.2: the SACK delay is never more than this.
+const SACK_DELAY_MAX: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Whether the rest of a packet is read.
+enum Then {
+    Next,
+    Stop,
+}
+
+impl Association {
+    /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
+    pub(crate) fn handle(&mut self, now: Time, route: Route, _ecn: Ecn, packet: Packet) {
+        let path = self.path_of(route.local, route.peer);
+        self.paths[usize::from(path.0)].counters.packets_received += 1;
+        self.stirred = true;
+        let mut brought_data = false;
+        for chunk in packet.chunks() {
+            let then = match chunk {
+                Ok(Chunk::Data(data)) => {
+                    brought_data = true;
+                    self.on_data(path, data);
+                    Then::Next
+                }
+                Ok(chunk) => self.on_control(now, path, chunk),
+                Err(WireError::NoUserData(tsn)) if self.is_up() => {
+                    self.on_violation(Violation::NoUserData(tsn));
+                    Then::Stop
+                }
+                //= specs/rfc9260.txt#section-6.10
+                //# If the receiver
+                //# detects a partial chunk, it MUST drop the chunk.
+                Err(_) => Then::Stop,
+            };
+            if matches!(then, Then::Stop) || matches!(self.state, State::Closed(_)) {
+                break;
+            }
+        }
+        self.on_packet_end(now, brought_data);
+    }
+
+    fn path_of(&self, local: SocketAddr, peer: SocketAddr) -> PathId {
+        let exact = self.paths.iter().position(|path| path.peer == peer && path.local == local);
+        let index = exact.or_else(|| self.paths.iter().position(|path| path.peer == peer));
+        PathId(index.unwrap_or(0) as u8)
+    }
+
+    fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) -> Then {
+        match (chunk, &mut self.state) {
+            (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, &sack),
+            //= specs/rfc9260.txt#section-8.3
+            //# The receiver of the HEARTBEAT chunk SHOULD immediately respond with a
+            //# HEARTBEAT ACK chunk that contains the Heartbeat Information TLV,
+            //# together with any other received TLVs, copied unchanged from the
+            //# received HEARTBEAT chunk.
+            (Chunk::Heartbeat(info), State::Up(up)) => up.control.add_heartbeat_ack(path, info),
+            (Chunk::HeartbeatAck(info), State::Up(_)) => self.on_heartbeat_ack(now, &info),
+            (Chunk::InitAck(init_ack), State::CookieWait { .. }) => self.on_init_ack(now, path, &init_ack),
+            (Chunk::CookieAck, State::CookieEchoed { .. }) => self.on_cookie_ack(now),
+            (Chunk::Abort { reflected, causes }, _) => self.on_abort(reflected, causes),
+            (Chunk::Error(causes), State::CookieEchoed { .. })
+                if causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_))) =>
+            {
+                self.on_stale_cookie();
+            }
+            (Chunk::Shutdown { cum_tsn_ack }, State::Up(_)) => {
+                if self.on_cum_tsn(now, cum_tsn_ack) {
+                    self.on_shutdown(now);
+                    self.advance_shutdown(now);
+                }
+            }
+            (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
+            (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),
+            (Chunk::Unknown { kind, raw }, _) => return self.on_unknown(kind, &raw),
+            // Chunks of the handshake that come late or early, and whatever comes when all is over (§5.2.3, §5.2.5,
+            // §9.2): nothing to do.
+            _ => {}
+        }
+        Then::Next
+    }
+
+    /// RFC 9260 §3.2: the two high bits of an unknown chunk type say what to do.
+    fn on_unknown(&mut self, kind: u8, raw: &Bytes) -> Then {
+        let unrecognized = Unrecognized::of_chunk(kind);
+        if unrecognized.reports() {
+            if let (State::Up(up), Some(quote)) = (&mut self.state, quotable(raw)) {
+                up.control.add_error(Cause::UnrecognizedChunkType(quote));
+            }
+        }
+        if unrecognized.stops() { Then::Stop } else { Then::Next }
+    }
+
+    fn on_data(&mut self, path: PathId, data: Data) {
+        let State::Up(up) = &mut self.state else { return };
+        //= specs/rfc9260.txt#section-6
+        //# DATA chunks MUST only be received according to the rules below in
+        //# ESTABLISHED, SHUTDOWN-PENDING, and SHUTDOWN-SENT states.
+        if matches!(self.shutdown, Shutdown::Received | Shutdown::AckSent { .. }) {
+            return;
+        }
+        self.paths[usize::from(path.0)].counters.bytes_received += data.payload.len() as u64;
+        up.sack_path = path;
+        if data.immediate {
+            //= specs/rfc9260.txt#section-6.2
+            //# Upon receipt of an SCTP packet containing a DATA chunk with the I bit
+            //# set, the receiver SHOULD NOT delay the sending of the corresponding
+            //# SACK chunk, i.e., the receiver SHOULD immediately respond with the
+            //# corresponding SACK chunk.
+            up.received.hurry();
+        }
+        match up.received.look(data.tsn) {
+            Seen::Duplicate => {
+                self.duplicates += 1;
+                return up.received.duplicate(data.tsn);
+            }
+            Seen::OutOfBounds => {
+                self.overruns += 1;
+                return up.received.hurry();
+            }
+            Seen::New => {}
+        }
+        // The sender counts user data, and was promised the window in bytes of user data: what was within the promise is
+        // taken, though overhead may have closed the window since, up to twice the buffer in all. Beyond, the next in
+        // sequence is taken if nothing can be read: else neither side could ever go on.
+        let capacity = self.config.receive_buffer_bytes;
+        let fits = self.inbound.unread_bytes() + data.payload.len() <= capacity
+            && self.inbound.charged_bytes() < 2 * capacity;
+        let in_sequence = data.tsn == up.received.cum_tsn().next();
+        if !fits && !(in_sequence && self.inbound.readable().is_none()) {
+            //= specs/rfc9260.txt#section-6.2
+            //# In either case, if such a DATA chunk is
+            //# dropped, the receiver MUST immediately send back a SACK chunk with
+            //# the current receive window showing only DATA chunks received and
+            //# accepted so far.
+            self.overruns += 1;
+            return up.received.hurry();
+        }
+        let tsn = data.tsn;
+        up.received.accept(tsn);
+        let cum_tsn = up.received.cum_tsn();
+        let stream = data.stream;
+        let pushed = if stream.0 < self.inbound_streams {
+            self.inbound.push(data, cum_tsn)
+        } else {
+            self.inbound.skip(tsn, cum_tsn)
+        };
+        if let Err(violation) = pushed {
+            return self.on_violation(violation);
+        }
+        if stream.0 >= self.inbound_streams {
+            self.on_violation(Violation::InvalidStream(stream));
+        }
+        if self.a_rwnd() == 0 {
+            self.inbound.relieve();
+        }
+        self.report_readable();
+    }
+
+    fn on_packet_end(&mut self, now: Time, brought_data: bool) {
+        let State::Up(up) = &mut self.state else { return };
+        if up.received.on_packet_end(self.config.sack_frequency) {
+            //= specs/rfc9260.txt#section-6.2
+            //# An implementation MUST NOT allow the maximum delay (protocol
+            //# parameter 'SACK.Delay') to be configured to be more than 500 ms.
+            let delay = self.config.sack_delay.min(SACK_DELAY_MAX);
+            self.timers.arm(Timer::DelayedSack, now + delay);
+        }
+        if let Window::Probing { answered, .. } = &mut up.window {
+            *answered = true;
+        }
+        if brought_data {
+            self.answer_data_with_shutdown(now);
+        }
+    }
+
+    /// A SHUTDOWN's cumulative TSN. Whether it made sense.
+    fn on_cum_tsn(&mut self, now: Time, cum_tsn_ack: Tsn) -> bool {
+        let State::Up(up) = &mut self.state else { return false };
+        let mut report = std::mem::take(&mut up.report);
+        match up.sent.on_cum_tsn(cum_tsn_ack, &mut report) {
+            Ok(()) => self.on_report(now, report),
+            // An old SHUTDOWN is still one.
+            Err(SackError::Outdated) => {}
+            Err(_) => {
+                self.on_violation(Violation::AckOfNothing);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn on_sack(&mut self, now: Time, sack: &Sack) {
+        //= specs/rfc9260.txt#section-6
+        //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
+        //# SHUTDOWN-RECEIVED states.
+        let State::Up(up) = &mut self.state else { return };
+        let mut report = std::mem::take(&mut up.report);
+        let counting = match self.config.loss_detection {
+            LossDetection::SendOrder => Counting::Off,
+            LossDetection::MissingReports => {
+                let in_recovery =
+                    |path: &crate::association::path::Path| matches!(path.recovery, Recovery::Fast(_));
+                if self.paths.iter().any(in_recovery) { Counting::InRecovery } else { Counting::BelowNewest }
+            }
+        };
+        match up.sent.on_sack(sack, counting, &mut report) {
+            Ok(()) => {}
+            Err(SackError::Outdated) => return,
+            Err(SackError::NeverSent) => return self.on_violation(Violation::AckOfNothing),
+            Err(SackError::BadBlock) => return self.on_violation(Violation::GapBlockInvalid),
+        }
+        //= specs/rfc9260.txt#section-6.2.1
+        //# ii)   Set rwnd equal to the newly received a_rwnd minus the
+        //# number of bytes still outstanding after processing the
+        //# Cumulative TSN Ack and the Gap Ack Blocks.
+        // The subtraction is made where the window is asked for: what is in flight changes.
+        let was_narrow = up.peer_a_rwnd < self.paths[usize::from(up.primary.0)].payload_max();
+        up.peer_a_rwnd = sack.a_rwnd as usize;
+        let reopened = was_narrow && up.peer_a_rwnd >= self.paths[usize::from(up.primary.0)].payload_max();
+        if reopened && up.window == Window::ProbeDue {
+            up.window = Window::Open;
+        }
+        let advanced = report.cum_advanced;
+        self.on_report(now, report);
+        if reopened && !advanced {
+            self.on_window_reopened();
+        }
+        self.advance_shutdown(now);
+    }
+
+    /// The peer's window opened and nothing was acknowledged: what was sent into the closed window was dropped there, and
+    /// need not wait for a timer that has backed off.
+    fn on_window_reopened(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        self.timers.stop(Timer::ZeroWindow);
+        let probing = matches!(up.window, Window::Probing { .. });
+        up.window = Window::Open;
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            if probing || path.timeouts_unanswered > 0 {
+                path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
+                self.timers.stop(Timer::T3Rtx(PathId(index as u8)));
+            }
+        }
+    }
+
+    /// Draws the consequences of what a SACK or SHUTDOWN said.
+    fn on_report(&mut self, now: Time, report: Report) {
+        let State::Up(up) = &mut self.state else { return };
+        let cum_tsn_ack_point = up.sent.cum_tsn_ack_point();
+        //= specs/rfc9260.txt#section-8.1
+        //# The counter used for endpoint failure detection MUST be reset each
+        //# time a DATA chunk sent to that peer endpoint is acknowledged (by the
+        //# reception of a SACK chunk).
+        if report.paths.iter().any(|said| said.acked_bytes > 0) {
+            up.errors = 0;
+        }
+        if let Window::Probing { tsn, .. } = up.window {
+            if !tsn.after(cum_tsn_ack_point) {
+                up.window = Window::Open;
+            }
+        }
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            let said = &report.paths[index];
+            let path = &mut self.paths[index];
+            let flight_before = path.flight_bytes;
+            path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
+            let mut sample = None;
+            if let Some(arrival) = said.measurable {
+                //= specs/rfc9260.txt#section-6.3.1
+                //# RTT measurements SHOULD only be made using a DATA chunk with TSN
+                //# r if no DATA chunk with TSN less than or equal to r was
+                //# retransmitted since the DATA chunk with TSN r was sent first.
+                // A gap block, though, says that r itself has arrived, whatever became of those below.
+                let ambiguous = path.retransmitted_at.is_some_and(|at| at >= arrival.sent_at);
+                if arrival.by_gap || !ambiguous {
+                    let round_trip = now.since(arrival.sent_at);
+                    path.measure(now, round_trip);
+                    sample = Some(round_trip);
+                }
+            }
+            if let Some(arrival) = said.newest {
+                // An answer sooner than any round trip ever took is one to an earlier transmission.
+                let first = arrival.transmissions == 1;
+                if first || path.min_rtt.is_some_and(|min| now.since(arrival.sent_at) >= min) {
+                    path.send_order.on_arrived(arrival.order);
+                }
+            }
+            if said.acked_bytes > 0 {
+                path.errors = 0;
+                path.timeouts_unanswered = 0;
+                path.probes_unanswered = 0;
+                path.probe_due = false;
+                if path.state == PathState::Inactive {
+                    path.state = PathState::Active;
+                    self.events.push_back(Event::Path(id, PathState::Active));
+                }
+                path.controller.on_ack(cc::Ack {
+                    now,
+                    bytes: said.acked_bytes,
+                    flight_before,
+                    mtu: path.pmdcs(),
+                    rtt: sample,
+                    srtt: path.rtt.srtt(),
+                    cum_advanced: report.cum_advanced,
+                    in_recovery: matches!(path.recovery, Recovery::Fast(_)),
+                    siblings: &[],
+                });
+            }
+            match path.recovery {
+                //= specs/rfc9260.txt#section-6.2.1
+                //# iv)   If the Cumulative TSN Ack matches or exceeds the Fast
+                //# Recovery exit point (Section 7.2.4), Fast Recovery is
+                //# exited.
+                Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(cum_tsn_ack_point) => {
+                    path.recovery = Recovery::No;
+                }
+                _ => {}
+            }
+            if said.lost {
+                self.on_loss(now, id, flight_before);
+            }
+            self.detect_losses(now, id, flight_before);
+            self.settle_t3(now, id, said.earliest_acked, said.reneged_bytes > 0);
+            if said.acked_bytes > 0 {
+                self.arm_tail_probe(now, id);
+            }
+        }
+        if let State::Up(up) = &mut self.state {
+            up.report = report;
+        }
+        self.report_writable();
+    }
+
+    /// RFC 9260 §6.3.2 R2 to R4.
+    fn settle_t3(&mut self, now: Time, id: PathId, earliest_acked: bool, reneged: bool) {
+        let State::Up(up) = &mut self.state else { return };
+        let t3 = Timer::T3Rtx(id);
+        let path = &self.paths[usize::from(id.0)];
+        if path.flight_bytes == 0 {
+            //= specs/rfc9260.txt#section-6.3.2
+            //# R2)  Whenever all outstanding data sent to an address have been
+            //# acknowledged, turn off the T3-rtx timer of that address.
+            // What is lost and not in flight leaves again in the next drain, which starts the timer (R1).
+            self.timers.stop(t3);
+            self.timers.stop(Timer::TailProbe(id));
+            self.timers.stop(Timer::Overdue(id));
+        } else if earliest_acked && up.sent.earliest(id).is_some() {
+            //= specs/rfc9260.txt#section-6.3.2
+            //# R3)  Whenever a SACK chunk is received that acknowledges the DATA
+            //# chunk with the earliest outstanding TSN for that address,
+            //# restart the T3-rtx timer for that address with its current RTO
+            //# (if there is still outstanding data on that address).
+            self.timers.arm(t3, now + path.rtt.rto());
+        } else if reneged {
+            //= specs/rfc9260.txt#section-6.3.2
+            //# R4)  Whenever a SACK chunk is received missing a TSN that was
+            //# previously acknowledged via a Gap Ack Block, start the T3-rtx
+            //# for the destination address to which the DATA chunk was
+            //# originally transmitted if it is not already running.
+            self.timers.arm_if_idle(t3, now + path.rtt.rto());
+        }
+    }
+
+    /// Chunks of a path were found lost (RFC 9260 §7.2.4).
+    fn on_loss(&mut self, now: Time, id: PathId, flight_before: usize) {
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        //= specs/rfc9260.txt#section-7.2.4
+        //# While in Fast Recovery, the ssthresh
+        //# and cwnd SHOULD NOT change for any destinations due to a
+        //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
+        //# cwnd further due to a subsequent Fast Retransmit).
+        if path.recovery != Recovery::No {
+            return;
+        }
+        path.controller.on_congestion(cc::Congestion {
+            cause: cc::Cause::Loss,
+            now,
+            flight_bytes: flight_before,
+            mtu: path.pmdcs(),
+        });
+        path.recovery = Recovery::Fast(up.sent.next_tsn().minus(1));
+        path.fast_retransmit_due = true;
+        path.counters.fast_retransmits += 1;
+    }
+
+    /// Finds losses by send order, if so configured.
+    pub(super) fn detect_losses(&mut self, now: Time, id: PathId, flight_before: usize) {
+        if self.config.loss_detection != LossDetection::SendOrder {
+            return;
+        }
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
+        let found = path.send_order.detect(&mut up.sent, id, now, round_trip);
+        path.flight_bytes -= found.lost_bytes;
+        match found.overdue_at {
+            Some(at) => self.timers.arm(Timer::Overdue(id), at),
+            None => self.timers.stop(Timer::Overdue(id)),
+        }
+        if found.lost_bytes > 0 {
+            self.on_loss(now, id, flight_before);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Which TSNs have arrived, and when to say so (RFC 9260 §6.2, §6.7).
+//!
+//! It knows numbers, not data: `reassembly` holds the chunks.
+
+use std::collections::VecDeque;
+
+use crate::ids::Tsn;
+use crate::wire::Sack;
+
+/// How far beyond `cum_tsn_ack` a TSN may be: what a gap block can express (RFC 9260 §3.3.4).
+pub(super) const SPAN_MAX: u32 = 65_535;
+/// The most runs of TSNs beyond a gap that are remembered; a chunk that would begin another is dropped.
+pub(super) const RUNS_MAX: usize = 8_192;
+/// The most duplicates that a SACK reports (RFC 9260 §6.2 asks for them, and they serve as a hint only).
+const DUPLICATES_MAX: usize = 64;
+
+/// What a TSN turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It has not come before and may be accepted.
+    New,
+    /// It has come before.
+    Duplicate,
+    /// It is too far ahead, or begins one run too many.
+    OutOfBounds,
+}
+
+/// When to send a SACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    No,
+    /// With the next packet that leaves, or when the delay is over.
+    Soon,
+    Now,
+}
+
+/// The TSNs that have arrived.
+#[derive(Debug)]
+pub(super) struct Received {
+    /// All TSNs up to this one have arrived.
+    cum_tsn: Tsn,
+    /// Runs beyond the first gap: first and last, ascending; never adjacent.
+    runs: VecDeque<(Tsn, Tsn)>,
+    duplicates: Vec<Tsn>,
+    due: Due,
+    /// Packets with DATA since the last SACK.
+    packets_unanswered: u32,
+    packet: PacketSeen,
+}
+
+/// What the packet being read has brought so far.
+#[derive(Debug, Default, Clone, Copy)]
+struct PacketSeen {
+    data: bool,
+    at_once: bool,
+}
+
+impl Received {
+    /// Nothing has arrived; the peer begins with `initial_tsn`.
+    pub(super) fn new(initial_tsn: Tsn) -> Self {
+        Self {
+            cum_tsn: initial_tsn.minus(1),
+            runs: VecDeque::new(),
+            duplicates: Vec::new(),
+            due: Due::No,
+            packets_unanswered: 0,
+            packet: PacketSeen::default(),
+        }
+    }
+
+    /// All TSNs up to this one have arrived.
+    pub(super) fn cum_tsn(&self) -> Tsn {
+        self.cum_tsn
+    }
+
+    /// Whether some TSN is missing below one that arrived.
+    pub(super) fn has_gap(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// What `tsn` is. Changes nothing: whether it is accepted is for `accept` to record.
+    pub(super) fn look(&self, tsn: Tsn) -> Seen {
+        let ahead = tsn.distance_from(self.cum_tsn);
+        if !tsn.after(self.cum_tsn) {
+            return Seen::Duplicate;
+        }
+        if ahead == 1 {
+            return Seen::New;
+        }
+        if ahead > SPAN_MAX {
+            return Seen::OutOfBounds;
+        }
+        let at = self.run_after(ahead);
+        if at > 0 && self.runs[at - 1].1.distance_from(self.cum_tsn) >= ahead {
+            return Seen::Duplicate;
+        }
+        let joins_left = at > 0 && self.runs[at - 1].1.next() == tsn;
+        let joins_right = self.runs.get(at).is_some_and(|run| run.0 == tsn.next());
+        if self.runs.len() >= RUNS_MAX && !joins_left && !joins_right {
+            return Seen::OutOfBounds;
+        }
+        Seen::New
+    }
+
+    /// The index of the first run that begins later than `ahead` TSNs beyond `cum_tsn`.
+    fn run_after(&self, ahead: u32) -> usize {
+        // Most arrivals prolong the last run or begin one behind it.
+        if self.runs.back().is_none_or(|run| run.0.distance_from(self.cum_tsn) <= ahead) {
+            return self.runs.len();
+        }
+        self.runs.partition_point(|run| run.0.distance_from(self.cum_tsn) <= ahead)
+    }
+
+    /// Records a TSN that `look` called new.
+    pub(super) fn accept(&mut self, tsn: Tsn) {
+        let gap_before = self.has_gap();
+        if tsn == self.cum_tsn.next() {
+            self.cum_tsn = tsn;
+            if self.runs.front().is_some_and(|run| run.0 == tsn.next()) {
+                self.cum_tsn = self.runs.pop_front().expect("it was just looked at").1;
+            }
+        } else {
+            let at = self.run_after(tsn.distance_from(self.cum_tsn));
+            let joins_left = at > 0 && self.runs[at - 1].1.next() == tsn;
+            let joins_right = self.runs.get(at).is_some_and(|run| run.0 == tsn.next());
+            match (joins_left, joins_right) {
+                (true, true) => {
+                    self.runs[at - 1].1 = self.runs[at].1;
+                    self.runs.remove(at);
+                }
+                (true, false) => self.runs[at - 1].1 = tsn,
+                (false, true) => self.runs[at].0 = tsn,
+                (false, false) => self.runs.insert(at, (tsn, tsn)),
+            }
+        }
+        self.packet.data = true;
+        //= specs/rfc9260.txt#section-6.7
+        //# If the endpoint detects a gap in
+        //# the received DATA chunk sequence, it SHOULD send a SACK chunk with
+        //# Gap Ack Blocks immediately.
+        self.packet.at_once |= gap_before || self.has_gap();
+    }
+
+    /// Records a TSN that `look` called a duplicate.
+    pub(super) fn duplicate(&mut self, tsn: Tsn) {
+        if self.duplicates.len() < DUPLICATES_MAX {
+            self.duplicates.push(tsn);
+        }
+        //= specs/rfc9260.txt#section-6.2
+        //# When a packet arrives with duplicate DATA chunk(s) and with no new
+        //# DATA chunk(s), the endpoint MUST immediately send a SACK chunk with
+        //# no delay.
+        self.packet.data = true;
+        self.packet.at_once = true;
+    }
+
+    /// A SACK shall leave as soon as the packet being read is done: a chunk was dropped, or has the I bit.
+    pub(super) fn hurry(&mut self) {
+        self.packet.at_once = true;
+    }
+
+    /// The packet being read is done. Whether the delay of a SACK begins now.
+    pub(super) fn on_packet_end(&mut self, sack_frequency: u32) -> bool {
+        let packet = std::mem::take(&mut self.packet);
+        if packet.data {
+            self.packets_unanswered += 1;
+        }
+        //= specs/rfc9260.txt#section-6.2
+        //# Specifically, an
+        //# acknowledgement SHOULD be generated for at least every second packet
+        //# (not every second DATA chunk) received
+        if packet.at_once || self.packets_unanswered >= sack_frequency.max(1) {
+            self.due = Due::Now;
+            return false;
+        }
+        if packet.data && self.due == Due::No {
+            self.due = Due::Soon;
+            return true;
+        }
+        false
+    }
+
+    /// The delay is over, or the window shall be told at once.
+    pub(super) fn sack_now(&mut self) {
+        self.due = Due::Now;
+    }
+
+    /// Whether a SACK must leave at once.
+    pub(super) fn sack_is_due(&self) -> bool {
+        self.due == Due::Now
+    }
+
+    /// Whether a SACK should ride with DATA.
+    pub(super) fn sack_may_ride(&self) -> bool {
+        self.due != Due::No
+    }
+
+    /// The SACK that fits in `room` bytes. What it says is said.
+    pub(super) fn take_sack(&mut self, a_rwnd: u32, room: usize) -> Sack {
+        let fit = Sack::blocks_in(room);
+        //= specs/rfc9260.txt#section-6.2
+        //# The SCTP endpoint MUST report as many
+        //# Gap Ack Blocks as can fit in a single SACK chunk such that the size
+        //# of the SCTP packet does not exceed the current PMTU.
+        //= specs/rfc9260.txt#section-6.7
+        //# This single SACK chunk MUST report the Gap Ack Blocks from the lowest
+        //# to highest TSNs, within the size limit set by the PMTU, and leave the
+        //# remaining highest TSN numbers unacknowledged.
+        let offset = |tsn: Tsn| {
+            u16::try_from(tsn.distance_from(self.cum_tsn)).expect("no run reaches beyond SPAN_MAX")
+        };
+        let gaps: Vec<_> = self.runs.iter().take(fit).map(|run| (offset(run.0), offset(run.1))).collect();
+        self.duplicates.truncate(fit - gaps.len());
+        let dups = std::mem::take(&mut self.duplicates);
+        self.due = Due::No;
+        self.packets_unanswered = 0;
+        Sack { cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FREQUENCY: u32 = 2;
+
+    fn received(tsns: &[u32]) -> Received {
+        let mut received = Received::new(Tsn(1));
+        for &tsn in tsns {
+            assert_eq!(received.look(Tsn(tsn)), Seen::New, "{tsn}");
+            received.accept(Tsn(tsn));
+        }
+        received
+    }
+
+    fn gaps(received: &mut Received) -> Vec<(u16, u16)> {
+        received.take_sack(0, 1_000).gaps
+    }
+
+    #[test]
+    fn tsns_in_order_move_the_cumulative_one() {
+        let mut received = received(&[1, 2, 3]);
+        assert_eq!(received.cum_tsn(), Tsn(3));
+        assert_eq!(gaps(&mut received), []);
+    }
+
+    #[test]
+    fn tsns_beyond_a_gap_become_blocks_and_filling_it_joins_them() {
+        let mut received = received(&[1, 4, 3, 7]);
+        assert_eq!(gaps(&mut received), [(2, 3), (6, 6)]);
+        received.accept(Tsn(5));
+        assert_eq!(gaps(&mut received), [(2, 4), (6, 6)]);
+        received.accept(Tsn(6));
+        assert_eq!(gaps(&mut received), [(2, 6)]);
+        received.accept(Tsn(2));
+        assert_eq!((received.cum_tsn(), received.has_gap()), (Tsn(7), false));
+    }
+
+    #[test]
+    fn what_came_before_is_a_duplicate_wherever_it_lies() {
+        let received = received(&[1, 2, 5, 6, 9]);
+        for tsn in [0, 1, 2, 5, 6, 9] {
+            assert_eq!(received.look(Tsn(tsn)), Seen::Duplicate, "{tsn}");
+        }
+        for tsn in [3, 4, 7, 8, 10] {
+            assert_eq!(received.look(Tsn(tsn)), Seen::New, "{tsn}");
+        }
+    }
+
+    #[test]
+    fn a_tsn_beyond_what_a_gap_block_can_say_is_out_of_bounds() {
+        let received = received(&[]);
+        assert_eq!(received.look(Tsn(SPAN_MAX)), Seen::New);
+        assert_eq!(received.look(Tsn(SPAN_MAX + 1)), Seen::OutOfBounds);
+    }
+
+    #[test]
+    fn one_run_too_many_is_out_of_bounds_but_runs_may_still_grow() {
+        let tsns: Vec<_> = (0..RUNS_MAX as u32).map(|n| 3 + 2 * n).collect();
+        let received = received(&tsns);
+        let beyond = 3 + 2 * RUNS_MAX as u32;
+        assert_eq!(received.look(Tsn(beyond)), Seen::OutOfBounds);
+        assert_eq!(received.look(Tsn(beyond - 1)), Seen::New);
+    }
+
+    #[test]
+    fn the_largest_block_ends_at_65535() {
+        //= specs/rfc9260.txt#section-6.7
+        //= type=test
+        //# This single SACK chunk MUST report the Gap Ack Blocks from the lowest
+        //# to highest TSNs, within the size limit set by the PMTU, and leave the
+        //# remaining highest TSN numbers unacknowledged.
+        let mut wide = received(&[SPAN_MAX]);
+        assert_eq!(gaps(&mut wide), [(65_535, 65_535)]);
+        let mut many = received(&[3, 5, 7, 9]);
+        many.duplicate(Tsn(3));
+        let sack = many.take_sack(9, Sack::HEADER_LEN + 3 * Sack::BLOCK_LEN);
+        assert_eq!((sack.gaps, sack.dups), (vec![(3, 3), (5, 5), (7, 7)], vec![]));
+    }
+
+    #[test]
+    fn every_second_packet_is_answered_at_once_and_a_single_one_after_the_delay() {
+        let mut received = received(&[1]);
+        assert!(received.on_packet_end(FREQUENCY), "the delay begins");
+        assert!(!received.sack_is_due() && received.sack_may_ride());
+        received.accept(Tsn(2));
+        assert!(!received.on_packet_end(FREQUENCY));
+        assert!(received.sack_is_due());
+        received.take_sack(0, 100);
+        assert!(!received.sack_may_ride());
+    }
+
+    #[test]
+    fn a_gap_a_duplicate_and_the_i_bit_are_answered_at_once() {
+        let mut received = received(&[1, 3]);
+        received.on_packet_end(FREQUENCY);
+        assert!(received.sack_is_due(), "a gap");
+        received.take_sack(0, 100);
+        received.accept(Tsn(2));
+        received.on_packet_end(FREQUENCY);
+        assert!(received.sack_is_due(), "the gap is filled");
+        received.take_sack(0, 100);
+        received.duplicate(Tsn(2));
+        received.on_packet_end(FREQUENCY);
+        assert!(received.sack_is_due(), "a duplicate");
+        assert_eq!(received.take_sack(0, 100).dups, [Tsn(2)]);
+        received.accept(Tsn(4));
+        received.hurry();
+        received.on_packet_end(FREQUENCY);
+        assert!(received.sack_is_due(), "the I bit");
+    }
+
+    #[test]
+    fn duplicates_are_remembered_up_to_a_limit() {
+        let mut received = received(&[1]);
+        for _ in 0..2 * DUPLICATES_MAX {
+            received.duplicate(Tsn(1));
+        }
+        assert_eq!(received.take_sack(0, 10_000).dups.len(), DUPLICATES_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_say_exactly_what_arrived(
+            start in prop::sample::select(vec![1, 0, u32::MAX - 20]),
+            order in prop::collection::vec(0u32..60, 0..200),
+        ) {
+            let mut received = Received::new(Tsn(start));
+            let mut model = BTreeSet::new();
+            for ahead in order {
+                let tsn = Tsn(start).plus(ahead);
+                let expected = if model.insert(ahead) { Seen::New } else { Seen::Duplicate };
+                prop_assert_eq!(received.look(tsn), expected);
+                if expected == Seen::New {
+                    received.accept(tsn);
+                }
+            }
+            let cum = (0..).find(|ahead| !model.contains(ahead)).unwrap();
+            prop_assert_eq!(received.cum_tsn(), Tsn(start).plus(cum).minus(1));
+            let said: BTreeSet<u32> = received
+                .take_sack(0, 1_000)
+                .gaps
+                .iter()
+                .flat_map(|&(first, last)| u32::from(first)..=u32::from(last))
+                .map(|offset| cum + offset - 1)
+                .collect();
+            let beyond: BTreeSet<u32> = model.into_iter().filter(|ahead| *ahead > cum).collect();
+            prop_assert_eq!(said, beyond);
+        }
+    }
+}

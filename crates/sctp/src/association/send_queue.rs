@@ -1,0 +1,223 @@
+//! Messages waiting to be sent, by stream, and the order in which streams take their turns.
+//!
+//! A message is cut into DATA chunks only when it leaves (RFC 9260 §6.9), at the size that fits then; its TSNs are
+//! given by whoever sends. The fragments of a message follow each other without any other chunk between them.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::association::{Message, Order};
+use crate::ids::{Ppid, Ssn, StreamId};
+
+/// What a queued message costs of the send buffer besides its bytes, so that many small ones have a limit too.
+pub(super) const MESSAGE_OVERHEAD_BYTES: usize = 64;
+
+/// A chunk's worth of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fragment {
+    pub(super) stream: StreamId,
+    pub(super) ssn: Ssn,
+    pub(super) ppid: Ppid,
+    pub(super) payload: Bytes,
+    pub(super) begin: bool,
+    pub(super) end: bool,
+    pub(super) unordered: bool,
+}
+
+#[derive(Debug)]
+struct Queued {
+    ppid: Ppid,
+    /// What is not cut off yet.
+    rest: Bytes,
+    unordered: bool,
+    begun: bool,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    messages: VecDeque<Queued>,
+    next_ssn: Ssn,
+    queued_bytes: usize,
+}
+
+/// The messages of all streams.
+#[derive(Debug, Default)]
+pub(super) struct SendQueue {
+    /// By number, up to the highest that was used.
+    streams: Vec<Stream>,
+    /// Streams with messages, each once; the front one has the turn.
+    turns: VecDeque<StreamId>,
+    queued_bytes: usize,
+    messages: usize,
+}
+
+impl SendQueue {
+    /// Appends a message that has at least one byte.
+    pub(super) fn push(&mut self, stream: StreamId, message: Message) {
+        let index = usize::from(stream.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, Stream::default);
+        }
+        let queue = &mut self.streams[index];
+        if queue.messages.is_empty() {
+            self.turns.push_back(stream);
+        }
+        queue.queued_bytes += message.payload.len();
+        self.queued_bytes += message.payload.len();
+        self.messages += 1;
+        queue.messages.push_back(Queued {
+            ppid: message.ppid,
+            rest: message.payload,
+            unordered: message.order == Order::Unordered,
+            begun: false,
+        });
+    }
+
+    /// How long the rest of the message is that `next` would cut.
+    pub(super) fn peek_len(&self) -> Option<usize> {
+        let stream = self.turns.front()?;
+        Some(self.streams[usize::from(stream.0)].messages.front()?.rest.len())
+    }
+
+    /// Cuts the next fragment, of `max` bytes at most.
+    pub(super) fn next(&mut self, max: usize) -> Option<Fragment> {
+        let stream = *self.turns.front()?;
+        let queue = &mut self.streams[usize::from(stream.0)];
+        let message = queue.messages.front_mut()?;
+        let begin = !message.begun;
+        let end = message.rest.len() <= max;
+        let payload = if end { std::mem::take(&mut message.rest) } else { message.rest.split_to(max) };
+        message.begun = true;
+        let (ppid, unordered) = (message.ppid, message.unordered);
+        // An unordered message's number means nothing; the stream's next one is as good as any (§6.6).
+        let ssn = queue.next_ssn;
+        queue.queued_bytes -= payload.len();
+        self.queued_bytes -= payload.len();
+        if end {
+            queue.messages.pop_front();
+            self.messages -= 1;
+            if !unordered {
+                //= specs/rfc9260.txt#section-6.5
+                //# The Stream Sequence
+                //# Number of an outgoing stream MUST be incremented by 1 for each
+                //# ordered user message sent on that outgoing stream.  In particular,
+                //# when the Stream Sequence Number reaches the value 65535, the next
+                //# Stream Sequence Number MUST be set to 0.
+                queue.next_ssn = queue.next_ssn.next();
+            }
+            // The turn passes with the message, never within one.
+            self.turns.pop_front();
+            if !queue.messages.is_empty() {
+                self.turns.push_back(stream);
+            }
+        }
+        Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered })
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Bytes waiting on all streams.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// What the waiting messages cost of the send buffer.
+    pub(super) fn charged_bytes(&self) -> usize {
+        self.queued_bytes + self.messages * MESSAGE_OVERHEAD_BYTES
+    }
+
+    /// Bytes waiting on one stream.
+    pub(super) fn stream_queued_bytes(&self, stream: StreamId) -> usize {
+        self.streams.get(usize::from(stream.0)).map_or(0, |stream| stream.queued_bytes)
+    }
+
+    /// The highest stream on which something waits.
+    pub(super) fn highest_stream(&self) -> Option<StreamId> {
+        self.turns.iter().max().copied()
+    }
+
+    /// Forgets all messages.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(len: usize, order: Order) -> Message {
+        Message { ppid: Ppid(7), payload: vec![0; len].into(), order }
+    }
+
+    fn queue(messages: &[(u16, usize)]) -> SendQueue {
+        let mut queue = SendQueue::default();
+        for &(stream, len) in messages {
+            queue.push(StreamId(stream), message(len, Order::Ordered));
+        }
+        queue
+    }
+
+    fn drain(queue: &mut SendQueue, max: usize) -> Vec<(u16, u16, usize, bool, bool)> {
+        std::iter::from_fn(|| queue.next(max))
+            .map(|f| (f.stream.0, f.ssn.0, f.payload.len(), f.begin, f.end))
+            .collect()
+    }
+
+    #[test]
+    fn streams_take_turns_message_by_message() {
+        let mut queue = queue(&[(0, 10), (0, 11), (3, 12), (3, 13), (1, 14)]);
+        let streams: Vec<_> = drain(&mut queue, 100).iter().map(|f| (f.0, f.2)).collect();
+        assert_eq!(streams, [(0, 10), (3, 12), (1, 14), (0, 11), (3, 13)]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn the_fragments_of_a_message_are_not_interrupted() {
+        let mut queue = queue(&[(0, 250), (1, 10)]);
+        assert_eq!(
+            drain(&mut queue, 100),
+            [
+                (0, 0, 100, true, false),
+                (0, 0, 100, false, false),
+                (0, 0, 50, false, true),
+                (1, 0, 10, true, true)
+            ]
+        );
+    }
+
+    #[test]
+    fn ordered_messages_count_the_stream_sequence_number_and_unordered_ones_do_not() {
+        let mut queue = SendQueue::default();
+        for order in [Order::Ordered, Order::Unordered, Order::Ordered] {
+            queue.push(StreamId(0), message(1, order));
+        }
+        let numbers: Vec<_> = std::iter::from_fn(|| queue.next(9)).map(|f| (f.unordered, f.ssn.0)).collect();
+        assert_eq!(numbers, [(false, 0), (true, 1), (false, 1)]);
+    }
+
+    #[test]
+    fn the_stream_sequence_number_wraps() {
+        let mut queue = queue(&[(0, 1)]);
+        queue.streams[0].next_ssn = Ssn(65_535);
+        queue.push(StreamId(0), message(1, Order::Ordered));
+        let numbers: Vec<_> = drain(&mut queue, 9).iter().map(|f| f.1).collect();
+        assert_eq!(numbers, [65_535, 0]);
+    }
+
+    #[test]
+    fn bytes_are_counted_until_they_are_cut() {
+        let mut queue = queue(&[(0, 250), (2, 10)]);
+        assert_eq!((queue.queued_bytes(), queue.stream_queued_bytes(StreamId(0))), (260, 250));
+        assert_eq!(queue.charged_bytes(), 260 + 2 * MESSAGE_OVERHEAD_BYTES);
+        queue.next(100);
+        assert_eq!((queue.queued_bytes(), queue.stream_queued_bytes(StreamId(0))), (160, 150));
+        assert_eq!(queue.highest_stream(), Some(StreamId(2)));
+        drain(&mut queue, 100);
+        assert_eq!((queue.queued_bytes(), queue.charged_bytes()), (0, 0));
+    }
+}

@@ -1,0 +1,625 @@
+//! The DATA chunks that were sent and are not cumulatively acknowledged, and what SACKs say of them (RFC 9260 §6.2.1,
+//! §6.7, §7.2.4).
+//!
+//! A ring indexed by TSN. A SACK costs what it newly acknowledges and the blocks it lists, not the window: blocks are
+//! compared with those known from before, and only the difference is visited. What a loss means to a path's window is
+//! not known here; neither is time, but that each chunk remembers when it left.
+
+use std::collections::VecDeque;
+
+use braidftp_base::Time;
+
+use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
+use crate::ids::{PathId, Tsn};
+use crate::wire::{Data, Sack};
+
+/// How many TSNs may be outstanding: as many as gap blocks can speak of. It also keeps the limits of RFC 9260 §6.1 on
+/// TSNs and on the ordered messages of a stream in the send window.
+//= specs/rfc9260.txt#section-6.1
+//# The data sender MUST NOT use a TSN that is more than 2^31 - 1 above
+//# the beginning TSN of the current send window.
+//= specs/rfc9260.txt#section-6.1
+//# For each stream, the data sender MUST NOT have more than 2^16 - 1
+//# ordered user messages in the current send window.
+pub(super) const OUTSTANDING_MAX: usize = 65_000;
+
+/// So many miss indications make a TSN lost (RFC 9260 §7.2.4).
+const MISSING_REPORTS: u8 = 3;
+
+/// A chunk that left.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) data: Data,
+    /// What it counts in flight: the chunk with header and padding (RFC 9260 §7.2).
+    pub(super) bytes: usize,
+    /// The path by which it left last.
+    pub(super) path: PathId,
+    pub(super) state: SlotState,
+    missing: u8,
+    /// Whether it was retransmitted after missing reports, and so never will be again for them (§7.2.4 item 5).
+    fast_retransmitted: bool,
+    /// How often it left.
+    pub(super) transmissions: u32,
+    /// When it left last.
+    pub(super) sent_at: Time,
+    /// The number, on its path, of the packet in which it left last.
+    pub(super) order: u64,
+}
+
+/// What is known of a chunk that left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlotState {
+    /// Under way.
+    InFlight,
+    /// To be sent again.
+    Lost,
+    /// Named by a gap block.
+    Acked,
+}
+
+/// A departure, as `Sent` records it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Departure {
+    pub(super) path: PathId,
+    pub(super) now: Time,
+    pub(super) order: u64,
+}
+
+/// How miss indications are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// Below the highest TSN newly acknowledged.
+    BelowNewest,
+    /// Also in fast recovery: all that the SACK reports missing, if it moves the cumulative point.
+    InRecovery,
+    /// Not at all: something else finds losses.
+    Off,
+}
+
+/// Why a SACK was not applied. Nothing of it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SackError {
+    /// It is older than one seen before.
+    Outdated,
+    /// It acknowledges what was never sent.
+    NeverSent,
+    /// A gap block ends before it begins, or beyond what was sent.
+    BadBlock,
+}
+
+/// What a SACK said that was not known before.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) cum_advanced: bool,
+    /// By path.
+    pub(super) paths: Vec<PathReport>,
+    /// The same before the SACK: the earliest outstanding TSN of each path.
+    pub(super) earliest: Vec<Option<Tsn>>,
+}
+
+/// What a SACK said of one path.
+#[derive(Debug, Default, Clone)]
+pub(super) struct PathReport {
+    /// Bytes newly acknowledged.
+    pub(super) acked_bytes: usize,
+    /// Bytes that are not in flight any more, acknowledged or lost.
+    pub(super) landed_bytes: usize,
+    /// Bytes in flight again: a gap block took them back.
+    pub(super) reneged_bytes: usize,
+    /// Whether TSNs were found lost.
+    pub(super) lost: bool,
+    /// Whether the earliest outstanding TSN was acknowledged.
+    pub(super) earliest_acked: bool,
+    /// The chunk sent last among those newly acknowledged.
+    pub(super) newest: Option<Arrival>,
+    /// The same among those that were sent only once and can be measured (RFC 9260 §6.3.1 C5).
+    pub(super) measurable: Option<Arrival>,
+}
+
+/// A chunk that arrived.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) order: u64,
+    pub(super) sent_at: Time,
+    pub(super) transmissions: u32,
+    /// Whether a gap block named it, so that it did not just become visible with a lower TSN's arrival.
+    pub(super) by_gap: bool,
+}
+
+/// The chunks that were sent and are not cumulatively acknowledged.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// The TSN of the first slot: one beyond the cumulative TSN ack point.
+    base: Tsn,
+    slots: VecDeque<Slot>,
+    /// Runs of acknowledged TSNs, first and last, ascending, never adjacent.
+    acked: Vec<(Tsn, Tsn)>,
+    /// Scratch: the same of the SACK being read.
+    blocks: Vec<(Tsn, Tsn)>,
+    /// TSNs to send again, ascending; some may have been acknowledged since.
+    lost: VecDeque<Tsn>,
+    /// All TSNs before this one are beyond miss indications: acknowledged, lost, or retransmitted for them.
+    first_countable: Tsn,
+    /// By path: no TSN before this one is outstanding there.
+    earliest_hint: Vec<Tsn>,
+    flight_bytes: usize,
+    outstanding_bytes: usize,
+    retained_bytes: usize,
+}
+
+impl Sent {
+    /// Nothing was sent; the first TSN will be `initial_tsn`.
+    pub(super) fn new(initial_tsn: Tsn, paths: usize) -> Self {
+        Self {
+            base: initial_tsn,
+            slots: VecDeque::new(),
+            acked: Vec::new(),
+            blocks: Vec::new(),
+            lost: VecDeque::new(),
+            first_countable: initial_tsn,
+            earliest_hint: vec![initial_tsn; paths],
+            flight_bytes: 0,
+            outstanding_bytes: 0,
+            retained_bytes: 0,
+        }
+    }
+
+    /// The TSN that the next new chunk gets.
+    pub(super) fn next_tsn(&self) -> Tsn {
+        self.base.plus(self.slots.len() as u32)
+    }
+
+    /// The last TSN that was cumulatively acknowledged.
+    pub(super) fn cum_tsn_ack_point(&self) -> Tsn {
+        self.base.minus(1)
+    }
+
+    /// Whether all that was sent is cumulatively acknowledged.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Whether another TSN may be used.
+    pub(super) fn is_full(&self) -> bool {
+        self.slots.len() >= OUTSTANDING_MAX
+    }
+
+    /// Bytes in flight.
+    pub(super) fn flight_bytes(&self) -> usize {
+        self.flight_bytes
+    }
+
+    /// Bytes not acknowledged: in flight or lost.
+    pub(super) fn outstanding_bytes(&self) -> usize {
+        self.outstanding_bytes
+    }
+
+    /// What the chunks kept here cost of the send buffer.
+    pub(super) fn charged_bytes(&self) -> usize {
+        self.retained_bytes + self.slots.len() * MESSAGE_OVERHEAD_BYTES
+    }
+
+    /// The chunk with this TSN, if it is not cumulatively acknowledged.
+    pub(super) fn get(&self, tsn: Tsn) -> Option<&Slot> {
+        self.slots.get(tsn.distance_from(self.base) as usize)
+    }
+
+    fn slot(&mut self, tsn: Tsn) -> &mut Slot {
+        &mut self.slots[tsn.distance_from(self.base) as usize]
+    }
+
+    /// A new chunk leaves, which has `next_tsn`.
+    pub(super) fn insert(&mut self, data: Data, departure: Departure) -> &Data {
+        debug_assert_eq!(data.tsn, self.next_tsn(), "TSNs are given in sequence");
+        let bytes = data.encoded_len().next_multiple_of(4);
+        self.retained_bytes += data.payload.len();
+        self.flight_bytes += bytes;
+        self.outstanding_bytes += bytes;
+        self.slots.push_back(Slot {
+            data,
+            bytes,
+            path: departure.path,
+            state: SlotState::InFlight,
+            missing: 0,
+            fast_retransmitted: false,
+            transmissions: 1,
+            sent_at: departure.now,
+            order: departure.order,
+        });
+        &self.slots.back().expect("it was just pushed").data
+    }
+
+    /// The lowest TSN to send again.
+    pub(super) fn next_lost(&mut self) -> Option<Tsn> {
+        while let Some(&tsn) = self.lost.front() {
+            if !tsn.before(self.base) && self.slot(tsn).state == SlotState::Lost {
+                return Some(tsn);
+            }
+            self.lost.pop_front();
+        }
+        None
+    }
+
+    /// The last chunk in flight on `path`.
+    pub(super) fn last_in_flight(&self, path: PathId) -> Option<Tsn> {
+        let slot =
+            self.slots.iter().rev().find(|slot| slot.path == path && slot.state == SlotState::InFlight)?;
+        Some(slot.data.tsn)
+    }
+
+    /// A chunk leaves again. What it adds to the flight of its new path, and the path that it leaves, if it counted
+    /// there until now.
+    pub(super) fn retransmit(&mut self, tsn: Tsn, departure: Departure) -> (&mut Data, Option<PathId>) {
+        let hint = &mut self.earliest_hint[usize::from(departure.path.0)];
+        if tsn.before(*hint) {
+            *hint = tsn;
+        }
+        let slot = &mut self.slots[tsn.distance_from(self.base) as usize];
+        debug_assert_ne!(slot.state, SlotState::Acked, "what arrived is not sent again");
+        let was_in_flight = slot.state == SlotState::InFlight;
+        let moved_from = was_in_flight.then_some(slot.path);
+        if !was_in_flight {
+            self.flight_bytes += slot.bytes;
+        }
+        slot.state = SlotState::InFlight;
+        slot.path = departure.path;
+        slot.transmissions += 1;
+        slot.sent_at = departure.now;
+        slot.order = departure.order;
+        (&mut slot.data, moved_from)
+    }
+
+    /// The earliest outstanding TSN that left by `path`.
+    pub(super) fn earliest(&mut self, path: PathId) -> Option<Tsn> {
+        let hint = &mut self.earliest_hint[usize::from(path.0)];
+        if hint.before(self.base) {
+            *hint = self.base;
+        }
+        let skip = hint.distance_from(self.base) as usize;
+        let outstanding = |slot: &Slot| slot.path == path && slot.state != SlotState::Acked;
+        let found = self.slots.range(skip.min(self.slots.len())..).position(outstanding);
+        *hint = self.base.plus(skip.saturating_add(found.unwrap_or(self.slots.len() - skip)) as u32);
+        found.map(|_| *hint)
+    }
+
+    /// Finds a chunk in flight lost; its path and bytes.
+    pub(super) fn mark_lost(&mut self, tsn: Tsn) -> (PathId, usize) {
+        let slot = self.slot(tsn);
+        assert_eq!(slot.state, SlotState::InFlight, "only what is under way can get lost");
+        slot.state = SlotState::Lost;
+        let (path, bytes) = (slot.path, slot.bytes);
+        self.flight_bytes -= bytes;
+        // Almost always the highest so far.
+        let base = self.base;
+        let ahead = tsn.distance_from(base);
+        let at = match self.lost.back() {
+            Some(last) if !last.before(base) && last.distance_from(base) > ahead => {
+                self.lost.partition_point(|lost| lost.before(base) || lost.distance_from(base) < ahead)
+            }
+            _ => self.lost.len(),
+        };
+        self.lost.insert(at, tsn);
+        (path, bytes)
+    }
+
+    /// Finds all chunks in flight on `path` lost; their bytes.
+    pub(super) fn mark_path_lost(&mut self, path: PathId) -> usize {
+        let mut bytes = 0;
+        self.lost.clear();
+        for slot in &mut self.slots {
+            if slot.state == SlotState::InFlight && slot.path == path {
+                slot.state = SlotState::Lost;
+                slot.missing = 0;
+                bytes += slot.bytes;
+            }
+            if slot.state == SlotState::Lost {
+                self.lost.push_back(slot.data.tsn);
+            }
+        }
+        self.flight_bytes -= bytes;
+        self.first_countable = self.base;
+        bytes
+    }
+
+    /// A cumulative TSN, as SHUTDOWN brings it.
+    pub(super) fn on_cum_tsn(&mut self, cum_tsn_ack: Tsn, report: &mut Report) -> Result<(), SackError> {
+        self.check_cum(cum_tsn_ack)?;
+        self.begin(report);
+        self.advance(cum_tsn_ack, report);
+        self.finish(report);
+        Ok(())
+    }
+
+    /// A SACK. Either all of it is applied or nothing.
+    pub(super) fn on_sack(
+        &mut self,
+        sack: &Sack,
+        counting: Counting,
+        report: &mut Report,
+    ) -> Result<(), SackError> {
+        self.check_cum(sack.cum_tsn_ack)?;
+        let sent_beyond = self.next_tsn().minus(1).distance_from(sack.cum_tsn_ack);
+        for &(first, last) in &sack.gaps {
+            if first == 0 || first > last || u32::from(last) > sent_beyond {
+                return Err(SackError::BadBlock);
+            }
+        }
+        self.begin(report);
+        self.advance(sack.cum_tsn_ack, report);
+        if !sack.gaps.is_empty() || !self.acked.is_empty() {
+            let newest = self.apply_blocks(sack, report);
+            let limit = match counting {
+                Counting::Off => None,
+                Counting::InRecovery if report.cum_advanced => self.blocks.last().map(|block| block.1),
+                Counting::BelowNewest | Counting::InRecovery => newest,
+            };
+            if let Some(limit) = limit {
+                self.count_missing(limit, report);
+            }
+        }
+        self.finish(report);
+        Ok(())
+    }
+
+    fn check_cum(&self, cum_tsn_ack: Tsn) -> Result<(), SackError> {
+        //= specs/rfc9260.txt#section-6.2.1
+        //# i)    If Cumulative TSN Ack is less than the Cumulative TSN Ack
+        //# Point, then drop the SACK chunk.
+        if cum_tsn_ack.before(self.cum_tsn_ack_point()) {
+            return Err(SackError::Outdated);
+        }
+        if !cum_tsn_ack.before(self.next_tsn()) {
+            return Err(SackError::NeverSent);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, report: &mut Report) {
+        let paths = self.earliest_hint.len();
+        report.cum_advanced = false;
+        report.paths.clear();
+        report.paths.resize(paths, PathReport::default());
+        report.earliest.clear();
+        for path in 0..paths {
+            let earliest = self.earliest(PathId(path as u8));
+            report.earliest.push(earliest);
+        }
+    }
+
+    fn finish(&mut self, report: &mut Report) {
+        for (path, earliest) in report.paths.iter_mut().zip(&report.earliest) {
+            path.earliest_acked =
+                earliest.is_some_and(|tsn| tsn.before(self.base) || self.slot(tsn).state == SlotState::Acked);
+        }
+    }
+
+    /// Removes all up to `cum_tsn_ack`.
+    fn advance(&mut self, cum_tsn_ack: Tsn, report: &mut Report) {
+        let count = cum_tsn_ack.next().distance_from(self.base);
+        if count == 0 {
+            return;
+        }
+        report.cum_advanced = true;
+        //= specs/rfc9260.txt#section-6.7
+        //# Upon the reception of a SACK chunk, the endpoint MUST remove all DATA
+        //# chunks that have been acknowledged by the SACK chunk's Cumulative TSN
+        //# Ack from its transmit queue.
+        for slot in self.slots.drain(..count as usize) {
+            self.retained_bytes -= slot.data.payload.len();
+            if slot.state == SlotState::Acked {
+                continue;
+            }
+            self.outstanding_bytes -= slot.bytes;
+            if slot.state == SlotState::InFlight {
+                self.flight_bytes -= slot.bytes;
+            }
+            note_arrival(&slot, false, report);
+        }
+        self.base = cum_tsn_ack.next();
+        if self.first_countable.before(self.base) {
+            self.first_countable = self.base;
+        }
+        let gone = self.acked.partition_point(|run| !run.1.after(cum_tsn_ack));
+        self.acked.drain(..gone);
+        if let Some(first) = self.acked.first_mut() {
+            if first.0.before(self.base) {
+                first.0 = self.base;
+            }
+        }
+    }
+
+    /// Compares the SACK's blocks with those known; the highest TSN newly acknowledged by them.
+    fn apply_blocks(&mut self, sack: &Sack, report: &mut Report) -> Option<Tsn> {
+        self.read_blocks(sack);
+        let mut newest = None;
+        // What is in the new blocks and not in the old ones has arrived.
+        let mut known = 0;
+        for index in 0..self.blocks.len() {
+            let (mut at, last) = self.blocks[index];
+            while !at.after(last) {
+                while self.acked.get(known).is_some_and(|run| run.1.before(at)) {
+                    known += 1;
+                }
+                let (until, next) = match self.acked.get(known) {
+                    Some(run) if !run.0.after(at) => {
+                        at = run.1.next();
+                        continue;
+                    }
+                    Some(run) if !run.0.after(last) => (run.0.minus(1), run.1.next()),
+                    _ => (last, last.next()),
+                };
+                while !at.after(until) {
+                    self.ack(at, report);
+                    newest = Some(at);
+                    at = at.next();
+                }
+                at = next;
+            }
+        }
+        // What is in the old blocks and not in the new ones was taken back, if the SACK can know: it is below its last
+        // block, or next in sequence. Above, a peer that lists only so many blocks merely says nothing.
+        if let Some(&(_, highest)) = self.blocks.last() {
+            let mut said = 0;
+            for index in 0..self.acked.len() {
+                let (mut at, last) = self.acked[index];
+                let last = if last.after(highest) { highest } else { last };
+                while !at.after(last) {
+                    while self.blocks[said].1.before(at) {
+                        said += 1;
+                    }
+                    if !self.blocks[said].0.after(at) {
+                        at = self.blocks[said].1.next();
+                    } else {
+                        self.renege(at, report);
+                        at = at.next();
+                    }
+                }
+            }
+            for index in 0..self.acked.len() {
+                let (first, last) = self.acked[index];
+                if last.after(highest) {
+                    let first = if first.after(highest) { first } else { highest.next() };
+                    match self.blocks.last_mut() {
+                        Some(block) if block.1.next() == first => block.1 = last,
+                        _ => self.blocks.push((first, last)),
+                    }
+                }
+            }
+            std::mem::swap(&mut self.acked, &mut self.blocks);
+            // `blocks` still ends where the SACK's last block ended, for the counting of miss indications.
+            self.blocks.clear();
+            self.blocks.push((highest, highest));
+        }
+        if let Some(&(first, last)) = self.acked.first().filter(|run| run.0 == self.base) {
+            let mut at = first;
+            while !at.after(last) {
+                self.renege(at, report);
+                at = at.next();
+            }
+            self.acked.remove(0);
+        }
+        newest
+    }
+
+    /// The SACK's blocks as runs of TSNs, ascending and never adjacent, whatever their order was.
+    fn read_blocks(&mut self, sack: &Sack) {
+        self.blocks.clear();
+        let tsn = |offset: u16| sack.cum_tsn_ack.plus(u32::from(offset));
+        let mut previous = 0;
+        let ascending = sack.gaps.iter().all(|&(first, last)| {
+            let fits = first > previous;
+            previous = last;
+            fits
+        });
+        let mut add = |(first, last): (u16, u16)| match self.blocks.last_mut() {
+            Some(block) if !tsn(first).after(block.1.next()) => {
+                if tsn(last).after(block.1) {
+                    block.1 = tsn(last);
+                }
+            }
+            _ => self.blocks.push((tsn(first), tsn(last))),
+        };
+        if ascending {
+            sack.gaps.iter().copied().for_each(&mut add);
+        } else {
+            let mut sorted = sack.gaps.clone();
+            sorted.sort_unstable();
+            sorted.into_iter().for_each(&mut add);
+        }
+    }
+
+    fn ack(&mut self, tsn: Tsn, report: &mut Report) {
+        let index = tsn.distance_from(self.base) as usize;
+        let slot = &mut self.slots[index];
+        if slot.state == SlotState::Acked {
+            return;
+        }
+        self.outstanding_bytes -= slot.bytes;
+        if slot.state == SlotState::InFlight {
+            self.flight_bytes -= slot.bytes;
+        }
+        note_arrival(slot, true, report);
+        slot.state = SlotState::Acked;
+    }
+
+    /// The peer dropped what it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
+    fn renege(&mut self, tsn: Tsn, report: &mut Report) {
+        let slot = self.slot(tsn);
+        slot.state = SlotState::InFlight;
+        slot.missing = slot.missing.max(1);
+        slot.fast_retransmitted = false;
+        // It can no longer be told which transmission a later acknowledgement answers.
+        slot.transmissions += 1;
+        let (path, bytes) = (slot.path, slot.bytes);
+        self.flight_bytes += bytes;
+        self.outstanding_bytes += bytes;
+        report.paths[usize::from(path.0)].reneged_bytes += bytes;
+        if tsn.before(self.first_countable) {
+            self.first_countable = tsn;
+        }
+        let hint = &mut self.earliest_hint[usize::from(path.0)];
+        if tsn.before(*hint) {
+            *hint = tsn;
+        }
+    }
+
+    /// Counts a miss indication for each TSN in flight before `limit`.
+    fn count_missing(&mut self, limit: Tsn, report: &mut Report) {
+        let mut settled = true;
+        let mut tsn = self.first_countable;
+        while tsn.before(limit) {
+            let slot = self.slot(tsn);
+            if slot.state == SlotState::InFlight && !slot.fast_retransmitted {
+                slot.missing += 1;
+                if slot.missing >= MISSING_REPORTS {
+                    //= specs/rfc9260.txt#section-7.2.4
+                    //# 5)  Mark the DATA chunk(s) as being fast retransmitted and thus
+                    //# ineligible for a subsequent Fast Retransmit.
+                    slot.fast_retransmitted = true;
+                    let (path, bytes) = self.mark_lost(tsn);
+                    let path = &mut report.paths[usize::from(path.0)];
+                    path.landed_bytes += bytes;
+                    path.lost = true;
+                } else {
+                    settled = false;
+                }
+            }
+            tsn = tsn.next();
+            if settled {
+                self.first_countable = tsn;
+            }
+        }
+    }
+
+    /// What must hold at any time; for debug builds.
+    pub(super) fn check(&self) {
+        let mut flight = 0;
+        let mut outstanding = 0;
+        for slot in &self.slots {
+            flight += if slot.state == SlotState::InFlight { slot.bytes } else { 0 };
+            outstanding += if slot.state == SlotState::Acked { 0 } else { slot.bytes };
+        }
+        assert_eq!((flight, outstanding), (self.flight_bytes, self.outstanding_bytes));
+        assert!(self.acked.iter().all(|run| !run.0.before(self.base) && run.1.before(self.next_tsn())));
+    }
+}
+
+fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
+    let path = &mut report.paths[usize::from(slot.path.0)];
+    path.acked_bytes += slot.bytes;
+    if slot.state == SlotState::InFlight {
+        path.landed_bytes += slot.bytes;
+    }
+    let arrival =
+        Arrival { order: slot.order, sent_at: slot.sent_at, transmissions: slot.transmissions, by_gap };
+    if path.newest.is_none_or(|newest| newest.order <= slot.order) {
+        path.newest = Some(arrival);
+    }
+    if slot.transmissions == 1 && path.measurable.is_none_or(|newest| newest.order <= slot.order) {
+        path.measurable = Some(arrival);
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/sent.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+//! How an association ends (RFC 9260 §9): gracefully, once all data arrived on both sides, or at once.
+
+use braidftp_base::Time;
+use bytes::Bytes;
+
+use crate::association::state::{Shutdown, State};
+use crate::association::timers::Timer;
+use crate::association::violation::Answer;
+use crate::association::{Association, Event, Reason, Violation};
+use crate::ids::{PathId, VerificationTag};
+use crate::wire::{Cause, Chunk};
+
+/// How much of the words that go with an abort reaches the peer, in bytes: they must fit a packet.
+const WORDS_MAX: usize = 1_024;
+
+/// The last packet of an association.
+#[derive(Debug)]
+pub(super) struct Farewell {
+    pub(super) path: PathId,
+    pub(super) tag: VerificationTag,
+    /// ABORT or SHUTDOWN COMPLETE, once it is clear which.
+    pub(super) chunk: Option<Chunk>,
+}
+
+impl Association {
+    /// Ends the association once all data is acknowledged (RFC 9260 §9.2). Nothing can be sent any more.
+    pub fn shutdown(&mut self) {
+        //= specs/rfc9260.txt#section-9.2
+        //# Once an endpoint has reached the SHUTDOWN-RECEIVED state, it MUST
+        //# ignore ULP shutdown requests but MUST continue responding to SHUTDOWN
+        //# chunks from its peer.
+        if self.shutdown == Shutdown::No && !matches!(self.state, State::Closed(_)) {
+            self.shutdown = Shutdown::Pending;
+            self.stirred = true;
+        }
+    }
+
+    /// Ends the association at once, with words to the peer (RFC 9260 §9.1), of which it gets 1,024 bytes at most.
+    pub fn abort(&mut self, words: Bytes) {
+        if !matches!(self.state, State::Closed(_)) {
+            let said = words.slice(..words.len().min(WORDS_MAX));
+            self.abort_with(Cause::UserInitiatedAbort(said), Reason::Aborted(words));
+        }
+    }
+
+    /// Ends the association, and tells the peer for which cause.
+    pub(super) fn abort_with(&mut self, cause: Cause, reason: Reason) {
+        //= specs/rfc9260.txt#section-9.1
+        //# When an endpoint decides to abort an existing association, it MUST
+        //# send an ABORT chunk to its peer endpoint.  The sender MUST fill in
+        //# the peer's Verification Tag in the outbound packet and MUST NOT
+        //# bundle any DATA chunk with the ABORT chunk.
+        self.say_farewell(Chunk::Abort { reflected: false, causes: vec![cause] });
+        self.close(reason);
+    }
+
+    fn say_farewell(&mut self, chunk: Chunk) {
+        let known = self.state.up().map(|up| Farewell { path: up.primary, tag: up.peer_tag, chunk: None });
+        // Without the peer's tag there is nobody to say it to: it will find out by itself.
+        if let Some(farewell) = self.farewell.take().or(known) {
+            self.farewell = Some(Farewell { chunk: Some(chunk), ..farewell });
+        }
+    }
+
+    /// Over. What was received can still be read.
+    pub(super) fn close(&mut self, reason: Reason) {
+        self.timers.stop_all();
+        self.queue.clear();
+        for path in &mut self.paths {
+            path.flight_bytes = 0;
+        }
+        self.events.push_back(Event::Closed(reason.clone()));
+        self.state = State::Closed(reason);
+        self.stirred = true;
+    }
+
+    /// The peer did something wrong.
+    pub(super) fn on_violation(&mut self, violation: Violation) {
+        match violation.answer() {
+            Answer::Abort(cause) => self.abort_with(cause, Reason::PeerViolation(violation)),
+            Answer::Error(cause) => {
+                if let State::Up(up) = &mut self.state {
+                    up.control.add_error(cause);
+                }
+            }
+            Answer::Silence => {}
+        }
+    }
+
+    pub(super) fn on_abort(&mut self, reflected: bool, causes: Vec<Cause>) {
+        //= specs/rfc9260.txt#section-9.1
+        //# An endpoint MUST NOT respond to any received packet that contains an
+        //# ABORT chunk (also see Section 8.4).
+        self.farewell = None;
+        if matches!(self.state, State::Closed(_)) {
+            return;
+        }
+        // After SHUTDOWN ACK all data has arrived on both sides. A peer that then has no association any more (§8.4) has
+        // ended it in good order, and only its SHUTDOWN COMPLETE was lost.
+        let in_good_order = reflected && matches!(self.shutdown, Shutdown::AckSent { .. });
+        self.close(if in_good_order { Reason::Shutdown } else { Reason::PeerAborted(causes) });
+    }
+
+    /// Takes the next step of a shutdown, if its turn has come: called whenever data was acknowledged or a shutdown was
+    /// asked for.
+    pub(super) fn advance_shutdown(&mut self, now: Time) {
+        let State::Up(up) = &self.state else { return };
+        let drained = up.sent.is_empty() && self.queue.is_empty();
+        if !drained {
+            return;
+        }
+        match self.shutdown {
+            //= specs/rfc9260.txt#section-9.2
+            //# Once all its outstanding data has been acknowledged, the endpoint
+            //# sends a SHUTDOWN chunk to its peer, including in the Cumulative TSN
+            //# Ack field the last sequential TSN it has received from the peer.  It
+            //# SHOULD then start the T2-shutdown timer and enter the SHUTDOWN-SENT
+            //# state.
+            Shutdown::Pending => {
+                self.shutdown = Shutdown::Sent { retry: 0, due: true };
+                self.timers.arm(Timer::T5Guard, now + self.config.shutdown_guard);
+                self.begin_t2(now);
+            }
+            //= specs/rfc9260.txt#section-9.2
+            //# If the receiver of the SHUTDOWN chunk has no more outstanding DATA
+            //# chunks, the SHUTDOWN chunk receiver MUST send a SHUTDOWN ACK chunk
+            //# and start a T2-shutdown timer of its own, entering the SHUTDOWN-ACK-
+            //# SENT state.
+            Shutdown::Received => {
+                self.shutdown = Shutdown::AckSent { retry: 0, due: true };
+                self.begin_t2(now);
+            }
+            Shutdown::No | Shutdown::Sent { .. } | Shutdown::AckSent { .. } => {}
+        }
+    }
+
+    fn begin_t2(&mut self, now: Time) {
+        self.restart_t2(now);
+        for index in 0..self.paths.len() {
+            //= specs/rfc9260.txt#section-8.3
+            //# The
+            //# sending of HEARTBEAT chunks MAY begin upon reaching
+            //# the ESTABLISHED state and is discontinued after sending either a
+            //# SHUTDOWN chunk or SHUTDOWN ACK chunk.
+            self.timers.stop(Timer::Heartbeat(PathId(index as u8)));
+            self.paths[index].heartbeat_due = false;
+        }
+    }
+
+    fn restart_t2(&mut self, now: Time) {
+        let State::Up(up) = &self.state else { return };
+        let rto = self.paths[usize::from(up.primary.0)].rtt.rto();
+        self.timers.arm(Timer::T2Shutdown, now + rto);
+    }
+
+    /// T2 ran out: SHUTDOWN or SHUTDOWN ACK again.
+    pub(super) fn on_t2(&mut self, now: Time) {
+        let State::Up(up) = &self.state else { return };
+        let primary = usize::from(up.primary.0);
+        let (Shutdown::Sent { retry, due } | Shutdown::AckSent { retry, due }) = &mut self.shutdown else {
+            return;
+        };
+        //= specs/rfc9260.txt#section-9.2
+        //# An endpoint SHOULD limit the number of retransmissions of the
+        //# SHUTDOWN chunk to the protocol parameter 'Association.Max.Retrans'.
+        *retry += 1;
+        *due = true;
+        if *retry > self.config.association_max_retrans {
+            return self.close(Reason::PeerUnreachable);
+        }
+        self.paths[primary].rtt.back_off();
+        self.restart_t2(now);
+    }
+
+    /// T5 ran out.
+    pub(super) fn on_t5(&mut self) {
+        //= specs/rfc9260.txt#section-9.2
+        //# At the expiration of this timer, the sender SHOULD abort
+        //# the association by sending an ABORT chunk.
+        self.abort_with(
+            Cause::UserInitiatedAbort(Bytes::from_static(b"shutdown timed out")),
+            Reason::ShutdownTimeout,
+        );
+    }
+
+    /// A SHUTDOWN came; its cumulative TSN has been applied.
+    pub(super) fn on_shutdown(&mut self, now: Time) {
+        match &mut self.shutdown {
+            Shutdown::No | Shutdown::Pending => {
+                self.shutdown = Shutdown::Received;
+                self.events.push_back(Event::PeerShutdown);
+            }
+            //= specs/rfc9260.txt#section-9.2
+            //# If an endpoint is in the SHUTDOWN-SENT state and receives a SHUTDOWN
+            //# chunk from its peer, the endpoint SHOULD respond immediately with a
+            //# SHUTDOWN ACK chunk to its peer and move into the SHUTDOWN-ACK-SENT
+            //# state, restarting its T2-shutdown timer.
+            Shutdown::Sent { .. } => {
+                self.shutdown = Shutdown::AckSent { retry: 0, due: true };
+                self.restart_t2(now);
+            }
+            Shutdown::Received => {}
+            // A SHUTDOWN that was sent before our SHUTDOWN ACK arrived: T2 repeats it if it did not.
+            Shutdown::AckSent { .. } => {}
+        }
+    }
+
+    /// A packet with DATA came while SHUTDOWN is out.
+    pub(super) fn answer_data_with_shutdown(&mut self, now: Time) {
+        //= specs/rfc9260.txt#section-9.2
+        //# While in the SHUTDOWN-SENT state, the SHUTDOWN chunk sender MUST
+        //# immediately respond to each received packet containing one or more
+        //# DATA chunks with a SHUTDOWN chunk and restart the T2-shutdown timer.
+        if let Shutdown::Sent { retry, due } = &mut self.shutdown {
+            *retry = 0;
+            *due = true;
+            self.restart_t2(now);
+        }
+    }
+
+    pub(super) fn on_shutdown_ack(&mut self) {
+        //= specs/rfc9260.txt#section-9.2
+        //# Upon the receipt of the SHUTDOWN ACK chunk, the sender of the
+        //# SHUTDOWN chunk MUST stop the T2-shutdown timer, send a SHUTDOWN
+        //# COMPLETE chunk to its peer, and remove all record of the association.
+        if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
+            self.say_farewell(Chunk::ShutdownComplete { reflected: false });
+            self.close(Reason::Shutdown);
+        }
+    }
+
+    pub(super) fn on_shutdown_complete(&mut self) {
+        //= specs/rfc9260.txt#section-8.5.1
+        //# An endpoint MUST ignore the SHUTDOWN COMPLETE chunk if it is
+        //# not in the SHUTDOWN-ACK-SENT state.
+        if matches!(self.shutdown, Shutdown::AckSent { .. }) {
+            self.close(Reason::Shutdown);
+        }
+    }
+}

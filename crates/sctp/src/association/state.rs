@@ -1,0 +1,147 @@
+//! Where an association is in its life (RFC 9260 §4), and what only that state has.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::association::Reason;
+use crate::association::received::Received;
+use crate::association::sent::{Report, Sent};
+use crate::ids::{PathId, Tsn, VerificationTag};
+use crate::wire::Cause;
+
+/// The states before and after the one in which data flows; what RFC 9260 §4 distinguishes further within `Up` is
+/// [`Shutdown`].
+#[derive(Debug)]
+pub(super) enum State {
+    /// INIT is out, or about to leave.
+    CookieWait {
+        /// How often it was repeated.
+        retry: u32,
+        /// Whether it is to leave.
+        init_due: bool,
+    },
+    /// COOKIE ECHO is out, or about to leave.
+    CookieEchoed {
+        /// How often it was repeated.
+        retry: u32,
+        cookie: Bytes,
+        /// Whether it is to leave.
+        cookie_due: bool,
+        up: Box<Up>,
+    },
+    /// Data flows.
+    Up(Box<Up>),
+    /// Over.
+    Closed(Reason),
+}
+
+impl State {
+    /// What there is once the peer is known and until the end.
+    pub(super) fn up(&self) -> Option<&Up> {
+        match self {
+            Self::CookieEchoed { up, .. } | Self::Up(up) => Some(up),
+            Self::CookieWait { .. } | Self::Closed(_) => None,
+        }
+    }
+}
+
+/// What RFC 9260 §9.2 makes of an association that is to end. It stands beside [`State`], because a user may ask for it
+/// before the handshake is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shutdown {
+    /// Nobody has asked.
+    No,
+    /// SHUTDOWN-PENDING: it begins once all data is acknowledged.
+    Pending,
+    /// SHUTDOWN-SENT.
+    Sent {
+        /// How often SHUTDOWN was repeated since the peer was heard.
+        retry: u32,
+        /// Whether it is to leave.
+        due: bool,
+    },
+    /// SHUTDOWN-RECEIVED: what is queued still leaves.
+    Received,
+    /// SHUTDOWN-ACK-SENT.
+    AckSent {
+        /// How often SHUTDOWN ACK was repeated.
+        retry: u32,
+        /// Whether it is to leave.
+        due: bool,
+    },
+}
+
+/// All that the two sides know of each other.
+#[derive(Debug)]
+pub(super) struct Up {
+    pub(super) peer_tag: VerificationTag,
+    /// The window that the peer advertised last.
+    pub(super) peer_a_rwnd: usize,
+    pub(super) sent: Sent,
+    pub(super) received: Received,
+    /// Reused from SACK to SACK.
+    pub(super) report: Report,
+    pub(super) control: Control,
+    /// Where new data goes.
+    pub(super) primary: PathId,
+    /// Where the last DATA came from, and SACKs go.
+    pub(super) sack_path: PathId,
+    /// What the last SACK advertised.
+    pub(super) advertised_a_rwnd: usize,
+    /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.1).
+    pub(super) errors: u32,
+    pub(super) window: Window,
+}
+
+/// Whether the peer's window lets data out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Window {
+    /// As its size says.
+    Open,
+    /// It is closed and the next chunk may leave to probe it.
+    ProbeDue,
+    /// It is closed; this TSN left to probe it.
+    Probing {
+        tsn: Tsn,
+        /// Whether the peer was heard since the probe left.
+        answered: bool,
+    },
+}
+
+/// Control chunks waiting to leave.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    /// A COOKIE ACK, by the path on which its COOKIE ECHO came.
+    pub(super) cookie_ack: Option<PathId>,
+    /// HEARTBEAT ACKs, each by the path on which its HEARTBEAT came.
+    pub(super) heartbeat_acks: VecDeque<(PathId, Bytes)>,
+    /// What to say in an ERROR chunk.
+    pub(super) errors: Vec<Cause>,
+}
+
+/// The most HEARTBEATs that wait for their answer: a peer has one under way on each path.
+const HEARTBEAT_ACKS_MAX: usize = 16;
+/// The most causes that wait to be reported.
+const ERRORS_MAX: usize = 8;
+/// How much of a chunk or parameter is quoted in a report.
+const QUOTE_MAX: usize = 256;
+
+impl Control {
+    pub(super) fn add_heartbeat_ack(&mut self, path: PathId, info: Bytes) {
+        if self.heartbeat_acks.len() < HEARTBEAT_ACKS_MAX {
+            self.heartbeat_acks.push_back((path, info));
+        }
+    }
+
+    pub(super) fn add_error(&mut self, cause: Cause) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(cause);
+        }
+    }
+}
+
+/// What can be quoted of something the peer sent; nothing if it is too long to be said back.
+pub(super) fn quotable(raw: &Bytes) -> Option<Bytes> {
+    (raw.len() <= QUOTE_MAX).then(|| raw.clone())
+}

@@ -1,0 +1,180 @@
+//! Data in the ordinary course.
+
+use super::*;
+use crate::association::{Order, SendError};
+
+#[test]
+fn a_message_crosses_in_both_directions() {
+    for config in [rfc(), modern()] {
+        let mut pair = Pair::up(config);
+        pair.send(Client, 0, "to the server");
+        pair.send(Server, 3, "to the client");
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.read(Server, 0), [b"to the server"]);
+        assert_eq!(pair.read(Client, 3), [b"to the client"]);
+    }
+}
+
+#[test]
+fn a_large_message_is_cut_to_the_mtu_and_joined() {
+    for config in [rfc(), modern()] {
+        let mut pair = Pair::up(config);
+        pair.send(Client, 1, pattern(300_000));
+        assert!(pair.run_until(|pair| !pair.read(Server, 1).is_empty()));
+        assert_eq!(pair.read(Server, 1), [pattern(300_000)]);
+        assert!(pair.log.iter().all(|entry| entry.2.len() <= 1_452));
+        let data = pair.data(Client);
+        assert_eq!(data.len(), 300_000_usize.div_ceil(1_424));
+        assert!(data[0].begin && !data[0].end && data.last().unwrap().end);
+    }
+}
+
+#[test]
+fn small_messages_share_packets() {
+    let mut pair = Pair::up(modern());
+    for number in 0..20u8 {
+        pair.send(Client, u16::from(number % 3), vec![number; 50]);
+    }
+    pair.run(Duration::from_secs(1));
+    let packets: Vec<_> = pair.packets(Client).into_iter().filter(|p| !p.is_empty()).collect();
+    assert_eq!(packets[0].len(), 20, "fifty bytes and a header, twenty times, fit one packet");
+    assert_eq!(pair.read(Server, 0).len(), 7);
+}
+
+#[test]
+fn the_tail_of_one_message_and_the_head_of_the_next_share_a_packet() {
+    let mut pair = Pair::up(modern());
+    pair.send(Client, 0, pattern(2_000));
+    pair.send(Client, 1, pattern(2_000));
+    pair.run(Duration::from_secs(1));
+    let sizes: Vec<_> = pair.data(Client).iter().map(|data| data.payload.len()).collect();
+    assert_eq!(sizes, [1_424, 576, 832, 1_168]);
+}
+
+#[test]
+fn unordered_messages_arrive_too() {
+    let mut pair = Pair::up(rfc());
+    let message = Message { order: Order::Unordered, ..Message::new(Ppid(9), "unordered") };
+    pair.association(Client).send(StreamId(0), message).unwrap();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 0), [b"unordered"]);
+    assert!(pair.data(Client)[0].unordered);
+}
+
+#[test]
+fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
+    let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, "one");
+    let start = pair.now;
+    pair.run(Duration::from_secs(1));
+    let sacks = pair.sacks(Server);
+    assert_eq!(sacks.len(), 1);
+    assert_eq!(sacks[0].0, start + LATENCY + Duration::from_millis(200));
+    pair.log.clear();
+    pair.send(Client, 0, pattern(1_424 * 2));
+    let start = pair.now;
+    pair.run(Duration::from_secs(1));
+    let sacks = pair.sacks(Server);
+    assert_eq!((sacks.len(), sacks[0].0), (1, start + LATENCY));
+}
+
+#[test]
+fn a_sack_rides_with_data_that_goes_the_other_way() {
+    let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, "question");
+    pair.run(LATENCY + Duration::from_millis(1));
+    pair.send(Server, 0, "answer");
+    pair.run(Duration::from_millis(1));
+    let packets = pair.packets(Server);
+    assert!(matches!(packets[0][..], [Chunk::Sack(_), Chunk::Data(_)]), "{packets:?}");
+}
+
+#[test]
+fn the_modern_profile_asks_for_a_sack_at_the_end() {
+    let mut pair = Pair::up(modern());
+    pair.send(Client, 0, "one");
+    let start = pair.now;
+    pair.run(Duration::from_secs(1));
+    assert!(pair.data(Client)[0].immediate);
+    assert_eq!(pair.sacks(Server)[0].0, start + LATENCY);
+}
+
+#[test]
+fn a_full_send_buffer_refuses_and_says_when_there_is_room() {
+    let config = Config { send_buffer_bytes: 10_000, ..rfc() };
+    let mut pair = Pair::up(config);
+    let mut accepted = 0;
+    let refused = loop {
+        match pair.association(Client).send(StreamId(0), Message::new(Ppid(0), pattern(3_000))) {
+            Ok(()) => accepted += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((accepted, refused), (3, SendError::Full));
+    assert!(pair.association(Client).send_room() < 3_000);
+    pair.run(Duration::from_secs(2));
+    assert!(pair.events(Client).contains(&Event::Writable));
+    assert_eq!(pair.association(Client).send_room(), 10_000 - 64);
+    assert_eq!(pair.read(Server, 0).len(), 3);
+}
+
+#[test]
+fn a_message_longer_than_the_send_buffer_goes_alone() {
+    let config = Config { send_buffer_bytes: 10_000, max_message_bytes: 100_000, ..rfc() };
+    let mut pair = Pair::up(config);
+    let send = |pair: &mut Pair, len| {
+        pair.association(Client).send(StreamId(0), Message::new(Ppid(0), pattern(len)))
+    };
+    assert_eq!(send(&mut pair, 100_001), Err(SendError::TooLong));
+    assert_eq!(send(&mut pair, 100_000), Ok(()));
+    assert_eq!(send(&mut pair, 1), Err(SendError::Full));
+    assert_eq!(send(&mut pair, 0), Err(SendError::Empty));
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+    assert_eq!(pair.read(Server, 0), [pattern(100_000)]);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(send(&mut pair, 1), Ok(()));
+}
+
+#[test]
+fn a_message_longer_than_the_receive_buffer_is_read_in_pieces() {
+    let server = Config { receive_buffer_bytes: 20_000, ..rfc() };
+    let mut pair = Pair::with(rfc(), server);
+    pair.run(Duration::from_millis(100));
+    pair.send(Client, 0, pattern(200_000));
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+    assert_eq!(pair.read(Server, 0), [pattern(200_000)]);
+}
+
+#[test]
+fn streams_beyond_those_negotiated_do_not_exist() {
+    let server = Config { inbound_streams: 4, outbound_streams: 3, ..rfc() };
+    let mut pair = Pair::with(Config { outbound_streams: 10, inbound_streams: 2, ..rfc() }, server);
+    pair.run(Duration::from_millis(100));
+    let up = |pair: &Pair, side| pair.events(side).iter().find(|e| matches!(e, Event::Up { .. })).cloned();
+    assert_eq!(up(&pair, Client), Some(Event::Up { outbound_streams: 4, inbound_streams: 2 }));
+    assert_eq!(up(&pair, Server), Some(Event::Up { outbound_streams: 2, inbound_streams: 4 }));
+    let refused = pair.association(Client).send(StreamId(4), Message::new(Ppid(0), "x"));
+    assert_eq!(refused, Err(SendError::NoSuchStream));
+    pair.send(Client, 3, "x");
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 3), [b"x"]);
+}
+
+#[test]
+fn full_packets_leave_in_batches_of_one_size() {
+    let mut pair = Pair::up(modern());
+    pair.send(Client, 0, pattern(1_424 * 8));
+    let output = pair.client.poll(pair.now);
+    let Output::Send(transmit) = output else { panic!("{output:?}") };
+    assert_eq!((transmit.segment_size, transmit.payload.len()), (Some(1_452), 8 * 1_452));
+}
+
+#[test]
+fn max_burst_limits_what_one_event_lets_out() {
+    let mut options = rfc().congestion_options;
+    options.initial_window = braidftp_cc::InitialWindow::Mtus(20.try_into().unwrap());
+    let mut pair = Pair::up(Config { congestion_options: options, ..rfc() });
+    pair.send(Client, 0, pattern(1_424 * 20));
+    pair.run(Duration::from_millis(1));
+    assert_eq!(pair.data(Client).len(), 4);
+}

@@ -1,0 +1,276 @@
+//! How associations begin and end.
+
+use super::*;
+use crate::association::SendError;
+use crate::ids::PathId;
+use crate::stats::{PathState, Phase};
+
+/// Whether a packet of the handshake is lost, once.
+fn lose_first(kind: u8) -> Option<Drop> {
+    let mut done = false;
+    Some(Box::new(move |_, _, packet| !done && has(packet, kind) && !std::mem::replace(&mut done, true)))
+}
+
+#[test]
+fn four_packets_make_an_association() {
+    let mut pair = Pair::new(rfc());
+    pair.run(Duration::from_millis(100));
+    let kinds: Vec<_> = pair.log.iter().map(|(_, _, packet)| chunks(packet)[0].kind()).collect();
+    assert_eq!(kinds, [1, 2, 10, 11], "INIT, INIT ACK, COOKIE ECHO, COOKIE ACK");
+    assert_eq!(pair.events(Client), [Event::Up { outbound_streams: 10, inbound_streams: 10 }]);
+    assert_eq!(pair.events(Server)[0], Event::Accepted);
+    assert_eq!(pair.association(Client).stats().paths[0].srtt, Some(2 * LATENCY));
+}
+
+#[test]
+fn messages_ride_with_cookie_echo_and_arrive_with_it() {
+    let mut pair = Pair::new(rfc());
+    pair.send(Client, 0, "first words");
+    pair.run(LATENCY * 3);
+    assert_eq!(pair.read(Server, 0), [b"first words"], "one round trip and a half after INIT");
+    let third = &pair.packets(Client)[1];
+    assert!(matches!(third[..], [Chunk::CookieEcho(_), Chunk::Data(_)]), "{third:?}");
+}
+
+#[test]
+fn nothing_else_leaves_before_cookie_ack() {
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# until the COOKIE ACK chunk is returned, the sender MUST NOT send
+    //# any other packets to the peer.
+    let mut pair = Pair::new(modern());
+    pair.send(Client, 0, pattern(100_000));
+    pair.run(LATENCY * 3);
+    assert_eq!(pair.packets(Client).len(), 2);
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+}
+
+#[test]
+fn each_packet_of_the_handshake_may_get_lost() {
+    for kind in [1, 2, 10, 11] {
+        let mut pair = Pair::new(rfc());
+        pair.send(Client, 0, "first words");
+        pair.drop = lose_first(kind);
+        pair.run(Duration::from_secs(5));
+        assert!(pair.association(Client).is_up(), "{kind}");
+        assert_eq!(pair.read(Server, 0), [b"first words"], "{kind}");
+        assert_eq!(pair.association(Server).stats().messages_received, 1);
+    }
+}
+
+#[test]
+fn init_is_repeated_with_back_off_until_it_is_given_up() {
+    let mut pair = Pair::new(rfc());
+    pair.loss = 1_000;
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::NoAnswer));
+    let times: Vec<_> = pair.log.iter().map(|entry| entry.0.as_nanos() / 1_000_000_000).collect();
+    assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+}
+
+#[test]
+fn streams_that_the_peer_does_not_allow_end_the_association_if_messages_wait_for_them() {
+    let mut pair = Pair::with(rfc(), Config { inbound_streams: 2, ..rfc() });
+    pair.send(Client, 5, "for a stream that there is not");
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.closed(Client), Some(&Reason::TooFewStreams { outbound_streams: 2 }));
+}
+
+#[test]
+fn a_shutdown_waits_for_all_data_and_both_sides_hear_of_it() {
+    for config in [rfc(), modern()] {
+        let mut pair = Pair::up(config);
+        pair.send(Client, 0, pattern(100_000));
+        pair.association(Client).shutdown();
+        let refused = pair.association(Client).send(StreamId(0), Message::new(Ppid(0), "late"));
+        assert_eq!(refused, Err(SendError::ShuttingDown));
+        assert_eq!(pair.association(Client).phase(), Phase::ShutdownPending);
+        assert!(pair.run_until(|pair| pair.closed(Client).is_some() && pair.closed(Server).is_some()));
+        assert_eq!(
+            (pair.closed(Client), pair.closed(Server)),
+            (Some(&Reason::Shutdown), Some(&Reason::Shutdown))
+        );
+        assert_eq!(pair.read(Server, 0), [pattern(100_000)]);
+        assert!(pair.events(Server).contains(&Event::PeerShutdown));
+    }
+}
+
+#[test]
+fn the_side_that_is_shut_down_still_sends_what_it_had_queued() {
+    let mut pair = Pair::up(rfc());
+    pair.send(Server, 0, pattern(200_000));
+    pair.run(Duration::from_millis(1));
+    pair.association(Client).shutdown();
+    pair.run(LATENCY * 2);
+    let refused = pair.association(Server).send(StreamId(0), Message::new(Ppid(0), "late"));
+    assert_eq!(refused, Err(SendError::ShuttingDown));
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some() && pair.closed(Server).is_some()));
+    assert_eq!(pair.read(Client, 0), [pattern(200_000)]);
+    assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
+}
+
+#[test]
+fn both_sides_may_shut_down_at_once() {
+    let mut pair = Pair::up(rfc());
+    pair.association(Client).shutdown();
+    pair.association(Server).shutdown();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(
+        (pair.closed(Client), pair.closed(Server)),
+        (Some(&Reason::Shutdown), Some(&Reason::Shutdown))
+    );
+}
+
+#[test]
+fn each_packet_of_a_shutdown_may_get_lost() {
+    for kind in [7, 8, 14] {
+        let mut pair = Pair::up(rfc());
+        pair.drop = lose_first(kind);
+        pair.association(Client).shutdown();
+        assert!(pair.run_until(|pair| pair.closed(Client).is_some() && pair.closed(Server).is_some()));
+        assert_eq!(pair.closed(Client), Some(&Reason::Shutdown), "{kind}");
+        assert_eq!(pair.closed(Server), Some(&Reason::Shutdown), "{kind}");
+    }
+}
+
+#[test]
+fn a_shutdown_asked_for_before_the_handshake_is_done_still_delivers() {
+    let mut pair = Pair::new(rfc());
+    pair.send(Client, 0, "all I have to say");
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.read(Server, 0), [b"all I have to say"]);
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+}
+
+#[test]
+fn a_shutdown_that_is_never_answered_ends_all_the_same() {
+    let mut pair = Pair::up(rfc());
+    pair.loss = 1_000;
+    pair.association(Client).shutdown();
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert!(matches!(pair.closed(Client), Some(Reason::PeerUnreachable | Reason::ShutdownTimeout)));
+}
+
+#[test]
+fn a_shutdown_that_takes_too_long_is_aborted() {
+    let config = Config { shutdown_guard: Duration::from_millis(500), ..rfc() };
+    let mut pair = Pair::up(config);
+    pair.drop = Some(Box::new(|side, _, packet| side == Server && !has(packet, Chunk::ABORT)));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.closed(Client), Some(&Reason::ShutdownTimeout));
+    assert!(matches!(pair.closed(Server), Some(Reason::PeerAborted(_))));
+}
+
+#[test]
+fn an_abort_carries_its_words_and_no_data() {
+    //= specs/rfc9260.txt#section-9.1
+    //= type=test
+    //# The sender MUST fill in
+    //# the peer's Verification Tag in the outbound packet and MUST NOT
+    //# bundle any DATA chunk with the ABORT chunk.
+    let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, "never sent");
+    pair.association(Client).abort(Bytes::from_static(b"no more"));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.closed(Client), Some(&Reason::Aborted(Bytes::from_static(b"no more"))));
+    assert_eq!(pair.closed(Server).unwrap().peer_words(), Some(&Bytes::from_static(b"no more")));
+    assert_eq!(pair.packets(Client).len(), 1);
+    assert_eq!(pair.packets(Server).len(), 0, "an ABORT is never answered");
+}
+
+#[test]
+fn what_was_received_can_be_read_after_the_end() {
+    let mut pair = Pair::up(rfc());
+    pair.reads = false;
+    pair.send(Client, 0, "last words");
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
+    pair.read_all(Server);
+    assert_eq!(pair.read(Server, 0), [b"last words"]);
+}
+
+#[test]
+fn a_peer_that_vanishes_is_given_up_after_association_max_retrans() {
+    let mut pair = Pair::up(rfc());
+    pair.loss = 1_000;
+    pair.send(Client, 0, "anybody there?");
+    let start = pair.now;
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerUnreachable));
+    assert_eq!(pair.data(Client).len(), 11, "once, and Association.Max.Retrans times again");
+    assert_eq!(pair.now.since(start).as_secs(), 363, "1 + 2 + 4 + 8 + 16 + 32 and five times 60");
+    assert!(pair.events(Client).contains(&Event::Path(PathId(0), PathState::Inactive)));
+}
+
+#[test]
+fn an_idle_path_is_heard_of_by_heartbeats() {
+    let mut pair = Pair::up(rfc());
+    pair.run(Duration::from_secs(100));
+    let beats = pair.packets(Client).iter().flatten().filter(|c| matches!(c, Chunk::Heartbeat(_))).count();
+    assert!((2..=4).contains(&beats), "{beats}");
+    assert!(pair.association(Client).is_up());
+    pair.loss = 1_000;
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerUnreachable));
+}
+
+#[test]
+fn a_path_that_comes_back_is_active_again() {
+    let mut pair = Pair::up(rfc());
+    pair.loss = 1_000;
+    pair.send(Client, 0, "anybody there?");
+    assert!(pair.run_until(|p| p.events(Client).contains(&Event::Path(PathId(0), PathState::Inactive))));
+    pair.loss = 0;
+    assert!(pair.run_until(|p| p.events(Client).contains(&Event::Path(PathId(0), PathState::Active))));
+    assert_eq!(pair.read(Server, 0), [b"anybody there?"]);
+}
+
+#[test]
+fn both_sides_may_connect_at_once() {
+    // Each listens on the port it connects from, so that their INITs cross.
+    let mut pair = Pair::new(rfc());
+    let connect = |own: SocketAddr, peer: SocketAddr| Connect {
+        local: vec![own],
+        peer: vec![peer],
+        source_port: Some(PORT),
+        destination_port: PORT,
+        config: Arc::new(rfc()),
+    };
+    pair.client = Endpoint::new([3; 32]);
+    pair.server = Endpoint::new([4; 32]);
+    let to_server = connect(client_address(), server_address());
+    pair.client_id = pair.client.connect(Time::ZERO, to_server).unwrap();
+    pair.server_id =
+        Some(pair.server.connect(Time::ZERO, connect(server_address(), client_address())).unwrap());
+    pair.send(Client, 0, "from the client");
+    pair.send(Server, 0, "from the server");
+    pair.run(Duration::from_secs(5));
+    assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
+    assert_eq!(pair.read(Server, 0), [b"from the client"]);
+    assert_eq!(pair.read(Client, 0), [b"from the server"]);
+}
+
+#[test]
+fn a_peer_that_restarts_begins_anew_under_the_same_name() {
+    let mut pair = Pair::up(rfc());
+    let port = pair.association(Client).ports().0;
+    pair.client = Endpoint::new([9; 32]);
+    let connect = Connect {
+        local: vec![client_address()],
+        peer: vec![server_address()],
+        source_port: Some(port),
+        destination_port: PORT,
+        config: Arc::new(rfc()),
+    };
+    pair.client_id = pair.client.connect(pair.now, connect).unwrap();
+    pair.send(Client, 0, "I forgot everything");
+    pair.run(Duration::from_secs(2));
+    assert!(pair.events(Server).contains(&Event::Restarted));
+    assert_eq!(pair.read(Server, 0), [b"I forgot everything"]);
+    pair.send(Server, 0, "so did I");
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.read(Client, 0), [b"so did I"]);
+}

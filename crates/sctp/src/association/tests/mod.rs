@@ -1,0 +1,349 @@
+//! Two endpoints, a clock, and links whose faults are fields.
+
+mod data;
+mod everything;
+mod lifecycle;
+mod traps;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Output, Time};
+use bytes::Bytes;
+
+use crate::association::{Association, Event, Message, Reason};
+use crate::config::Config;
+use crate::endpoint::{Connect, Endpoint};
+use crate::ids::{AssociationId, Ppid, StreamId};
+use crate::profile::Profile;
+use crate::wire::{Chunk, Data, Packet, Sack};
+
+/// The port that the server listens on.
+const PORT: u16 = 5_000;
+/// How long one packet is under way.
+const LATENCY: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+use Side::{Client, Server};
+
+/// Numbers that look random and are the same each time.
+#[derive(Debug, Clone)]
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+
+    /// True so many times in a thousand.
+    fn falls(&mut self, per_mille: u64) -> bool {
+        self.roll(1_000) < per_mille
+    }
+}
+
+/// Says of a packet, by its sender and how many that one sent before, whether it is lost.
+type Drop = Box<dyn FnMut(Side, usize, &Packet) -> bool>;
+
+/// Two endpoints and what is under way between them.
+struct Pair {
+    now: Time,
+    client: Endpoint,
+    server: Endpoint,
+    client_id: AssociationId,
+    server_id: Option<AssociationId>,
+    under_way: BTreeMap<(Time, u64), Datagram>,
+    sent: [usize; 2],
+    total: u64,
+    dice: Dice,
+    /// In a thousand packets.
+    loss: u64,
+    duplication: u64,
+    reordering: u64,
+    drop: Option<Drop>,
+    client_events: Vec<Event>,
+    server_events: Vec<Event>,
+    /// All packets that left, lost ones included.
+    log: Vec<(Time, Side, Packet)>,
+    /// Whether what becomes readable is read at once.
+    reads: bool,
+    /// What was read, by reader and stream.
+    client_read: BTreeMap<u16, Vec<Vec<u8>>>,
+    server_read: BTreeMap<u16, Vec<Vec<u8>>>,
+    partial: BTreeMap<(bool, u16), Vec<u8>>,
+}
+
+fn client_address() -> SocketAddr {
+    "127.0.0.1:9001".parse().unwrap()
+}
+
+fn server_address() -> SocketAddr {
+    "127.0.0.1:9002".parse().unwrap()
+}
+
+fn rfc() -> Config {
+    Profile::Rfc9260.config()
+}
+
+fn modern() -> Config {
+    Profile::Modern.config()
+}
+
+impl Pair {
+    /// Nothing has been sent.
+    fn new(config: Config) -> Self {
+        Self::with(config.clone(), config)
+    }
+
+    fn with(client_config: Config, server_config: Config) -> Self {
+        let mut client = Endpoint::new([1; 32]);
+        let mut server = Endpoint::new([2; 32]);
+        server.listen(PORT, Arc::new(server_config)).unwrap();
+        let connect = Connect {
+            local: vec![client_address()],
+            peer: vec![server_address()],
+            source_port: None,
+            destination_port: PORT,
+            config: Arc::new(client_config),
+        };
+        let client_id = client.connect(Time::ZERO, connect).unwrap();
+        Self {
+            now: Time::ZERO,
+            client,
+            server,
+            client_id,
+            server_id: None,
+            under_way: BTreeMap::new(),
+            sent: [0; 2],
+            total: 0,
+            dice: Dice(0x9E37_79B9_7F4A_7C15),
+            loss: 0,
+            duplication: 0,
+            reordering: 0,
+            drop: None,
+            client_events: Vec::new(),
+            server_events: Vec::new(),
+            log: Vec::new(),
+            reads: true,
+            client_read: BTreeMap::new(),
+            server_read: BTreeMap::new(),
+            partial: BTreeMap::new(),
+        }
+    }
+
+    /// The handshake is done.
+    fn up(config: Config) -> Self {
+        let mut pair = Self::new(config);
+        pair.run(Duration::from_millis(100));
+        assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
+        pair.log.clear();
+        pair
+    }
+
+    fn seeded(mut self, seed: u64) -> Self {
+        self.dice = Dice(seed.wrapping_mul(2).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        self
+    }
+
+    fn association(&mut self, side: Side) -> &mut Association {
+        match side {
+            Client => self.client.association_mut(self.client_id).unwrap(),
+            Server => self.server.association_mut(self.server_id.expect("accepted")).unwrap(),
+        }
+    }
+
+    fn send(&mut self, side: Side, stream: u16, payload: impl Into<Bytes>) {
+        let message = Message::new(Ppid(0), payload);
+        self.association(side).send(StreamId(stream), message).unwrap();
+    }
+
+    fn events(&self, side: Side) -> &[Event] {
+        match side {
+            Client => &self.client_events,
+            Server => &self.server_events,
+        }
+    }
+
+    fn closed(&self, side: Side) -> Option<&Reason> {
+        self.events(side).iter().find_map(|event| match event {
+            Event::Closed(reason) => Some(reason),
+            _ => None,
+        })
+    }
+
+    fn read(&self, side: Side, stream: u16) -> Vec<Vec<u8>> {
+        let read = if side == Client { &self.client_read } else { &self.server_read };
+        read.get(&stream).cloned().unwrap_or_default()
+    }
+
+    /// Reads all there is.
+    fn read_all(&mut self, side: Side) {
+        let is_client = side == Client;
+        if side == Server && self.server_id.is_none() {
+            return;
+        }
+        while let Some(stream) = self.association(side).readable() {
+            let piece = self.association(side).recv(stream).unwrap();
+            let so_far = self.partial.entry((is_client, stream.0)).or_default();
+            assert_eq!(piece.begin, so_far.is_empty(), "pieces of one message follow each other");
+            so_far.extend(piece.payload.concat());
+            if piece.end {
+                let message = std::mem::take(so_far);
+                let read = if is_client { &mut self.client_read } else { &mut self.server_read };
+                read.entry(stream.0).or_default().push(message);
+            }
+        }
+    }
+
+    /// Drains one side; when it wants to be polled again.
+    fn drain(&mut self, side: Side) -> Option<Time> {
+        loop {
+            let output = match side {
+                Client => self.client.poll(self.now),
+                Server => self.server.poll(self.now),
+            };
+            match output {
+                Output::Send(transmit) => {
+                    let size = transmit.segment_size.unwrap_or(transmit.payload.len());
+                    let mut rest = transmit.payload;
+                    while !rest.is_empty() {
+                        let payload = rest.split_to(size.min(rest.len()));
+                        let datagram =
+                            Datagram { from: transmit.from, to: transmit.to, ecn: transmit.ecn, payload };
+                        self.carry(side, datagram);
+                    }
+                }
+                Output::Event((id, event)) => {
+                    if event == Event::Accepted {
+                        self.server_id = Some(id);
+                    }
+                    match side {
+                        Client => self.client_events.push(event),
+                        Server => self.server_events.push(event),
+                    }
+                    if self.reads {
+                        self.read_all(side);
+                    }
+                }
+                Output::Wait(when) => return when,
+            }
+        }
+    }
+
+    /// Puts a datagram on the link.
+    fn carry(&mut self, side: Side, datagram: Datagram) {
+        let packet = Packet::decode(datagram.payload.clone()).expect("what leaves is well-formed");
+        let nth = self.sent[side as usize];
+        self.sent[side as usize] += 1;
+        let dropped = self.drop.as_mut().is_some_and(|drop| drop(side, nth, &packet));
+        self.log.push((self.now, side, packet));
+        let copies = if self.dice.falls(self.duplication) { 2 } else { 1 };
+        for _ in 0..copies {
+            if dropped || self.dice.falls(self.loss) {
+                continue;
+            }
+            let late = if self.dice.falls(self.reordering) {
+                Duration::from_micros(self.dice.roll(20_000))
+            } else {
+                Duration::ZERO
+            };
+            self.total += 1;
+            self.under_way.insert((self.now + LATENCY + late, self.total), datagram.clone());
+        }
+    }
+
+    /// Goes to the next thing that happens, if that is before `end`.
+    fn step(&mut self, end: Time) -> bool {
+        let wakes = [self.drain(Client), self.drain(Server)];
+        let arrival = self.under_way.keys().next().map(|key| key.0);
+        let next = wakes.into_iter().flatten().chain(arrival).min();
+        let Some(next) = next.filter(|next| *next <= end) else {
+            self.now = end;
+            return false;
+        };
+        self.now = self.now.max(next);
+        while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let datagram = entry.remove();
+            if datagram.to == server_address() {
+                self.server.handle(self.now, datagram);
+                self.drain(Server);
+            } else {
+                self.client.handle(self.now, datagram);
+                self.drain(Client);
+            }
+        }
+        // What a timer brought is to be seen at its time.
+        self.drain(Client);
+        self.drain(Server);
+        true
+    }
+
+    fn run(&mut self, how_long: Duration) {
+        let end = self.now + how_long;
+        while self.step(end) {}
+    }
+
+    /// Runs until `done` or for an hour; whether it came about.
+    fn run_until(&mut self, done: impl FnMut(&mut Self) -> bool) -> bool {
+        self.run_until_within(Duration::from_secs(3_600), done)
+    }
+
+    fn run_until_within(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = self.now + limit;
+        loop {
+            if done(self) {
+                return true;
+            }
+            if !self.step(end) {
+                return done(self);
+            }
+        }
+    }
+
+    /// The packets that one side sent since the log was cleared.
+    fn packets(&self, side: Side) -> Vec<Vec<Chunk>> {
+        let of_side = self.log.iter().filter(|entry| entry.1 == side);
+        of_side.map(|entry| chunks(&entry.2)).collect()
+    }
+
+    /// The DATA chunks that one side sent since the log was cleared.
+    fn data(&self, side: Side) -> Vec<Data> {
+        let chunks = self.packets(side).into_iter().flatten();
+        chunks.filter_map(|chunk| if let Chunk::Data(data) = chunk { Some(data) } else { None }).collect()
+    }
+
+    /// The SACKs that one side sent since the log was cleared, with their times.
+    fn sacks(&self, side: Side) -> Vec<(Time, Sack)> {
+        let mut sacks = Vec::new();
+        for (at, _, packet) in self.log.iter().filter(|entry| entry.1 == side) {
+            for chunk in chunks(packet) {
+                if let Chunk::Sack(sack) = chunk {
+                    sacks.push((*at, sack));
+                }
+            }
+        }
+        sacks
+    }
+}
+
+fn chunks(packet: &Packet) -> Vec<Chunk> {
+    packet.chunks().map(|chunk| chunk.expect("what leaves is well-formed")).collect()
+}
+
+fn has(packet: &Packet, kind: u8) -> bool {
+    chunks(packet).iter().any(|chunk| chunk.kind() == kind)
+}
+
+/// Bytes that differ from place to place.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|index| (index * 31 + index / 251) as u8).collect()
+}

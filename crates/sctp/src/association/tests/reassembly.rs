@@ -1,0 +1,234 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::association::received::{Received, Seen};
+
+const BUFFER: usize = 64 << 10;
+
+/// A receiver of chunks that numbers them by itself.
+struct Bench {
+    received: Received,
+    reassembly: Reassembly,
+}
+
+impl Bench {
+    fn new(initial_tsn: u32) -> Self {
+        Self {
+            received: Received::new(Tsn(initial_tsn)),
+            reassembly: Reassembly::new(Tsn(initial_tsn), BUFFER),
+        }
+    }
+
+    fn push(&mut self, data: &Data) -> Result<(), Violation> {
+        assert_eq!(self.received.look(data.tsn), Seen::New);
+        self.received.accept(data.tsn);
+        self.reassembly.push(data.clone(), self.received.cum_tsn())
+    }
+
+    fn read(&mut self) -> Vec<(u16, Vec<u8>)> {
+        let mut read = Vec::new();
+        while let Some(stream) = self.reassembly.readable() {
+            let piece = self.reassembly.recv(stream).unwrap();
+            assert!(piece.begin && piece.end);
+            read.push((stream.0, piece.payload.concat()));
+        }
+        read
+    }
+}
+
+fn chunk(tsn: u32, flags: &str, stream: u16, ssn: u16, payload: &[u8]) -> Data {
+    Data {
+        begin: flags.contains('B'),
+        end: flags.contains('E'),
+        unordered: flags.contains('U'),
+        immediate: false,
+        tsn: Tsn(tsn),
+        stream: StreamId(stream),
+        ssn: Ssn(ssn),
+        ppid: Ppid(0),
+        payload: Bytes::copy_from_slice(payload),
+    }
+}
+
+#[test]
+fn a_message_in_one_chunk_is_delivered_as_it_came() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(1, "BE", 4, 0, b"one")).unwrap();
+    assert_eq!(bench.reassembly.charged_bytes(), 3 + CHUNK_OVERHEAD_BYTES);
+    assert_eq!(bench.read(), [(4, b"one".to_vec())]);
+    assert_eq!((bench.reassembly.charged_bytes(), bench.reassembly.unread_bytes()), (0, 0));
+}
+
+#[test]
+fn fragments_are_joined_in_whatever_order_they_come() {
+    let fragments = [chunk(1, "B", 0, 0, b"a"), chunk(2, "", 0, 0, b"b"), chunk(3, "E", 0, 0, b"c")];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut bench = Bench::new(1);
+        for index in order {
+            assert_eq!(bench.read(), []);
+            bench.push(&fragments[index]).unwrap();
+        }
+        assert_eq!(bench.read(), [(0, b"abc".to_vec())], "{order:?}");
+    }
+}
+
+#[test]
+fn a_gap_on_one_stream_holds_no_other_stream_back() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(2, "BE", 1, 0, b"other stream")).unwrap();
+    bench.push(&chunk(3, "BE", 0, 1, b"second")).unwrap();
+    bench.push(&chunk(4, "BEU", 0, 9, b"unordered")).unwrap();
+    assert_eq!(bench.read(), [(1, b"other stream".to_vec()), (0, b"unordered".to_vec())]);
+    bench.push(&chunk(1, "BE", 0, 0, b"first")).unwrap();
+    assert_eq!(bench.read(), [(0, b"first".to_vec()), (0, b"second".to_vec())]);
+}
+
+#[test]
+fn a_large_message_is_delivered_in_pieces_and_nothing_comes_between_them() {
+    let mut bench = Bench::new(1);
+    let part = vec![7; BUFFER / 4];
+    bench.push(&chunk(1, "B", 0, 0, &part)).unwrap();
+    assert_eq!(bench.reassembly.readable(), None);
+    bench.push(&chunk(2, "", 0, 0, &part)).unwrap();
+    let first = bench.reassembly.recv(StreamId(0)).unwrap();
+    assert_eq!((first.begin, first.end, first.len()), (true, false, BUFFER / 2));
+    bench.push(&chunk(4, "E", 0, 0, b"end")).unwrap();
+    bench.push(&chunk(5, "BEU", 0, 0, b"unordered")).unwrap();
+    bench.push(&chunk(6, "BE", 0, 1, b"next")).unwrap();
+    assert_eq!(bench.reassembly.recv(StreamId(0)), None);
+    bench.push(&chunk(3, "", 0, 0, &part)).unwrap();
+    let rest = bench.reassembly.recv(StreamId(0)).unwrap();
+    assert_eq!((rest.begin, rest.end, rest.len()), (false, true, BUFFER / 4 + 3));
+    assert_eq!(bench.read(), [(0, b"unordered".to_vec()), (0, b"next".to_vec())]);
+    assert_eq!(bench.reassembly.charged_bytes(), 0);
+}
+
+#[test]
+fn an_ordered_message_behind_the_pieces_of_an_unordered_one_follows_it() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(1, "BU", 0, 0, b"begun")).unwrap();
+    bench.reassembly.relieve();
+    assert!(!bench.reassembly.recv(StreamId(0)).unwrap().end);
+    bench.push(&chunk(3, "BE", 0, 0, b"ordered")).unwrap();
+    bench.push(&chunk(2, "EU", 0, 0, b"end")).unwrap();
+    assert!(bench.reassembly.recv(StreamId(0)).unwrap().end);
+    assert_eq!(bench.read(), [(0, b"ordered".to_vec())]);
+}
+
+#[test]
+fn a_full_buffer_with_nothing_to_read_makes_the_front_message_readable() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(1, "B", 0, 0, b"begun")).unwrap();
+    bench.reassembly.relieve();
+    let piece = bench.reassembly.recv(StreamId(0)).unwrap();
+    assert_eq!((piece.begin, piece.end, piece.len()), (true, false, 5));
+}
+
+#[test]
+fn chunks_that_contradict_each_other_are_violations() {
+    let wrong = |chunks: &[Data]| {
+        let mut bench = Bench::new(1);
+        chunks.iter().try_for_each(|chunk| bench.push(chunk)).unwrap_err()
+    };
+    let begun = chunk(1, "B", 0, 0, b"a");
+    assert_eq!(wrong(&[chunk(1, "E", 0, 0, b"a")]), Violation::FragmentWithoutBegin);
+    assert_eq!(wrong(&[begun.clone(), chunk(2, "BE", 0, 1, b"b")]), Violation::MessageInterrupted);
+    assert_eq!(wrong(&[begun.clone(), chunk(2, "E", 1, 0, b"b")]), Violation::MessageInterrupted);
+    assert_eq!(wrong(&[begun.clone(), chunk(2, "E", 0, 1, b"b")]), Violation::MessageInterrupted);
+    assert_eq!(wrong(&[begun.clone(), chunk(2, "EU", 0, 0, b"b")]), Violation::MessageInterrupted);
+    assert_eq!(wrong(&[chunk(2, "BE", 0, 1, b"b"), begun.clone()]), Violation::MessageInterrupted);
+    assert_eq!(wrong(&[chunk(2, "B", 0, 1, b"b"), chunk(3, "B", 0, 2, b"")]), Violation::MessageInterrupted);
+    assert_eq!(
+        wrong(&[chunk(3, "E", 0, 1, b"b"), chunk(2, "BE", 0, 1, b"")]),
+        Violation::FragmentWithoutBegin
+    );
+    assert_eq!(wrong(&[chunk(1, "BE", 0, 1, b"a")]), Violation::SsnOutOfStep);
+}
+
+#[test]
+fn two_messages_of_one_number_cost_no_more_than_one() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(3, "BE", 0, 5, b"a")).unwrap();
+    bench.push(&chunk(5, "BE", 0, 5, b"b")).unwrap();
+    assert_eq!(bench.reassembly.charged_bytes(), 1 + CHUNK_OVERHEAD_BYTES);
+}
+
+#[test]
+fn streams_are_readable_in_turn_and_announced_when_they_were_empty() {
+    let mut bench = Bench::new(1);
+    for (tsn, stream, ssn) in [(1, 0, 0), (2, 0, 1), (3, 5, 0)] {
+        bench.push(&chunk(tsn, "BE", stream, ssn, b"x")).unwrap();
+    }
+    let fresh: Vec<_> = std::iter::from_fn(|| bench.reassembly.take_fresh()).collect();
+    assert_eq!(fresh, [StreamId(0), StreamId(5)]);
+    let streams: Vec<_> = bench.read().iter().map(|read| read.0).collect();
+    assert_eq!(streams, [0, 5, 0]);
+}
+
+#[derive(Debug, Clone)]
+struct Planned {
+    stream: u16,
+    unordered: bool,
+    fragments: usize,
+}
+
+fn planned() -> impl Strategy<Value = Planned> {
+    (0u16..4, prop::bool::weighted(0.3), 1usize..5).prop_map(|(stream, unordered, fragments)| Planned {
+        stream,
+        unordered,
+        fragments,
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_order_of_arrival_each_message_is_delivered_once_and_in_its_order(
+        plan in prop::collection::vec(planned(), 1..30),
+        initial_tsn in prop::sample::select(vec![1, u32::MAX - 5]),
+        shuffle in any::<prop::sample::Index>(),
+        swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..60),
+    ) {
+        let mut chunks = Vec::new();
+        let mut ssns = [0u16; 4];
+        for (number, message) in plan.iter().enumerate() {
+            let ssn = ssns[usize::from(message.stream)];
+            for fragment in 0..message.fragments {
+                let mut flags = String::new();
+                if fragment == 0 { flags.push('B') }
+                if fragment + 1 == message.fragments { flags.push('E') }
+                if message.unordered { flags.push('U') }
+                let tsn = initial_tsn.wrapping_add(chunks.len() as u32);
+                chunks.push(chunk(tsn, &flags, message.stream, ssn, &[number as u8, fragment as u8]));
+            }
+            if !message.unordered { ssns[usize::from(message.stream)] += 1 }
+        }
+        let count = chunks.len();
+        chunks.rotate_left(shuffle.index(count));
+        for (a, b) in swaps {
+            chunks.swap(a.index(count), b.index(count));
+        }
+        let mut bench = Bench::new(initial_tsn);
+        let mut read = Vec::new();
+        for chunk in &chunks {
+            bench.push(chunk).unwrap();
+            read.extend(bench.read());
+        }
+        prop_assert_eq!(bench.reassembly.charged_bytes(), 0);
+        let mut seen = vec![false; plan.len()];
+        let mut last_ordered = [None; 4];
+        for (stream, payload) in read {
+            let number = usize::from(payload[0]);
+            let expected: Vec<u8> =
+                (0..plan[number].fragments).flat_map(|fragment| [number as u8, fragment as u8]).collect();
+            prop_assert_eq!(payload, expected);
+            prop_assert_eq!(stream, plan[number].stream);
+            prop_assert!(!std::mem::replace(&mut seen[number], true));
+            if !plan[number].unordered {
+                let last = &mut last_ordered[usize::from(stream)];
+                prop_assert!(*last < Some(number));
+                *last = Some(number);
+            }
+        }
+        prop_assert!(seen.iter().all(|seen| *seen));
+    }
+}

@@ -1,0 +1,270 @@
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::ids::{Ppid, Ssn, StreamId};
+
+const PATH: PathId = PathId(0);
+/// Header and four bytes of payload.
+const BYTES: usize = 20;
+
+struct Bench {
+    sent: Sent,
+    report: Report,
+    order: u64,
+}
+
+impl Bench {
+    fn sending(first: u32, count: usize) -> Self {
+        let mut bench = Self { sent: Sent::new(Tsn(first), 2), report: Report::default(), order: 0 };
+        bench.send(count, PATH);
+        bench
+    }
+
+    fn departure(&mut self, path: PathId) -> Departure {
+        self.order += 1;
+        Departure { path, now: Time::from_millis(self.order), order: self.order }
+    }
+
+    fn send(&mut self, count: usize, path: PathId) {
+        for _ in 0..count {
+            let departure = self.departure(path);
+            let tsn = self.sent.next_tsn();
+            self.sent.insert(data(tsn), departure);
+        }
+    }
+
+    fn sack(&mut self, cum: u32, gaps: &[(u16, u16)]) -> Result<(), SackError> {
+        self.sack_counting(cum, gaps, Counting::BelowNewest)
+    }
+
+    fn sack_counting(&mut self, cum: u32, gaps: &[(u16, u16)], counting: Counting) -> Result<(), SackError> {
+        let sack = Sack { cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps: gaps.to_vec(), dups: vec![] };
+        let result = self.sent.on_sack(&sack, counting, &mut self.report);
+        self.sent.check();
+        result
+    }
+
+    /// Acknowledged bytes, as chunks.
+    fn acked(&self) -> usize {
+        self.report.paths[0].acked_bytes / BYTES
+    }
+
+    fn resend(&mut self) -> Vec<u32> {
+        let mut resent = Vec::new();
+        while let Some(tsn) = self.sent.next_lost() {
+            let departure = self.departure(PATH);
+            self.sent.retransmit(tsn, departure);
+            resent.push(tsn.0);
+        }
+        resent
+    }
+}
+
+fn data(tsn: Tsn) -> Data {
+    Data {
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: false,
+        tsn,
+        stream: StreamId(0),
+        ssn: Ssn(0),
+        ppid: Ppid(0),
+        payload: Bytes::from_static(b"1234"),
+    }
+}
+
+#[test]
+fn a_cumulative_ack_removes_and_counts_each_chunk_once() {
+    let mut bench = Bench::sending(1, 5);
+    bench.sack(3, &[]).unwrap();
+    assert_eq!((bench.acked(), bench.report.cum_advanced), (3, true));
+    assert_eq!((bench.sent.flight_bytes(), bench.sent.outstanding_bytes()), (2 * BYTES, 2 * BYTES));
+    bench.sack(3, &[]).unwrap();
+    assert_eq!((bench.acked(), bench.report.cum_advanced), (0, false));
+}
+
+#[test]
+fn a_gap_block_counts_only_what_is_new_in_it() {
+    let mut bench = Bench::sending(1, 9);
+    bench.sack(0, &[(2, 3)]).unwrap();
+    assert_eq!(bench.acked(), 2);
+    bench.sack(0, &[(2, 4), (6, 7)]).unwrap();
+    assert_eq!(bench.acked(), 3);
+    bench
+        .sack(5, &[(1, 2)])
+        .unwrap_or_else(|_| panic!("a block next to the cumulative TSN is odd, not wrong"));
+    bench.sack(9, &[]).unwrap();
+    assert!(bench.sent.is_empty());
+    assert_eq!((bench.sent.flight_bytes(), bench.sent.charged_bytes()), (0, 0));
+}
+
+#[test]
+fn an_outdated_sack_changes_nothing() {
+    let mut bench = Bench::sending(1, 5);
+    bench.sack(3, &[]).unwrap();
+    assert_eq!(bench.sack(2, &[(1, 3)]), Err(SackError::Outdated));
+    assert_eq!(bench.sent.flight_bytes(), 2 * BYTES);
+}
+
+#[test]
+fn a_sack_that_is_wrong_in_part_is_not_applied_in_part() {
+    let mut bench = Bench::sending(1, 5);
+    assert_eq!(bench.sack(6, &[]), Err(SackError::NeverSent));
+    for gaps in [&[(0, 1)][..], &[(3, 2)], &[(2, 6)], &[(2, 2), (4, 65_535)]] {
+        assert_eq!(bench.sack(1, gaps), Err(SackError::BadBlock), "{gaps:?}");
+    }
+    assert_eq!(bench.sent.flight_bytes(), 5 * BYTES);
+}
+
+#[test]
+fn a_block_that_ends_at_65535_ends() {
+    let mut bench = Bench::sending(1, 10);
+    assert_eq!(bench.sack(0, &[(2, 65_535)]), Err(SackError::BadBlock));
+}
+
+#[test]
+fn blocks_out_of_order_and_overlapping_say_the_same() {
+    let mut bench = Bench::sending(1, 9);
+    bench.sack(0, &[(6, 8), (2, 3), (3, 4), (6, 6)]).unwrap();
+    assert_eq!(bench.acked(), 6);
+    assert_eq!(bench.sent.flight_bytes(), 3 * BYTES);
+}
+
+#[test]
+fn the_third_miss_indication_makes_a_chunk_lost_and_no_later_one_does_again() {
+    //= specs/rfc9260.txt#section-7.2.4
+    //= type=test
+    //# 5)  Mark the DATA chunk(s) as being fast retransmitted and thus
+    //# ineligible for a subsequent Fast Retransmit.
+    let mut bench = Bench::sending(1, 9);
+    for (last, lost) in [(2, false), (3, false), (4, true)] {
+        bench.sack(0, &[(2, last)]).unwrap();
+        assert_eq!(bench.report.paths[0].lost, lost);
+    }
+    assert_eq!(bench.resend(), [1]);
+    for last in 5..=9 {
+        bench.sack(0, &[(2, last)]).unwrap();
+        assert!(!bench.report.paths[0].lost);
+    }
+}
+
+#[test]
+fn only_tsns_below_the_highest_newly_acknowledged_are_counted() {
+    let mut bench = Bench::sending(1, 9);
+    bench.sack(0, &[(5, 9)]).unwrap();
+    for last in [2, 3] {
+        bench.sack(0, &[(2, last), (5, 9)]).unwrap();
+    }
+    // TSN 1 was below three new acknowledgements, TSN 4 below one.
+    assert_eq!(bench.resend(), [1]);
+}
+
+#[test]
+fn in_recovery_an_advance_counts_all_that_is_reported_missing() {
+    let mut bench = Bench::sending(1, 9);
+    bench.sack(0, &[(4, 4), (9, 9)]).unwrap();
+    for cum in [1, 2] {
+        let gaps = [4, 9].map(|tsn| (tsn - cum as u16, tsn - cum as u16));
+        bench.sack_counting(cum, &gaps, Counting::InRecovery).unwrap();
+    }
+    assert!(bench.report.paths[0].lost);
+    assert_eq!(bench.resend(), [3, 5, 6, 7, 8]);
+}
+
+#[test]
+fn what_a_peer_takes_back_is_in_flight_again() {
+    let mut bench = Bench::sending(1, 9);
+    bench.sack(0, &[(3, 5), (8, 8)]).unwrap();
+    bench.sack(0, &[(5, 5), (8, 8)]).unwrap();
+    assert_eq!(bench.report.paths[0].reneged_bytes, 2 * BYTES);
+    assert_eq!(bench.sent.flight_bytes(), 7 * BYTES);
+    // A peer that says nothing of 8 may just list few blocks.
+    bench.sack(0, &[(5, 5)]).unwrap();
+    assert_eq!(bench.report.paths[0].reneged_bytes, 0);
+    // But next in sequence it would have been counted.
+    bench.sack(7, &[]).unwrap();
+    assert_eq!(bench.report.paths[0].reneged_bytes, BYTES);
+    bench.sack(9, &[]).unwrap();
+    assert_eq!(bench.sent.flight_bytes(), 0);
+}
+
+#[test]
+fn a_timeout_makes_all_of_its_path_lost_in_the_order_of_tsns() {
+    let mut bench = Bench::sending(1, 4);
+    bench.send(2, PathId(1));
+    bench.sack(0, &[(3, 3)]).unwrap();
+    assert_eq!(bench.sent.mark_path_lost(PATH), 3 * BYTES);
+    assert_eq!(bench.sent.flight_bytes(), 2 * BYTES);
+    assert_eq!(bench.resend(), [1, 2, 4]);
+    assert_eq!(bench.sent.flight_bytes(), 5 * BYTES);
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_lost_does_not_touch_the_flight() {
+    let mut bench = Bench::sending(1, 3);
+    bench.sent.mark_path_lost(PATH);
+    bench.sack(2, &[]).unwrap();
+    assert_eq!((bench.acked(), bench.report.paths[0].landed_bytes), (2, 0));
+    assert_eq!(bench.resend(), [3]);
+}
+
+#[test]
+fn each_path_knows_its_own_earliest_tsn() {
+    let mut bench = Bench::sending(1, 2);
+    bench.send(2, PathId(1));
+    assert_eq!((bench.sent.earliest(PATH), bench.sent.earliest(PathId(1))), (Some(Tsn(1)), Some(Tsn(3))));
+    bench.sack(0, &[(3, 3)]).unwrap();
+    assert!(!bench.report.paths[0].earliest_acked && bench.report.paths[1].earliest_acked);
+    assert_eq!(bench.sent.earliest(PathId(1)), Some(Tsn(4)));
+    bench.sack(2, &[]).unwrap_or_else(|error| panic!("{error:?}"));
+    assert_eq!(bench.sent.earliest(PATH), None);
+}
+
+#[test]
+fn only_chunks_sent_once_can_be_measured() {
+    let mut bench = Bench::sending(1, 3);
+    bench.sent.mark_path_lost(PATH);
+    bench.resend();
+    bench.send(1, PATH);
+    bench.sack(3, &[]).unwrap();
+    assert!(bench.report.paths[0].measurable.is_none() && bench.report.paths[0].newest.is_some());
+    bench.sack(4, &[]).unwrap();
+    assert!(bench.report.paths[0].measurable.is_some());
+}
+
+proptest! {
+    #[test]
+    fn whatever_sacks_say_each_chunk_is_acknowledged_once_and_the_sums_hold(
+        first in prop::sample::select(vec![1, u32::MAX - 10]),
+        steps in prop::collection::vec(
+            (0usize..6, 0u32..8, prop::collection::vec((1u16..20, 0u16..4), 0..5), any::<bool>()), 1..60),
+    ) {
+        let mut bench = Bench::sending(first, 0);
+        let mut acked = 0;
+        let mut sent = 0;
+        for (count, advance, gaps, timeout) in steps {
+            bench.send(count, PATH);
+            sent += count;
+            if timeout {
+                bench.sent.mark_path_lost(PATH);
+                bench.sent.check();
+            }
+            let cum = bench.sent.cum_tsn_ack_point().plus(advance);
+            let gaps: Vec<_> = gaps.into_iter().map(|(at, more)| (at, at + more)).collect();
+            if bench.sack(cum.0, &gaps).is_ok() {
+                let report = &bench.report.paths[0];
+                acked += report.acked_bytes / BYTES;
+                acked -= report.reneged_bytes / BYTES;
+            }
+            bench.resend();
+            bench.sent.check();
+        }
+        let last = bench.sent.next_tsn().minus(1);
+        bench.sack(last.0, &[]).unwrap();
+        prop_assert_eq!(acked + bench.acked(), sent);
+        prop_assert_eq!(bench.sent.flight_bytes(), 0);
+        prop_assert_eq!(bench.sent.outstanding_bytes(), 0);
+    }
+}

@@ -1,0 +1,257 @@
+//! What other stacks got wrong, each once.
+
+use super::*;
+
+/// Loses the first transmission of the DATA chunks with these numbers, counted from 0 as they leave.
+fn lose_data(numbers: &'static [u32]) -> Option<Drop> {
+    let mut first = None;
+    let mut lost = std::collections::BTreeSet::new();
+    Some(Box::new(move |side, _, packet| {
+        side == Client
+            && chunks(packet).iter().any(|chunk| match chunk {
+                Chunk::Data(data) => {
+                    let number = data.tsn.distance_from(*first.get_or_insert(data.tsn));
+                    numbers.contains(&number) && lost.insert(number)
+                }
+                _ => false,
+            })
+    }))
+}
+
+#[test]
+fn a_sack_that_acks_nothing_earliest_leaves_t3_running() {
+    // sctp-proto PR 7: every SACK re-armed T3, so that a hole under steady traffic was never repaired.
+    let mut pair = Pair::up(rfc());
+    // The first chunk is lost twice: as it was sent and as it was sent again at once.
+    let mut copies = 0;
+    let mut first = None;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        side == Client
+            && chunks(packet).iter().any(|chunk| match chunk {
+                Chunk::Data(data) if data.tsn == *first.get_or_insert(data.tsn) => {
+                    copies += 1;
+                    copies <= 2
+                }
+                _ => false,
+            })
+    }));
+    let start = pair.now;
+    for _ in 0..400 {
+        pair.send(Client, 0, pattern(1_000));
+        pair.run(Duration::from_millis(5));
+    }
+    let stats = pair.association(Client).stats();
+    assert_eq!(stats.paths[0].timeouts, 1, "{stats:?}");
+    let third: Vec<_> = pair.data(Client).into_iter().filter(|d| d.tsn == pair.data(Client)[0].tsn).collect();
+    assert_eq!(third.len(), 3);
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 400));
+    assert!(pair.now.since(start) < Duration::from_secs(10));
+}
+
+#[test]
+fn a_tail_dropped_at_a_full_receiver_does_not_wait_for_ever() {
+    // webrtc-rs #822, rtc #201: the dropped chunk is the last of a burst and nothing follows it.
+    for config in [rfc(), modern()] {
+        let mut pair = Pair::with(config.clone(), Config { receive_buffer_bytes: 6_000, ..config });
+        pair.reads = false;
+        pair.run(Duration::from_millis(100));
+        for _ in 0..40 {
+            pair.send(Client, 0, pattern(500));
+        }
+        pair.run(Duration::from_secs(30));
+        assert!(pair.read(Server, 0).is_empty());
+        pair.reads = true;
+        let start = pair.now;
+        pair.read_all(Server);
+        assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 40));
+        assert!(pair.now.since(start) < Duration::from_secs(3), "{:?}", pair.now.since(start));
+    }
+}
+
+#[test]
+fn a_message_that_fills_the_whole_window_unfinished_becomes_readable() {
+    let config = Config { receive_buffer_bytes: 6_000, ..rfc() };
+    let mut pair = Pair::up(config);
+    pair.send(Client, 0, pattern(50_000));
+    assert!(pair.run_until_within(Duration::from_secs(60), |pair| !pair.read(Server, 0).is_empty()));
+}
+
+#[test]
+fn a_closed_window_is_probed_as_long_as_it_takes_and_nobody_is_given_up() {
+    //= specs/rfc9260.txt#section-6.1
+    //= type=test
+    //# If the sender continues to receive SACK chunks from the peer
+    //# while doing zero window probing, the unacknowledged window probes
+    //# SHOULD NOT increment the error counter for the association or any
+    //# destination transport address.
+    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 6_000, ..rfc() });
+    pair.reads = false;
+    pair.run(Duration::from_millis(100));
+    for _ in 0..11 {
+        pair.send(Client, 0, pattern(1_424));
+    }
+    pair.run(Duration::from_secs(1_000));
+    assert!(pair.association(Client).is_up());
+    let window_before = pair.association(Client).stats().paths[0].cwnd;
+    pair.log.clear();
+    pair.run(Duration::from_secs(120));
+    assert!((1..=3).contains(&pair.data(Client).len()), "{}", pair.data(Client).len());
+    assert_eq!(pair.association(Client).stats().paths[0].cwnd, window_before);
+    pair.reads = true;
+    pair.read_all(Server);
+    assert!(pair.run_until_within(Duration::from_secs(2), |pair| pair.read(Server, 0).len() == 11));
+}
+
+#[test]
+fn a_lost_window_update_is_made_good_by_a_probe() {
+    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 6_000, ..rfc() });
+    pair.reads = false;
+    pair.run(Duration::from_millis(100));
+    for _ in 0..10 {
+        pair.send(Client, 0, pattern(1_424));
+    }
+    pair.run(Duration::from_secs(1));
+    // The one packet that says that the window is open again.
+    let mut lost = false;
+    pair.drop = Some(Box::new(move |side, _, _| side == Server && !std::mem::replace(&mut lost, true)));
+    pair.reads = true;
+    pair.read_all(Server);
+    assert!(pair.run_until_within(Duration::from_secs(20), |pair| pair.read(Server, 0).len() == 10));
+}
+
+#[test]
+fn the_passive_side_knows_the_peers_window_and_starts_slowly() {
+    // sctp-proto #28, rtc #111: it started with a window or a threshold of 0 and stalled for 200 ms.
+    let mut pair = Pair::up(rfc());
+    let stats = pair.association(Server).stats();
+    assert_eq!(stats.peer_rwnd, 1 << 20);
+    assert!(stats.paths[0].ssthresh > 1 << 20);
+    pair.send(Server, 0, pattern(1_424 * 100));
+    let start = pair.now;
+    assert!(pair.run_until(|pair| !pair.read(Client, 0).is_empty()));
+    assert!(pair.now.since(start) < Duration::from_millis(200), "{:?}", pair.now.since(start));
+}
+
+#[test]
+fn three_missing_reports_bring_a_fast_retransmission_and_one_reduction() {
+    let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, pattern(1_424 * 60));
+    pair.drop = lose_data(&[20, 22, 24]);
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+    let path = pair.association(Client).stats().paths[0].clone();
+    assert_eq!((path.timeouts, path.fast_retransmits, path.retransmitted_chunks), (0, 1, 3));
+}
+
+#[test]
+fn round_trips_are_never_measured_on_what_was_sent_twice() {
+    // Karn; the dcSCTP changelog has it too.
+    let mut pair = Pair::up(rfc());
+    pair.drop = lose_data(&[0]);
+    pair.send(Client, 0, "lost once");
+    pair.run(Duration::from_secs(5));
+    let path = pair.association(Client).stats().paths[0].clone();
+    assert_eq!(path.timeouts, 1);
+    assert_eq!(path.srtt, Some(2 * LATENCY), "as the handshake measured it");
+    assert_eq!(path.rto, Duration::from_secs(2), "the back-off stays until there is a measurement");
+}
+
+#[test]
+fn nothing_in_flight_is_forgotten_when_it_is_lost_and_found() {
+    // aiortc #1438, pion #104: flight leaked away on retransmission until nothing could leave. The sums are checked at
+    // the end of every drain.
+    for (seed, config) in (0..8).flat_map(|seed| [(seed, rfc()), (seed, modern())]) {
+        let mut pair = Pair::up(config).seeded(seed);
+        pair.loss = 100;
+        pair.send(Client, 0, pattern(200_000));
+        assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+        pair.loss = 0;
+        pair.run(Duration::from_secs(100));
+        let stats = pair.association(Client).stats();
+        assert_eq!((stats.outstanding_bytes, stats.paths[0].flight_bytes), (0, 0));
+    }
+}
+
+#[test]
+fn data_after_shutdown_is_answered_at_once() {
+    // pion association.go:1709.
+    let mut pair = Pair::up(rfc());
+    pair.send(Server, 0, pattern(1_424 * 30));
+    pair.run(Duration::from_millis(1));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_millis(1));
+    pair.log.clear();
+    pair.run(LATENCY);
+    let shutdowns =
+        pair.packets(Client).iter().flatten().filter(|c| matches!(c, Chunk::Shutdown { .. })).count();
+    assert!(shutdowns >= 1);
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some() && pair.closed(Server).is_some()));
+    assert_eq!(pair.read(Client, 0), [pattern(1_424 * 30)]);
+}
+
+#[test]
+fn a_duplicate_shutdown_is_harmless() {
+    let mut pair = Pair::up(rfc());
+    pair.duplication = 1_000;
+    pair.send(Client, 0, "once");
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(5));
+    assert_eq!(
+        (pair.closed(Client), pair.closed(Server)),
+        (Some(&Reason::Shutdown), Some(&Reason::Shutdown))
+    );
+    assert_eq!(pair.read(Server, 0), [b"once"]);
+}
+
+#[test]
+fn tiny_messages_cost_more_than_their_bytes() {
+    // pion #471: chunks without payload to speak of cost nothing of a_rwnd, and memory was without limit.
+    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 10_000, ..rfc() });
+    pair.reads = false;
+    pair.run(Duration::from_millis(100));
+    for _ in 0..2_000 {
+        pair.send(Client, 0, "x");
+    }
+    pair.run(Duration::from_secs(60));
+    let held = pair.association(Server).stats().unread_bytes;
+    assert!(held <= 2 * 10_000 / 64, "{held}");
+    pair.reads = true;
+    pair.read_all(Server);
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 2_000));
+}
+
+#[test]
+fn a_lost_tail_is_found_by_a_probe_and_not_by_the_timer() {
+    let mut pair = Pair::up(modern());
+    pair.send(Client, 0, pattern(1_424 * 5));
+    pair.drop = lose_data(&[3, 4]);
+    let start = pair.now;
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+    let path = pair.association(Client).stats().paths[0].clone();
+    assert_eq!((path.timeouts, path.probes), (0, 1), "{path:?}");
+    assert!(pair.now.since(start) < Duration::from_millis(120), "{:?}", pair.now.since(start));
+}
+
+#[test]
+fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
+    let mut pair = Pair::up(modern());
+    let mut copies = 0;
+    let mut first = None;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        side == Client
+            && chunks(packet).iter().any(|chunk| match chunk {
+                Chunk::Data(data) if data.tsn == first.get_or_insert(data.tsn).plus(4) => {
+                    copies += 1;
+                    copies <= 3
+                }
+                Chunk::Data(data) => {
+                    first.get_or_insert(data.tsn);
+                    false
+                }
+                _ => false,
+            })
+    }));
+    pair.send(Client, 0, pattern(1_424 * 100));
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+    let path = pair.association(Client).stats().paths[0].clone();
+    assert_eq!((path.timeouts, path.retransmitted_chunks), (0, 3), "{path:?}");
+}

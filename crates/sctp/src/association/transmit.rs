@@ -1,0 +1,450 @@
+//! What leaves, and in which order (RFC 9260 §6.1, §6.10): a packet is filled here, from the control chunks that MUST
+//! come first to what is lost and then what is new. TSNs are given here.
+
+use braidftp_base::{Ecn, Time};
+use braidftp_cc as cc;
+
+use crate::association::path::Path;
+use crate::association::sent::Departure;
+use crate::association::state::{Shutdown, State, Up, Window};
+use crate::association::timers::Timer;
+use crate::association::{Association, Transmit};
+use crate::ids::{PathId, Tsn, VerificationTag};
+use crate::stats::PathState;
+use crate::wire::{Chunk, Data, Header, Init, Sack};
+
+/// A message is not cut for less than this much room: the rest of the packet stays empty instead.
+const FRAGMENT_MIN: usize = 256;
+/// How much shorter than it could be the first packet of a batch may be for others to be cut to its size.
+const BATCH_SLACK: usize = 64;
+/// Up to this many chunks of a window, its last asks for a SACK at once: the peer's SACK frequency would stall it.
+const SMALL_WINDOW: usize = 4;
+
+/// Why data may leave by a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum License {
+    /// The window has room.
+    Window,
+    /// The first packet of a fast retransmission, whatever the window.
+    FastRetransmit,
+    /// A probe of the tail, whatever the window.
+    Probe,
+}
+
+impl Association {
+    /// Packets to send, if there are any.
+    pub(super) fn transmit(&mut self, now: Time) -> Option<Transmit> {
+        match &mut self.state {
+            State::CookieWait { init_due, .. } => {
+                if std::mem::take(init_due) {
+                    return Some(self.transmit_init(now));
+                }
+                None
+            }
+            State::CookieEchoed { cookie_due, .. } => {
+                if std::mem::take(cookie_due) {
+                    return Some(self.transmit_cookie(now));
+                }
+                None
+            }
+            State::Up(_) => {
+                (0..self.paths.len()).find_map(|index| self.transmit_by(now, PathId(index as u8)))
+            }
+            State::Closed(_) => {
+                let farewell = self.farewell.take()?;
+                let chunk = farewell.chunk?;
+                self.begin(farewell.path, farewell.tag);
+                self.builder.push(&chunk);
+                Some(self.finish(farewell.path))
+            }
+        }
+    }
+
+    fn begin(&mut self, path: PathId, tag: VerificationTag) {
+        let header = Header { source_port: self.local_port, destination_port: self.peer_port, tag };
+        self.builder.begin(header, self.paths[usize::from(path.0)].mtu);
+    }
+
+    fn seal(&mut self, id: PathId) -> usize {
+        let len = self.builder.seal();
+        let counters = &mut self.paths[usize::from(id.0)].counters;
+        counters.packets_sent += 1;
+        counters.bytes_sent += len as u64;
+        len
+    }
+
+    /// Seals the open packet and makes its batch a transmission.
+    fn finish(&mut self, id: PathId) -> Transmit {
+        if !self.builder.is_empty() {
+            self.seal(id);
+        }
+        let batch = self.builder.finish().expect("a packet was sealed");
+        let path = &self.paths[usize::from(id.0)];
+        Transmit {
+            from: path.local,
+            to: path.peer,
+            ecn: Ecn::NotEct,
+            payload: batch.payload,
+            segment_size: batch.segment_size,
+        }
+    }
+
+    fn transmit_init(&mut self, now: Time) -> Transmit {
+        let State::CookieWait { retry, .. } = self.state else { unreachable!("the caller has looked") };
+        //= specs/rfc9260.txt#section-5.1
+        //# Retransmissions of INIT chunks and
+        //# COOKIE ECHO chunks SHOULD use all addresses of the peer similar to
+        //# retransmissions of DATA chunks.
+        let path = PathId((retry as usize % self.paths.len()) as u8);
+        self.paths[0].init_sent_at.get_or_insert(now);
+        let init: Init = self.init();
+        //= specs/rfc9260.txt#section-8.5.1
+        //# The sender MUST set the Verification Tag of the packet to 0.
+        self.begin(path, VerificationTag(0));
+        self.builder.push(&Chunk::Init(init));
+        self.finish(path)
+    }
+
+    fn transmit_cookie(&mut self, now: Time) -> Transmit {
+        let State::CookieEchoed { cookie, up, .. } = &mut self.state else {
+            unreachable!("the caller has looked")
+        };
+        let (cookie, tag, path) = (cookie.clone(), up.peer_tag, up.primary);
+        let errors = std::mem::take(&mut up.control.errors);
+        //= specs/rfc9260.txt#section-5.1
+        //# The COOKIE ECHO chunk MAY be bundled with any pending outbound
+        //# DATA chunks, but it MUST be the first chunk in the packet and,
+        //# until the COOKIE ACK chunk is returned, the sender MUST NOT send
+        //# any other packets to the peer.
+        self.begin(path, tag);
+        self.builder.push(&Chunk::CookieEcho(cookie));
+        if !errors.is_empty() {
+            let error = Chunk::Error(errors);
+            if error.padded_len() <= self.builder.room() {
+                self.builder.push(&error);
+            }
+        }
+        self.fill_data(now, path, License::Window);
+        self.finish(path)
+    }
+
+    fn transmit_by(&mut self, now: Time, path: PathId) -> Option<Transmit> {
+        let tag = self.peer_tag().expect("the peer is known once up");
+        let mtu = self.paths[usize::from(path.0)].mtu;
+        loop {
+            self.begin(path, tag);
+            self.fill(now, path);
+            if self.builder.is_empty() {
+                self.builder.cancel();
+                break;
+            }
+            let len = self.seal(path);
+            // The others of a batch may not be longer than its first.
+            if self.builder.is_full() || len + BATCH_SLACK < mtu {
+                break;
+            }
+        }
+        (self.builder.packets() > 0).then(|| self.finish(path))
+    }
+
+    /// Fills the open packet with what is to leave by this path: the bundling order.
+    fn fill(&mut self, now: Time, id: PathId) {
+        let license = self.license(id);
+        let a_rwnd = self.a_rwnd();
+        let State::Up(up) = &mut self.state else { return };
+        let builder = &mut self.builder;
+        //= specs/rfc9260.txt#section-5.1
+        //# A COOKIE ACK chunk MAY be bundled with any
+        //# pending DATA chunks (and/or SACK chunks), but the COOKIE ACK
+        //# chunk MUST be the first chunk in the packet.
+        if up.control.cookie_ack.take_if(|path| *path == id).is_some() {
+            builder.push(&Chunk::CookieAck);
+        }
+        //= specs/rfc9260.txt#section-6.1
+        //# Before an endpoint transmits a DATA chunk, if any received DATA
+        //# chunks have not been acknowledged (e.g., due to delayed ack), the
+        //# sender SHOULD create a SACK chunk and bundle it with the outbound
+        //# DATA chunk, as long as the size of the final SCTP packet does not
+        //# exceed the current PMTU.
+        let rides = license.is_some() && up.received.sack_may_ride();
+        if (rides || (up.sack_path == id && up.received.sack_is_due())) && builder.room() >= Sack::HEADER_LEN
+        {
+            let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), builder.room());
+            up.advertised_a_rwnd = a_rwnd;
+            self.timers.stop(Timer::DelayedSack);
+            builder.push(&Chunk::Sack(sack));
+        }
+        while let Some(index) = up.control.heartbeat_acks.iter().position(|(path, _)| *path == id) {
+            let ack = Chunk::HeartbeatAck(up.control.heartbeat_acks[index].1.clone());
+            if ack.padded_len() > builder.room() {
+                // One that never fits is one that its sender cannot expect back.
+                if builder.is_empty() {
+                    up.control.heartbeat_acks.remove(index);
+                }
+                break;
+            }
+            builder.push(&ack);
+            up.control.heartbeat_acks.remove(index);
+        }
+        if up.sack_path == id && !up.control.errors.is_empty() {
+            let error = Chunk::Error(std::mem::take(&mut up.control.errors));
+            if error.padded_len() <= builder.room() {
+                builder.push(&error);
+            } else if let Chunk::Error(mut causes) = error {
+                // Some other time, and fewer, so that there is one.
+                causes.pop();
+                up.control.errors = causes;
+            }
+        }
+        let cum_tsn_ack = up.received.cum_tsn();
+        if up.primary == id {
+            match &mut self.shutdown {
+                Shutdown::Sent { due, .. } => {
+                    let shutdown = Chunk::Shutdown { cum_tsn_ack };
+                    if *due && builder.room() >= shutdown.padded_len() {
+                        *due = false;
+                        builder.push(&shutdown);
+                    }
+                }
+                Shutdown::AckSent { due, .. } => {
+                    if *due && builder.room() >= Chunk::HEADER_LEN {
+                        *due = false;
+                        builder.push(&Chunk::ShutdownAck);
+                    }
+                }
+                Shutdown::No | Shutdown::Pending | Shutdown::Received => {}
+            }
+        }
+        if self.paths[usize::from(id.0)].heartbeat_due && self.builder.room() >= 64 {
+            let beat = Chunk::Heartbeat(self.new_beat(now, id));
+            self.builder.push(&beat);
+        }
+        if let Some(license) = license {
+            self.fill_data(now, id, license);
+        }
+    }
+
+    /// Whether data may leave by this path, and why.
+    fn license(&mut self, id: PathId) -> Option<License> {
+        let State::Up(up) = &mut self.state else { return None };
+        let path = &self.paths[usize::from(id.0)];
+        let open = path.flight_bytes < path.controller.window();
+        //= specs/rfc9260.txt#section-6.1
+        //# C)  When the time comes for the sender to transmit, before sending
+        //# new DATA chunks, the sender MUST first transmit any DATA chunks
+        //# that are marked for retransmission (limited by the current cwnd).
+        if let Some(tsn) = up.sent.next_lost() {
+            let left_by = up.sent.get(tsn).expect("a lost chunk is kept").path;
+            if choose(&self.paths, up, Purpose::Again(left_by)) != id {
+                return None;
+            }
+            return if path.fast_retransmit_due {
+                Some(License::FastRetransmit)
+            } else if path.probe_due {
+                Some(License::Probe)
+            } else {
+                open.then_some(License::Window)
+            };
+        }
+        if path.probe_due {
+            return Some(License::Probe);
+        }
+        if !open || choose(&self.paths, up, Purpose::New) != id || !may_send(self.shutdown) {
+            return None;
+        }
+        let len = self.queue.peek_len()?;
+        let fits = self.burst > 0 && !up.sent.is_full() && window_takes(up, len.min(path.payload_max()));
+        fits.then_some(License::Window)
+    }
+
+    /// Fills the open packet with DATA: first what is lost, then what is new.
+    fn fill_data(&mut self, now: Time, id: PathId, license: License) {
+        if let Some(idle_for) = self.idle_for(now, id) {
+            let path = &mut self.paths[usize::from(id.0)];
+            let (rto, mtu) = (path.rtt.rto(), path.pmdcs());
+            path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu });
+        }
+        let small_window = self.config.immediate_at_end;
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        let departure = Departure { path: id, now, order: path.order + 1 };
+        let flight_before = path.flight_bytes;
+        let mut bytes_left = 0;
+        let mut resent: Option<Tsn> = None;
+        let mut elsewhere = None;
+        while let Some(tsn) = up.sent.next_lost() {
+            let bytes = up.sent.get(tsn).expect("a lost chunk is kept").bytes;
+            if bytes > self.builder.room() {
+                break;
+            }
+            let (data, _) = up.sent.retransmit(tsn, departure);
+            data.immediate = self.config.immediate_at_end;
+            self.builder.push_data(data);
+            path.flight_bytes += bytes;
+            path.counters.retransmitted_chunks += 1;
+            path.send_order.on_sent(departure.order, tsn);
+            bytes_left += bytes;
+            resent.get_or_insert(tsn);
+        }
+        // Beyond the window there is room for what is lost, and for one probe.
+        let new_allowed =
+            license != License::FastRetransmit && up.sent.next_lost().is_none() && may_send(self.shutdown);
+        let mut brought_new = false;
+        while new_allowed && self.burst > 0 && !up.sent.is_full() {
+            let Some(rest) = self.queue.peek_len() else { break };
+            let room = self.builder.room().saturating_sub(Data::HEADER_LEN);
+            let len = rest.min(room);
+            // A fragment ends on a multiple of four, so that the packet is full without padding.
+            let len = if len < rest { len & !3 } else { len };
+            if len == 0 || (len < rest && len < FRAGMENT_MIN) {
+                break;
+            }
+            if up.window == Window::ProbeDue {
+                up.window = Window::Probing { tsn: up.sent.next_tsn(), answered: false };
+            } else if !window_takes(up, len) || matches!(up.window, Window::Probing { .. }) {
+                break;
+            }
+            let Some(fragment) = self.queue.next(len) else { break };
+            let bytes = (Data::HEADER_LEN + fragment.payload.len()).next_multiple_of(4);
+            let window_filled = path.flight_bytes + bytes >= path.controller.window();
+            let tsn = up.sent.next_tsn();
+            let data = Data {
+                begin: fragment.begin,
+                end: fragment.end,
+                unordered: fragment.unordered,
+                //= specs/rfc9260.txt#section-6.1
+                //# Whenever the sender of a DATA chunk can benefit from the
+                //# corresponding SACK chunk being sent back without delay, the sender
+                //# MAY set the I bit in the DATA chunk header.
+                immediate: (self.queue.is_empty() && (small_window || self.shutdown == Shutdown::Pending))
+                    || (small_window
+                        && window_filled
+                        && path.controller.window() <= SMALL_WINDOW * path.pmdcs()),
+                tsn,
+                stream: fragment.stream,
+                ssn: fragment.ssn,
+                ppid: fragment.ppid,
+                payload: fragment.payload,
+            };
+            path.tail_is_immediate = data.immediate;
+            self.builder.push_data(up.sent.insert(data, departure));
+            path.flight_bytes += bytes;
+            path.send_order.on_sent(departure.order, tsn);
+            bytes_left += bytes;
+            brought_new = true;
+            if matches!(up.window, Window::Probing { .. }) {
+                break;
+            }
+        }
+        if license == License::Probe && bytes_left == 0 {
+            // Nothing new may leave: the last chunk in flight does, again.
+            if let Some(tsn) = up.sent.last_in_flight(id) {
+                let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
+                if bytes <= self.builder.room() {
+                    let (data, moved_from) = up.sent.retransmit(tsn, departure);
+                    data.immediate = true;
+                    self.builder.push_data(data);
+                    path.tail_is_immediate = true;
+                    path.counters.retransmitted_chunks += 1;
+                    path.send_order.on_sent(departure.order, tsn);
+                    bytes_left += bytes;
+                    resent = Some(tsn);
+                    elsewhere = moved_from.filter(|from| *from != id);
+                }
+            }
+        }
+        debug_assert!(elsewhere.is_none(), "a probe stays on its path");
+        if bytes_left == 0 {
+            // What a probe or retransmission needed room for found none behind the control chunks: the next packet has.
+            if self.builder.is_empty() {
+                path.probe_due = false;
+                path.fast_retransmit_due = false;
+            }
+            return;
+        }
+        path.probe_due = false;
+        path.fast_retransmit_due = false;
+        path.order += 1;
+        path.data_sent_at = Some(now);
+        if resent.is_some() {
+            path.retransmitted_at = Some(now);
+        }
+        if brought_new && self.config.max_burst.is_some() {
+            self.burst -= 1;
+        }
+        path.controller.on_sent(cc::Sent { now, bytes: bytes_left, flight_before });
+        if !matches!(self.state, State::Up(_)) {
+            // With COOKIE ECHO, T1 is the only timer.
+            return;
+        }
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        let deadline = now + path.rtt.rto();
+        //= specs/rfc9260.txt#section-6.1
+        //# Whenever a transmission or retransmission is made to any address, if
+        //# the T3-rtx timer of that address is not currently running, the sender
+        //# MUST start that timer.  If the timer for that address is already
+        //# running, the sender MUST restart the timer if the earliest (i.e.,
+        //# lowest TSN) outstanding DATA chunk sent to that address is being
+        //# retransmitted.  Otherwise, the data sender MUST NOT restart the
+        //# timer.
+        if resent.is_some() && up.sent.earliest(id) == resent {
+            self.timers.arm(Timer::T3Rtx(id), deadline);
+        } else {
+            self.timers.arm_if_idle(Timer::T3Rtx(id), deadline);
+        }
+        self.arm_tail_probe(now, id);
+    }
+}
+
+/// Whether new data may leave in this state of a shutdown (RFC 9260 §6).
+fn may_send(shutdown: Shutdown) -> bool {
+    //= specs/rfc9260.txt#section-6
+    //# Data transmission MUST only happen in the ESTABLISHED, SHUTDOWN-
+    //# PENDING, and SHUTDOWN-RECEIVED states.
+    matches!(shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received)
+}
+
+/// Whether the peer's window takes a new chunk with so many bytes of user data.
+fn window_takes(up: &Up, len: usize) -> bool {
+    //= specs/rfc9260.txt#section-6.1
+    //# A)  At any given time, the data sender MUST NOT transmit new data to
+    //# any destination transport address if its peer's rwnd indicates
+    //# that the peer has no buffer space (i.e., rwnd is smaller than the
+    //# size of the next DATA chunk; see Section 6.2.1), except for zero
+    //# window probes.
+    // A chunk is cut by its packet and never by the window, which is all the silly window avoidance there need be.
+    up.window == Window::ProbeDue || up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes()) >= len
+}
+
+/// What a path is wanted for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// New data.
+    New,
+    /// Data that was lost on this path.
+    Again(PathId),
+}
+
+/// The path to use (RFC 9260 §6.4).
+fn choose(paths: &[Path], up: &Up, purpose: Purpose) -> PathId {
+    let usable = |id: &PathId| paths[usize::from(id.0)].state == PathState::Active;
+    let all = || (0..paths.len()).map(|index| PathId(index as u8));
+    match purpose {
+        Purpose::New => {
+            if usable(&up.primary) {
+                up.primary
+            } else {
+                all().find(usable).unwrap_or(up.primary)
+            }
+        }
+        //= specs/rfc9260.txt#section-6.4
+        //# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
+        //# retransmit a chunk that timed out to an active destination transport
+        //# address that is different from the last destination address to which
+        //# the chunk was sent.
+        Purpose::Again(left_by) if paths[usize::from(left_by.0)].timeouts_unanswered > 0 => {
+            all().find(|id| *id != left_by && usable(id)).unwrap_or(left_by)
+        }
+        Purpose::Again(left_by) => left_by,
+    }
+}

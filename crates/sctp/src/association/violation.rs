@@ -1,0 +1,95 @@
+//! What a peer can do wrong within an association, and what is done about each.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::ids::{StreamId, Tsn};
+use crate::wire::Cause;
+
+/// What a peer can do wrong within an association.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Violation {
+    /// An INIT ACK without a state cookie.
+    InitAckWithoutCookie,
+    /// An INIT ACK with a tag or stream count of 0, or a window under 1,500 bytes.
+    InitAckInvalid,
+    /// A cookie that no packet can carry.
+    CookieTooLong,
+    /// A DATA chunk without user data.
+    NoUserData(Tsn),
+    /// A DATA chunk for a stream that was not negotiated.
+    InvalidStream(StreamId),
+    /// A fragment that continues a message which did not begin.
+    FragmentWithoutBegin,
+    /// A message began, or another went on, in the middle of a message.
+    MessageInterrupted,
+    /// A message's stream sequence number is not the next, though all before it arrived.
+    SsnOutOfStep,
+    /// A SACK or SHUTDOWN for a TSN that was never sent.
+    AckOfNothing,
+    /// A SACK with a gap block that ends before it begins, or names what was never sent.
+    GapBlockInvalid,
+}
+
+/// What is done about a violation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The association ends, and the peer is told why.
+    Abort(Cause),
+    /// The peer is told; the association goes on.
+    Error(Cause),
+    /// Nothing.
+    Silence,
+}
+
+impl Violation {
+    /// What is done about it.
+    pub(super) fn answer(self) -> Answer {
+        let protocol_violation =
+            || Answer::Abort(Cause::ProtocolViolation(Bytes::from(self.to_string().into_bytes())));
+        match self {
+            Self::InitAckWithoutCookie => Answer::Abort(Cause::MissingMandatoryParameter(vec![7])),
+            Self::InitAckInvalid => Answer::Abort(Cause::InvalidMandatoryParameter),
+            Self::CookieTooLong => protocol_violation(),
+            //= specs/rfc9260.txt#section-6.2
+            //# If an endpoint receives a DATA chunk with no user data (i.e., the
+            //# Length field is set to 16), it SHOULD send an ABORT chunk with a "No
+            //# User Data" error cause.
+            Self::NoUserData(tsn) => Answer::Abort(Cause::NoUserData(tsn)),
+            //= specs/rfc9260.txt#section-6.5
+            //# If an
+            //# endpoint receives a DATA chunk with an invalid stream identifier, it
+            //# SHOULD acknowledge the reception of the DATA chunk following the
+            //# normal procedure, immediately send an ERROR chunk with cause set to
+            //# "Invalid Stream Identifier" (see Section 3.3.10), and discard the
+            //# DATA chunk.
+            Self::InvalidStream(stream) => Answer::Error(Cause::InvalidStreamIdentifier(stream)),
+            Self::FragmentWithoutBegin | Self::MessageInterrupted | Self::SsnOutOfStep => {
+                protocol_violation()
+            }
+            Self::AckOfNothing => protocol_violation(),
+            // Stacks have had bugs here, and the next SACK says it all again.
+            Self::GapBlockInvalid => Answer::Silence,
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InitAckWithoutCookie => f.write_str("INIT ACK without a state cookie"),
+            Self::InitAckInvalid => f.write_str("INIT ACK with an invalid mandatory value"),
+            Self::CookieTooLong => f.write_str("state cookie longer than a packet"),
+            Self::NoUserData(tsn) => write!(f, "DATA chunk {tsn} without user data"),
+            Self::InvalidStream(stream) => {
+                write!(f, "DATA chunk for stream {}, which does not exist", stream.0)
+            }
+            Self::FragmentWithoutBegin => f.write_str("fragment of a message that did not begin"),
+            Self::MessageInterrupted => f.write_str("message interrupted by another"),
+            Self::SsnOutOfStep => f.write_str("stream sequence number out of step"),
+            Self::AckOfNothing => f.write_str("acknowledgement of a TSN that was never sent"),
+            Self::GapBlockInvalid => f.write_str("gap ack block that makes no sense"),
+        }
+    }
+}
