@@ -532,9 +532,9 @@ pub fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
     (!decoded.contains(&0)).then_some(decoded)
 }
 
-/// Decimal digits only, at most 20 of them, no overflow.
+/// Decimal digits only, no overflow.
 pub fn parse_number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 20 || !text.iter().all(u8::is_ascii_digit) {
+    if text.is_empty() || text.len() > 32 || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
     text.iter().try_fold(0_u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
@@ -595,5 +595,173 @@ fn parse_site(raw: &Bytes) -> Result<Site, CommandError> {
         }
         b"" => Err(CommandError::Argument),
         _ => Err(CommandError::Unsupported),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &[u8]) -> Result<Command, CommandError> {
+        Command::parse(&Line(Bytes::copy_from_slice(text)))
+    }
+
+    fn path(text: &str) -> PathArg {
+        PathArg::new(text.as_bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn commands_read_as_written_by_others() {
+        let stamp = Timestamp::from_seconds(0);
+        for (text, command) in [
+            ("noop", Command::Noop),
+            ("NOOP ", Command::Noop),
+            ("retr  a b ", Command::Retrieve(path(" a b "))),
+            ("XCUP", Command::ToParent),
+            ("xmkd d", Command::MakeDirectory(path("d"))),
+            ("type a n", Command::Type(Type::Ascii)),
+            ("TYPE L 8", Command::Type(Type::Image)),
+            ("ALLO 12 R 3", Command::Allocate(12)),
+            ("REST 0018446744073709551615", Command::Restart(u64::MAX)),
+            ("LIST ", Command::List(None)),
+            ("PORT 127,0,0,1,39,16", Command::Port("127.0.0.1:10000".parse().unwrap())),
+            ("EPRT |2|::1|10000|", Command::ExtendedPort("[::1]:10000".parse().unwrap())),
+            ("EPRT !1!127.0.0.1!1!", Command::ExtendedPort("127.0.0.1:1".parse().unwrap())),
+            ("epsv all", Command::ExtendedPassive(Epsv::All)),
+            ("MFMT 19700101000000 a b", Command::SetModifiedTime(stamp, path("a b"))),
+            ("site chmod 0755 x y", Command::Site(Site::Chmod(0o755, path("x y")))),
+            ("SITE SYMLINK ..%2Fa%20b l n", Command::Site(Site::Symlink("../a b".into(), path("l n")))),
+            ("ABOR 7", Command::Abort(Some(7))),
+            ("PASS  with spaces ", Command::Password(Secret::new(" with spaces "))),
+            ("PASS", Command::Password(Secret::new(""))),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Ok(command), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_told_apart() {
+        for (text, error) in [
+            (&b""[..], CommandError::Syntax),
+            (b" NOOP", CommandError::Syntax),
+            (b"NO-OP", CommandError::Syntax),
+            (b"FROBNICATE x", CommandError::Syntax),
+            (b"FROB x", CommandError::Unknown),
+            (b"RETR a\0", CommandError::Forbidden),
+            (b"RETR a\rb", CommandError::Forbidden),
+            (b"RETR", CommandError::Argument),
+            (b"RETR ", CommandError::Argument),
+            (b"QUIT now", CommandError::Argument),
+            (b"REST -1", CommandError::Argument),
+            (b"REST 18446744073709551616", CommandError::Argument),
+            (b"PORT 1,2,3,4,5", CommandError::Argument),
+            (b"PORT 1,2,3,4,5,256", CommandError::Argument),
+            (b"PORT 1,2,3,4,5,6,7", CommandError::Argument),
+            (b"EPRT |1|::1|80|", CommandError::Argument),
+            (b"EPRT |1|127.0.0.1|65536|", CommandError::Argument),
+            (b"EPRT |1|127.0.0.1|80", CommandError::Argument),
+            (b"EPRT |9|x|80|", CommandError::Protocol),
+            (b"EPSV 3", CommandError::Protocol),
+            (b"TYPE E", CommandError::Unsupported),
+            (b"TYPE X", CommandError::Argument),
+            (b"SITE CHMOD 888 a", CommandError::Argument),
+            (b"SITE CHMOD 644", CommandError::Argument),
+            (b"SITE SYMLINK %zz a", CommandError::Argument),
+            (b"SITE SYMLINK %00 a", CommandError::Argument),
+            (b"SITE CPFR a", CommandError::Unsupported),
+            (b"ABOR 4294967296", CommandError::Argument),
+        ] {
+            assert_eq!(parse(text), Err(error), "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let command = parse(b"PASS secret").unwrap();
+        assert_eq!(command.to_string(), "PASS ***");
+        assert!(!format!("{command:?}").contains("secret"));
+        assert_eq!(&command.encode()[..], b"PASS secret\r\n");
+    }
+
+    #[test]
+    fn names_are_shown_escaped_and_sent_raw() {
+        let command = Command::Retrieve(PathArg::new(&b"a\x1b[2J\xff"[..]).unwrap());
+        assert_eq!(command.to_string(), "RETR a\\x1b[2J\\xff");
+        assert_eq!(&command.encode()[..], b"RETR a\x1b[2J\xff\xff\r\n");
+    }
+
+    fn argument() -> impl Strategy<Value = PathArg> {
+        proptest::collection::vec(any::<u8>(), 1..20).prop_filter_map("not a path", PathArg::new)
+    }
+
+    fn command() -> impl Strategy<Value = Command> {
+        let one = argument().prop_flat_map(|path| {
+            proptest::sample::select(vec![
+                Command::Append(path.clone()),
+                Command::ChangeDirectory(path.clone()),
+                Command::Delete(path.clone()),
+                Command::List(Some(path.clone())),
+                Command::MachineList(Some(path.clone())),
+                Command::Partial(path.clone()),
+                Command::RenameTo(path.clone()),
+                Command::Retrieve(path.clone()),
+                Command::Size(path.clone()),
+                Command::StoreUnique(Some(path.clone())),
+                Command::Tree(Some(path.clone())),
+                Command::Site(Site::Chmod(0o640, path.clone())),
+                Command::Site(Site::Symlink(Bytes::copy_from_slice(path.as_bytes()), path.clone())),
+                Command::SetModifiedTime(Timestamp { seconds: 5, nanos: 250 }, path),
+            ])
+        });
+        let other = (any::<u64>(), any::<[u8; 16]>(), any::<u16>()).prop_flat_map(|(number, ip, port)| {
+            proptest::sample::select(vec![
+                Command::Restart(number),
+                Command::Allocate(number),
+                Command::Abort(u32::try_from(number >> 32).ok()),
+                Command::ExtendedPort(SocketAddr::new(ip.into(), port)),
+                Command::Port(SocketAddr::new([ip[0], ip[1], ip[2], ip[3]].into(), port)),
+                Command::ExtendedPassive(Epsv::All),
+                Command::Type(Type::Image),
+                Command::Site(Site::Help),
+                Command::Quit,
+                Command::Tree(None),
+            ])
+        });
+        prop_oneof![one, other]
+    }
+
+    proptest! {
+        #[test]
+        fn writing_and_reading_agree(command in command()) {
+            let mut splitter = crate::line::Splitter::new();
+            splitter.push(&command.encode());
+            let line = splitter.next_line().unwrap().unwrap();
+            prop_assert_eq!(splitter.next_line(), None);
+            prop_assert_eq!(TransferKind::of_verb(split_verb(&line.0).0), command.transfer());
+            prop_assert_eq!(Command::parse(&line), Ok(command));
+        }
+
+        #[test]
+        fn no_line_panics_and_what_is_read_reads_again(
+            verb in proptest::sample::select(vec!["", "RETR ", "PORT ", "EPRT ", "SITE ", "SITE UTIME ", "MFMT ", "TYPE ", "OPTS ", "ABOR ", "REST "]),
+            rest in proptest::collection::vec(prop_oneof![any::<u8>(), proptest::sample::select(b" |,%01AHCMODS".to_vec())], 0..30),
+        ) {
+            let line = [verb.as_bytes(), &rest].concat();
+            if let Ok(command) = parse(&line) {
+                let again = command.encode();
+                let mut splitter = crate::line::Splitter::new();
+                splitter.push(&again);
+                prop_assert_eq!(Command::parse(&splitter.next_line().unwrap().unwrap()), Ok(command));
+            }
+        }
+
+        #[test]
+        fn percent_encoding_comes_back(bytes in proptest::collection::vec(1_u8.., 0..40)) {
+            let encoded = percent_encode(&bytes);
+            prop_assert!(!encoded.iter().any(|byte| b" ;\r\n".contains(byte)));
+            prop_assert_eq!(percent_decode(&encoded), Some(bytes));
+        }
     }
 }

@@ -6,6 +6,8 @@
 pub mod frame;
 pub mod receiver;
 pub mod sender;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,0 +1,218 @@
+use proptest::prelude::*;
+
+use super::frame::*;
+use super::receiver::*;
+use super::sender::Sender;
+use super::*;
+use crate::stamp::Timestamp;
+
+fn piece(ppid: u32, payload: &[u8]) -> Piece<'_> {
+    Piece { ppid, payload, end: End::Last }
+}
+
+fn header(transfer: u32) -> Header {
+    Header { transfer: TransferNumber(transfer), offset: 0, size: None, modified: None }
+}
+
+#[test]
+fn frames_are_as_the_specification_draws_them() {
+    let header = Header {
+        transfer: TransferNumber(0x0102_0304),
+        offset: 0x1112_1314_1516_1718,
+        size: Some(0x2122_2324_2526_2728),
+        modified: Some(Timestamp { seconds: -2, nanos: 500_000_000 }),
+    };
+    let wire = [
+        1, 2, 3, 4, 0x1d, 0xcd, 0x65, 0x00, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23,
+        0x24, 0x25, 0x26, 0x27, 0x28, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe,
+    ];
+    assert_eq!(&header.encode()[..], wire);
+    assert_eq!(Header::decode(&wire), Ok(header));
+
+    let trailer = Trailer { transfer: TransferNumber(5), status: 226, length: 7, digest: [0xab; 32] };
+    let wire = [&[0, 0, 0, 5, 0, 226, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7][..], &[0xab; 32]].concat();
+    assert_eq!(&trailer.encode()[..], wire);
+    assert_eq!(Trailer::decode(&wire), Ok(trailer));
+
+    let credit = Credit { stream: 3, limit: 0x0010_0000 };
+    let wire = [0, 3, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0];
+    assert_eq!(&credit.encode()[..], wire);
+    assert_eq!(Credit::decode(&wire), Ok(credit));
+}
+
+#[test]
+fn frames_with_impossible_fields_are_refused() {
+    let zero = header(1).encode();
+    let mut wire = zero.to_vec();
+    wire[3] = 0;
+    assert_eq!(Header::decode(&wire), Err(FrameError::Field), "transfers count from 1");
+    let mut wire = zero.to_vec();
+    wire[4..8].copy_from_slice(&1_000_000_000_u32.to_be_bytes());
+    assert_eq!(Header::decode(&wire), Err(FrameError::Field));
+    assert_eq!(Header::decode(&zero[1..]), Err(FrameError::Length));
+    for status in [0_u16, 199, 600] {
+        let trailer = Trailer { transfer: TransferNumber(1), status, length: 0, digest: [0; 32] };
+        assert_eq!(Trailer::decode(&trailer.encode()), Err(FrameError::Field), "{status}");
+    }
+    assert_eq!(Credit::decode(&Credit { stream: 0, limit: 1 }.encode()), Err(FrameError::Field));
+}
+
+//= specs/ftp-over-sctp.md#section-2.2
+//= type=test
+//# The server MUST take the mode from the number of streams inbound to it
+#[test]
+fn streams_tell_the_mode() {
+    for mode in [Mode::Naive, Mode::Ms, Mode::Braid] {
+        for data_streams in [DATA_STREAMS_MIN, DATA_STREAMS_DEFAULT, DATA_STREAMS_MAX] {
+            assert_eq!(Mode::of_streams(mode.streams(data_streams).unwrap()), mode);
+        }
+    }
+    for mode in Mode::ALL {
+        assert_eq!(mode.to_string().parse(), Ok(mode));
+    }
+    assert!("MS".parse::<Mode>().is_err());
+}
+
+//= specs/ftp-over-sctp.md#section-6.7
+//= type=test
+//# An endpoint MUST abort the association on: a HEADER, TRAILER or CREDIT of another length than its own or with a field out of
+//# its range; BYTES beyond the credit; HEADER while a transfer is open on the stream; BYTES or TRAILER while none is; TRAILER of
+//# another transfer than the open one; a PPID that has no place on its stream;
+#[test]
+fn a_stream_out_of_order_is_an_error() {
+    let trailer =
+        |transfer| Trailer { transfer: TransferNumber(transfer), status: 226, length: 0, digest: [0; 32] };
+    let open = || {
+        let mut receiver = Receiver::new(1, 0);
+        receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
+        receiver
+    };
+    let fresh = || Receiver::new(1, 0);
+    assert_eq!(open().on_piece(piece(ppid::HEADER, &header(2).encode())), Err(FrameError::Order));
+    assert_eq!(fresh().on_piece(piece(ppid::BYTES, b"x")), Err(FrameError::Order));
+    assert_eq!(fresh().on_piece(piece(ppid::TRAILER, &trailer(1).encode())), Err(FrameError::Order));
+    assert_eq!(open().on_piece(piece(ppid::TRAILER, &trailer(2).encode())), Err(FrameError::WrongTransfer));
+    assert_eq!(open().on_piece(piece(ppid::TRAILER, &[0; 49])), Err(FrameError::Length));
+    assert_eq!(open().on_piece(piece(ppid::TRAILER, &[0; 47])), Err(FrameError::Length));
+    for kind in [ppid::PLAIN, ppid::LINES, ppid::CREDIT] {
+        assert_eq!(open().on_piece(piece(kind, b"x")), Err(FrameError::Kind));
+    }
+    let mut receiver = open();
+    let most = vec![0; usize::try_from(INITIAL_CREDIT).unwrap()];
+    assert_eq!(receiver.on_piece(piece(ppid::BYTES, &most)), Ok(Incoming::Bytes));
+    assert_eq!(receiver.on_piece(piece(ppid::BYTES, b"x")), Err(FrameError::Credit));
+}
+
+#[test]
+fn a_frame_in_pieces_is_put_together() {
+    let mut receiver = Receiver::new(1, 0);
+    let wire = header(9).encode();
+    let first = Piece { ppid: ppid::HEADER, payload: &wire[..5], end: End::More };
+    assert_eq!(receiver.on_piece(first), Ok(Incoming::Nothing));
+    assert_eq!(receiver.on_piece(piece(ppid::HEADER, &wire[5..])), Ok(Incoming::Header(header(9))));
+    assert_eq!(receiver.transfer(), Some(TransferNumber(9)));
+}
+
+#[test]
+fn a_trailer_that_lies_about_the_length_is_told() {
+    for (length, lengths) in [(3, Lengths::Agree), (4, Lengths::Differ)] {
+        let mut receiver = Receiver::new(1, 0);
+        receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
+        receiver.on_piece(piece(ppid::BYTES, b"abc")).unwrap();
+        let trailer = Trailer { transfer: TransferNumber(1), status: 226, length, digest: [1; 32] };
+        let incoming = receiver.on_piece(piece(ppid::TRAILER, &trailer.encode()));
+        assert_eq!(incoming, Ok(Incoming::Trailer(trailer, lengths)));
+        assert_eq!(receiver.transfer(), None);
+    }
+}
+
+//= specs/ftp-over-sctp.md#section-6.6
+//= type=test
+//# A receiver SHOULD NOT send CREDIT for less than a quarter of what it lets lie unread on that stream.
+#[test]
+fn credit_comes_by_quarters_of_the_window() {
+    let mut receiver = Receiver::new(2, 0);
+    receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
+    receiver.on_piece(piece(ppid::BYTES, &vec![0; 100_000])).unwrap();
+    assert_eq!(receiver.consume(65_535), None);
+    assert_eq!(receiver.consume(1), Some(Credit { stream: 2, limit: INITIAL_CREDIT + 65_536 }));
+    // A larger window is told at once.
+    assert_eq!(receiver.set_window(1 << 20), Some(Credit { stream: 2, limit: (1 << 20) + 65_536 }));
+    // A smaller one takes nothing back that was given.
+    assert_eq!(receiver.set_window(0), None);
+    assert_eq!(receiver.consume(34_464), None);
+}
+
+//= specs/ftp-over-sctp.md#section-6.6
+//= type=test
+//# a sender MUST ignore a limit that is lower than one it has.
+#[test]
+fn credit_that_was_overtaken_changes_nothing() {
+    let mut sender = Sender::new(1);
+    sender.on_credit(Credit { stream: 1, limit: 500_000 }).unwrap();
+    sender.on_credit(Credit { stream: 1, limit: 400_000 }).unwrap();
+    assert_eq!(sender.room(), 500_000);
+    assert_eq!(sender.on_credit(Credit { stream: 2, limit: 600_000 }), Err(FrameError::Field));
+}
+
+proptest! {
+    /// Whatever the sizes and the moments of consuming: what the sender may send the receiver takes, no more lies there than
+    /// the window, and all gets through.
+    #[test]
+    fn sender_and_receiver_keep_step(
+        window in 0_u64..2_000_000,
+        files in proptest::collection::vec(0_u64..900_000, 1..6),
+        greed in 1_u64..300_000,
+    ) {
+        let mut sender = Sender::new(1);
+        let mut receiver = Receiver::new(1, window);
+        let window = window.max(INITIAL_CREDIT);
+        for (at, length) in files.into_iter().enumerate() {
+            let header = header(at as u32 + 1);
+            let wire = sender.begin(&header);
+            prop_assert_eq!(receiver.on_piece(piece(ppid::HEADER, &wire)), Ok(Incoming::Header(header)));
+            let (mut left, mut lying) = (length, 0);
+            while left > 0 || lying > 0 {
+                let part = left.min(greed).min(sender.room()).min(BYTES_MAX as u64);
+                if part > 0 {
+                    sender.on_sent(part);
+                    let bytes = vec![0; usize::try_from(part).unwrap()];
+                    prop_assert_eq!(receiver.on_piece(piece(ppid::BYTES, &bytes)), Ok(Incoming::Bytes));
+                    (left, lying) = (left - part, lying + part);
+                    prop_assert!(lying <= window);
+                } else {
+                    prop_assert!(lying > 0, "stuck: no room and nothing to consume");
+                    if let Some(credit) = receiver.consume(lying) {
+                        sender.on_credit(Credit::decode(&credit.encode()).unwrap()).unwrap();
+                    }
+                    lying = 0;
+                }
+            }
+            let wire = sender.finish(226, [7; 32]);
+            let trailer = Trailer { transfer: header.transfer, status: 226, length, digest: [7; 32] };
+            prop_assert_eq!(receiver.on_piece(piece(ppid::TRAILER, &wire)), Ok(Incoming::Trailer(trailer, Lengths::Agree)));
+        }
+    }
+
+    #[test]
+    fn headers_come_back(transfer in 1_u32.., offset: u64, size in 0..u64::MAX, seconds in i64::MIN + 1.., nanos in 0_u32..1_000_000_000) {
+        let header = Header {
+            transfer: TransferNumber(transfer),
+            offset,
+            size: Some(size),
+            modified: Some(Timestamp { seconds, nanos }),
+        };
+        prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
+    }
+
+    #[test]
+    fn no_pieces_panic(pieces in proptest::collection::vec((0_u32..6, proptest::collection::vec(any::<u8>(), 0..60), any::<bool>()), 0..20)) {
+        let mut receiver = Receiver::new(1, 0);
+        for (kind, payload, end) in pieces {
+            let end = if end { End::Last } else { End::More };
+            if receiver.on_piece(Piece { ppid: ppid::LINES + kind, payload: &payload, end }).is_err() {
+                break;
+            }
+        }
+    }
+}
