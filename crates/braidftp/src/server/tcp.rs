@@ -127,7 +127,10 @@ impl Way {
         // Closed now: one connection is all it was for.
         self.to = To::Nowhere;
         match opened {
-            Ok(Ok(stream)) => Ok(stream),
+            Ok(Ok(stream)) => {
+                reset_when_dropped(&stream);
+                Ok(stream)
+            }
             Ok(Err(_)) | Err(_) => Err(Failure::CannotOpenData),
         }
     }
@@ -135,27 +138,17 @@ impl Way {
     /// Sends all of it, and closes.
     pub(super) async fn send(mut self, body: &mut Body, settings: &Settings) -> Result<Outcome, Failure> {
         let mut stream = self.open(settings).await?;
-        let sent = async {
-            let mut bytes = 0;
-            while let Some(block) = body.next().await? {
-                for part in block.chunks(BLOCK_BYTES) {
-                    let written = timeout(settings.stall, stream.write_all(part)).await;
-                    written.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)?;
-                }
-                bytes += block.len() as u64;
+        let mut bytes = 0;
+        while let Some(block) = body.next().await? {
+            for part in block.chunks(BLOCK_BYTES) {
+                let written = timeout(settings.stall, stream.write_all(part)).await;
+                written.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)?;
             }
-            Ok(bytes)
-        };
-        match sent.await {
-            Ok(bytes) => {
-                stream.shutdown().await.map_err(|_| Failure::DataLost)?;
-                Ok(Outcome::Sent { bytes })
-            }
-            Err(failure) => {
-                reset(&stream);
-                Err(failure)
-            }
+            bytes += block.len() as u64;
         }
+        end_well(&stream);
+        stream.shutdown().await.map_err(|_| Failure::DataLost)?;
+        Ok(Outcome::Sent { bytes })
     }
 
     /// Takes all that comes, to the end of the connection.
@@ -169,23 +162,24 @@ impl Way {
             let read = timeout(settings.stall, stream.read_buf(&mut buffer)).await;
             match read.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)? {
                 0 => break,
-                _ => {
-                    if let Err(failure) = intake.write(buffer.split().freeze()).await {
-                        reset(&stream);
-                        return Err(failure);
-                    }
-                }
+                _ => intake.write(buffer.split().freeze()).await?,
             }
         }
+        end_well(&stream);
         // A client that was killed ends both connections in good order, as far as TCP can tell. Its file is not
         // whole.
         if is_over(&self.control) { Err(Failure::DataLost) } else { Ok(()) }
     }
 }
 
-/// Tells the other side that what it has is not all.
-fn reset(stream: &TcpStream) {
+/// From now on dropping it, for whatever reason, is a reset: the other side must not take what it has for all.
+fn reset_when_dropped(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+}
+
+/// From now on dropping it is the end of the file.
+fn end_well(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(None);
 }
 
 /// Whether the other side has ended this connection, and all it sent before was read.
@@ -205,7 +199,7 @@ async fn accept_from(listener: &TcpListener, peer: IpAddr) -> std::io::Result<Tc
             return Ok(stream);
         }
         tracing::warn!(%from, %peer, "a stranger at a data port; closed");
-        reset(&stream);
+        reset_when_dropped(&stream);
     }
 }
 

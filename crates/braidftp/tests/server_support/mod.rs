@@ -1,5 +1,5 @@
 //! What the tests of the server share: a server in a thread of its own, a plain control connection, a tree.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -43,7 +43,8 @@ pub fn quick() -> Settings {
 pub fn serve_with(root: Root, configure: impl FnOnce(Builder) -> Builder + Send + 'static) -> Served {
     let (told, tell) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
             let builder = Server::builder(root)
                 .settings(quick())
@@ -201,8 +202,8 @@ impl Control {
     /// RETR and its like: the bytes, and the final reply.
     pub fn fetch(&mut self, line: &str) -> (Vec<u8>, String) {
         let address = self.passive();
-        self.send(line);
         let mut data = connect_from(address, None);
+        self.send(line);
         let first = self.reply();
         if !first.starts_with('1') {
             return (Vec::new(), first);
@@ -216,8 +217,8 @@ impl Control {
     /// STOR and its like; the final reply.
     pub fn store(&mut self, line: &str, bytes: &[u8]) -> String {
         let address = self.passive();
-        self.send(line);
         let mut data = connect_from(address, None);
+        self.send(line);
         let first = self.reply();
         if !first.starts_with('1') {
             return first;
@@ -308,6 +309,20 @@ pub fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     }
     all.sort();
     all
+}
+
+/// Both trees are the same; says in few words where they are not.
+pub fn assert_same_tree(one: &Path, other: &Path) {
+    let (one, other) = (tree(one), tree(other));
+    let only = |a: &[(PathBuf, Vec<u8>)], b: &[(PathBuf, Vec<u8>)]| -> Vec<String> {
+        let show = |(path, bytes): &(PathBuf, Vec<u8>)| format!("{path:?} ({} bytes)", bytes.len());
+        a.iter().filter(|entry| !b.contains(entry)).map(show).collect()
+    };
+    let (left, right) = (only(&one, &other), only(&other, &one));
+    assert!(
+        left.is_empty() && right.is_empty(),
+        "only in the first: {left:?}\nonly in the second: {right:?}"
+    );
 }
 
 /// Settings in an `Arc`, for those who change the session's.
