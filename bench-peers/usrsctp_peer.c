@@ -151,6 +151,7 @@ int main(int argc, char **argv)
 			struct sctp_sndinfo info;
 			memset(&info, 0, sizeof info);
 			info.snd_sid = (uint16_t)stream;
+			info.snd_ppid = htonl(7);
 			if (usrsctp_sendv(so, data, length, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0) < 0)
 				die("usrsctp_sendv");
 			offsets[stream] += length;

@@ -6,10 +6,10 @@
 //! ```
 //! Options: `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `threads` (0:
 //! one thread for all; else the workers of the runtime), `buffer` (bytes, both directions; the profile's), `stats` (0;
-//! 1 prints the association's numbers to stderr), `pcap` (a file). At the end one line of JSON.
+//! 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before the receiver reads). At the end one line of JSON.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
 use bytes::Bytes;
@@ -49,6 +49,8 @@ async fn run(args: &[String]) -> Result<()> {
             let listener = endpoint.listen(port, config)?;
             println!("listening");
             let association = listener.accept().await.ok_or("the endpoint is gone")?;
+            let pause = Duration::from_millis(option(args, "pause", 0)?);
+            tokio::time::sleep(pause).await;
             let (mut bytes, mut began, mut ended) = (0, None, None);
             while let Some((_, piece)) = association.recv_any().await? {
                 bytes += piece.len();

@@ -54,6 +54,8 @@ impl Task {
     pub(crate) async fn run(mut self) {
         let mut alarm = Alarm::new(&self.shared);
         loop {
+            // What the kernel would not take before goes first, so that `step` knows whether it still would not.
+            self.sockets.flush();
             let more = self.sockets.receive(&mut self.inbox);
             let next = self.step();
             for transmit in self.outbox.drain(..) {
