@@ -429,6 +429,7 @@ mod tests {
             "the key is gone"
         );
         let next = Contents { created: Time::ZERO + KEY_LIFE, ..late.clone() };
+        assert!(keys().open(next.created, &HEADER, &keys().seal(&next)).is_ok());
         let strip = |sealed: &Bytes| sealed[sealed.len() - SEAL_LEN..].to_vec();
         assert_ne!(strip(&keys().seal(&late)), strip(&keys().seal(&next)));
         assert_eq!(

@@ -288,7 +288,7 @@ impl Endpoint {
                 }
                 Output::Wait(when) => {
                     self.settle(now, id);
-                    self.table.wait(id, when);
+                    self.table.wait(now, id, when);
                 }
             }
         }
@@ -330,6 +330,12 @@ impl Endpoint {
     /// Whether no association is held.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many of everything it holds, for tests that it holds no more than it should.
+    #[cfg(test)]
+    fn footprint(&self) -> table::Footprint {
+        table::Footprint { answers: self.answers.len(), ..self.table.footprint() }
     }
 
     /// Whose packet this is, by ports, tag and address; INIT and COOKIE ECHO are not asked about here.

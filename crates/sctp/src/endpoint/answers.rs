@@ -60,6 +60,11 @@ impl Answers {
             segment_size: None,
         })
     }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
 }
 
 /// There was no room.

@@ -200,7 +200,7 @@ impl Endpoint {
         //# already established association (or one in the process of being
         //# established) if the use of any of the valid address parameters
         //# contained within the chunk would identify an existing TCB.
-        let listed = init.addresses().map(|ip| SocketAddr::new(ip, from.port()));
+        let listed = init.addresses().take(MAX_ADDRESSES).map(|ip| SocketAddr::new(ip, from.port()));
         std::iter::once(from)
             .chain(listed)
             .find_map(|peer| self.table.by_address(header.destination_port, header.source_port, peer))
@@ -214,9 +214,12 @@ impl Endpoint {
             _ => None,
         });
         let extension = wanted.unwrap_or_default().min(MAX_COOKIE_EXTENSION);
-        let mut peer_addresses: Vec<IpAddr> =
-            init.addresses().filter(|&ip| ootb::is_unicast(ip) && ip != route.peer.ip()).collect();
-        peer_addresses.truncate(MAX_ADDRESSES);
+        let mut peer_addresses: Vec<IpAddr> = Vec::new();
+        for ip in init.addresses().filter(|&ip| ootb::is_unicast(ip) && ip != route.peer.ip()) {
+            if peer_addresses.len() < MAX_ADDRESSES && !peer_addresses.contains(&ip) {
+                peer_addresses.push(ip);
+            }
+        }
         //= specs/rfc9260.txt#section-5.2.2
         //# For a normal association INIT chunk (i.e., the
         //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
@@ -421,8 +424,7 @@ impl Endpoint {
         slot.association.restart(now, opened);
         slot.known.initial_tsn = opened.local_initial_tsn;
         slot.known.tie_tags = tie_tags;
-        slot.known.cookie_until = Some(opened.created + opened.lifespan);
-        self.table.retag(id, opened.local_tag);
+        self.table.retag(now, id, opened.local_tag, opened.created + opened.lifespan);
         self.map_paths(id);
         Some(id)
     }

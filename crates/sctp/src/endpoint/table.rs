@@ -65,6 +65,19 @@ impl Slot {
     }
 }
 
+/// How many of everything a table holds.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Footprint {
+    pub(super) answers: usize,
+    pub(super) slots: usize,
+    pub(super) tags: usize,
+    pub(super) places: usize,
+    pub(super) queued: usize,
+    pub(super) wakes: usize,
+    pub(super) spent: usize,
+}
+
 /// Local port, peer's port, peer's address.
 type Place = (u16, u16, SocketAddr);
 
@@ -155,13 +168,14 @@ impl Table {
         }
     }
 
-    /// Gives an association another tag, for its peer restarted.
-    pub(super) fn retag(&mut self, id: AssociationId, tag: VerificationTag) {
-        if let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) {
-            self.by_tag.remove(&slot.known.tag.0);
-            slot.known.tag = tag;
-            self.by_tag.insert(tag.0, id);
-        }
+    /// Gives an association another tag, for its peer restarted: the tag of a cookie that is good until `until`.
+    pub(super) fn retag(&mut self, now: Time, id: AssociationId, tag: VerificationTag, until: Time) {
+        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+        let old = std::mem::replace(&mut slot.known.tag, tag);
+        let old_until = slot.known.cookie_until.replace(until);
+        self.by_tag.remove(&old.0);
+        self.by_tag.insert(tag.0, id);
+        self.spend(now, old, old_until);
     }
 
     /// Makes nothing lead to an association any more.
@@ -173,15 +187,14 @@ impl Table {
         for peer in slot.peers.drain(..) {
             self.by_place.remove(&(slot.known.local_port, slot.known.peer_port, peer));
         }
-        if let Some(until) = slot.known.cookie_until.take()
-            && until >= now
-        {
-            let tag = slot.known.tag.0;
-            self.spend(now, until, tag);
-        }
+        let (tag, until) = (slot.known.tag, slot.known.cookie_until.take());
+        self.spend(now, tag, until);
     }
 
-    fn spend(&mut self, now: Time, until: Time, tag: u32) {
+    /// Remembers the tag of an association that is over, until the cookie that made it is good no more.
+    fn spend(&mut self, now: Time, tag: VerificationTag, until: Option<Time>) {
+        let Some(until) = until.filter(|&until| until >= now) else { return };
+        let VerificationTag(tag) = tag;
         while let Some(&(oldest, tag)) = self.spent_until.front()
             && (oldest < now || self.spent_until.len() >= MAX_SPENT)
         {
@@ -235,7 +248,7 @@ impl Table {
     }
 
     /// An association has nothing more to say until `when`; one that was removed goes now.
-    pub(super) fn wait(&mut self, id: AssociationId, when: Option<Time>) {
+    pub(super) fn wait(&mut self, now: Time, id: AssociationId, when: Option<Time>) {
         let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
         let when = when.filter(|_| !slot.forgotten);
         if slot.wake != when {
@@ -247,9 +260,23 @@ impl Table {
             }
         }
         if slot.forgotten && !slot.ready {
-            self.unmap(Time::ZERO, id);
+            self.unmap(now, id);
             self.slots[index(id)] = None;
             self.free.push(index(id) as u32);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn footprint(&self) -> Footprint {
+        assert_eq!(self.spent.len(), self.spent_until.len());
+        Footprint {
+            answers: 0,
+            slots: self.slots.len(),
+            tags: self.by_tag.len(),
+            places: self.by_place.len(),
+            queued: self.queue.len(),
+            wakes: self.wakes.len(),
+            spent: self.spent.len(),
         }
     }
 
@@ -261,4 +288,70 @@ impl Table {
 
 fn index(id: AssociationId) -> usize {
     id.0 as u32 as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::endpoint::Setup;
+
+    fn insert(table: &mut Table, tag: u32) -> AssociationId {
+        let (config, tag, initial_tsn) = (Arc::<Config>::default(), VerificationTag(tag), Tsn(0));
+        let known = Known {
+            config: Arc::clone(&config),
+            local_port: 21,
+            peer_port: 22,
+            tag,
+            initial_tsn,
+            tie_tags: TieTags { local: 1, peer: 1 },
+            cookie_until: None,
+        };
+        let at = |port| vec![SocketAddr::from(([192, 0, 2, 1], port))];
+        let (local, peer) = (at(1), at(2));
+        let setup =
+            Setup { config, local_port: 21, peer_port: 22, local, peer, tag, initial_tsn, seed: [0; 32] };
+        table.insert(known, |id| Association::connect(Time::ZERO, id, setup))
+    }
+
+    #[test]
+    fn an_address_leads_to_the_association_that_had_it_first_until_that_lets_go() {
+        let mut table = Table::default();
+        let ids = [insert(&mut table, 1), insert(&mut table, 2)];
+        let addresses: Vec<SocketAddr> = (1..4).map(|host| ([192, 0, 2, host], 9_899).into()).collect();
+        let holders = |table: &Table| {
+            [0, 1, 2].map(|host| table.by_address(21, 22, addresses[host]).map(|slot| slot.known.tag.0))
+        };
+        table.map(ids[0], &addresses[..2]);
+        table.map(ids[1], &addresses[1..]);
+        assert_eq!(holders(&table), [Some(1), Some(1), Some(2)]);
+        assert!(
+            table.get(ids[1]).is_some_and(|slot| !slot.knows(addresses[1].ip())),
+            "not what it did not get"
+        );
+        table.map(ids[1], &[]);
+        assert_eq!(holders(&table), [Some(1), Some(1), None], "it took nothing with it");
+        table.map(ids[0], &addresses[1..]);
+        assert_eq!(holders(&table), [None, Some(1), Some(1)]);
+        table.unmap(Time::ZERO, ids[0]);
+        assert_eq!(holders(&table), [None, None, None]);
+    }
+
+    #[test]
+    fn tags_that_are_over_are_remembered_for_a_while_and_not_without_end() {
+        let mut table = Table::default();
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        table.spend(at(0), VerificationTag(1), Some(at(60)));
+        table.spend(at(0), VerificationTag(2), None);
+        table.spend(at(61), VerificationTag(3), Some(at(60)));
+        assert_eq!([1, 2, 3].map(|tag| table.is_spent(VerificationTag(tag))), [true, false, false]);
+        table.spend(at(61), VerificationTag(4), Some(at(70)));
+        assert!(!table.is_spent(VerificationTag(1)), "its cookie is stale by now");
+        for tag in 0..2 * MAX_SPENT as u32 {
+            table.spend(at(61), VerificationTag(100 + tag), Some(at(70)));
+        }
+        assert_eq!(table.footprint().spent, MAX_SPENT);
+        assert!(table.is_spent(VerificationTag(99 + 2 * MAX_SPENT as u32)), "the latest is among them");
+    }
 }

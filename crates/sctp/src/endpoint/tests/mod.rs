@@ -1,1 +1,184 @@
 //! The endpoint against good peers, bad peers and no peers.
+//!
+//! `Bench` is one endpoint that listens, and a test that writes every packet it is told by hand.
+
+mod bad_input;
+mod handshake;
+mod limits;
+mod out_of_the_blue;
+mod pair;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Ecn, Output, Time};
+use bytes::Bytes;
+
+use super::table::Footprint;
+use super::*;
+use crate::ids::{Ppid, Ssn, StreamId};
+use crate::wire::{Cause, Data, PacketBuilder, Parameter};
+
+/// Where the bench listens.
+const LOCAL_PORT: u16 = 21;
+/// The port of the peer that the test plays.
+const PEER_PORT: u16 = 40_000;
+/// The tag that the peer gave in its INIT.
+const PEER_TAG: VerificationTag = VerificationTag(0x1234_5678);
+const PEER_TSN: Tsn = Tsn(1_000);
+
+fn local() -> SocketAddr {
+    "127.0.0.1:9899".parse().unwrap()
+}
+
+fn peer() -> SocketAddr {
+    "192.0.2.1:5000".parse().unwrap()
+}
+
+fn stranger() -> SocketAddr {
+    "192.0.2.99:5000".parse().unwrap()
+}
+
+/// A header of the peer's.
+fn to_bench(tag: VerificationTag) -> Header {
+    Header { source_port: PEER_PORT, destination_port: LOCAL_PORT, tag }
+}
+
+fn datagram(from: SocketAddr, header: Header, chunks: &[Chunk]) -> Datagram {
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, PacketBuilder::MAX_BYTES);
+    chunks.iter().for_each(|chunk| builder.push(chunk));
+    builder.seal();
+    Datagram { from, to: local(), ecn: Ecn::NotEct, payload: builder.finish().unwrap().payload }
+}
+
+fn init() -> Init {
+    Init {
+        initiate_tag: PEER_TAG,
+        a_rwnd: 100_000,
+        outbound_streams: 5,
+        inbound_streams: 6,
+        initial_tsn: PEER_TSN,
+        parameters: Vec::new(),
+    }
+}
+
+fn data(tsn: Tsn) -> Chunk {
+    Chunk::Data(Data {
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: true,
+        tsn,
+        stream: StreamId(0),
+        ssn: Ssn(0),
+        ppid: Ppid(0),
+        payload: Bytes::from_static(b"data"),
+    })
+}
+
+fn config() -> Config {
+    // No heartbeats: a silent peer is left alone, so that only what a test does moves the bench.
+    Config { heartbeat_interval: None, outbound_streams: 10, inbound_streams: 10, ..Config::default() }
+}
+
+struct Bench {
+    now: Time,
+    endpoint: Endpoint,
+    events: Vec<(AssociationId, Event)>,
+}
+
+/// A packet the bench sent.
+#[derive(Debug)]
+struct Sent {
+    to: SocketAddr,
+    header: Header,
+    chunks: Vec<Chunk>,
+}
+
+impl Sent {
+    fn text(&self) -> String {
+        self.chunks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    fn with_limits(limits: Limits) -> Self {
+        let mut endpoint = Endpoint::with_limits([1; 32], limits);
+        endpoint.listen(LOCAL_PORT, Arc::new(config())).unwrap();
+        Self { now: Time::ZERO, endpoint, events: Vec::new() }
+    }
+
+    fn drain(&mut self) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        loop {
+            match self.endpoint.poll(self.now) {
+                Output::Send(transmit) => {
+                    assert_eq!(transmit.from, local());
+                    let size = transmit.segment_size.unwrap_or(transmit.payload.len());
+                    for packet in transmit.payload.chunks(size) {
+                        let packet = Packet::decode(transmit.payload.slice_ref(packet)).unwrap();
+                        let chunks = packet.chunks().map(Result::unwrap).collect();
+                        sent.push(Sent { to: transmit.to, header: packet.header, chunks });
+                    }
+                }
+                Output::Event(event) => self.events.push(event),
+                Output::Wait(_) => return sent,
+            }
+        }
+    }
+
+    fn tell_raw(&mut self, datagram: Datagram) -> Vec<Sent> {
+        self.endpoint.handle(self.now, datagram);
+        self.drain()
+    }
+
+    /// Tells a packet of the peer's; what the bench sends then.
+    fn tell(&mut self, tag: VerificationTag, chunks: &[Chunk]) -> Vec<Sent> {
+        self.tell_raw(datagram(peer(), to_bench(tag), chunks))
+    }
+
+    /// Tells a packet of the peer's to which there is one answer.
+    fn ask(&mut self, tag: VerificationTag, chunks: &[Chunk]) -> Sent {
+        let mut sent = self.tell(tag, chunks);
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        sent.remove(0)
+    }
+
+    /// Tells an INIT of the peer's, which is answered by an INIT ACK.
+    fn shake(&mut self, init: Init) -> Init {
+        let mut answer = self.ask(VerificationTag(0), &[Chunk::Init(init)]);
+        match answer.chunks.pop() {
+            Some(Chunk::InitAck(ack)) => ack,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The peer goes through the handshake; the bench's INIT ACK.
+    fn establish(&mut self) -> Init {
+        let ack = self.shake(init());
+        let answer = self.ask(ack.initiate_tag, &[echo(&ack)]);
+        assert_eq!(answer.text(), "COOKIE_ACK[flgs=0]");
+        assert_eq!(answer.header.tag, PEER_TAG);
+        assert_eq!(self.endpoint.len(), 1);
+        ack
+    }
+
+    fn id(&self) -> AssociationId {
+        self.events.first().expect("an association was accepted").0
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+    }
+}
+
+/// The COOKIE ECHO that answers an INIT ACK.
+fn echo(ack: &Init) -> Chunk {
+    Chunk::CookieEcho(ack.state_cookie().expect("an INIT ACK has a cookie").clone())
+}

@@ -1,0 +1,338 @@
+//! INIT and COOKIE ECHO from peers that are new, late, restarted, forged or replayed.
+
+use super::*;
+use crate::cookie::KEY_LIFE;
+
+#[test]
+fn an_init_is_answered_with_a_cookie_and_forgotten() {
+    let mut bench = Bench::new();
+    let answer = bench.ask(VerificationTag(0), &[Chunk::Init(init())]);
+    assert_eq!(answer.header, Header { source_port: LOCAL_PORT, destination_port: PEER_PORT, tag: PEER_TAG });
+    let [Chunk::InitAck(ack)] = &answer.chunks[..] else { panic!("{answer:?}") };
+    assert_ne!(ack.initiate_tag, VerificationTag(0));
+    assert_eq!((ack.outbound_streams, ack.inbound_streams), (6, 10), "OS no more than the peer's MIS");
+    assert_eq!(ack.a_rwnd, 1 << 20);
+    assert!(ack.state_cookie().is_some());
+    assert!(bench.endpoint.is_empty() && bench.events.is_empty());
+    let other = bench.shake(init());
+    assert_ne!(other.initiate_tag, ack.initiate_tag, "a tag for each, since none is kept");
+}
+
+#[test]
+fn a_cookie_makes_an_association() {
+    let mut bench = Bench::new();
+    bench.establish();
+    assert!(matches!(bench.events[0].1, Event::Accepted));
+    let up = Event::Up { outbound_streams: 6, inbound_streams: 5 };
+    assert!(bench.events.iter().any(|(_, event)| *event == up), "{:?}", bench.events);
+    let association = bench.endpoint.association(bench.id()).unwrap();
+    assert_eq!(association.ports(), (LOCAL_PORT, PEER_PORT));
+    assert_eq!(association.paths().map(|path| path.peer).collect::<Vec<_>>(), [peer()]);
+}
+
+//= specs/rfc9260.txt#section-5.1.5
+//= type=test
+//# Immediately acknowledge any DATA chunk bundled with the COOKIE
+//# ECHO chunk with a SACK chunk
+#[test]
+fn data_rides_with_the_cookie() {
+    let mut bench = Bench::new();
+    let ack = bench.shake(init());
+    let Chunk::Data(patient) = data(PEER_TSN) else { unreachable!("data is DATA") };
+    let patient = Chunk::Data(Data { immediate: false, ..patient });
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack), patient]);
+    assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=1000,"), "{}", answer.text());
+    let id = bench.id();
+    let piece = bench.endpoint.association_mut(id).unwrap().recv(StreamId(0)).unwrap();
+    assert_eq!(piece.payload.concat(), b"data");
+}
+
+#[test]
+fn an_init_with_impossible_values_is_refused_or_ignored() {
+    let mut bench = Bench::new();
+    assert!(
+        bench
+            .tell(VerificationTag(0), &[Chunk::Init(Init { initiate_tag: VerificationTag(0), ..init() })])
+            .is_empty()
+    );
+    for bad in [
+        Init { a_rwnd: 1_499, ..init() },
+        Init { outbound_streams: 0, ..init() },
+        Init { inbound_streams: 0, ..init() },
+    ] {
+        let answer = bench.ask(VerificationTag(0), &[Chunk::Init(bad)]);
+        assert_eq!(answer.text(), "ABORT[flgs=0, INVALID_MANDATORY_PARAMETER[]]");
+        assert_eq!(answer.header.tag, PEER_TAG);
+    }
+    bench.shake(Init { a_rwnd: 1_500, outbound_streams: 1, inbound_streams: 1, ..init() });
+}
+
+#[test]
+fn a_host_name_is_refused() {
+    let mut bench = Bench::new();
+    let parameters = vec![Parameter::HostName(Bytes::from_static(b"ftp.example\0"))];
+    let answer = bench.ask(VerificationTag(0), &[Chunk::Init(Init { parameters, ..init() })]);
+    let expected = r#"ABORT[flgs=0, UNRESOLVABLE_ADDRESS[param=HOSTNAME_ADDRESS[addr="ftp.example\x00"]]]"#;
+    assert_eq!(answer.text(), expected);
+}
+
+//= specs/rfc9260.txt#section-3.2.2
+//= type=test
+//# If the receiver of an INIT chunk detects unrecognized parameters and
+//# has to report them according to Section 3.2.1, it MUST put the
+//# "Unrecognized Parameter" parameter(s) in the INIT ACK chunk sent in
+//# response to the INIT chunk.
+#[test]
+fn unknown_parameters_are_reported_in_the_init_ack() {
+    let unknown =
+        |kind: u16| Parameter::Unknown { kind, raw: [&kind.to_be_bytes()[..], &[0, 4]].concat().into() };
+    let mut bench = Bench::new();
+    let parameters = [0xc000, 0x8008, 0xc006].map(unknown).to_vec();
+    let ack = bench.shake(Init { parameters, ..init() });
+    let reports: Vec<_> = ack.parameters[1..].iter().map(ToString::to_string).collect();
+    assert_eq!(
+        reports,
+        [
+            "UNRECOGNIZED_PARAMETER[params=[PARAMETER[type=0xc000, len=4]]]",
+            "UNRECOGNIZED_PARAMETER[params=[PARAMETER[type=0xc006, len=4]]]"
+        ]
+    );
+}
+
+#[test]
+fn the_reports_of_an_init_ack_are_bounded() {
+    let mut bench = Bench::new();
+    let raw: Bytes = [&[0xc0, 0, 0, 204][..], &[0; 200]].concat().into();
+    let parameters = vec![Parameter::Unknown { kind: 0xc000, raw }; 100];
+    let ack = bench.shake(Init { parameters, ..init() });
+    assert_eq!(ack.parameters.len(), 1 + 5);
+    assert!(Chunk::InitAck(ack).padded_len() + Header::LEN <= answers::MAX_ANSWER_LEN);
+}
+
+//= specs/rfc9260.txt#section-5.1.5
+//= type=test
+//# If this comparison fails, the SCTP packet,
+//# including the COOKIE ECHO chunk and any DATA chunks, MUST be
+//# silently discarded.
+#[test]
+fn a_forged_cookie_is_silently_discarded_with_all_behind_it() {
+    let mut bench = Bench::new();
+    let ack = bench.shake(init());
+    let cookie = ack.state_cookie().unwrap();
+    for at in 0..cookie.len() {
+        let mut forged = cookie.to_vec();
+        forged[at] ^= 1;
+        assert!(bench.tell(ack.initiate_tag, &[Chunk::CookieEcho(forged.into()), data(PEER_TSN)]).is_empty());
+    }
+    for forged in [Bytes::new(), vec![0; 4].into(), vec![0xff; 60_000].into()] {
+        assert!(bench.tell(ack.initiate_tag, &[Chunk::CookieEcho(forged)]).is_empty());
+    }
+    assert!(bench.endpoint.is_empty() && bench.events.is_empty());
+    assert_eq!(bench.endpoint.counters().forged_cookies, cookie.len() as u64 + 3);
+}
+
+#[test]
+fn a_cookie_is_of_no_use_to_others() {
+    let mut bench = Bench::new();
+    let ack = bench.shake(init());
+    let good = datagram(peer(), to_bench(ack.initiate_tag), &[echo(&ack)]);
+    assert!(bench.tell_raw(Datagram { from: stranger(), ..good.clone() }).is_empty());
+    let wrong_port = Header { source_port: PEER_PORT + 1, ..to_bench(ack.initiate_tag) };
+    assert!(bench.tell_raw(datagram(peer(), wrong_port, &[echo(&ack)])).is_empty());
+    let wrong_tag = to_bench(VerificationTag(ack.initiate_tag.0 ^ 1));
+    assert!(bench.tell_raw(datagram(peer(), wrong_tag, &[echo(&ack)])).is_empty());
+    assert!(bench.endpoint.is_empty());
+    assert_eq!(bench.tell_raw(good).len(), 1, "but to its owner");
+}
+
+//= specs/rfc9260.txt#section-5.1.5
+//= type=test
+//# If the elapsed time is longer than the lifespan
+//# carried in the State Cookie, then the packet, including the
+//# COOKIE ECHO chunk and any attached DATA chunks, SHOULD be
+//# discarded, and the endpoint MUST transmit an ERROR chunk with a
+//# "Stale Cookie" error cause to the peer endpoint.
+#[test]
+fn a_stale_cookie_is_told_how_stale_and_its_data_dropped() {
+    let mut bench = Bench::new();
+    let ack = bench.shake(init());
+    bench.pass(Duration::from_secs(62));
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(PEER_TSN)]);
+    assert_eq!(answer.text(), "ERROR[flgs=0, STALE_COOKIE_ERROR[staleness=2000000]]");
+    assert_eq!(answer.header.tag, PEER_TAG);
+    assert!(bench.endpoint.is_empty());
+    bench.pass(2 * KEY_LIFE);
+    assert!(bench.tell(ack.initiate_tag, &[echo(&ack)]).is_empty(), "its key is gone");
+}
+
+#[test]
+fn a_cookie_lives_longer_on_request_but_not_much() {
+    for (wanted, lives) in [(0, 60), (5_000, 65), (u32::MAX, 70)] {
+        let mut bench = Bench::new();
+        let parameters = vec![Parameter::CookiePreservative(wanted)];
+        let ack = bench.shake(Init { parameters, ..init() });
+        bench.pass(Duration::from_secs(lives) + Duration::from_nanos(1));
+        assert!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text().contains("STALE_COOKIE"));
+        bench.now = Time::from_millis(lives * 1_000);
+        assert_eq!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text(), "COOKIE_ACK[flgs=0]");
+    }
+}
+
+#[test]
+fn a_replayed_cookie_is_acknowledged_again_and_changes_nothing() {
+    let mut bench = Bench::new();
+    let ack = bench.establish();
+    bench.tell(ack.initiate_tag, &[data(PEER_TSN)]);
+    let events = bench.events.len();
+    // Case D, within the cookie's life and, since the tags match, after it.
+    for _ in 0..2 {
+        assert!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text().starts_with("COOKIE_ACK[flgs=0]"));
+        bench.pass(Duration::from_secs(100));
+    }
+    assert_eq!(bench.endpoint.len(), 1);
+    assert_eq!(bench.events.len(), events, "{:?}", bench.events);
+    let id = bench.id();
+    assert!(bench.endpoint.association_mut(id).unwrap().recv(StreamId(0)).is_some(), "nothing was reset");
+}
+
+#[test]
+fn a_cookie_makes_no_second_association_after_the_first() {
+    let mut bench = Bench::new();
+    let ack = bench.establish();
+    bench.tell(ack.initiate_tag, &[Chunk::Abort { reflected: false, causes: Vec::new() }]);
+    assert!(
+        bench.tell(ack.initiate_tag, &[echo(&ack), data(PEER_TSN)]).is_empty(),
+        "replayed while it lives"
+    );
+    let id = bench.id();
+    bench.endpoint.remove(id);
+    assert!(bench.drain().is_empty());
+    assert!(bench.endpoint.is_empty());
+    assert!(bench.tell(ack.initiate_tag, &[echo(&ack), data(PEER_TSN)]).is_empty(), "and once it is gone");
+    assert_eq!(bench.endpoint.counters().forged_cookies, 2);
+    bench.pass(Duration::from_secs(61));
+    assert!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text().contains("STALE_COOKIE"));
+    assert!(bench.endpoint.is_empty());
+}
+
+#[test]
+fn two_cookies_of_one_peer_make_one_association() {
+    let mut bench = Bench::new();
+    let first = bench.shake(init());
+    let second = bench.shake(init());
+    assert!(bench.ask(first.initiate_tag, &[echo(&first)]).text().contains("COOKIE_ACK"));
+    // X M 0 0: case C.
+    assert!(bench.tell(second.initiate_tag, &[echo(&second), data(PEER_TSN)]).is_empty());
+    assert_eq!(bench.endpoint.len(), 1);
+}
+
+#[test]
+fn a_restarted_peer_is_taken_back() {
+    let mut bench = Bench::new();
+    let old = bench.establish();
+    let reborn = Init { initiate_tag: VerificationTag(0x9999), initial_tsn: Tsn(5), ..init() };
+    let ack = bench.shake(reborn);
+    assert_ne!(ack.initiate_tag, old.initiate_tag, "a new tag (§5.2.2)");
+    assert!(
+        !bench.tell(old.initiate_tag, &[data(PEER_TSN)]).is_empty(),
+        "the old association lives on until then"
+    );
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(Tsn(5))]);
+    assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=5,"), "{}", answer.text());
+    assert_eq!(answer.header.tag, VerificationTag(0x9999));
+    assert_eq!(bench.endpoint.len(), 1, "the same association");
+    assert!(bench.tell(old.initiate_tag, &[data(PEER_TSN.next())]).is_empty(), "the old tag leads nowhere");
+    assert!(bench.tell(old.initiate_tag, &[echo(&old)]).is_empty(), "nor does the old cookie");
+    assert!(!bench.tell(ack.initiate_tag, &[data(Tsn(6))]).is_empty());
+    bench.tell(ack.initiate_tag, &[Chunk::Abort { reflected: false, causes: Vec::new() }]);
+    for over in [old, ack] {
+        assert!(bench.tell(over.initiate_tag, &[echo(&over)]).is_empty(), "both cookies had their time");
+    }
+    assert_eq!(bench.endpoint.counters().forged_cookies, 2);
+}
+
+//= specs/rfc9260.txt#section-5.2.2
+//= type=test
+//# If
+//# new addresses are added to the association, the endpoint MUST respond
+//# with an ABORT chunk, copying the 'Initiate Tag' of the unexpected
+//# INIT chunk into the 'Verification Tag' of the outbound packet
+//# carrying the ABORT chunk.
+#[test]
+fn a_restart_that_brings_addresses_is_refused() {
+    let mut bench = Bench::new();
+    let old = bench.establish();
+    let parameters = vec![Parameter::Address(stranger().ip())];
+    let thief = Init { initiate_tag: VerificationTag(0x9999), parameters, ..init() };
+    let answer = bench.ask(VerificationTag(0), &[Chunk::Init(thief)]);
+    assert_eq!(answer.text(), "ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES[IPV4_ADDRESS[addr=192.0.2.99]]]");
+    assert_eq!(answer.header.tag, VerificationTag(0x9999));
+    assert!(!bench.tell(old.initiate_tag, &[data(PEER_TSN)]).is_empty(), "nothing changed");
+}
+
+//= specs/rfc9260.txt#section-5.1.2
+//= type=test
+//# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an
+//# already established association (or one in the process of being
+//# established) if the use of any of the valid address parameters
+//# contained within the chunk would identify an existing TCB.
+#[test]
+fn an_init_that_lists_an_associations_address_belongs_to_it() {
+    let mut bench = Bench::new();
+    bench.establish();
+    let parameters = vec![Parameter::Address(peer().ip())];
+    let thief = Init { initiate_tag: VerificationTag(0x9999), parameters, ..init() };
+    let header = to_bench(VerificationTag(0));
+    let sent = bench.tell_raw(datagram(stranger(), header, &[Chunk::Init(thief)]));
+    assert_eq!(sent[0].text(), "ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES[IPV4_ADDRESS[addr=192.0.2.99]]]");
+    assert_eq!(sent[0].to, stranger());
+}
+
+#[test]
+fn a_cookie_that_names_tie_tags_of_another_time_is_discarded() {
+    let mut bench = Bench::new();
+    bench.establish();
+    let reborn = Init { initiate_tag: VerificationTag(0x9999), ..init() };
+    let first = bench.shake(reborn.clone());
+    let second = bench.shake(Init { initiate_tag: VerificationTag(0x8888), ..reborn });
+    assert!(bench.ask(first.initiate_tag, &[echo(&first)]).text().contains("COOKIE_ACK"));
+    // The restart changed the tie tags: X X X X.
+    assert!(bench.tell(second.initiate_tag, &[echo(&second)]).is_empty());
+}
+
+//= specs/rfc9260.txt#section-5.2.4
+//= type=test
+//# If the endpoint is in the SHUTDOWN-ACK-SENT state and recognizes
+//# that the peer has restarted (Action A), it MUST NOT set up a new
+//# association but instead resend the SHUTDOWN ACK chunk and send an
+//# ERROR chunk with a "Cookie Received While Shutting Down" error
+//# cause to its peer.
+#[test]
+fn a_peer_that_restarts_into_the_end_of_a_shutdown_is_told_so() {
+    let mut bench = Bench::new();
+    let old = bench.establish();
+    let reborn = Init { initiate_tag: VerificationTag(0x9999), ..init() };
+    let ack = bench.shake(reborn.clone());
+    let last = Tsn(old.initial_tsn.0.wrapping_sub(1));
+    let answer = bench.ask(old.initiate_tag, &[Chunk::Shutdown { cum_tsn_ack: last }]);
+    assert_eq!(answer.text(), "SHUTDOWN_ACK[flgs=0]");
+    // An INIT now gets the SHUTDOWN ACK again (§9.2).
+    let answer = bench.ask(VerificationTag(0), &[Chunk::Init(reborn)]);
+    assert_eq!((answer.text().as_str(), answer.header.tag), ("SHUTDOWN_ACK[flgs=0]", PEER_TAG));
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack)]);
+    assert_eq!(answer.text(), "SHUTDOWN_ACK[flgs=0]; ERROR[flgs=0, COOKIE_RECEIVED_WHILE_SHUTDOWN[]]");
+    assert_eq!(answer.header.tag, PEER_TAG);
+    // The peer, which knows no such association, completes it out of the blue (§8.5.1 E), and may begin anew.
+    assert!(bench.tell(PEER_TAG, &[Chunk::ShutdownComplete { reflected: true }]).is_empty());
+    assert_eq!(bench.endpoint.association(bench.id()).unwrap().phase(), Phase::Closed);
+    assert!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text().contains("COOKIE_ACK"));
+}
+
+#[test]
+fn a_port_that_listens_no_more_refuses_its_cookies_too() {
+    let mut bench = Bench::new();
+    let ack = bench.shake(init());
+    bench.endpoint.unlisten(LOCAL_PORT);
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack)]);
+    assert_eq!((answer.text().as_str(), answer.header.tag), ("ABORT[flgs=0]", PEER_TAG));
+}

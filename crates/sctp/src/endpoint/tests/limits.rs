@@ -1,0 +1,132 @@
+//! What peers can make grow, and where it stops.
+
+use super::*;
+
+fn from_port(port: u16) -> Header {
+    Header { source_port: port, ..to_bench(VerificationTag(0)) }
+}
+
+#[test]
+fn a_hundred_thousand_inits_leave_nothing_behind_and_a_real_client_is_served() {
+    let mut bench = Bench::new();
+    let mut answered = 0;
+    for flood in 0..100_000u32 {
+        // As many ports as there are, from two hosts.
+        let port = 1 + (flood % 65_535) as u16;
+        let from = SocketAddr::from(([198, 51, 100, (flood / 65_535) as u8], 5_000));
+        let init = Init { initiate_tag: VerificationTag(flood + 1), ..init() };
+        bench.endpoint.handle(bench.now, datagram(from, from_port(port), &[Chunk::Init(init)]));
+        if flood % 64 == 63 {
+            answered += bench.drain().len();
+        }
+        bench.pass(Duration::from_micros(10));
+    }
+    answered += bench.drain().len();
+    assert_eq!(answered, 100_000);
+    assert_eq!(bench.endpoint.footprint(), Bench::new().endpoint.footprint());
+    bench.establish();
+}
+
+#[test]
+fn a_flood_between_two_drains_waits_in_a_bounded_queue() {
+    let mut bench = Bench::new();
+    for port in 1..=10_000 {
+        bench.endpoint.handle(bench.now, datagram(peer(), from_port(port), &[Chunk::Init(init())]));
+    }
+    assert_eq!(bench.drain().len(), Limits::default().answers);
+    assert_eq!(bench.endpoint.counters().answers_dropped, 10_000 - Limits::default().answers as u64);
+}
+
+#[test]
+fn an_endpoint_that_is_full_says_so() {
+    let limits = Limits { associations: 1, ..Limits::default() };
+    let mut bench = Bench::with_limits(limits);
+    let others = |bench: &mut Bench, chunks: &[Chunk], tag| {
+        let header = Header { source_port: PEER_PORT + 1, ..to_bench(tag) };
+        bench.tell_raw(datagram(peer(), header, chunks)).remove(0)
+    };
+    let Some(Chunk::InitAck(ack)) =
+        others(&mut bench, &[Chunk::Init(init())], VerificationTag(0)).chunks.pop()
+    else {
+        panic!("not answered")
+    };
+    bench.establish();
+    let full = "ABORT[flgs=0, OUT_OF_RESOURCES[]]";
+    assert_eq!(others(&mut bench, &[echo(&ack)], ack.initiate_tag).text(), full, "a cookie from before");
+    assert_eq!(others(&mut bench, &[Chunk::Init(init())], VerificationTag(0)).text(), full);
+    let connect = Connect {
+        local: vec![local()],
+        peer: vec![stranger()],
+        source_port: None,
+        destination_port: 21,
+        config: Arc::new(config()),
+    };
+    assert_eq!(bench.endpoint.connect(bench.now, connect.clone()), Err(ConnectError::TooMany));
+    let id = bench.id();
+    bench.endpoint.remove(id);
+    bench.drain();
+    assert!(bench.endpoint.connect(bench.now, connect).is_ok());
+}
+
+#[test]
+fn associations_come_and_go_without_a_trace() {
+    let mut bench = Bench::new();
+    let mut ids = std::collections::BTreeSet::new();
+    for round in 0..200 {
+        let ack = bench.shake(init());
+        bench.tell(ack.initiate_tag, &[echo(&ack)]);
+        let id = bench.events.last().expect("accepted").0;
+        assert!(ids.insert(id), "an id is never used twice");
+        bench.endpoint.remove(id);
+        let last = bench.drain();
+        assert_eq!(last.len(), 1, "round {round}");
+        assert!(last[0].text().starts_with("ABORT["), "{last:?}");
+        assert!(bench.endpoint.association(id).is_none());
+        assert_eq!(bench.events.iter().filter(|(_, event)| matches!(event, Event::Closed(_))).count(), 0);
+        bench.events.clear();
+        bench.pass(Duration::from_secs(1));
+    }
+    let footprint = bench.endpoint.footprint();
+    assert!(bench.endpoint.is_empty());
+    assert!(footprint.spent <= 61, "tags are remembered while their cookies live: {footprint:?}");
+    assert_eq!(Footprint { spent: 0, slots: 0, ..footprint }, Bench::new().endpoint.footprint());
+}
+
+#[test]
+fn ports_are_listened_on_once_and_never_0() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.endpoint.listen(0, Arc::new(config())), Err(ListenError::PortZero));
+    assert_eq!(bench.endpoint.listen(LOCAL_PORT, Arc::new(config())), Err(ListenError::InUse));
+    bench.endpoint.unlisten(LOCAL_PORT);
+    assert_eq!(bench.endpoint.listen(LOCAL_PORT, Arc::new(config())), Ok(()));
+}
+
+#[test]
+fn a_caller_hears_what_is_wrong_with_a_connect() {
+    let mut endpoint = Endpoint::new([1; 32]);
+    let good = Connect {
+        local: vec![local()],
+        peer: vec![peer()],
+        source_port: Some(PEER_PORT),
+        destination_port: 21,
+        config: Arc::new(config()),
+    };
+    let bad = |change: fn(&mut Connect)| {
+        let mut connect = good.clone();
+        change(&mut connect);
+        connect
+    };
+    for (connect, error) in [
+        (bad(|c| c.local.clear()), ConnectError::NoAddress),
+        (bad(|c| c.peer.clear()), ConnectError::NoAddress),
+        (bad(|c| c.peer.push("224.0.0.1:1".parse().unwrap())), ConnectError::NotUnicast),
+        (bad(|c| c.destination_port = 0), ConnectError::PortZero),
+        (bad(|c| c.source_port = Some(0)), ConnectError::PortZero),
+    ] {
+        assert_eq!(endpoint.connect(Time::ZERO, connect), Err(error));
+    }
+    endpoint.connect(Time::ZERO, good.clone()).unwrap();
+    assert_eq!(endpoint.connect(Time::ZERO, good.clone()), Err(ConnectError::InUse));
+    assert!(endpoint.connect(Time::ZERO, bad(|c| c.source_port = None)).is_ok());
+    assert!(endpoint.connect(Time::ZERO, bad(|c| c.destination_port = 22)).is_ok());
+}

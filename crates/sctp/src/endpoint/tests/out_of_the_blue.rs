@@ -1,0 +1,124 @@
+//! RFC 9260 §8.4, rule by rule, without any association.
+
+use super::*;
+
+const TAG: VerificationTag = VerificationTag(0xaaaa);
+
+//= specs/rfc9260.txt#section-8.4
+//= type=test
+//# When sending the ABORT chunk, the receiver of
+//# the OOTB packet MUST fill in the Verification Tag field of the
+//# outbound packet with the value found in the Verification Tag
+//# field of the OOTB packet and set the T bit in the Chunk Flags to
+//# indicate that the Verification Tag is reflected.
+#[test]
+fn rule_8_any_other_packet_is_aborted_with_its_own_tag() {
+    let mut bench = Bench::new();
+    for chunk in [
+        data(PEER_TSN),
+        Chunk::Sack(crate::wire::Sack::default()),
+        Chunk::Heartbeat(Bytes::new()),
+        Chunk::Shutdown { cum_tsn_ack: Tsn(1) },
+        Chunk::Error(vec![Cause::OutOfResource]),
+        Chunk::InitAck(init()),
+        Chunk::Init(init()),
+    ] {
+        let answer = bench.ask(TAG, std::slice::from_ref(&chunk));
+        assert_eq!(answer.text(), "ABORT[flgs=T]", "{chunk}");
+        assert_eq!((answer.to, answer.header.tag), (peer(), TAG));
+        assert_eq!((answer.header.source_port, answer.header.destination_port), (LOCAL_PORT, PEER_PORT));
+    }
+}
+
+#[test]
+fn rule_1_nothing_is_said_to_or_from_an_address_that_is_not_one_hosts() {
+    let mut bench = Bench::new();
+    let good = datagram(peer(), to_bench(TAG), &[data(PEER_TSN)]);
+    let first = datagram(peer(), to_bench(VerificationTag(0)), &[Chunk::Init(init())]);
+    for good in [good, first] {
+        for from in ["224.0.0.1:5000", "255.255.255.255:5000", "0.0.0.0:5000", "[ff02::1]:5000", "[::]:5000"]
+        {
+            let bad = Datagram { from: from.parse().unwrap(), ..good.clone() };
+            assert!(bench.tell_raw(bad).is_empty(), "from {from}");
+        }
+        let bad = Datagram { to: "224.0.0.1:9899".parse().unwrap(), ..good };
+        assert!(bench.tell_raw(bad).is_empty());
+    }
+}
+
+//= specs/rfc9260.txt#section-8.4
+//= type=test
+//# 2)  If the OOTB packet contains an ABORT chunk, the receiver MUST
+//# silently discard the OOTB packet and take no further action.
+//# Otherwise,
+#[test]
+fn rule_2_an_abort_is_never_answered() {
+    let mut bench = Bench::new();
+    for reflected in [false, true] {
+        let abort = Chunk::Abort { reflected, causes: Vec::new() };
+        assert!(bench.tell(TAG, std::slice::from_ref(&abort)).is_empty());
+        assert!(bench.tell(TAG, &[Chunk::ShutdownAck, abort]).is_empty(), "not even behind a SHUTDOWN ACK");
+    }
+}
+
+//= specs/rfc9260.txt#section-8.4
+//= type=test
+//# 3)  If the packet contains an INIT chunk with a Verification Tag set
+//# to 0, it SHOULD be processed as described in Section 5.1.  If,
+//# for whatever reason, the INIT chunk cannot be processed normally
+//# and an ABORT chunk has to be sent in response, the Verification
+//# Tag of the packet containing the ABORT chunk MUST be the Initiate
+//# Tag of the received INIT chunk, and the T bit of the ABORT chunk
+//# has to be set to 0, indicating that the Verification Tag is not
+//# reflected.
+#[test]
+fn rule_3_an_init_to_a_port_where_nobody_listens_is_aborted_with_its_initiate_tag() {
+    let mut bench = Bench::new();
+    let header = Header { destination_port: LOCAL_PORT + 1, ..to_bench(VerificationTag(0)) };
+    let sent = bench.tell_raw(datagram(peer(), header, &[Chunk::Init(init())]));
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].text().as_str(), sent[0].header.tag), ("ABORT[flgs=0]", PEER_TAG));
+}
+
+//= specs/rfc9260.txt#section-8.4
+//= type=test
+//# When sending the SHUTDOWN COMPLETE chunk, the receiver of
+//# the OOTB packet MUST fill in the Verification Tag field of the
+//# outbound packet with the Verification Tag received in the
+//# SHUTDOWN ACK chunk and set the T bit in the Chunk Flags to
+//# indicate that the Verification Tag is reflected.  Otherwise,
+#[test]
+fn rule_5_a_shutdown_ack_is_completed() {
+    let mut bench = Bench::new();
+    let answer = bench.ask(TAG, &[Chunk::ShutdownAck]);
+    assert_eq!((answer.text().as_str(), answer.header.tag), ("SHUTDOWN_COMPLETE[flgs=T]", TAG));
+}
+
+#[test]
+fn rules_6_and_7_say_nothing() {
+    let mut bench = Bench::new();
+    for chunk in [
+        Chunk::ShutdownComplete { reflected: false },
+        Chunk::ShutdownComplete { reflected: true },
+        Chunk::CookieAck,
+        Chunk::Error(vec![Cause::OutOfResource, Cause::StaleCookie(1)]),
+    ] {
+        assert!(bench.tell(TAG, std::slice::from_ref(&chunk)).is_empty(), "{chunk}");
+    }
+}
+
+#[test]
+fn an_endpoint_is_no_mirror() {
+    let limits = Limits { out_of_the_blue: 3, ..Limits::default() };
+    let mut bench = Bench::with_limits(limits);
+    let answers = |bench: &mut Bench, chunk: &Chunk, tag| {
+        (0..10).map(|_| bench.tell(tag, std::slice::from_ref(chunk)).len()).sum::<usize>()
+    };
+    assert_eq!(answers(&mut bench, &data(PEER_TSN), TAG), 3);
+    bench.pass(Duration::from_millis(999));
+    assert_eq!(answers(&mut bench, &Chunk::ShutdownAck, TAG), 0, "of one budget");
+    bench.pass(Duration::from_millis(1));
+    let bad = Chunk::Init(Init { a_rwnd: 1, ..init() });
+    assert_eq!(answers(&mut bench, &bad, VerificationTag(0)), 3, "ABORTs of bad INITs too");
+    assert_eq!(bench.endpoint.counters().answers_dropped, 24);
+}
