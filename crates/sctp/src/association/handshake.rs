@@ -213,8 +213,9 @@ impl Association {
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of an INIT ACK chunk detects unrecognized parameters
         //# and has to report them according to Section 3.2.1, it SHOULD bundle
-        //# the ERROR chunk containing the "Unrecognized Parameters" error cause
-        //# with the COOKIE ECHO chunk sent in response to the INIT ACK chunk.
+        //# the ERROR chunk containing the
+        //# "Unrecognized Parameters" error cause with the chunk sent in response
+        //# (e.g., COOKIE ECHO).
         for raw in init_ack.to_report().filter_map(quotable) {
             up.control.add_error(Cause::UnrecognizedParameters(raw));
         }

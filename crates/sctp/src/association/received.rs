@@ -45,6 +45,8 @@ pub(super) struct Received {
     due: Due,
     /// Packets with DATA since the last SACK.
     packets_unanswered: u32,
+    /// Whether any SACK was sent yet.
+    answered: bool,
     packet: PacketSeen,
 }
 
@@ -64,6 +66,7 @@ impl Received {
             duplicates: Vec::new(),
             due: Due::No,
             packets_unanswered: 0,
+            answered: false,
             packet: PacketSeen::default(),
         }
     }
@@ -165,11 +168,16 @@ impl Received {
         if packet.data {
             self.packets_unanswered += 1;
         }
+        //= specs/rfc9260.txt#section-5.1
+        //# After the reception of the first DATA chunk in an association, the
+        //# endpoint MUST immediately respond with a SACK chunk to acknowledge
+        //# the DATA chunk.
+        let first = packet.data && !self.answered;
         //= specs/rfc9260.txt#section-6.2
         //# Specifically, an
         //# acknowledgement SHOULD be generated for at least every second packet
         //# (not every second DATA chunk) received
-        if packet.at_once || self.packets_unanswered >= sack_frequency.max(1) {
+        if first || packet.at_once || self.packets_unanswered >= sack_frequency.max(1) {
             self.due = Due::Now;
             return false;
         }
@@ -197,6 +205,7 @@ impl Received {
 
     /// The SACK that fits in `room` bytes. What it says is said.
     pub(super) fn take_sack(&mut self, a_rwnd: u32, room: usize) -> Sack {
+        self.answered = true;
         let fit = Sack::blocks_in(room);
         //= specs/rfc9260.txt#section-6.2
         //# The SCTP endpoint MUST report as many
@@ -305,9 +314,13 @@ mod tests {
     #[test]
     fn every_second_packet_is_answered_at_once_and_a_single_one_after_the_delay() {
         let mut received = received(&[1]);
+        assert!(!received.on_packet_end(FREQUENCY));
+        assert!(received.sack_is_due(), "the first of all is answered at once (RFC 9260 §5.1)");
+        received.take_sack(0, 100);
+        received.accept(Tsn(2));
         assert!(received.on_packet_end(FREQUENCY), "the delay begins");
         assert!(!received.sack_is_due() && received.sack_may_ride());
-        received.accept(Tsn(2));
+        received.accept(Tsn(3));
         assert!(!received.on_packet_end(FREQUENCY));
         assert!(received.sack_is_due());
         received.take_sack(0, 100);

@@ -64,6 +64,11 @@ fn unordered_messages_arrive_too() {
 #[test]
 fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
     let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, "the first of all");
+    let start = pair.now;
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.sacks(Server)[0].0, start + LATENCY, "at once (RFC 9260 §5.1)");
+    pair.log.clear();
     pair.send(Client, 0, "one");
     let start = pair.now;
     pair.run(Duration::from_secs(1));
@@ -81,6 +86,9 @@ fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
 #[test]
 fn a_sack_rides_with_data_that_goes_the_other_way() {
     let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, "the first of all is answered at once");
+    pair.run(Duration::from_secs(1));
+    pair.log.clear();
     pair.send(Client, 0, "question");
     pair.run(LATENCY + Duration::from_millis(1));
     pair.send(Server, 0, "answer");
