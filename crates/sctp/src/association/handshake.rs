@@ -211,7 +211,8 @@ impl Association {
         let mut up = self.new_up(peer);
         up.primary = path;
         //= specs/rfc9260.txt#section-3.2.2
-        //# If the receiver of an INIT ACK chunk detects unrecognized parameters
+        //# If the receiver of any other chunk (e.g., INIT ACK) detects
+        //# unrecognized parameters
         //# and has to report them according to Section 3.2.1, it SHOULD bundle
         //# the ERROR chunk containing the
         //# "Unrecognized Parameters" error cause with the chunk sent in response
