@@ -176,8 +176,9 @@ pub enum Event {
     Receive(Tag, Data),
     /// Send the bytes of this transfer there. Answer: [`Input::DataDone`].
     Send(Tag, Data),
-    /// A transfer is over, its final reply here and its data done. If it failed while [`Event::Receive`] or [`Event::Send`] is
-    /// under way, stop that; no `DataDone` is needed then.
+    /// A transfer is over: its final reply is here and its data done, or it failed. If [`Event::Receive`] or [`Event::Send`] was
+    /// under way, stop that; no `DataDone` is needed then. In braid an upload that was begun is broken off with a TRAILER of
+    /// status 426, and frames that still come for a download are thrown away.
     Finished(Tag, Result<Finished, TransferError>),
     /// The session is over; commands and transfers that had no answer get none.
     Ended(Ended),
