@@ -38,6 +38,23 @@ fn a_flood_between_two_drains_waits_in_a_bounded_queue() {
 }
 
 #[test]
+fn an_oversized_init_gets_a_small_answer() {
+    let mut bench = Bench::new();
+    let parameters =
+        (0..8_000u32).map(|host| Parameter::Address(std::net::Ipv4Addr::from_bits(host + 1).into()));
+    let ack = bench.shake(Init { parameters: parameters.collect(), ..init() });
+    assert!(Chunk::InitAck(ack.clone()).padded_len() < 300);
+    assert_eq!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text(), "COOKIE_ACK[flgs=0]");
+    // On an association, all of them are new addresses.
+    let parameters =
+        (0..8_000u32).map(|host| Parameter::Address(std::net::Ipv4Addr::from_bits(host + 1).into()));
+    let answer =
+        bench.ask(VerificationTag(0), &[Chunk::Init(Init { parameters: parameters.collect(), ..init() })]);
+    assert!(answer.text().starts_with("ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES["));
+    assert!(answer.chunks[0].padded_len() < 300);
+}
+
+#[test]
 fn an_endpoint_that_is_full_says_so() {
     let limits = Limits { associations: 1, ..Limits::default() };
     let mut bench = Bench::with_limits(limits);

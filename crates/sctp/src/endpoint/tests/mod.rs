@@ -3,6 +3,7 @@
 //! `Bench` is one endpoint that listens, and a test that writes every packet it is told by hand.
 
 mod bad_input;
+mod collision;
 mod handshake;
 mod limits;
 mod out_of_the_blue;
@@ -167,6 +168,29 @@ impl Bench {
         assert_eq!(answer.header.tag, PEER_TAG);
         assert_eq!(self.endpoint.len(), 1);
         ack
+    }
+
+    /// The bench begins an association with the peer, from the port it listens on; its INIT.
+    fn connect(&mut self) -> Init {
+        let connect = Connect {
+            local: vec![local()],
+            peer: vec![peer()],
+            source_port: Some(LOCAL_PORT),
+            destination_port: PEER_PORT,
+            config: Arc::new(config()),
+        };
+        self.endpoint.connect(self.now, connect).unwrap();
+        match self.drain().remove(0).chunks.remove(0) {
+            Chunk::Init(init) => init,
+            other => panic!("{other}"),
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        self.endpoint
+            .table
+            .by_address(LOCAL_PORT, PEER_PORT, peer())
+            .map_or(Phase::Closed, |slot| slot.association.phase())
     }
 
     fn id(&self) -> AssociationId {

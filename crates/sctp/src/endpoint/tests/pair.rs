@@ -165,26 +165,10 @@ fn the_same_seed_says_the_same() {
     assert_eq!(run(), run());
 }
 
-/// The bench as a client of the peer that the test plays; its INIT.
-fn client(bench: &mut Bench, source_port: u16, to: SocketAddr) -> (AssociationId, Init) {
-    let connect = Connect {
-        local: vec![local()],
-        peer: vec![to],
-        source_port: Some(source_port),
-        destination_port: PEER_PORT,
-        config: Arc::new(config()),
-    };
-    let id = bench.endpoint.connect(bench.now, connect).unwrap();
-    match bench.drain().remove(0).chunks.remove(0) {
-        Chunk::Init(init) => (id, init),
-        other => panic!("{other}"),
-    }
-}
-
 #[test]
 fn an_association_is_woken_at_the_very_time_it_asked_for() {
     let mut bench = Bench::new();
-    client(&mut bench, LOCAL_PORT, peer());
+    bench.connect();
     let Output::Wait(Some(when)) = bench.endpoint.poll(bench.now) else { panic!("an INIT is out") };
     bench.now = Time::from_nanos(when.as_nanos() - 1);
     assert!(bench.drain().is_empty());

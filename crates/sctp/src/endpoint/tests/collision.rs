@@ -1,0 +1,134 @@
+//! Both sides begin at once (RFC 9260 §5.2.1, §5.2.4 B to D): the bench has sent an INIT of its own.
+
+use super::*;
+
+fn init_ack() -> Chunk {
+    let parameters = vec![Parameter::StateCookie(Bytes::from_static(b"the peer's cookie"))];
+    Chunk::InitAck(Init { parameters, ..init() })
+}
+
+/// What two INITs or INIT ACKs of one side must share.
+fn identity(init: &Init) -> (VerificationTag, Tsn, u16, u16, u32) {
+    (init.initiate_tag, init.initial_tsn, init.outbound_streams, init.inbound_streams, init.a_rwnd)
+}
+
+//= specs/rfc9260.txt#section-5.2.1
+//= type=test
+//# Upon receipt of an INIT chunk in the COOKIE-WAIT state, an endpoint
+//# MUST respond with an INIT ACK chunk using the same parameters it sent
+//# in its original INIT chunk (including its Initiate Tag, unchanged).
+#[test]
+fn in_cookie_wait_an_init_is_answered_with_the_own_parameters_and_its_cookie_is_case_b() {
+    let mut bench = Bench::new();
+    let own = bench.connect();
+    let ack = bench.shake(Init { inbound_streams: 20, ..init() });
+    assert_eq!(identity(&ack), identity(&own));
+    assert_eq!(bench.phase(), Phase::CookieWait, "nothing changed");
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(PEER_TSN)]);
+    assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=1000,"), "{}", answer.text());
+    assert_eq!((answer.header.tag, bench.phase()), (PEER_TAG, Phase::Established));
+    assert!(
+        bench.tell(own.initiate_tag, &[init_ack()]).is_empty(),
+        "the answer to the own INIT comes too late"
+    );
+    assert_eq!((bench.phase(), bench.endpoint.len()), (Phase::Established, 1));
+}
+
+//= specs/rfc9260.txt#section-5.2.4
+//= type=test
+//# D)  When both local and remote tags match, the endpoint SHOULD enter
+//# the ESTABLISHED state if it is in the COOKIE-ECHOED state.  It
+//# SHOULD stop any T1-cookie timer that is running and send a COOKIE
+//# ACK chunk.
+#[test]
+fn in_cookie_echoed_the_cookie_of_the_same_tags_is_case_d() {
+    let mut bench = Bench::new();
+    let own = bench.connect();
+    let ack = bench.shake(init());
+    assert!(bench.ask(own.initiate_tag, &[init_ack()]).text().starts_with("COOKIE_ECHO["));
+    assert_eq!(bench.phase(), Phase::CookieEchoed);
+    assert_eq!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text(), "COOKIE_ACK[flgs=0]");
+    assert_eq!(bench.phase(), Phase::Established);
+    bench.pass(Duration::from_secs(5));
+    assert!(bench.drain().is_empty(), "T1-cookie is stopped");
+}
+
+//= specs/rfc9260.txt#section-5.2.4
+//= type=test
+//# The
+//# endpoint SHOULD stay in or enter the ESTABLISHED state, but it
+//# MUST update its peer's Verification Tag from the State Cookie,
+//# stop any T1-init or T1-cookie timers that might be running, and
+//# send a COOKIE ACK chunk.
+#[test]
+fn in_cookie_echoed_the_cookie_of_a_peer_with_a_new_tag_is_case_b() {
+    let mut bench = Bench::new();
+    let own = bench.connect();
+    assert!(bench.ask(own.initiate_tag, &[init_ack()]).text().starts_with("COOKIE_ECHO["));
+    let ack = bench.shake(Init { initiate_tag: VerificationTag(0x7777), initial_tsn: Tsn(70), ..init() });
+    assert_eq!(identity(&ack), identity(&Init { outbound_streams: 6, ..own }), "the own parameters again");
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(Tsn(70))]);
+    assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=70,"), "{}", answer.text());
+    assert_eq!(answer.header.tag, VerificationTag(0x7777));
+    bench.pass(Duration::from_secs(5));
+    assert!(bench.drain().is_empty(), "T1-cookie is stopped");
+}
+
+//= specs/rfc9260.txt#section-5.2.4
+//= type=test
+//# The cookie
+//# SHOULD be silently discarded.  The endpoint SHOULD NOT change
+//# states and SHOULD leave any timers running.
+#[test]
+fn a_cookie_from_before_the_own_init_is_case_c() {
+    let mut bench = Bench::new();
+    let late = bench.shake(init());
+    let own = bench.connect();
+    assert!(bench.ask(own.initiate_tag, &[init_ack()]).text().starts_with("COOKIE_ECHO["));
+    assert!(bench.tell(late.initiate_tag, &[echo(&late), data(PEER_TSN)]).is_empty());
+    assert_eq!(bench.phase(), Phase::CookieEchoed);
+    bench.pass(Duration::from_secs(5));
+    assert!(bench.drain()[0].text().starts_with("COOKIE_ECHO["), "T1-cookie runs on");
+}
+
+//= specs/rfc9260.txt#section-5.2.1
+//= type=test
+//# If the INIT chunk indicates that a new address has been
+//# added to the association, then the entire INIT chunk MUST be
+//# discarded, and the state of the existing association SHOULD NOT be
+//# changed.
+#[test]
+fn in_cookie_echoed_an_init_that_brings_an_address_is_refused() {
+    let mut bench = Bench::new();
+    let own = bench.connect();
+    bench.tell(own.initiate_tag, &[init_ack()]);
+    let parameters = vec![Parameter::Address(stranger().ip())];
+    let answer = bench.ask(VerificationTag(0), &[Chunk::Init(Init { parameters, ..init() })]);
+    assert_eq!(answer.text(), "ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES[IPV4_ADDRESS[addr=192.0.2.99]]]");
+    assert_eq!(bench.phase(), Phase::CookieEchoed);
+    // The ABORT's receiver may answer what it likes: it is not of this association.
+    assert!(bench.tell(PEER_TAG, &[Chunk::Abort { reflected: false, causes: Vec::new() }]).is_empty());
+    assert_eq!(bench.phase(), Phase::CookieEchoed);
+}
+
+//= specs/rfc9260.txt#section-8.5.1
+//= type=test
+//# If the receiver is in COOKIE-ECHOED or COOKIE-WAIT state, the
+//# procedures in Section 8.4 SHOULD be followed; in other words,
+//# it is treated as an OOTB packet.
+#[test]
+fn a_shutdown_ack_of_an_association_before_this_one_is_completed_during_the_handshake() {
+    let mut bench = Bench::new();
+    let own = bench.connect();
+    for phase in [Phase::CookieWait, Phase::CookieEchoed] {
+        assert_eq!(bench.phase(), phase);
+        for tag in [VerificationTag(0xaaaa), own.initiate_tag] {
+            let answer = bench.ask(tag, &[Chunk::ShutdownAck]);
+            assert_eq!((answer.text().as_str(), answer.header.tag), ("SHUTDOWN_COMPLETE[flgs=T]", tag));
+        }
+        assert_eq!(bench.phase(), phase);
+        bench.tell(own.initiate_tag, &[init_ack()]);
+    }
+    bench.tell(own.initiate_tag, &[Chunk::CookieAck]);
+    assert!(bench.tell(VerificationTag(0xaaaa), &[Chunk::ShutdownAck]).is_empty(), "and discarded after it");
+}
