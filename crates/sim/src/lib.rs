@@ -8,6 +8,7 @@ pub mod apps;
 pub mod dice;
 pub mod host;
 pub mod link;
+pub mod scenario;
 pub mod world;
 
 pub use dice::{Dice, Probability};

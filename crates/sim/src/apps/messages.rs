@@ -1,7 +1,6 @@
 //! Two sides that send each other messages which both know beforehand, and check what comes: ordered messages in
-//! order, each exactly once, byte for byte. A mistake panics and says what was wrong.
-//!
-//! Whoever opened the association shuts it down once it has sent and received everything.
+//! order, each exactly once, byte for byte, and no more held than the configuration allows. A mistake panics and says
+//! what was wrong. How an association ends is part of the plan.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,6 +12,9 @@ use braidftp_sctp::{
 use bytes::Bytes;
 
 use crate::host::App;
+
+/// No packet of any configuration here is larger, in bytes.
+const CHUNK_MAX: usize = 9_000;
 
 /// A message that is to be sent: what it holds follows from who sends it, its stream and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,21 @@ pub struct Plan {
     pub server_sends: Vec<Planned>,
     /// How either reads.
     pub appetite: Appetite,
+    /// How it ends.
+    pub ending: Ending,
+    /// The receive buffers of client and server, in bytes.
+    pub receive_buffers: [usize; 2],
+}
+
+/// How an association ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// These shut it down, each once it has sent and received everything.
+    Complete(&'static [Side]),
+    /// This one shuts it down once all that it sends is queued. What the other had queued by then still arrives.
+    Early(Side),
+    /// This one aborts it when so many messages of the other have come, or all.
+    Abort(Side, usize),
 }
 
 /// Numbers messages given as stream, length and order.
@@ -98,6 +115,7 @@ pub struct Messages {
 /// One association of it.
 #[derive(Debug)]
 struct Exchange {
+    client_port: u16,
     to_send: VecDeque<Planned>,
     /// What is still to come, in its order on each stream.
     ordered: BTreeMap<StreamId, VecDeque<Planned>>,
@@ -105,9 +123,31 @@ struct Exchange {
     /// The message that is coming in pieces, by stream.
     partial: BTreeMap<StreamId, Vec<u8>>,
     appetite: Appetite,
+    ending: Ending,
+    receive_buffer: usize,
     next_sip: Time,
     closed: Option<Reason>,
-    shut_down: bool,
+    /// Whether this side has done its part of the ending.
+    ended: bool,
+    /// Messages that the association took.
+    accepted: usize,
+    /// Messages that came.
+    received: usize,
+}
+
+/// What one side did in an association.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// The association.
+    pub id: AssociationId,
+    /// Messages that the association took to send.
+    pub accepted: usize,
+    /// Messages that came, each as planned.
+    pub received: usize,
+    /// Messages planned and not accepted, or not come.
+    pub left: usize,
+    /// Whether it is over.
+    pub is_over: bool,
 }
 
 impl Messages {
@@ -122,23 +162,18 @@ impl Messages {
     }
 
     /// An association was opened, over which this is to pass.
-    pub fn opened(&mut self, id: AssociationId, plan: Plan) {
-        self.exchanges.insert(id, Exchange::new(self.side, plan));
+    pub fn opened(&mut self, id: AssociationId, client_port: u16, plan: Plan) {
+        self.exchanges.insert(id, Exchange::new(self.side, client_port, plan));
     }
 
-    /// Whether every association is over, and went as planned.
-    pub fn is_done(&self) -> bool {
-        self.expected.is_empty() && self.exchanges.values().all(|exchange| exchange.closed.is_some())
-    }
-
-    /// Messages that are still to be sent or to come.
-    pub fn left(&self) -> usize {
-        self.exchanges.values().map(|exchange| exchange.to_send.len() + exchange.to_come()).sum()
-    }
-
-    /// The associations.
-    pub fn ids(&self) -> impl Iterator<Item = AssociationId> {
-        self.exchanges.keys().copied()
+    /// What was done in each association that came about, by the client's port.
+    pub fn tallies(&self) -> BTreeMap<u16, Tally> {
+        let tally = |(id, exchange): (&AssociationId, &Exchange)| {
+            let Exchange { client_port, accepted, received, ref closed, .. } = *exchange;
+            let left = exchange.to_send.len() + exchange.to_come();
+            (client_port, Tally { id: *id, accepted, received, left, is_over: closed.is_some() })
+        };
+        self.exchanges.iter().map(tally).collect()
     }
 }
 
@@ -151,7 +186,7 @@ impl App for Messages {
             let (_, peer_port) = association.ports();
             let plan = self.expected.remove(&peer_port);
             let plan = plan.unwrap_or_else(|| panic!("port {peer_port} was accepted twice, or never opened"));
-            self.opened(id, plan);
+            self.opened(id, peer_port, plan);
         }
         let Some(exchange) = self.exchanges.get_mut(&id) else { panic!("{event:?} before Accepted") };
         if let Event::Closed(reason) = event {
@@ -179,7 +214,7 @@ impl App for Messages {
 }
 
 impl Exchange {
-    fn new(side: Side, plan: Plan) -> Self {
+    fn new(side: Side, client_port: u16, plan: Plan) -> Self {
         let (to_send, to_come) = match side {
             Side::Client => (plan.client_sends, plan.server_sends),
             Side::Server => (plan.server_sends, plan.client_sends),
@@ -195,14 +230,19 @@ impl Exchange {
             }
         }
         Self {
+            client_port,
             to_send: to_send.into(),
             ordered,
             unordered,
             partial: BTreeMap::new(),
             appetite: plan.appetite,
+            ending: plan.ending,
+            receive_buffer: plan.receive_buffers[side as usize],
             next_sip: Time::ZERO,
             closed: None,
-            shut_down: false,
+            ended: false,
+            accepted: 0,
+            received: 0,
         }
     }
 
@@ -210,16 +250,38 @@ impl Exchange {
         self.ordered.values().map(VecDeque::len).sum::<usize>() + self.unordered.len()
     }
 
+    /// Neither side holds more than it may, whatever the other does.
+    fn check_limits(&self, side: Side, association: &Association) {
+        let stats = association.stats();
+        // Beyond its buffer a receiver takes no more than one chunk, the next in sequence.
+        let most = self.receive_buffer + CHUNK_MAX;
+        assert!(stats.unread_bytes <= most, "{side:?} holds {} bytes, may hold {most}", stats.unread_bytes);
+        assert!(stats.a_rwnd <= self.receive_buffer, "{side:?} offers {} bytes", stats.a_rwnd);
+        let flight: usize = stats.paths.iter().map(|path| path.flight_bytes).sum();
+        assert!(
+            flight <= stats.outstanding_bytes,
+            "{side:?}: {flight} in flight of {}",
+            stats.outstanding_bytes
+        );
+    }
+
     /// Sends and reads what it can. Gives when it wants to read again.
     fn go_on(&mut self, now: Time, side: Side, association: &mut Association) -> Option<Time> {
+        self.check_limits(side, association);
         while let Some(planned) = self.to_send.front() {
             let message =
                 Message { ppid: Ppid(planned.number), payload: planned.payload(side), order: planned.order };
             match association.send(planned.stream, message) {
-                Ok(()) => self.to_send.pop_front(),
+                Ok(()) => {
+                    self.accepted += 1;
+                    self.to_send.pop_front();
+                }
                 Err(SendError::Full) => break,
+                Err(SendError::ShuttingDown) if self.may_be_cut_short() => break,
+                // Events of before come out before the one that tells.
+                Err(SendError::Closed) if association.closed().is_some() => break,
                 Err(error) => panic!("{side:?}: {planned:?} was refused: {error}"),
-            };
+            }
         }
         let again = match self.appetite {
             Appetite::Eager => {
@@ -234,11 +296,30 @@ impl Exchange {
                 (self.to_come() > 0).then_some(self.next_sip)
             }
         };
-        if side == Side::Client && self.to_send.is_empty() && self.to_come() == 0 && !self.shut_down {
-            self.shut_down = true;
-            association.shutdown();
-        }
+        self.end(side, association);
         again
+    }
+
+    /// This side's part of the ending, once it is time.
+    fn end(&mut self, side: Side, association: &mut Association) {
+        let has_sent = self.to_send.is_empty();
+        let (is_time, abort) = match self.ending {
+            Ending::Complete(sides) => (sides.contains(&side) && has_sent && self.to_come() == 0, false),
+            Ending::Early(by) => (by == side && has_sent, false),
+            Ending::Abort(by, after) => (by == side && (self.received >= after || self.to_come() == 0), true),
+        };
+        if is_time && !self.ended {
+            self.ended = true;
+            if abort {
+                association.abort(Bytes::from_static(b"enough"));
+            } else {
+                association.shutdown();
+            }
+        }
+    }
+
+    fn may_be_cut_short(&self) -> bool {
+        !matches!(self.ending, Ending::Complete(_))
     }
 
     fn read(&mut self, side: Side, association: &mut Association, at_least: usize) {
@@ -279,6 +360,7 @@ impl Exchange {
                 self.unordered.remove(&(stream, number))
             }
         };
+        self.received += 1;
         let length = bytes.len();
         let Some(planned) = planned else {
             panic!(
@@ -295,9 +377,24 @@ impl Exchange {
 
     fn close(&mut self, side: Side, association: &mut Association, reason: Reason) {
         self.read(side, association, usize::MAX);
-        assert_eq!(reason, Reason::Shutdown, "{side:?}");
-        assert!(self.to_send.is_empty(), "{side:?}: closed with {} messages to send", self.to_send.len());
-        assert_eq!(self.to_come(), 0, "{side:?}: closed with messages still to come");
+        match (self.ending, &reason) {
+            (Ending::Complete(_), Reason::Shutdown) => {
+                assert!(
+                    self.to_send.is_empty(),
+                    "{side:?}: closed with {} messages to send",
+                    self.to_send.len()
+                );
+                assert_eq!(self.to_come(), 0, "{side:?}: closed with messages still to come");
+            }
+            (Ending::Early(_), Reason::Shutdown) => {
+                assert!(self.partial.is_empty(), "{side:?}: closed in the middle of a message");
+            }
+            (Ending::Abort(by, _), Reason::Aborted(_)) => assert_eq!(by, side),
+            (Ending::Abort(by, _), Reason::PeerAborted(_)) => assert_ne!(by, side),
+            // What was aborted before its handshake was done here: the cookie is not taken twice, and gets old.
+            (Ending::Abort(Side::Server, _), Reason::StaleCookie) => assert_eq!(side, Side::Client),
+            (ending, reason) => panic!("{side:?}: {ending:?} became {reason:?}"),
+        }
         self.closed = Some(reason);
     }
 }
@@ -309,9 +406,14 @@ mod tests {
     fn receiver(sends: &[(u16, usize, Order)]) -> (Exchange, Vec<Planned>) {
         let planned =
             numbered(sends.iter().map(|(stream, bytes, order)| (StreamId(*stream), *bytes, *order)));
-        let plan =
-            Plan { client_sends: planned.clone(), server_sends: Vec::new(), appetite: Appetite::Eager };
-        (Exchange::new(Side::Server, plan), planned)
+        let plan = Plan {
+            client_sends: planned.clone(),
+            server_sends: Vec::new(),
+            appetite: Appetite::Eager,
+            ending: Ending::Complete(&[Side::Client]),
+            receive_buffers: [1_000; 2],
+        };
+        (Exchange::new(Side::Server, 1, plan), planned)
     }
 
     fn piece(planned: Planned) -> Piece {
