@@ -186,7 +186,8 @@ impl Core {
             // Those who hold the association spoke with the peer that forgot everything: it has to connect anew.
             Event::Restarted => {
                 if let Some(association) = self.machine.association_mut(id) {
-                    association.abort(Bytes::from_static(b"the association before the restart is still held"));
+                    association
+                        .abort(Bytes::from_static(b"the association before the restart is still held"));
                 }
             }
             Event::Readable(stream) if seat.held => {

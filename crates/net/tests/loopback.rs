@@ -325,6 +325,40 @@ async fn closing_gives_up_on_a_silent_peer_after_linger() {
 }
 
 #[tokio::test]
+async fn without_any_handle_a_silent_peer_holds_the_port_no_longer_than_linger() {
+    let nobody = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut bind = Bind::to(["127.0.0.1:0".parse().unwrap()]);
+    bind.linger = Duration::from_millis(100);
+    let client_end = Endpoint::bind(bind).unwrap();
+    let addr = client_end.local_addrs()[0];
+    let mut connect = to(&client_end, &Arc::new(modern()));
+    connect.peer = vec![nobody.local_addr().unwrap()];
+    drop((client_end.connect(connect).unwrap(), client_end));
+    let free = async {
+        while Endpoint::bind(Bind::to([addr])).is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), free).await.expect("soon after linger");
+}
+
+#[tokio::test]
+async fn whoever_waits_when_the_runtime_goes_is_woken() {
+    let (to_us, from_there) = std::sync::mpsc::channel();
+    let there = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let pair = Pair::new(modern()).await;
+            to_us.send(pair.client.clone()).unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        });
+    });
+    let client = from_there.recv().unwrap();
+    assert!(soon(client.recv(StreamId(0))).await.is_err());
+    there.join().unwrap();
+}
+
+#[tokio::test]
 async fn whoever_nobody_accepts_is_turned_away_when_the_listener_goes() {
     let (client_end, server_end) = (endpoint(), endpoint());
     let config = Arc::new(modern());
