@@ -18,7 +18,7 @@ use braidftp_ftp::server::{Carrier, Do, Failure, Input, JobId, LoginError, Outco
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::body::Body;
 use super::braid::{Ask, Lanes};
@@ -162,7 +162,17 @@ impl Driver {
     ///
     /// # Cancel safety
     /// Dropping it ends the session: its jobs stop, its connections close.
-    pub(super) async fn run(mut self, mut phase: watch::Receiver<Phase>) {
+    pub(super) async fn run(mut self, phase: watch::Receiver<Phase>) {
+        self.serve(phase).await;
+        // Uploads under way put away what they have, to be continued.
+        for (_, cancel) in std::mem::take(&mut self.cancels) {
+            let _ = cancel.send(());
+        }
+        self.awaited.clear();
+        let _ = timeout(FAREWELL, async { while self.jobs.join_next().await.is_some() {} }).await;
+    }
+
+    async fn serve(&mut self, mut phase: watch::Receiver<Phase>) {
         let mut drain_told = false;
         if let Data::Braid(lanes) = &self.data {
             for reader in lanes.readers(&self.post) {
@@ -451,7 +461,13 @@ impl Driver {
                     _ => 0,
                 };
                 self.jobs.spawn(async move {
-                    match Intake::new(&store, &sink).await {
+                    // Opened before its frames are looked at, so that a refusal comes at once.
+                    let prepared = async {
+                        let mut intake = Intake::new(&store, &sink).await?;
+                        intake.open().await?;
+                        Ok(intake)
+                    };
+                    match prepared.await {
                         Ok(intake) => {
                             post.started(job, None, intake.name.clone());
                             let upload = Upload { job, offset, intake, post: post.clone(), stop };

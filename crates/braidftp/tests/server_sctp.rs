@@ -1,0 +1,702 @@
+//! The server over SCTP, spoken to frame by frame: braid, ms and naive as specs/ftp-over-sctp.md has them.
+
+mod server_support;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use braidftp::server::{Handle, Listen, Server, Settings};
+use braidftp::store::fs::Root;
+use braidftp::users::Access;
+use braidftp_ftp::mapping::frame::{Credit, Header, INITIAL_CREDIT, Trailer};
+use braidftp_ftp::mapping::{CONTROL_PORT, TransferNumber, ppid};
+use braidftp_ftp::stamp::Timestamp;
+use braidftp_net::sctp::{Config, Profile};
+use braidftp_net::{Association, Bind, Connect, Endpoint, Message, Order, Ppid, StreamId};
+use bytes::Bytes;
+use server_support::{Folder, pattern, quick};
+use tokio::time::timeout;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A server of a folder, on a UDP port that the system chose.
+struct Served {
+    address: SocketAddr,
+    handle: Handle,
+    running: tokio::task::JoinHandle<()>,
+}
+
+fn serve(root: Root) -> Served {
+    serve_with(root, quick())
+}
+
+fn serve_with(root: Root, settings: Settings) -> Served {
+    let server = Server::builder(root)
+        .access(Access::Writable)
+        .settings(settings)
+        .listen(Listen::SctpUdp(vec![SocketAddr::from(([127, 0, 0, 1], 0))]))
+        .bind()
+        .unwrap();
+    let [Listen::SctpUdp(addresses)] = &server.local_addrs()[..] else { panic!("one listener") };
+    let (address, handle) = (addresses[0], server.handle());
+    Served { address, handle, running: tokio::spawn(server.run()) }
+}
+
+/// The client's end of an association.
+struct Client {
+    endpoint: Endpoint,
+    association: Association,
+    kind: u32,
+    lines: Vec<u8>,
+}
+
+impl Client {
+    fn connect(served: &Served, streams: u16) -> Self {
+        let endpoint = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
+        let config =
+            Config { outbound_streams: streams, inbound_streams: streams, ..Profile::Modern.config() };
+        let connect = Connect {
+            local: vec![],
+            peer: vec![served.address],
+            source_port: None,
+            destination_port: CONTROL_PORT,
+            config: Arc::new(config),
+        };
+        let association = endpoint.connect(connect).unwrap();
+        let kind = if streams > 2 { ppid::LINES } else { ppid::PLAIN };
+        Self { endpoint, association, kind, lines: Vec::new() }
+    }
+
+    /// braid with so many data streams, logged in without waiting for anything.
+    async fn braid(served: &Served, data_streams: u16) -> Self {
+        let mut client = Self::connect(served, 1 + data_streams);
+        client.say("USER anonymous\r\nPASS x@\r\nTYPE I").await;
+        for code in ["220", "331", "230", "200"] {
+            client.expect(code).await;
+        }
+        client
+    }
+
+    async fn say(&mut self, lines: &str) {
+        self.send(0, self.kind, format!("{lines}\r\n")).await;
+    }
+
+    async fn send(&self, stream: u16, kind: u32, payload: impl Into<Bytes>) {
+        self.association.send(StreamId(stream), Message::new(Ppid(kind), payload)).await.unwrap();
+    }
+
+    async fn credit(&self, stream: u16, limit: u64) {
+        let mut message = Message::new(Ppid(ppid::CREDIT), Credit { stream, limit }.encode());
+        message.order = Order::Unordered;
+        self.association.send(StreamId(0), message).await.unwrap();
+    }
+
+    /// The next line of stream 0; CREDITs are passed over.
+    async fn reply(&mut self) -> String {
+        loop {
+            if let Some(end) = self.lines.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.lines.drain(..=end).collect();
+                return String::from_utf8_lossy(&line).trim_end().to_owned();
+            }
+            let piece = timeout(SOON, self.association.recv(StreamId(0))).await.expect("a reply in time");
+            let piece = piece.unwrap().expect("a reply, not the end");
+            if piece.ppid.0 == self.kind {
+                self.lines.extend(piece.payload.concat());
+            }
+        }
+    }
+
+    async fn expect(&mut self, code: &str) -> String {
+        let reply = self.reply().await;
+        assert!(reply.starts_with(code), "expected {code}, got {reply}");
+        reply
+    }
+
+    async fn ask(&mut self, line: &str, code: &str) -> String {
+        self.say(line).await;
+        self.expect(code).await
+    }
+
+    /// The next whole message of a data stream.
+    async fn frame(&self, stream: u16) -> (u32, Bytes) {
+        let mut all = Vec::new();
+        loop {
+            let piece =
+                timeout(SOON, self.association.recv(StreamId(stream))).await.expect("a frame in time");
+            let piece = piece.unwrap().expect("a frame, not the end");
+            all.extend(piece.payload.concat());
+            if piece.end {
+                return (piece.ppid.0, all.into());
+            }
+        }
+    }
+
+    /// A whole download from whichever stream it comes on first; gives credit as it goes.
+    async fn download(&self, stream: u16) -> (Header, Vec<u8>, Trailer) {
+        let (kind, payload) = self.frame(stream).await;
+        assert_eq!(kind, ppid::HEADER);
+        let header = Header::decode(&payload).unwrap();
+        let mut bytes = Vec::new();
+        loop {
+            match self.frame(stream).await {
+                (ppid::BYTES, payload) => bytes.extend_from_slice(&payload),
+                (ppid::TRAILER, payload) => {
+                    let trailer = Trailer::decode(&payload).unwrap();
+                    assert_eq!(trailer.transfer, header.transfer);
+                    assert_eq!(trailer.length, bytes.len() as u64);
+                    assert_eq!(trailer.digest, *blake3::hash(&bytes).as_bytes());
+                    return (header, bytes, trailer);
+                }
+                (other, _) => panic!("{other:#x} in a transfer"),
+            }
+        }
+    }
+
+    /// Sends an upload whole, as far as the initial credit goes.
+    async fn upload(&self, stream: u16, header: Header, bytes: &[u8], status: u16) {
+        let digest = *blake3::hash(bytes).as_bytes();
+        self.send(stream, ppid::HEADER, header.encode()).await;
+        for part in bytes.chunks(10_000) {
+            self.send(stream, ppid::BYTES, part.to_vec()).await;
+        }
+        let trailer = Trailer { transfer: header.transfer, status, length: bytes.len() as u64, digest };
+        self.send(stream, ppid::TRAILER, trailer.encode()).await;
+    }
+
+    /// Waits for the server to break the association off, and says with which words.
+    async fn broken(&self) -> String {
+        let reason = timeout(SOON, self.association.closed()).await.expect("the end in time");
+        reason.to_string()
+    }
+}
+
+fn header(transfer: u32) -> Header {
+    Header { transfer: TransferNumber(transfer), offset: 0, size: None, modified: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn braid_serves_a_file_from_a_cold_start() {
+    let folder = Folder::new();
+    let bytes = pattern(100_000);
+    folder.put("a", &bytes);
+    let served = serve(folder.root());
+    let mut client = Client::connect(&served, 5);
+    // Before the association is up.
+    client.say("USER anonymous\r\nPASS x@\r\nTYPE I\r\nRETR /a\r\nREST 99990\r\nRETR a\r\nRETR none").await;
+    let stream = 1;
+    let (header, got, trailer) = client.download(stream).await;
+    assert_eq!((header.transfer.0, header.offset, header.size), (1, 0, Some(100_000)));
+    let modified = std::fs::metadata(folder.path("a")).unwrap().modified().unwrap();
+    let since = modified.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let stamp = Timestamp { seconds: since.as_secs() as i64, nanos: since.subsec_nanos() };
+    assert_eq!(header.modified, Some(stamp));
+    assert!(got == bytes && trailer.status == 226);
+    let (header, got, _) = client.download(2).await;
+    assert_eq!((header.transfer.0, header.offset), (2, 99_990));
+    assert_eq!(got, bytes[99_990..]);
+    for code in ["220", "331", "230", "200", "226", "350", "226", "550"] {
+        client.expect(code).await;
+    }
+    client.ask("QUIT", "221").await;
+    assert_eq!(client.broken().await, braidftp_net::Reason::Shutdown.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn braid_streams_many_small_files_in_the_order_of_their_headers() {
+    let folder = Folder::new();
+    for i in 0..300 {
+        folder.put(format!("f{i}"), format!("file {i}").repeat(i));
+    }
+    let served = serve(folder.root());
+    let client = Client::braid(&served, 4).await;
+    let mut asking = Client {
+        endpoint: client.endpoint.clone(),
+        association: client.association.clone(),
+        kind: client.kind,
+        lines: Vec::new(),
+    };
+    let all: Vec<String> = (0..300).map(|i| format!("RETR f{i}")).collect();
+    asking.say(&all.join("\r\n")).await;
+    let mut files = BTreeMap::new();
+    let mut open: BTreeMap<u16, (u32, Vec<u8>)> = BTreeMap::new();
+    let mut consumed = [0_u64; 5];
+    let mut last_header = [0; 5];
+    let mut replies = Vec::new();
+    while files.len() < 300 || replies.len() < 300 {
+        let (stream, piece) = timeout(SOON, client.association.recv_any()).await.unwrap().unwrap().unwrap();
+        let payload = piece.payload.concat();
+        match piece.ppid.0 {
+            ppid::LINES => replies.extend(String::from_utf8(payload).unwrap().lines().map(str::to_owned)),
+            ppid::HEADER => {
+                let number = Header::decode(&payload).unwrap().transfer.0;
+                assert!(number > last_header[usize::from(stream.0)], "ascending");
+                last_header[usize::from(stream.0)] = number;
+                assert!(open.insert(stream.0, (number, Vec::new())).is_none());
+            }
+            ppid::BYTES => {
+                consumed[usize::from(stream.0)] += payload.len() as u64;
+                client.credit(stream.0, consumed[usize::from(stream.0)] + INITIAL_CREDIT).await;
+                open.get_mut(&stream.0).unwrap().1.extend(payload);
+            }
+            ppid::TRAILER => {
+                let (number, bytes) = open.remove(&stream.0).unwrap();
+                files.insert(number, bytes);
+            }
+            other => panic!("{other:#x}"),
+        }
+    }
+    for (number, bytes) in files {
+        let i = number as usize - 1;
+        assert_eq!(bytes, format!("file {i}").repeat(i).into_bytes());
+    }
+    assert!(replies.iter().all(|reply| reply.starts_with("226")), "{replies:?}");
+    assert!(last_header[1..].iter().all(|last| *last > 0), "every stream was used");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_not_read_gets_its_credit_and_stops_nobody() {
+    let folder = Folder::new();
+    folder.put("large", pattern(2_000_000));
+    folder.put("small", "small");
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("RETR large\r\nNOOP").await;
+    let (kind, payload) = client.frame(1).await;
+    assert_eq!((kind, Header::decode(&payload).unwrap().size), (ppid::HEADER, Some(2_000_000)));
+    let mut got = Vec::new();
+    while (got.len() as u64) < INITIAL_CREDIT {
+        let (kind, payload) = client.frame(1).await;
+        assert_eq!(kind, ppid::BYTES);
+        got.extend_from_slice(&payload);
+    }
+    assert_eq!(got.len() as u64, INITIAL_CREDIT, "not a byte beyond the credit");
+    // The other stream and the commands go on.
+    client.say("RETR small").await;
+    let (_, small, _) = client.download(2).await;
+    assert_eq!(small, b"small");
+    // An older credit changes nothing; a newer one does.
+    client.credit(1, 10).await;
+    client.credit(1, 3_000_000).await;
+    loop {
+        match client.frame(1).await {
+            (ppid::BYTES, payload) => got.extend_from_slice(&payload),
+            (kind, payload) => {
+                assert_eq!(kind, ppid::TRAILER);
+                assert_eq!(Trailer::decode(&payload).unwrap().status, 226);
+                break;
+            }
+        }
+    }
+    assert!(got == pattern(2_000_000));
+    for code in ["226", "200", "226"] {
+        client.expect(code).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_beyond_the_window_do_not_hold_up_the_credit_they_wait_for() {
+    let folder = Folder::new();
+    folder.put("f", pattern(100_000));
+    let served = serve(folder.root());
+    let client = Client::braid(&served, 2).await;
+    let mut control = Client {
+        endpoint: client.endpoint.clone(),
+        association: client.association.clone(),
+        kind: client.kind,
+        lines: Vec::new(),
+    };
+    // Ten times as many commands as the server's window, all before the first CREDIT.
+    let all = "RETR f\r\n".repeat(2560);
+    for part in all.as_bytes().chunks(8 * 500) {
+        control.send(0, ppid::LINES, part.to_vec()).await;
+    }
+    let done = Arc::new(AtomicU64::new(0));
+    let read = |stream: u16| {
+        let done = done.clone();
+        let client = Client {
+            endpoint: client.endpoint.clone(),
+            association: client.association.clone(),
+            kind: client.kind,
+            lines: Vec::new(),
+        };
+        async move {
+            let mut consumed = 0;
+            while done.load(Ordering::Relaxed) < 2560 {
+                // The other stream may have had the last of them.
+                let piece =
+                    timeout(Duration::from_millis(200), client.association.recv(StreamId(stream))).await;
+                let Ok(piece) = piece else { continue };
+                let piece = piece.unwrap().unwrap();
+                match piece.ppid.0 {
+                    ppid::TRAILER if piece.end => _ = done.fetch_add(1, Ordering::Relaxed),
+                    ppid::BYTES => {
+                        consumed += piece.len() as u64;
+                        client.credit(stream, consumed + INITIAL_CREDIT).await;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    };
+    let replies = async {
+        for _ in 0..2560 {
+            control.expect("226").await;
+        }
+    };
+    timeout(SOON, async { tokio::join!(read(1), read(2), replies) }).await.expect("no deadlock");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn braid_takes_uploads_without_being_asked_first() {
+    let folder = Folder::new();
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 4).await;
+    let bytes = pattern(200_000);
+    let modified = Some(Timestamp { seconds: 1_000_000_000, nanos: 123_456_789 });
+    // The frames of the second come before its command.
+    client.say("STOR a").await;
+    client.upload(1, Header { modified, size: Some(200_000), ..header(1) }, &bytes, 226).await;
+    client.upload(2, header(2), b"second", 226).await;
+    client.say("STOR b").await;
+    client.expect("226").await;
+    client.expect("226").await;
+    assert!(folder.read("a") == bytes);
+    assert_eq!(folder.read("b"), b"second");
+    let since = std::fs::metadata(folder.path("a")).unwrap().modified().unwrap();
+    let since = since.duration_since(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!((since.as_secs(), since.subsec_nanos()), (1_000_000_000, 123_456_789));
+    // An empty file, and the next on the same stream at once.
+    client.say("STOR empty\r\nSTOR c\r\nAPPE c").await;
+    client.upload(1, header(3), b"", 226).await;
+    client.upload(1, header(4), b"one", 226).await;
+    client.upload(1, header(5), b" two", 226).await;
+    for _ in 0..3 {
+        client.expect("226").await;
+    }
+    assert_eq!((folder.read("empty"), folder.read("c")), (vec![], b"one two".to_vec()));
+    assert_eq!(folder.names(), ["a", "b", "c", "empty"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_is_refused_is_thrown_away_and_the_stream_goes_on() {
+    let folder = Folder::new();
+    folder.put("folder/x", "");
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("STOR none/f\r\nSTOR ../..\r\nSTOR folder\r\nSTOR good").await;
+    // 200,000 bytes each: more than the initial credit, were it not renewed.
+    client.upload(1, header(1), &pattern(200_000), 226).await;
+    client.upload(2, header(2), &pattern(200_000), 226).await;
+    let mut refused = Vec::new();
+    for _ in 0..2 {
+        refused.push(client.reply().await);
+    }
+    assert!(refused.iter().all(|reply| reply.starts_with('5')), "{refused:?}");
+    // CREDIT comes as they are thrown away; without it these would have to wait.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    client.upload(1, header(3), &pattern(200_000), 226).await;
+    client.expect("55").await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    client.upload(2, header(4), b"good", 226).await;
+    client.expect("226").await;
+    assert_eq!(folder.read("good"), b"good");
+    assert_eq!(folder.names(), ["folder", "good"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_is_not_whole_gets_no_name() {
+    let folder = Folder::new();
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("STOR gave-up").await;
+    client.upload(1, header(1), &pattern(50_000), 426).await;
+    client.expect("426").await;
+    client.say("STOR damaged").await;
+    client.send(1, ppid::HEADER, header(2).encode()).await;
+    client.send(1, ppid::BYTES, "bytes").await;
+    let wrong = Trailer { transfer: TransferNumber(2), status: 226, length: 5, digest: [7; 32] };
+    client.send(1, ppid::TRAILER, wrong.encode()).await;
+    client.expect("451").await;
+    client.say("STOR short").await;
+    client.send(1, ppid::HEADER, header(3).encode()).await;
+    let digest = *blake3::hash(b"").as_bytes();
+    let wrong = Trailer { transfer: TransferNumber(3), status: 226, length: 5, digest };
+    client.send(1, ppid::TRAILER, wrong.encode()).await;
+    client.expect("451").await;
+    client.say("STOR elsewhere").await;
+    client.upload(1, Header { offset: 7, ..header(4) }, b"x", 226).await;
+    let reply = client.reply().await;
+    assert!(reply.starts_with("501") || reply.starts_with("451"), "{reply}");
+    // What was given up is kept, and told, and can be continued.
+    assert_eq!(folder.names(), [".gave-up.braidftp-part"]);
+    client.ask("XPART gave-up", "213 50000").await;
+    client.say("REST 50000\r\nSTOR gave-up").await;
+    client.upload(2, Header { offset: 50_000, ..header(5) }, b"end", 226).await;
+    client.expect("350").await;
+    client.expect("226").await;
+    assert!(folder.read("gave-up") == [&pattern(50_000)[..], b"end"].concat());
+    assert_eq!(folder.names(), ["gave-up"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn abor_ends_a_download_with_its_trailer_and_an_upload_with_its_reply() {
+    let folder = Folder::new();
+    folder.put("large", pattern(5_000_000));
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("RETR large\r\nSTOR up").await;
+    assert_eq!(client.frame(1).await.0, ppid::HEADER);
+    client.send(1, ppid::HEADER, header(2).encode()).await;
+    client.send(1, ppid::BYTES, "begun").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    client.say("ABOR").await;
+    let trailer = loop {
+        if let (ppid::TRAILER, payload) = client.frame(1).await {
+            break Trailer::decode(&payload).unwrap();
+        }
+    };
+    assert_eq!(trailer.status, 426);
+    for code in ["426", "426", "226"] {
+        client.expect(code).await;
+    }
+    // The rest of the upload goes nowhere, and the streams are good for more.
+    client.send(1, ppid::BYTES, "more").await;
+    let digest = *blake3::hash(b"begunmore").as_bytes();
+    let trailer = Trailer { transfer: TransferNumber(2), status: 226, length: 9, digest };
+    client.send(1, ppid::TRAILER, trailer.encode()).await;
+    client.say("STOR next").await;
+    client.upload(1, header(3), b"next", 226).await;
+    client.expect("226").await;
+    assert_eq!(folder.read("next"), b"next");
+    assert!(!folder.path("up").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_breaks_the_rules_of_frames_ends_its_own_association() {
+    let folder = Folder::new();
+    folder.put("f", "x");
+    let served = serve(folder.root());
+    let mut witness = Client::braid(&served, 2).await;
+    type Wrong = Vec<(u16, u32, Bytes)>;
+    let trailer = |transfer, length| {
+        Trailer { transfer: TransferNumber(transfer), status: 226, length, digest: [0; 32] }.encode()
+    };
+    let cases: Vec<(&str, Wrong)> = vec![
+        ("order", vec![(1, ppid::BYTES, "x".into())]),
+        ("order", vec![(1, ppid::TRAILER, trailer(1, 0))]),
+        ("order", vec![(1, ppid::HEADER, header(1).encode()), (1, ppid::HEADER, header(2).encode())]),
+        ("another transfer", vec![(1, ppid::HEADER, header(1).encode()), (1, ppid::TRAILER, trailer(2, 0))]),
+        ("length", vec![(1, ppid::HEADER, "short".into())]),
+        ("field", vec![(1, ppid::HEADER, header(0).encode())]),
+        ("kind", vec![(1, ppid::LINES, "NOOP\r\n".into())]),
+        ("kind", vec![(1, 7, "x".into())]),
+        ("payload protocol", vec![(0, ppid::HEADER, header(1).encode())]),
+        ("field", vec![(0, ppid::CREDIT, Credit { stream: 9, limit: 1 }.encode())]),
+        ("length", vec![(0, ppid::CREDIT, "x".into())]),
+    ];
+    for (at, (words, messages)) in cases.into_iter().enumerate() {
+        let mut client = Client::braid(&served, 2).await;
+        client.say("STOR up\r\nSTOR up2").await;
+        for (stream, kind, payload) in messages {
+            client.send(stream, kind, payload).await;
+        }
+        let said = client.broken().await;
+        assert!(said.contains(words), "{at}: wanted {words}, the server said {said}");
+    }
+    witness.ask("NOOP", "200").await;
+    // The sessions' ends are not the associations': what they had begun goes a moment later.
+    server_support::eventually("nothing is left of any of them", || folder.names() == ["f"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn xtree_lists_a_whole_tree_while_files_flow() {
+    let folder = Folder::new();
+    for i in 0..1000 {
+        folder.put(format!("d{}/e{}/f{i}", i % 10, i % 7), "x");
+    }
+    std::os::unix::fs::symlink("d0", folder.path("link")).unwrap();
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("XTREE\r\nRETR d0/e0/f0").await;
+    let (one, two) = tokio::join!(client.download(1), client.download(2));
+    let ((_, listing, trailer), (_, file, _)) = if one.0.transfer.0 == 1 { (one, two) } else { (two, one) };
+    assert_eq!((trailer.status, file), (226, b"x".to_vec()));
+    let listing = String::from_utf8(listing).unwrap();
+    let paths: Vec<&str> =
+        listing.split_terminator("\r\n").map(|line| line.split_once(' ').unwrap().1).collect();
+    assert_eq!(paths[0], ".");
+    assert_eq!(paths.len(), 1 + 10 + 70 + 1000 + 1);
+    for (at, path) in paths.iter().enumerate().skip(1) {
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            assert!(paths[..at].contains(&parent), "{parent} before {path}");
+        }
+    }
+    assert!(listing.contains("type=OS.unix=slink") && listing.contains("x.target=d0;"), "{listing}");
+    client.expect("226").await;
+    client.expect("226").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
+    let folder = Folder::new();
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("STOR f").await;
+    client.send(1, ppid::HEADER, header(1).encode()).await;
+    for part in pattern(200_000).chunks(50_000) {
+        client.send(1, ppid::BYTES, part.to_vec()).await;
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    client.association.abort("gone");
+    let part = folder.path(".f.braidftp-part");
+    for _ in 0..200 {
+        if std::fs::metadata(&part).is_ok_and(|m| m.len() == 200_000) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(std::fs::metadata(&part).map(|m| m.len()).unwrap_or(0), 200_000);
+    assert!(!folder.path("f").exists());
+    served.handle.stop();
+    timeout(SOON, served.running).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ms_counts_bytes_and_sends_a_listing_as_one_message() {
+    let folder = Folder::new();
+    let bytes = pattern(300_000);
+    folder.put("a", &bytes);
+    folder.put("b", "");
+    std::fs::create_dir(folder.path("none")).unwrap();
+    let served = serve(folder.root());
+    let mut client = Client::connect(&served, 2);
+    client.say("USER anonymous").await;
+    client.expect("220").await;
+    client.expect("331").await;
+    client.ask("PASS x@", "230").await;
+    client.ask("TYPE I", "200").await;
+    client.ask("EPSV", "503").await;
+    client.ask("RETR a", "503").await;
+    client.say("SIZE a\r\nSIZE b\r\nRETR a\r\nRETR b").await;
+    client.expect("213 300000").await;
+    client.expect("213 0").await;
+    client.expect("150").await;
+    let mut got = Vec::new();
+    while got.len() < bytes.len() {
+        got.extend_from_slice(&client.frame(1).await.1);
+    }
+    assert!(got == bytes);
+    for code in ["226", "150", "226"] {
+        client.expect(code).await;
+    }
+    client.say("NLST").await;
+    let listing = String::from_utf8(client.frame(1).await.1.to_vec()).unwrap();
+    let mut names: Vec<&str> = listing.split_terminator("\r\n").collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b", "none"]);
+    client.expect("150").await;
+    client.expect("226").await;
+    client.say("NLST none").await;
+    assert_eq!(client.frame(1).await.1, "\r\n", "an empty listing is a message all the same");
+    client.expect("150").await;
+    client.expect("226").await;
+
+    // A file that was cut since it was told: zeros to the number, then 451.
+    client.ask("SIZE a", "213 300000").await;
+    folder.put("a", "short");
+    client.say("RETR a").await;
+    client.expect("150").await;
+    let mut got = Vec::new();
+    while got.len() < 300_000 {
+        got.extend_from_slice(&client.frame(1).await.1);
+    }
+    assert_eq!((&got[..5], got.len()), (&b"short"[..], 300_000));
+    assert!(got[5..].iter().all(|byte| *byte == 0));
+    client.expect("451").await;
+
+    // Uploads: counted, pipelined, and two in one message.
+    client.ask("STOR x", "503").await;
+    client.say("ALLO 7\r\nSTOR x\r\nALLO 3\r\nSTOR y").await;
+    client.expect("200").await;
+    client.expect("150").await;
+    client.send(1, ppid::PLAIN, "seven b").await;
+    client.expect("226").await;
+    client.expect("200").await;
+    client.expect("150").await;
+    client.send(1, ppid::PLAIN, "thr").await;
+    client.expect("226").await;
+    assert_eq!((folder.read("x"), folder.read("y")), (b"seven b".to_vec(), b"thr".to_vec()));
+    client.ask("QUIT", "221").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn naive_opens_an_association_for_each_transfer() {
+    let folder = Folder::new();
+    let bytes = pattern(300_000);
+    folder.put("a", &bytes);
+    let served = serve(folder.root());
+    let mut client = Client::connect(&served, 1);
+    client.say("USER anonymous").await;
+    client.expect("220").await;
+    client.expect("331").await;
+    client.ask("PASS x@", "230").await;
+    client.ask("TYPE I", "200").await;
+    let config = Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..Config::default() });
+
+    let listener = client.endpoint.listen(5001, config.clone()).unwrap();
+    // The address is of the right form and means nothing.
+    client.ask("EPRT |1|192.0.2.1|5001|", "200").await;
+    client.say("RETR a").await;
+    let data = timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    assert_eq!(data.ports(), (5001, 20));
+    let mut got = Vec::new();
+    while let Some(piece) = timeout(SOON, data.recv(StreamId(0))).await.unwrap().unwrap() {
+        got.extend(piece.payload.concat());
+    }
+    assert!(got == bytes);
+    client.expect("150").await;
+    client.expect("226").await;
+    drop(listener);
+
+    let listener = client.endpoint.listen(5002, config.clone()).unwrap();
+    client.ask("EPRT |1|127.0.0.1|5002|", "200").await;
+    client.say("STOR b").await;
+    let data = timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    client.expect("150").await;
+    for part in bytes.chunks(30_000) {
+        data.send(StreamId(0), Message::new(Ppid(0), part.to_vec())).await.unwrap();
+    }
+    data.shutdown().await;
+    client.expect("226").await;
+    assert!(folder.read("b") == bytes);
+    drop(listener);
+
+    // An association that is aborted is no end of file.
+    let listener = client.endpoint.listen(5003, config.clone()).unwrap();
+    client.ask("EPRT |1|127.0.0.1|5003|", "200").await;
+    client.say("STOR c").await;
+    let data = timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    client.expect("150").await;
+    data.send(StreamId(0), Message::new(Ppid(0), "half")).await.unwrap();
+    data.abort("no more");
+    client.expect("426").await;
+    assert!(!folder.path("c").exists());
+    client.ask("NOOP", "200").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_folder_of_partial_files_is_not_listed() {
+    let folder = Folder::new();
+    folder.put(".x.braidftp-part", "half");
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("MLSD").await;
+    let (_, listing, _) = client.download(1).await;
+    assert!(!String::from_utf8(listing).unwrap().contains("part"));
+    client.expect("226").await;
+    assert!(Path::new(&folder.path(".x.braidftp-part")).exists());
+}
