@@ -429,6 +429,13 @@ fn the_end_is_told_once_and_why() {
     talk.tell(Input::Closed);
     assert!(talk.heard().is_empty());
 
+    // Some servers say goodbye by 421.
+    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
+    talk.session.command(Command::Quit);
+    talk.drain();
+    talk.reply("421 bye");
+    assert!(matches!(talk.heard()[..], [Event::Reply(..), Event::Ended(Ended::Quit)]));
+
     let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
     talk.reply("421 idle");
     assert!(matches!(talk.heard()[..], [Event::Ended(Ended::ByServer(_))]));

@@ -574,6 +574,66 @@ fn draining_finishes_what_runs() {
     assert_eq!(talk.todo, [Do::Close]);
 }
 
+#[test]
+fn abort_reaches_the_transfers_that_were_read_ahead_and_what_prepared_them() {
+    let mut talk = Talk::logged_in(Carrier::Ms, Config::default());
+    talk.say("SIZE a\r\n");
+    let job = talk.job();
+    talk.size(job, 10);
+    talk.say("SIZE slow\r\nREST 5\r\nRETR a\r\nALLO 3\r\nSTOR b\r\nABOR\r\nRETR a\r\nSTOR b\r\n");
+    let slow = talk.job();
+    talk.size(slow, 1);
+    // The first RETR and STOR are given up without having been begun; neither REST nor ALLO is left for the next.
+    assert_eq!(talk.codes(), [213, 213, 350, 426, 200, 426, 226]);
+    let jobs = talk.jobs();
+    let Do::Send { source: Source::File { offset: 0, .. }, .. } = &jobs[0].1 else { panic!("{jobs:?}") };
+    talk.done(jobs[0].0, SENT);
+    assert_eq!(talk.codes(), [226, 503]);
+}
+
+#[test]
+fn a_transfer_is_cancelled_once_however_often_abort_is_said() {
+    let mut talk = braid();
+    talk.say("RETR a\r\n");
+    let job = talk.job();
+    talk.say("ABOR\r\nABOR 1\r\n");
+    talk.tell(Input::Closed);
+    assert_eq!(talk.todo, [Do::Cancel { job }, Do::Close]);
+}
+
+#[test]
+fn nobody_else_is_logged_in_before_what_runs_is_done() {
+    let mut talk = braid();
+    talk.say("RETR a\r\nUSER other\r\nPASS p\r\nSIZE b\r\n");
+    let job = talk.job();
+    talk.done(job, SENT);
+    let todo = std::mem::take(&mut talk.todo);
+    assert!(
+        matches!(&todo[..], [Do::LogOut, Do::Authenticate { user, .. }] if &user[..] == b"other"),
+        "{todo:?}"
+    );
+    talk.tell(Input::Authenticated(Err(LoginError::Refused)));
+    assert_eq!(talk.codes(), [226, 331, 530, 530]);
+}
+
+#[test]
+fn silence_is_counted_from_the_last_word() {
+    let mut talk = Talk::new(tcp(), Config::default());
+    let idle = Config::default().idle;
+    let first = Time::ZERO + idle;
+    talk.session.handle(first, Input::Received(Bytes::from_static(b"NOOP\r\n")));
+    assert!(matches!(talk.session.poll(first), Output::Send(_)));
+    assert_eq!(talk.session.poll(first), Output::Wait(Some(first + idle)));
+}
+
+#[test]
+fn a_restart_in_ascii_is_refused() {
+    let mut talk = Talk::logged_in(tcp(), Config::default());
+    talk.passive();
+    talk.say("TYPE A\r\nREST 3\r\nRETR a\r\n");
+    assert_eq!(talk.codes(), [200, 350, 554]);
+}
+
 mod any_order {
     use proptest::prelude::*;
 
