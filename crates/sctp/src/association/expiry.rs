@@ -26,10 +26,10 @@ impl Association {
             Timer::T2Shutdown => self.on_t2(now),
             Timer::T5Guard => self.on_t5(),
             Timer::DelayedSack => {
-                if let State::Up(up) = &mut self.state {
-                    if up.received.sack_may_ride() {
-                        up.received.sack_now();
-                    }
+                if let State::Up(up) = &mut self.state
+                    && up.received.sack_may_ride()
+                {
+                    up.received.sack_now();
                 }
             }
             Timer::ZeroWindow => self.on_zero_window(),

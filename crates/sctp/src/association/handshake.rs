@@ -212,9 +212,8 @@ impl Association {
         up.primary = path;
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of any other chunk (e.g., INIT ACK) detects
-        //# unrecognized parameters
-        //# and has to report them according to Section 3.2.1, it SHOULD bundle
-        //# the ERROR chunk containing the
+        //# unrecognized parameters and has to report them according to
+        //# Section 3.2.1, it SHOULD bundle the ERROR chunk containing the
         //# "Unrecognized Parameters" error cause with the chunk sent in response
         //# (e.g., COOKIE ECHO).
         for raw in init_ack.to_report().filter_map(quotable) {

@@ -25,6 +25,8 @@ pub(super) struct Path {
     pub(super) rtt: Rtt,
     /// The shortest round trip seen: nothing sent more recently can have been answered.
     pub(super) min_rtt: Option<Duration>,
+    /// The round trip seen last.
+    pub(super) latest_rtt: Duration,
     /// When the round trip was measured last.
     measured_at: Option<Time>,
     pub(super) controller: Box<dyn cc::Controller>,
@@ -101,6 +103,7 @@ impl Path {
             state: PathState::Active,
             rtt: Rtt::new(config.rto),
             min_rtt: None,
+            latest_rtt: Duration::ZERO,
             measured_at: None,
             controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
             mtu: config.mtu,
@@ -135,6 +138,7 @@ impl Path {
 
     /// Takes a round trip, if one may be measured now.
     pub(super) fn measure(&mut self, now: Time, sample: Duration) {
+        self.latest_rtt = sample;
         self.min_rtt = Some(self.min_rtt.map_or(sample, |min| min.min(sample)));
         //= specs/rfc9260.txt#section-6.3.1
         //# Furthermore, new

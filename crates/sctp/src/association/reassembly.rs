@@ -273,15 +273,15 @@ impl Reassembly {
 
     fn push_beyond(&mut self, at: u64, data: Data) -> Result<(), Violation> {
         let (mut first, mut last) = (at, at);
-        if let Some(left) = self.beyond.get(&(at - 1)) {
-            if continues(&left.data, &data)? {
-                first = left.other_end;
-            }
+        if let Some(left) = self.beyond.get(&(at - 1))
+            && continues(&left.data, &data)?
+        {
+            first = left.other_end;
         }
-        if let Some(right) = self.beyond.get(&(at + 1)) {
-            if continues(&data, &right.data)? {
-                last = right.other_end;
-            }
+        if let Some(right) = self.beyond.get(&(at + 1))
+            && continues(&data, &right.data)?
+        {
+            last = right.other_end;
         }
         let (whole_left, whole_right) = (
             if first == at { data.begin } else { self.beyond[&first].data.begin },

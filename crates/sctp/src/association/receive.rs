@@ -82,12 +82,7 @@ impl Association {
             {
                 self.on_stale_cookie();
             }
-            (Chunk::Shutdown { cum_tsn_ack }, State::Up(_)) => {
-                if self.on_cum_tsn(now, cum_tsn_ack) {
-                    self.on_shutdown(now);
-                    self.advance_shutdown(now);
-                }
-            }
+            (Chunk::Shutdown { cum_tsn_ack }, State::Up(_)) => self.on_shutdown(now, cum_tsn_ack),
             (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
             (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),
             (Chunk::Unknown { kind, raw }, _) => return self.on_unknown(kind, &raw),
@@ -101,10 +96,10 @@ impl Association {
     /// RFC 9260 §3.2: the two high bits of an unknown chunk type say what to do.
     fn on_unknown(&mut self, kind: u8, raw: &Bytes) -> Then {
         let unrecognized = Unrecognized::of_chunk(kind);
-        if unrecognized.reports() {
-            if let (State::Up(up), Some(quote)) = (&mut self.state, quotable(raw)) {
-                up.control.add_error(Cause::UnrecognizedChunkType(quote));
-            }
+        if unrecognized.reports()
+            && let (State::Up(up), Some(quote)) = (&mut self.state, quotable(raw))
+        {
+            up.control.add_error(Cause::UnrecognizedChunkType(quote));
         }
         if unrecognized.stops() { Then::Stop } else { Then::Next }
     }
@@ -145,7 +140,8 @@ impl Association {
         let fits = self.inbound.unread_bytes() + data.payload.len() <= capacity
             && self.inbound.charged_bytes() < 2 * capacity;
         let in_sequence = data.tsn == up.received.cum_tsn().next();
-        if !fits && !(in_sequence && self.inbound.readable().is_none()) {
+        let in_need = in_sequence && self.inbound.readable().is_none();
+        if !fits && !in_need {
             //= specs/rfc9260.txt#section-6.2
             //# In either case, if such a DATA chunk is
             //# dropped, the receiver MUST immediately send back a SACK chunk with
@@ -187,13 +183,11 @@ impl Association {
         if let Window::Probing { answered, .. } = &mut up.window {
             *answered = true;
         }
-        if brought_data {
-            self.answer_data_with_shutdown(now);
-        }
+        self.on_heard_while_shutting_down(now, brought_data);
     }
 
     /// A SHUTDOWN's cumulative TSN. Whether it made sense.
-    fn on_cum_tsn(&mut self, now: Time, cum_tsn_ack: Tsn) -> bool {
+    pub(super) fn on_cum_tsn(&mut self, now: Time, cum_tsn_ack: Tsn) -> bool {
         let State::Up(up) = &mut self.state else { return false };
         let mut report = std::mem::take(&mut up.report);
         match up.sent.on_cum_tsn(cum_tsn_ack, &mut report) {
@@ -273,10 +267,8 @@ impl Association {
         if report.paths.iter().any(|said| said.acked_bytes > 0) {
             up.errors = 0;
         }
-        if let Window::Probing { tsn, .. } = up.window {
-            if !tsn.after(cum_tsn_ack_point) {
-                up.window = Window::Open;
-            }
+        if matches!(up.window, Window::Probing { tsn, .. } if !tsn.after(cum_tsn_ack_point)) {
+            up.window = Window::Open;
         }
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
@@ -411,7 +403,7 @@ impl Association {
         }
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
-        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
+        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto()).max(path.latest_rtt);
         let found = path.send_order.detect(&mut up.sent, id, now, round_trip);
         path.flight_bytes -= found.lost_bytes;
         match found.overdue_at {

@@ -421,10 +421,8 @@ impl Sent {
         }
         let gone = self.acked.partition_point(|run| !run.1.after(cum_tsn_ack));
         self.acked.drain(..gone);
-        if let Some(first) = self.acked.first_mut() {
-            if first.0.before(self.base) {
-                first.0 = self.base;
-            }
+        if let Some(first) = self.acked.first_mut().filter(|first| first.0.before(self.base)) {
+            first.0 = self.base;
         }
     }
 

@@ -7,7 +7,7 @@ use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::violation::Answer;
 use crate::association::{Association, Event, Reason, Violation};
-use crate::ids::{PathId, VerificationTag};
+use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::wire::{Cause, Chunk};
 
 /// How much of the words that go with an abort reaches the peer, in bytes: they must fit a packet.
@@ -183,8 +183,10 @@ impl Association {
         );
     }
 
-    /// A SHUTDOWN came; its cumulative TSN has been applied.
-    pub(super) fn on_shutdown(&mut self, now: Time) {
+    pub(super) fn on_shutdown(&mut self, now: Time, cum_tsn_ack: Tsn) {
+        if !self.on_cum_tsn(now, cum_tsn_ack) {
+            return;
+        }
         match &mut self.shutdown {
             Shutdown::No | Shutdown::Pending => {
                 self.shutdown = Shutdown::Received;
@@ -203,19 +205,25 @@ impl Association {
             // A SHUTDOWN that was sent before our SHUTDOWN ACK arrived: T2 repeats it if it did not.
             Shutdown::AckSent { .. } => {}
         }
+        self.advance_shutdown(now);
     }
 
-    /// A packet with DATA came while SHUTDOWN is out.
-    pub(super) fn answer_data_with_shutdown(&mut self, now: Time) {
+    /// A packet came, which may be while SHUTDOWN is out.
+    pub(super) fn on_heard_while_shutting_down(&mut self, now: Time, brought_data: bool) {
+        let Shutdown::Sent { retry, due } = &mut self.shutdown else { return };
+        //= specs/rfc9260.txt#section-9.2
+        //# The reception of
+        //# any packet from its peer (i.e., as the peer sends all of its queued
+        //# DATA chunks) SHOULD clear the endpoint's retransmission count and
+        //# restart the T2-shutdown timer, giving its peer ample opportunity to
+        //# transmit all of its queued DATA chunks that have not yet been sent.
+        *retry = 0;
         //= specs/rfc9260.txt#section-9.2
         //# While in the SHUTDOWN-SENT state, the SHUTDOWN chunk sender MUST
         //# immediately respond to each received packet containing one or more
         //# DATA chunks with a SHUTDOWN chunk and restart the T2-shutdown timer.
-        if let Shutdown::Sent { retry, due } = &mut self.shutdown {
-            *retry = 0;
-            *due = true;
-            self.restart_t2(now);
-        }
+        *due |= brought_data;
+        self.restart_t2(now);
     }
 
     pub(super) fn on_shutdown_ack(&mut self) {

@@ -117,11 +117,21 @@ impl Association {
         //# until the COOKIE ACK chunk is returned, the sender MUST NOT send
         //# any other packets to the peer.
         self.begin(path, tag);
+        //= specs/rfc9260.txt#section-3.2.2
+        //# Any time a COOKIE ECHO chunk is sent in a packet, it MUST be the
+        //# first chunk.
         self.builder.push(&Chunk::CookieEcho(cookie));
         if !errors.is_empty() {
             let error = Chunk::Error(errors);
             if error.padded_len() <= self.builder.room() {
                 self.builder.push(&error);
+            } else if let (Chunk::Error(errors), State::CookieEchoed { up, .. }) = (error, &mut self.state) {
+                //= specs/rfc9260.txt#section-3.2.2
+                //# If the receiver of an INIT ACK chunk cannot
+                //# bundle the COOKIE ECHO chunk with the ERROR chunk, the ERROR chunk
+                //# MAY be sent separately but not before the COOKIE ACK chunk has been
+                //# received.
+                up.control.errors = errors;
             }
         }
         self.fill_data(now, path, License::Window);

@@ -3,6 +3,8 @@
 mod data;
 mod everything;
 mod lifecycle;
+mod lossy;
+mod peers;
 mod traps;
 
 use std::collections::BTreeMap;
@@ -10,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_base::{Datagram, Output, Time};
+use braidftp_base::{Datagram, Ecn, Output, Rate, Time};
 use bytes::Bytes;
 
 use crate::association::{Association, Event, Message, Reason};
@@ -18,12 +20,14 @@ use crate::config::Config;
 use crate::endpoint::{Connect, Endpoint};
 use crate::ids::{AssociationId, Ppid, StreamId};
 use crate::profile::Profile;
-use crate::wire::{Chunk, Data, Packet, Sack};
+use crate::wire::{Chunk, Data, Header, Packet, PacketBuilder, Sack};
 
 /// The port that the server listens on.
 const PORT: u16 = 5_000;
 /// How long one packet is under way.
 const LATENCY: Duration = Duration::from_millis(10);
+/// What UDP and IPv4 add to a packet.
+const CARRIER_BYTES: usize = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -70,8 +74,15 @@ struct Pair {
     duplication: u64,
     reordering: u64,
     drop: Option<Drop>,
+    latency: Duration,
+    /// What the link carries, each way; behind it a queue that is never full.
+    rate: Option<Rate>,
+    /// Until when the link is busy, each way.
+    busy: [Time; 2],
     client_events: Vec<Event>,
     server_events: Vec<Event>,
+    /// Of the client's last packet.
+    last_header: Option<Header>,
     /// All packets that left, lost ones included.
     log: Vec<(Time, Side, Packet)>,
     /// Whether what becomes readable is read at once.
@@ -130,8 +141,12 @@ impl Pair {
             duplication: 0,
             reordering: 0,
             drop: None,
+            latency: LATENCY,
+            rate: None,
+            busy: [Time::ZERO; 2],
             client_events: Vec::new(),
             server_events: Vec::new(),
+            last_header: None,
             log: Vec::new(),
             reads: true,
             client_read: BTreeMap::new(),
@@ -245,6 +260,9 @@ impl Pair {
         let nth = self.sent[side as usize];
         self.sent[side as usize] += 1;
         let dropped = self.drop.as_mut().is_some_and(|drop| drop(side, nth, &packet));
+        if side == Client {
+            self.last_header = Some(packet.header);
+        }
         self.log.push((self.now, side, packet));
         let copies = if self.dice.falls(self.duplication) { 2 } else { 1 };
         for _ in 0..copies {
@@ -256,8 +274,13 @@ impl Pair {
             } else {
                 Duration::ZERO
             };
+            let busy = &mut self.busy[side as usize];
+            *busy = self.now.max(*busy);
+            if let Some(rate) = self.rate {
+                *busy += rate.transmit_time(datagram.payload.len() + CARRIER_BYTES);
+            }
             self.total += 1;
-            self.under_way.insert((self.now + LATENCY + late, self.total), datagram.clone());
+            self.under_way.insert((*busy + self.latency + late, self.total), datagram.clone());
         }
     }
 
@@ -307,6 +330,24 @@ impl Pair {
                 return done(self);
             }
         }
+    }
+
+    /// Hands the server a packet with these chunks, as if the client had sent it: its ports and tag are those of the
+    /// client's last packet.
+    fn forge(&mut self, chunks: &[Chunk]) {
+        let last = self.last_header.expect("the client has sent something");
+        let mut builder = PacketBuilder::new();
+        builder.begin(last, 1_452);
+        chunks.iter().for_each(|chunk| builder.push(chunk));
+        builder.seal();
+        let payload = builder.finish().expect("a packet was sealed").payload;
+        self.forge_bytes(payload);
+    }
+
+    fn forge_bytes(&mut self, payload: Bytes) {
+        let (from, to) = (client_address(), server_address());
+        self.server.handle(self.now, Datagram { from, to, ecn: Ecn::NotEct, payload });
+        self.drain(Server);
     }
 
     /// The packets that one side sent since the log was cleared.

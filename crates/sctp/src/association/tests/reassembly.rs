@@ -1,3 +1,5 @@
+//! Messages from chunks, in every order of arrival; not the windows that admit them.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What SACKs, good and bad, do to what is outstanding; not what a path makes of it.
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -267,4 +269,16 @@ proptest! {
         prop_assert_eq!(bench.sent.flight_bytes(), 0);
         prop_assert_eq!(bench.sent.outstanding_bytes(), 0);
     }
+}
+
+#[test]
+fn no_more_tsns_are_outstanding_than_gap_blocks_can_speak_of() {
+    //= specs/rfc9260.txt#section-6.1
+    //= type=test
+    //# For each stream, the data sender MUST NOT have more than 2^16 - 1
+    //# ordered user messages in the current send window.
+    let mut bench = Bench::sending(1, OUTSTANDING_MAX - 1);
+    assert!(!bench.sent.is_full());
+    bench.send(1, PATH);
+    assert!(bench.sent.is_full());
 }

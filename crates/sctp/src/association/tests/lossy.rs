@@ -1,0 +1,55 @@
+//! How long a megabyte takes over the papers' paths, against the time that its bytes take on the wire.
+
+use super::*;
+
+/// A path and how much of it is lost.
+struct Cell {
+    bits_per_second: u64,
+    latency: Duration,
+    loss_per_mille: u64,
+}
+
+/// 3 Mbit/s, 1 ms (the papers' LAN).
+const fn lan(loss_per_mille: u64) -> Cell {
+    Cell { bits_per_second: 3_000_000, latency: Duration::from_millis(1), loss_per_mille }
+}
+
+/// The mean, over some seeds, of the time that a hundred files of 10 kB take over what their bytes alone would. A lost
+/// packet costs no link time here, so that the ratio may fall under 1.
+fn ratio(config: &Config, cell: &Cell) -> f64 {
+    const SEEDS: u64 = 4;
+    let mut sum = 0.0;
+    for seed in 1..=SEEDS {
+        let mut pair = Pair::new(config.clone()).seeded(seed);
+        pair.latency = cell.latency;
+        pair.rate = Some(Rate::from_bits_per_second(cell.bits_per_second));
+        pair.run(Duration::from_secs(1));
+        pair.log.clear();
+        pair.loss = cell.loss_per_mille;
+        let start = pair.now;
+        for _ in 0..100 {
+            pair.send(Client, 0, pattern(10_000));
+        }
+        assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 100));
+        let kept = 1.0 - cell.loss_per_mille as f64 / 1_000.0;
+        let limit = 1_000_000.0 * 8.0 / (cell.bits_per_second as f64 * kept);
+        sum += pair.now.since(start).as_secs_f64() / limit;
+    }
+    sum / SEEDS as f64
+}
+
+#[test]
+fn without_loss_both_profiles_keep_the_link_busy() {
+    for config in [rfc(), modern()] {
+        let ratio = ratio(&config, &lan(0));
+        assert!(ratio < 1.05, "{ratio}");
+    }
+}
+
+#[test]
+fn the_modern_profile_keeps_a_lossy_lan_busy() {
+    for loss_per_mille in [30, 100] {
+        let ratio = ratio(&modern(), &lan(loss_per_mille));
+        assert!(ratio < 1.10, "{loss_per_mille} in a thousand lost: {ratio}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Peers that misbehave: each violation has its answer, and costs no more than the association.
+
+use super::*;
+use crate::association::Violation;
+use crate::ids::{Ssn, Tsn};
+use crate::wire::Cause;
+
+/// An association whose server has taken the client's first message, and the TSN that would be next.
+fn bench() -> (Pair, Tsn) {
+    let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, "first");
+    pair.run(Duration::from_secs(1));
+    let next = pair.data(Client)[0].tsn.next();
+    pair.log.clear();
+    (pair, next)
+}
+
+fn data(tsn: Tsn, stream: u16, ssn: u16, payload: &'static [u8]) -> Data {
+    Data {
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: false,
+        tsn,
+        stream: StreamId(stream),
+        ssn: Ssn(ssn),
+        ppid: Ppid(0),
+        payload: Bytes::from_static(payload),
+    }
+}
+
+/// What the server said to the last packet.
+fn said(pair: &Pair) -> Vec<Chunk> {
+    pair.packets(Server).into_iter().flatten().collect()
+}
+
+fn violation(pair: &Pair) -> Option<Violation> {
+    match pair.closed(Server) {
+        Some(Reason::PeerViolation(violation)) => Some(*violation),
+        _ => None,
+    }
+}
+
+#[test]
+fn data_without_user_data_is_aborted_with_its_tsn() {
+    let (mut pair, next) = bench();
+    // The encoder makes no such chunk: one byte is cut off one that has one.
+    let mut builder = PacketBuilder::new();
+    builder.begin(pair.last_header.unwrap(), 1_452);
+    builder.push(&Chunk::Unknown { kind: 0, raw: empty_data(next) });
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    pair.forge_bytes(payload);
+    assert_eq!(violation(&pair), Some(Violation::NoUserData(next)));
+    assert!(
+        matches!(&said(&pair)[..], [Chunk::Abort { causes, .. }] if *causes == [Cause::NoUserData(next)])
+    );
+}
+
+fn empty_data(tsn: Tsn) -> Bytes {
+    let mut raw = vec![0, 3, 0, 16];
+    raw.extend_from_slice(&tsn.0.to_be_bytes());
+    raw.extend_from_slice(&[0; 8]);
+    raw.into()
+}
+
+#[test]
+fn data_for_a_stream_that_does_not_exist_is_acknowledged_reported_and_dropped() {
+    let (mut pair, next) = bench();
+    // The client would not know what the SACK is about.
+    pair.drop = Some(Box::new(|side, _, _| side == Server));
+    pair.forge(&[Chunk::Data(data(next, 10, 0, b"nowhere"))]);
+    pair.run(Duration::from_millis(300));
+    let cause = Cause::InvalidStreamIdentifier(StreamId(10));
+    assert!(said(&pair).contains(&Chunk::Error(vec![cause])));
+    assert_eq!(pair.sacks(Server).last().unwrap().1.cum_tsn_ack, next);
+    assert!(pair.association(Server).is_up());
+    assert_eq!(pair.association(Server).stats().unread_bytes, 0);
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_is_aborted() {
+    for chunk in [
+        Chunk::Sack(Sack { cum_tsn_ack: Tsn(77), a_rwnd: 9_000, ..Sack::default() }),
+        Chunk::Shutdown { cum_tsn_ack: Tsn(77) },
+    ] {
+        let (mut pair, _) = bench();
+        // The server's TSNs are anywhere, and 77 is before or after them; the far side is half the space away.
+        let mut chunk = chunk;
+        let sent = pair.association(Server).initial_tsn;
+        match &mut chunk {
+            Chunk::Sack(sack) => sack.cum_tsn_ack = sent,
+            Chunk::Shutdown { cum_tsn_ack } => *cum_tsn_ack = sent,
+            _ => unreachable!(),
+        }
+        pair.forge(&[chunk]);
+        assert_eq!(violation(&pair), Some(Violation::AckOfNothing));
+    }
+}
+
+#[test]
+fn a_gap_block_that_makes_no_sense_is_passed_over() {
+    let (mut pair, _) = bench();
+    let cum_tsn_ack = pair.association(Server).initial_tsn.minus(1);
+    pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 9_000, gaps: vec![(5, 65_535)], dups: vec![] })]);
+    assert!(pair.association(Server).is_up());
+    assert_eq!(said(&pair), []);
+}
+
+#[test]
+fn fragments_that_contradict_each_other_are_aborted() {
+    let (mut pair, next) = bench();
+    let begun = Data { end: false, ..data(next, 0, 1, b"begun") };
+    pair.forge(&[Chunk::Data(begun), Chunk::Data(data(next.next(), 0, 1, b"another"))]);
+    assert_eq!(violation(&pair), Some(Violation::MessageInterrupted));
+    assert!(matches!(&said(&pair)[..], [Chunk::Abort { causes, .. }]
+        if matches!(causes[..], [Cause::ProtocolViolation(_)])));
+}
+
+#[test]
+fn an_unknown_chunk_is_treated_as_its_high_bits_say() {
+    for (kind, reported, read_on) in
+        [(0x3f, false, false), (0x7f, true, false), (0xbf, false, true), (0xff, true, true)]
+    {
+        let (mut pair, next) = bench();
+        let raw = Bytes::from(vec![kind, 0, 0, 8, 1, 2, 3, 4]);
+        let unknown = Chunk::Unknown { kind, raw: raw.clone() };
+        pair.forge(&[unknown, Chunk::Data(data(next, 0, 1, b"behind"))]);
+        pair.run(Duration::from_millis(300));
+        let report = Chunk::Error(vec![Cause::UnrecognizedChunkType(raw)]);
+        assert_eq!(said(&pair).contains(&report), reported, "{kind:#x}");
+        assert_eq!(pair.read(Server, 0).len(), 1 + usize::from(read_on), "{kind:#x}");
+    }
+}
+
+#[test]
+fn heartbeats_without_end_wait_for_their_answers_up_to_a_limit() {
+    let (mut pair, _) = bench();
+    let beats: Vec<_> = (0..100u8).map(|n| Chunk::Heartbeat(Bytes::from(vec![n; 4]))).collect();
+    pair.forge(&beats);
+    let acks = said(&pair).iter().filter(|chunk| matches!(chunk, Chunk::HeartbeatAck(_))).count();
+    assert_eq!(acks, 16);
+}
+
+#[test]
+fn unknown_chunks_without_end_are_reported_up_to_a_limit() {
+    let (mut pair, _) = bench();
+    let unknown = Chunk::Unknown { kind: 0xff, raw: Bytes::from_static(&[0xff, 0, 0, 4]) };
+    pair.forge(&vec![unknown; 100]);
+    let [Chunk::Error(causes)] = &said(&pair)[..] else { panic!("{:?}", said(&pair)) };
+    assert_eq!(causes.len(), 8);
+}
+
+#[test]
+fn a_heartbeat_is_answered_with_its_info_unchanged() {
+    let (mut pair, _) = bench();
+    let info = Bytes::from_static(b"whatever the peer put there");
+    pair.forge(&[Chunk::Heartbeat(info.clone())]);
+    assert_eq!(said(&pair), [Chunk::HeartbeatAck(info)]);
+}
+
+#[test]
+fn a_heartbeat_ack_that_nobody_asked_for_measures_nothing() {
+    let (mut pair, _) = bench();
+    let before = pair.association(Server).stats();
+    pair.forge(&[Chunk::HeartbeatAck(Bytes::from_static(&[0; 9]))]);
+    pair.forge(&[Chunk::HeartbeatAck(Bytes::from_static(&[200; 9]))]);
+    pair.forge(&[Chunk::HeartbeatAck(Bytes::new())]);
+    assert_eq!(pair.association(Server).stats().paths[0].srtt, before.paths[0].srtt);
+}
+
+#[test]
+fn a_sender_that_ignores_the_window_is_not_let_in() {
+    let (mut pair, next) = bench();
+    pair.reads = false;
+    let chunk = |n: u32| Chunk::Data(data(next.plus(n), 0, 1 + n as u16, &[7; 1_400]));
+    for n in 0..2_000 {
+        pair.forge(&[chunk(n)]);
+    }
+    let stats = pair.association(Server).stats();
+    assert!(stats.unread_bytes <= 1 << 20, "{}", stats.unread_bytes);
+    assert!(stats.overruns > 1_000, "{}", stats.overruns);
+    assert_eq!(stats.a_rwnd, 0);
+}
+
+#[test]
+fn tsns_far_ahead_cost_no_memory() {
+    let (mut pair, next) = bench();
+    pair.reads = false;
+    for ahead in [65_534, 65_535, 100_000, 1 << 30] {
+        pair.forge(&[Chunk::Data(data(next.plus(ahead), 0, 1, b"far"))]);
+    }
+    let stats = pair.association(Server).stats();
+    assert_eq!((stats.unread_bytes, stats.overruns), (3, 3), "65,535 beyond the cumulative TSN is the last");
+}
+
+#[test]
+fn a_cookie_ack_an_init_ack_or_a_shutdown_complete_out_of_turn_is_nothing() {
+    let (mut pair, _) = bench();
+    pair.forge(&[Chunk::CookieAck, Chunk::ShutdownComplete { reflected: false }, Chunk::ShutdownAck]);
+    assert!(pair.association(Server).is_up());
+    assert_eq!(said(&pair), []);
+}
+
+#[test]
+fn a_modern_sender_does_not_time_out_on_a_peer_that_delays_its_sacks() {
+    // open5gs #895: RTO.Min below the peer's delay.
+    let mut pair = Pair::with(modern(), rfc());
+    pair.run(Duration::from_millis(100));
+    for _ in 0..50 {
+        pair.send(Client, 0, pattern(100));
+        pair.run(Duration::from_millis(500));
+    }
+    let path = pair.association(Client).stats().paths[0].clone();
+    assert_eq!((path.timeouts, path.probes, path.retransmitted_chunks), (0, 0, 0));
+}
