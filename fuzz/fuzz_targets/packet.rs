@@ -34,7 +34,8 @@ fuzz_target!(|bytes: &[u8]| {
         builder.push(chunk);
     }
     builder.seal();
-    let again = Packet::decode(builder.finish().expect("a packet was sealed").payload).expect("our own packet");
+    let again =
+        Packet::decode(builder.finish().expect("a packet was sealed").payload).expect("our own packet");
     assert_eq!(again.header, packet.header);
     assert_eq!(again.chunks().collect::<Result<Vec<_>, _>>().expect("our own chunks"), chunks);
 });

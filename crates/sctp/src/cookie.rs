@@ -22,7 +22,7 @@ use crate::wire::Header;
 pub(crate) const KEY_LIFE: Duration = Duration::from_secs(3_600);
 
 /// Addresses that one cookie can hold beside the one the INIT came from. A peer that lists more has the rest ignored.
-pub(crate) const MAX_ADDRESSES: usize = 15;
+pub const MAX_ADDRESSES: usize = 15;
 
 /// Bytes of the seal.
 const SEAL_LEN: usize = 16;

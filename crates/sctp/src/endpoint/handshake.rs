@@ -422,7 +422,6 @@ impl Endpoint {
             return None;
         }
         slot.association.restart(now, opened);
-        slot.known.initial_tsn = opened.local_initial_tsn;
         slot.known.tie_tags = tie_tags;
         self.table.retag(now, id, opened.local_tag, opened.created + opened.lifespan);
         self.map_paths(id);

@@ -27,7 +27,7 @@ pub(super) struct Known {
     pub(super) peer_port: u16,
     /// The tag that its peer puts in its packets.
     pub(super) tag: VerificationTag,
-    /// The first TSN it sent.
+    /// The first TSN of its own INIT, or of the INIT ACK that made it.
     pub(super) initial_tsn: Tsn,
     pub(super) tie_tags: TieTags,
     /// When the cookie that made it is good no more, if one did.

@@ -32,6 +32,8 @@ fn in_cookie_wait_an_init_is_answered_with_the_own_parameters_and_its_cookie_is_
         "the answer to the own INIT comes too late"
     );
     assert_eq!((bench.phase(), bench.endpoint.len()), (Phase::Established, 1));
+    bench.tell(ack.initiate_tag, &[Chunk::Abort { reflected: false, causes: Vec::new() }]);
+    assert!(bench.tell(ack.initiate_tag, &[echo(&ack)]).is_empty(), "the cookie had its time");
 }
 
 //= specs/rfc9260.txt#section-5.2.4

@@ -104,8 +104,8 @@ fn two_that_begin_at_once_share_one_association() {
     let mut pair = Pair::new();
     let ids = [pair.connect(0, Some(500), 500), pair.connect(1, Some(500), 500)];
     pair.settle();
-    for end in 0..2 {
-        assert!(pair.is_up(end, ids[end]), "{:#?}", pair.log);
+    for (end, id) in ids.into_iter().enumerate() {
+        assert!(pair.is_up(end, id), "{:#?}", pair.log);
         assert_eq!(pair.ends[end].len(), 1);
     }
     let message = Message::new(Ppid(7), Bytes::from_static(b"there"));
