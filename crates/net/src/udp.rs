@@ -210,18 +210,22 @@ impl Sockets {
         more
     }
 
-    /// Queues a packet, or several of equal size, on the socket of its source address.
-    pub(crate) fn push(&mut self, transmit: Transmit) {
+    /// Sends a packet, or several of equal size, by the socket of its source address; what the kernel does not take
+    /// now is queued.
+    pub(crate) fn send(&mut self, transmit: Transmit) {
         let best = self.all.iter_mut().max_by_key(|socket| socket.fit(transmit.from));
         match best.filter(|socket| socket.fit(transmit.from) > 0) {
-            Some(socket) => socket.push(transmit),
+            Some(socket) => {
+                socket.push(transmit);
+                socket.flush();
+            }
             None => {
                 debug!(from = %transmit.from, to = %transmit.to, "no socket has this source address: dropped")
             }
         }
     }
 
-    /// Hands the kernel what it takes.
+    /// Hands the kernel what it did not take before.
     pub(crate) fn flush(&mut self) {
         for socket in &mut self.all {
             socket.flush();
@@ -345,7 +349,7 @@ mod tests {
         // More than one GSO call may carry, by segments and by bytes.
         for (len, segment) in [(99_950, 1_000), (10_000, 100)] {
             let sent = transmit(from, to, len, Some(segment));
-            one.push(sent.clone());
+            one.send(sent.clone());
             let got = exchange(&mut one, &mut other, len.div_ceil(segment)).await;
             assert!(got.iter().all(|datagram| datagram.from == from && datagram.to == to));
             assert!(got.iter().all(|datagram| datagram.ecn == Ecn::Ect0));
@@ -360,10 +364,10 @@ mod tests {
     #[tokio::test]
     async fn a_datagram_that_cannot_be_sent_is_lost_and_the_next_one_goes() {
         let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));
-        one.push(transmit(from, to, 70_000, None)); // EMSGSIZE
-        one.push(transmit(from, "255.255.255.255:9".parse().unwrap(), 10, None)); // EACCES
-        one.push(transmit("127.0.0.1:1".parse().unwrap(), to, 10, None)); // no such socket
-        one.push(transmit(from, to, 11, None));
+        one.send(transmit(from, to, 70_000, None)); // EMSGSIZE
+        one.send(transmit(from, "255.255.255.255:9".parse().unwrap(), 10, None)); // EACCES
+        one.send(transmit("127.0.0.1:1".parse().unwrap(), to, 10, None)); // no such socket
+        one.send(transmit(from, to, 11, None));
         let got = exchange(&mut one, &mut other, 1).await;
         assert_eq!((got.len(), got[0].payload.len()), (1, 11));
     }
@@ -372,7 +376,7 @@ mod tests {
     async fn what_waits_for_a_full_socket_is_bounded() {
         let (mut one, from) = sockets("127.0.0.1:0");
         for _ in 0..100 {
-            one.push(transmit(from, from, 60_000, None));
+            one.send(transmit(from, from, 60_000, None));
         }
         assert!(one.all_blocked());
         let socket = &one.all[0];
@@ -391,8 +395,8 @@ mod tests {
         let second = all[2].local();
         let mut sockets = Sockets::new(all.into());
         let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
-        sockets.push(transmit(second, peer, 5, None));
-        sockets.push(transmit(format!("127.0.0.3:{wildcard}").parse().unwrap(), peer, 6, None));
+        sockets.send(transmit(second, peer, 5, None));
+        sockets.send(transmit(format!("127.0.0.3:{wildcard}").parse().unwrap(), peer, 6, None));
         let waiting: Vec<usize> = sockets.all.iter().map(|socket| socket.queued_bytes).collect();
         assert_eq!(waiting, [0, 6, 5]);
         assert!(!sockets.all_blocked());

@@ -194,9 +194,18 @@ pub struct PacketBuilder {
     /// Whether a packet shorter than the first was sealed, after which none may follow.
     ended: bool,
     packets: usize,
+    /// Bytes of the batch before: the next one probably takes as many, and shall not grow into them step by step.
+    before: usize,
+    /// Batches in a row that were far smaller than the buffer: it is given back after [`Self::PATIENCE`] of them.
+    small: u32,
+    /// The most that was reserved in the buffer.
+    reserved: usize,
 }
 
 impl PacketBuilder {
+    /// So many small batches in a row, and a large buffer goes back to the allocator.
+    const PATIENCE: u32 = 64;
+
     /// The most packets of one batch, which is what Linux takes of a GSO send.
     pub const MAX_PACKETS: usize = 64;
 
@@ -217,6 +226,9 @@ impl PacketBuilder {
         assert!(!self.is_full(), "a full batch is finished first");
         let start = self.buffer.len();
         let max = max.min(self.segment_size.unwrap_or(max)).min(Self::MAX_BYTES - start);
+        if start == 0 {
+            self.make_room(max);
+        }
         self.buffer.reserve(max.max(Header::LEN));
         self.buffer.extend_from_slice(&header.source_port.to_be_bytes());
         self.buffer.extend_from_slice(&header.destination_port.to_be_bytes());
@@ -304,12 +316,24 @@ impl PacketBuilder {
             || self.segment_size.is_some_and(|size| self.buffer.len() + size > Self::MAX_BYTES)
     }
 
+    /// Room for a batch like the one before, in the same memory if nobody holds its packets any more.
+    fn make_room(&mut self, max: usize) {
+        let wanted = self.before.max(max);
+        self.small = if wanted < self.reserved / 4 { self.small + 1 } else { 0 };
+        if self.small >= Self::PATIENCE {
+            *self = Self::new();
+        }
+        self.reserved = self.reserved.max(wanted);
+        self.buffer.reserve(wanted);
+    }
+
     /// The sealed packets, if any; the builder is as new. An open packet is taken back.
     pub fn finish(&mut self) -> Option<Batch> {
         self.cancel();
         let segment_size = self.segment_size.take();
         let packets = std::mem::take(&mut self.packets);
         self.ended = false;
+        self.before = self.buffer.len();
         (packets > 0).then(|| Batch {
             payload: self.buffer.split().freeze(),
             segment_size: segment_size.filter(|_| packets > 1),
