@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::cookie::Opened;
 use crate::endpoint::Setup;
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
-use crate::wire::{Cause, Chunk, Header, Init, PacketBuilder};
+use crate::wire::{Cause, Chunk, Header, Init, PacketBuilder, Parameter};
 
 /// The least receive window that an INIT ACK may offer (RFC 9260 §3.3.3).
 const A_RWND_MIN: u32 = 1_500;
@@ -161,6 +161,11 @@ impl Association {
         Init {
             initiate_tag: self.tag,
             a_rwnd: u32::try_from(self.config.receive_buffer_bytes).unwrap_or(u32::MAX),
+            //= specs/rfc9260.txt#section-5.1.1
+            //# In the INIT and INIT ACK chunks, the sender of the chunk MUST
+            //# indicate the number of outbound streams (OS) it wishes to have in the
+            //# association, as well as the maximum inbound streams (MIS) it will
+            //# accept from the other endpoint.
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
             initial_tsn: self.initial_tsn,
@@ -175,12 +180,44 @@ impl Association {
         //# than the COOKIE-WAIT or CLOSED state, the endpoint SHOULD discard the
         //# INIT ACK chunk.
         let State::CookieWait { retry, .. } = self.state else { return };
-        let violation = if init_ack.initiate_tag == VerificationTag(0)
-            || init_ack.outbound_streams == 0
-            || init_ack.inbound_streams == 0
-            || init_ack.a_rwnd < A_RWND_MIN
-        {
+        if init_ack.initiate_tag == VerificationTag(0) {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+            //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
+            //# send an ABORT chunk with the T bit set.
+            let chunk = Chunk::Abort { reflected: true, causes: vec![Cause::InvalidMandatoryParameter] };
+            self.farewell = Some(Farewell { path, tag: self.tag, chunk: Some(chunk) });
+            return self.close(Reason::PeerViolation(Violation::InitAckInvalid));
+        }
+        if init_ack.a_rwnd < A_RWND_MIN {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# A receiver of an INIT ACK chunk with the a_rwnd value set to a
+            //# value smaller than 1500 MUST discard the packet, SHOULD send a
+            //# packet in response containing an ABORT chunk and using the
+            //# Initiate Tag as the Verification Tag, and MUST NOT change the
+            //# state of any existing association.
+            let chunk = Chunk::Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
+            self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
+            return;
+        }
+        let host_name = |parameter: &Parameter| matches!(parameter, Parameter::HostName(_));
+        let violation = if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+            //# with the OS value set to 0, it MUST destroy the TCB and SHOULD
+            //# send an ABORT chunk.
+            //= specs/rfc9260.txt#section-3.3.3
+            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+            //# with the MIS value set to 0, it MUST destroy the TCB and SHOULD
+            //# send an ABORT chunk.
             Some(Violation::InitAckInvalid)
+        } else if init_ack.parameters.iter().any(host_name) {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The
+            //# receiver of INIT ACK chunks containing a Host Name Address
+            //# parameter MUST send an ABORT chunk and MAY include an
+            //# "Unresolvable Address" error cause.
+            Some(Violation::HostName)
         } else {
             match init_ack.state_cookie() {
                 None => Some(Violation::InitAckWithoutCookie),
@@ -192,7 +229,12 @@ impl Association {
         };
         if let Some(violation) = violation {
             // There is no state yet that holds the peer's tag.
-            self.farewell_tag(init_ack.initiate_tag);
+            //= specs/rfc9260.txt#section-5.1
+            //# The Verification Tag field in the common
+            //# header of the outbound SCTP packet containing the ABORT chunk MUST be
+            //# set to the Initiate Tag value of the received INIT or INIT ACK chunk
+            //# this ABORT chunk is responding to.
+            self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
             return self.on_violation(violation);
         }
         let cookie = init_ack.state_cookie().expect("it was just looked at").clone();
@@ -219,7 +261,14 @@ impl Association {
         for raw in init_ack.to_report().filter_map(quotable) {
             up.control.add_error(Cause::UnrecognizedParameters(raw));
         }
+        //= specs/rfc9260.txt#section-5.1.4
+        //# When an endpoint (in the COOKIE-WAIT state) receives an INIT ACK
+        //# chunk with a State Cookie parameter, it MUST immediately send a
+        //# COOKIE ECHO chunk to its peer with the received State Cookie.
         self.state = State::CookieEchoed { retry: 0, cookie, cookie_due: true, up: Box::new(up) };
+        //= specs/rfc9260.txt#section-5.1.4
+        //# The endpoint MUST also start the T1-cookie timer after sending the
+        //# COOKIE ECHO chunk.
         self.arm_t1(now);
         self.refuse_streams();
     }
@@ -264,14 +313,22 @@ impl Association {
         self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes);
         Up {
             peer_tag: peer.tag,
+            //= specs/rfc9260.txt#section-6.2.1
+            //# A)  At the establishment of the association, the endpoint initializes
+            //# the rwnd to the Advertised Receiver Window Credit (a_rwnd) the
+            //# peer specified in the INIT or INIT ACK chunk.
             peer_a_rwnd: peer.a_rwnd as usize,
+            //= specs/rfc9260.txt#section-5.1
+            //# When the TCB is created, each endpoint MUST set its internal
+            //# Cumulative TSN Ack Point to the value of its transmitted Initial TSN
+            //# minus one.
             sent: Sent::new(self.initial_tsn, self.paths.len()),
             received: Received::new(peer.initial_tsn),
             report: Report::default(),
             control: Control::default(),
             primary: PathId(0),
             sack_path: PathId(0),
-            advertised_a_rwnd: self.config.receive_buffer_bytes,
+            offered_bytes: self.config.receive_buffer_bytes,
             errors: 0,
             window: Window::Open,
         }
@@ -316,11 +373,17 @@ impl Association {
     pub(super) fn on_t1(&mut self, now: Time) {
         let max = self.config.max_init_retransmits;
         let again = match &mut self.state {
+            //= specs/rfc9260.txt#section-4
+            //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
+            //# INIT chunk and restart the T1-init timer.
             State::CookieWait { retry, init_due } => {
                 *retry += 1;
                 *init_due = true;
                 *retry <= max
             }
+            //= specs/rfc9260.txt#section-4
+            //# 3)  If the T1-cookie timer expires, the endpoint MUST retransmit
+            //# COOKIE ECHO chunk and restart the T1-cookie timer.
             State::CookieEchoed { retry, cookie_due, up, .. } => {
                 *retry += 1;
                 *cookie_due = true;
@@ -335,13 +398,13 @@ impl Association {
             self.paths[0].rtt.back_off();
             self.arm_t1(now);
         } else {
+            //= specs/rfc9260.txt#section-4
+            //# This MUST be
+            //# repeated up to 'Max.Init.Retransmits' times.  After that, the
+            //# endpoint MUST abort the initialization process and report the
+            //# error to the SCTP user.
             self.close(Reason::NoAnswer);
         }
-    }
-
-    /// The ABORT that is about to be said goes to a peer whose tag no state holds.
-    fn farewell_tag(&mut self, tag: VerificationTag) {
-        self.farewell = Some(Farewell { path: PathId(0), tag, chunk: None });
     }
 }
 

@@ -262,7 +262,7 @@ pub struct Association {
     /// Streams to receive on; before the handshake is done, those allowed.
     inbound_streams: u16,
     events: VecDeque<Event>,
-    /// Said when it is over.
+    /// Said aside: when it is over, or to an INIT ACK that is none.
     farewell: Option<Farewell>,
     builder: PacketBuilder,
     /// Packets with new data that Max.Burst still lets out in this drain.
@@ -350,8 +350,8 @@ impl Association {
         let a_rwnd = self.a_rwnd();
         let capacity = self.config.receive_buffer_bytes;
         if let State::Up(up) = &mut self.state {
-            let narrow = up.advertised_a_rwnd < capacity / 2;
-            if narrow && a_rwnd >= up.advertised_a_rwnd + capacity / 4 {
+            let narrow = up.offered_bytes < capacity / 2;
+            if narrow && a_rwnd >= up.offered_bytes + capacity / 4 {
                 up.received.sack_now();
                 self.stirred = true;
             }
@@ -478,9 +478,21 @@ impl Association {
         }
     }
 
-    /// The receive window to advertise.
+    /// How much of the receive buffer is free.
     fn a_rwnd(&self) -> usize {
         self.config.receive_buffer_bytes.saturating_sub(self.inbound.charged_bytes())
+    }
+
+    /// The receive window to advertise.
+    fn a_rwnd_to_offer(&self, offered_bytes: usize) -> usize {
+        //= specs/rfc9260.txt#section-6.2
+        //# The receiver MUST also
+        //# have an algorithm for advertising its receive window to avoid
+        //# receiver silly window syndrome (SWS), as described in [RFC1122].
+        // What was offered grows by no less than a full chunk or half the buffer (RFC 1122 §4.2.3.3).
+        let step = self.paths[0].payload_max().min(self.config.receive_buffer_bytes / 2);
+        let a_rwnd = self.a_rwnd();
+        if a_rwnd >= offered_bytes + step { a_rwnd } else { a_rwnd.min(offered_bytes) }
     }
 
     fn report_writable(&mut self) {

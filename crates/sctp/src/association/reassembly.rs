@@ -315,6 +315,10 @@ impl Reassembly {
         let order = order_of(data.unordered);
         let piece = Piece { ppid: data.ppid, payload, begin: true, end: true, order };
         let id = data.stream;
+        //= specs/rfc9260.txt#section-3.3.1
+        //# After reassembly (if necessary), unordered DATA chunks MUST be
+        //# dispatched to the upper layer by the receiver without any attempt
+        //# to reorder.
         if data.unordered {
             let stream = self.stream(id);
             if stream.in_pieces {
@@ -395,6 +399,10 @@ fn order_of(unordered: bool) -> Order {
 }
 
 /// Whether `right`, the next TSN after `left`, belongs to the same message.
+//= specs/rfc9260.txt#section-6.9
+//# An endpoint MUST recognize fragmented DATA chunks by examining the B/
+//# E bits in each of the received DATA chunks and queue the fragmented
+//# DATA chunks for reassembly.
 fn continues(left: &Data, right: &Data) -> Result<bool, Violation> {
     match (left.end, right.begin) {
         (true, true) => Ok(false),

@@ -72,7 +72,15 @@ impl Association {
             //# HEARTBEAT ACK chunk that contains the Heartbeat Information TLV,
             //# together with any other received TLVs, copied unchanged from the
             //# received HEARTBEAT chunk.
-            (Chunk::Heartbeat(info), State::Up(up)) => up.control.add_heartbeat_ack(path, info),
+            //= specs/rfc9260.txt#section-8.3
+            //# A receiver of a HEARTBEAT
+            //# chunk MUST respond to a HEARTBEAT chunk with a HEARTBEAT ACK chunk
+            //# after entering the COOKIE-ECHOED state (sender of the INIT chunk) or
+            //# the ESTABLISHED state (receiver of the INIT chunk)
+            // Until COOKIE ACK the answer waits: nothing but COOKIE ECHO may leave (§5.1).
+            (Chunk::Heartbeat(info), State::Up(up) | State::CookieEchoed { up, .. }) => {
+                up.control.add_heartbeat_ack(path, info);
+            }
             (Chunk::HeartbeatAck(info), State::Up(_)) => self.on_heartbeat_ack(now, &info),
             (Chunk::InitAck(init_ack), State::CookieWait { .. }) => self.on_init_ack(now, path, &init_ack),
             (Chunk::CookieAck, State::CookieEchoed { .. }) => self.on_cookie_ack(now),
@@ -151,6 +159,7 @@ impl Association {
             return up.received.hurry();
         }
         let tsn = data.tsn;
+        up.offered_bytes = up.offered_bytes.saturating_sub(data.payload.len());
         up.received.accept(tsn);
         let cum_tsn = up.received.cum_tsn();
         let stream = data.stream;
@@ -162,6 +171,7 @@ impl Association {
         if let Err(violation) = pushed {
             return self.on_violation(violation);
         }
+        // What is dropped here was acknowledged in good order, and cost nothing of the window.
         if stream.0 >= self.inbound_streams {
             self.on_violation(Violation::InvalidStream(stream));
         }
@@ -285,6 +295,11 @@ impl Association {
                 // A gap block, though, says that r itself has arrived, whatever became of those below.
                 let ambiguous = path.retransmitted_at.is_some_and(|at| at >= arrival.sent_at);
                 if arrival.by_gap || !ambiguous {
+                    //= specs/rfc9260.txt#section-6.3.1
+                    //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
+                    //# that were retransmitted (and thus for which it is ambiguous
+                    //# whether the reply was for the first instance of the chunk or for
+                    //# a later instance).
                     let round_trip = now.since(arrival.sent_at);
                     path.measure(now, round_trip);
                     sample = Some(round_trip);
@@ -306,6 +321,11 @@ impl Association {
                     path.state = PathState::Active;
                     self.events.push_back(Event::Path(id, PathState::Active));
                 }
+                //= specs/rfc9260.txt#section-7.2.4
+                //# Note: Before the above adjustments, if the received SACK chunk also
+                //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
+                //# Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2
+                //# MUST be applied first.
                 path.controller.on_ack(cc::Ack {
                     now,
                     bytes: said.acked_bytes,

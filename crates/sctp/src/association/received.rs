@@ -220,6 +220,10 @@ impl Received {
         };
         let gaps: Vec<_> = self.runs.iter().take(fit).map(|run| (offset(run.0), offset(run.1))).collect();
         self.duplicates.truncate(fit - gaps.len());
+        //= specs/rfc9260.txt#section-6.2
+        //# In particular, the SCTP endpoint MUST fill in the
+        //# Cumulative TSN Ack field to indicate the latest sequential TSN (of a
+        //# valid DATA chunk) it has received.
         let dups = std::mem::take(&mut self.duplicates);
         self.due = Due::No;
         self.packets_unanswered = 0;

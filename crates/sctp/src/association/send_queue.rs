@@ -85,12 +85,19 @@ impl SendQueue {
         let stream = *self.turns.front()?;
         let queue = &mut self.streams[usize::from(stream.0)];
         let message = queue.messages.front_mut()?;
+        //= specs/rfc9260.txt#section-6.9
+        //# 3)  The transmitter MUST also set the B/E bits of the first DATA
+        //# chunk in the series to 10, the B/E bits of the last DATA chunk in
+        //# the series to 01, and the B/E bits of all other DATA chunks in
+        //# the series to 00.
         let begin = !message.begun;
         let end = message.rest.len() <= max;
         let payload = if end { std::mem::take(&mut message.rest) } else { message.rest.split_to(max) };
         message.begun = true;
         let (ppid, unordered) = (message.ppid, message.unordered);
-        // An unordered message's number means nothing; the stream's next one is as good as any (§6.6).
+        //= specs/rfc9260.txt#section-6.5
+        //# For unordered user
+        //# messages, the Stream Sequence Number MUST NOT be changed.
         let ssn = queue.next_ssn;
         queue.queued_bytes -= payload.len();
         self.queued_bytes -= payload.len();

@@ -322,6 +322,10 @@ impl Sent {
     }
 
     /// A cumulative TSN, as SHUTDOWN brings it.
+    //= specs/rfc9260.txt#section-3.3.8
+    //# Since the SHUTDOWN chunk does not contain Gap Ack Blocks, the
+    //# receiver of the SHUTDOWN chunk MUST NOT interpret the lack of a
+    //# Gap Ack Block as a renege.
     pub(super) fn on_cum_tsn(&mut self, cum_tsn_ack: Tsn, report: &mut Report) -> Result<(), SackError> {
         self.check_cum(cum_tsn_ack)?;
         self.begin(report);
@@ -562,6 +566,13 @@ impl Sent {
     }
 
     /// Counts a miss indication for each TSN in flight before `limit`.
+    //= specs/rfc9260.txt#section-6.7
+    //# All DATA
+    //# chunks with TSNs not included in the Gap Ack Blocks that are smaller
+    //# than the highest-acknowledged TSN reported in the SACK chunk MUST be
+    //# treated as "missing" by the sending endpoint.  The number of
+    //# "missing" reports for each outstanding DATA chunk MUST be recorded by
+    //# the data sender to make retransmission decisions.
     fn count_missing(&mut self, limit: Tsn, report: &mut Report) {
         let mut settled = true;
         let mut tsn = self.first_countable;

@@ -168,6 +168,12 @@ impl Association {
         if *retry > self.config.association_max_retrans {
             return self.close(Reason::PeerUnreachable);
         }
+        //= specs/rfc9260.txt#section-9.2
+        //# If the timer expires, the endpoint MUST resend the SHUTDOWN
+        //# chunk with the updated last sequential TSN received from its peer.
+        //= specs/rfc9260.txt#section-9.2
+        //# The rules in Section 6.3 MUST be followed to determine the proper
+        //# timer value for T2-shutdown.
         self.paths[primary].rtt.back_off();
         self.restart_t2(now);
     }
@@ -188,6 +194,12 @@ impl Association {
             return;
         }
         match &mut self.shutdown {
+            //= specs/rfc9260.txt#section-9.2
+            //# If there are still outstanding DATA chunks left, the SHUTDOWN chunk
+            //# receiver MUST continue to follow normal data transmission procedures
+            //# defined in Section 6, until all outstanding DATA chunks are
+            //# acknowledged; however, the SHUTDOWN chunk receiver MUST NOT accept
+            //# new data from its SCTP user.
             Shutdown::No | Shutdown::Pending => {
                 self.shutdown = Shutdown::Received;
                 self.events.push_back(Event::PeerShutdown);
@@ -232,6 +244,10 @@ impl Association {
         //# SHUTDOWN chunk MUST stop the T2-shutdown timer, send a SHUTDOWN
         //# COMPLETE chunk to its peer, and remove all record of the association.
         if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
+            //= specs/rfc9260.txt#section-8.5.1
+            //# When sending a SHUTDOWN COMPLETE chunk, if the receiver of the
+            //# SHUTDOWN ACK chunk has a TCB, then the destination endpoint's
+            //# tag MUST be used and the T bit MUST NOT be set.
             self.say_farewell(Chunk::ShutdownComplete { reflected: false });
             self.close(Reason::Shutdown);
         }

@@ -87,8 +87,8 @@ pub(super) struct Up {
     pub(super) primary: PathId,
     /// Where the last DATA came from, and SACKs go.
     pub(super) sack_path: PathId,
-    /// What the last SACK advertised.
-    pub(super) advertised_a_rwnd: usize,
+    /// How much the peer may still send of what was advertised to it.
+    pub(super) offered_bytes: usize,
     /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.1).
     pub(super) errors: u32,
     pub(super) window: Window,

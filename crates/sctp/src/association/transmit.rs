@@ -34,6 +34,11 @@ enum License {
 impl Association {
     /// Packets to send, if there are any.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Transmit> {
+        if let Some(farewell) = self.farewell.take_if(|farewell| farewell.chunk.is_some()) {
+            self.begin(farewell.path, farewell.tag);
+            self.builder.push(&farewell.chunk.expect("it was just looked at"));
+            return Some(self.finish(farewell.path));
+        }
         match &mut self.state {
             State::CookieWait { init_due, .. } => {
                 if std::mem::take(init_due) {
@@ -50,13 +55,7 @@ impl Association {
             State::Up(_) => {
                 (0..self.paths.len()).find_map(|index| self.transmit_by(now, PathId(index as u8)))
             }
-            State::Closed(_) => {
-                let farewell = self.farewell.take()?;
-                let chunk = farewell.chunk?;
-                self.begin(farewell.path, farewell.tag);
-                self.builder.push(&chunk);
-                Some(self.finish(farewell.path))
-            }
+            State::Closed(_) => None,
         }
     }
 
@@ -160,7 +159,7 @@ impl Association {
     /// Fills the open packet with what is to leave by this path: the bundling order.
     fn fill(&mut self, now: Time, id: PathId) {
         let license = self.license(id);
-        let a_rwnd = self.a_rwnd();
+        let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
         let State::Up(up) = &mut self.state else { return };
         let builder = &mut self.builder;
         //= specs/rfc9260.txt#section-5.1
@@ -180,7 +179,7 @@ impl Association {
         if (rides || (up.sack_path == id && up.received.sack_is_due())) && builder.room() >= Sack::HEADER_LEN
         {
             let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), builder.room());
-            up.advertised_a_rwnd = a_rwnd;
+            up.offered_bytes = a_rwnd;
             self.timers.stop(Timer::DelayedSack);
             builder.push(&Chunk::Sack(sack));
         }
@@ -238,6 +237,14 @@ impl Association {
     fn license(&mut self, id: PathId) -> Option<License> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
+        //= specs/rfc9260.txt#section-6.1
+        //# B)  At any given time, the sender MUST NOT transmit new data to a
+        //# given transport address if it has cwnd + (PMDCS - 1) or more
+        //# bytes of data outstanding to that transport address.  If data is
+        //# available, the sender SHOULD exceed cwnd by up to (PMDCS - 1)
+        //# bytes on a new data transmission if the flightsize does not
+        //# currently reach cwnd.  The breach of cwnd MUST constitute one
+        //# packet only.
         let open = path.flight_bytes < path.controller.window();
         //= specs/rfc9260.txt#section-6.1
         //# C)  When the time comes for the sender to transmit, before sending
@@ -263,6 +270,14 @@ impl Association {
             return None;
         }
         let len = self.queue.peek_len()?;
+        //= specs/rfc9260.txt#section-6.1
+        //# A
+        //# zero window probe MUST only be sent when the cwnd allows (see
+        //# rule B below).
+        //= specs/rfc9260.txt#section-6.1
+        //# D)  When the time comes for the sender to transmit new DATA chunks,
+        //# the protocol parameter 'Max.Burst' SHOULD be used to limit the
+        //# number of packets sent.
         let fits = self.burst > 0 && !up.sent.is_full() && window_takes(up, len.min(path.payload_max()));
         fits.then_some(License::Window)
     }
@@ -303,6 +318,12 @@ impl Association {
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
             let Some(rest) = self.queue.peek_len() else { break };
             let room = self.builder.room().saturating_sub(Data::HEADER_LEN);
+            //= specs/rfc9260.txt#section-6.9
+            //# When determining when to fragment, the SCTP implementation MUST take
+            //# into account the SCTP packet header as well as the DATA chunk
+            //# header(s).  The implementation MUST also take into account the space
+            //# required for a SACK chunk if bundling a SACK chunk with the DATA
+            //# chunk.
             let len = rest.min(room);
             // A fragment ends on a multiple of four, so that the packet is full without padding.
             let len = if len < rest { len & !3 } else { len };
@@ -317,6 +338,9 @@ impl Association {
             let Some(fragment) = self.queue.next(len) else { break };
             let bytes = (Data::HEADER_LEN + fragment.payload.len()).next_multiple_of(4);
             let window_filled = path.flight_bytes + bytes >= path.controller.window();
+            //= specs/rfc9260.txt#section-6.9
+            //# 2)  The transmitter MUST then assign, in sequence, a separate TSN to
+            //# each of the DATA chunks in the series.
             let tsn = up.sent.next_tsn();
             let data = Data {
                 begin: fragment.begin,

@@ -12,8 +12,10 @@ use crate::wire::Cause;
 pub enum Violation {
     /// An INIT ACK without a state cookie.
     InitAckWithoutCookie,
-    /// An INIT ACK with a tag or stream count of 0, or a window under 1,500 bytes.
+    /// An INIT ACK with a tag or stream count of 0.
     InitAckInvalid,
+    /// An INIT ACK with a host name.
+    HostName,
     /// A cookie that no packet can carry.
     CookieTooLong,
     /// A DATA chunk without user data.
@@ -51,7 +53,7 @@ impl Violation {
         match self {
             Self::InitAckWithoutCookie => Answer::Abort(Cause::MissingMandatoryParameter(vec![7])),
             Self::InitAckInvalid => Answer::Abort(Cause::InvalidMandatoryParameter),
-            Self::CookieTooLong => protocol_violation(),
+            Self::HostName | Self::CookieTooLong => protocol_violation(),
             //= specs/rfc9260.txt#section-6.2
             //# If an endpoint receives a DATA chunk with no user data (i.e., the
             //# Length field is set to 16), it SHOULD send an ABORT chunk with a "No
@@ -80,6 +82,7 @@ impl fmt::Display for Violation {
         match self {
             Self::InitAckWithoutCookie => f.write_str("INIT ACK without a state cookie"),
             Self::InitAckInvalid => f.write_str("INIT ACK with an invalid mandatory value"),
+            Self::HostName => f.write_str("INIT ACK with a host name"),
             Self::CookieTooLong => f.write_str("state cookie longer than a packet"),
             Self::NoUserData(tsn) => write!(f, "DATA chunk {tsn} without user data"),
             Self::InvalidStream(stream) => {

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::association::Violation;
-use crate::ids::{Ssn, Tsn};
-use crate::wire::Cause;
+use crate::ids::{Ssn, Tsn, VerificationTag};
+use crate::stats::Phase;
+use crate::wire::{Cause, Init, Parameter};
 
 /// An association whose server has taken the client's first message, and the TSN that would be next.
 fn bench() -> (Pair, Tsn) {
@@ -213,4 +214,117 @@ fn a_modern_sender_does_not_time_out_on_a_peer_that_delays_its_sacks() {
     }
     let path = pair.association(Client).stats().paths[0].clone();
     assert_eq!((path.timeouts, path.probes, path.retransmitted_chunks), (0, 0, 0));
+}
+
+/// A client whose INIT is out, after this INIT ACK; what it said then, by tag.
+fn after_init_ack(change: impl FnOnce(&mut Init)) -> (Pair, Vec<(VerificationTag, Vec<Chunk>)>) {
+    let mut pair = Pair::new(rfc());
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.drain(Client);
+    let (_, _, packet) = pair.log.pop().unwrap();
+    let Chunk::Init(init) = &chunks(&packet)[0] else { panic!("the first chunk is INIT") };
+    let mut init_ack = Init {
+        initiate_tag: VerificationTag(77),
+        a_rwnd: 10_000,
+        outbound_streams: 5,
+        inbound_streams: 5,
+        initial_tsn: Tsn(1),
+        parameters: vec![Parameter::StateCookie(Bytes::from_static(b"cookie"))],
+    };
+    change(&mut init_ack);
+    let header = Header {
+        source_port: packet.header.destination_port,
+        destination_port: packet.header.source_port,
+        tag: init.initiate_tag,
+    };
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, 4_000);
+    builder.push(&Chunk::InitAck(init_ack));
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    pair.now = pair.now + LATENCY;
+    let (from, to) = (server_address(), client_address());
+    pair.client.handle(pair.now, Datagram { from, to, ecn: Ecn::NotEct, payload });
+    pair.drain(Client);
+    let said = pair.log.iter().map(|entry| (entry.2.header.tag, chunks(&entry.2))).collect();
+    (pair, said)
+}
+
+/// The tag and causes of the one ABORT that was said.
+fn the_abort(said: &[(VerificationTag, Vec<Chunk>)]) -> (u32, bool, Vec<Cause>) {
+    let [(tag, chunks)] = said else { panic!("{said:?}") };
+    let [Chunk::Abort { reflected, causes }] = &chunks[..] else { panic!("{chunks:?}") };
+    (tag.0, *reflected, causes.clone())
+}
+
+#[test]
+fn a_good_init_ack_is_answered_with_its_cookie() {
+    let (mut pair, said) = after_init_ack(|_| {});
+    assert_eq!(said, [(VerificationTag(77), vec![Chunk::CookieEcho(Bytes::from_static(b"cookie"))])]);
+    assert_eq!(pair.association(Client).stats().outbound_streams, 5);
+}
+
+#[test]
+fn an_init_ack_without_a_cookie_is_aborted() {
+    let (pair, said) = after_init_ack(|init_ack| init_ack.parameters.clear());
+    assert_eq!(the_abort(&said), (77, false, vec![Cause::MissingMandatoryParameter(vec![7])]));
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::InitAckWithoutCookie)));
+}
+
+#[test]
+fn an_init_ack_without_streams_is_aborted() {
+    for change in [|init: &mut Init| init.outbound_streams = 0, |init: &mut Init| init.inbound_streams = 0] {
+        let (pair, said) = after_init_ack(change);
+        assert_eq!(the_abort(&said), (77, false, vec![Cause::InvalidMandatoryParameter]));
+        assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::InitAckInvalid)));
+    }
+}
+
+#[test]
+fn an_init_ack_without_a_tag_is_aborted_with_our_own_reflected() {
+    let (mut pair, said) = after_init_ack(|init_ack| init_ack.initiate_tag = VerificationTag(0));
+    let own = pair.association(Client).tag;
+    assert_eq!(the_abort(&said), (own.0, true, vec![Cause::InvalidMandatoryParameter]));
+    assert!(pair.closed(Client).is_some());
+}
+
+#[test]
+fn an_init_ack_with_hardly_a_window_is_aborted_and_the_association_waits_on() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# A receiver of an INIT ACK chunk with the a_rwnd value set to a
+    //# value smaller than 1500 MUST discard the packet, SHOULD send a
+    //# packet in response containing an ABORT chunk and using the
+    //# Initiate Tag as the Verification Tag, and MUST NOT change the
+    //# state of any existing association.
+    let (mut pair, said) = after_init_ack(|init_ack| init_ack.a_rwnd = 1_499);
+    assert_eq!(the_abort(&said), (77, false, vec![Cause::InvalidMandatoryParameter]));
+    assert_eq!(pair.association(Client).phase(), Phase::CookieWait);
+    let (_, said) = after_init_ack(|init_ack| init_ack.a_rwnd = 1_500);
+    assert!(matches!(said[0].1[0], Chunk::CookieEcho(_)));
+}
+
+#[test]
+fn an_init_ack_with_a_host_name_is_aborted() {
+    let name = Parameter::HostName(Bytes::from_static(b"example.org\0"));
+    let (pair, _) = after_init_ack(|init_ack| init_ack.parameters.push(name));
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::HostName)));
+}
+
+#[test]
+fn a_cookie_that_no_packet_can_carry_is_aborted() {
+    let cookie = |len: usize| vec![Parameter::StateCookie(Bytes::from(vec![1; len]))];
+    let (_, said) = after_init_ack(|init_ack| init_ack.parameters = cookie(1_436));
+    assert!(matches!(said[0].1[0], Chunk::CookieEcho(_)));
+    let (pair, _) = after_init_ack(|init_ack| init_ack.parameters = cookie(1_437));
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::CookieTooLong)));
+}
+
+#[test]
+fn what_was_not_understood_of_an_init_ack_is_reported_with_the_cookie() {
+    let raw = Bytes::from_static(&[0xc0, 0x77, 0, 8, 1, 2, 3, 4]);
+    let unknown = Parameter::Unknown { kind: 0xc077, raw: raw.clone() };
+    let (_, said) = after_init_ack(|init_ack| init_ack.parameters.push(unknown));
+    let report = Chunk::Error(vec![Cause::UnrecognizedParameters(raw)]);
+    assert_eq!(said[0].1, [Chunk::CookieEcho(Bytes::from_static(b"cookie")), report]);
 }
