@@ -242,7 +242,7 @@ fn after_init_ack(change: impl FnOnce(&mut Init)) -> (Pair, Vec<(VerificationTag
     builder.push(&Chunk::InitAck(init_ack));
     builder.seal();
     let payload = builder.finish().unwrap().payload;
-    pair.now = pair.now + LATENCY;
+    pair.now += LATENCY;
     let (from, to) = (server_address(), client_address());
     pair.client.handle(pair.now, Datagram { from, to, ecn: Ecn::NotEct, payload });
     pair.drain(Client);
