@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod client;
+pub mod demo;
 pub mod exit;
 pub mod job;
 pub mod progress;
@@ -12,4 +13,5 @@ pub mod report;
 pub mod server;
 pub mod store;
 pub mod transports;
+pub mod url;
 pub mod users;

@@ -1,2 +1,5 @@
-//! skeleton
-fn main() {}
+//! The command `braidftp`. What it does is in the library: [`braidftp::cli`].
+
+fn main() -> std::process::ExitCode {
+    braidftp::cli::run()
+}

@@ -1,1 +1,613 @@
-//! Not written yet.
+//! How a job shows itself: bars for a person at a terminal, a line every ten seconds otherwise, JSON events, or
+//! nothing.
+//!
+//! The job tells [`Reporter`] what happens; a task of the reporter looks at the counters ten times a second and
+//! draws. Nothing here can slow or stop a job: what cannot be drawn is dropped.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::exit::{Error, escape};
+use crate::report::{Action, Event, PathSummary, Summary};
+
+/// How often the counters are looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// How often a line is written where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+/// Most files with a bar of their own.
+const MAX_FILE_BARS: usize = 4;
+/// A file gets a bar when it has been under way for so long: a thousand small ones would only flicker.
+const BAR_AFTER: Duration = Duration::from_millis(500);
+/// Most errors kept for the list at the end; more are counted.
+const MAX_ERRORS_LISTED: usize = 20;
+
+/// What is shown, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// For people: bars at a terminal, lines otherwise.
+    Human {
+        /// Whether each file is named when it is done.
+        verbose: bool,
+    },
+    /// Events as JSON lines on standard output.
+    Json,
+    /// Errors only.
+    Quiet,
+}
+
+/// What held the speed where it was, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limit {
+    /// Our congestion window was full.
+    Cwnd,
+    /// The other side's receive window was full.
+    Rwnd,
+    /// Our disk could not take, or give, more.
+    Disk,
+    /// `--limit`.
+    Asked,
+    /// There was nothing to send and nothing to wait for.
+    Application,
+    /// The network path, or the server's side of it, gave no more.
+    Path,
+}
+
+impl Limit {
+    const fn says(self) -> &'static str {
+        match self {
+            Self::Cwnd => "the congestion window: the network path took no more (loss, or a full queue)",
+            Self::Rwnd => "the server's receive window: it did not take the bytes any faster",
+            Self::Disk => "this side's disk",
+            Self::Asked => "--limit",
+            Self::Application => "the application: there was nothing in flight to wait for",
+            Self::Path => "the network path, or the server's side of it: this side waited for bytes",
+        }
+    }
+}
+
+/// What the transport and the job say when they are looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Probe {
+    /// Each network path now.
+    pub paths: Vec<PathSummary>,
+    /// What holds the speed now, if anything is under way.
+    pub limit: Option<Limit>,
+}
+
+/// Where the job tells what happens. Cheap to clone; every clone is the same reporter.
+#[derive(Debug, Clone)]
+pub struct Reporter(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    style: Style,
+    mode: String,
+    started: Instant,
+    files: AtomicU64,
+    failed: AtomicU64,
+    bytes: AtomicU64,
+    bytes_total: AtomicU64,
+    total_is_known: AtomicBool,
+    state: Mutex<State>,
+    bars: Option<Bars>,
+}
+
+#[derive(Default)]
+struct State {
+    meters: BTreeMap<u64, Arc<MeterState>>,
+    next_meter: u64,
+    errors: Vec<String>,
+    limits: BTreeMap<Limit, u64>,
+    probe: Option<Box<dyn Fn() -> Probe + Send>>,
+    last_paths: Vec<PathSummary>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("meters", &self.meters.len()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Bars {
+    multi: MultiProgress,
+    whole: ProgressBar,
+    files: Vec<ProgressBar>,
+    paths: Mutex<Vec<ProgressBar>>,
+}
+
+#[derive(Debug)]
+struct MeterState {
+    path: String,
+    size: Option<u64>,
+    started: Instant,
+    done: AtomicU64,
+}
+
+/// Counts the bytes of one file under way. Dropping it takes its bar away.
+#[derive(Debug)]
+pub struct Meter {
+    reporter: Reporter,
+    id: u64,
+    state: Arc<MeterState>,
+}
+
+impl Meter {
+    /// `bytes` more were moved.
+    pub fn add(&self, bytes: u64) {
+        self.state.done.fetch_add(bytes, Ordering::Relaxed);
+        self.reporter.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// How many were, in this attempt.
+    pub fn done(&self) -> u64 {
+        self.state.done.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.reporter.lock().meters.remove(&self.id);
+    }
+}
+
+impl Reporter {
+    /// A reporter for a job in `mode`. At a terminal it draws on standard error, so that standard output stays
+    /// what the command writes.
+    pub fn new(style: Style, mode: impl ToString) -> Self {
+        let bars = matches!(style, Style::Human { .. }) && io::stderr().is_terminal();
+        Self(Arc::new(Inner {
+            style,
+            mode: mode.to_string(),
+            started: Instant::now(),
+            files: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            bytes_total: AtomicU64::new(0),
+            total_is_known: AtomicBool::new(false),
+            state: Mutex::default(),
+            bars: bars.then(Bars::new),
+        }))
+    }
+
+    /// Begins to draw; ends with the last clone of the reporter, or with [`Self::finish`]. Needs a tokio runtime.
+    pub fn start(&self, command: &'static str, url: impl ToString) {
+        self.event(&Event::Start { command, mode: self.0.mode.clone(), url: url.to_string() });
+        let weak = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            let mut tick = tokio::time::interval(TICK);
+            let mut shown = Shown { at: Instant::now(), bytes: 0, rate: 0.0 };
+            loop {
+                tick.tick().await;
+                match weak.upgrade() {
+                    Some(inner) => Self(inner).tick(&mut shown),
+                    None => return,
+                }
+            }
+        });
+    }
+
+    /// Where to look for the state of the network paths.
+    pub fn watch(&self, probe: impl Fn() -> Probe + Send + 'static) {
+        self.lock().probe = Some(Box::new(probe));
+    }
+
+    /// `bytes` more belong to the job.
+    pub fn expect(&self, bytes: u64) {
+        self.0.bytes_total.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// All of the job is known: from now on there is an end to show.
+    pub fn expect_no_more(&self) {
+        self.0.total_is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// A file is under way.
+    pub fn file(&self, path: &[u8], size: Option<u64>) -> Meter {
+        let state = Arc::new(MeterState {
+            path: escape(path),
+            size,
+            started: Instant::now(),
+            done: AtomicU64::new(0),
+        });
+        let mut inner = self.lock();
+        let id = inner.next_meter;
+        inner.next_meter += 1;
+        inner.meters.insert(id, state.clone());
+        drop(inner);
+        Meter { reporter: self.clone(), id, state }
+    }
+
+    /// Something was done with a file.
+    pub fn done(&self, path: &[u8], action: Action, bytes: u64, resumed: u64) {
+        if matches!(action, Action::Received | Action::Sent) {
+            self.0.files.fetch_add(1, Ordering::Relaxed);
+        }
+        match self.0.style {
+            Style::Json => self.event(&Event::file(path, action, bytes, resumed)),
+            Style::Human { verbose: true } => {
+                let verb = match action {
+                    Action::Received => "received",
+                    Action::Sent => "sent",
+                    Action::Skipped => "is whole already:",
+                    Action::Linked => "linked",
+                    Action::MadeFolder => "made folder",
+                    Action::Deleted => "deleted",
+                    Action::Renamed => "renamed",
+                };
+                self.line(&format!("{verb} {}", escape(path)));
+            }
+            _ => {}
+        }
+    }
+
+    /// A dry run would do this. Goes to standard output: it is the command's result.
+    pub fn plan(&self, path: &[u8], action: Action, bytes: u64) {
+        let verb = match action {
+            Action::Received => "receive",
+            Action::Sent => "send",
+            Action::Skipped => "skip",
+            Action::Linked => "link",
+            Action::MadeFolder => "make folder",
+            Action::Deleted => "delete",
+            Action::Renamed => "rename",
+        };
+        match self.0.style {
+            Style::Json => self.event(&Event::Plan { path: escape(path), action, bytes }),
+            _ => println!("{verb} {}", escape(path)),
+        }
+    }
+
+    /// A file failed; the job goes on.
+    pub fn failed(&self, path: &[u8], error: &Error) {
+        self.0.failed.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.lock();
+        if state.errors.len() < MAX_ERRORS_LISTED {
+            state.errors.push(format!("{}: {}", escape(path), error.why));
+        }
+        drop(state);
+        self.event(&Event::error(Some(path), error));
+        self.line(&format!("braidftp: {error}"));
+    }
+
+    /// Something worth knowing.
+    pub fn warn(&self, message: impl ToString) {
+        match self.0.style {
+            Style::Json => self.event(&Event::Warning { message: message.to_string() }),
+            Style::Human { .. } => self.line(&format!("braidftp: {}", message.to_string())),
+            Style::Quiet => {}
+        }
+    }
+
+    /// The connection was lost and is opened again after `wait`.
+    pub fn retry(&self, attempt: u32, of: u32, why: &Error, wait: Duration) {
+        match self.0.style {
+            Style::Json => self.event(&Event::Retry { attempt, of, why: why.to_string(), wait }),
+            Style::Human { .. } => self.line(&format!(
+                "braidftp: {}; connecting again in {:.0} s ({attempt} of {of})",
+                why.why,
+                wait.as_secs_f64()
+            )),
+            Style::Quiet => {}
+        }
+    }
+
+    /// Writes an event, if events are written.
+    pub fn event(&self, event: &Event) {
+        if self.0.style == Style::Json {
+            // Standard output may be a full disk; the job's own result still counts, and goes to the exit code.
+            let _ = event.write(io::stdout().lock());
+        }
+    }
+
+    /// Files moved, files failed, bytes moved.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (count(&self.0.files), count(&self.0.failed), count(&self.0.bytes))
+    }
+
+    /// The end: the last look at the paths, the line that says what limited the speed, the summary.
+    pub fn finish(&self) -> Summary {
+        let (files, failed, bytes) = self.counts();
+        let mut state = self.lock();
+        if let Some(probe) = state.probe.take() {
+            let paths = probe().paths;
+            if !paths.is_empty() {
+                state.last_paths = paths;
+            }
+        }
+        let summary = Summary {
+            mode: self.0.mode.clone(),
+            files,
+            failed,
+            bytes,
+            seconds: self.0.started.elapsed(),
+            paths: state.last_paths.clone(),
+        };
+        let limit = state.limits.iter().max_by_key(|(_, ticks)| **ticks).map(|(limit, _)| *limit);
+        let errors = std::mem::take(&mut state.errors);
+        drop(state);
+        if let Some(bars) = &self.0.bars {
+            bars.clear();
+        }
+        match self.0.style {
+            Style::Json => self.event(&Event::Summary(summary.clone())),
+            Style::Human { .. } => {
+                let seconds = summary.seconds.as_secs_f64().max(1e-6);
+                eprintln!(
+                    "{files} {}, {} in {seconds:.1} s ({}), mode {}{}",
+                    if files == 1 { "file" } else { "files" },
+                    HumanBytes(bytes),
+                    bits_a_second(bytes as f64 * 8.0 / seconds),
+                    summary.mode,
+                    if failed == 0 { String::new() } else { format!("; {failed} failed:") },
+                );
+                for error in &errors {
+                    eprintln!("  {error}");
+                }
+                if failed > errors.len() as u64 {
+                    eprintln!("  and {} more", failed - errors.len() as u64);
+                }
+                if let Some(limit) = limit.filter(|_| seconds > 1.0) {
+                    eprintln!("what limited the speed: {}", limit.says());
+                }
+            }
+            Style::Quiet => {}
+        }
+        summary
+    }
+
+    fn line(&self, line: &str) {
+        match &self.0.bars {
+            Some(bars) => bars.multi.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere must not become one here: the counters are only shown.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tick(&self, shown: &mut Shown) {
+        let (files, _, bytes) = self.counts();
+        let mut state = self.lock();
+        let probe = state.probe.as_ref().map(|probe| probe()).unwrap_or_default();
+        if let Some(limit) = probe.limit {
+            *state.limits.entry(limit).or_default() += 1;
+        }
+        let meters: Vec<_> = state
+            .meters
+            .values()
+            .filter(|m| m.started.elapsed() > BAR_AFTER)
+            .take(MAX_FILE_BARS)
+            .cloned()
+            .collect();
+        if !probe.paths.is_empty() {
+            state.last_paths = probe.paths;
+        }
+        let paths = state.last_paths.clone();
+        drop(state);
+
+        let total = self.0.bytes_total.load(Ordering::Relaxed).max(bytes);
+        if let Some(bars) = &self.0.bars {
+            shown.update(bytes, TICK * 5);
+            bars.draw(&Drawing {
+                files,
+                bytes,
+                total,
+                total_is_known: self.0.total_is_known.load(Ordering::Relaxed),
+                rate: shown.rate,
+                meters: &meters,
+                paths: &paths,
+            });
+            return;
+        }
+        let due = shown.at.elapsed();
+        match self.0.style {
+            Style::Json if due >= Duration::from_secs(1) => {
+                shown.update(bytes, Duration::ZERO);
+                self.event(&Event::Progress { files, bytes, bytes_total: total });
+            }
+            Style::Human { .. } if due >= LINE_EVERY => {
+                shown.update(bytes, Duration::ZERO);
+                let paths: String = paths.iter().map(|path| format!("; {}", path_line(path))).collect();
+                eprintln!(
+                    "{files} files, {} of {}{}, {}{paths}",
+                    HumanBytes(bytes),
+                    HumanBytes(total),
+                    if self.0.total_is_known.load(Ordering::Relaxed) { "" } else { " or more" },
+                    bits_a_second(shown.rate),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Shown {
+    at: Instant,
+    bytes: u64,
+    rate: f64,
+}
+
+impl Shown {
+    /// The rate since the last look that was at least `every` ago, bits a second.
+    fn update(&mut self, bytes: u64, every: Duration) {
+        let since = self.at.elapsed();
+        if since >= every {
+            self.rate = bytes.saturating_sub(self.bytes) as f64 * 8.0 / since.as_secs_f64().max(1e-6);
+            self.at = Instant::now();
+            self.bytes = bytes;
+        }
+    }
+}
+
+struct Drawing<'a> {
+    files: u64,
+    bytes: u64,
+    total: u64,
+    total_is_known: bool,
+    rate: f64,
+    meters: &'a [Arc<MeterState>],
+    paths: &'a [PathSummary],
+}
+
+impl Bars {
+    fn new() -> Self {
+        let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        let whole = multi.add(ProgressBar::new(0));
+        let template = if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
+            "{bar:30} {msg}"
+        } else {
+            "{bar:30.cyan/dim} {msg}"
+        };
+        whole.set_style(style(template));
+        Self {
+            multi,
+            whole,
+            files: (0..MAX_FILE_BARS).map(|_| ProgressBar::hidden()).collect(),
+            paths: Mutex::default(),
+        }
+    }
+
+    fn draw(&self, now: &Drawing<'_>) {
+        self.whole.set_length(now.total.max(1));
+        self.whole.set_position(now.bytes);
+        let eta = match now.total_is_known && now.rate > 0.0 {
+            true => {
+                let seconds = (now.total - now.bytes) as f64 * 8.0 / now.rate;
+                format!(", {} left", indicatif::HumanDuration(Duration::from_secs_f64(seconds.min(1e7))))
+            }
+            false => String::new(),
+        };
+        self.whole.set_message(format!(
+            "{} files, {} of {}{}, {}{eta}",
+            now.files,
+            HumanBytes(now.bytes),
+            HumanBytes(now.total),
+            if now.total_is_known { "" } else { "+" },
+            bits_a_second(now.rate),
+        ));
+        for (slot, bar) in self.files.iter().enumerate() {
+            match now.meters.get(slot) {
+                Some(meter) => {
+                    if bar.is_hidden() {
+                        bar.set_style(style("  {bar:20} {msg}"));
+                        self.multi.insert_after(
+                            self.files.get(slot.wrapping_sub(1)).unwrap_or(&self.whole),
+                            bar.clone(),
+                        );
+                    }
+                    let done = meter.done.load(Ordering::Relaxed);
+                    bar.set_length(meter.size.unwrap_or(done).max(1));
+                    bar.set_position(done);
+                    bar.set_message(format!("{} {}", HumanBytes(done), shorten(&meter.path)));
+                }
+                None if !bar.is_hidden() => {
+                    self.multi.remove(bar);
+                    bar.set_draw_target(ProgressDrawTarget::hidden());
+                }
+                None => {}
+            }
+        }
+        let mut lines = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        while lines.len() < now.paths.len() {
+            let line = self.multi.add(ProgressBar::new_spinner());
+            line.set_style(style("  {msg}"));
+            lines.push(line);
+        }
+        for (line, path) in lines.iter().zip(now.paths) {
+            line.set_message(path_line(path));
+        }
+    }
+
+    fn clear(&self) {
+        self.whole.finish_and_clear();
+        for bar in &self.files {
+            bar.finish_and_clear();
+        }
+        for line in self.paths.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            line.finish_and_clear();
+        }
+        // Terminals that are gone cannot be cleared, and need not be.
+        let _ = self.multi.clear();
+    }
+}
+
+/// Templates are constants of this file: one that does not parse is shown plainly.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn path_line(path: &PathSummary) -> String {
+    let rtt = path.srtt_ms.map(|ms| format!(", RTT {ms:.1} ms")).unwrap_or_default();
+    let again =
+        path.retransmitted.filter(|n| *n > 0).map(|n| format!(", {n} sent again")).unwrap_or_default();
+    let moved = match (path.bytes_sent, path.bytes_received) {
+        (Some(sent), Some(received)) => format!(": {} out, {} in", HumanBytes(sent), HumanBytes(received)),
+        _ => String::new(),
+    };
+    format!("{} – {}{moved}{rtt}{again}", path.local, path.peer)
+}
+
+/// A rate in bits, as links are named.
+pub fn bits_a_second(bits: f64) -> String {
+    match bits {
+        b if b >= 1e9 => format!("{:.2} Gbit/s", b / 1e9),
+        b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
+        b if b >= 1e3 => format!("{:.1} kbit/s", b / 1e3),
+        b => format!("{b:.0} bit/s"),
+    }
+}
+
+/// The end of a path, which tells files apart.
+fn shorten(path: &str) -> String {
+    const WIDTH: usize = 40;
+    match path.chars().count() {
+        n if n > WIDTH => std::iter::once('…').chain(path.chars().skip(n - WIDTH)).collect(),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn the_summary_counts_what_was_told() {
+        let reporter = Reporter::new(Style::Quiet, "braid");
+        let meter = reporter.file(b"a", Some(10));
+        meter.add(4);
+        meter.add(6);
+        assert_eq!(meter.done(), 10);
+        drop(meter);
+        assert!(reporter.lock().meters.is_empty());
+        reporter.done(b"a", Action::Received, 10, 0);
+        reporter.done(b"b", Action::Skipped, 3, 0);
+        reporter.failed(b"c", &Error::new(Exit::Refused, "fetch c", "550 no"));
+        let summary = reporter.finish();
+        assert_eq!((summary.files, summary.failed, summary.bytes), (1, 1, 10));
+    }
+
+    #[test]
+    fn the_list_of_errors_is_bounded() {
+        let reporter = Reporter::new(Style::Quiet, "tcp");
+        for _ in 0..MAX_ERRORS_LISTED + 5 {
+            reporter.failed(b"c", &Error::new(Exit::Refused, "fetch c", "550 no"));
+        }
+        assert_eq!(reporter.lock().errors.len(), MAX_ERRORS_LISTED);
+    }
+
+    #[test]
+    fn rates_are_shown_as_links_are_named() {
+        assert_eq!(bits_a_second(2_910_000.0), "2.91 Mbit/s");
+        assert_eq!(bits_a_second(500.0), "500 bit/s");
+    }
+}

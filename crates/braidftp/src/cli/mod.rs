@@ -1,1 +1,262 @@
-//! Not written yet.
+//! The command line: what may be written, and what each command runs.
+//!
+//! Commands that are not built are not listed: what `--help` shows works.
+
+mod args;
+pub mod login;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+
+pub use args::{Cli, Command, Common, PathRule};
+
+use crate::client::{Client, Limiter, Options, Trace, check_mode, default_mode, parse_name};
+use crate::exit::{Error, Exit, Result};
+use crate::job::{self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Record, Recursion};
+use crate::progress::{Reporter, Style};
+use crate::url::Url;
+
+/// Runs the program and gives its exit code.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // clap's own code for a usage error is 2, which means something else here.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    match execute(cli) {
+        Ok(exit) => exit,
+        Err(error) => {
+            eprintln!("braidftp: {error}");
+            error.exit.into()
+        }
+    }
+}
+
+fn execute(cli: Cli) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::local("start the runtime", &error))?;
+    if let Command::Serve(args) = cli.command {
+        return Ok(serve(&runtime, args));
+    }
+    let result = runtime.block_on(async {
+        match cli.command {
+            Command::Serve(_) => unreachable!("returned above"),
+            Command::Get(args) => get(args).await,
+            Command::Put(args) => put(args).await,
+            Command::Mirror(args) => mirror(args).await,
+            Command::Ls(args) => ls(args).await,
+            Command::Cat(args) => cat(args).await,
+            Command::Rm(args) => rm(args).await,
+            Command::Mkdir(args) => mkdir(args).await,
+            Command::Mv(args) => mv(args).await,
+        }
+    });
+    // A thread that waits for a disk must not keep the program from ending.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Serves until it is told to stop. Its errors are told as they are: each already says what to try.
+fn serve(runtime: &tokio::runtime::Runtime, args: crate::server::command::Args) -> ExitCode {
+    match runtime.block_on(crate::server::command::serve_command(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("braidftp: {error}");
+            error.exit_code().into()
+        }
+    }
+}
+
+/// The job on the server of `url`, as the options say.
+fn job(url: Url, common: &Common) -> Result<Job> {
+    let mode = common.mode.unwrap_or(default_mode(url.scheme));
+    check_mode(mode, url.scheme)?;
+    let options = Options {
+        mode,
+        cc: common.cc.as_deref().map(|name| parse_name("--cc", name)).transpose()?,
+        profile: common.profile.as_deref().map(|name| parse_name("--profile", name)).transpose()?,
+        pcap: common.pcap.clone(),
+        limiter: common.limit.map(|rate| Arc::new(Limiter::new(rate))),
+        timeout: common.timeout.0,
+        paths: common.paths.clone(),
+        trace: if common.verbose > 1 { Trace::Lines } else { Trace::No },
+    };
+    if !mode.is_sctp() {
+        for (given, option) in [
+            (common.cc.is_some(), "--cc"),
+            (common.profile.is_some(), "--profile"),
+            (common.pcap.is_some(), "--pcap"),
+        ] {
+            if given {
+                return Err(Error::usage(format_args!("use {option} with an ftp:// URL"), "it is for SCTP")
+                    .hint("the system's TCP has its own; write ftp+sctp://HOST/"));
+            }
+        }
+    }
+    let style = match (common.json, common.quiet) {
+        (true, _) => Style::Json,
+        (false, true) => Style::Quiet,
+        (false, false) => Style::Human { verbose: common.verbose > 0 },
+    };
+    let reporter = Reporter::new(style, mode);
+    let (login, warning) = login::Login::find(&url)?;
+    if let Some(warning) = warning {
+        reporter.warn(warning);
+    }
+    Ok(Job { url, login, options, retries: common.retries, reporter, record: Record::default() })
+}
+
+/// Runs attempts of `attempt` until one goes through.
+async fn run_job<F>(job: Job, command: &'static str, attempt: impl Fn(Client, Job) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let (_, result) = job.run(command, |client| attempt(client, job.clone())).await;
+    result
+}
+
+/// Several URLs of one server for each job: a session serves them all.
+fn by_server(urls: Vec<Url>) -> Vec<Vec<Url>> {
+    let mut groups: Vec<Vec<Url>> = Vec::new();
+    for url in urls {
+        match groups.iter_mut().find(|group| group[0].same_server(&url)) {
+            Some(group) => group.push(url),
+            None => groups.push(vec![url]),
+        }
+    }
+    groups
+}
+
+/// Runs a job for each server; the worst of the results is the command's.
+async fn for_each_server<F>(
+    urls: Vec<Url>,
+    common: &Common,
+    command: &'static str,
+    attempt: impl Fn(Client, Job, Vec<Url>) -> F,
+) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let mut result = Ok(());
+    for urls in by_server(urls) {
+        let job = job(urls[0].clone(), common)?;
+        let done = run_job(job, command, |client, job| attempt(client, job, urls.clone())).await;
+        match done {
+            Err(error) if error.exit == Exit::Sigint => return Err(error),
+            done => result = result.and(done),
+        }
+    }
+    result
+}
+
+async fn get(args: args::Get) -> Result<()> {
+    let output = args.output;
+    for_each_server(args.urls, &args.common, "get", |client, job, urls| {
+        job::get(client, job, urls, output.clone())
+    })
+    .await
+}
+
+async fn put(args: args::Put) -> Result<()> {
+    let job = job(args.url, &args.common)?;
+    let files = args.files;
+    run_job(job, "put", |client, job| job::put(client, job, files.clone())).await
+}
+
+async fn mirror(args: args::Mirror) -> Result<()> {
+    let (remote, local) = match args.reverse {
+        false => (&args.source, &args.destination),
+        true => (&args.destination, &args.source),
+    };
+    if local.contains("://") {
+        return Err(Error::usage(
+            format_args!("mirror {} {}", args.source, args.destination),
+            "the local folder is where the URL should be",
+        )
+        .hint("down: braidftp mirror URL DIR; up: braidftp mirror -R DIR URL"));
+    }
+    let url: Url = remote.parse()?;
+    let mirror = Mirror {
+        filter: Filter::new(&args.include, &args.exclude)?,
+        delete: match (args.dry_run, args.delete) {
+            (true, would) => Delete::DryRun { would },
+            (false, true) => Delete::Yes,
+            (false, false) => Delete::No,
+        },
+    };
+    let job = job(url, &args.common)?;
+    let local = PathBuf::from(local);
+    if args.reverse {
+        let up = MirrorUp { mirror, from: local };
+        run_job(job, "mirror", |client, job| job::mirror_up(client, job, up.clone())).await
+    } else {
+        let down = MirrorDown { mirror, to: local };
+        run_job(job, "mirror", |client, job| job::mirror_down(client, job, down.clone())).await
+    }
+}
+
+async fn ls(args: args::Paths) -> Result<()> {
+    let form = if args.common.json { Form::Json } else { Form::Text };
+    let common = quieter(args.common);
+    for_each_server(args.urls, &common, "ls", |client, job, urls| job::ls(client, job, urls, form)).await
+}
+
+async fn cat(args: args::Paths) -> Result<()> {
+    if args.common.json {
+        return Err(Error::usage("use --json with cat", "standard output is for the files")
+            .hint("braidftp get --json writes the files to a folder"));
+    }
+    let common = quieter(args.common);
+    for_each_server(args.urls, &common, "cat", job::cat).await
+}
+
+async fn rm(args: args::Rm) -> Result<()> {
+    let recursion = if args.recursive { Recursion::Yes } else { Recursion::No };
+    let common = quieter(args.common);
+    for_each_server(args.urls, &common, "rm", |client, job, urls| job::remove(client, job, urls, recursion))
+        .await
+}
+
+async fn mkdir(args: args::Mkdir) -> Result<()> {
+    let parents = if args.parents { Parents::Make } else { Parents::No };
+    let common = quieter(args.common);
+    for_each_server(args.urls, &common, "mkdir", |client, job, urls| {
+        job::make_folders(client, job, urls, parents)
+    })
+    .await
+}
+
+async fn mv(args: args::Mv) -> Result<()> {
+    let to = match args.to.contains("://") {
+        false => args.to.into_bytes(),
+        true => {
+            let to: Url = args.to.parse()?;
+            if (to.scheme, &to.host, to.port) != (args.from.scheme, &args.from.host, args.from.port) {
+                return Err(Error::usage(
+                    format_args!("move {} to {to}", args.from),
+                    "they are on two servers",
+                )
+                .hint("get the file from the one and put it to the other"));
+            }
+            to.path
+        }
+    };
+    let job = job(args.from, &quieter(args.common))?;
+    run_job(job, "mv", |client, job| job::rename(client, job, to.clone())).await
+}
+
+/// Commands that move no files sum up only when they are asked to.
+fn quieter(mut common: Common) -> Common {
+    common.quiet = common.quiet || (!common.json && common.verbose == 0);
+    common
+}

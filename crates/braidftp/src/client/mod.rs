@@ -1,1 +1,422 @@
-//! Not written yet.
+//! The client: one session with a server, over whichever transport, in whichever mode.
+//!
+//! [`Client::connect`] opens the transport and logs in; [`Client::command`], [`Client::retrieve`], [`Client::store`]
+//! and [`Client::list`] may be called by any number of tasks at once: how many run at the same time on the wire is the
+//! mode's business. A lost connection ends everything under way with a transient error; opening it again and going
+//! on is the job's business ([`crate::job`]).
+
+mod body;
+mod carrier;
+mod engine;
+mod limit;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use braidftp_ftp::client::{Features, Finished, ListForm, Transfer};
+use braidftp_ftp::command::Command;
+use braidftp_ftp::{PathArg, Reply};
+use braidftp_net::cc;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+pub use body::{Body, DataEnd, FileSink, Queue, QueueSink, Sink, Source, same_time, system_time, timestamp};
+pub use braidftp_ftp::Mode;
+pub use carrier::Totals;
+pub(crate) use engine::of_reply;
+pub use limit::Limiter;
+
+use crate::cli::PathRule;
+use crate::cli::login::Login;
+use crate::exit::{Error, Exit, Result};
+use crate::progress::{Limit, Probe};
+use crate::report::PathSummary;
+use crate::url::{Scheme, Url};
+
+/// How a client talks.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which mode.
+    pub mode: Mode,
+    /// SCTP: congestion control of what this side sends; the profile's, if none.
+    pub cc: Option<cc::Kind>,
+    /// SCTP: the parameters; [`default_profile`] if none.
+    pub profile: Option<braidftp_net::Profile>,
+    /// SCTP: a file for all packets.
+    pub pcap: Option<PathBuf>,
+    /// How fast file bytes may move.
+    pub limiter: Option<Arc<Limiter>>,
+    /// How long the server may be silent.
+    pub timeout: Duration,
+    /// Which local addresses may be used, towards which of the server's.
+    pub paths: Vec<PathRule>,
+    /// Whether the lines of the protocol are shown on standard error.
+    pub trace: Trace,
+}
+
+/// Whether the lines of the protocol are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// No.
+    No,
+    /// Yes.
+    Lines,
+}
+
+impl Options {
+    /// The usual for a mode.
+    pub fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            cc: None,
+            profile: None,
+            pcap: None,
+            limiter: None,
+            timeout: Duration::from_secs(60),
+            paths: Vec::new(),
+            trace: Trace::No,
+        }
+    }
+}
+
+/// The mode for a scheme when none is asked for.
+pub const fn default_mode(scheme: Scheme) -> Mode {
+    match scheme {
+        Scheme::Ftp => Mode::Tcp,
+        Scheme::FtpSctp => Mode::Braid,
+    }
+}
+
+/// The SCTP parameters for a mode when none are asked for: the papers' modes run as the papers had them.
+pub const fn default_profile(mode: Mode) -> braidftp_net::Profile {
+    match mode {
+        Mode::Braid => braidftp_net::Profile::Modern,
+        Mode::Tcp | Mode::Naive | Mode::Ms | Mode::MsCp => braidftp_net::Profile::Rfc9260,
+    }
+}
+
+/// Checks that a mode can run over a scheme.
+///
+/// # Errors
+/// A usage error that says which modes can.
+pub fn check_mode(mode: Mode, scheme: Scheme) -> Result<()> {
+    match (mode.is_sctp(), scheme) {
+        (false, Scheme::Ftp) | (true, Scheme::FtpSctp) => Ok(()),
+        (true, Scheme::Ftp) => Err(Error::usage(
+            format_args!("use --mode {mode} with an ftp:// URL"),
+            "ftp:// is FTP over TCP, and this mode needs SCTP",
+        )
+        .hint("leave --mode out, or write ftp+sctp://HOST/ for --mode naive, ms, ms-cp or braid")),
+        (false, Scheme::FtpSctp) => Err(Error::usage(
+            format_args!("use --mode {mode} with an ftp+sctp:// URL"),
+            "it is FTP over TCP, and this URL says SCTP",
+        )
+        .hint("use --mode naive, ms, ms-cp or braid; or write ftp://HOST/ for --mode tcp")),
+    }
+}
+
+/// Reads the name of a congestion control or a profile, and says which there are.
+///
+/// # Errors
+/// A usage error.
+pub fn parse_name<T>(option: &str, text: &str) -> Result<T>
+where
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| Error::usage(format_args!("use {option} {text}"), error))
+}
+
+/// A session with a server. Clones share it; it ends when the last is dropped, or by [`Client::close`].
+#[derive(Debug, Clone)]
+pub struct Client {
+    requests: mpsc::Sender<Request>,
+    shared: Arc<Shared>,
+}
+
+/// What the engine and the handles share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) activity: Arc<body::Activity>,
+    /// Why the session is over.
+    pub(crate) ended: Mutex<Option<Error>>,
+    pub(crate) gauge: carrier::Gauge,
+    /// Whether the server has let us in.
+    pub(crate) logged_in: AtomicBool,
+    stop: watch::Sender<bool>,
+    engine: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the engine is asked for.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Command { command: Command, answer: oneshot::Sender<Result<Reply>> },
+    Transfer { transfer: Transfer, body: Body, answer: oneshot::Sender<Done> },
+}
+
+/// What came of a transfer.
+#[derive(Debug)]
+pub struct Done {
+    /// This side's end of it, handed back, unless the transfer never began.
+    pub body: Option<Body>,
+    /// How the data ended.
+    pub data: DataEnd,
+    /// Whether it went well.
+    pub result: Result<Finished>,
+}
+
+/// A transfer under way.
+#[derive(Debug)]
+pub struct UnderWay {
+    answer: oneshot::Receiver<Done>,
+    shared: Arc<Shared>,
+}
+
+impl UnderWay {
+    /// Waits for its end.
+    ///
+    /// # Cancel safety
+    /// The transfer goes on if this is dropped; its end is then lost, and a file stays unfinished.
+    pub async fn done(self) -> Done {
+        match self.answer.await {
+            Ok(done) => done,
+            Err(_) => Done { body: None, data: DataEnd::default(), result: Err(self.shared.why()) },
+        }
+    }
+}
+
+impl Shared {
+    /// Why the session is over.
+    fn why(&self) -> Error {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.clone().unwrap_or_else(|| Error::new(Exit::Interrupted, "go on", "the session has ended"))
+    }
+}
+
+impl Client {
+    /// Opens the transport to the server of `url` and begins to log in. In braid the login and whatever is asked next
+    /// travel with the handshake, so that a refusal shows only with the first answer; [`Client::ready`] waits for it.
+    ///
+    /// # Errors
+    /// The name cannot be resolved, or nobody answers.
+    pub async fn connect(url: &Url, login: Login, options: Options) -> Result<Self> {
+        check_mode(options.mode, url.scheme)?;
+        let activity = Arc::new(body::Activity::new());
+        let (stop, stopped) = watch::channel(false);
+        let pump = body::Pump { activity: activity.clone(), limiter: options.limiter.clone(), stop: stopped };
+        let (notes, notes_in) = mpsc::channel(256);
+        let gauge = carrier::Gauge::default();
+        let connected = carrier::connect(url, &options, pump.clone(), notes, gauge.clone());
+        let carrier = match tokio::time::timeout(options.timeout, connected).await {
+            Ok(carrier) => carrier?,
+            Err(_) => {
+                return Err(Error::new(
+                    Exit::Connect,
+                    format_args!("connect to {url}"),
+                    format_args!("no answer within {} s", options.timeout.as_secs_f64()),
+                )
+                .hint("check that the server runs and that no firewall drops its port; or give it longer with --timeout"));
+            }
+        };
+        let (requests, requests_in) = mpsc::channel(16);
+        let shared = Arc::new(Shared {
+            options,
+            activity,
+            ended: Mutex::default(),
+            gauge,
+            logged_in: AtomicBool::new(false),
+            stop,
+            engine: Mutex::default(),
+        });
+        let engine = engine::Engine::new(carrier, requests_in, notes_in, shared.clone());
+        *shared.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(tokio::spawn(engine.run(login)));
+        Ok(Self { requests, shared })
+    }
+
+    /// Waits until the server has let us in.
+    ///
+    /// # Errors
+    /// It has not, or the connection is gone.
+    pub async fn ready(&self) -> Result<()> {
+        self.command(Command::Noop).await.map(|_| ())
+    }
+
+    /// What the server can do beyond RFC 959.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub async fn features(&self) -> Result<Features> {
+        Ok(Features::parse(&self.command(Command::Features).await?))
+    }
+
+    /// A command that moves no data. The reply may be a refusal.
+    ///
+    /// # Errors
+    /// The session has ended, with why.
+    ///
+    /// # Cancel safety
+    /// The command may have been sent.
+    pub async fn command(&self, command: Command) -> Result<Reply> {
+        match self.begin_command(command).await?.await {
+            Ok(reply) => reply,
+            Err(_) => Err(self.shared.why()),
+        }
+    }
+
+    /// Sends a command without waiting for its reply.
+    ///
+    /// # Errors
+    /// The session has ended, with why.
+    pub async fn begin_command(&self, command: Command) -> Result<oneshot::Receiver<Result<Reply>>> {
+        let (answer, answered) = oneshot::channel();
+        self.request(Request::Command { command, answer }).await?;
+        Ok(answered)
+    }
+
+    /// Fetches a file into `sink`, from `offset` on. Returns when the engine has taken it, which is when there is room.
+    ///
+    /// # Errors
+    /// The session has ended, with why.
+    pub async fn retrieve(&self, path: PathArg, offset: u64, sink: Sink) -> Result<UnderWay> {
+        self.transfer(Transfer::Retrieve { path, offset }, Body::Sink(sink)).await
+    }
+
+    /// Sends a file of `length` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// The session has ended, with why.
+    pub async fn store(&self, path: PathArg, length: u64, source: Source) -> Result<UnderWay> {
+        let offset = source.offset();
+        let transfer = Transfer::Store { path, offset, length: length.saturating_sub(offset) };
+        self.transfer(transfer, Body::Source(source)).await
+    }
+
+    /// Asks for a listing, as bytes.
+    ///
+    /// # Errors
+    /// The session has ended, with why.
+    pub async fn list(&self, form: ListForm, path: Option<PathArg>) -> Result<(Queue, UnderWay)> {
+        let (sink, queue) = Sink::queue();
+        let under_way = self.transfer(Transfer::List { form, path }, Body::Sink(sink)).await?;
+        Ok((queue, under_way))
+    }
+
+    async fn transfer(&self, transfer: Transfer, body: Body) -> Result<UnderWay> {
+        let (answer, answered) = oneshot::channel();
+        self.request(Request::Transfer { transfer, body, answer }).await?;
+        Ok(UnderWay { answer: answered, shared: self.shared.clone() })
+    }
+
+    async fn request(&self, request: Request) -> Result<()> {
+        self.requests.send(request).await.map_err(|_| self.shared.why())
+    }
+
+    /// Which mode it speaks.
+    pub fn mode(&self) -> Mode {
+        self.shared.options.mode
+    }
+
+    /// Whether the server has let us in.
+    pub fn was_up(&self) -> bool {
+        self.shared.logged_in.load(Ordering::Relaxed)
+    }
+
+    /// The network paths and what limits the speed, at this moment.
+    pub fn probe(&self) -> impl Fn() -> Probe + Send + 'static {
+        let shared = self.shared.clone();
+        move || shared.probe()
+    }
+
+    /// The network paths now.
+    pub fn paths(&self) -> Vec<PathSummary> {
+        self.shared.gauge.paths()
+    }
+
+    /// What this client has opened and moved, packets and all.
+    pub fn totals(&self) -> Totals {
+        self.shared.gauge.totals()
+    }
+
+    /// Says goodbye and waits for the end, a few seconds at most.
+    pub async fn close(self) {
+        let engine = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(self.requests);
+        if let Some(mut engine) = engine {
+            let patience = self.shared.options.timeout.min(Duration::from_secs(5));
+            if tokio::time::timeout(patience, &mut engine).await.is_err() {
+                engine.abort();
+            }
+        }
+    }
+
+    /// Ends the session at once. Transfers under way end with `why`, and what they wrote is handed back to be kept.
+    pub async fn stop(&self, why: Error) {
+        self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        let _ = self.shared.stop.send(true);
+        let engine = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut engine) = engine
+            && tokio::time::timeout(Duration::from_secs(5), &mut engine).await.is_err()
+        {
+            engine.abort();
+        }
+    }
+}
+
+impl Shared {
+    fn probe(&self) -> Probe {
+        let paths = self.gauge.paths();
+        let limit = if self.options.limiter.as_ref().is_some_and(|limiter| limiter.is_holding()) {
+            Some(Limit::Asked)
+        } else if self.activity.is_busy_here() {
+            Some(Limit::Disk)
+        } else {
+            self.gauge.limit()
+        };
+        Probe { paths, limit }
+    }
+}
+
+/// The addresses of a URL's host, in the order in which they shall be tried: IPv4 first, because servers bound to
+/// every IPv4 address and to no IPv6 one are common, and SCTP over UDP learns late that nobody listens.
+pub(crate) async fn resolve(url: &Url) -> Result<Vec<SocketAddr>> {
+    use url::Host;
+    let port = url.port;
+    let name = match &url.host {
+        Host::Ipv4(ip) => return Ok(vec![SocketAddr::from((*ip, port))]),
+        Host::Ipv6(ip) => return Ok(vec![SocketAddr::from((*ip, port))]),
+        Host::Domain(name) => name,
+    };
+    let failed = |why: &dyn fmt::Display| {
+        Error::new(Exit::Connect, format_args!("find the address of {name}"), why)
+            .hint("check the spelling of the name and that this machine can resolve names; or write the address itself")
+    };
+    let found = tokio::net::lookup_host((name.as_str(), port)).await.map_err(|error| failed(&error))?;
+    let mut found: Vec<_> = found.take(16).collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    match found.is_empty() {
+        true => Err(failed(&"it has none")),
+        false => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_that_does_not_fit_the_scheme_says_what_fits() {
+        for mode in Mode::ALL {
+            assert_eq!(check_mode(mode, Scheme::Ftp).is_ok(), mode == Mode::Tcp);
+            assert_eq!(check_mode(mode, Scheme::FtpSctp).is_ok(), mode != Mode::Tcp);
+        }
+        let error = check_mode(Mode::Braid, Scheme::Ftp).unwrap_err();
+        assert_eq!(error.exit, Exit::Usage);
+        assert!(error.to_string().contains("ftp+sctp://"));
+    }
+}

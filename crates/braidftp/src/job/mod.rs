@@ -1,1 +1,373 @@
-//! Not written yet.
+//! Jobs: what the commands do, over one session after another until it is done.
+//!
+//! A job is an attempt that may be made again: it looks at both sides, moves what is missing, and leaves whole what
+//! is whole. When the connection is lost the same attempt is made over a new one, which finds what the last has left;
+//! the same holds for the same command on another day. Memory does not grow with the number of files but by a few
+//! bytes for each.
+
+mod delete;
+mod download;
+mod files;
+mod filter;
+mod get;
+mod listing;
+mod local;
+mod mirror;
+mod upload;
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use braidftp_ftp::PathArg;
+use tokio::time::Instant;
+
+pub use files::{Form, Parents, Recursion, cat, ls, make_folders, remove, rename};
+pub use filter::Filter;
+pub use get::{get, put};
+pub use mirror::{Delete, Mirror, MirrorDown, MirrorUp, mirror_down, mirror_up};
+
+use crate::cli::login::Login;
+use crate::client::{Client, Options};
+use crate::exit::{Error, Exit, Result};
+use crate::progress::Reporter;
+use crate::report::Summary;
+use crate::url::Url;
+
+/// How long to wait before the first and the last attempt to connect again.
+const WAIT: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// How long an attempt may take to hand back what it has after it was told to stop.
+const STOP: Duration = Duration::from_secs(10);
+
+/// What every job needs.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The server.
+    pub url: Url,
+    /// Who logs in.
+    pub login: Login,
+    /// How to talk.
+    pub options: Options,
+    /// How often a lost connection is opened again, without progress between.
+    pub retries: u32,
+    /// Where to tell what happens.
+    pub reporter: Reporter,
+    /// What was done, over all attempts.
+    pub record: Record,
+}
+
+/// What was done and what failed, over all attempts of a job. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Record(Arc<Mutex<Recorded>>);
+
+#[derive(Debug, Default)]
+struct Recorded {
+    /// Hashes of the paths that need no other attempt: a few bytes a file.
+    settled: HashSet<u128, BuildHasherDefault<Ready>>,
+    /// The first error of a file, and how many there are with each code.
+    first_error: Option<Error>,
+    errors: u64,
+    codes: Vec<Exit>,
+    /// What went well.
+    good: u64,
+    /// An error that ends the job, because every other file would fail alike.
+    fatal: Option<Error>,
+}
+
+/// A hasher for what is a hash already.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Ready(u64);
+
+impl Hasher for Ready {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_ne_bytes(word);
+        }
+    }
+}
+
+/// A path as a number: sixteen bytes of BLAKE3, which no two paths of a job share.
+pub(crate) fn path_hash(path: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&blake3::hash(path).as_bytes()[..16]);
+    u128::from_le_bytes(bytes)
+}
+
+impl Record {
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this path was done, or failed for good, before.
+    pub(crate) fn is_settled(&self, path: &[u8]) -> bool {
+        self.lock().settled.contains(&path_hash(path))
+    }
+
+    /// This path is done.
+    pub(crate) fn done(&self, path: &[u8]) {
+        let mut recorded = self.lock();
+        recorded.settled.insert(path_hash(path));
+        recorded.good += 1;
+    }
+
+    /// This path has failed. A transient error is the attempt's; others are told and counted, once.
+    pub(crate) fn failed(&self, reporter: &Reporter, path: &[u8], error: Error) {
+        if error.is_transient() || error.exit == Exit::Sigint {
+            return;
+        }
+        let mut recorded = self.lock();
+        if !recorded.settled.insert(path_hash(path)) {
+            return;
+        }
+        recorded.errors += 1;
+        if !recorded.codes.contains(&error.exit) {
+            recorded.codes.push(error.exit);
+        }
+        recorded.first_error.get_or_insert_with(|| error.clone());
+        drop(recorded);
+        reporter.failed(path, &error);
+    }
+
+    /// This error would meet every file.
+    pub(crate) fn fatal(&self, error: Error) {
+        self.lock().fatal.get_or_insert(error);
+    }
+
+    /// The error that ends the job, if there is one.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.lock().fatal {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn progress(&self) -> u64 {
+        let recorded = self.lock();
+        recorded.good + recorded.errors
+    }
+
+    /// What the files together come to. One that failed alone says why by its own code; some among others, 10.
+    fn verdict(&self) -> Result<()> {
+        let recorded = self.lock();
+        match (&recorded.first_error, recorded.codes.as_slice()) {
+            (None, _) => Ok(()),
+            (Some(error), [_]) if recorded.good == 0 => Err(error.clone()),
+            (Some(_), _) => Err(Error::new(
+                Exit::SomeFailed,
+                "finish the job",
+                format_args!(
+                    "{} failed; the others are whole",
+                    if recorded.errors == 1 { "1 file".into() } else { format!("{} files", recorded.errors) }
+                ),
+            )
+            .hint("see the errors above; the same command tries those files again")),
+        }
+    }
+}
+
+impl Job {
+    /// Makes attempts until one goes through, then sums up. `attempt` is given a session and must return when it ends.
+    ///
+    /// # Errors
+    /// Why the job could not be done; Ctrl-C; or that some files failed.
+    pub async fn run<F>(&self, command: &'static str, attempt: impl Fn(Client) -> F) -> (Summary, Result<()>)
+    where
+        F: Future<Output = Result<()>>,
+    {
+        self.reporter.start(command, self.url.to_string());
+        let result = self.attempts(attempt).await.and_then(|()| self.record.verdict());
+        (self.reporter.finish(), result)
+    }
+
+    async fn attempts<F>(&self, attempt: impl Fn(Client) -> F) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let mut signals = Signals::new()?;
+        let mut lost_at: Option<Instant> = None;
+        let mut made = 0;
+        let mut progress = self.record.progress();
+        let mut ever_connected = false;
+        loop {
+            let error = match self.once(&attempt, &mut signals, &mut ever_connected).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            self.record.check()?;
+            // A server that was silent for all of --timeout has had its time.
+            if !ever_connected || !matches!(error.exit, Exit::Connect | Exit::Interrupted) {
+                return Err(error);
+            }
+            if self.record.progress() > progress {
+                progress = self.record.progress();
+                made = 0;
+                lost_at = None;
+            }
+            let lost_since = *lost_at.get_or_insert_with(Instant::now);
+            if made >= self.retries || lost_since.elapsed() > self.options.timeout {
+                return Err(given_up(error));
+            }
+            made += 1;
+            let wait = WAIT.0.saturating_mul(1 << (made - 1).min(5)).min(WAIT.1);
+            self.reporter.retry(made, self.retries, &error, wait);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                error = signals.next() => return Err(error),
+            }
+        }
+    }
+
+    /// One attempt over one session.
+    async fn once<F>(
+        &self,
+        attempt: &impl Fn(Client) -> F,
+        signals: &mut Signals,
+        ever_connected: &mut bool,
+    ) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let client = tokio::select! {
+            client = Client::connect(&self.url, self.login.clone(), self.options.clone()) => client?,
+            error = signals.next() => return Err(error),
+        };
+        self.reporter.watch(client.probe());
+        let mut work = std::pin::pin!(attempt(client.clone()));
+        let result = tokio::select! {
+            result = &mut work => result,
+            error = signals.next() => {
+                client.stop(error.clone()).await;
+                // What is under way is put away for the next run; a second Ctrl-C leaves at once.
+                tokio::select! {
+                    _ = tokio::time::timeout(STOP, &mut work) => {}
+                    _ = signals.next() => {}
+                }
+                return Err(error);
+            }
+        };
+        *ever_connected |= client.was_up();
+        match &result {
+            Ok(()) => client.close().await,
+            Err(error) => client.stop(error.clone()).await,
+        }
+        result
+    }
+}
+
+/// The end of all attempts: what was moved is kept, so that the job can go on another day.
+fn given_up(error: Error) -> Error {
+    match error.exit {
+        Exit::Connect => Error { exit: Exit::Interrupted, ..error }
+            .hint("the same command again, when the server can be reached: it goes on where it stopped"),
+        _ => error,
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let failed = |e: std::io::Error| Error::local("wait for signals", &e);
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+        })
+    }
+
+    /// Waits for one.
+    async fn next(&mut self) -> Error {
+        let hint = "the same command again: it goes on where it stopped";
+        tokio::select! {
+            _ = self.interrupt.recv() => Error::new(Exit::Sigint, "finish the job", "interrupted").hint(hint),
+            _ = self.terminate.recv() => Error::new(Exit::Interrupted, "finish the job", "terminated").hint(hint),
+        }
+    }
+}
+
+/// A path on the server: the URL's, and one below it.
+///
+/// # Errors
+/// It is too long for a command, or has bytes that no command can carry.
+pub(crate) fn remote_path(base: &[u8], below: &[u8]) -> Result<Option<PathArg>> {
+    let mut path = base.to_vec();
+    if !below.is_empty() {
+        if !path.is_empty() && !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        path.extend_from_slice(below);
+    }
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let shown = crate::exit::escape(&path);
+    match PathArg::new(path) {
+        Some(path) => Ok(Some(path)),
+        None => {
+            Err(Error::new(Exit::Usage, format_args!("use the path {shown}"), "no FTP command can carry it"))
+        }
+    }
+}
+
+/// A path on the server that must name something.
+pub(crate) fn named_path(base: &[u8], below: &[u8]) -> Result<PathArg> {
+    remote_path(base, below)?
+        .ok_or_else(|| Error::usage("use the URL", "its path is empty, and a file is needed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Style;
+
+    fn error(exit: Exit) -> Error {
+        Error::new(exit, "x", "y")
+    }
+
+    #[test]
+    fn one_file_that_fails_alone_says_why_by_its_code() {
+        let (record, reporter) = (Record::default(), Reporter::new(Style::Quiet, "tcp"));
+        record.failed(&reporter, b"a", error(Exit::NoSuchPath));
+        assert_eq!(record.verdict().unwrap_err().exit, Exit::NoSuchPath);
+        record.failed(&reporter, b"b", error(Exit::NoSuchPath));
+        assert_eq!(record.verdict().unwrap_err().exit, Exit::NoSuchPath);
+        record.done(b"c");
+        assert_eq!(record.verdict().unwrap_err().exit, Exit::SomeFailed);
+    }
+
+    #[test]
+    fn a_lost_connection_is_no_fault_of_a_file() {
+        let (record, reporter) = (Record::default(), Reporter::new(Style::Quiet, "tcp"));
+        record.failed(&reporter, b"a", error(Exit::Interrupted));
+        assert!(record.verdict().is_ok() && !record.is_settled(b"a"));
+        record.done(b"a");
+        assert!(record.is_settled(b"a"));
+    }
+
+    #[test]
+    fn paths_are_joined_as_the_url_says() {
+        let joined = |base: &str, below: &str| {
+            remote_path(base.as_bytes(), below.as_bytes())
+                .unwrap()
+                .map(|path| String::from_utf8(path.as_bytes().to_vec()).unwrap())
+        };
+        assert_eq!(joined("", ""), None);
+        assert_eq!(joined("", "a/b").as_deref(), Some("a/b"));
+        assert_eq!(joined("/", "a").as_deref(), Some("/a"));
+        assert_eq!(joined("x", "a").as_deref(), Some("x/a"));
+        assert_eq!(joined("x/", "a").as_deref(), Some("x/a"));
+        assert_eq!(joined("x/", "").as_deref(), Some("x/"));
+    }
+}

@@ -330,6 +330,27 @@ impl Root {
         }
     }
 
+    /// Marks what an interrupted transfer of `path` has left behind with the time of its source, so that a later one
+    /// can tell whether it would continue the same file.
+    ///
+    /// # Errors
+    /// There is nothing, or it is not ours to change.
+    pub fn mark_unfinished(&self, path: &Path, modified: SystemTime) -> Result<(), Error> {
+        self.set_modified(&self.unfinished_path(path), modified)
+    }
+
+    /// When what an interrupted transfer of `path` has left behind was marked with, or last written.
+    ///
+    /// # Errors
+    /// There is nothing, or its folder leads outside.
+    pub fn unfinished_metadata(&self, path: &Path) -> Result<Metadata, Error> {
+        self.link_metadata(&self.unfinished_path(path))
+    }
+
+    fn unfinished_path(&self, path: &Path) -> PathBuf {
+        path.with_file_name(name::unfinished(path.file_name().unwrap_or_default()))
+    }
+
     /// Forgets what an interrupted transfer of `path` has left behind, if anything.
     ///
     /// # Errors

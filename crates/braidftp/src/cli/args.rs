@@ -1,0 +1,286 @@
+//! What may be written on the command line.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use braidftp_base::Rate;
+use clap::{Args, Parser, Subcommand};
+
+use crate::client::Mode;
+use crate::url::Url;
+
+/// FTP carried by SCTP: moves many files, fast, over links that lose packets, take long, or come several at a time.
+#[derive(Debug, Parser)]
+#[command(name = "braidftp", version, disable_help_subcommand = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a folder over FTP, on TCP and on SCTP
+    Serve(crate::server::command::Args),
+    /// Fetch files; globs in the last part of a URL's path choose several
+    #[command(after_help = URL_HELP)]
+    Get(Get),
+    /// Send files to a folder of a server, or one file to a name
+    #[command(after_help = URL_HELP)]
+    Put(Put),
+    /// Make a local folder the same as a remote one, or with -R the other way round
+    #[command(after_help = URL_HELP)]
+    Mirror(Mirror),
+    /// List a folder
+    Ls(Paths),
+    /// Write files to standard output
+    Cat(Paths),
+    /// Delete files, or with -r whole folders
+    Rm(Rm),
+    /// Make folders
+    Mkdir(Mkdir),
+    /// Rename a file or a folder
+    Mv(Mv),
+}
+
+const URL_HELP: &str = "\
+URLs: ftp://[USER@]HOST[:PORT]/PATH (TCP, port 21), ftp+sctp://[USER@]HOST[:UDPPORT]/PATH (SCTP in UDP, port 9899).
+  More addresses of a multihomed server: ?addr=ADDRESS&addr=ADDRESS.
+  PATH is relative to the login folder; %2F at its start makes it absolute; %XX writes any byte.
+Passwords: BRAIDFTP_PASSWORD (with USER in the URL or in BRAIDFTP_USER), ~/.netrc, or the URL, which others can see.
+Exit codes: 0 ok; 1 usage; 2 cannot connect; 4 login; 5 no such remote path; 6 local file error; 7 remote refused;
+  8 timed out; 9 verify mismatch; 10 some files failed; 11 interrupted, can resume; 14 protocol violation; 130 Ctrl-C.";
+
+/// Options of every command that talks to a server.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// tcp (the one for ftp://), or naive, ms, ms-cp, braid (for ftp+sctp://; braid if not given)
+    #[arg(long)]
+    pub mode: Option<Mode>,
+    /// Congestion control of what this side sends [default: the profile's]
+    #[arg(long, value_name = "NAME")]
+    pub cc: Option<String>,
+    /// SCTP parameters: modern (the one for braid) or rfc9260 (the one for naive, ms, ms-cp)
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Write every SCTP packet to FILE (pcapng, for Wireshark)
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Move file bytes no faster than this, as in 3mbit or 2MB (a second)
+    #[arg(long, value_name = "RATE")]
+    pub limit: Option<Rate>,
+    /// One JSON event a line on standard output, the last a summary
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more: each file; twice: the lines of the protocol too
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Give up on a server that says nothing for so long
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    pub timeout: Seconds,
+    /// How often to open a lost connection again
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub retries: u32,
+    /// Use this local address only [, and with it this address of the server]; may be given several times
+    #[arg(long = "path", value_name = "LOCAL[=REMOTE]")]
+    pub paths: Vec<PathRule>,
+}
+
+/// `get`.
+#[derive(Debug, Args)]
+pub struct Get {
+    /// Files to fetch; `*`, `?`, `[a-z]` in the last part of the path choose several (`?` is written %3F)
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<Url>,
+    /// Folder to put them in
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `put`.
+#[derive(Debug, Args)]
+pub struct Put {
+    /// Files to send
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A folder (its path ends in a slash or is empty), or, for one file, its new name
+    #[arg(value_name = "URL")]
+    pub url: Url,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `mirror`.
+#[derive(Debug, Args)]
+pub struct Mirror {
+    /// The source: a URL; with -R a folder
+    pub source: String,
+    /// The destination: a folder; with -R a URL
+    pub destination: String,
+    /// Send the local folder to the server
+    #[arg(short = 'R', long)]
+    pub reverse: bool,
+    /// Delete what the source does not have, after its folder's listing was read whole
+    #[arg(long)]
+    pub delete: bool,
+    /// Only paths that match the glob; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    pub include: Vec<String>,
+    /// No path that matches the glob; may be given several times; wins over --include
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Say what would be done and do nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `ls` and `cat`.
+#[derive(Debug, Args)]
+pub struct Paths {
+    /// Where
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<Url>,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `rm`.
+#[derive(Debug, Args)]
+pub struct Rm {
+    /// What to delete
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<Url>,
+    /// Folders too, with all that is in them
+    #[arg(short, long)]
+    pub recursive: bool,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `mkdir`.
+#[derive(Debug, Args)]
+pub struct Mkdir {
+    /// Folders to make
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<Url>,
+    /// The folders above them too, and no error if one exists
+    #[arg(short, long)]
+    pub parents: bool,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `mv`.
+#[derive(Debug, Args)]
+pub struct Mv {
+    /// What to rename
+    pub from: Url,
+    /// Its new URL on the same server, or its new path there
+    pub to: String,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// A time-out in seconds; `s`, `m` and `ms` may follow the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seconds(pub Duration);
+
+impl FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, unit) = match text.strip_suffix("ms") {
+            Some(number) => (number, 0.001),
+            None => match text.strip_suffix('m') {
+                Some(number) => (number, 60.0),
+                None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+            },
+        };
+        let seconds = number.parse::<f64>().map_or(f64::NAN, |n| n * unit);
+        match (0.001..=1e6).contains(&seconds) {
+            true => Ok(Self(Duration::from_secs_f64(seconds))),
+            false => Err("write seconds, as in 60 or 2.5, or with a unit: 500ms, 2m".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.as_secs_f64())
+    }
+}
+
+/// A path that may be used: from this address of ours, to that one of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathRule {
+    /// Our address.
+    pub local: IpAddr,
+    /// Theirs; any that the URL's host has, if none.
+    pub remote: Option<IpAddr>,
+}
+
+impl FromStr for PathRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (local, remote) =
+            text.split_once('=').map_or((text, None), |(local, remote)| (local, Some(remote)));
+        let address = |text: &str| {
+            let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+            bare.parse::<IpAddr>()
+                .map_err(|_| format!("`{text}` is not an IP address; write LOCAL or LOCAL=REMOTE"))
+        };
+        let rule = Self { local: address(local)?, remote: remote.map(address).transpose()? };
+        match rule.remote {
+            Some(remote) if remote.is_ipv4() != rule.local.is_ipv4() => {
+                Err("one address is IPv4 and the other IPv6".into())
+            }
+            _ => Ok(rule),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_and_paths_are_read() {
+        assert_eq!("2.5".parse::<Seconds>().unwrap().0, Duration::from_millis(2500));
+        assert_eq!("2m".parse::<Seconds>().unwrap().0, Duration::from_secs(120));
+        assert_eq!("500ms".parse::<Seconds>().unwrap().0, Duration::from_millis(500));
+        for text in ["", "0", "-1", "x", "1h", "nan", "inf"] {
+            assert!(text.parse::<Seconds>().is_err(), "{text}");
+        }
+        let rule = "192.0.2.1=192.0.2.9".parse::<PathRule>().unwrap();
+        assert_eq!(rule.remote, Some("192.0.2.9".parse().unwrap()));
+        assert!("[::1]".parse::<PathRule>().is_ok());
+        for text in ["", "eth0", "::1=127.0.0.1", "127.0.0.1="] {
+            assert!(text.parse::<PathRule>().is_err(), "{text}");
+        }
+    }
+}

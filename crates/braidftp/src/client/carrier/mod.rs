@@ -1,0 +1,311 @@
+//! What carries a session: its control connection, and its data paths.
+//!
+//! The engine owns a [`Carrier`] and never waits for it: everything that takes time happens in tasks that report by
+//! [`Note`]s. A task that is given a body hands it back, whatever happens.
+
+mod framed;
+mod sctp;
+mod stream1;
+mod tcp;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use braidftp_ftp::client::{Data, Tag};
+use braidftp_ftp::mapping::Mode;
+use braidftp_net::Association;
+use bytes::Bytes;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::Options;
+use super::body::{Body, DataEnd, Pump};
+use crate::exit::{Error, Result};
+use crate::progress::Limit;
+use crate::report::PathSummary;
+use crate::url::Url;
+
+/// What the tasks of a carrier tell the engine.
+#[derive(Debug)]
+pub(crate) enum Note {
+    /// Bytes of the control connection.
+    Control(Bytes),
+    /// The control connection is gone, or the server sends no more on it.
+    Closed,
+    /// TCP: the data connection is open.
+    Connected(Tag, TcpStream),
+    /// The data path did not open.
+    DataFailed(Tag, Error),
+    /// The data path is done with the body.
+    DataDone(Tag, Body, DataEnd),
+    /// The other side broke the protocol on a data path, or a task of ours cannot go on.
+    Fatal(Error),
+}
+
+/// One session's transport.
+#[derive(Debug)]
+pub(crate) enum Carrier {
+    Tcp(tcp::Tcp),
+    Sctp(sctp::Sctp),
+}
+
+/// Opens the transport to the server of `url`.
+pub(crate) async fn connect(
+    url: &Url,
+    options: &Options,
+    pump: Pump,
+    notes: mpsc::Sender<Note>,
+    gauge: Gauge,
+) -> Result<Carrier> {
+    match options.mode {
+        Mode::Tcp => Ok(Carrier::Tcp(tcp::Tcp::connect(url, options, pump, notes, gauge).await?)),
+        Mode::Naive | Mode::Ms | Mode::MsCp | Mode::Braid => {
+            Ok(Carrier::Sctp(sctp::Sctp::connect(url, options, pump, notes, gauge).await?))
+        }
+    }
+}
+
+impl Carrier {
+    pub(crate) fn pump(&self) -> &Pump {
+        match self {
+            Self::Tcp(tcp) => &tcp.pump,
+            Self::Sctp(sctp) => &sctp.pump,
+        }
+    }
+
+    /// Sends on the control connection, after what was sent before.
+    pub(crate) fn send_control(&self, bytes: Bytes) {
+        // The writer ends when the connection does, which the reader reports.
+        let _sent = match self {
+            Self::Tcp(tcp) => tcp.control.send(bytes).is_ok(),
+            Self::Sctp(sctp) => sctp.control.send(sctp::Out::Lines(bytes)).is_ok(),
+        };
+    }
+
+    /// TCP: connects to this port of the control peer.
+    pub(crate) fn connect(&mut self, tag: Tag, port: u16) {
+        match self {
+            Self::Tcp(tcp) => tcp.open(tag, port),
+            Self::Sctp(sctp) => sctp.refuse(tag),
+        }
+    }
+
+    /// TCP: the connection that was asked for.
+    pub(crate) fn connected(&mut self, tag: Tag, stream: TcpStream) {
+        if let Self::Tcp(tcp) = self {
+            tcp.connected(tag, stream);
+        }
+    }
+
+    /// naive: listens for the data association.
+    pub(crate) fn listen(&mut self, tag: Tag) -> Result<SocketAddr> {
+        match self {
+            Self::Tcp(tcp) => tcp.listen(),
+            Self::Sctp(sctp) => sctp.listen(tag),
+        }
+    }
+
+    /// Moves the bytes of a transfer.
+    pub(crate) fn pump_data(&mut self, tag: Tag, data: Data, body: Body) {
+        match self {
+            Self::Tcp(tcp) => tcp.pump_data(tag, body),
+            Self::Sctp(sctp) => sctp.pump_data(tag, data, body),
+        }
+    }
+
+    /// Gives up the data of a transfer; its body comes back by [`Note::DataDone`].
+    pub(crate) fn cancel(&mut self, tag: Tag) {
+        match self {
+            Self::Tcp(tcp) => tcp.cancel(tag),
+            Self::Sctp(sctp) => sctp.cancel(tag),
+        }
+    }
+
+    /// The session is over: what waits for its turn on a data path is handed back.
+    pub(crate) fn stop_data(&mut self) {
+        if let Self::Sctp(sctp) = self {
+            sctp.stop_data();
+        }
+    }
+
+    /// The error of a server that has said nothing at all since the beginning.
+    pub(crate) fn never_answered(&self, silent: std::time::Duration) -> Option<Error> {
+        match self {
+            Self::Sctp(sctp) if !sctp.was_up() => Some(sctp.never_answered(silent)),
+            _ => None,
+        }
+    }
+
+    /// Why the control connection is gone.
+    pub(crate) fn why_lost(&self) -> Error {
+        match self {
+            Self::Tcp(_) => super::engine::lost("the server closed the connection"),
+            Self::Sctp(sctp) => sctp.why_lost(),
+        }
+    }
+
+    /// Ends the transport: in order if the session has said goodbye, at once otherwise.
+    pub(crate) async fn close(self, said_goodbye: bool) {
+        if let Self::Sctp(sctp) = self {
+            sctp.close(said_goodbye).await;
+        }
+    }
+}
+
+/// What was opened and moved, all connections together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Connections or associations opened, control and data.
+    pub opened: u64,
+    /// SCTP packets sent by this side; 0 if the transport does not tell.
+    pub packets_sent: u64,
+    /// SCTP packets received by this side.
+    pub packets_received: u64,
+    /// Chunks sent again by this side.
+    pub retransmitted: u64,
+}
+
+/// Watches the connections of a session. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gauge(Arc<Mutex<Meters>>);
+
+#[derive(Debug, Default)]
+struct Meters {
+    /// Associations that are open, the control association first.
+    live: Vec<Association>,
+    /// Sums over those that are closed.
+    closed: Vec<PathSummary>,
+    totals: Totals,
+    /// TCP has no numbers of its own here: what was moved is counted.
+    tcp: Option<PathSummary>,
+}
+
+impl Gauge {
+    fn lock(&self) -> MutexGuard<'_, Meters> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened(&self, association: &Association) {
+        let mut meters = self.lock();
+        meters.totals.opened += 1;
+        meters.live.push(association.clone());
+    }
+
+    /// The association is over, or nobody needs it any more: its numbers are kept and its handle let go.
+    fn closed(&self, association: &Association) {
+        let mut meters = self.lock();
+        let Some(at) = meters.live.iter().position(|live| live.id() == association.id()) else { return };
+        let gone = meters.live.swap_remove(at);
+        let (paths, totals) = numbers(&gone);
+        for path in paths {
+            add(&mut meters.closed, path);
+        }
+        meters.totals = sum(meters.totals, totals);
+    }
+
+    fn tcp_opened(&self, local: SocketAddr, peer: SocketAddr) {
+        let mut meters = self.lock();
+        meters.totals.opened += 1;
+        meters.tcp.get_or_insert_with(|| PathSummary {
+            local: local.ip().to_string(),
+            peer: peer.to_string(),
+            bytes_sent: Some(0),
+            bytes_received: Some(0),
+            retransmitted: None,
+            timeouts: None,
+            srtt_ms: None,
+            cwnd: None,
+        });
+    }
+
+    fn tcp_moved(&self, sent: u64, received: u64) {
+        if let Some(tcp) = &mut self.lock().tcp {
+            tcp.bytes_sent = tcp.bytes_sent.map(|n| n + sent);
+            tcp.bytes_received = tcp.bytes_received.map(|n| n + received);
+        }
+    }
+
+    pub(crate) fn paths(&self) -> Vec<PathSummary> {
+        let meters = self.lock();
+        let mut all = meters.closed.clone();
+        for association in &meters.live {
+            for path in numbers(association).0 {
+                add(&mut all, path);
+            }
+        }
+        all.extend(meters.tcp.clone());
+        all
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let meters = self.lock();
+        meters.live.iter().fold(meters.totals, |totals, association| sum(totals, numbers(association).1))
+    }
+
+    /// What holds back what this side sends, or the path if it mostly receives.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        let meters = self.lock();
+        let Some(association) = meters.live.last() else { return meters.tcp.as_ref().map(|_| Limit::Path) };
+        let stats = association.stats();
+        if stats.queued_bytes + stats.outstanding_bytes == 0 {
+            return Some(Limit::Path);
+        }
+        let path = stats.paths.first()?;
+        Some(if path.flight_bytes + path.mtu > path.cwnd {
+            Limit::Cwnd
+        } else if stats.peer_rwnd < path.mtu {
+            Limit::Rwnd
+        } else if stats.queued_bytes == 0 {
+            Limit::Application
+        } else {
+            Limit::Path
+        })
+    }
+}
+
+fn numbers(association: &Association) -> (Vec<PathSummary>, Totals) {
+    let stats = association.stats();
+    let mut totals = Totals::default();
+    let mut paths = Vec::with_capacity(stats.paths.len());
+    for path in &stats.paths {
+        totals.packets_sent += path.packets_sent;
+        totals.packets_received += path.packets_received;
+        totals.retransmitted += path.retransmitted_chunks;
+        paths.push(PathSummary {
+            local: path.local.to_string(),
+            peer: path.peer.to_string(),
+            bytes_sent: Some(path.bytes_sent),
+            bytes_received: Some(path.bytes_received),
+            retransmitted: Some(path.retransmitted_chunks),
+            timeouts: Some(path.timeouts),
+            srtt_ms: path.srtt.map(|srtt| (srtt.as_secs_f64() * 1e6).round() / 1e3),
+            cwnd: Some(path.cwnd as u64),
+        });
+    }
+    (paths, totals)
+}
+
+/// Adds the numbers of a path to those of the same addresses; what is a state and no sum is the newer one's.
+fn add(all: &mut Vec<PathSummary>, path: PathSummary) {
+    match all.iter_mut().find(|old| old.local == path.local && old.peer == path.peer) {
+        None => all.push(path),
+        Some(old) => {
+            let sum = |a: Option<u64>, b: Option<u64>| Some(a.unwrap_or(0) + b.unwrap_or(0));
+            old.bytes_sent = sum(old.bytes_sent, path.bytes_sent);
+            old.bytes_received = sum(old.bytes_received, path.bytes_received);
+            old.retransmitted = sum(old.retransmitted, path.retransmitted);
+            old.timeouts = sum(old.timeouts, path.timeouts);
+            old.srtt_ms = path.srtt_ms.or(old.srtt_ms);
+            old.cwnd = path.cwnd.or(old.cwnd);
+        }
+    }
+}
+
+fn sum(a: Totals, b: Totals) -> Totals {
+    Totals {
+        opened: a.opened + b.opened,
+        packets_sent: a.packets_sent + b.packets_sent,
+        packets_received: a.packets_received + b.packets_received,
+        retransmitted: a.retransmitted + b.retransmitted,
+    }
+}

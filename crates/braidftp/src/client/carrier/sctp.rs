@@ -1,0 +1,584 @@
+//! FTP over SCTP: the association with the server, and how each mode moves data beside its control stream
+//! (specs/ftp-over-sctp.md §2 to §6).
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use braidftp_ftp::client::{Data, Tag};
+use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, INITIAL_CREDIT};
+use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAMS_DEFAULT, Mode, ppid};
+use braidftp_net::{
+    Association, Bind, Config, Connect, Endpoint, Listener, Message, Order, Piece, Ppid, Reason, StreamId,
+};
+use bytes::{Bytes, BytesMut};
+use tokio::sync::{mpsc, oneshot};
+
+use super::framed::Framed;
+use super::stream1::Stream1;
+use super::{Gauge, Note};
+use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
+use crate::client::engine::lost;
+use crate::client::{Options, default_profile};
+use crate::exit::{Error, Exit, Result};
+use crate::url::Url;
+
+/// Room in the receive buffer for the control stream, beside the credit of the data streams
+/// (specs/ftp-over-sctp.md §6.6).
+const CONTROL_BUFFER_BYTES: usize = 128 << 10;
+/// The first SCTP port that naive listens on for data.
+const FIRST_DATA_PORT: u16 = 49_152;
+/// How long naive waits for the server's data association.
+const OPEN: Duration = Duration::from_secs(15);
+/// How long after one address of a name the next is tried too (RFC 8305 §5).
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+/// How long an association may take to shut down when all is done.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// What goes out on the control stream.
+#[derive(Debug)]
+pub(super) enum Out {
+    Lines(Bytes),
+    Credit(Credit),
+}
+
+/// The association with the server, and its data paths.
+#[derive(Debug)]
+pub(crate) struct Sctp {
+    pub(super) pump: Pump,
+    pub(super) control: mpsc::UnboundedSender<Out>,
+    notes: mpsc::Sender<Note>,
+    gauge: Gauge,
+    endpoint: Endpoint,
+    association: Association,
+    was_up: Arc<AtomicBool>,
+    url: Url,
+    paths: Paths,
+}
+
+#[derive(Debug)]
+enum Paths {
+    Naive(Naive),
+    Stream1(Stream1),
+    Framed(Framed),
+}
+
+#[derive(Debug)]
+struct Naive {
+    config: Arc<Config>,
+    next_port: u16,
+    listening: BTreeMap<Tag, Listener>,
+    busy: BTreeMap<Tag, oneshot::Sender<()>>,
+}
+
+impl Sctp {
+    pub(super) async fn connect(
+        url: &Url,
+        options: &Options,
+        pump: Pump,
+        notes: mpsc::Sender<Note>,
+        gauge: Gauge,
+    ) -> Result<Self> {
+        let mode = options.mode;
+        let config = Arc::new(config(options));
+        let (endpoint, candidates) = bind(url, options).await?;
+        let association = associate(url, &endpoint, candidates, &config).await?;
+        gauge.opened(&association);
+        let was_up = Arc::new(AtomicBool::new(false));
+        if mode == Mode::Braid {
+            let (up, association) = (was_up.clone(), association.clone());
+            let (notes, pump) = (notes.clone(), pump.clone());
+            tokio::spawn(async move {
+                // An association that never comes up shows at the control reader.
+                let Ok(streams) = association.up().await else { return };
+                up.store(true, Ordering::Relaxed);
+                pump.activity.heard();
+                if streams.outbound_streams < 3 || streams.inbound_streams < 3 {
+                    //= specs/ftp-over-sctp.md#section-2.2
+                    //# a client that asked for braid and is given fewer than 3 streams in
+                    //# either direction MUST abort the association
+                    association.abort("braid needs 3 streams");
+                    let error =
+                        Error::new(Exit::Protocol, "use --mode braid", "the server opens too few streams")
+                            .hint("--mode ms-cp needs two streams only");
+                    let _ = notes.send(Note::Fatal(error)).await;
+                }
+            });
+        } else {
+            association.up().await.map_err(|reason| cannot_connect(url, &reason))?;
+            was_up.store(true, Ordering::Relaxed);
+        }
+
+        let (control, out) = mpsc::unbounded_channel();
+        let paths = match mode {
+            Mode::Naive | Mode::Tcp => Paths::Naive(Naive {
+                config: config.clone(),
+                next_port: FIRST_DATA_PORT,
+                listening: BTreeMap::new(),
+                busy: BTreeMap::new(),
+            }),
+            Mode::Ms | Mode::MsCp => Paths::Stream1(Stream1::new(&association, &pump, &notes)),
+            Mode::Braid => {
+                let window =
+                    (config.receive_buffer_bytes - CONTROL_BUFFER_BYTES) / usize::from(DATA_STREAMS_DEFAULT);
+                let window = (window as u64).max(INITIAL_CREDIT);
+                Paths::Framed(Framed::new(
+                    &association,
+                    &pump,
+                    &notes,
+                    &control,
+                    DATA_STREAMS_DEFAULT,
+                    window,
+                ))
+            }
+        };
+        tokio::spawn(write_control(association.clone(), out, mode, notes.clone()));
+        let credits = match &paths {
+            Paths::Framed(framed) => Some(framed.senders()),
+            _ => None,
+        };
+        let (from, reader, mut stop) = (association.clone(), notes.clone(), pump.stop.clone());
+        tokio::spawn(async move {
+            loop {
+                let piece = tokio::select! {
+                    piece = from.recv(StreamId(CONTROL_STREAM)) => piece,
+                    _ = stop.wait_for(|stop| *stop) => return,
+                };
+                let note = match piece {
+                    Ok(Some(piece)) => match (piece.ppid.0, &credits) {
+                        (ppid::CREDIT, Some(credits)) => match credits.on_credit(&joined(&piece)) {
+                            Ok(()) => continue,
+                            Err(error) => Note::Fatal(violation(&from, &error)),
+                        },
+                        (ppid::LINES, Some(_)) | (_, None) => Note::Control(joined(&piece)),
+                        (other, Some(_)) => {
+                            let error = format!("a message with PPID {other:#010x} on the control stream");
+                            Note::Fatal(violation(&from, &error))
+                        }
+                    },
+                    Ok(None) | Err(_) => Note::Closed,
+                };
+                let over = !matches!(note, Note::Control(_));
+                if reader.send(note).await.is_err() || over {
+                    return;
+                }
+            }
+        });
+        Ok(Self { pump, control, notes, gauge, endpoint, association, was_up, url: url.clone(), paths })
+    }
+
+    /// Whether the server has ever answered.
+    pub(super) fn was_up(&self) -> bool {
+        self.was_up.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn refuse(&self, tag: Tag) {
+        let error = Error::new(Exit::Protocol, "open a data connection", "SCTP modes have none");
+        self.tell(Note::DataFailed(tag, error));
+    }
+
+    fn tell(&self, note: Note) {
+        let notes = self.notes.clone();
+        tokio::spawn(async move {
+            // Without an engine nobody needs to know.
+            let _ = notes.send(note).await;
+        });
+    }
+
+    /// naive: listens on the next free SCTP port.
+    pub(super) fn listen(&mut self, tag: Tag) -> Result<SocketAddr> {
+        let Paths::Naive(naive) = &mut self.paths else {
+            return Err(Error::new(Exit::Protocol, "listen for data", "only naive does"));
+        };
+        let mut last = None;
+        for _ in 0..64 {
+            let port = naive.next_port;
+            naive.next_port = port.checked_add(1).unwrap_or(FIRST_DATA_PORT);
+            match self.endpoint.listen(port, naive.config.clone()) {
+                Ok(listener) => {
+                    naive.listening.insert(tag, listener);
+                    let ip = self
+                        .endpoint
+                        .local_addrs()
+                        .first()
+                        .map_or(Ipv4Addr::UNSPECIFIED.into(), SocketAddr::ip);
+                    return Ok(SocketAddr::new(ip, port));
+                }
+                Err(error) => last = Some(error.to_string()),
+            }
+        }
+        Err(Error::new(Exit::Local, "listen for a data association", last.unwrap_or_default()))
+    }
+
+    pub(super) fn pump_data(&mut self, tag: Tag, data: Data, body: Body) {
+        match (&mut self.paths, data) {
+            (Paths::Naive(naive), Data::Association) => {
+                let Some(listener) = naive.listening.remove(&tag) else {
+                    let end = DataEnd { error: Some(lost("no data association")), ..DataEnd::default() };
+                    self.tell(Note::DataDone(tag, body, end));
+                    return;
+                };
+                naive.busy.retain(|_, cancel| !cancel.is_closed());
+                let (cancel, cancelled) = oneshot::channel();
+                naive.busy.insert(tag, cancel);
+                let one = One {
+                    control: self.association.clone(),
+                    gauge: self.gauge.clone(),
+                    pump: self.pump.clone(),
+                };
+                let notes = self.notes.clone();
+                tokio::spawn(async move {
+                    let (body, end) = one.run(listener, body, cancelled).await;
+                    let _ = notes.send(Note::DataDone(tag, body, end)).await;
+                });
+            }
+            (Paths::Stream1(stream), data @ (Data::Counted(_) | Data::Message)) => {
+                stream.pump_data(tag, data, body)
+            }
+            (Paths::Framed(framed), Data::Framed(number)) => framed.pump_data(tag, number, body),
+            (_, other) => {
+                let error = Error::new(Exit::Protocol, "move data", format_args!("{other:?} in this mode"));
+                let end = DataEnd { error: Some(error), ..DataEnd::default() };
+                self.tell(Note::DataDone(tag, body, end));
+            }
+        }
+    }
+
+    pub(super) fn cancel(&mut self, tag: Tag) {
+        match &mut self.paths {
+            Paths::Naive(naive) => {
+                naive.listening.remove(&tag);
+                if let Some(cancel) = naive.busy.remove(&tag) {
+                    let _ = cancel.send(());
+                }
+            }
+            Paths::Stream1(stream) => stream.cancel(tag),
+            Paths::Framed(framed) => framed.cancel(tag),
+        }
+    }
+
+    pub(super) fn stop_data(&mut self) {
+        match &mut self.paths {
+            Paths::Naive(_) => {}
+            Paths::Stream1(stream) => stream.stop(),
+            Paths::Framed(framed) => framed.stop(),
+        }
+    }
+
+    pub(super) fn why_lost(&self) -> Error {
+        match self.association.reason() {
+            Some(reason) if !self.was_up() => cannot_connect(&self.url, &reason),
+            Some(reason) => lost(format_args!("the association ended: {reason}")),
+            None => lost("the server ended the association"),
+        }
+    }
+
+    /// The error of a server that has said nothing at all.
+    pub(super) fn never_answered(&self, silent: Duration) -> Error {
+        Error::new(
+            Exit::Connect,
+            format_args!("connect to {}", self.url),
+            format_args!("no answer within {:.0} s", silent.as_secs_f64()),
+        )
+        .hint("check that the server runs there and that no firewall drops its UDP port")
+    }
+
+    pub(super) async fn close(self, said_goodbye: bool) {
+        if said_goodbye {
+            // A server that does not finish the shutdown has nothing of ours any more.
+            let _ = tokio::time::timeout(GOODBYE, self.association.shutdown()).await;
+        }
+        if self.association.reason().is_none() {
+            self.association.abort("the client stops");
+        }
+        self.gauge.closed(&self.association);
+        let endpoint = self.endpoint.clone();
+        drop(self);
+        let _ = tokio::time::timeout(GOODBYE, endpoint.close()).await;
+    }
+}
+
+/// The parameters of the client's associations.
+fn config(options: &Options) -> Config {
+    let mut config = options.profile.unwrap_or(default_profile(options.mode)).config();
+    if let Some(cc) = options.cc {
+        config.congestion_control = cc;
+    }
+    let streams = options.mode.streams(DATA_STREAMS_DEFAULT).unwrap_or(1);
+    config.outbound_streams = streams;
+    config.inbound_streams = streams;
+    if options.mode == Mode::Braid {
+        //= specs/ftp-over-sctp.md#section-6.6
+        //# A receiver MUST offer an a_rwnd of at least N times 262,144 bytes plus 131,072
+        let least = usize::from(DATA_STREAMS_DEFAULT) * INITIAL_CREDIT as usize + CONTROL_BUFFER_BYTES;
+        config.receive_buffer_bytes = config.receive_buffer_bytes.max(least);
+    }
+    config
+}
+
+/// Local addresses, and the sets of the server's that belong together.
+async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketAddr>>)> {
+    let resolved = crate::client::resolve(url).await?;
+    let allowed = |peer: &SocketAddr| {
+        options.paths.is_empty()
+            || options.paths.iter().any(|rule| {
+                rule.local.is_ipv4() == peer.is_ipv4() && rule.remote.is_none_or(|remote| remote == peer.ip())
+            })
+    };
+    // The addresses of a name may be several machines; those of `?addr=` are one.
+    let mut candidates: Vec<Vec<SocketAddr>> = match url.addresses.is_empty() {
+        true => resolved.iter().map(|peer| vec![*peer]).collect(),
+        false => {
+            let mut set: Vec<SocketAddr> = resolved.first().copied().into_iter().collect();
+            set.extend(url.addresses.iter().filter(|more| Some(*more) != resolved.first()));
+            vec![set]
+        }
+    };
+    for set in &mut candidates {
+        set.retain(allowed);
+    }
+    candidates.retain(|set| !set.is_empty());
+    if candidates.is_empty() {
+        return Err(Error::usage(
+            format_args!("connect to {url}"),
+            "no --path leads to any address of the server",
+        )
+        .hint("name a LOCAL address of the same family, and a REMOTE that the server has"));
+    }
+    let mut locals: Vec<IpAddr> = options.paths.iter().map(|rule| rule.local).collect();
+    locals.sort_unstable();
+    locals.dedup();
+    if locals.is_empty() {
+        let peers = || candidates.iter().flatten();
+        if peers().any(SocketAddr::is_ipv4) {
+            locals.push(Ipv4Addr::UNSPECIFIED.into());
+        }
+        if peers().any(SocketAddr::is_ipv6) {
+            locals.push(Ipv6Addr::UNSPECIFIED.into());
+        }
+    }
+    let mut bind = Bind::to(locals.into_iter().map(|ip| SocketAddr::new(ip, 0)));
+    bind.pcap = options.pcap.clone();
+    bind.linger = GOODBYE;
+    let endpoint = Endpoint::bind(bind).map_err(|error| match error {
+        braidftp_net::BindError::Address { .. } => Error::new(Exit::Usage, "open a UDP socket", error)
+            .hint("--path takes addresses of this machine (see `ip addr`)"),
+        error => Error::new(Exit::Local, "open a UDP socket", error),
+    })?;
+    Ok((endpoint, candidates))
+}
+
+/// Opens the association: to the only set of addresses there is without waiting, or to the first set that answers.
+async fn associate(
+    url: &Url,
+    endpoint: &Endpoint,
+    candidates: Vec<Vec<SocketAddr>>,
+    config: &Arc<Config>,
+) -> Result<Association> {
+    let connect = |peer: Vec<SocketAddr>| {
+        endpoint
+            .connect(Connect {
+                local: vec![],
+                peer,
+                source_port: None,
+                destination_port: CONTROL_PORT,
+                config: config.clone(),
+            })
+            .map_err(|error| Error::new(Exit::Connect, format_args!("connect to {url}"), error))
+    };
+    let alone = candidates.len() == 1;
+    let mut tries = tokio::task::JoinSet::new();
+    let mut last = None;
+    let mut waiting = candidates.into_iter();
+    loop {
+        match waiting.next() {
+            Some(peer) => match connect(peer) {
+                Ok(association) if alone => return Ok(association),
+                Ok(association) => {
+                    tries.spawn(async move { association.up().await.map(|_| association) });
+                }
+                Err(error) => last = Some(error),
+            },
+            None if tries.is_empty() => break,
+            None => {}
+        }
+        let more = !waiting.as_slice().is_empty();
+        tokio::select! {
+            Some(done) = tries.join_next() => match done {
+                Ok(Ok(association)) => return Ok(association),
+                Ok(Err(reason)) => last = Some(cannot_connect(url, &reason)),
+                Err(_) => {}
+            },
+            () = tokio::time::sleep(NEXT_ADDRESS), if more => {}
+        }
+    }
+    Err(last.unwrap_or_else(|| cannot_connect(url, &Reason::NoAnswer)))
+}
+
+fn cannot_connect(url: &Url, reason: &Reason) -> Error {
+    let hint = match reason {
+        Reason::PeerAborted(_) => {
+            "the port is right, but the server there does not serve FTP over SCTP, or is full"
+        }
+        _ => "check that the server runs there and that no firewall drops its UDP port",
+    };
+    Error::new(Exit::Connect, format_args!("connect to {url}"), reason).hint(hint)
+}
+
+/// Ends the association because the server broke the protocol.
+pub(super) fn violation(association: &Association, why: &dyn std::fmt::Display) -> Error {
+    association.abort(why.to_string());
+    Error::new(Exit::Protocol, "understand the server", why).hint(
+        "is the server braidftp, and does it speak this mode? --mode ms is the simplest over one association",
+    )
+}
+
+/// The payload of a piece in one.
+pub(super) fn joined(piece: &Piece) -> Bytes {
+    match piece.payload.as_slice() {
+        [one] => one.clone(),
+        parts => {
+            let mut whole = BytesMut::with_capacity(piece.len());
+            for part in parts {
+                whole.extend_from_slice(part);
+            }
+            whole.freeze()
+        }
+    }
+}
+
+async fn write_control(
+    association: Association,
+    mut out: mpsc::UnboundedReceiver<Out>,
+    mode: Mode,
+    notes: mpsc::Sender<Note>,
+) {
+    let lines = if mode == Mode::Braid { ppid::LINES } else { ppid::PLAIN };
+    while let Some(out) = out.recv().await {
+        let message = match out {
+            Out::Lines(bytes) => Message::new(Ppid(lines), bytes),
+            Out::Credit(credit) => {
+                Message { ppid: Ppid(ppid::CREDIT), payload: credit.encode(), order: Order::Unordered }
+            }
+        };
+        if association.send(StreamId(CONTROL_STREAM), message).await.is_err() {
+            let _ = notes.send(Note::Closed).await;
+            return;
+        }
+    }
+}
+
+/// One naive data association, from accept to end.
+struct One {
+    control: Association,
+    gauge: Gauge,
+    pump: Pump,
+}
+
+impl One {
+    async fn run(
+        self,
+        listener: Listener,
+        mut body: Body,
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> (Body, DataEnd) {
+        let mut end = DataEnd::default();
+        let mut stop = self.pump.stop.clone();
+        let mut association = None;
+        let result = tokio::select! {
+            result = self.transfer(listener, &mut body, &mut end.bytes, &mut association) => result,
+            _ = &mut cancelled => Err(lost("given up")),
+            _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
+        };
+        if let Body::Source(source) = &mut body {
+            source.close();
+        }
+        if let Some(association) = association {
+            if result.is_err() {
+                association.abort("given up");
+            }
+            let gauge = self.gauge;
+            tokio::spawn(async move {
+                // The last packets of the shutdown count too.
+                let _ = tokio::time::timeout(GOODBYE, association.shutdown()).await;
+                gauge.closed(&association);
+            });
+        }
+        end.error = result.err();
+        (body, end)
+    }
+
+    async fn transfer(
+        &self,
+        listener: Listener,
+        body: &mut Body,
+        moved: &mut u64,
+        opened: &mut Option<Association>,
+    ) -> Result<()> {
+        let open = || {
+            Error::new(
+                Exit::Refused,
+                "open a data association",
+                format_args!("none came within {} s", OPEN.as_secs()),
+            )
+            .hint("--mode ms needs no second association")
+        };
+        let association = tokio::time::timeout(OPEN, self.accept(&listener)).await.map_err(|_| open())?;
+        let association = association.ok_or_else(|| lost("the endpoint is closed"))?;
+        drop(listener);
+        self.pump.activity.heard();
+        self.gauge.opened(&association);
+        *opened = Some(association.clone());
+        match body {
+            Body::Sink(sink) => receive(&association, sink, &self.pump, moved).await,
+            Body::Source(source) => send(&association, source, &self.pump, moved).await,
+        }
+    }
+
+    async fn accept(&self, listener: &Listener) -> Option<Association> {
+        loop {
+            let association = listener.accept().await?;
+            //= specs/ftp-over-sctp.md#section-3.1
+            //# The client MUST accept a data association only from an address of the control association's peer, and one for each transfer.
+            let ours = self.control.stats().paths;
+            match association.peer_addr() {
+                Some(peer) if ours.iter().any(|path| path.peer.ip() == peer.ip()) => {
+                    return Some(association);
+                }
+                _ => association.abort("not from the control association's peer"),
+            }
+        }
+    }
+}
+
+async fn receive(association: &Association, sink: &mut Sink, pump: &Pump, moved: &mut u64) -> Result<()> {
+    loop {
+        let piece =
+            association.recv(StreamId(0)).await.map_err(|reason| lost(format_args!("data: {reason}")))?;
+        let Some(piece) = piece else { return Ok(()) };
+        for bytes in piece.payload {
+            *moved += bytes.len() as u64;
+            sink.write(pump, bytes).await?;
+        }
+    }
+}
+
+async fn send(association: &Association, source: &mut Source, pump: &Pump, moved: &mut u64) -> Result<()> {
+    source.open().await?;
+    while let Some(mut block) = source.next(pump).await? {
+        while !block.is_empty() {
+            let part = block.split_to(block.len().min(BYTES_MAX));
+            let length = part.len() as u64;
+            let sent = association.send(StreamId(0), Message::new(Ppid(ppid::PLAIN), part)).await;
+            sent.map_err(|error| lost(format_args!("data: {error}")))?;
+            *moved += length;
+            source.sent(pump, length);
+        }
+    }
+    match association.shutdown().await {
+        Reason::Shutdown => Ok(()),
+        reason => Err(lost(format_args!("data: {reason}"))),
+    }
+}

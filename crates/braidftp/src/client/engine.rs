@@ -1,0 +1,451 @@
+//! The task that runs one FTP session: requests in, lines to the control connection, data paths to the carrier.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use braidftp_base::{Output, Time};
+use braidftp_ftp::client::{
+    Config, DataResult, Ended, Event, Finished, Input, Session, Tag, Transfer, TransferError,
+};
+use braidftp_ftp::command::{Command, Secret, Type};
+use braidftp_ftp::mapping::Mode;
+use braidftp_ftp::{Code, Reply};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::body::{Body, DataEnd, Sink};
+use super::carrier::{Carrier, Note};
+use super::{Done, Request, Shared, Trace};
+use crate::cli::login::Login;
+use crate::exit::{Error, Exit, Result, escape};
+
+/// How often silence is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long data tasks may take to hand back what they have when the session is over.
+const HAND_BACK: Duration = Duration::from_secs(3);
+/// ms-cp: SIZE and RETR under way at most. "All at once" for any folder of the papers; beyond, the memory of both
+/// sides counts.
+const MS_CP_WINDOW: usize = 2048;
+
+/// The task's state.
+pub(crate) struct Engine {
+    session: Session,
+    carrier: Carrier,
+    requests: mpsc::Receiver<Request>,
+    notes: mpsc::Receiver<Note>,
+    shared: Arc<Shared>,
+    waiting: BTreeMap<Tag, Waiting>,
+    login: Option<Tag>,
+    origin: Instant,
+    window: usize,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// QUIT is asked for.
+    Quitting,
+    /// The session has said that it is over, as wanted.
+    Over,
+}
+
+enum Waiting {
+    Reply(oneshot::Sender<Result<Reply>>),
+    /// A reply that nobody waits for.
+    Ignored,
+    Transfer(Box<Pending>),
+}
+
+/// A transfer. Its body is here before the data path is given it and after it was handed back.
+struct Pending {
+    what: String,
+    body: Option<Body>,
+    data: Option<DataEnd>,
+    finished: Option<Result<Finished>>,
+    answer: oneshot::Sender<Done>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        carrier: Carrier,
+        requests: mpsc::Receiver<Request>,
+        notes: mpsc::Receiver<Note>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let mode = shared.options.mode;
+        let mut config = Config::new(mode);
+        let window = match mode {
+            Mode::Tcp | Mode::Naive | Mode::Ms => 2,
+            Mode::MsCp => {
+                config.window = MS_CP_WINDOW;
+                MS_CP_WINDOW
+            }
+            Mode::Braid => config.window,
+        };
+        Self {
+            session: Session::new(config),
+            carrier,
+            requests,
+            notes,
+            shared,
+            waiting: BTreeMap::new(),
+            login: None,
+            origin: Instant::now(),
+            window,
+            state: State::Open,
+        }
+    }
+
+    /// Runs the session to its end.
+    pub(crate) async fn run(mut self, login: Login) {
+        self.shared.activity.heard();
+        self.login = self.session.login(&login.user, Secret::new(login.password));
+        let tag = self.session.command(Command::Type(Type::Image));
+        self.waiting.insert(tag, Waiting::Ignored);
+        if self.shared.options.mode == Mode::Tcp {
+            // Some old servers send names in a local alphabet until they are asked.
+            let tag = self.session.command(Command::Options("UTF8 ON".into()));
+            self.waiting.insert(tag, Waiting::Ignored);
+        }
+        let driven = match self.login {
+            Some(_) => self.drive().await,
+            None => {
+                Err(Error::usage("log in", "the user or the password has a character that FTP cannot carry"))
+            }
+        };
+        let why = match driven {
+            Ok(()) => Error::new(Exit::Interrupted, "go on", "the session has ended"),
+            Err(error) => error,
+        };
+        let why = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why).clone();
+        self.requests.close();
+        self.give_up(&why).await;
+        self.carrier.close(self.state == State::Over).await;
+    }
+
+    async fn drive(&mut self) -> Result<()> {
+        let mut stop = self.carrier.pump().stop.clone();
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            self.drain()?;
+            if self.state == State::Over {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => {
+                    return Err(Error::new(Exit::Interrupted, "go on", "stopped"));
+                }
+                note = self.notes.recv() => match note {
+                    Some(note) => self.on_note(note)?,
+                    None => return Err(lost("the connection is gone")),
+                },
+                request = self.requests.recv(), if self.wants_more() => match request {
+                    Some(request) => self.on_request(request),
+                    None => {
+                        self.state = State::Quitting;
+                        let tag = self.session.command(Command::Quit);
+                        self.waiting.insert(tag, Waiting::Ignored);
+                    }
+                },
+                _ = look.tick() => self.look_for_silence()?,
+            }
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        self.state == State::Open
+            && self.session.outstanding() < self.window
+            && self.waiting.len() < 2 * self.window
+    }
+
+    fn look_for_silence(&mut self) -> Result<()> {
+        let timeout = self.shared.options.timeout;
+        if self.waiting.is_empty() && self.login.is_none() {
+            // Nobody waits for the server, so that it owes us no sign of life.
+            self.shared.activity.heard();
+        } else if self.shared.activity.silent_for() > timeout {
+            if let Some(error) = self.carrier.never_answered(timeout) {
+                return Err(error);
+            }
+            return Err(Error::new(
+                Exit::TimedOut,
+                "go on",
+                format_args!("the server has said nothing for {} s", timeout.as_secs_f64()),
+            )
+            .hint(
+                "the same command again: it goes on where it stopped; --timeout gives a slow server longer",
+            ));
+        }
+        Ok(())
+    }
+
+    fn on_request(&mut self, request: Request) {
+        match request {
+            Request::Command { command, answer } => {
+                let tag = self.session.command(command);
+                self.waiting.insert(tag, Waiting::Reply(answer));
+            }
+            Request::Transfer { transfer, body, answer } => {
+                let what = describe(&transfer);
+                let tag = self.session.transfer(transfer);
+                let pending = Pending { what, body: Some(body), data: None, finished: None, answer };
+                self.waiting.insert(tag, Waiting::Transfer(Box::new(pending)));
+            }
+        }
+    }
+
+    fn on_note(&mut self, note: Note) -> Result<()> {
+        match note {
+            Note::Control(bytes) => {
+                self.shared.activity.heard();
+                if self.shared.options.trace == Trace::Lines {
+                    trace('<', &bytes);
+                }
+                self.session.handle(Input::Received(bytes));
+            }
+            Note::Closed => self.session.handle(Input::Closed),
+            Note::Connected(tag, stream) => {
+                self.shared.activity.heard();
+                self.carrier.connected(tag, stream);
+                self.session.handle(Input::Connected(tag));
+            }
+            Note::DataFailed(tag, error) => {
+                if let Some(Waiting::Transfer(pending)) = self.waiting.get_mut(&tag) {
+                    pending.data = Some(DataEnd { error: Some(error), ..DataEnd::default() });
+                }
+                self.session.handle(Input::DataFailed(tag));
+            }
+            Note::DataDone(tag, body, end) => {
+                let result = match &end.error {
+                    None => DataResult::Complete(end.bytes),
+                    Some(_) => DataResult::Failed,
+                };
+                if let Some(Waiting::Transfer(pending)) = self.waiting.get_mut(&tag) {
+                    pending.body = Some(body);
+                    pending.data = Some(end);
+                    if pending.finished.is_some() {
+                        self.answer(tag);
+                        return Ok(());
+                    }
+                }
+                self.session.handle(Input::DataDone(tag, result));
+            }
+            Note::Fatal(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Does what the session wants, until it wants nothing.
+    fn drain(&mut self) -> Result<()> {
+        loop {
+            let now = Time::ZERO + self.origin.elapsed();
+            match self.session.poll(now) {
+                Output::Wait(_) => return Ok(()),
+                Output::Send(bytes) => {
+                    if self.shared.options.trace == Trace::Lines {
+                        trace('>', &bytes);
+                    }
+                    self.carrier.send_control(bytes);
+                }
+                Output::Event(event) => self.on_event(event)?,
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::Greeting(_) => {}
+            Event::Reply(tag, reply) => {
+                if self.login == Some(tag) {
+                    self.login = None;
+                    if reply.code.is_error() {
+                        return Err(login_refused(&reply));
+                    }
+                    self.shared.logged_in.store(true, Ordering::Relaxed);
+                } else if let Some(Waiting::Reply(answer)) = self.waiting.remove(&tag) {
+                    // Who asked may not want to know any more.
+                    let _ = answer.send(Ok(reply));
+                }
+            }
+            Event::Connect(tag, port) => self.carrier.connect(tag, port),
+            Event::Listen(tag) => {
+                let input = match self.carrier.listen(tag) {
+                    Ok(addr) => Input::Listening(tag, addr),
+                    Err(error) => {
+                        if let Some(Waiting::Transfer(pending)) = self.waiting.get_mut(&tag) {
+                            pending.data = Some(DataEnd { error: Some(error), ..DataEnd::default() });
+                        }
+                        Input::DataFailed(tag)
+                    }
+                };
+                self.session.handle(input);
+            }
+            Event::Receive(tag, data) | Event::Send(tag, data) => {
+                if let Some(Waiting::Transfer(pending)) = self.waiting.get_mut(&tag)
+                    && let Some(body) = pending.body.take()
+                {
+                    self.carrier.pump_data(tag, data, body);
+                }
+            }
+            Event::Finished(tag, result) => {
+                let Some(Waiting::Transfer(pending)) = self.waiting.get_mut(&tag) else { return Ok(()) };
+                let what = pending.what.clone();
+                let result = result.map_err(|error| refused(&what, &error, pending.data.as_ref()));
+                let has_body = pending.body.is_some();
+                let failed = result.is_err();
+                pending.finished = Some(result);
+                if failed {
+                    // What was opened for it is closed; a body that the data path still has is handed back.
+                    self.carrier.cancel(tag);
+                }
+                if has_body || !failed {
+                    self.answer(tag);
+                }
+            }
+            Event::Ended(Ended::Quit) => self.state = State::Over,
+            Event::Ended(Ended::ByServer(reply)) => {
+                let error = match self.login {
+                    Some(_) => Error::new(Exit::Connect, "log in", format_args!("the server said: {reply}"))
+                        .hint("wait a while: it has too many clients, or shuts down"),
+                    None => lost(format_args!("the server ended the session: {reply}")),
+                };
+                return Err(error);
+            }
+            Event::Ended(Ended::Lost) if self.state == State::Quitting => self.state = State::Over,
+            Event::Ended(Ended::Lost) => return Err(self.carrier.why_lost()),
+            Event::Ended(Ended::Violation(violation)) => {
+                return Err(Error::new(Exit::Protocol, "understand the server", violation).hint(
+                    "-vv shows the lines of both sides; is this an FTP server, and does it speak this mode?",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, tag: Tag) {
+        if let Some(Waiting::Transfer(pending)) = self.waiting.remove(&tag)
+            && let Some(result) = pending.finished
+        {
+            let data = pending.data.unwrap_or_default();
+            let _ = pending.answer.send(Done { body: handed_back(pending.body), data, result });
+        }
+    }
+
+    /// The session is over: what is under way is handed back, and everybody is told why.
+    async fn give_up(&mut self, why: &Error) {
+        self.shared.stop.send_replace(true);
+        let deadline = Instant::now() + HAND_BACK;
+        self.carrier.stop_data();
+        while self.waiting.values().any(|w| matches!(w, Waiting::Transfer(pending) if pending.body.is_none()))
+        {
+            match tokio::time::timeout_at(deadline, self.notes.recv()).await {
+                Ok(Some(Note::DataDone(tag, body, end))) => {
+                    if let Some(Waiting::Transfer(pending)) = self.waiting.get_mut(&tag) {
+                        pending.body = Some(body);
+                        pending.data = Some(end);
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        for waiting in std::mem::take(&mut self.waiting).into_values() {
+            match waiting {
+                Waiting::Reply(answer) => {
+                    let _ = answer.send(Err(why.clone()));
+                }
+                Waiting::Ignored => {}
+                Waiting::Transfer(pending) => {
+                    let result = match pending.finished {
+                        Some(result) => result,
+                        None => Err(why.clone()),
+                    };
+                    let data = pending.data.unwrap_or_default();
+                    let _ = pending.answer.send(Done { body: handed_back(pending.body), data, result });
+                }
+            }
+        }
+    }
+}
+
+/// What goes back to who asked. A queue does not: that its end is dropped tells the reader that it is at the end.
+fn handed_back(body: Option<Body>) -> Option<Body> {
+    body.filter(|body| !matches!(body, Body::Sink(Sink::Queue(_))))
+}
+
+fn trace(direction: char, bytes: &[u8]) {
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let line = line.trim_ascii_end();
+        let shown = if line.starts_with(b"PASS ") { "PASS …".to_owned() } else { escape(line) };
+        eprintln!("{direction} {shown}");
+    }
+}
+
+/// A connection that is gone, and may come back.
+pub(crate) fn lost(why: impl std::fmt::Display) -> Error {
+    Error::new(Exit::Interrupted, "go on", why).hint("the same command again: it goes on where it stopped")
+}
+
+fn describe(transfer: &Transfer) -> String {
+    match transfer {
+        Transfer::Retrieve { path, .. } => format!("fetch {path}"),
+        Transfer::Store { path, .. } | Transfer::Append { path, .. } => format!("send {path}"),
+        Transfer::List { path: Some(path), .. } => format!("list {path}"),
+        Transfer::List { path: None, .. } => "list the folder".into(),
+    }
+}
+
+fn login_refused(reply: &Reply) -> Error {
+    match reply.code {
+        Code::UNAVAILABLE => Error::new(Exit::Connect, "log in", format_args!("the server said: {reply}"))
+            .hint("wait a while: it has too many clients, or shuts down"),
+        _ => Error::new(Exit::Login, "log in", format_args!("the server said: {reply}")).hint(
+            "check the user in the URL (ftp://USER@HOST/) and the password (BRAIDFTP_PASSWORD, or ~/.netrc); without \
+             a user the login is anonymous",
+        ),
+    }
+}
+
+/// A refusal, as the program's error. What went wrong here comes first: the server's words are then only its echo. A
+/// data path that broke is explained by the server's words, if there are any.
+fn refused(what: &str, error: &TransferError, data: Option<&DataEnd>) -> Error {
+    let here = data.and_then(|data| data.error.clone());
+    match (here, error) {
+        (Some(here), _) if !here.is_transient() => here,
+        (_, TransferError::Refused(reply)) => of_reply(what, reply),
+        (_, TransferError::Data(Some(reply))) if reply.code.is_error() => of_reply(what, reply),
+        (Some(here), _) => here,
+        (None, TransferError::Data(_)) => lost("the data connection broke"),
+    }
+}
+
+/// A reply that says no, as the program's error.
+pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
+    let said = format!("the server said: {reply}");
+    let (exit, hint) = match reply.code {
+        Code::FILE_UNAVAILABLE => {
+            (Exit::NoSuchPath, "check the path with braidftp ls, and that the user may read or write there")
+        }
+        Code::NOT_LOGGED_IN | Code::NEED_ACCOUNT => (Exit::Login, "log in as a user who may do this"),
+        Code::NO_SPACE | Code::QUOTA => (Exit::Refused, "free some space on the server"),
+        Code::NAME_NOT_ALLOWED => (Exit::Refused, "choose another name"),
+        Code::UNAVAILABLE => (Exit::Interrupted, "the same command again, in a while"),
+        Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED => (
+            Exit::Refused,
+            "check that no firewall stands between; the same command again goes on where it stopped",
+        ),
+        Code::NOT_IMPLEMENTED | Code::SYNTAX_ERROR => {
+            (Exit::Refused, "the server does not know this command")
+        }
+        code if code.class() == braidftp_ftp::reply::Class::Transient => {
+            (Exit::Refused, "the same command again")
+        }
+        _ => (Exit::Refused, "-vv shows the lines of both sides"),
+    };
+    Error::new(exit, what, said).hint(hint)
+}

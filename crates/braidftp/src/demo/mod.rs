@@ -1,0 +1,4 @@
+//! The demo: see [`Args`].
+
+pub mod picture;
+pub mod tree;

@@ -1,0 +1,292 @@
+//! `demo.svg`: how long each mode took, and how the files came in. Drawn by hand, so that it looks the same anywhere
+//! and needs no font but what a browser has.
+
+use std::fmt::Write;
+
+/// What is drawn.
+#[derive(Debug, Clone)]
+pub struct Picture {
+    /// The headline: what was moved over what.
+    pub title: String,
+    /// The line under it.
+    pub subtitle: String,
+    /// Seconds that the link itself needs for the bytes.
+    pub limit_seconds: f64,
+    /// Files there are to move.
+    pub files: usize,
+    /// The modes, in the order of the bars.
+    pub modes: Vec<Bar>,
+}
+
+/// One mode.
+#[derive(Debug, Clone)]
+pub struct Bar {
+    /// Its name.
+    pub name: String,
+    /// Seconds it took, or why it has none.
+    pub seconds: Result<f64, String>,
+    /// When each file was whole, seconds after the start, in order.
+    pub done: Vec<f64>,
+}
+
+const WIDTH: f64 = 960.0;
+const MARGIN: f64 = 40.0;
+const LABELS: f64 = 84.0;
+const PLOT_LEFT: f64 = MARGIN + LABELS;
+const PLOT_RIGHT: f64 = WIDTH - MARGIN - 84.0;
+const BARS_TOP: f64 = 118.0;
+const BAR_PITCH: f64 = 38.0;
+const BAR_HEIGHT: f64 = 24.0;
+const CURVES_HEIGHT: f64 = 220.0;
+const INK: &str = "#1b2733";
+const FAINT: &str = "#66788a";
+const GRID: &str = "#e3e9ef";
+const LIMIT: &str = "#c2410c";
+
+/// Colours by place: quiet ones for what is compared, one that stands out for the last.
+const COLOURS: [&str; 5] = ["#9aa7b4", "#c3a76c", "#7fa8c9", "#4f86b8", "#0f8a5f"];
+
+impl Picture {
+    /// The picture, as the text of an SVG file.
+    pub fn svg(&self) -> String {
+        let bars_bottom = BARS_TOP + BAR_PITCH * self.modes.len() as f64;
+        let curves_top = bars_bottom + 96.0;
+        let curves_bottom = curves_top + CURVES_HEIGHT;
+        let height = curves_bottom + 62.0;
+        let longest = self
+            .modes
+            .iter()
+            .filter_map(|m| m.seconds.as_ref().ok())
+            .fold(self.limit_seconds, |a, b| a.max(*b));
+        let axis = Axis::new(longest * 1.02);
+        let x = |seconds: f64| PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * seconds / axis.max;
+
+        let mut svg = String::new();
+        let mut add = |element: std::fmt::Arguments<'_>| {
+            // Writing to a String cannot fail.
+            let _ = svg.write_fmt(element);
+            svg.push('\n');
+        };
+        add(format_args!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif" role="img">"#
+        ));
+        add(format_args!("<title>{}</title>", text(&self.title)));
+        add(format_args!(r##"<rect width="{WIDTH}" height="{height}" rx="10" fill="#ffffff"/>"##));
+        add(format_args!(
+            r#"<text x="{MARGIN}" y="46" font-size="21" font-weight="600" fill="{INK}">{}</text>"#,
+            text(&self.title)
+        ));
+        add(format_args!(
+            r#"<text x="{MARGIN}" y="70" font-size="14" fill="{FAINT}">{}</text>"#,
+            text(&self.subtitle)
+        ));
+
+        // The bars.
+        for tick in axis.ticks() {
+            add(format_args!(
+                r#"<line x1="{0:.1}" x2="{0:.1}" y1="{1}" y2="{2}" stroke="{GRID}"/><text x="{0:.1}" y="{3}" font-size="12" fill="{FAINT}" text-anchor="middle">{4}</text>"#,
+                x(tick),
+                BARS_TOP - 6.0,
+                bars_bottom,
+                bars_bottom + 18.0,
+                axis.label(tick),
+            ));
+        }
+        for (at, mode) in self.modes.iter().enumerate() {
+            let top = BARS_TOP + BAR_PITCH * at as f64 + (BAR_PITCH - BAR_HEIGHT) / 2.0;
+            let middle = top + BAR_HEIGHT / 2.0 + 5.0;
+            let colour = self.colour(at);
+            let weight = if at + 1 == self.modes.len() { "700" } else { "500" };
+            add(format_args!(
+                r#"<text x="{}" y="{middle}" font-size="15" font-weight="{weight}" fill="{INK}" text-anchor="end">{}</text>"#,
+                PLOT_LEFT - 14.0,
+                text(&mode.name)
+            ));
+            match &mode.seconds {
+                Ok(seconds) => {
+                    let end = x(*seconds);
+                    add(format_args!(
+                        r#"<rect x="{PLOT_LEFT}" y="{top}" width="{:.1}" height="{BAR_HEIGHT}" rx="3" fill="{colour}"/>"#,
+                        (end - PLOT_LEFT).max(1.5)
+                    ));
+                    add(format_args!(
+                        r##"<text x="{:.1}" y="{middle}" font-size="14" font-weight="{weight}" fill="{INK}" stroke="#ffffff" stroke-width="4" paint-order="stroke">{seconds:.1} s<tspan fill="{FAINT}" font-weight="400" dx="8">{:.1} ×</tspan></text>"##,
+                        end + 8.0,
+                        seconds / self.limit_seconds
+                    ));
+                }
+                Err(why) => add(format_args!(
+                    r#"<text x="{}" y="{middle}" font-size="13" font-style="italic" fill="{FAINT}">not run: {}</text>"#,
+                    PLOT_LEFT + 6.0,
+                    text(why)
+                )),
+            }
+        }
+        let limit = x(self.limit_seconds);
+        add(format_args!(
+            r#"<line x1="{limit:.1}" x2="{limit:.1}" y1="{}" y2="{}" stroke="{LIMIT}" stroke-width="1.8" stroke-dasharray="5 4"/>"#,
+            BARS_TOP - 10.0,
+            bars_bottom
+        ));
+        add(format_args!(
+            r#"<text x="{:.1}" y="{}" font-size="13" fill="{LIMIT}">the link’s limit: {:.1} s</text>"#,
+            limit.max(PLOT_LEFT) - 4.0,
+            BARS_TOP - 16.0,
+            self.limit_seconds
+        ));
+        add(format_args!(
+            r#"<text x="{PLOT_RIGHT}" y="{}" font-size="12" fill="{FAINT}" text-anchor="end">seconds to move everything, and how many times the link’s limit that is</text>"#,
+            bars_bottom + 36.0
+        ));
+
+        // The curves.
+        let y = |done: usize| curves_bottom - CURVES_HEIGHT * done as f64 / self.files.max(1) as f64;
+        add(format_args!(
+            r#"<text x="{MARGIN}" y="{}" font-size="15" font-weight="600" fill="{INK}">Files that were whole, over time</text>"#,
+            curves_top - 18.0
+        ));
+        let counts = Axis::new(self.files.max(1) as f64);
+        for tick in counts.ticks().filter(|tick| *tick <= self.files as f64) {
+            add(format_args!(
+                r#"<line x1="{PLOT_LEFT}" x2="{PLOT_RIGHT}" y1="{0:.1}" y2="{0:.1}" stroke="{GRID}"/><text x="{1}" y="{2:.1}" font-size="12" fill="{FAINT}" text-anchor="end">{3}</text>"#,
+                y(tick as usize),
+                PLOT_LEFT - 14.0,
+                y(tick as usize) + 4.0,
+                counts.label(tick),
+            ));
+        }
+        for tick in axis.ticks() {
+            add(format_args!(
+                r#"<text x="{:.1}" y="{}" font-size="12" fill="{FAINT}" text-anchor="middle">{}{}</text>"#,
+                x(tick),
+                curves_bottom + 20.0,
+                axis.label(tick),
+                if tick == 0.0 { " s" } else { "" },
+            ));
+        }
+        add(format_args!(
+            r#"<line x1="{limit:.1}" x2="{limit:.1}" y1="{curves_top}" y2="{curves_bottom}" stroke="{LIMIT}" stroke-width="1.8" stroke-dasharray="5 4"/>"#
+        ));
+        let mut labels: Vec<(f64, f64, &str, &str)> = Vec::new();
+        for (at, mode) in self.modes.iter().enumerate() {
+            let Ok(_) = mode.seconds else { continue };
+            let mut path = format!("M{:.1} {:.1}", x(0.0), y(0));
+            for (done, seconds) in mode.done.iter().enumerate() {
+                let _ = write!(path, "H{:.1}V{:.1}", x(*seconds), y(done + 1));
+            }
+            let width = if at + 1 == self.modes.len() { 3.0 } else { 2.0 };
+            add(format_args!(
+                r#"<path d="{path}" fill="none" stroke="{}" stroke-width="{width}" stroke-linejoin="round"/>"#,
+                self.colour(at)
+            ));
+            if let Some(last) = mode.done.last() {
+                labels.push((x(*last), y(mode.done.len()), self.colour(at), &mode.name));
+            }
+        }
+        // Names stand over the ends of their curves; those that would collide climb.
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+        for (end, top, colour, name) in labels {
+            let half = name.len() as f64 * 4.2 + 4.0;
+            let mut row = top - 9.0;
+            while taken
+                .iter()
+                .any(|(left, right, at)| end - half < *right && end + half > *left && (row - at).abs() < 14.0)
+            {
+                row -= 15.0;
+            }
+            taken.push((end - half, end + half, row));
+            add(format_args!(
+                r##"<circle cx="{end:.1}" cy="{top:.1}" r="4" fill="{colour}" stroke="#ffffff" stroke-width="1.5"/><text x="{end:.1}" y="{row:.1}" font-size="13" font-weight="600" fill="{colour}" text-anchor="middle">{}</text>"##,
+                text(name)
+            ));
+        }
+        add(format_args!("</svg>"));
+        svg
+    }
+
+    fn colour(&self, at: usize) -> &'static str {
+        let from_the_end = self.modes.len() - 1 - at;
+        COLOURS[COLOURS.len() - 1 - from_the_end.min(COLOURS.len() - 1)]
+    }
+}
+
+/// A scale from 0 with round steps.
+struct Axis {
+    max: f64,
+    step: f64,
+}
+
+impl Axis {
+    fn new(max: f64) -> Self {
+        let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
+        let rough = max / 6.0;
+        let power = 10_f64.powf(rough.log10().floor());
+        let step =
+            [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= rough).unwrap_or(rough);
+        Self { max, step }
+    }
+
+    fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
+        let step = self.step;
+        (0..=(self.max / step) as usize).map(move |n| n as f64 * step)
+    }
+
+    fn label(&self, tick: f64) -> String {
+        if self.step < 1.0 { format!("{tick:.1}") } else { format!("{tick:.0}") }
+    }
+}
+
+fn text(raw: &str) -> String {
+    raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture() -> Picture {
+        let bar = |name: &str, seconds: f64| Bar {
+            name: name.into(),
+            seconds: Ok(seconds),
+            done: (1..=40).map(|n| seconds * f64::from(n) / 40.0).collect(),
+        };
+        Picture {
+            title: "40 files & <more>".into(),
+            subtitle: "over a link".into(),
+            limit_seconds: 2.0,
+            files: 40,
+            modes: vec![
+                Bar { name: "tcp".into(), seconds: Err("needs root".into()), done: vec![] },
+                bar("naive", 20.0),
+                bar("ms", 11.0),
+                bar("ms-cp", 3.0),
+                bar("braid", 2.2),
+            ],
+        }
+    }
+
+    #[test]
+    fn every_mode_is_in_the_picture_and_nothing_breaks_the_xml() {
+        let svg = picture().svg();
+        for says in ["naive", "ms-cp", "braid", "not run: needs root", "40 files &amp; &lt;more&gt;", "2.2 s"]
+        {
+            assert!(svg.contains(says), "{says}");
+        }
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    }
+
+    #[test]
+    fn a_picture_of_nothing_is_still_one() {
+        let svg = Picture { limit_seconds: 0.0, files: 0, modes: vec![], ..picture() }.svg();
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn steps_are_round() {
+        let ticks = |max: f64| Axis::new(max).ticks().collect::<Vec<_>>();
+        assert_eq!(ticks(11.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(ticks(60.0).len(), 7);
+    }
+}

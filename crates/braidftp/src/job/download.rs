@@ -1,0 +1,356 @@
+//! Files from the server: what is there already, where to go on, and what makes one whole.
+//!
+//! A file is written under another name, checked (its length; in braid its digest too), synced and renamed. What an
+//! interrupted transfer has written is marked with the time of its source, and continued by a later one if that still
+//! has the same time.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use braidftp_ftp::mapping::Mode;
+use braidftp_ftp::stamp::Timestamp;
+use braidftp_ftp::{PathArg, SafePath};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use super::Record;
+use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, timestamp};
+use crate::exit::{Error, Exit, Result};
+use crate::progress::Reporter;
+use crate::report::Action;
+use crate::store::fs::{self, Commit, Digest, Durability, Keep, Kind, Root, Start, Why};
+
+/// Files that are finished (synced, renamed) at the same time.
+const FINISHING: usize = 16;
+/// Files under way at most, from the command to the rename; by mode, since each has its own idea of many.
+const fn most_under_way(mode: Mode) -> usize {
+    match mode {
+        // One on the wire, the next asked for, the others on their way to the disk.
+        Mode::Tcp | Mode::Naive | Mode::Ms => 64,
+        Mode::MsCp => 2048,
+        Mode::Braid => 512,
+    }
+}
+
+/// A file to fetch.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetch {
+    /// Its path for the command.
+    pub(crate) remote: PathArg,
+    /// Its path below the local root.
+    pub(crate) local: SafePath,
+    /// What the listing says; none of it if there was no listing.
+    pub(crate) size: Option<u64>,
+    /// Likewise.
+    pub(crate) modified: Option<Timestamp>,
+    /// Likewise: permission bits.
+    pub(crate) unix_mode: Option<u32>,
+}
+
+/// Fetches files into a root, as many at once as the mode stands.
+#[derive(Debug)]
+pub(crate) struct Downloads {
+    client: Client,
+    root: Root,
+    reporter: Reporter,
+    record: Record,
+    under_way: Arc<Semaphore>,
+    finishing: Arc<Semaphore>,
+    tasks: JoinSet<Result<()>>,
+}
+
+/// What is there of a file already.
+#[derive(Debug, PartialEq, Eq)]
+enum Have {
+    /// All of it.
+    Whole,
+    /// So many bytes, from an interrupted transfer of the same file.
+    Part(u64),
+    /// Nothing, or another file.
+    Nothing,
+}
+
+impl Downloads {
+    pub(crate) fn new(client: Client, root: Root, reporter: Reporter, record: Record) -> Self {
+        let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
+        let finishing = Arc::new(Semaphore::new(FINISHING));
+        Self { client, root, reporter, record, under_way, finishing, tasks: JoinSet::new() }
+    }
+
+    /// Begins to fetch a file, unless it is whole already; returns when there is room for it.
+    ///
+    /// # Errors
+    /// The session has ended, or an error met that every file would meet.
+    pub(crate) async fn fetch(&mut self, file: Fetch) -> Result<()> {
+        self.reap()?;
+        if self.record.is_settled(file.local.as_bytes()) {
+            return Ok(());
+        }
+        let have = match self.look(&file).await {
+            Ok(have) => have,
+            Err(error) => {
+                self.record.failed(&self.reporter, file.local.as_bytes(), Error::store(&error));
+                return Ok(());
+            }
+        };
+        let offset = match have {
+            Have::Whole => {
+                self.record.done(file.local.as_bytes());
+                self.reporter.done(file.local.as_bytes(), Action::Skipped, file.size.unwrap_or(0), 0);
+                return Ok(());
+            }
+            Have::Part(bytes) => bytes,
+            Have::Nothing => 0,
+        };
+        self.reporter.expect(file.size.unwrap_or(0).saturating_sub(offset));
+        let permit = self.under_way.clone().acquire_owned().await;
+        let Ok(permit) = permit else { return Ok(()) };
+        let digest = if self.client.mode() == Mode::Braid { Digest::Passing } else { Digest::None };
+        let start = if offset == 0 { Start::New } else { Start::At(offset) };
+        let writer = self.root.writer(as_path(&file.local), start, file.size, digest);
+        let mut sink = FileSink::new(writer, file.local.as_bytes().to_vec(), self.reporter.clone());
+        sink.offset = offset;
+        sink.size = file.size;
+        sink.modified = file.modified;
+        let under_way = self.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?;
+        let finish = Finish {
+            root: self.root.clone(),
+            reporter: self.reporter.clone(),
+            record: self.record.clone(),
+            finishing: self.finishing.clone(),
+            mode: self.client.mode(),
+            file,
+            offset,
+            _permit: permit,
+        };
+        self.tasks.spawn(async move { finish.run(under_way.done().await).await });
+        Ok(())
+    }
+
+    /// Waits for all that was begun.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub(crate) async fn finish(mut self) -> Result<()> {
+        let mut first = Ok(());
+        while let Some(result) = self.tasks.join_next().await {
+            // All are waited for, so that each puts its bytes away; the first error is the reason of the others.
+            first = first.and(flatten(result));
+        }
+        first?;
+        self.record.check()
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        self.record.check()?;
+        while let Some(result) = self.tasks.try_join_next() {
+            flatten(result)?;
+        }
+        Ok(())
+    }
+
+    async fn look(&self, file: &Fetch) -> Result<Have, fs::Error> {
+        let (local, size, modified) = (file.local.clone(), file.size, file.modified);
+        self.root.blocking(move |root| look(root, as_path(&local), size, modified)).await
+    }
+}
+
+fn flatten(result: Result<Result<()>, tokio::task::JoinError>) -> Result<()> {
+    match result {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(()),
+        },
+    }
+}
+
+/// What is there of a file with this size and time.
+fn look(root: &Root, path: &Path, size: Option<u64>, modified: Option<Timestamp>) -> Result<Have, fs::Error> {
+    let (Some(size), Some(modified)) = (size, modified) else { return Ok(Have::Nothing) };
+    let same = |metadata: &fs::Metadata| same_time(Some(timestamp(metadata.modified)), Some(modified));
+    match root.link_metadata(path) {
+        Ok(metadata) if metadata.kind == Kind::File && metadata.size == size && same(&metadata) => {
+            return Ok(Have::Whole);
+        }
+        Ok(_) => {}
+        Err(error) if error.why == Why::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    match root.unfinished_metadata(path) {
+        Ok(part) if part.kind == Kind::File && part.size > 0 && part.size <= size && same(&part) => {
+            Ok(Have::Part(part.size))
+        }
+        Ok(_) => Ok(Have::Nothing),
+        Err(error) if error.why == Why::NotFound => Ok(Have::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+/// The end of one file.
+struct Finish {
+    root: Root,
+    reporter: Reporter,
+    record: Record,
+    finishing: Arc<Semaphore>,
+    mode: Mode,
+    file: Fetch,
+    offset: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Finish {
+    async fn run(self, done: Done) -> Result<()> {
+        let name = self.file.local.as_bytes();
+        let what = format!("fetch {}", crate::exit::escape(name));
+        let sink = match done.body {
+            Some(Body::Sink(Sink::File(sink))) => Some(*sink),
+            _ => None,
+        };
+        let error = match (done.result, done.data.error) {
+            (Ok(_), None) => None,
+            (Err(error), _) | (Ok(_), Some(error)) => Some(error),
+        };
+        let Some(error) = error else {
+            let Some(sink) = sink else {
+                let error = Error::new(
+                    Exit::Protocol,
+                    &what,
+                    "the server says that it sent the file, and nothing came",
+                );
+                self.record.failed(&self.reporter, name, error);
+                return Ok(());
+            };
+            let digest = done.data.trailer.map(|trailer| trailer.digest);
+            return self.keep(sink, &what, done.data.bytes, digest).await;
+        };
+        let error = Error { what, ..error };
+        let lost = error.is_transient() || error.exit == Exit::Sigint;
+        if let Some(sink) = sink {
+            // Bytes of a file that the server could not go on with are as good as those of a lost connection; bytes
+            // that were found wrong are not.
+            let keep = if matches!(error.exit, Exit::Verify | Exit::Protocol) {
+                Keep::Nothing
+            } else {
+                Keep::ForResume
+            };
+            self.put_away(sink, keep).await;
+        }
+        if lost {
+            return Err(error);
+        }
+        if error.exit == Exit::Local && error.why == Why::NoSpace.to_string() {
+            self.record.fatal(error.clone());
+        }
+        self.record.failed(&self.reporter, name, error);
+        Ok(())
+    }
+
+    /// The server says that all was sent: checks it, and gives the file its name.
+    async fn keep(&self, sink: FileSink, what: &str, bytes: u64, digest: Option<[u8; 32]>) -> Result<()> {
+        let name = self.file.local.as_bytes();
+        let length = self.offset + bytes;
+        // In braid the frames have said where the end is; elsewhere the listing's size is all there is to go by.
+        let expected = match self.mode {
+            Mode::Braid => Some(length),
+            _ => self.file.size,
+        };
+        if expected.is_some_and(|expected| expected != length) {
+            let error = Error::new(
+                Exit::Verify,
+                what,
+                format_args!("{length} bytes came of a file of {} bytes", expected.unwrap_or(0)),
+            )
+            .hint("the same command again, if the file was changing meanwhile; otherwise the server is at fault");
+            self.put_away(sink, Keep::Nothing).await;
+            self.record.failed(&self.reporter, name, error);
+            return Ok(());
+        }
+        let modified = sink.modified.or(self.file.modified).map(system_time);
+        let commit = Commit {
+            length: Some(length),
+            digest,
+            modified,
+            mode: self.file.unix_mode.map(|mode| (mode & 0o777) | 0o600),
+            durability: Durability::Bytes,
+        };
+        let permit = self.finishing.acquire().await;
+        let result = sink.writer.commit(commit).await;
+        drop(permit);
+        match result {
+            Ok(_) => {
+                self.record.done(name);
+                self.reporter.done(name, Action::Received, length, self.offset);
+            }
+            Err(error) => {
+                let no_space = error.why == Why::NoSpace;
+                let error = Error { what: what.to_owned(), ..Error::store(&error) };
+                if no_space {
+                    self.record.fatal(error.clone());
+                }
+                self.record.failed(&self.reporter, name, error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what was written for a later attempt, marked, or throws it away.
+    async fn put_away(&self, sink: FileSink, keep: Keep) {
+        let modified = sink.modified.or(self.file.modified);
+        let keep = if modified.is_some() { keep } else { Keep::Nothing };
+        // What cannot be kept is fetched again.
+        if sink.writer.abandon(keep).await.is_err() {
+            return;
+        }
+        if let (Keep::ForResume, Some(modified)) = (keep, modified) {
+            let path = PathBuf::from(as_path(&self.file.local));
+            let _ = self.root.blocking(move |root| root.mark_unfinished(&path, system_time(modified))).await;
+        }
+    }
+}
+
+/// A path of the other side as a local one: it was checked when it was made.
+pub(crate) fn as_path(path: &SafePath) -> &Path {
+    Path::new(OsStr::from_bytes(path.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_whole_only_with_its_size_and_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        std::fs::write(dir.path().join("a"), "12345").unwrap();
+        root.set_modified(Path::new("a"), time).unwrap();
+        let have = |size, seconds| {
+            look(&root, Path::new("a"), Some(size), Some(Timestamp::from_seconds(seconds))).unwrap()
+        };
+        assert_eq!(have(5, 1_000_000), Have::Whole);
+        assert_eq!(have(6, 1_000_000), Have::Nothing);
+        assert_eq!(have(5, 1_000_001), Have::Nothing);
+        assert_eq!(look(&root, Path::new("a"), None, None).unwrap(), Have::Nothing);
+        assert_eq!(look(&root, Path::new("b"), Some(5), Some(timestamp(time))).unwrap(), Have::Nothing);
+    }
+
+    #[tokio::test]
+    async fn a_part_is_continued_only_if_its_source_has_the_time_it_had() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let mut writer = root.writer(Path::new("a"), Start::New, None, Digest::None);
+        writer.write(vec![1; 1000].into()).await.unwrap();
+        writer.abandon(Keep::ForResume).await.unwrap();
+        let have = |size| look(&root, Path::new("a"), Some(size), Some(timestamp(time))).unwrap();
+        assert_eq!(have(5000), Have::Nothing, "it is not marked");
+        root.mark_unfinished(Path::new("a"), time).unwrap();
+        assert_eq!(have(5000), Have::Part(1000));
+        assert_eq!(have(999), Have::Nothing, "it is longer than its source");
+    }
+}

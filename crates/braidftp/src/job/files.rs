@@ -1,0 +1,298 @@
+//! Commands that move no trees: `ls`, `cat`, `rm`, `mkdir`, `mv`.
+
+use std::io::Write;
+
+use braidftp_ftp::client::ListForm;
+use braidftp_ftp::command::Command;
+use braidftp_ftp::store::{FileKind, Metadata};
+use braidftp_ftp::{PathArg, SafePath};
+
+use super::get::{Facts, facts};
+use super::listing::{Line, Listing, bad_line, folder_form};
+use super::{Job, named_path, remote_path};
+use crate::client::{Client, Sink, of_reply};
+use crate::exit::{Error, Exit, Result, escape};
+use crate::report::{Action, Event};
+use crate::url::Url;
+
+/// How a listing is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A line an entry, for people.
+    Text,
+    /// An event an entry.
+    Json,
+}
+
+/// One attempt to list what `urls` name.
+///
+/// # Errors
+/// The session has ended, or a folder cannot be listed.
+pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<()> {
+    let list = folder_form(&client.features().await?);
+    for url in &urls {
+        if urls.len() > 1 && form == Form::Text {
+            say(format_args!("{}:", escape(&url.path)))?;
+        }
+        let path = remote_path(&url.path, b"")?;
+        if list == ListForm::Facts
+            && let Some(path) = &path
+            && let Facts::Of(metadata) = facts(&client, path).await?
+            && metadata.kind != FileKind::Directory
+        {
+            show(&job, url.file_name(), &metadata, form)?;
+            continue;
+        }
+        let mut listing = Listing::ask(&client, list, path).await?;
+        while let Some(line) = listing.next().await? {
+            match line {
+                Line::Entry(entry) if entry.path.is_root() => {}
+                Line::Entry(entry) => show(&job, entry.path.as_bytes(), &entry.metadata, form)?,
+                Line::Bad(line, why) => job.record.failed(&job.reporter, &line, bad_line(&line, &why)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn show(job: &Job, name: &[u8], metadata: &Metadata, form: Form) -> Result<()> {
+    let (kind, letter) = match metadata.kind {
+        FileKind::File => ("file", '-'),
+        FileKind::Directory => ("dir", 'd'),
+        FileKind::Symlink => ("link", 'l'),
+        FileKind::Other => ("other", '?'),
+    };
+    let size = (metadata.kind == FileKind::File).then_some(metadata.size);
+    let target = metadata.target.as_ref().map(|target| escape(target));
+    if form == Form::Json {
+        job.reporter.event(&Event::Entry {
+            path: escape(name),
+            kind,
+            bytes: size,
+            mtime: metadata.modified.map(|modified| modified.seconds),
+            target,
+        });
+        return Ok(());
+    }
+    let time = match metadata.modified {
+        Some(modified) => {
+            let civil = modified.civil();
+            format!(
+                "{:04}-{:02}-{:02} {:02}:{:02}",
+                civil.year, civil.month, civil.day, civil.hour, civil.minute
+            )
+        }
+        None => String::new(),
+    };
+    let arrow = target.map(|target| format!(" -> {target}")).unwrap_or_default();
+    let size = size.map(|size| size.to_string()).unwrap_or_default();
+    say(format_args!("{letter} {size:>14} {time:>16}  {}{arrow}", escape(name)))
+}
+
+/// A line on standard output. A reader who went away ends the command quietly, as it does `ls | head`.
+fn say(line: std::fmt::Arguments<'_>) -> Result<()> {
+    write_out(format!("{line}\n").as_bytes())
+}
+
+fn write_out(bytes: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) => Err(Error::local("write to standard output", &error)),
+    }
+}
+
+/// One attempt to write what `urls` name to standard output. What was written cannot be taken back, so that a lost
+/// connection is an error once something was.
+///
+/// # Errors
+/// The session has ended, or a file cannot be fetched.
+pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
+    for url in &urls {
+        let (sink, mut queue) = Sink::queue();
+        let under_way = client.retrieve(named_path(&url.path, b"")?, 0, sink).await?;
+        let meter = job.reporter.file(&url.path, None);
+        let mut written = 0;
+        while let Some(bytes) = queue.next().await {
+            written += bytes.len() as u64;
+            meter.add(bytes.len() as u64);
+            tokio::task::spawn_blocking(move || write_out(&bytes)).await.unwrap_or_else(|_| {
+                Err(Error::new(Exit::Local, "write to standard output", "interrupted"))
+            })?;
+        }
+        let done = under_way.done().await;
+        let result = match (done.result, done.data.error) {
+            (Ok(_), None) => Ok(()),
+            (Err(error), _) | (Ok(_), Some(error)) => Err(error),
+        };
+        match result {
+            Ok(()) => {
+                job.record.done(&url.path);
+                job.reporter.done(&url.path, Action::Received, written, 0);
+            }
+            Err(error) if error.is_transient() && written > 0 => {
+                return Err(Error { exit: Exit::TimedOut, ..error });
+            }
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => job.record.failed(&job.reporter, &url.path, error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether folders are removed with what is in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recursion {
+    /// Files only.
+    No,
+    /// Folders too.
+    Yes,
+}
+
+/// One attempt to delete what `urls` name.
+///
+/// # Errors
+/// The session has ended. What cannot be deleted is in the job's record.
+pub async fn remove(client: Client, job: Job, urls: Vec<Url>, recursion: Recursion) -> Result<()> {
+    for url in &urls {
+        if job.record.is_settled(&url.path) {
+            continue;
+        }
+        let path = named_path(&url.path, b"")?;
+        let is_folder = matches!(facts(&client, &path).await?, Facts::Of(metadata) if metadata.kind == FileKind::Directory);
+        let what = format!("delete {}", escape(&url.path));
+        match (is_folder, recursion) {
+            (false, _) => settle(&client, &job, Command::Delete(path), &what, &url.path).await?,
+            (true, Recursion::No) => {
+                let error = Error::new(Exit::Refused, &what, "it is a folder")
+                    .hint("-r deletes folders with all that is in them");
+                job.record.failed(&job.reporter, &url.path, error);
+            }
+            (true, Recursion::Yes) => remove_tree(&client, &job, &url.path).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn remove_tree(client: &Client, job: &Job, base: &[u8]) -> Result<()> {
+    let form = folder_form(&client.features().await?);
+    let mut waiting = vec![SafePath::ROOT];
+    let mut folders = Vec::new();
+    while let Some(folder) = waiting.pop() {
+        let mut listing = Listing::ask(client, form, remote_path(base, folder.as_bytes())?).await?;
+        while let Some(line) = listing.next().await? {
+            let entry = match line {
+                Line::Entry(entry) => entry,
+                Line::Bad(line, why) => {
+                    job.record.failed(&job.reporter, &line, bad_line(&line, &why));
+                    continue;
+                }
+            };
+            let Some(path) = entry.path.name().and_then(|name| folder.join(&name).ok()) else { continue };
+            if entry.metadata.kind == FileKind::Directory {
+                waiting.push(path);
+            } else {
+                let what = format!("delete {path}");
+                let command = Command::Delete(named_path(base, path.as_bytes())?);
+                settle(client, job, command, &what, path.as_bytes()).await?;
+            }
+        }
+        folders.push(folder);
+    }
+    // A folder was listed before those in it.
+    for folder in folders.into_iter().rev() {
+        let what = format!("delete the folder {}", escape(base));
+        let command = Command::RemoveDirectory(named_path(base, folder.as_bytes())?);
+        let name = if folder.is_root() { base } else { folder.as_bytes() };
+        settle(client, job, command, &what, name).await?;
+    }
+    Ok(())
+}
+
+async fn settle(client: &Client, job: &Job, command: Command, what: &str, name: &[u8]) -> Result<()> {
+    let reply = client.command(command).await?;
+    match reply.code.is_error() {
+        true => job.record.failed(&job.reporter, name, of_reply(what, &reply)),
+        false => {
+            job.record.done(name);
+            job.reporter.done(name, Action::Deleted, 0, 0);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the folders above are made too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parents {
+    /// They must be there.
+    No,
+    /// They are made, and it is no error if the folder exists.
+    Make,
+}
+
+/// One attempt to make the folders that `urls` name.
+///
+/// # Errors
+/// The session has ended. Folders that cannot be made are in the job's record.
+pub async fn make_folders(client: Client, job: Job, urls: Vec<Url>, parents: Parents) -> Result<()> {
+    for url in &urls {
+        if job.record.is_settled(&url.path) {
+            continue;
+        }
+        let result = match parents {
+            Parents::Make => make_folder_and_parents(&client, &url.path).await,
+            Parents::No => {
+                let reply = client.command(Command::MakeDirectory(named_path(&url.path, b"")?)).await?;
+                match reply.code.is_error() {
+                    true => Err(of_reply(&format!("make the folder {}", escape(&url.path)), &reply)),
+                    false => Ok(()),
+                }
+            }
+        };
+        match result {
+            Ok(()) => {
+                job.record.done(&url.path);
+                job.reporter.done(&url.path, Action::MadeFolder, 0, 0);
+            }
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => job.record.failed(&job.reporter, &url.path, error),
+        }
+    }
+    Ok(())
+}
+
+/// Makes a folder and those above it. Only the last must be there in the end: a server may let nobody look at, or
+/// make, those above.
+pub(super) async fn make_folder_and_parents(client: &Client, path: &[u8]) -> Result<()> {
+    let mut last = None;
+    let ends = path.iter().enumerate().filter(|(at, byte)| **byte == b'/' && *at > 0).map(|(at, _)| at);
+    for end in ends.chain([path.len()]) {
+        let Some(folder) = PathArg::new(path[..end].to_vec()) else { continue };
+        let reply = client.command(Command::MakeDirectory(folder)).await?;
+        last = Some(reply);
+    }
+    let Some(reply) = last.filter(|reply| reply.code.is_error()) else { return Ok(()) };
+    match facts(client, &named_path(path, b"")?).await? {
+        Facts::Of(metadata) if metadata.kind == FileKind::Directory => Ok(()),
+        _ => Err(of_reply(&format!("make the folder {}", escape(path)), &reply)),
+    }
+}
+
+/// One attempt to rename the URL's path to `to`.
+///
+/// # Errors
+/// The session has ended, or the server refuses.
+pub async fn rename(client: Client, job: Job, to: Vec<u8>) -> Result<()> {
+    let what = format!("rename {} to {}", escape(&job.url.path), escape(&to));
+    for command in
+        [Command::RenameFrom(named_path(&job.url.path, b"")?), Command::RenameTo(named_path(&to, b"")?)]
+    {
+        let reply = client.command(command).await?;
+        if reply.code.is_error() {
+            return Err(of_reply(&what, &reply));
+        }
+    }
+    job.record.done(&job.url.path);
+    job.reporter.done(&job.url.path, Action::Renamed, 0, 0);
+    Ok(())
+}

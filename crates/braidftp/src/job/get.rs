@@ -1,0 +1,217 @@
+//! Single files, down and up: `get` and `put`.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use braidftp_ftp::command::Command;
+use braidftp_ftp::listing::parse_facts;
+use braidftp_ftp::store::{FileKind, Metadata};
+use braidftp_ftp::{Code, PathArg, Reply, SafeName, SafePath};
+
+use super::download::{Downloads, Fetch};
+use super::filter::{is_glob, name_glob};
+use super::listing::{Line, Listing, bad_line, folder_form};
+use super::upload::{Send, Uploads};
+use super::{Job, named_path, remote_path};
+use crate::client::{Client, of_reply};
+use crate::exit::{Error, Exit, Result, escape};
+use crate::store::fs::{Kind, Root};
+use crate::url::Url;
+
+/// One attempt to fetch what `urls` name, all on one server, into the folder `to`.
+///
+/// # Errors
+/// The session has ended. Files that fail are in the job's record.
+pub async fn get(client: Client, job: Job, urls: Vec<Url>, to: PathBuf) -> Result<()> {
+    std::fs::create_dir_all(&to).map_err(|e| Error::local(format_args!("make {}", to.display()), &e))?;
+    let root = Root::open(&to).map_err(|error| Error::store(&error))?;
+    let mut downloads = Downloads::new(client.clone(), root, job.reporter.clone(), job.record.clone());
+    let result = get_each(&client, &job, &urls, &mut downloads).await;
+    job.reporter.expect_no_more();
+    // What was begun is waited for, so that it puts its bytes away.
+    let finished = downloads.finish().await;
+    result.and(finished)
+}
+
+async fn get_each(client: &Client, job: &Job, urls: &[Url], downloads: &mut Downloads) -> Result<()> {
+    for url in urls {
+        if is_glob(url.file_name()) {
+            get_glob(client, job, url, downloads).await?;
+            continue;
+        }
+        let Ok(name) = SafeName::new(url.file_name().to_vec()) else {
+            return Err(Error::usage(format_args!("get {url}"), "the path names no file")
+                .hint("braidftp mirror fetches folders"));
+        };
+        let local = SafePath::ROOT.join(&name).map_err(|e| Error::usage(format_args!("get {url}"), e))?;
+        let remote = named_path(&url.path, b"")?;
+        match facts(client, &remote).await? {
+            Facts::Of(metadata) if metadata.kind == FileKind::Directory => {
+                let error = Error::new(
+                    Exit::NoSuchPath,
+                    format_args!("fetch {}", escape(&url.path)),
+                    "it is a folder",
+                )
+                .hint("braidftp mirror fetches folders");
+                job.record.failed(&job.reporter, &url.path, error);
+            }
+            Facts::Of(metadata) => {
+                // MLST tells of a link, and RETR follows it: what it tells is not of the file.
+                let link = metadata.kind == FileKind::Symlink;
+                let size =
+                    (!link && (metadata.size > 0 || metadata.modified.is_some())).then_some(metadata.size);
+                let modified = metadata.modified.filter(|_| !link);
+                downloads.fetch(Fetch { remote, local, size, modified, unix_mode: None }).await?;
+            }
+            Facts::Missing(reply) => {
+                let error = of_reply(&format!("fetch {}", escape(&url.path)), &reply);
+                job.record.failed(&job.reporter, &url.path, error);
+            }
+            Facts::Unknown => {
+                downloads.fetch(Fetch { remote, local, size: None, modified: None, unix_mode: None }).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn get_glob(client: &Client, job: &Job, url: &Url, downloads: &mut Downloads) -> Result<()> {
+    let pattern = std::str::from_utf8(url.file_name())
+        .map_err(|_| Error::usage(format_args!("get {url}"), "the glob is not UTF-8"))?;
+    let matches = name_glob(pattern)?;
+    let folder = &url.path[..url.path.len() - url.file_name().len()];
+    let features = client.features().await?;
+    let mut listing = Listing::ask(client, folder_form(&features), remote_path(folder, b"")?).await?;
+    let mut found = 0;
+    while let Some(line) = listing.next().await? {
+        let entry = match line {
+            Line::Entry(entry) => entry,
+            Line::Bad(line, why) => {
+                job.record.failed(&job.reporter, &line, bad_line(&line, &why));
+                continue;
+            }
+        };
+        let Some(name) = entry.path.name().filter(|name| name.as_bytes() == entry.path.as_bytes()) else {
+            continue;
+        };
+        if entry.metadata.kind == FileKind::File && matches(name.as_bytes()) {
+            found += 1;
+            let fetch = Fetch {
+                remote: named_path(folder, name.as_bytes())?,
+                local: entry.path,
+                size: Some(entry.metadata.size),
+                modified: entry.metadata.modified,
+                unix_mode: None,
+            };
+            downloads.fetch(fetch).await?;
+        }
+    }
+    if found == 0 {
+        let error = Error::new(Exit::NoSuchPath, format_args!("fetch {url}"), "no file matches")
+            .hint("braidftp ls shows the folder; put the URL between quotes, or the shell expands it");
+        job.record.failed(&job.reporter, &url.path, error);
+    }
+    Ok(())
+}
+
+/// What the server says of one path.
+pub(super) enum Facts {
+    Of(Box<Metadata>),
+    /// It is not there, or not to be seen.
+    Missing(Reply),
+    /// The server cannot tell.
+    Unknown,
+}
+
+/// Asks for one path: MLST, or SIZE and MDTM where there is no MLST.
+pub(super) async fn facts(client: &Client, path: &PathArg) -> Result<Facts> {
+    let reply = client.command(Command::MachineFacts(Some(path.clone()))).await?;
+    if !reply.code.is_error() {
+        let metadata = reply.lines.iter().find_map(|line| {
+            let line = line.strip_prefix(b" ".as_slice())?;
+            let end = line.iter().position(|byte| *byte == b' ')?;
+            parse_facts(&line[..end]).map(|facts| facts.metadata)
+        });
+        return Ok(metadata.map_or(Facts::Unknown, |metadata| Facts::Of(Box::new(metadata))));
+    }
+    match reply.code {
+        Code::SYNTAX_ERROR | Code::NOT_IMPLEMENTED => {}
+        code if code.class() == braidftp_ftp::reply::Class::Permanent => return Ok(Facts::Missing(reply)),
+        _ => return Ok(Facts::Unknown),
+    }
+    let reply = client.command(Command::Size(path.clone())).await?;
+    let Some(size) = number(&reply) else { return Ok(Facts::Unknown) };
+    let reply = client.command(Command::ModifiedTime(path.clone())).await?;
+    let text = reply.lines.first().filter(|_| !reply.code.is_error());
+    let modified = text.and_then(|text| braidftp_ftp::stamp::Timestamp::parse(text.trim_ascii()));
+    Ok(Facts::Of(Box::new(Metadata { modified, ..Metadata::new(FileKind::File, size) })))
+}
+
+fn number(reply: &Reply) -> Option<u64> {
+    let text = reply.lines.first().filter(|_| !reply.code.is_error())?;
+    std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
+}
+
+/// One attempt to send `files` to `url`: into a folder, or, for one file, under a new name.
+///
+/// # Errors
+/// The session has ended. Files that fail are in the job's record.
+pub async fn put(client: Client, job: Job, files: Vec<PathBuf>) -> Result<()> {
+    let features = client.features().await?;
+    let base = job.url.path.clone();
+    let is_folder = base.is_empty() || base.ends_with(b"/") || files.len() > 1 || {
+        matches!(facts(&client, &named_path(&base, b"")?).await?,
+            Facts::Of(metadata) if metadata.kind == FileKind::Directory)
+    };
+    let mut uploads = Uploads::new(client.clone(), job.url.clone(), job.reporter.clone(), job.record.clone());
+    for path in files {
+        let shown = path.as_os_str().as_bytes().to_vec();
+        let (root, local, name) = match open(&path) {
+            Ok(opened) => opened,
+            Err(error) => {
+                job.record.failed(&job.reporter, &shown, error);
+                continue;
+            }
+        };
+        let metadata = match root.metadata(&local) {
+            Ok(metadata) if metadata.kind == Kind::File => metadata,
+            Ok(metadata) => {
+                let (why, hint) = match metadata.kind {
+                    Kind::Folder => ("it is a folder", "braidftp mirror -R sends folders"),
+                    _ => ("it is no regular file", "only files can be sent"),
+                };
+                let error = Error::new(Exit::Local, format_args!("send {}", escape(&shown)), why).hint(hint);
+                job.record.failed(&job.reporter, &shown, error);
+                continue;
+            }
+            Err(error) => {
+                job.record.failed(&job.reporter, &shown, Error::store(&error));
+                continue;
+            }
+        };
+        let remote = if is_folder { named_path(&base, &name)? } else { named_path(&base, b"")? };
+        let send =
+            Send { remote, name: shown, root, local, size: metadata.size, modified: metadata.modified };
+        if let Err(error) = uploads.send(send, &features).await {
+            let _ = uploads.finish().await;
+            return Err(error);
+        }
+    }
+    job.reporter.expect_no_more();
+    uploads.finish().await
+}
+
+/// The folder of a file, the file's path in it, and its name.
+fn open(path: &Path) -> Result<(Root, PathBuf, Vec<u8>)> {
+    let Some(name) = path.file_name() else {
+        return Err(Error::usage(format_args!("send {}", path.display()), "it names no file"));
+    };
+    // What the user names is followed wherever it leads; only names from the other side are held to a root.
+    let real = path.canonicalize().map_err(|e| Error::local(format_args!("open {}", path.display()), &e))?;
+    let (folder, file) = match (real.parent(), real.file_name()) {
+        (Some(folder), Some(file)) => (folder, file),
+        _ => return Err(Error::new(Exit::Local, format_args!("send {}", path.display()), "it is a folder")),
+    };
+    let root = Root::open(folder).map_err(|error| Error::store(&error))?;
+    Ok((root, PathBuf::from(file), name.as_bytes().to_vec()))
+}

@@ -1,0 +1,144 @@
+//! Listings as they come: bytes of a data path to entries, a line at a time.
+
+use std::collections::VecDeque;
+use std::time::SystemTime;
+
+use braidftp_ftp::client::{Features, ListForm};
+use braidftp_ftp::line::LINE_MAX;
+use braidftp_ftp::listing::{Entry, Parsed, parse_line, parse_list};
+use braidftp_ftp::{Code, PathArg};
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::client::{Client, Queue, UnderWay, timestamp};
+use crate::exit::{Error, Exit, Result, escape};
+
+/// What comes of one line.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// An entry.
+    Entry(Box<Entry>),
+    /// A line that cannot be used: what it says, and why not. Nothing may be deleted for being absent from this
+    /// listing.
+    Bad(Bytes, String),
+}
+
+/// A listing that is being read.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    queue: Queue,
+    under_way: Option<UnderWay>,
+    form: ListForm,
+    waiting: BytesMut,
+    lines: VecDeque<Line>,
+    what: String,
+}
+
+impl Listing {
+    /// Asks for a listing.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub(crate) async fn ask(client: &Client, form: ListForm, path: Option<PathArg>) -> Result<Self> {
+        let what = match &path {
+            Some(path) => format!("list {path}"),
+            None => "list the folder".into(),
+        };
+        let (queue, under_way) = client.list(form, path).await?;
+        Ok(Self {
+            queue,
+            under_way: Some(under_way),
+            form,
+            waiting: BytesMut::new(),
+            lines: VecDeque::new(),
+            what,
+        })
+    }
+
+    /// The next line; `None` at the end of a listing that came whole.
+    ///
+    /// # Errors
+    /// It was refused, or broke off.
+    pub(crate) async fn next(&mut self) -> Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                return Ok(Some(line));
+            }
+            match self.queue.next().await {
+                Some(bytes) => {
+                    self.waiting.extend_from_slice(&bytes);
+                    self.cut()?;
+                }
+                None => {
+                    if let Some(under_way) = self.under_way.take() {
+                        let done = under_way.done().await;
+                        if let Err(error) = done.result {
+                            return Err(Error { what: self.what.clone(), ..error });
+                        }
+                        if let Some(error) = done.data.error {
+                            return Err(Error { what: self.what.clone(), ..error });
+                        }
+                    }
+                    if self.waiting.is_empty() {
+                        return Ok(None);
+                    }
+                    // A last line without its end, as some servers send it.
+                    let last = self.waiting.split().freeze();
+                    self.take(last);
+                }
+            }
+        }
+    }
+
+    fn cut(&mut self) -> Result<()> {
+        while let Some(at) = self.waiting.iter().position(|byte| *byte == b'\n') {
+            let mut line = self.waiting.split_to(at);
+            self.waiting.advance(1);
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            self.take(line.freeze());
+        }
+        if self.waiting.len() > LINE_MAX {
+            return Err(Error::new(
+                Exit::Protocol,
+                &self.what,
+                format_args!("a line of the listing is longer than {LINE_MAX} bytes"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, line: Bytes) {
+        let parsed = match self.form {
+            ListForm::Facts | ListForm::Tree => parse_line(&line),
+            ListForm::List | ListForm::Names => parse_list(&line, timestamp(SystemTime::now())),
+        };
+        match parsed {
+            Ok(Parsed::Entry(entry)) => self.lines.push_back(Line::Entry(Box::new(entry))),
+            Ok(Parsed::Nothing) => {}
+            Err(error) => self.lines.push_back(Line::Bad(line, error.to_string())),
+        }
+    }
+}
+
+/// How a server lists folders: facts if it can, else what `ls -l` prints.
+pub(crate) fn folder_form(features: &Features) -> ListForm {
+    if features.mlst { ListForm::Facts } else { ListForm::List }
+}
+
+/// An error for a line that cannot be used.
+pub(crate) fn bad_line(line: &[u8], why: &str) -> Error {
+    Error::new(Exit::Protocol, format_args!("use the listing's line `{}`", escape(line)), why)
+        .hint("the server's fault: such a name cannot be used here")
+}
+
+/// An error for a folder that the server could not list whole.
+pub(crate) fn incomplete(code: Code) -> Error {
+    let why = match code {
+        Code::FILE_UNAVAILABLE => "the server may not read it",
+        Code::NAME_NOT_ALLOWED => "a name in it holds a line end or a NUL, and cannot be listed",
+        _ => "the server could not list it to the end",
+    };
+    Error::new(Exit::Refused, "list the folder", format_args!("{why} ({code})"))
+        .hint("check the permissions of the folder on the server")
+}

@@ -1,0 +1,207 @@
+//! Folders and links of a tree that comes from the server, made so that nothing is ever written through a link that
+//! the server sent.
+
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+use std::path::PathBuf;
+
+use braidftp_ftp::SafePath;
+use braidftp_ftp::stamp::Timestamp;
+
+use super::download::as_path;
+use super::{Ready, path_hash};
+use crate::client::system_time;
+use crate::exit::{Error, Exit, Result};
+use crate::store::fs::{self, Kind, Root, Why};
+
+/// What to do with something else that has the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InTheWay {
+    /// It stays, and the new one fails.
+    Keep,
+    /// It goes.
+    Delete,
+}
+
+/// The folders of a tree that are there, as folders and not as links.
+#[derive(Debug)]
+pub(crate) struct Folders {
+    root: Root,
+    in_the_way: InTheWay,
+    there: HashSet<u128, BuildHasherDefault<Ready>>,
+    /// Times to set when nothing is put into the folders any more.
+    times: Vec<(SafePath, Timestamp)>,
+}
+
+/// Whether a folder was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It was made.
+    Now,
+    /// It was there.
+    Before,
+}
+
+impl Folders {
+    pub(crate) fn new(root: Root, in_the_way: InTheWay) -> Self {
+        Self { root, in_the_way, there: HashSet::default(), times: Vec::new() }
+    }
+
+    /// Makes a folder and those above it.
+    pub(crate) async fn make(&mut self, path: &SafePath) -> Result<Made> {
+        if path.is_root() || self.is_there(path) {
+            return Ok(Made::Before);
+        }
+        let mut missing = vec![path.clone()];
+        while let Some(parent) =
+            missing.last().and_then(SafePath::parent).filter(|p| !p.is_root() && !self.is_there(p))
+        {
+            missing.push(parent);
+        }
+        let mut made = Made::Before;
+        for path in missing.into_iter().rev() {
+            let (local, in_the_way) = (PathBuf::from(as_path(&path)), self.in_the_way);
+            let result = self.root.blocking(move |root| make(root, &local, in_the_way)).await;
+            made = result.map_err(|error| in_words(&error))?;
+            self.there.insert(path_hash(path.as_bytes()));
+        }
+        Ok(made)
+    }
+
+    /// Whether the folder was made, or found to be one.
+    pub(crate) fn is_there(&self, path: &SafePath) -> bool {
+        path.is_root() || self.there.contains(&path_hash(path.as_bytes()))
+    }
+
+    /// Remembers when the folder changed, for [`Self::set_times`].
+    pub(crate) fn remember(&mut self, path: &SafePath, modified: Option<Timestamp>) {
+        self.times.extend(modified.map(|modified| (path.clone(), modified)));
+    }
+
+    /// Makes a link, if it leads to somewhere in the tree.
+    pub(crate) async fn link(
+        &self,
+        path: &SafePath,
+        target: PathBuf,
+        modified: Option<Timestamp>,
+    ) -> Result<Linked> {
+        let local = PathBuf::from(as_path(path));
+        if !fs::link_stays_inside(&local, &target) {
+            return Ok(Linked::Refused);
+        }
+        let (at, wanted) = (local.clone(), target.clone());
+        match self.root.blocking(move |root| root.link_metadata(&at)).await {
+            Ok(there) if there.kind == Kind::Link(wanted) => return Ok(Linked::Before),
+            Ok(there) if !matches!(there.kind, Kind::Link(_)) && self.in_the_way == InTheWay::Delete => {
+                super::delete::remove_tree(&self.root, &local).await.map_err(|error| in_words(&error))?;
+            }
+            _ => {}
+        }
+        let made = self.root.blocking(move |root| {
+            root.symlink(&target, &local)?;
+            match modified {
+                Some(modified) => root.set_modified(&local, system_time(modified)),
+                None => Ok(()),
+            }
+        });
+        match made.await {
+            Ok(()) => Ok(Linked::Now),
+            Err(error) if error.why == Why::OutsideRoot => Ok(Linked::Refused),
+            Err(error) => Err(in_words(&error)),
+        }
+    }
+
+    /// Sets the times of the folders, the deepest first.
+    pub(crate) async fn set_times(&mut self) {
+        let mut times = std::mem::take(&mut self.times);
+        times.retain(|(path, _)| self.is_there(path));
+        self.root
+            .blocking(move |root| {
+                for (path, modified) in times.into_iter().rev() {
+                    // A folder's time is a courtesy: that it cannot be set is no failure.
+                    let _ = root.set_modified(as_path(&path), system_time(modified));
+                }
+            })
+            .await;
+    }
+}
+
+/// What became of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Linked {
+    /// It was made.
+    Now,
+    /// It was there.
+    Before,
+    /// It leads out of the tree, and was not made.
+    Refused,
+}
+
+fn make(root: &Root, path: &std::path::Path, in_the_way: InTheWay) -> Result<Made, fs::Error> {
+    match root.mkdir(path) {
+        Ok(()) => return Ok(Made::Now),
+        Err(error) if error.why == Why::Exists => {}
+        Err(error) => return Err(error),
+    }
+    //= specs/ftp-over-sctp.md#section-11
+    //# a client MUST NOT follow, while it writes, links that it was sent.
+    match (root.link_metadata(path)?.kind, in_the_way) {
+        (Kind::Folder, _) => Ok(Made::Before),
+        (_, InTheWay::Delete) => {
+            root.remove_file(path)?;
+            root.mkdir(path).map(|()| Made::Now)
+        }
+        (_, InTheWay::Keep) => {
+            Err(fs::Error { what: "make the folder", path: path.to_owned(), why: Why::NotAFolder })
+        }
+    }
+}
+
+fn in_words(error: &fs::Error) -> Error {
+    let in_the_way = matches!(error.why, Why::NotAFolder | Why::IsAFolder | Why::Exists);
+    let error = Error::store(error);
+    match in_the_way {
+        true => Error { exit: Exit::Local, ..error }
+            .hint("something else has that name here: move it away, or let --delete remove it"),
+        false => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> SafePath {
+        SafePath::strict(text.as_bytes()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut folders = Folders::new(Root::open(dir.path()).unwrap(), InTheWay::Keep);
+        folders.make(&path("real")).await.unwrap();
+        assert_eq!(folders.link(&path("link"), "real".into(), None).await.unwrap(), Linked::Now);
+        assert!(folders.make(&path("link")).await.is_err());
+        assert!(folders.make(&path("link/below")).await.is_err());
+        assert!(!dir.path().join("real/below").exists());
+
+        let mut replacing = Folders::new(Root::open(dir.path()).unwrap(), InTheWay::Delete);
+        assert_eq!(replacing.make(&path("link")).await.unwrap(), Made::Now);
+        assert!(dir.path().join("link").symlink_metadata().unwrap().is_dir());
+    }
+
+    #[tokio::test]
+    async fn a_link_that_leads_out_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = Folders::new(Root::open(dir.path()).unwrap(), InTheWay::Keep);
+        for target in ["/etc/passwd", "..", "a/../../b"] {
+            assert_eq!(
+                folders.link(&path("l"), target.into(), None).await.unwrap(),
+                Linked::Refused,
+                "{target}"
+            );
+        }
+        assert_eq!(folders.link(&path("l"), "not there".into(), None).await.unwrap(), Linked::Now);
+        assert_eq!(folders.link(&path("l"), "not there".into(), None).await.unwrap(), Linked::Before);
+    }
+}

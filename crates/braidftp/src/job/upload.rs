@@ -1,0 +1,302 @@
+//! Files to the server: sent, finished there under their names, with their times.
+//!
+//! An upload that broke off goes on where it was if the server keeps what came (XPART, specs/ftp-over-sctp.md §7.3)
+//! and the file here is the one it was; what it was is remembered in the state folder (`$XDG_STATE_HOME`).
+
+use std::fs as std_fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use braidftp_ftp::PathArg;
+use braidftp_ftp::client::Features;
+use braidftp_ftp::command::Command;
+use braidftp_ftp::mapping::Mode;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use super::{Record, path_hash};
+use crate::client::{Body, Client, Source, of_reply, timestamp};
+use crate::exit::{Error, Exit, Result, escape};
+use crate::progress::Reporter;
+use crate::report::Action;
+use crate::store::fs::Root;
+use crate::url::Url;
+
+/// Smaller files are sent again rather than asked about.
+const WORTH_RESUMING: u64 = 1 << 20;
+/// Replies to small commands that are waited for at once.
+const COMMANDS: usize = 256;
+
+const fn most_under_way(mode: Mode) -> usize {
+    match mode {
+        Mode::Tcp | Mode::Naive | Mode::Ms => 4,
+        Mode::MsCp => 512,
+        Mode::Braid => 256,
+    }
+}
+
+/// A file to send.
+#[derive(Debug, Clone)]
+pub(crate) struct Send {
+    /// Its path for the command.
+    pub(crate) remote: PathArg,
+    /// What it is called in reports.
+    pub(crate) name: Vec<u8>,
+    /// Where it is.
+    pub(crate) root: Root,
+    /// Its path below that.
+    pub(crate) local: PathBuf,
+    /// How long it is.
+    pub(crate) size: u64,
+    /// When it changed.
+    pub(crate) modified: SystemTime,
+}
+
+/// Sends files, as many at once as the mode stands.
+#[derive(Debug)]
+pub(crate) struct Uploads {
+    client: Client,
+    url: Url,
+    reporter: Reporter,
+    record: Record,
+    under_way: Arc<Semaphore>,
+    commands: Arc<Semaphore>,
+    tasks: JoinSet<Result<()>>,
+}
+
+impl Uploads {
+    pub(crate) fn new(client: Client, url: Url, reporter: Reporter, record: Record) -> Self {
+        let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
+        let commands = Arc::new(Semaphore::new(COMMANDS));
+        Self { client, url, reporter, record, under_way, commands, tasks: JoinSet::new() }
+    }
+
+    /// Sends MKD without waiting. A folder that is there already is no error.
+    pub(crate) async fn make_folder(&mut self, remote: PathArg, name: &[u8]) -> Result<()> {
+        self.reap()?;
+        let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
+        let reply = self.client.begin_command(Command::MakeDirectory(remote.clone())).await?;
+        let (client, reporter, record, name) =
+            (self.client.clone(), self.reporter.clone(), self.record.clone(), name.to_vec());
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            let Ok(reply) = reply.await else { return Ok(()) };
+            let reply = reply?;
+            if !reply.code.is_error() {
+                record.done(&name);
+                reporter.done(&name, Action::MadeFolder, 0, 0);
+                return Ok(());
+            }
+            // 550 is the answer to a folder that exists, and to one that may not be made: CWD tells them apart, and
+            // so does MLST without moving the session.
+            let facts = client.command(Command::MachineFacts(Some(remote))).await?;
+            if facts.code.is_error() {
+                record.failed(
+                    &reporter,
+                    &name,
+                    of_reply(&format!("make the folder {}", escape(&name)), &reply),
+                );
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// Sends a command about something of the tree, without waiting.
+    pub(crate) async fn command(&mut self, command: Command, name: &[u8], action: Action) -> Result<()> {
+        self.reap()?;
+        let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
+        let reply = self.client.begin_command(command).await?;
+        let (reporter, record, name) = (self.reporter.clone(), self.record.clone(), name.to_vec());
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            let Ok(reply) = reply.await else { return Ok(()) };
+            let reply = reply?;
+            match reply.code.is_error() {
+                false => {
+                    record.done(&name);
+                    reporter.done(&name, action, 0, 0);
+                }
+                true => {
+                    record.failed(&reporter, &name, of_reply(&format!("change {}", escape(&name)), &reply))
+                }
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// Begins to send a file; returns when there is room for it.
+    ///
+    /// # Errors
+    /// The session has ended, or an error met that every file would meet.
+    pub(crate) async fn send(&mut self, file: Send, features: &Features) -> Result<()> {
+        self.reap()?;
+        if self.record.is_settled(&file.name) {
+            return Ok(());
+        }
+        let Ok(permit) = self.under_way.clone().acquire_owned().await else { return Ok(()) };
+        let memory = Memory::of(&self.url, &file);
+        let offset = match file.size >= WORTH_RESUMING && features.partial && memory.is_of_this_file() {
+            true => self.kept(&file).await?,
+            false => 0,
+        };
+        if file.size >= WORTH_RESUMING {
+            memory.remember();
+        }
+        self.reporter.expect(file.size - offset);
+        let source = Source::new(
+            file.root.clone(),
+            file.local.clone(),
+            file.name.clone(),
+            offset,
+            self.reporter.clone(),
+        );
+        let under_way = self.client.store(file.remote.clone(), file.size, source).await?;
+        let finish = Finish {
+            client: self.client.clone(),
+            reporter: self.reporter.clone(),
+            record: self.record.clone(),
+            file,
+            offset,
+            memory,
+            set_time: self.client.mode() != Mode::Braid && features.mfmt,
+            _permit: permit,
+        };
+        self.tasks.spawn(async move { finish.run(under_way.done().await).await });
+        Ok(())
+    }
+
+    /// How much of this file the server keeps from an upload that broke off.
+    async fn kept(&self, file: &Send) -> Result<u64> {
+        let reply = self.client.command(Command::Partial(file.remote.clone())).await?;
+        let text = reply.lines.first().map(|line| String::from_utf8_lossy(line).trim().to_owned());
+        let kept =
+            text.and_then(|text| text.parse::<u64>().ok()).filter(|_| !reply.code.is_error()).unwrap_or(0);
+        Ok(if kept <= file.size { kept } else { 0 })
+    }
+
+    /// Waits for all that was begun.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub(crate) async fn finish(mut self) -> Result<()> {
+        let mut first = Ok(());
+        while let Some(result) = self.tasks.join_next().await {
+            first = first.and(flatten(result));
+        }
+        first?;
+        self.record.check()
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        self.record.check()?;
+        while let Some(result) = self.tasks.try_join_next() {
+            flatten(result)?;
+        }
+        Ok(())
+    }
+}
+
+fn flatten(result: Result<Result<()>, tokio::task::JoinError>) -> Result<()> {
+    match result {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(()),
+        },
+    }
+}
+
+struct Finish {
+    client: Client,
+    reporter: Reporter,
+    record: Record,
+    file: Send,
+    offset: u64,
+    memory: Memory,
+    set_time: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Finish {
+    async fn run(self, done: crate::client::Done) -> Result<()> {
+        let name = &self.file.name;
+        let what = format!("send {}", escape(name));
+        if let Some(Body::Source(mut source)) = done.body {
+            source.close();
+        }
+        let error = match (done.result, done.data.error) {
+            (Ok(_), None) => None,
+            (Err(error), None) => Some(error),
+            // Of two errors the one on this side is the cause, unless it is only that it was told to stop.
+            (Ok(_), Some(here)) => Some(here),
+            (Err(there), Some(here)) if here.is_transient() => Some(there),
+            (Err(_), Some(here)) => Some(here),
+        };
+        if let Some(error) = error {
+            let error = Error { what, ..error };
+            if error.is_transient() || error.exit == Exit::Sigint {
+                return Err(error);
+            }
+            self.memory.forget();
+            self.record.failed(&self.reporter, name, error);
+            return Ok(());
+        }
+        if self.set_time {
+            let command = Command::SetModifiedTime(timestamp(self.file.modified), self.file.remote.clone());
+            let reply = self.client.command(command).await?;
+            if reply.code.is_error() {
+                self.reporter.warn(format_args!("the time of {} could not be set: {reply}", escape(name)));
+            }
+        }
+        self.memory.forget();
+        self.record.done(name);
+        self.reporter.done(name, Action::Sent, self.offset + done.data.bytes, self.offset);
+        Ok(())
+    }
+}
+
+/// What a file was when its upload began, on this machine's disk: size and time, under a name made of where it goes.
+#[derive(Debug)]
+struct Memory {
+    path: Option<PathBuf>,
+    content: String,
+}
+
+impl Memory {
+    fn of(url: &Url, file: &Send) -> Self {
+        let time = timestamp(file.modified);
+        let content = format!("{} {}.{:09}\n", file.size, time.seconds, time.nanos);
+        let user = url.user.as_deref().unwrap_or(b"anonymous");
+        let key = [url.host.to_string().as_bytes(), user, file.remote.as_bytes()].join(&0);
+        let state = std::env::var_os("XDG_STATE_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")));
+        let path =
+            state.map(|state| state.join("braidftp/uploads").join(format!("{:032x}", path_hash(&key))));
+        Self { path, content }
+    }
+
+    fn is_of_this_file(&self) -> bool {
+        self.path
+            .as_ref()
+            .is_some_and(|path| std_fs::read_to_string(path).is_ok_and(|text| text == self.content))
+    }
+
+    /// Without a place to remember in, an upload that breaks off begins anew: no harm done.
+    fn remember(&self) {
+        if let Some(path) = &self.path {
+            let _ = path.parent().map(std_fs::create_dir_all);
+            let _ = std_fs::write(path, &self.content);
+        }
+    }
+
+    fn forget(&self) {
+        if let Some(path) = &self.path {
+            let _ = std_fs::remove_file(path);
+        }
+    }
+}
