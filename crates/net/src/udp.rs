@@ -112,6 +112,16 @@ impl Socket {
             };
             let src_ip = Some(transmit.from.ip())
                 .filter(|ip| self.local.ip().is_unspecified() && !ip.is_unspecified());
+            //= specs/rfc6951.txt#section-5.3
+            //# Within the UDP header, the source port MUST be the local UDP
+            //# encapsulation port number of the SCTP stack, and the destination port
+            //# MUST be the remote UDP encapsulation port number maintained for the
+            //# association and the destination address to which the packet is sent
+            //# (see Section 5.1).
+            //= specs/rfc6951.txt#section-5.8
+            //# If the implementation supports the sending and receiving of the ECN
+            //# bits for the IP protocols being used by an SCTP association, the ECN
+            //# bits MUST NOT be changed during sending and receiving.
             let outcome = io.try_io(Interest::WRITABLE, || {
                 state.try_send(
                     io.into(),
@@ -343,6 +353,18 @@ mod tests {
         got
     }
 
+    //= specs/rfc6951.txt#section-5.3
+    //= type=test
+    //# Within the UDP header, the source port MUST be the local UDP
+    //# encapsulation port number of the SCTP stack, and the destination port
+    //# MUST be the remote UDP encapsulation port number maintained for the
+    //# association and the destination address to which the packet is sent
+    //# (see Section 5.1).
+    //= specs/rfc6951.txt#section-5.8
+    //= type=test
+    //# If the implementation supports the sending and receiving of the ECN
+    //# bits for the IP protocols being used by an SCTP association, the ECN
+    //# bits MUST NOT be changed during sending and receiving.
     #[tokio::test]
     async fn a_batch_of_equal_packets_arrives_as_as_many_datagrams() {
         let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));

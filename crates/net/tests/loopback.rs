@@ -180,26 +180,38 @@ async fn a_cancelled_call_changes_nothing() {
     soon(reader).await.unwrap();
 }
 
-/// Forwards datagrams between one client and `to` until it is aborted.
-async fn relay(to: std::net::SocketAddr) -> (std::net::SocketAddr, tokio::task::JoinHandle<()>) {
-    let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let addr = front.local_addr().unwrap();
-    let task = tokio::spawn(async move {
-        let (mut one, mut other, mut client) = (vec![0; 65_536], vec![0; 65_536], None);
-        loop {
-            tokio::select! {
-                Ok((len, from)) = front.recv_from(&mut one) => {
-                    client = Some(from);
-                    back.send_to(&one[..len], to).await.unwrap();
-                }
-                Ok(len) = back.recv(&mut other), if client.is_some() => {
-                    front.send_to(&other[..len], client.unwrap()).await.unwrap();
+/// Forwards datagrams between one client and a server, as a NAT does, until it is told otherwise.
+struct Relay {
+    addr: std::net::SocketAddr,
+    task: tokio::task::JoinHandle<()>,
+    /// Makes the relay speak to the server from another port, as a NAT does that forgot.
+    change_port: Arc<tokio::sync::Notify>,
+}
+
+impl Relay {
+    async fn to(server: std::net::SocketAddr) -> Self {
+        let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let addr = front.local_addr().unwrap();
+        let change_port = Arc::new(tokio::sync::Notify::new());
+        let change = change_port.clone();
+        let task = tokio::spawn(async move {
+            let (mut one, mut other, mut client) = (vec![0; 65_536], vec![0; 65_536], None);
+            loop {
+                tokio::select! {
+                    Ok((len, from)) = front.recv_from(&mut one) => {
+                        client = Some(from);
+                        back.send_to(&one[..len], server).await.unwrap();
+                    }
+                    Ok(len) = back.recv(&mut other), if client.is_some() => {
+                        front.send_to(&other[..len], client.unwrap()).await.unwrap();
+                    }
+                    () = change.notified() => back = UdpSocket::bind("127.0.0.1:0").await.unwrap(),
                 }
             }
-        }
-    });
-    (addr, task)
+        });
+        Self { addr, task, change_port }
+    }
 }
 
 fn impatient() -> Config {
@@ -218,15 +230,15 @@ async fn a_peer_that_vanishes_ends_the_association_with_a_reason() {
     let (client_end, server_end) = (endpoint(), endpoint());
     let config = Arc::new(impatient());
     let listener = server_end.listen(PORT, config.clone()).unwrap();
-    let (addr, wire) = relay(server_end.local_addrs()[0]).await;
+    let relay = Relay::to(server_end.local_addrs()[0]).await;
     let mut connect = to(&server_end, &config);
-    connect.peer = vec![addr];
+    connect.peer = vec![relay.addr];
     let client = client_end.connect(connect).unwrap();
     soon(client.up()).await.unwrap();
     client.send(StreamId(0), Message::new(Ppid(1), "there?")).await.unwrap();
     let server = soon(listener.accept()).await.unwrap();
     assert_eq!(message(&server, 0).await, b"there?");
-    wire.abort();
+    relay.task.abort();
     client.send(StreamId(0), Message::new(Ppid(1), "still there?")).await.unwrap();
     // Five time-outs of at most 100 ms each; a second is left for a busy machine.
     let reason = timeout(Duration::from_millis(1_500), client.closed()).await.expect("within its bound");
@@ -234,6 +246,39 @@ async fn a_peer_that_vanishes_ends_the_association_with_a_reason() {
     assert_eq!(client.recv(StreamId(0)).await, Err(Reason::PeerUnreachable));
     let late = client.send(StreamId(0), Message::new(Ppid(1), "?")).await;
     assert_eq!(late, Err(SendError::Closed(Reason::PeerUnreachable)));
+}
+
+//= specs/rfc6951.txt#section-5.4
+//= type=test
+//# After finding the SCTP association (which
+//# includes checking the verification tag), the UDP source port MUST be
+//# stored as the encapsulation port for the destination address the SCTP
+//# packet is received from (see Section 5.1).
+#[tokio::test]
+async fn a_peer_whose_port_changes_under_way_is_followed() {
+    const TOTAL: usize = 3_000_000;
+    let (client_end, server_end) = (endpoint(), endpoint());
+    let config = Arc::new(impatient());
+    let listener = server_end.listen(PORT, config.clone()).unwrap();
+    let relay = Relay::to(server_end.local_addrs()[0]).await;
+    let mut connect = to(&server_end, &config);
+    connect.peer = vec![relay.addr];
+    let client = client_end.connect(connect).unwrap();
+    soon(client.up()).await.unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    let before = server.peer_addr().unwrap();
+    for round in 0..3u16 {
+        relay.change_port.notify_one();
+        let up = tokio::spawn(send_all(client.clone(), round, TOTAL / 3, 20_000));
+        soon(receive_all(server.clone(), round, TOTAL / 3)).await;
+        soon(up).await.unwrap();
+        let down = tokio::spawn(send_all(server.clone(), round, TOTAL / 3, 20_000));
+        soon(receive_all(client.clone(), round, TOTAL / 3)).await;
+        soon(down).await.unwrap();
+    }
+    let after = server.peer_addr().unwrap();
+    assert!(after.ip() == before.ip() && after.port() != before.port(), "{before} {after}");
+    assert_eq!(soon(client.shutdown()).await, Reason::Shutdown);
 }
 
 #[tokio::test]

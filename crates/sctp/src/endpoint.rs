@@ -384,8 +384,8 @@ impl Endpoint {
 
     fn deliver(&mut self, now: Time, id: AssociationId, route: Route, ecn: Ecn, packet: Packet) {
         let Some(slot) = self.table.get_mut(id) else { return };
-        // An INIT ACK may list addresses; nothing else that is understood yet brings any.
-        let learns = slot.association.phase() == Phase::CookieWait;
+        // An INIT ACK may list addresses, and any packet may come from another encapsulation port than before.
+        let learns = slot.association.phase() == Phase::CookieWait || !slot.is_led_to_by(route.peer);
         slot.association.handle(now, route, ecn, packet);
         if learns {
             self.map_paths(id);

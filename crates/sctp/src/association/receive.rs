@@ -1,12 +1,10 @@
 //! What each chunk of a packet does to an association. Nothing is sent here: the next drain does that.
 
-use std::net::SocketAddr;
-
 use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
 use bytes::Bytes;
 
-use crate::association::path::Recovery;
+use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
 use crate::association::sent::{Counting, Report, SackError};
 use crate::association::state::{Shutdown, State, Window, quotable};
@@ -30,7 +28,7 @@ enum Then {
 impl Association {
     /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
     pub(crate) fn handle(&mut self, now: Time, route: Route, _ecn: Ecn, packet: Packet) {
-        let path = self.path_of(route.local, route.peer);
+        let path = self.path_of(route);
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.stirred = true;
         let mut brought_data = false;
@@ -58,10 +56,25 @@ impl Association {
         self.on_packet_end(now, brought_data);
     }
 
-    fn path_of(&self, local: SocketAddr, peer: SocketAddr) -> PathId {
-        let exact = self.paths.iter().position(|path| path.peer == peer && path.local == local);
-        let index = exact.or_else(|| self.paths.iter().position(|path| path.peer == peer));
-        PathId(index.unwrap_or(0) as u8)
+    /// The path that a packet with the right tag came by.
+    fn path_of(&mut self, Route { local, peer }: Route) -> PathId {
+        let position = |is: &dyn Fn(&Path) -> bool| self.paths.iter().position(is);
+        let exact = position(&|path| path.peer == peer && path.local == local)
+            .or_else(|| position(&|path| path.peer == peer));
+        if exact.is_none() {
+            let host = position(&|path| path.peer.ip() == peer.ip() && path.local == local)
+                .or_else(|| position(&|path| path.peer.ip() == peer.ip()));
+            if let Some(index) = host {
+                //= specs/rfc6951.txt#section-5.4
+                //# After finding the SCTP association (which
+                //# includes checking the verification tag), the UDP source port MUST be
+                //# stored as the encapsulation port for the destination address the SCTP
+                //# packet is received from (see Section 5.1).
+                self.paths[index].peer = peer;
+                return PathId(index as u8);
+            }
+        }
+        PathId(exact.unwrap_or(0) as u8)
     }
 
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) -> Then {

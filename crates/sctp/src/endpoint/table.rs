@@ -51,6 +51,11 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// Whether this address of the peer leads here.
+    pub(super) fn is_led_to_by(&self, peer: SocketAddr) -> bool {
+        self.peers.contains(&peer)
+    }
+
     /// Whether the peer has this address, whatever its encapsulation port: a NAT may change that (RFC 6951 §5.4).
     pub(super) fn knows(&self, ip: IpAddr) -> bool {
         self.peers.iter().any(|peer| peer.ip() == ip)

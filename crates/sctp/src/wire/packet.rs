@@ -340,3 +340,37 @@ impl PacketBuilder {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::VerificationTag;
+
+    fn batch(builder: &mut PacketBuilder, packets: usize) -> Batch {
+        for _ in 0..packets {
+            builder.begin(Header { source_port: 1, destination_port: 2, tag: VerificationTag(3) }, 1_000);
+            builder.push(&Chunk::Heartbeat(Bytes::from_static(&[0; 900])));
+            builder.seal();
+        }
+        builder.finish().expect("packets were sealed")
+    }
+
+    #[test]
+    fn a_batch_takes_the_memory_of_the_one_before() {
+        let mut builder = PacketBuilder::new();
+        batch(&mut builder, 60);
+        let place = batch(&mut builder, 60).payload.as_ptr();
+        assert_eq!(batch(&mut builder, 60).payload.as_ptr(), place);
+    }
+
+    #[test]
+    fn a_large_buffer_is_given_back_after_many_small_batches() {
+        let mut builder = PacketBuilder::new();
+        batch(&mut builder, 60);
+        for _ in 0..=PacketBuilder::PATIENCE {
+            assert!(builder.reserved > 50_000);
+            batch(&mut builder, 1);
+        }
+        assert!(builder.reserved < 2_000, "{}", builder.reserved);
+    }
+}
