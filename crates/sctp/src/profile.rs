@@ -28,16 +28,23 @@ impl Profile {
         match self {
             Self::Rfc9260 => Config::default(),
             Self::Modern => Config {
+                // RFC 6928, and RFC 3465's L = 2 against the delay of SACKs.
                 congestion_options: cc::Options {
                     initial_window: cc::InitialWindow::Mtus(NonZeroU8::new(10).expect("10 is not 0")),
                     byte_counting_limit: NonZeroU8::new(2).expect("2 is not 0"),
                 },
+                // With SACKs gathered and batches sent, one event may answer for far more than four packets: the limit
+                // would hold back what the window allows, and a burst into a full queue is found in one round trip.
                 max_burst: None,
                 loss_detection: LossDetection::SendOrder,
                 tail_loss_probe: true,
+                // With probes before it, T3 is the last resort; on a path of a few milliseconds a second of waiting is
+                // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
                 sack_delay: Duration::from_millis(20),
                 immediate_at_end: true,
+                // A gigabit a second over 60 ms. A process that is to stay under 64 MB has room for one such
+                // association that stalls; what is not full costs nothing.
                 receive_buffer_bytes: 8 << 20,
                 send_buffer_bytes: 4 << 20,
                 ..Config::default()

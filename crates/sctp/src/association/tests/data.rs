@@ -178,6 +178,16 @@ fn full_packets_leave_in_batches_of_one_size() {
 }
 
 #[test]
+fn a_short_packet_does_not_make_those_behind_it_short() {
+    let mut pair = Pair::up(modern());
+    pair.send(Client, 0, pattern(1_300));
+    pair.send(Client, 0, pattern(1_424 * 4));
+    pair.run(Duration::from_secs(1));
+    let sizes: Vec<_> = pair.data(Client).iter().map(|data| data.payload.len()).collect();
+    assert_eq!(sizes, [1_300, 1_424, 1_424, 1_424, 1_424]);
+}
+
+#[test]
 fn max_burst_limits_what_one_event_lets_out() {
     let mut options = rfc().congestion_options;
     options.initial_window = braidftp_cc::InitialWindow::Mtus(20.try_into().unwrap());

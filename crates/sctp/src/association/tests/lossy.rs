@@ -47,6 +47,22 @@ fn without_loss_both_profiles_keep_the_link_busy() {
 }
 
 #[test]
+fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
+    let mut pair = Pair::up(modern());
+    pair.latency = Duration::from_millis(1);
+    pair.rate = Some(Rate::from_bits_per_second(3_000_000));
+    // 500 kB.
+    pair.queue = Duration::from_millis(1_333);
+    let (start, bytes) = (pair.now, 4_000_000);
+    pair.send(Client, 0, pattern(bytes));
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+    let ratio = pair.now.since(start).as_secs_f64() / (bytes as f64 * 8.0 / 3e6);
+    let path = pair.association(Client).stats().paths[0].clone();
+    assert!(ratio < 1.10 && path.timeouts == 0, "{ratio} {path:?}");
+    assert!(path.fast_retransmits > 0, "it did overflow");
+}
+
+#[test]
 fn the_modern_profile_keeps_a_lossy_lan_busy() {
     for loss_per_mille in [30, 100] {
         let ratio = ratio(&modern(), &lan(loss_per_mille));

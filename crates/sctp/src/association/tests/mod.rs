@@ -75,8 +75,10 @@ struct Pair {
     reordering: u64,
     drop: Option<Drop>,
     latency: Duration,
-    /// What the link carries, each way; behind it a queue that is never full.
+    /// What the link carries, each way.
     rate: Option<Rate>,
+    /// How long a packet waits for the link at most before it is dropped.
+    queue: Duration,
     /// Until when the link is busy, each way.
     busy: [Time; 2],
     client_events: Vec<Event>,
@@ -143,6 +145,7 @@ impl Pair {
             drop: None,
             latency: LATENCY,
             rate: None,
+            queue: Duration::MAX,
             busy: [Time::ZERO; 2],
             client_events: Vec::new(),
             server_events: Vec::new(),
@@ -276,6 +279,9 @@ impl Pair {
             };
             let busy = &mut self.busy[side as usize];
             *busy = self.now.max(*busy);
+            if busy.since(self.now) > self.queue {
+                continue;
+            }
             if let Some(rate) = self.rate {
                 *busy += rate.transmit_time(datagram.payload.len() + CARRIER_BYTES);
             }
