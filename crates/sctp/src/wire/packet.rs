@@ -367,6 +367,7 @@ mod tests {
     fn a_large_buffer_is_given_back_after_many_small_batches() {
         let mut builder = PacketBuilder::new();
         batch(&mut builder, 60);
+        batch(&mut builder, 60);
         for _ in 0..=PacketBuilder::PATIENCE {
             assert!(builder.reserved > 50_000);
             batch(&mut builder, 1);
