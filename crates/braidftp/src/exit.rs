@@ -57,6 +57,18 @@ pub struct Error {
     pub why: String,
     /// What the person at the terminal could do about it.
     pub hint: Option<String>,
+    /// Whether the reporter has told it already.
+    pub told: Told,
+}
+
+/// Whether somebody has been told of an error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Told {
+    /// Not yet.
+    #[default]
+    No,
+    /// It stands on standard error.
+    Yes,
 }
 
 /// The result of everything in the program that can fail.
@@ -70,6 +82,7 @@ impl Error {
             what: escape(what.to_string().as_bytes()),
             why: escape(why.to_string().as_bytes()),
             hint: None,
+            told: Told::No,
         }
     }
 

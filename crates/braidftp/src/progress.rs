@@ -105,6 +105,8 @@ struct State {
     limits: BTreeMap<Limit, u64>,
     probe: Option<Box<dyn Fn() -> Probe + Send>>,
     last_paths: Vec<PathSummary>,
+    /// When each file was whole, if somebody wants to know.
+    finished: Option<Vec<Duration>>,
 }
 
 impl std::fmt::Debug for State {
@@ -192,6 +194,16 @@ impl Reporter {
         });
     }
 
+    /// Remembers from now on when each file was whole, for [`Self::finished`].
+    pub fn remember_finished(&self) {
+        self.lock().finished.get_or_insert_default();
+    }
+
+    /// When each file was whole, since the reporter was made.
+    pub fn finished(&self) -> Vec<Duration> {
+        self.lock().finished.clone().unwrap_or_default()
+    }
+
     /// Where to look for the state of the network paths.
     pub fn watch(&self, probe: impl Fn() -> Probe + Send + 'static) {
         self.lock().probe = Some(Box::new(probe));
@@ -227,6 +239,10 @@ impl Reporter {
     pub fn done(&self, path: &[u8], action: Action, bytes: u64, resumed: u64) {
         if matches!(action, Action::Received | Action::Sent) {
             self.0.files.fetch_add(1, Ordering::Relaxed);
+            let at = self.0.started.elapsed();
+            if let Some(finished) = &mut self.lock().finished {
+                finished.push(at);
+            }
         }
         match self.0.style {
             Style::Json => self.event(&Event::file(path, action, bytes, resumed)),
@@ -345,9 +361,13 @@ impl Reporter {
                     HumanBytes(bytes),
                     bits_a_second(bytes as f64 * 8.0 / seconds),
                     summary.mode,
-                    if failed == 0 { String::new() } else { format!("; {failed} failed:") },
+                    match failed {
+                        0 => String::new(),
+                        1 => "; 1 failed".to_owned(),
+                        n => format!("; {n} failed:"),
+                    },
                 );
-                for error in &errors {
+                for error in errors.iter().filter(|_| failed > 1) {
                     eprintln!("  {error}");
                 }
                 if failed > errors.len() as u64 {

@@ -59,6 +59,7 @@ impl Shared {
             open: 0,
             endpoints: 0,
             phase: Phase::Open,
+                forgotten: Totals::default(),
         };
         Self {
             core: Mutex::new(core),
@@ -86,6 +87,32 @@ pub(crate) struct Core {
     /// `Endpoint` handles alive.
     pub(crate) endpoints: usize,
     pub(crate) phase: Phase,
+    /// Of associations that were forgotten.
+    pub(crate) forgotten: Totals,
+}
+
+/// What all associations of an endpoint did together, those that are over included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Associations, those that never came up included.
+    pub associations: u64,
+    /// SCTP packets sent.
+    pub packets_sent: u64,
+    /// SCTP packets received.
+    pub packets_received: u64,
+    /// DATA chunks sent again, for whatever reason.
+    pub retransmitted_chunks: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, stats: &sctp::Stats) {
+        self.associations += 1;
+        for path in &stats.paths {
+            self.packets_sent += path.packets_sent;
+            self.packets_received += path.packets_received;
+            self.retransmitted_chunks += path.retransmitted_chunks;
+        }
+    }
 }
 
 /// How far an endpoint's life is.
@@ -319,6 +346,9 @@ impl Core {
     }
 
     fn forget(&mut self, id: AssociationId) {
+        if let Some(association) = self.machine.association(id) {
+            self.forgotten.add(&association.stats());
+        }
         self.machine.remove(id);
         self.seats.remove(&id);
     }

@@ -12,7 +12,7 @@ use braidftp_sctp::{self as sctp, Config, Connect, ListenError};
 
 use crate::association::Association;
 use crate::capture::Capture;
-use crate::core::{Backlog, Phase, Seat, Shared};
+use crate::core::{Backlog, Phase, Seat, Shared, Totals};
 use crate::task::Task;
 use crate::udp::{self, Socket, Sockets};
 
@@ -201,6 +201,18 @@ impl Endpoint {
     /// Associations that are not closed yet.
     pub fn associations(&self) -> usize {
         self.shared.lock().open
+    }
+
+    /// What all its associations did together, those that are over included.
+    pub fn totals(&self) -> Totals {
+        let core = self.shared.lock();
+        let mut totals = core.forgotten;
+        for id in core.seats.keys() {
+            if let Some(association) = core.machine.association(*id) {
+                totals.add(&association.stats());
+            }
+        }
+        totals
     }
 
     /// Waits until no association is open, without closing anything.

@@ -36,5 +36,5 @@ pub use braidftp_sctp::{
     self as sctp, AssociationId, Config, Connect, ListenError, Message, Order, PathState, PathStats, Piece,
     Ppid, Profile, Reason, Stats, StreamId,
 };
-pub use core::Up;
+pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};

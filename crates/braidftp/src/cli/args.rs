@@ -44,6 +44,8 @@ pub enum Command {
     Mkdir(Mkdir),
     /// Rename a file or a folder
     Mv(Mv),
+    /// Show on this machine, over an emulated lossy link, how long each mode takes
+    Demo(crate::demo::Args),
 }
 
 const URL_HELP: &str = "\

@@ -15,7 +15,7 @@ use clap::Parser;
 pub use args::{Cli, Command, Common, PathRule};
 
 use crate::client::{Client, Limiter, Options, Trace, check_mode, default_mode, parse_name};
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Error, Exit, Result, Told};
 use crate::job::{self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Record, Recursion};
 use crate::progress::{Reporter, Style};
 use crate::url::Url;
@@ -34,7 +34,9 @@ pub fn run() -> ExitCode {
     match execute(cli) {
         Ok(exit) => exit,
         Err(error) => {
-            eprintln!("braidftp: {error}");
+            if error.told == Told::No {
+                eprintln!("braidftp: {error}");
+            }
             error.exit.into()
         }
     }
@@ -48,9 +50,12 @@ fn execute(cli: Cli) -> Result<ExitCode> {
     if let Command::Serve(args) = cli.command {
         return Ok(serve(&runtime, args));
     }
+    if let Command::Demo(args) = cli.command {
+        return crate::demo::run(&args, &runtime).map(|()| ExitCode::SUCCESS);
+    }
     let result = runtime.block_on(async {
         match cli.command {
-            Command::Serve(_) => unreachable!("returned above"),
+            Command::Serve(_) | Command::Demo(_) => unreachable!("returned above"),
             Command::Get(args) => get(args).await,
             Command::Put(args) => put(args).await,
             Command::Mirror(args) => mirror(args).await,

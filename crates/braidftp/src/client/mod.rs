@@ -338,9 +338,10 @@ impl Client {
         self.shared.gauge.paths()
     }
 
-    /// What this client has opened and moved, packets and all.
-    pub fn totals(&self) -> Totals {
-        self.shared.gauge.totals()
+    /// What tells, also when this client is gone, what it has opened and moved, packets and all.
+    pub fn watch_totals(&self) -> impl Fn() -> Totals + Send + 'static {
+        let gauge = self.shared.gauge.clone();
+        move || gauge.totals()
     }
 
     /// Says goodbye and waits for the end, a few seconds at most.

@@ -50,7 +50,7 @@ impl Picture {
     /// The picture, as the text of an SVG file.
     pub fn svg(&self) -> String {
         let bars_bottom = BARS_TOP + BAR_PITCH * self.modes.len() as f64;
-        let curves_top = bars_bottom + 96.0;
+        let curves_top = bars_bottom + 116.0;
         let curves_bottom = curves_top + CURVES_HEIGHT;
         let height = curves_bottom + 62.0;
         let longest = self
@@ -143,7 +143,7 @@ impl Picture {
         let y = |done: usize| curves_bottom - CURVES_HEIGHT * done as f64 / self.files.max(1) as f64;
         add(format_args!(
             r#"<text x="{MARGIN}" y="{}" font-size="15" font-weight="600" fill="{INK}">Files that were whole, over time</text>"#,
-            curves_top - 18.0
+            curves_top - 40.0
         ));
         let counts = Axis::new(self.files.max(1) as f64);
         for tick in counts.ticks().filter(|tick| *tick <= self.files as f64) {
@@ -220,7 +220,7 @@ struct Axis {
 impl Axis {
     fn new(max: f64) -> Self {
         let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
-        let rough = max / 6.0;
+        let rough = max / 8.0;
         let power = 10_f64.powf(rough.log10().floor());
         let step =
             [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= rough).unwrap_or(rough);

@@ -504,6 +504,7 @@ pub async fn mirror_up(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         uploads: Uploads::new(client.clone(), job.url.clone(), job.reporter.clone(), job.record.clone()),
         root: root.clone(),
         seen: up.mirror.delete.is_on().then(Seen::default),
+        is_tcp: client.mode() == Mode::Tcp,
     };
     let result = sending.walk().await;
     let Sending { uploads, seen, remote, .. } = sending;
@@ -598,6 +599,8 @@ struct Sending<'a> {
     uploads: Uploads,
     root: Root,
     seen: Option<Seen>,
+    /// Whether the server may be another's.
+    is_tcp: bool,
 }
 
 impl Sending<'_> {
@@ -699,7 +702,7 @@ impl Sending<'_> {
                     self.job.reporter.plan(name, Action::Linked, 0);
                     return Ok(());
                 }
-                if !self.remote.features.tree {
+                if !self.remote.features.tree && self.is_tcp {
                     // SITE SYMLINK comes with XTREE (specs/ftp-over-sctp.md §8.4); others do not know it.
                     self.job.reporter.warn(format_args!(
                         "{} is a link, which the server cannot make: left out",

@@ -30,8 +30,8 @@ pub use get::{get, put};
 pub use mirror::{Delete, Mirror, MirrorDown, MirrorUp, mirror_down, mirror_up};
 
 use crate::cli::login::Login;
-use crate::client::{Client, Options};
-use crate::exit::{Error, Exit, Result};
+use crate::client::{Client, Options, Totals};
+use crate::exit::{Error, Exit, Result, Told};
 use crate::progress::Reporter;
 use crate::report::Summary;
 use crate::url::Url;
@@ -74,6 +74,8 @@ struct Recorded {
     good: u64,
     /// An error that ends the job, because every other file would fail alike.
     fatal: Option<Error>,
+    /// What the sessions opened and sent.
+    totals: Totals,
 }
 
 /// A hasher for what is a hash already.
@@ -141,6 +143,11 @@ impl Record {
         self.lock().fatal.get_or_insert(error);
     }
 
+    /// What the sessions of the job opened and sent, when they are over.
+    pub fn totals(&self) -> Totals {
+        self.lock().totals
+    }
+
     /// The error that ends the job, if there is one.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.lock().fatal {
@@ -159,7 +166,7 @@ impl Record {
         let recorded = self.lock();
         match (&recorded.first_error, recorded.codes.as_slice()) {
             (None, _) => Ok(()),
-            (Some(error), [_]) if recorded.good == 0 => Err(error.clone()),
+            (Some(error), [_]) if recorded.good == 0 => Err(Error { told: Told::Yes, ..error.clone() }),
             (Some(_), _) => Err(Error::new(
                 Exit::SomeFailed,
                 "finish the job",
@@ -254,10 +261,12 @@ impl Job {
             }
         };
         *ever_connected |= client.was_up();
+        let totals = client.watch_totals();
         match &result {
             Ok(()) => client.close().await,
             Err(error) => client.stop(error.clone()).await,
         }
+        self.record.lock().totals += totals();
         result
     }
 }

@@ -349,6 +349,15 @@ impl Server {
         self.bound.iter().map(addr).collect()
     }
 
+    /// The SCTP endpoints, to watch them.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        let sctp = |bound: &Bound| match bound {
+            Bound::Tcp(_) => None,
+            Bound::Sctp(endpoint, _) => Some(endpoint.clone()),
+        };
+        self.bound.iter().filter_map(sctp).collect()
+    }
+
     /// What stops it.
     pub fn handle(&self) -> Handle {
         Handle { phase: self.phase.clone() }

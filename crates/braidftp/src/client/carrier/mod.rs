@@ -200,7 +200,7 @@ impl Gauge {
         for path in paths {
             add(&mut meters.closed, path);
         }
-        meters.totals = sum(meters.totals, totals);
+        meters.totals += totals;
     }
 
     fn tcp_opened(&self, local: SocketAddr, peer: SocketAddr) {
@@ -239,7 +239,11 @@ impl Gauge {
 
     pub(crate) fn totals(&self) -> Totals {
         let meters = self.lock();
-        meters.live.iter().fold(meters.totals, |totals, association| sum(totals, numbers(association).1))
+        let mut totals = meters.totals;
+        for association in &meters.live {
+            totals += numbers(association).1;
+        }
+        totals
     }
 
     /// What holds back what this side sends, or the path if it mostly receives.
@@ -301,11 +305,11 @@ fn add(all: &mut Vec<PathSummary>, path: PathSummary) {
     }
 }
 
-fn sum(a: Totals, b: Totals) -> Totals {
-    Totals {
-        opened: a.opened + b.opened,
-        packets_sent: a.packets_sent + b.packets_sent,
-        packets_received: a.packets_received + b.packets_received,
-        retransmitted: a.retransmitted + b.retransmitted,
+impl std::ops::AddAssign for Totals {
+    fn add_assign(&mut self, more: Self) {
+        self.opened += more.opened;
+        self.packets_sent += more.packets_sent;
+        self.packets_received += more.packets_received;
+        self.retransmitted += more.retransmitted;
     }
 }

@@ -1,0 +1,217 @@
+//! One mode of the demo: server, link, client, comparison.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use braidftp_emu::tun::{Net, TunConfig};
+use braidftp_emu::{LinkConfig, Relay, RelayConfig};
+use braidftp_ftp::Mode;
+
+use super::tree;
+use crate::cli::login::Login;
+use crate::client::{Options, default_profile};
+use crate::exit::{Error, Exit, Result};
+use crate::job::{Delete, Filter, Job, Mirror, MirrorDown, Record, mirror_down};
+use crate::progress::{Reporter, Style};
+use crate::server::{Handle, Listen, Server, Settings};
+use crate::store::fs::{Durability, Root};
+use crate::url::Url;
+
+/// The port of the TCP server, in a namespace where no other program is.
+const TCP_PORT: u16 = 2121;
+/// How long a silence ends a mode.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Differences that are listed.
+const DIFFERENCES: usize = 5;
+
+/// What came of a mode.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It ran.
+    Ran(Ran),
+    /// The system does not allow it here; why.
+    LeftOut(String),
+}
+
+/// A mode that ran.
+#[derive(Debug)]
+pub(super) struct Ran {
+    /// From the first packet to the last file.
+    pub(super) seconds: Duration,
+    /// When each file was whole.
+    pub(super) finished: Vec<Duration>,
+    /// Packets that entered the link, both ways.
+    pub(super) packets: u64,
+    /// Chunks or segments sent again by both sides, where that can be told.
+    pub(super) retransmitted: Option<u64>,
+    /// Connections or associations opened.
+    pub(super) opened: u64,
+    /// How the copy differs from the tree.
+    pub(super) differences: Vec<String>,
+}
+
+/// Runs one mode.
+pub(super) fn mode(
+    mode: Mode,
+    source: &Path,
+    copy: &Path,
+    link: &LinkConfig,
+    seed: u64,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<Outcome> {
+    let mut ran = match mode {
+        Mode::Tcp => match tcp(source, copy, link, seed)? {
+            Outcome::Ran(ran) => ran,
+            left_out => return Ok(left_out),
+        },
+        _ => runtime.block_on(sctp(mode, source, copy, link, seed))?,
+    };
+    ran.differences = tree::differences(source, copy, DIFFERENCES)
+        .map_err(|e| Error::local(format_args!("compare with {}", copy.display()), &e))?;
+    Ok(Outcome::Ran(ran))
+}
+
+async fn sctp(mode: Mode, source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Ran> {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = serve(source, Listen::SctpUdp(vec![any]), mode)?;
+    let Some(Listen::SctpUdp(addresses)) = server.local_addrs().into_iter().next() else {
+        return Err(Error::new(Exit::Local, "start the server", "it has no address"));
+    };
+    let Some(to) = addresses.first().copied() else {
+        return Err(Error::new(Exit::Local, "start the server", "it has no address"));
+    };
+    let endpoints = server.endpoints();
+    let handle = server.handle();
+    let serving = tokio::spawn(server.run());
+    let relay = Relay::spawn(RelayConfig {
+        forward: link.clone(),
+        back: link.clone(),
+        seed,
+        ..RelayConfig::new(any, to)
+    })
+    .map_err(|error| Error::new(Exit::Local, "start the link", error))?;
+    let url = format!("ftp+sctp://{}/", relay.local_addr()).parse()?;
+    let result = transfer(url, mode, copy.to_owned()).await;
+    let counters = relay.stop();
+    let retransmitted: u64 = endpoints.iter().map(|endpoint| endpoint.totals().retransmitted_chunks).sum();
+    drop(endpoints);
+    handle.abort();
+    let _ = serving.await;
+    let moved = result?;
+    Ok(Ran {
+        packets: counters.forward.packets_in + counters.back.packets_in,
+        retransmitted: Some(retransmitted + moved.retransmitted),
+        ..moved.ran
+    })
+}
+
+/// The kernel's TCP, in namespaces of this process.
+fn tcp(source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Outcome> {
+    let config = TunConfig { forward: link.clone(), back: link.clone(), seed, ..TunConfig::default() };
+    let net = match Net::up(config) {
+        Ok(net) => net,
+        Err(why) => return Ok(Outcome::LeftOut(why.to_string())),
+    };
+    let (started, start) = std::sync::mpsc::channel::<Result<Handle>>();
+    let tree = source.to_owned();
+    let serving = net.server().spawn(move || {
+        let served = alone().and_then(|runtime| {
+            runtime.block_on(async {
+                let server = serve(&tree, Listen::Tcp(SocketAddr::from((Net::SERVER, TCP_PORT))), Mode::Tcp)?;
+                // Who waits for the handle is still there.
+                let _ = started.send(Ok(server.handle()));
+                server.run().await;
+                Ok(())
+            })
+        });
+        if let Err(error) = served {
+            let _ = started.send(Err(error));
+        }
+        resent()
+    });
+    let gone = |_| Error::new(Exit::Local, "start the server", "its thread is gone");
+    let handle = start.recv().map_err(gone)??;
+    let to = copy.to_owned();
+    let (result, resent_by_client) = net.client().run(move || {
+        let result = alone().and_then(|runtime| {
+            let url: Url = format!("ftp://{}:{TCP_PORT}/", Net::SERVER).parse()?;
+            runtime.block_on(transfer(url, Mode::Tcp, to))
+        });
+        (result, resent())
+    });
+    handle.abort();
+    let resent_by_server = serving.join();
+    let counters = net.down();
+    let moved = result?;
+    Ok(Outcome::Ran(Ran {
+        packets: counters.forward.packets_in + counters.back.packets_in,
+        retransmitted: resent_by_client.zip(resent_by_server).map(|(client, server)| client + server),
+        ..moved.ran
+    }))
+}
+
+/// A runtime whose threads are all in this thread's namespace.
+fn alone() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::local("start a runtime", &error))
+}
+
+/// Segments that the kernel has sent again in this thread's namespace (`RetransSegs` of RFC 4022).
+fn resent() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/snmp").ok()?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let at = lines.next()?.split(' ').position(|name| name == "RetransSegs")?;
+    lines.next()?.split(' ').nth(at)?.parse().ok()
+}
+
+fn serve(tree: &Path, listen: Listen, mode: Mode) -> Result<Server> {
+    let root = Root::open(tree).map_err(|error| Error::store(&error))?;
+    let settings = Settings {
+        sctp: default_profile(mode).config(),
+        durability: Durability::None,
+        ..Settings::default()
+    };
+    Server::builder(root)
+        .listen(listen)
+        .settings(settings)
+        .bind()
+        .map_err(|error| Error::new(Exit::Local, "start the server", error))
+}
+
+struct Moved {
+    ran: Ran,
+    /// By the client.
+    retransmitted: u64,
+}
+
+async fn transfer(url: Url, mode: Mode, to: PathBuf) -> Result<Moved> {
+    let reporter = Reporter::new(Style::Quiet, mode);
+    reporter.remember_finished();
+    let job = Job {
+        url,
+        login: Login::anonymous(),
+        options: Options { timeout: TIMEOUT, ..Options::new(mode) },
+        retries: 3,
+        reporter: reporter.clone(),
+        record: Record::default(),
+    };
+    let mirror = Mirror { filter: Filter::new(&[], &[])?, delete: Delete::No };
+    let down = MirrorDown { mirror, to };
+    let (summary, result) = job.run("demo", |client| mirror_down(client, job.clone(), down.clone())).await;
+    result?;
+    let totals = job.record.totals();
+    Ok(Moved {
+        ran: Ran {
+            seconds: summary.seconds,
+            finished: reporter.finished(),
+            packets: 0,
+            retransmitted: None,
+            opened: totals.opened,
+            differences: Vec::new(),
+        },
+        retransmitted: totals.retransmitted,
+    })
+}
