@@ -59,6 +59,24 @@ fn each_packet_of_the_handshake_may_get_lost() {
 }
 
 #[test]
+fn what_rode_with_a_lost_cookie_echo_rides_with_the_next() {
+    let mut pair = Pair::new(rfc());
+    pair.send(Client, 0, "first words");
+    pair.drop = lose_first(Chunk::COOKIE_ECHO);
+    pair.run(Duration::from_secs(2));
+    let with_cookie = pair.packets(Client).into_iter().filter(|p| matches!(p[0], Chunk::CookieEcho(_)));
+    let tsns: Vec<_> = with_cookie
+        .map(|packet| match &packet[..] {
+            [_, Chunk::Data(data)] => data.tsn,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(tsns.len(), 2);
+    assert_eq!(tsns[0], tsns[1]);
+    assert_eq!(pair.association(Client).stats().paths[0].timeouts, 0, "T1 was the timer");
+}
+
+#[test]
 fn init_is_repeated_with_back_off_until_it_is_given_up() {
     let mut pair = Pair::new(rfc());
     pair.loss = 1_000;
