@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use braidftp_ftp::command::Type;
-use braidftp_ftp::listing::{encode_incomplete, encode_line, encode_name, encode_unix};
+use braidftp_ftp::listing::{FactSet, encode_incomplete, encode_line, encode_name, encode_unix};
 use braidftp_ftp::server::{Extent, Failure, Form, Source};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::StoreError;
@@ -210,11 +210,16 @@ impl Listing {
         let entries = match (form, &found.kind) {
             (Form::Tree, Kind::Folder) => {
                 // The folder itself comes first: its facts, and a place to say that not all of it can be read.
-                head.push_back(encode_line(&metadata(&found), &SafePath::ROOT).into());
+                head.push_back(encode_line(&metadata(&found), &SafePath::ROOT, FactSet::ALL).into());
                 Entries::Tree(store.root.walk(&place).await.map_err(|e| failure(&e))?)
             }
             (_, Kind::Folder) => Entries::Folder(store.root.list(&place).await.map_err(|e| failure(&e))?),
-            (Form::Facts | Form::Tree, _) => return Err(Failure::Store(StoreError::NotADirectory)),
+            // XTREE of a file is its own line and nothing else.
+            (Form::Tree, _) => {
+                head.push_back(encode_line(&metadata(&found), &SafePath::ROOT, FactSet::ALL).into());
+                Entries::None
+            }
+            (Form::Facts(_), _) => return Err(Failure::Store(StoreError::NotADirectory)),
             // LIST and NLST of a file are a listing of it alone.
             (Form::List | Form::Names, _) => {
                 let name = path.name().map_or(SafePath::ROOT, SafePath::from);
@@ -265,7 +270,8 @@ fn line(form: Form, found: &fs::Metadata, name: &SafePath, now: Timestamp) -> By
     match form {
         Form::List => encode_unix(&metadata(found), name, now).into(),
         Form::Names => encode_name(name).into(),
-        Form::Facts | Form::Tree => encode_line(&metadata(found), name).into(),
+        Form::Facts(set) => encode_line(&metadata(found), name, set).into(),
+        Form::Tree => encode_line(&metadata(found), name, FactSet::ALL).into(),
     }
 }
 
@@ -278,7 +284,7 @@ fn tree_line(item: &WalkItem) -> Vec<u8> {
     };
     match item {
         WalkItem::Found { path, metadata: found } => match safe(path) {
-            Ok(path) => encode_line(&metadata(found), &path),
+            Ok(path) => encode_line(&metadata(found), &path, FactSet::ALL),
             // A path longer than a command can carry: its folder is incomplete for the other side.
             Err(_) => match safe(path.parent().unwrap_or(Path::new(""))) {
                 Ok(folder) => encode_incomplete(&folder, StoreError::BadName.code()),

@@ -359,8 +359,6 @@ impl Driver {
             Do::Change { job, change } => self.ask_store(job, move |store| store.change(&change)),
             Do::Send { job, data, source } => self.send(job, data, source),
             Do::Receive { job, data, sink } => self.receive(job, data, sink),
-            // Its stream asks, and is told.
-            Do::Discard { .. } => {}
             Do::Cancel { job } => self.cancel(job),
             Do::Close => {
                 self.closing = Some(Instant::now());

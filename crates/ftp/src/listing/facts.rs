@@ -9,29 +9,82 @@ use crate::reply::Code;
 use crate::stamp::Timestamp;
 use crate::store::{FileKind, Metadata};
 
+/// Which facts are told: all, or those that the client chose by OPTS MLST (RFC 3659 §7.9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FactSet(u8);
+
+impl FactSet {
+    /// All that there are.
+    pub const ALL: Self = Self(0b11_1111);
+
+    const TYPE: Self = Self(1);
+    const SIZE: Self = Self(2);
+    const MODIFY: Self = Self(4);
+    const UNIX_MODE: Self = Self(8);
+    const UNIQUE: Self = Self(16);
+    const TARGET: Self = Self(32);
+
+    const NAMES: [(Self, &str); 6] = [
+        (Self::TYPE, "type"),
+        (Self::SIZE, "size"),
+        (Self::MODIFY, "modify"),
+        (Self::UNIX_MODE, "UNIX.mode"),
+        (Self::UNIQUE, "unique"),
+        (Self::TARGET, "x.target"),
+    ];
+
+    /// Those named in `type;size;`, in any letter case; what nobody here knows is passed over.
+    pub fn named(names: &[u8]) -> Self {
+        let named = |wanted: &str| {
+            names.split(|byte| *byte == b';').any(|name| name.eq_ignore_ascii_case(wanted.as_bytes()))
+        };
+        Self(Self::NAMES.iter().filter(|(_, name)| named(name)).fold(0, |set, (fact, _)| set | fact.0))
+    }
+
+    const fn has(self, fact: Self) -> bool {
+        self.0 & fact.0 != 0
+    }
+
+    /// The line of FEAT: all facts, those that are told with a `*` (RFC 3659 §7.8).
+    pub fn feature(self) -> String {
+        let fact = |(fact, name): &(Self, &str)| format!("{name}{};", if self.has(*fact) { "*" } else { "" });
+        format!("MLST {}", Self::NAMES.iter().map(fact).collect::<String>())
+    }
+
+    /// The reply to OPTS MLST (RFC 3659 §7.9.1).
+    pub fn options(self) -> String {
+        let told = Self::NAMES.iter().filter(|(fact, _)| self.has(*fact));
+        let names: String = told.map(|(_, name)| format!("{name};")).collect();
+        format!("MLST OPTS {names}").trim_end().into()
+    }
+}
+
 /// The facts of a file, each with its `;`, as the line has them before the space.
-pub fn encode_facts(metadata: &Metadata) -> Vec<u8> {
+pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     let kind = match metadata.kind {
         FileKind::File => "file",
         FileKind::Directory => "dir",
         FileKind::Symlink => "OS.unix=slink",
         FileKind::Other => "OS.unix=other",
     };
-    let mut facts = format!("type={kind};");
-    if metadata.kind == FileKind::File {
+    let mut facts = String::new();
+    if set.has(FactSet::TYPE) {
+        facts += &format!("type={kind};");
+    }
+    if set.has(FactSet::SIZE) && metadata.kind == FileKind::File {
         facts += &format!("size={};", metadata.size);
     }
-    if let Some(modified) = metadata.modified {
+    if let Some(modified) = metadata.modified.filter(|_| set.has(FactSet::MODIFY)) {
         facts += &format!("modify={modified};");
     }
-    if let Some(mode) = metadata.unix_mode {
+    if let Some(mode) = metadata.unix_mode.filter(|_| set.has(FactSet::UNIX_MODE)) {
         facts += &format!("UNIX.mode=0{:o};", mode & 0o7777);
     }
-    if let Some((device, file)) = metadata.unique {
+    if let Some((device, file)) = metadata.unique.filter(|_| set.has(FactSet::UNIQUE)) {
         facts += &format!("unique={device:x}g{file:x};");
     }
     let mut facts = facts.into_bytes();
-    if let Some(target) = &metadata.target {
+    if let Some(target) = metadata.target.as_ref().filter(|_| set.has(FactSet::TARGET)) {
         facts.extend_from_slice(b"x.target=");
         facts.extend_from_slice(&percent_encode(target));
         facts.push(b';');
@@ -39,9 +92,9 @@ pub fn encode_facts(metadata: &Metadata) -> Vec<u8> {
     facts
 }
 
-/// A line of MLSD or XTREE, with its end. The path is one name in MLSD; the root is written `.`.
-pub fn encode_line(metadata: &Metadata, path: &SafePath) -> Vec<u8> {
-    finish_line(encode_facts(metadata), path)
+/// A line of MLSD or XTREE, with its end. The path is one name in MLSD; the root is written `.`. XTREE always tells all facts.
+pub fn encode_line(metadata: &Metadata, path: &SafePath, set: FactSet) -> Vec<u8> {
+    finish_line(encode_facts(metadata, set), path)
 }
 
 /// The line which says that not all of a folder is listed.

@@ -16,7 +16,7 @@ use crate::path::{PathError, SafePath};
 use crate::reply::Code;
 use crate::store::Metadata;
 
-pub use facts::{encode_facts, encode_incomplete, encode_line, parse_facts, parse_line};
+pub use facts::{FactSet, encode_facts, encode_incomplete, encode_line, parse_facts, parse_line};
 pub use names::{encode_name, parse_name};
 pub use unix::{encode_unix, parse_list};
 

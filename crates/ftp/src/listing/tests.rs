@@ -177,7 +177,7 @@ proptest! {
     #[test]
     fn facts_come_back(metadata in metadata(), names in proptest::collection::vec(name(), 0..4)) {
         let path = names.iter().fold(SafePath::ROOT, |path, name| path.join(name).unwrap());
-        let line = encode_line(&metadata, &path);
+        let line = encode_line(&metadata, &path, FactSet::ALL);
         prop_assert!(line.ends_with(b"\r\n"));
         let entry = Entry { path, metadata, listed: Listed::Whole };
         prop_assert_eq!(parse_line(&line[..line.len() - 2]), Ok(Parsed::Entry(entry)));

@@ -28,7 +28,7 @@ pub(super) enum Answer {
     Transfer {
         path: SafePath,
     },
-    /// MLSD: something that is no folder is a bad argument (RFC 3659 §7.2.1).
+    /// MLSD: something that is no folder is a bad argument.
     FolderTransfer {
         path: SafePath,
     },
@@ -96,7 +96,7 @@ impl State {
                 None => path_reply(Code::FILE_UNAVAILABLE, &path, "has no modification time"),
             },
             (Answer::Facts(path), Outcome::Facts(metadata)) => {
-                let line = [&encode_facts(&metadata)[..], b" ", &path.to_absolute()].concat();
+                let line = [&encode_facts(&metadata, self.facts)[..], b" ", &path.to_absolute()].concat();
                 Reply::multi(Code::FILE_OK, "facts:", [line], "End")
             }
             (Answer::Partial(_), Outcome::Partial(bytes)) => Reply::new(Code::FILE_STATUS, bytes.to_string()),
@@ -162,6 +162,8 @@ impl State {
 fn refuse(answer: &Answer, failure: Failure) -> Reply {
     match answer {
         Answer::Listening(_) => Reply::new(Code::CANNOT_OPEN_DATA, failure.to_string()),
+        //= specs/rfc3659.txt#section-7.1
+        //# If the Client-FTP sends an invalid argument, the server-FTP MUST reply with an error code of 501.
         Answer::FolderTransfer { path } if failure == Failure::Store(StoreError::NotADirectory) => {
             path_reply(Code::BAD_PARAMETER, path, &failure.to_string())
         }

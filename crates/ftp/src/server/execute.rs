@@ -6,6 +6,7 @@ use super::answer::{Answer, PassiveReply, path_reply, quoted};
 use super::session::{After, Barrier, EpsvAll, Login, Session, Touches};
 use super::{Active, Carrier, Change, Do, Extent, Form, JobId, Query, Sink, Source, Write, protocol};
 use crate::command::{Command, CommandError, Epsv, PathArg, Secret, Site, Type};
+use crate::listing::FactSet;
 use crate::mapping::{DataPath, TransferNumber};
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
@@ -98,7 +99,9 @@ impl Session {
             }
             Command::List(path) => self.begin_listing(job, transfer, Form::List, path.as_ref()),
             Command::NameList(path) => self.begin_listing(job, transfer, Form::Names, path.as_ref()),
-            Command::MachineList(path) => self.begin_listing(job, transfer, Form::Facts, path.as_ref()),
+            Command::MachineList(path) => {
+                self.begin_listing(job, transfer, Form::Facts(self.state.facts), path.as_ref())
+            }
             Command::Tree(_) if matches!(self.carrier, Carrier::Ms) => {
                 no(Code::NOT_IMPLEMENTED, "XTREE is not for a listing in one message")
             }
@@ -162,7 +165,7 @@ impl Session {
         let source = Source::Listing { path: path.clone(), form, pattern };
         let todo = Do::Send { job, data: self.data_path(transfer)?, source };
         let answer = match form {
-            Form::Facts => Answer::FolderTransfer { path: path.clone() },
+            Form::Facts(_) => Answer::FolderTransfer { path: path.clone() },
             _ => Answer::Transfer { path: path.clone() },
         };
         Ok(Begun::job(todo, answer, Touches::reading(path)))
@@ -197,7 +200,7 @@ impl Session {
             Command::Status(Some(_)) => no(Code::NOT_IMPLEMENTED, "use MLST or LIST"),
             Command::Help(_) => Ok(Begun::reply(help())),
             Command::Features => Ok(Begun::reply(self.features())),
-            Command::Options(text) => options(&text),
+            Command::Options(text) => self.begin_options(&text),
             Command::Host(name) => self.begin_host(&name),
             Command::Language(tag) => match tag.to_ascii_uppercase().as_slice() {
                 b"" | b"EN" | b"EN-US" | b"EN-GB" => ok("replies are in English"),
@@ -263,7 +266,9 @@ impl Session {
                 Ok(self.begin_change(job, Change::Rename { from, to }, Reply::new(Code::FILE_OK, "renamed")))
             }
             Command::Size(_) if self.state.representation == Type::Ascii => {
-                // A count of what an ASCII transfer would take means reading the file (RFC 3659 §4.1).
+                // A count of what an ASCII transfer would take means reading the file.
+                //= specs/rfc3659.txt#section-4
+                //# Estimates of the file transfer size MUST NOT be returned; only precise information is acceptable.
                 no(Code::FILE_UNAVAILABLE, "SIZE is for TYPE I")
             }
             Command::Size(path) => {
@@ -360,6 +365,20 @@ impl Session {
         }
     }
 
+    fn begin_options(&mut self, text: &[u8]) -> Early<Begun> {
+        let upper = text.to_ascii_uppercase();
+        match upper.as_slice() {
+            b"UTF8" | b"UTF8 ON" | b"UTF-8" | b"UTF-8 ON" => ok("names are UTF-8 where they are text"),
+            upper if upper == b"MLST" || upper.starts_with(b"MLST ") => {
+                //= specs/rfc3659.txt#section-7.9
+                //# Facts not included in the "OPTS MLST" command MUST NOT be returned by the server.
+                self.state.facts = FactSet::named(upper[b"MLST".len()..].trim_ascii());
+                ok(self.state.facts.options())
+            }
+            _ => no(Code::BAD_PARAMETER, "no such option"),
+        }
+    }
+
     fn begin_passive(&self, job: JobId, reply: PassiveReply, family: Option<u8>) -> Early<Begun> {
         let Carrier::Tcp { local, .. } = self.carrier else {
             self.needs_connections(Code::NOT_IMPLEMENTED)?;
@@ -382,6 +401,9 @@ impl Session {
     fn begin_port(&mut self, address: SocketAddr) -> Early<Begun> {
         let data = match self.carrier {
             Carrier::Tcp { peer, .. } => {
+                //= specs/rfc2428.txt#section-3
+                //# Upon receipt of an EPSV ALL command, the server MUST reject all data connection setup commands other than
+                //# EPSV (i.e., EPRT, PORT, PASV, et al.).
                 if self.state.epsv_all == EpsvAll::Yes {
                     return no(Code::BAD_SEQUENCE, "EPSV ALL was said");
                 }
@@ -501,8 +523,12 @@ impl Session {
         if matches!(self.carrier, Carrier::Tcp { .. }) {
             add("EPSV");
         }
-        for line in ["HOST", "LANG EN*", "MDTM", "MFMT", FACTS_FEATURE, "REST STREAM", "SIZE", "TVFS", "UTF8"]
-        {
+        for line in ["HOST", "LANG EN*", "MDTM", "MFMT", &self.state.facts.feature()] {
+            add(line);
+        }
+        //= specs/rfc3659.txt#section-5.4
+        //# it MUST include, in the response to the FEAT command [6], a line containing exactly the string "REST STREAM".
+        for line in ["REST STREAM", "SIZE", "TVFS", "UTF8"] {
             add(line);
         }
         add(&format!("PIPELINE {}", self.config.window_commands));
@@ -518,9 +544,6 @@ impl Session {
         Reply::multi(Code::SYSTEM_STATUS, "features:", lines, "End")
     }
 }
-
-/// All facts are always told: none can be switched off.
-const FACTS_FEATURE: &str = "MLST type*;size*;modify*;UNIX.mode*;unique*;x.target*;";
 
 struct Upload {
     job: JobId,
@@ -592,18 +615,6 @@ fn refuse_line(error: CommandError) -> Reply {
         CommandError::Argument => Reply::new(Code::BAD_PARAMETER, "the argument does not fit the command"),
         CommandError::Unsupported => Reply::new(Code::NOT_FOR_THAT_PARAMETER, "not for that argument"),
         CommandError::Protocol => Reply::new(Code::BAD_PROTOCOL, "network protocol not supported, use (1,2)"),
-    }
-}
-
-fn options(text: &[u8]) -> Early<Begun> {
-    let upper = text.to_ascii_uppercase();
-    match upper.as_slice() {
-        b"UTF8" | b"UTF8 ON" | b"UTF-8" | b"UTF-8 ON" => ok("names are UTF-8 where they are text"),
-        // All facts stay on, and the reply says which are (RFC 3659 §7.9).
-        upper if upper == b"MLST" || upper.starts_with(b"MLST ") => {
-            ok(["MLST OPTS ", &FACTS_FEATURE["MLST ".len()..].replace('*', "")].concat())
-        }
-        _ => no(Code::BAD_PARAMETER, "no such option"),
     }
 }
 

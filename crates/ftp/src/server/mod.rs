@@ -18,7 +18,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::command::{Secret, Type};
-use crate::mapping::{DataPath, TransferNumber};
+use crate::listing::FactSet;
+use crate::mapping::DataPath;
 use crate::path::SafePath;
 use crate::reply::Code;
 use crate::stamp::Timestamp;
@@ -155,11 +156,6 @@ pub enum Do {
         /// What to do with it.
         sink: Sink,
     },
-    /// braid: an upload that was refused. Throw away its frames, if any come, to the trailer.
-    Discard {
-        /// Its number.
-        transfer: TransferNumber,
-    },
     /// Give up a job: `Done` with [`Failure::Cancelled`], or with what it came to if it was faster.
     Cancel {
         /// The job.
@@ -252,8 +248,8 @@ pub enum Form {
     List,
     /// Names.
     Names,
-    /// Facts (RFC 3659 §7). A path that is no folder: [`StoreError::NotADirectory`], which gives 501.
-    Facts,
+    /// Facts, these (RFC 3659 §7). A path that is no folder: [`StoreError::NotADirectory`], which gives 501.
+    Facts(FactSet),
     /// A whole tree (specs/ftp-over-sctp.md §8).
     Tree,
 }

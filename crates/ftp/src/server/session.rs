@@ -14,6 +14,7 @@ use super::execute::{Begun, What};
 use super::{Carrier, Config, Do, Failure, Input, JobId, LoginError, Outcome, Upload};
 use crate::command::{Command, CommandError, TransferKind, Type, split_verb};
 use crate::line::{LineError, Splitter, escape_iac};
+use crate::listing::FactSet;
 use crate::mapping::{DataPath, TOLD_SIZES_MAX, TransferNumber};
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
@@ -48,7 +49,7 @@ pub struct Session {
 }
 
 /// What commands set and later ones go by.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
     pub(super) login: Login,
     pub(super) failed_logins: u32,
@@ -64,6 +65,8 @@ pub(super) struct State {
     pub(super) data: Option<DataPath>,
     pub(super) epsv_all: EpsvAll,
     pub(super) told: ToldSizes,
+    /// OPTS MLST.
+    pub(super) facts: FactSet,
 }
 
 #[derive(Debug, Default)]
@@ -75,9 +78,8 @@ pub(super) enum Login {
     In(Bytes),
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum EpsvAll {
-    #[default]
     No,
     Yes,
 }
@@ -429,11 +431,6 @@ impl Session {
         let mut slot = Slot { transfer, phase: Phase::Done, touches, replies: Vec::new(), after };
         match what {
             What::Reply(reply) => {
-                if self.is_braid()
-                    && let Some((transfer, TransferKind::Upload)) = transfer
-                {
-                    self.todo.push_back(Do::Discard { transfer });
-                }
                 slot.finish(reply);
             }
             What::Authenticate(todo) => {
@@ -590,6 +587,9 @@ impl Session {
     }
 
     fn send(&mut self, reply: &Reply) {
+        //= specs/rfc3659.txt#section-2.2
+        //# the Telnet IAC character, if part of a pathname sent over the control connection, MUST be correctly escaped as
+        //# defined by the Telnet protocol.
         let bytes: Bytes = escape_iac(&reply.encode()).into();
         self.replies_bytes += bytes.len();
         self.replies.push_back(bytes);
@@ -644,7 +644,19 @@ impl State {
             Carrier::Tcp { .. } | Carrier::Naive | Carrier::Ms => Type::Ascii,
         };
         let max = if matches!(carrier, Carrier::Ms) { TOLD_SIZES_MAX } else { 0 };
-        Self { representation, told: ToldSizes { max, ..ToldSizes::default() }, ..Self::default() }
+        Self {
+            login: Login::Nobody,
+            failed_logins: 0,
+            cwd: SafePath::ROOT,
+            representation,
+            restart: 0,
+            rename_from: None,
+            allocated: None,
+            data: None,
+            epsv_all: EpsvAll::No,
+            told: ToldSizes { max, ..ToldSizes::default() },
+            facts: FactSet::ALL,
+        }
     }
 
     /// Forgets everything but how often the password was wrong.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use braidftp_ftp::command::{Secret, Type};
-use braidftp_ftp::listing::{encode_line, encode_name, encode_unix};
+use braidftp_ftp::listing::{FactSet, encode_line, encode_name, encode_unix};
 use braidftp_ftp::path::SafePath;
 use braidftp_ftp::server::{Change, Extent, Failure, Form, Outcome, Query, Sink, Source, Write};
 use braidftp_ftp::stamp::Timestamp;
@@ -162,24 +162,24 @@ impl MemoryStore {
                 let node = self.node(path)?;
                 let mut bytes = Vec::new();
                 let is_folder = node.metadata.kind == FileKind::Directory;
-                if *form == Form::Facts && !is_folder {
+                if matches!(form, Form::Facts(_)) && !is_folder {
                     return Err(Failure::Store(StoreError::NotADirectory));
                 }
                 if *form == Form::Tree {
-                    bytes.extend(encode_line(&node.metadata, &SafePath::ROOT));
+                    bytes.extend(encode_line(&node.metadata, &SafePath::ROOT, FactSet::ALL));
                     for (below, node) in
                         self.nodes.iter().filter(|(below, _)| *below != path && path.contains(below))
                     {
                         let start = if path.is_root() { 0 } else { path.as_bytes().len() + 1 };
                         let relative = SafePath::strict(&below.as_bytes()[start..]).unwrap();
-                        bytes.extend(encode_line(&node.metadata, &relative));
+                        bytes.extend(encode_line(&node.metadata, &relative, FactSet::ALL));
                     }
                     return Ok((bytes, None));
                 }
                 for (child, node) in self.children(path) {
                     let name = SafePath::from(child.name().unwrap());
                     bytes.extend(match form {
-                        Form::Facts => encode_line(&node.metadata, &name),
+                        Form::Facts(set) => encode_line(&node.metadata, &name, *set),
                         Form::Names => encode_name(&name),
                         _ => encode_unix(&node.metadata, &name, NOW),
                     });
