@@ -59,7 +59,7 @@ impl Shared {
             open: 0,
             endpoints: 0,
             phase: Phase::Open,
-                forgotten: Totals::default(),
+            forgotten: Totals::default(),
         };
         Self {
             core: Mutex::new(core),
