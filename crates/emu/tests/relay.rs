@@ -80,6 +80,30 @@ fn packets_meet_the_fate_that_the_simulation_gives_them() {
 }
 
 #[test]
+fn ecn_marks_pass() {
+    use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+    let (server, client) = (socket(), socket());
+    let server_state = UdpSocketState::new((&server).into()).unwrap();
+    let client_state = UdpSocketState::new((&client).into()).unwrap();
+    server.set_nonblocking(false).unwrap();
+    let relay = relay(&server, |_| {});
+    for ecn in [Some(EcnCodepoint::Ect0), Some(EcnCodepoint::Ect1), Some(EcnCodepoint::Ce), None] {
+        let transmit = Transmit {
+            destination: relay.local_addr(),
+            ecn,
+            contents: b"marked",
+            segment_size: None,
+            src_ip: None,
+        };
+        client_state.try_send((&client).into(), &transmit).unwrap();
+        let (mut buffer, mut meta) = ([0; 2_000], [RecvMeta::default()]);
+        let slices = &mut [std::io::IoSliceMut::new(&mut buffer)];
+        server_state.recv((&server).into(), slices, &mut meta).unwrap();
+        assert_eq!((meta[0].len, meta[0].ecn), (6, ecn));
+    }
+}
+
+#[test]
 fn one_client_too_many_is_refused_and_the_first_still_served() {
     let server = socket();
     let relay = relay(&server, |config| config.clients_max = 1);
