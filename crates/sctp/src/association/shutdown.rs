@@ -234,8 +234,12 @@ impl Association {
         //# While in the SHUTDOWN-SENT state, the SHUTDOWN chunk sender MUST
         //# immediately respond to each received packet containing one or more
         //# DATA chunks with a SHUTDOWN chunk and restart the T2-shutdown timer.
-        *due |= brought_data;
-        self.restart_t2(now);
+        if brought_data {
+            *due = true;
+            // Not for any other packet: HEARTBEATs that come more often than T2 runs out would put off for ever the
+            // repetition of a SHUTDOWN that got lost, and a peer that has DATA to send sends it.
+            self.restart_t2(now);
+        }
     }
 
     pub(super) fn on_shutdown_ack(&mut self) {

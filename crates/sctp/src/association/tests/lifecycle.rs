@@ -152,6 +152,19 @@ fn each_packet_of_a_shutdown_may_get_lost() {
 }
 
 #[test]
+fn a_peer_that_says_nothing_but_heartbeats_does_not_hold_up_a_shutdown() {
+    let mut chatty = Config { heartbeat_interval: Some(Duration::from_millis(100)), ..rfc() };
+    chatty.rto.min = Duration::from_millis(10);
+    let mut pair = Pair::with(rfc(), chatty);
+    pair.run(Duration::from_millis(100));
+    pair.drop = lose_first(7);
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(3));
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+    assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
+}
+
+#[test]
 fn a_shutdown_asked_for_before_the_handshake_is_done_still_delivers() {
     let mut pair = Pair::new(rfc());
     pair.send(Client, 0, "all I have to say");
