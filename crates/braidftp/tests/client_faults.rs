@@ -1,0 +1,218 @@
+//! What goes wrong, and what a person sees of it: exit codes, words, no half file under a final name, and the same
+//! command going on.
+
+mod client_support;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use braidftp::users::Access;
+use client_support::{Room, Served, assert_same, braidftp, cli, names, pattern, run};
+
+/// A tree with a file that takes a while at `--limit 2MB`.
+fn slow_tree(root: &Path) {
+    fs::write(root.join("small"), pattern(1000)).unwrap();
+    fs::write(root.join("zz big"), pattern(3_000_000)).unwrap();
+}
+
+/// Starts a mirror that takes a while, and waits until part of the big file is on the disk.
+fn begin(room: &Room, url: &str, mode: &str, copy: &Path, more: &[&str]) -> Child {
+    let child = braidftp(&room.home())
+        .args(["mirror", url, copy.to_str().unwrap(), "--mode", mode, "--limit", "2MB"])
+        .args(more)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let part = copy.join(".zz big.braidftp-part");
+    let start = Instant::now();
+    while fs::metadata(&part).map_or(0, |m| m.len()) < 300_000 {
+        assert!(start.elapsed() < Duration::from_secs(60), "{mode}: nothing came");
+        sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+/// No half file under a final name; the same command goes on where it stopped.
+fn goes_on(room: &Room, url: &str, mode: &str, tree: &Path, copy: &Path) {
+    assert!(!copy.join("zz big").exists(), "{mode}: a half file has the final name");
+    let (code, out, err) =
+        cli(&room.home(), &["mirror", url, copy.to_str().unwrap(), "--mode", mode, "--json"]);
+    assert_eq!(code, 0, "{mode}: {err}");
+    assert_same(tree, copy);
+    let big = out.lines().find(|line| line.contains("zz big")).unwrap_or_else(|| panic!("{out}"));
+    let big: serde_json::Value = serde_json::from_str(big).unwrap();
+    assert!(big["resumed"].as_u64().unwrap_or(0) >= 256 * 1024, "{mode}: it began anew: {big}");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_half_and_the_same_command_goes_on() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    slow_tree(&tree);
+    let server = Served::new(&tree);
+    for mode in ["tcp", "naive", "ms", "ms-cp", "braid"] {
+        let copy = room.path(mode);
+        let child = begin(&room, &server.url(mode), mode, &copy, &[]);
+        run(Command::new("kill").args(["-INT", &child.id().to_string()]));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{mode}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("goes on where it stopped"));
+        goes_on(&room, &server.url(mode), mode, &tree, &copy);
+    }
+}
+
+#[test]
+fn a_server_that_vanishes_is_given_up_in_time_and_the_same_command_goes_on() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    slow_tree(&tree);
+    for mode in ["ms", "braid"] {
+        let server = Served::new(&tree);
+        let link = server.link("delay=1ms");
+        let copy = room.path(mode);
+        let url = format!("ftp+sctp://{}/", link.local_addr());
+        let mut child = begin(&room, &url, mode, &copy, &["--timeout", "2"]);
+        // Nothing comes any more, and nobody says why.
+        let _ = link.stop();
+        let start = Instant::now();
+        let status = child.wait().unwrap();
+        assert!(matches!(status.code(), Some(8 | 11)), "{mode}: {status}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{mode}");
+        goes_on(&room, &server.url(mode), mode, &tree, &copy);
+    }
+}
+
+#[test]
+fn a_server_that_dies_and_comes_back_is_found_again() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    slow_tree(&tree);
+    for mode in ["tcp", "braid"] {
+        let server = Served::new(&tree);
+        let (tcp, udp, url) = (server.tcp, server.udp, server.url(mode));
+        let copy = room.path(mode);
+        let mut child = begin(&room, &url, mode, &copy, &["--retries", "8", "--timeout", "30"]);
+        drop(server);
+        sleep(Duration::from_millis(300));
+        let _server = Served::at(&tree, Access::ReadOnly, tcp, udp);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{mode}");
+        assert_same(&tree, &copy);
+    }
+}
+
+#[test]
+fn an_upload_goes_on_where_it_was() {
+    let room = Room::new();
+    let (tree, store) = (room.folder("tree"), room.folder("store"));
+    fs::write(tree.join("big"), pattern(3_000_000)).unwrap();
+    let server = Served::writable(&store);
+    for mode in ["ms", "braid"] {
+        let url = format!("{}{mode}", server.url(mode));
+        let args = ["mirror", "-R", tree.to_str().unwrap(), &url, "--mode", mode];
+        let child =
+            braidftp(&room.home()).args(args).args(["--limit", "2MB"]).stderr(Stdio::null()).spawn().unwrap();
+        let part = store.join(mode).join(".big.braidftp-part");
+        let start = Instant::now();
+        while fs::metadata(&part).map_or(0, |m| m.len()) < 300_000 {
+            assert!(start.elapsed() < Duration::from_secs(60), "{mode}: nothing came");
+            sleep(Duration::from_millis(10));
+        }
+        run(Command::new("kill").args(["-INT", &child.id().to_string()]));
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130), "{mode}");
+        assert_eq!(names(&store.join(mode)), [".big.braidftp-part"], "{mode}");
+        let (code, out, err) = cli(&room.home(), &[&args[..], &["--json"]].concat());
+        assert_eq!(code, 0, "{mode}: {err}");
+        assert_same(&tree, &store.join(mode));
+        assert!(out.contains("\"resumed\":"), "{mode}: it began anew: {out}");
+    }
+}
+
+#[test]
+fn each_fault_has_its_code_and_says_what_to_try() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    fs::write(tree.join("file"), "x").unwrap();
+    let server = Served::new(&tree);
+    let (tcp, sctp) = (server.url("tcp"), server.url("braid"));
+    // A port where nobody listens: it was free a moment ago.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let local = tree.join("file");
+    let local = local.to_str().unwrap();
+    let out = room.path("out");
+    let out = out.to_str().unwrap();
+    let cases: &[(&[&str], i32)] = &[
+        (&["get"], 1),
+        (&["frobnicate"], 1),
+        (&["ls", "http://h/"], 1),
+        (&["ls", "ftps://h/"], 1),
+        (&["ls", &tcp, "--mode", "braid"], 1),
+        (&["ls", &sctp, "--mode", "tcp"], 1),
+        (&["ls", &sctp, "--mode", "warp"], 1),
+        (&["ls", &sctp, "--cc", "warp"], 1),
+        (&["ls", &sctp, "--profile", "warp"], 1),
+        (&["ls", &sctp, "--path", "192.0.2.77"], 1),
+        (&["ls", &tcp, "--pcap", "x"], 1),
+        (&["mirror", &tcp, out, "--exclude", "["], 1),
+        (&["mirror", out, &tcp], 1),
+        (&["ls", &format!("ftp://{free}/"), "--timeout", "2"], 2),
+        (&["ls", &format!("ftp+sctp://{free}/"), "--timeout", "2"], 2),
+        (&["ls", "ftp://no-such-host.invalid/"], 2),
+        (&["ls", &tcp.replace("://", "://nobody:x@")], 4),
+        (&["ls", &sctp.replace("://", "://nobody:x@")], 4),
+        (&["get", &format!("{tcp}nothing"), "-o", out], 5),
+        (&["get", &format!("{sctp}nothing"), "-o", out], 5),
+        (&["mirror", &format!("{sctp}nothing"), out], 5),
+        (&["mirror", &format!("{tcp}nothing"), out], 5),
+        (&["put", "/no/such/file", &sctp], 6),
+        (&["mirror", &sctp, "/proc/self/none"], 6),
+        (&["ls", &format!("ftp://{}/", silent.local_addr().unwrap()), "--timeout", "1"], 8),
+    ];
+    for (args, expected) in cases {
+        let (code, _, err) = cli(&room.home(), args);
+        assert_eq!(code, *expected, "{args:?}: {err}");
+        assert!(err.len() > 20, "{args:?} says nothing");
+        if code != 1 {
+            assert!(err.contains("  try: "), "{args:?} says nothing to try: {err}");
+        }
+    }
+    // Read-only: refused, whatever code the server chooses for that.
+    for url in [&tcp, &sctp] {
+        let (code, _, err) = cli(&room.home(), &["put", local, &format!("{url}new")]);
+        assert!(matches!(code, 5 | 7), "{code}: {err}");
+    }
+    // Some good, some not.
+    let (code, _, err) =
+        cli(&room.home(), &["get", &format!("{sctp}file"), &format!("{sctp}nothing"), "-o", out]);
+    assert_eq!(code, 10, "{err}");
+    assert_eq!(names(Path::new(out)), ["file"]);
+}
+
+#[test]
+fn passwords_come_from_the_environment_and_from_netrc_and_are_warned_of_in_the_url() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    let server = Served::new(&tree);
+    let url = server.url("tcp");
+    let (_, _, err) = cli(&room.home(), &["ls", &url.replace("://", "://bob:secret@"), "-v"]);
+    assert!(err.contains("ps") && !err.contains("secret"), "{err}");
+    // A .netrc that others can read is refused.
+    let netrc = room.home().join(".netrc");
+    fs::write(&netrc, "machine 127.0.0.1 login anonymous password me@\n").unwrap();
+    let (code, _, err) = cli(&room.home(), &["ls", &url]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("chmod 600"), "{err}");
+    run(Command::new("chmod").arg("600").arg(&netrc));
+    let (code, _, err) = cli(&room.home(), &["ls", &url]);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, _) = run(braidftp(&room.home())
+        .args(["ls", &url])
+        .env("BRAIDFTP_USER", "bob")
+        .env("BRAIDFTP_PASSWORD", "x"));
+    assert_eq!(code, 4);
+}
