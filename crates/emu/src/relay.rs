@@ -390,11 +390,9 @@ impl Engine {
                 return false;
             }
         }
-        let any: IpAddr = match self.config.to {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        let Ok(upstream) = Socket::bind(SocketAddr::new(address_towards(self.config.to), 0)) else {
+            return false;
         };
-        let Ok(upstream) = Socket::bind(SocketAddr::new(any, 0)) else { return false };
         self.clients.insert(from, Client { upstream, ours, heard: now });
         self.counters.clients += 1;
         true
@@ -477,6 +475,18 @@ fn captured(
         segment_size: None,
         comment: "",
     }
+}
+
+/// The address of this machine from which packets to `to` leave.
+fn address_towards(to: SocketAddr) -> IpAddr {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Connecting a UDP socket sends nothing: it only asks for the route.
+    let route =
+        UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(to).and_then(|()| socket.local_addr()));
+    route.map_or(any, |local| local.ip())
 }
 
 fn same_address(a: SocketAddr, b: SocketAddr) -> bool {

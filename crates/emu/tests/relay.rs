@@ -170,6 +170,9 @@ fn both_hops_are_captured() {
     assert_eq!(relay.stop().pcap_error, None);
     let file = std::fs::read(&path).unwrap();
     assert_eq!(file.windows(6).filter(|window| window == b"needle").count(), 2);
+    // From and to 127.0.0.1, as the wire would show it, never 0.0.0.0.
+    let both_ends = [127, 0, 0, 1, 127, 0, 0, 1];
+    assert_eq!(file.windows(8).filter(|window| *window == both_ends).count(), 2);
 
     let error = Relay::spawn(RelayConfig {
         pcap: Some(folder.path().join("no/such/folder.pcapng")),
