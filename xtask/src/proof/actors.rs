@@ -27,13 +27,17 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
+    /// Those in a folder, built before.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self { braidftp: folder.join("braidftp"), braidlab: folder.join("braidlab") }
+    }
+
     /// Build them.
     pub(crate) fn build() -> Result<Self> {
         check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-        let release = target.join("release");
-        Ok(Self { braidftp: release.join("braidftp"), braidlab: release.join("braidlab") })
+        Ok(Self::in_folder(&target.join("release")))
     }
 
     /// A `braidftp` command.

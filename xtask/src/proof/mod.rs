@@ -75,6 +75,8 @@ struct Options {
     big: u64,
     /// Bytes of the big file of the tree that goes through the link.
     link_big: u64,
+    /// The folder of programs that were built before; none: build them.
+    programs: Option<PathBuf>,
     /// How many seeds a median is taken of.
     seeds: u64,
     /// Whether files stay after a proof that passed.
@@ -90,7 +92,7 @@ enum Keep {
 }
 
 const USAGE: &str = "usage: cargo xtask proof [--list] [--only NAME,...] [--modes MODE,...] [--files N] [--big SIZE] \
-[--link-big SIZE] [--seeds N] [--keep]";
+[--link-big SIZE] [--seeds N] [--programs DIR] [--keep]";
 
 /// Run what `args` asks for.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -100,6 +102,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         files: 5_000,
         big: 1_000_000_000,
         link_big: 1_000_000_000,
+        programs: None,
         seeds: 5,
         keep: Keep::Failed,
     };
@@ -119,6 +122,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--files" => options.files = value()?.parse().context(USAGE)?,
             "--big" => options.big = tree::bytes(value()?)?,
             "--link-big" => options.link_big = tree::bytes(value()?)?,
+            "--programs" => options.programs = Some(std::path::absolute(value()?)?),
             "--seeds" => options.seeds = value()?.parse().context(USAGE)?,
             "--keep" => options.keep = Keep::All,
             _ => bail!(USAGE),
@@ -127,8 +131,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(unknown) = options.only.iter().find(|only| !PROOFS.iter().any(|(name, ..)| name == only)) {
         bail!("there is no proof `{unknown}`; see cargo xtask proof --list");
     }
-    let mut bench =
-        Bench { programs: Programs::build()?, name: "", dir: PathBuf::new(), options, failures: Vec::new() };
+    let programs = match &options.programs {
+        Some(folder) => Programs::in_folder(folder),
+        None => Programs::build()?,
+    };
+    let mut bench = Bench { programs, name: "", dir: PathBuf::new(), options, failures: Vec::new() };
     let mut count = 0;
     for &(name, what, proof) in PROOFS {
         if !bench.options.only.is_empty() && !bench.options.only.iter().any(|only| only == name) {
