@@ -10,6 +10,9 @@ use anyhow::{Result, bail};
 use crate::peers;
 use crate::shell::{cargo, check};
 
+/// The files of tests against other people's programs.
+const INTEROP: &[&str] = &["interop", "server_clients", "usrsctp", "tshark"];
+
 /// Run the tests that `args` asks for: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let filter = match args {
@@ -25,8 +28,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         (None, _) => command.arg("--workspace"),
     };
     match (package, filter) {
-        // The files of tests against other people's programs are all called so.
-        (None, Some("interop")) => command.args(["--test", "interop*"]),
+        (None, Some("interop")) => command.args(INTEROP.iter().flat_map(|name| ["--test", name])),
         (None, Some(name)) => command.arg(name),
         _ => &mut command,
     };

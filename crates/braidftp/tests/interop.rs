@@ -1,0 +1,250 @@
+//! Our client and other people's servers over TCP; and what Wireshark makes of our packets. Other people's clients are in
+//! `server_clients.rs`.
+//!
+//! `cargo xtask test` installs the programs and tells by `BRAIDFTP_PEERS` where it unpacked the servers. A test whose
+//! program is not there says so and leaves itself out; with `BRAIDFTP_REQUIRE_PEERS` it fails instead.
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a server gets to listen, and a client to end: long, since the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Names that all of these programs carry.
+const FILES: &[(&str, usize)] = &[
+    ("empty", 0),
+    ("one", 1),
+    ("a name with spaces", 1_000),
+    ("\u{fc}ml\u{e4}ut \u{65e5}\u{672c}", 4_097),
+    ("folder/big", 300_000),
+    ("folder/deeper/percent % and & ampersand", 70_000),
+];
+
+fn our_program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_braidftp"))
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only if it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder that servers under other names may enter, and its tree.
+fn tree() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let root = dir.path().join("tree");
+    for (name, size) in FILES {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let bytes: Vec<u8> = (0..*size).map(|place| (place * 31 + place / 256) as u8).collect();
+        fs::write(path, bytes).unwrap();
+    }
+    fs::create_dir(root.join("nothing in it")).unwrap();
+    dir
+}
+
+/// Every file of the tree is in the copy, byte for byte, and the copy has no more files.
+fn assert_same(root: &Path, copy: &Path) {
+    for (name, _) in FILES {
+        let got = fs::read(copy.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(got == fs::read(root.join(name)).unwrap(), "{name} has other bytes");
+    }
+    assert_eq!(files_in(copy), FILES.len());
+}
+
+fn files_in(dir: &Path) -> usize {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    entries.map(|entry| if entry.file_type().unwrap().is_dir() { files_in(&entry.path()) } else { 1 }).sum()
+}
+
+/// Says that a test leaves itself out; fails if it must not.
+fn left_out(what: &str) {
+    assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "{what} is not there");
+    eprintln!("LEFT OUT: {what} is not there; cargo xtask test installs it");
+}
+
+/// Where `cargo xtask test` unpacked the servers.
+fn peers() -> PathBuf {
+    std::env::var_os("BRAIDFTP_PEERS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"), PathBuf::from)
+}
+
+/// An unpacked program with its libraries, if it is there and we are root, as servers that change users want.
+fn peer(program: &str) -> Option<Command> {
+    let root = peers();
+    let path = root.join(program);
+    if !path.exists() {
+        left_out(program);
+        return None;
+    }
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("LEFT OUT: {program} wants to be started by root");
+        return None;
+    }
+    let mut command = Command::new(path);
+    command.env("LD_LIBRARY_PATH", root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)));
+    Some(command)
+}
+
+/// A program of the system.
+fn installed(program: &str) -> Option<Command> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|dir| dir.join(program).is_file()) {
+        return Some(Command::new(program));
+    }
+    left_out(program);
+    None
+}
+
+fn free_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Start a server and wait until it greets.
+fn serve(command: &mut Command, address: SocketAddr) -> Running {
+    let mut running =
+        Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let start = Instant::now();
+    loop {
+        if let Ok(mut stream) = TcpStream::connect(address) {
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut greeting = [0; 4];
+            stream.read_exact(&mut greeting).unwrap();
+            assert!(greeting.starts_with(b"220"), "the greeting is {greeting:?}");
+            // A word of good-bye, so that the server does not count the session for long.
+            let _ = stream.write_all(b"QUIT\r\n");
+            return running;
+        }
+        assert!(running.0.try_wait().unwrap().is_none(), "the server ended at once");
+        assert!(start.elapsed() < PATIENCE, "the server does not listen on {address}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Our client mirrors from a server of theirs, twice; the second time there is nothing to do.
+fn mirror_from(url: &str, root: &Path) {
+    let copy = root.with_file_name("copy");
+    for turn in ["first", "second"] {
+        let output = our_program().args(["mirror", url]).arg(&copy).args(["--json"]).output().unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{turn} mirror: {}: {stderr}\n{stdout}", output.status);
+        assert_same(root, &copy);
+        if turn == "first" {
+            let last = stdout.lines().last().unwrap_or_default();
+            assert!(last.contains(&format!(r#""files":{}"#, FILES.len())), "{last}");
+        }
+    }
+}
+
+#[test]
+fn our_client_mirrors_from_vsftpd() {
+    let Some(mut vsftpd) = peer("usr/sbin/vsftpd") else { return };
+    let dir = tree();
+    let address = free_port();
+    let empty = dir.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let config = dir.path().join("vsftpd.conf");
+    // `daemon` is on every Debian, with a home that exists.
+    let text = format!(
+        "listen=YES\nlisten_address=127.0.0.1\nlisten_port={}\nbackground=NO\nanonymous_enable=YES\n\
+         no_anon_password=YES\nanon_root={}\nsecure_chroot_dir={}\nxferlog_enable=NO\nseccomp_sandbox=NO\n\
+         ftp_username=daemon\nvsftpd_log_file=/dev/null\n",
+        address.port(),
+        dir.path().join("tree").display(),
+        empty.display()
+    );
+    fs::write(&config, text).unwrap();
+    let _running = serve(vsftpd.arg(&config), address);
+    mirror_from(&format!("ftp://{address}/"), &dir.path().join("tree"));
+}
+
+#[test]
+fn our_client_mirrors_from_proftpd() {
+    let Some(mut proftpd) = peer("usr/sbin/proftpd") else { return };
+    let dir = tree();
+    let address = free_port();
+    let config = dir.path().join("proftpd.conf");
+    let here = dir.path().display();
+    let text = format!(
+        "ServerType standalone\nServerName peer\nDefaultAddress 127.0.0.1\nPort {}\nUser nobody\nGroup nogroup\n\
+         ScoreboardFile {here}/score\nPidFile {here}/pid\nDelayTable none\nSystemLog {here}/log\nWtmpLog off\n\
+         UseReverseDNS off\nUseFtpUsers off\nAuthOrder mod_auth_unix.c\nModulePath {}\n\
+         <Anonymous {here}/tree>\nUser nobody\nGroup nogroup\nUserAlias anonymous nobody\nRequireValidShell off\n\
+         AnonRequirePassword off\n</Anonymous>\n",
+        address.port(),
+        peers().join("usr/lib/proftpd").display(),
+    );
+    fs::write(&config, text).unwrap();
+    let _running = serve(proftpd.args(["-n", "-q", "-c"]).arg(&config), address);
+    mirror_from(&format!("ftp://{address}/"), &dir.path().join("tree"));
+}
+
+#[test]
+fn our_client_mirrors_from_pure_ftpd() {
+    let Some(mut pure_ftpd) = peer("usr/sbin/pure-ftpd") else { return };
+    let Some(mut pure_pw) = peer("usr/bin/pure-pw") else { return };
+    let dir = tree();
+    let address = free_port();
+    let (users, db) = (dir.path().join("users"), dir.path().join("users.db"));
+    pure_pw.args(["useradd", "joe", "-u", "nobody", "-g", "nogroup", "-d"]).arg(dir.path().join("tree"));
+    let mut child =
+        pure_pw.arg("-f").arg(&users).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"secret\nsecret\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut pure_pw = peer("usr/bin/pure-pw").unwrap();
+    assert!(pure_pw.arg("mkdb").arg(&db).arg("-f").arg(&users).status().unwrap().success());
+    pure_ftpd.args(["-S", &format!("127.0.0.1,{}", address.port()), "-E", "-H", "-u", "1"]);
+    pure_ftpd.args(["-l", &format!("puredb:{}", db.display()), "-g"]).arg(dir.path().join("pid"));
+    let _running = serve(&mut pure_ftpd, address);
+    mirror_from(&format!("ftp://joe:secret@{address}/"), &dir.path().join("tree"));
+}
+
+/// Wireshark's own dissector reads what `--pcap` wrote, and finds every checksum right.
+#[test]
+fn tshark_reads_our_capture() {
+    let Some(mut tshark) = installed("tshark") else { return };
+    let dir = tree();
+    let root = dir.path().join("tree");
+    let (tcp, udp) = (free_port(), free_port());
+    let mut command = our_program();
+    command.arg("serve").arg(&root).args(["--listen", &format!("ftp://{tcp}")]);
+    let _running = serve(command.args(["--listen", &format!("ftp+sctp://{udp}")]), tcp);
+    let capture = dir.path().join("packets.pcapng");
+    let mut mirror = our_program();
+    mirror.args(["mirror", &format!("ftp+sctp://{udp}/")]).arg(dir.path().join("copy"));
+    let output = mirror.arg("--pcap").arg(&capture).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    tshark.arg("-r").arg(&capture).args(["-d", &format!("udp.port=={},sctp", udp.port())]);
+    tshark.args([
+        "-o",
+        "sctp.checksum:CRC 32c",
+        "-T",
+        "fields",
+        "-e",
+        "sctp.checksum.status",
+        "-e",
+        "sctp.chunk_type",
+    ]);
+    let output = tshark.output().unwrap();
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert!(lines.len() > 50, "{} packets: {}", lines.len(), String::from_utf8_lossy(&output.stderr));
+    let wrong: Vec<_> = lines.iter().filter(|line| !line.starts_with("1\t")).collect();
+    assert!(wrong.is_empty(), "checksum not good in {wrong:?}");
+    // The first packet carries INIT alone.
+    assert_eq!(lines[0], "1\t1");
+}
