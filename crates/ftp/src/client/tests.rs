@@ -1,3 +1,5 @@
+//! The client session: what it sends when, and whose reply is whose.
+
 use braidftp_base::{Output, Time};
 use bytes::Bytes;
 

@@ -1,3 +1,5 @@
+//! Listings, both ways: lines that servers print, and what is refused.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Frames and credit: every field, every edge, both ends against each other.
+
 use proptest::prelude::*;
 
 use super::frame::*;

@@ -1,3 +1,5 @@
+//! The server session: pipelining, bad input, refusals, any order of jobs.
+
 use std::sync::Arc;
 
 use braidftp_base::{Output, Time};
