@@ -36,6 +36,7 @@ pub(crate) struct Args {
     /// How likely a packet is lost: 0.03 or 3% [default: 0]
     #[arg(long, value_name = "P", conflicts_with = "burst_loss")]
     loss: Option<String>,
+    #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets are those of a usage text")]
     /// Loss in bursts (Gilbert-Elliott): that the link turns bad, that it turns good again, that a packet passes while
     /// it is good [1] and while it is bad [0]
     #[arg(long, value_name = "P,R[,K,H]")]

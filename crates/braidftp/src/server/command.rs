@@ -30,6 +30,7 @@ pub struct Args {
     /// The folder to serve; nothing outside it can be reached
     #[arg(required_unless_present_any = ["hash_password", "config"])]
     pub dir: Option<PathBuf>,
+    #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets are those of a usage text")]
     /// Where to listen: ftp://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS[:PORT]&…]; may be repeated
     /// [default: ftp://0.0.0.0:2121 and ftp+sctp://0.0.0.0:9899]
     #[arg(long, value_name = "URL")]

@@ -1,8 +1,8 @@
 //! One session: the loop around `ftp::server::Session` that waits for the control connection, the jobs and the
 //! clock, tells the machine, and does what it asks for.
 //!
-//! All modes run this loop; what a control connection and a data path are is in [`tcp`](super::tcp),
-//! [`sctp`](super::sctp) and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own.
+//! All modes run this loop; what a control connection and a data path are is in [`tcp`],
+//! [`sctp`] and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

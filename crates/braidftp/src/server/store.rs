@@ -1,4 +1,4 @@
-//! The user's tree as the FTP session speaks of it: [`fs`](crate::store::fs) on one side, the words of
+//! The user's tree as the FTP session speaks of it: [`fs`] on one side, the words of
 //! `braidftp_ftp::store` on the other.
 
 use std::ffi::OsStr;
