@@ -94,6 +94,7 @@ pub struct DataEnd {
 }
 
 /// One end of a transfer.
+#[allow(clippy::large_enum_variant, reason = "there is one for each transfer, and it moves a few times")]
 #[derive(Debug)]
 pub enum Body {
     /// Takes bytes.

@@ -154,6 +154,7 @@ pub(crate) struct Shared {
 }
 
 /// What the engine is asked for.
+#[allow(clippy::large_enum_variant, reason = "there is one for each transfer, and it moves a few times")]
 #[derive(Debug)]
 pub(crate) enum Request {
     Command { command: Command, answer: oneshot::Sender<Result<Reply>> },

@@ -26,6 +26,7 @@ use crate::report::PathSummary;
 use crate::url::Url;
 
 /// What the tasks of a carrier tell the engine.
+#[allow(clippy::large_enum_variant, reason = "there is one for each transfer, and it moves a few times")]
 #[derive(Debug)]
 pub(crate) enum Note {
     /// Bytes of the control connection.
