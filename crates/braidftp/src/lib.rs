@@ -12,6 +12,5 @@ pub mod progress;
 pub mod report;
 pub mod server;
 pub mod store;
-pub mod transports;
 pub mod url;
 pub mod users;

@@ -53,6 +53,9 @@ pub struct Args {
     /// Write every SCTP packet to FILE (pcapng, for Wireshark)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
+    /// Say on standard error who comes and goes; twice: and why things are refused
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Read a password from standard input, print its hash for the users file, and do nothing else
     #[arg(long)]
     pub hash_password: bool,
@@ -133,6 +136,7 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
     if args.hash_password {
         return hash_password();
     }
+    log(args.verbose);
     let Plan { dir, listen, users, settings } = plan(args)?;
     let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
     let mut builder = Server::builder(root).users(users).settings(settings);
@@ -161,6 +165,22 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
             },
         }
     }
+}
+
+/// Sends what the server notes to standard error. Names and words of the other side are escaped where they are noted.
+fn log(verbose: u8) {
+    use tracing_subscriber::filter::LevelFilter;
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    // Fails if the program has a subscriber already: then that one is meant.
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .try_init();
 }
 
 #[derive(Debug)]
@@ -348,6 +368,7 @@ mod tests {
             profile: None,
             cc: None,
             pcap: None,
+            verbose: 0,
             hash_password: false,
         }
     }

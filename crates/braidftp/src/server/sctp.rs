@@ -103,16 +103,16 @@ impl Drop for Guard {
 }
 
 impl Way {
-    /// Sends all of it. `started` is told how many bytes will flow, when the first is about to.
+    /// Sends all of it. `started` is told how many bytes will flow, and returns when the first may.
     pub(super) async fn send(
         self,
         body: &mut Body,
         settings: &Settings,
-        started: impl FnOnce(Option<u64>),
+        started: impl AsyncFnOnce(Option<u64>),
     ) -> Result<Outcome, Failure> {
         match self {
             Self::Associate { endpoint, connect } => {
-                started(body.length);
+                started(body.length).await;
                 let mut guard = Guard(Some(associate(&endpoint, connect, settings).await?));
                 let mut bytes = 0;
                 if let Some(association) = &guard.0 {
@@ -126,13 +126,13 @@ impl Way {
             }
             Self::Stream1 { control, .. } if body.size.is_none() => {
                 let listing = whole(body).await?;
-                started(Some(listing.len() as u64));
+                started(Some(listing.len() as u64)).await;
                 let bytes = listing.len() as u64;
                 push(&control, DATA_STREAM, listing, settings).await?;
                 Ok(Outcome::Sent { bytes })
             }
             Self::Stream1 { control, .. } => {
-                started(body.length);
+                started(body.length).await;
                 let mut bytes = 0;
                 while let Some(block) = body.next().await? {
                     bytes += send_block(&control, DATA_STREAM, block, settings).await?;

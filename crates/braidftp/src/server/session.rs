@@ -54,6 +54,8 @@ pub(super) struct Driver {
     awaited: BTreeMap<JobId, Upload>,
     /// Streams of braid that have a HEADER and do not know what to do with it.
     asks: Vec<Ask>,
+    /// Who waits until the replies so far are with the transport.
+    gates: Vec<oneshot::Sender<()>>,
     /// Replies on their way.
     out: VecDeque<Bytes>,
     out_bytes: usize,
@@ -88,6 +90,8 @@ pub(super) struct Upload {
 /// What tasks tell the session.
 pub(super) enum Event {
     Input(Input),
+    /// The same, and word when the replies that follow from it are with the transport.
+    Told(Input, oneshot::Sender<()>),
     LoggedIn(Result<(Grant, Store), LoginError>),
     Ask(Ask),
     Awaited(Upload),
@@ -107,6 +111,15 @@ impl Post {
 
     pub(super) fn started(&self, job: JobId, size: Option<u64>, name: Option<SafePath>) {
         self.send(Event::Input(Input::Started { job, size, name }));
+    }
+
+    /// The same; returns when the 150 is with the transport. On stream 1 of ms a client reads nothing before it, so
+    /// that data in front of it could fill both ends' buffers and keep it out for good.
+    pub(super) async fn started_and_told(&self, job: JobId, size: Option<u64>) {
+        let (told, tell) = oneshot::channel();
+        self.send(Event::Told(Input::Started { job, size, name: None }, told));
+        // An error is the end of the session, which ends this task too.
+        let _ = tell.await;
     }
 
     pub(super) fn done(&self, job: JobId, outcome: Result<Outcome, Failure>) {
@@ -151,6 +164,7 @@ impl Driver {
             cancels: BTreeMap::new(),
             awaited: BTreeMap::new(),
             asks: Vec::new(),
+            gates: Vec::new(),
             out: VecDeque::new(),
             out_bytes: 0,
             deadline: None,
@@ -181,6 +195,11 @@ impl Driver {
         }
         loop {
             self.drain();
+            if self.out.is_empty() {
+                for gate in self.gates.drain(..) {
+                    let _ = gate.send(());
+                }
+            }
             if self.closing.is_some() && self.out.is_empty() {
                 self.tx.close().await;
                 return;
@@ -308,6 +327,10 @@ impl Driver {
                     self.cancels.remove(job);
                 }
                 self.tell(input);
+            }
+            Event::Told(input, gate) => {
+                self.tell(input);
+                self.gates.push(gate);
             }
             Event::LoggedIn(Ok((grant, store))) => {
                 tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
@@ -439,7 +462,7 @@ impl Driver {
                 let way = data.way(path);
                 self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
                     let mut body = Body::open(&store, source).await?;
-                    way.send(&mut body, &settings, |size| post.started(job, size, None)).await
+                    way.send(&mut body, &settings, async |size| post.started_and_told(job, size).await).await
                 }));
             }
             (Data::Braid(_), _) => post.done(job, Err(Failure::CannotOpenData)),

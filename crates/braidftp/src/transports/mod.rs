@@ -1,1 +1,0 @@
-//! What carries FTP: TCP connections, SCTP associations.
