@@ -78,7 +78,9 @@ impl Talk {
     fn connect(&mut self, port: u16) {
         let mut to: SocketAddr = self.control.peer_addr().unwrap();
         to.set_port(port);
-        let data = connect_from(to, None);
+        // Where commands were sent ahead, the server may have closed the port already for a later one. Who needs the
+        // data of such a dialogue misses it below.
+        let Ok(data) = TcpStream::connect_timeout(&to, Duration::from_secs(10)) else { return };
         data.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         self.data = Some(data);
     }
