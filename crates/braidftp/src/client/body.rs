@@ -100,7 +100,7 @@ pub enum Body {
     /// Takes bytes.
     Sink(Sink),
     /// Gives bytes.
-    Source(Source),
+    Source(Box<Source>),
 }
 
 /// Takes the bytes of a download.

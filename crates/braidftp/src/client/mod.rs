@@ -295,7 +295,7 @@ impl Client {
     pub async fn store(&self, path: PathArg, length: u64, source: Source) -> Result<UnderWay> {
         let offset = source.offset();
         let transfer = Transfer::Store { path, offset, length: length.saturating_sub(offset) };
-        self.transfer(transfer, Body::Source(source)).await
+        self.transfer(transfer, Body::Source(Box::new(source))).await
     }
 
     /// Asks for a listing, as bytes.

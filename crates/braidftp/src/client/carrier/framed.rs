@@ -70,7 +70,7 @@ impl Downloads {
 struct Upload {
     tag: Tag,
     number: TransferNumber,
-    source: Source,
+    source: Box<Source>,
     cancelled: Arc<AtomicBool>,
 }
 

@@ -20,7 +20,7 @@ use crate::exit::{Error, Exit, Result};
 #[derive(Debug)]
 pub(super) struct Stream1 {
     receive: Option<mpsc::UnboundedSender<(Tag, Data, Sink)>>,
-    send: Option<mpsc::UnboundedSender<(Tag, u64, Source)>>,
+    send: Option<mpsc::UnboundedSender<(Tag, u64, Box<Source>)>>,
     cancelled: Cancelled,
     notes: mpsc::Sender<Note>,
 }
@@ -186,7 +186,7 @@ async fn receive_all(
 async fn send_all(
     association: Association,
     pump: Pump,
-    mut queue: mpsc::UnboundedReceiver<(Tag, u64, Source)>,
+    mut queue: mpsc::UnboundedReceiver<(Tag, u64, Box<Source>)>,
     cancelled: Cancelled,
     notes: mpsc::Sender<Note>,
 ) {

@@ -1,10 +1,10 @@
 //! Classic FTP: a TCP connection for control, another for each transfer (RFC 959 §3.2, RFC 2428).
 //!
 //! Data connections go to the address of the control connection's peer, whatever address the server told
-//! (CVE-2020-8284), and from the same local address.
+//! (CVE-2020-8284), and from the address that `--path` names, if one is named.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use braidftp_ftp::client::Tag;
@@ -34,6 +34,9 @@ pub(crate) struct Tcp {
     notes: mpsc::Sender<Note>,
     gauge: Gauge,
     local: SocketAddr,
+    /// The local address that `--path` asks for. Without it none is bound: to choose a port for an address before the
+    /// peer is known costs the kernel a search among all that linger in TIME-WAIT.
+    bound: Option<IpAddr>,
     peer: SocketAddr,
     /// Open, and not used yet.
     open: BTreeMap<Tag, TcpStream>,
@@ -49,7 +52,7 @@ impl Tcp {
         notes: mpsc::Sender<Note>,
         gauge: Gauge,
     ) -> Result<Self> {
-        let stream = dial(url, &options.paths).await?;
+        let (stream, bound) = dial(url, &options.paths).await?;
         let io = |error: std::io::Error| Error::new(Exit::Connect, format_args!("connect to {url}"), error);
         let (local, peer) = (stream.local_addr().map_err(io)?, stream.peer_addr().map_err(io)?);
         stream.set_nodelay(true).map_err(io)?;
@@ -85,15 +88,25 @@ impl Tcp {
                 }
             }
         });
-        Ok(Self { pump, control, notes, gauge, local, peer, open: BTreeMap::new(), busy: BTreeMap::new() })
+        Ok(Self {
+            pump,
+            control,
+            notes,
+            gauge,
+            local,
+            bound,
+            peer,
+            open: BTreeMap::new(),
+            busy: BTreeMap::new(),
+        })
     }
 
     pub(super) fn open(&mut self, tag: Tag, port: u16) {
-        let (local, mut peer) = (self.local, self.peer);
+        let (local, bound, mut peer) = (self.local, self.bound, self.peer);
         peer.set_port(port);
         let (notes, gauge) = (self.notes.clone(), self.gauge.clone());
         tokio::spawn(async move {
-            let note = match tokio::time::timeout(OPEN, connect_from(Some(local.ip()), peer)).await {
+            let note = match tokio::time::timeout(OPEN, connect_from(bound, peer)).await {
                 Ok(Ok(stream)) => {
                     gauge.tcp_opened(local, peer);
                     Note::Connected(tag, stream)
@@ -208,7 +221,8 @@ fn cannot_open(peer: SocketAddr, why: &dyn std::fmt::Display) -> Error {
         .hint("a firewall or NAT between here and the server must let its passive ports through")
 }
 
-async fn dial(url: &Url, paths: &[PathRule]) -> Result<TcpStream> {
+/// The control connection, and the local address that it was bound to.
+async fn dial(url: &Url, paths: &[PathRule]) -> Result<(TcpStream, Option<IpAddr>)> {
     let addresses = crate::client::resolve(url).await?;
     let mut last = None;
     for peer in addresses {
@@ -223,7 +237,7 @@ async fn dial(url: &Url, paths: &[PathRule]) -> Result<TcpStream> {
         };
         for local in locals {
             match connect_from(local, peer).await {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => return Ok((stream, local)),
                 Err(error) => last = Some((peer, error)),
             }
         }
@@ -237,7 +251,7 @@ async fn dial(url: &Url, paths: &[PathRule]) -> Result<TcpStream> {
     }
 }
 
-async fn connect_from(local: Option<std::net::IpAddr>, peer: SocketAddr) -> std::io::Result<TcpStream> {
+async fn connect_from(local: Option<IpAddr>, peer: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = if peer.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if let Some(local) = local {
         socket.bind(SocketAddr::new(local, 0))?;
