@@ -356,9 +356,11 @@ impl Core {
             return Err(error);
         }
         if let Some(hasher) = &mut self.hasher {
-            for block in blocks {
-                hasher.update(block);
-            }
+            match blocks {
+                [one] => hasher.update(one),
+                // BLAKE3 is several times faster on many kilobytes at once than on the packets they came in.
+                many => hasher.update(&many.concat()),
+            };
         }
         Ok(())
     }
