@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use braidftp_cc as cc;
 
+use crate::association::Scheduler;
+
 /// The settings of an association. An endpoint keeps one for each port it listens on, a caller gives one to `connect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -54,6 +56,9 @@ pub struct Config {
     /// §6.1 leaves it to the sender. Off.
     pub immediate_at_end: bool,
 
+    /// Which stream sends next (RFC 8260 §3). Round robin.
+    pub scheduler: Scheduler,
+
     /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. 1 MiB.
     pub receive_buffer_bytes: usize,
     /// The send buffer, in bytes: messages queued or not yet acknowledged. 1 MiB.
@@ -83,6 +88,7 @@ impl Default for Config {
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
             immediate_at_end: false,
+            scheduler: Scheduler::RoundRobin,
             receive_buffer_bytes: 1 << 20,
             send_buffer_bytes: 1 << 20,
             max_message_bytes: 16 << 20,

@@ -17,7 +17,8 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Association, Event, Message, Order, PathView, Piece, Reason, SendError, Transmit, Violation,
+    Association, Event, Message, NoSuchStream, Order, PathView, Piece, Reason, Scheduler, SendError,
+    Transmit, Violation,
 };
 pub use config::{Config, LossDetection};
 pub use endpoint::{Connect, Counters, Endpoint, Limits};

@@ -94,9 +94,9 @@ impl Association {
             initial_tsn: opened.local_initial_tsn,
             seed,
         };
-        let events = std::mem::take(&mut self.events);
+        let (events, queue) = (std::mem::take(&mut self.events), self.queue.emptied());
         *self = Self::new(self.id, own, paths);
-        self.events = events;
+        (self.events, self.queue) = (events, queue);
         self.events.push_back(Event::Restarted);
         self.up_from_cookie(now, opened);
     }
@@ -134,7 +134,7 @@ impl Association {
             shutdown: Shutdown::No,
             timers: Timers::new(paths.len()),
             paths,
-            queue: SendQueue::default(),
+            queue: SendQueue::new(config.scheduler),
             inbound: Reassembly::new(Tsn(0), config.receive_buffer_bytes),
             outbound_streams: config.outbound_streams,
             inbound_streams: config.inbound_streams,

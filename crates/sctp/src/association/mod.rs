@@ -6,7 +6,8 @@
 //! - `state`: where an association is in its life, and what only that state has
 //! - `handshake`, `shutdown`: how it begins and ends
 //! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` their messages
-//! - `transmit`: what leaves, in which order; `send_queue` what waits; `sent` what is under way
+//! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
+//!   under way
 //! - `path`: what a route teaches; `timers`, `expiry`: what happens when nothing happens; `loss`: beyond RFC 9260
 
 mod expiry;
@@ -16,6 +17,7 @@ mod path;
 mod reassembly;
 mod receive;
 mod received;
+mod scheduler;
 mod send_queue;
 mod sent;
 mod shutdown;
@@ -36,6 +38,7 @@ use rand_chacha::ChaCha12Rng;
 
 use self::path::Path;
 use self::reassembly::Reassembly;
+pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
 use self::shutdown::Farewell;
 use self::state::{Shutdown, State};
@@ -332,6 +335,16 @@ impl Association {
         if self.send_room() < half && self.writable_at.is_none() {
             self.writable_at = Some(half);
         }
+        Ok(())
+    }
+
+    /// What [`Config::scheduler`] is to know of a stream to send on: its priority, where 0 comes first, or its weight,
+    /// where 0 counts as 1. It is 0 until it is set; other schedulers ignore it.
+    pub fn set_stream_value(&mut self, stream: StreamId, value: u16) -> Result<(), NoSuchStream> {
+        if stream.0 >= self.outbound_streams {
+            return Err(NoSuchStream(stream));
+        }
+        self.queue.set_value(stream, value);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Messages waiting to be sent, by stream, and the order in which streams take their turns.
+//! Messages waiting to be sent, by stream; whose turn it is, `scheduler` says.
 //!
 //! A message is cut into DATA chunks only when it leaves (RFC 9260 §6.9), at the size that fits then; its TSNs are
 //! given by whoever sends. The fragments of a message follow each other without any other chunk between them.
@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use crate::association::scheduler::{Arrival, Left, Scheduler, Turns};
 use crate::association::{Message, Order};
 use crate::ids::{Ppid, Ssn, StreamId};
 
@@ -27,6 +28,7 @@ pub(super) struct Fragment {
 
 #[derive(Debug)]
 struct Queued {
+    arrival: Arrival,
     ppid: Ppid,
     /// What is not cut off yet.
     rest: Bytes,
@@ -42,17 +44,36 @@ struct Stream {
 }
 
 /// The messages of all streams.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SendQueue {
     /// By number, up to the highest that was used.
     streams: Vec<Stream>,
-    /// Streams with messages, each once; the front one has the turn.
-    turns: VecDeque<StreamId>,
+    turns: Turns,
     queued_bytes: usize,
     messages: usize,
 }
 
 impl SendQueue {
+    /// Nothing waits.
+    pub(super) fn new(scheduler: Scheduler) -> Self {
+        Self { streams: Vec::new(), turns: Turns::new(scheduler), queued_bytes: 0, messages: 0 }
+    }
+
+    /// Nothing waits or was ever sent, and the streams' values are what they were.
+    pub(super) fn emptied(&self) -> Self {
+        Self { streams: Vec::new(), turns: self.turns.emptied(), queued_bytes: 0, messages: 0 }
+    }
+
+    /// What the scheduler is to know of a stream.
+    pub(super) fn set_value(&mut self, stream: StreamId, value: u16) {
+        self.turns.set_value(stream, value);
+    }
+
+    /// A packet begins.
+    pub(super) fn begin_packet(&mut self) {
+        self.turns.begin_packet();
+    }
+
     /// Appends a message that has at least one byte.
     pub(super) fn push(&mut self, stream: StreamId, message: Message) {
         let index = usize::from(stream.0);
@@ -60,13 +81,15 @@ impl SendQueue {
             self.streams.resize_with(index + 1, Stream::default);
         }
         let queue = &mut self.streams[index];
+        let arrival = self.turns.arrival();
         if queue.messages.is_empty() {
-            self.turns.push_back(stream);
+            self.turns.join(stream, arrival);
         }
         queue.queued_bytes += message.payload.len();
         self.queued_bytes += message.payload.len();
         self.messages += 1;
         queue.messages.push_back(Queued {
+            arrival,
             ppid: message.ppid,
             rest: message.payload,
             unordered: message.order == Order::Unordered,
@@ -76,13 +99,13 @@ impl SendQueue {
 
     /// How long the rest of the message is that `next` would cut.
     pub(super) fn peek_len(&self) -> Option<usize> {
-        let stream = self.turns.front()?;
+        let stream = self.turns.turn()?;
         Some(self.streams[usize::from(stream.0)].messages.front()?.rest.len())
     }
 
     /// Cuts the next fragment, of `max` bytes at most.
     pub(super) fn next(&mut self, max: usize) -> Option<Fragment> {
-        let stream = *self.turns.front()?;
+        let stream = self.turns.turn()?;
         let queue = &mut self.streams[usize::from(stream.0)];
         let message = queue.messages.front_mut()?;
         //= specs/rfc9260.txt#section-6.9
@@ -113,12 +136,13 @@ impl SendQueue {
                 //# Stream Sequence Number MUST be set to 0.
                 queue.next_ssn = queue.next_ssn.next();
             }
-            // The turn passes with the message, never within one.
-            self.turns.pop_front();
-            if !queue.messages.is_empty() {
-                self.turns.push_back(stream);
-            }
         }
+        let left = match queue.messages.front() {
+            Some(_) if !end => Left::Rest,
+            Some(next) => Left::Message(next.arrival),
+            None => Left::Nothing,
+        };
+        self.turns.cut(stream, payload.len(), left);
         Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered })
     }
 
@@ -144,12 +168,12 @@ impl SendQueue {
 
     /// The highest stream on which something waits.
     pub(super) fn highest_stream(&self) -> Option<StreamId> {
-        self.turns.iter().max().copied()
+        self.turns.highest()
     }
 
     /// Forgets all messages.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        *self = self.emptied();
     }
 }
 
@@ -162,7 +186,7 @@ mod tests {
     }
 
     fn queue(messages: &[(u16, usize)]) -> SendQueue {
-        let mut queue = SendQueue::default();
+        let mut queue = SendQueue::new(Scheduler::RoundRobin);
         for &(stream, len) in messages {
             queue.push(StreamId(stream), message(len, Order::Ordered));
         }
@@ -199,7 +223,7 @@ mod tests {
 
     #[test]
     fn ordered_messages_count_the_stream_sequence_number_and_unordered_ones_do_not() {
-        let mut queue = SendQueue::default();
+        let mut queue = SendQueue::new(Scheduler::RoundRobin);
         for order in [Order::Ordered, Order::Unordered, Order::Ordered] {
             queue.push(StreamId(0), message(1, order));
         }

@@ -62,6 +62,7 @@ impl Association {
     fn begin(&mut self, path: PathId, tag: VerificationTag) {
         let header = Header { source_port: self.local_port, destination_port: self.peer_port, tag };
         self.builder.begin(header, self.paths[usize::from(path.0)].mtu);
+        self.queue.begin_packet();
     }
 
     fn seal(&mut self, id: PathId) -> usize {

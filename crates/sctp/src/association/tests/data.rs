@@ -1,7 +1,7 @@
 //! Data in the ordinary course.
 
 use super::*;
-use crate::association::{Order, SendError};
+use crate::association::{Order, Scheduler, SendError};
 
 #[test]
 fn a_message_crosses_in_both_directions() {
@@ -195,4 +195,47 @@ fn max_burst_limits_what_one_event_lets_out() {
     pair.send(Client, 0, pattern(1_424 * 20));
     pair.run(Duration::from_millis(1));
     assert_eq!(pair.data(Client).len(), 4);
+}
+
+#[test]
+fn by_packet_no_packet_brings_new_chunks_of_two_streams() {
+    let mut pair = Pair::up(Config { scheduler: Scheduler::RoundRobinByPacket, ..modern() });
+    for number in 0..60_u16 {
+        pair.send(Client, number % 3, pattern(200 + usize::from(number)));
+    }
+    pair.run(Duration::from_secs(1));
+    let packets: Vec<Vec<_>> = pair
+        .packets(Client)
+        .iter()
+        .map(|chunks| {
+            chunks.iter().filter_map(|c| if let Chunk::Data(data) = c { Some(data.stream) } else { None })
+        })
+        .map(Iterator::collect)
+        .collect();
+    assert!(packets.iter().all(|streams| streams.windows(2).all(|two| two[0] == two[1])), "{packets:?}");
+    assert!(packets.iter().any(|streams| streams.len() > 2), "packets are filled, though");
+    assert_eq!((0..3).map(|stream| pair.read(Server, stream).len()).sum::<usize>(), 60);
+}
+
+#[test]
+fn a_high_priority_message_overtakes_what_is_queued() {
+    let mut pair = Pair::up(Config { scheduler: Scheduler::Priority, ..modern() });
+    pair.association(Client).set_stream_value(StreamId(0), 1).unwrap();
+    for _ in 0..50 {
+        pair.send(Client, 0, pattern(1_000));
+    }
+    pair.send(Client, 1, pattern(1_000));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.data(Client)[0].stream, StreamId(1));
+    assert_eq!(pair.read(Server, 0).len(), 50);
+}
+
+#[test]
+fn a_stream_that_does_not_exist_has_no_value() {
+    let mut pair = Pair::up(rfc());
+    let streams = pair.association(Client).stats().outbound_streams;
+    let association = pair.association(Client);
+    assert_eq!(association.set_stream_value(StreamId(streams - 1), 3), Ok(()));
+    let error = association.set_stream_value(StreamId(streams), 3).unwrap_err();
+    assert_eq!(error.to_string(), "the association has no outbound stream 10; use one that was negotiated");
 }

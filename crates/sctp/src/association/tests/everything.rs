@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::association::{Order, SendError};
+use crate::association::scheduler::tests::ALL as SCHEDULERS;
+use crate::association::{Order, Scheduler, SendError};
 
 #[derive(Debug, Clone)]
 struct Plan {
@@ -13,6 +14,7 @@ struct Plan {
     duplication: u64,
     reordering: u64,
     small_buffers: bool,
+    scheduler: Scheduler,
     /// Side, stream, length, unordered.
     messages: Vec<(bool, u16, usize, bool)>,
 }
@@ -27,16 +29,11 @@ fn plan() -> impl Strategy<Value = Plan> {
         0u64..100,
         0u64..300,
         any::<bool>(),
+        prop::sample::select(&SCHEDULERS[..]),
         prop::collection::vec(message, 1..40),
     )
-        .prop_map(|(seed, modern, loss, duplication, reordering, small_buffers, messages)| Plan {
-            seed,
-            modern,
-            loss,
-            duplication,
-            reordering,
-            small_buffers,
-            messages,
+        .prop_map(|(seed, modern, loss, duplication, reordering, small_buffers, scheduler, messages)| {
+            Plan { seed, modern, loss, duplication, reordering, small_buffers, scheduler, messages }
         })
 }
 
@@ -51,7 +48,11 @@ fn run(plan: &Plan) {
         config.receive_buffer_bytes = 8_000;
         config.send_buffer_bytes = 20_000;
     }
+    config.scheduler = plan.scheduler;
     let mut pair = Pair::new(config).seeded(plan.seed);
+    for stream in 0..5 {
+        pair.association(Client).set_stream_value(StreamId(stream), stream % 3).unwrap();
+    }
     pair.loss = plan.loss;
     pair.duplication = plan.duplication;
     pair.reordering = plan.reordering;

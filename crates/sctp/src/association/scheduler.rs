@@ -1,0 +1,258 @@
+//! Which stream sends next: the stream schedulers of RFC 8260 §3.
+//!
+//! Every stream with messages has a place in one queue, and the first has the turn; the schedulers differ in nothing but
+//! the place. A message that has begun keeps the turn until it ends: DATA chunks of two messages cannot mix. Only new
+//! chunks are scheduled; what is lost goes again in the order of its TSNs (RFC 9260 §6.1 C).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::ids::StreamId;
+
+/// Who sends next, of the streams that have messages (RFC 8260 §3). It is the sender's own choice: the peer neither
+/// hears of it nor needs to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Scheduler {
+    /// Messages leave in the order in which they were given to `send` (§3.1).
+    FirstComeFirstServed,
+    /// A message of each stream in turn (§3.2).
+    #[default]
+    RoundRobin,
+    /// As round robin, but a packet brings new chunks of one stream alone, so that its loss holds up no other (§3.3).
+    RoundRobinByPacket,
+    /// The stream with the lowest value first, and in turn among equals (§3.4).
+    Priority,
+    /// The same number of bytes for each stream, however long its messages are (§3.5).
+    FairCapacity,
+    /// Bytes in proportion to the streams' values (§3.6).
+    WeightedFairQueueing,
+}
+
+/// The association has no such outbound stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoSuchStream(
+    /// The one that was named.
+    pub StreamId,
+);
+
+impl fmt::Display for NoSuchStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the association has no outbound stream {}; use one that was negotiated", self.0.0)
+    }
+}
+
+impl std::error::Error for NoSuchStream {}
+
+/// A message's place among all messages, in the order of `send`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Arrival(u64);
+
+/// What a stream has left once a chunk was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// More of the same message.
+    Rest,
+    /// Another message.
+    Message(Arrival),
+    /// Nothing.
+    Nothing,
+}
+
+/// A byte's worth of a stream's account with weight 1: large, so that division by a weight loses little.
+const SCALE: u128 = 1 << 16;
+
+/// A stream's place in the queue. The order of the fields is the order of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// What the scheduler goes by.
+    rank: u128,
+    /// The order in which places were taken.
+    taken: u64,
+    stream: StreamId,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stream {
+    place: Option<Place>,
+    value: u16,
+    /// What it has sent, in bytes times [`SCALE`] over its weight; a stream that was idle has missed its share.
+    account: u128,
+}
+
+/// The streams with messages, in the order in which they may send.
+#[derive(Debug)]
+pub(super) struct Turns {
+    scheduler: Scheduler,
+    queue: BTreeSet<Place>,
+    /// By number, up to the highest that was used.
+    streams: Vec<Stream>,
+    arrivals: u64,
+    places: u64,
+    /// The account of the stream that was served last, when it was: what one that comes back starts from.
+    reached: u128,
+    /// The stream whose message has begun and not ended.
+    begun: Option<StreamId>,
+    /// The stream whose chunks the open packet brings, if it may bring those of no other.
+    packet: Option<StreamId>,
+}
+
+impl Turns {
+    /// Nobody waits.
+    pub(super) fn new(scheduler: Scheduler) -> Self {
+        Self {
+            scheduler,
+            queue: BTreeSet::new(),
+            streams: Vec::new(),
+            arrivals: 0,
+            places: 0,
+            reached: 0,
+            begun: None,
+            packet: None,
+        }
+    }
+
+    /// Nobody waits, and the streams' values are what they were.
+    pub(super) fn emptied(&self) -> Self {
+        let streams = self.streams.iter().map(|stream| Stream { value: stream.value, ..Stream::default() });
+        Self { streams: streams.collect(), ..Self::new(self.scheduler) }
+    }
+
+    /// Another message was sent.
+    pub(super) fn arrival(&mut self) -> Arrival {
+        self.arrivals += 1;
+        Arrival(self.arrivals)
+    }
+
+    /// A stream that had no message has this one.
+    pub(super) fn join(&mut self, id: StreamId, message: Arrival) {
+        let reached = self.reached;
+        let stream = self.stream(id);
+        // Nobody saves up while it has nothing to send.
+        stream.account = stream.account.max(reached);
+        self.take_place(id, message);
+    }
+
+    /// The stream that sends next.
+    pub(super) fn turn(&self) -> Option<StreamId> {
+        match (self.begun, self.packet) {
+            (Some(begun), _) => Some(begun),
+            (None, Some(only)) => self.streams[usize::from(only.0)].place.map(|_| only),
+            (None, None) => self.queue.first().map(|place| place.stream),
+        }
+    }
+
+    /// A chunk with so many bytes of user data was cut from the stream whose turn it was.
+    pub(super) fn cut(&mut self, id: StreamId, bytes: usize, left: Left) {
+        let weight = match self.scheduler {
+            Scheduler::WeightedFairQueueing => self.stream(id).value.max(1),
+            _ => 1,
+        };
+        let stream = self.stream(id);
+        let place = stream.place.expect("a stream that sends has a place");
+        stream.account += bytes as u128 * SCALE / u128::from(weight);
+        if self.scheduler == Scheduler::RoundRobinByPacket {
+            self.packet = Some(id);
+        }
+        self.begun = (left == Left::Rest).then_some(id);
+        if left == Left::Rest {
+            return;
+        }
+        if matches!(self.scheduler, Scheduler::FairCapacity | Scheduler::WeightedFairQueueing) {
+            self.reached = self.reached.max(place.rank);
+        }
+        match left {
+            // It keeps its place until the packet is full.
+            Left::Message(_) if self.scheduler == Scheduler::RoundRobinByPacket => {}
+            Left::Message(next) => {
+                self.leave(place);
+                self.take_place(id, next);
+            }
+            Left::Nothing | Left::Rest => self.leave(place),
+        }
+    }
+
+    /// A packet begins. It may be that nothing was cut for the one before.
+    pub(super) fn begin_packet(&mut self) {
+        //= specs/rfc8260.txt#section-3.3
+        //# This is a round-robin scheduler, which only switches streams when
+        //# starting to fill a new packet.  It bundles only DATA or I-DATA chunks
+        //# referring to the same stream in a packet.
+        let Some(id) = self.packet.take() else { return };
+        if let Some(place) = self.stream(id).place {
+            self.leave(place);
+            self.take_place(id, Arrival(0));
+        }
+    }
+
+    /// What the scheduler is to know of a stream; from its next chunk on.
+    pub(super) fn set_value(&mut self, id: StreamId, value: u16) {
+        let stream = self.stream(id);
+        stream.value = value;
+        if self.scheduler == Scheduler::Priority
+            && let Some(place) = self.stream(id).place
+        {
+            self.leave(place);
+            self.settle(Place { rank: u128::from(value), ..place });
+        }
+    }
+
+    /// The highest stream that waits.
+    pub(super) fn highest(&self) -> Option<StreamId> {
+        let index = self.streams.iter().rposition(|stream| stream.place.is_some())?;
+        Some(StreamId(index as u16))
+    }
+
+    /// Whether no stream waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    fn take_place(&mut self, id: StreamId, message: Arrival) {
+        let stream = *self.stream(id);
+        let rank = match self.scheduler {
+            //= specs/rfc8260.txt#section-3.1
+            //# It just passes through the messages in the order in which they
+            //# have been delivered by the application.
+            Scheduler::FirstComeFirstServed => u128::from(message.0),
+            //= specs/rfc8260.txt#section-3.2
+            //# When not interleaving user messages, this scheduler provides a fair
+            //# scheduling based on the number of user messages by cycling around
+            //# non-empty stream queues.
+            Scheduler::RoundRobin | Scheduler::RoundRobinByPacket => 0,
+            //= specs/rfc8260.txt#section-3.4
+            //# The
+            //# priority is configurable per outgoing SCTP stream.
+            // RFC 8260 leaves the sense of the number open; other stacks serve the lowest first.
+            Scheduler::Priority => u128::from(stream.value),
+            //= specs/rfc8260.txt#section-3.6
+            //# If the weight of stream S1 is n times the weight of stream
+            //# S2, the scheduler should assign to stream S1 n times the capacity it
+            //# assigns to stream S2.
+            Scheduler::FairCapacity | Scheduler::WeightedFairQueueing => stream.account,
+        };
+        self.places += 1;
+        self.settle(Place { rank, taken: self.places, stream: id });
+    }
+
+    fn settle(&mut self, place: Place) {
+        self.stream(place.stream).place = Some(place);
+        self.queue.insert(place);
+    }
+
+    fn leave(&mut self, place: Place) {
+        self.stream(place.stream).place = None;
+        self.queue.remove(&place);
+    }
+
+    fn stream(&mut self, id: StreamId) -> &mut Stream {
+        let index = usize::from(id.0);
+        if self.streams.len() <= index {
+            self.streams.resize(index + 1, Stream::default());
+        }
+        &mut self.streams[index]
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/scheduler.rs"]
+pub(super) mod tests;
