@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use server_support::{Folder, connect_from, eventually, pattern, run_well};
+use server_support::{Folder, assert_same_tree, connect_from, eventually, pattern, run_well};
 
 fn braidftp(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
@@ -198,4 +198,22 @@ fn a_password_becomes_a_line_for_the_users_file() {
     if let Some(got) = run_well("curl", &["-sS", "--max-time", "20", &url], &folder.path(""), "") {
         assert_eq!(got, "hers");
     }
+}
+
+/// The replies to many SIZEs wait on stream 0 while small files leave on stream 1. A file whose 150 is still among
+/// them must not fill the client's window: it would never be read.
+#[test]
+fn ms_cp_moves_many_small_files_beside_a_large_one() {
+    let folder = Folder::new();
+    for i in 0..1500 {
+        folder.put(format!("d{}/f{i}", i % 20), pattern(i * 37 % 9000));
+    }
+    folder.put("large", pattern(30_000_000));
+    let server = Running::start(&folder.path(""), &["--listen", "ftp+sctp://127.0.0.1:0"]);
+    let copy = folder.outer.path().join("copy");
+    let arguments =
+        ["mirror", "--mode", "ms-cp", "--timeout", "8", "-q", &server.places[0], copy.to_str().unwrap()];
+    let output = braidftp(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_same_tree(&copy, &folder.path(""));
 }

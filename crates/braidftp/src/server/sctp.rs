@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_ftp::mapping::{CONTROL_STREAM, DATA_PORT, DATA_STREAM, DataPath, LISTING_MESSAGE_MAX, ppid};
 use braidftp_ftp::server::{Failure, Outcome};
@@ -91,6 +92,24 @@ async fn push(
     }
 }
 
+/// Waits until all replies have left, the 150 of this transfer the last.
+///
+/// The transport takes the streams in turn, a message of each: behind the replies to hundreds of SIZEs, a 150 would
+/// leave long after its data. The client reads stream 1 by its 150s alone (specs/ftp-over-sctp.md §4.2), so that the
+/// data would fill its window and keep the 150s out. There is no event for it; a millisecond is little beside a
+/// round trip, and the transfer before is still leaving meanwhile.
+async fn said(control: &Association) {
+    let mut looks = 0;
+    while control.queued_bytes(StreamId(CONTROL_STREAM)) > 0 && control.reason().is_none() {
+        if looks < 4 {
+            looks += 1;
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
 /// Aborts its association unless told that all went well.
 struct Guard(Option<Association>);
 
@@ -127,12 +146,14 @@ impl Way {
             Self::Stream1 { control, .. } if body.size.is_none() => {
                 let listing = whole(body).await?;
                 started(Some(listing.len() as u64)).await;
+                said(&control).await;
                 let bytes = listing.len() as u64;
                 push(&control, DATA_STREAM, listing, settings).await?;
                 Ok(Outcome::Sent { bytes })
             }
             Self::Stream1 { control, .. } => {
                 started(body.length).await;
+                said(&control).await;
                 let mut bytes = 0;
                 while let Some(block) = body.next().await? {
                     bytes += send_block(&control, DATA_STREAM, block, settings).await?;

@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use braidftp_ftp::mapping::DataPath;
 use braidftp_ftp::server::{Failure, Outcome};
@@ -32,8 +32,12 @@ pub(super) struct Data {
     control: Arc<TcpStream>,
     local: SocketAddr,
     peer: SocketAddr,
-    passive: Option<TcpListener>,
+    passive: Passive,
 }
+
+/// The socket for the next transfer. It is taken when the connection is about to open, not before: a client that
+/// sent its command ahead may be about to connect, and is to find a socket even if the command was refused.
+type Passive = Arc<Mutex<Option<TcpListener>>>;
 
 /// How one transfer gets its connection.
 pub(super) struct Way {
@@ -43,20 +47,20 @@ pub(super) struct Way {
 }
 
 enum To {
-    Accept(TcpListener),
+    Accept(Passive),
     Connect { from: IpAddr, to: SocketAddr },
     Nowhere,
 }
 
 impl Data {
     pub(super) fn new(control: Arc<TcpStream>, local: SocketAddr, peer: SocketAddr) -> Self {
-        Self { control, local, peer, passive: None }
+        Self { control, local, peer, passive: Passive::default() }
     }
 
     /// Opens the socket for the next transfer; the address to tell the client.
     pub(super) fn listen(&mut self, settings: &Settings) -> Result<SocketAddr, Failure> {
         // The one before goes first: it may hold the last port of the range.
-        self.passive = None;
+        *lock(&self.passive) = None;
         let listener = bind_in(self.local.ip(), settings.passive_ports.clone()).map_err(|error| {
             tracing::warn!(%error, ports = ?settings.passive_ports, "no port for a data connection");
             Failure::CannotOpenData
@@ -65,18 +69,22 @@ impl Data {
         if let (Some(address @ IpAddr::V4(_)), true) = (settings.passive_address, told.is_ipv4()) {
             told.set_ip(address);
         }
-        self.passive = Some(listener);
+        *lock(&self.passive) = Some(listener);
         Ok(told)
     }
 
-    pub(super) fn way(&mut self, path: DataPath) -> Way {
+    pub(super) fn way(&self, path: DataPath) -> Way {
         let to = match path {
-            DataPath::TcpPassive => self.passive.take().map_or(To::Nowhere, To::Accept),
+            DataPath::TcpPassive => To::Accept(self.passive.clone()),
             DataPath::TcpActive(to) => To::Connect { from: self.local.ip(), to },
             DataPath::Association { .. } | DataPath::Stream1 | DataPath::Framed { .. } => To::Nowhere,
         };
         Way { control: self.control.clone(), peer: self.peer, to }
     }
+}
+
+fn lock(passive: &Passive) -> std::sync::MutexGuard<'_, Option<TcpListener>> {
+    passive.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn bind_in(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> std::io::Result<TcpListener> {
@@ -111,9 +119,13 @@ pub(super) fn bind(address: SocketAddr, backlog: i32) -> std::io::Result<TcpList
 }
 
 impl Way {
-    async fn open(&mut self, settings: &Settings) -> Result<TcpStream, Failure> {
+    async fn open(&self, settings: &Settings) -> Result<TcpStream, Failure> {
         let opened = match &self.to {
-            To::Accept(listener) => timeout(settings.data_open, accept_from(listener, self.peer.ip())).await,
+            To::Accept(passive) => {
+                // Closed at the end of this: one connection is all it is for.
+                let Some(listener) = lock(passive).take() else { return Err(Failure::CannotOpenData) };
+                timeout(settings.data_open, accept_from(&listener, self.peer.ip())).await
+            }
             To::Connect { from, to } => {
                 let connect = async {
                     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -124,8 +136,6 @@ impl Way {
             }
             To::Nowhere => return Err(Failure::CannotOpenData),
         };
-        // Closed now: one connection is all it was for.
-        self.to = To::Nowhere;
         match opened {
             Ok(Ok(stream)) => {
                 reset_when_dropped(&stream);
@@ -136,7 +146,7 @@ impl Way {
     }
 
     /// Sends all of it, and closes.
-    pub(super) async fn send(mut self, body: &mut Body, settings: &Settings) -> Result<Outcome, Failure> {
+    pub(super) async fn send(self, body: &mut Body, settings: &Settings) -> Result<Outcome, Failure> {
         let mut stream = self.open(settings).await?;
         let mut bytes = 0;
         while let Some(block) = body.next().await? {
@@ -152,7 +162,7 @@ impl Way {
     }
 
     /// Takes all that comes, to the end of the connection.
-    pub(super) async fn receive(mut self, intake: &mut Intake, settings: &Settings) -> Result<(), Failure> {
+    pub(super) async fn receive(self, intake: &mut Intake, settings: &Settings) -> Result<(), Failure> {
         let mut stream = self.open(settings).await?;
         let mut buffer = BytesMut::new();
         loop {
