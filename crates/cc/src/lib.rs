@@ -124,6 +124,9 @@ pub struct Idle {
     pub rto: Duration,
     /// The path's MTU.
     pub mtu: usize,
+    /// The slow-start threshold does not fall below this, in bytes. 0, but for a path that is idle because it stands
+    /// by for another: when its turn comes, nothing is known against its slow start.
+    pub ssthresh_min: usize,
 }
 
 /// The controllers there are, by name.

@@ -128,7 +128,7 @@ impl Controller for Sctp {
         //# max(cwnd / 2, 4 * PMDCS) once per RTO.  Before the first cwnd
         //# adjustment, the ssthresh of the transport address SHOULD be set to
         //# the cwnd.
-        self.ssthresh = self.cwnd;
+        self.ssthresh = self.cwnd.max(idle.ssthresh_min);
         self.partial_bytes_acked = 0;
         for _ in 0..rtos.min(u128::from(usize::BITS)) {
             self.cwnd = self.halved();
@@ -176,7 +176,18 @@ mod tests {
 
     fn idle(rtos: u32) -> Idle {
         let rto = Duration::from_secs(1);
-        Idle { now: Time::ZERO, idle_for: rto * rtos, rto, mtu: MTU }
+        Idle { now: Time::ZERO, idle_for: rto * rtos, rto, mtu: MTU, ssthresh_min: 0 }
+    }
+
+    #[test]
+    fn a_path_that_stood_by_keeps_its_slow_start() {
+        let mut cc = sctp();
+        let never = cc.ssthresh();
+        cc.cwnd = 10 * MTU;
+        cc.on_idle(Idle { ssthresh_min: never, ..idle(1) });
+        assert_eq!((cc.window(), cc.ssthresh()), (5 * MTU, never));
+        cc.on_idle(idle(1));
+        assert_eq!(cc.ssthresh(), 5 * MTU, "by the RFC's rule it is the window before");
     }
 
     #[test]

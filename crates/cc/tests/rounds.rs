@@ -37,7 +37,7 @@ fn play(controller: &mut dyn Controller, now: Time, round: Round) -> String {
             return "time-out".into();
         }
         Round::Idle(rtos) => {
-            controller.on_idle(Idle { now, idle_for: RTO * rtos, rto: RTO, mtu: MTU });
+            controller.on_idle(Idle { now, idle_for: RTO * rtos, rto: RTO, mtu: MTU, ssthresh_min: 0 });
             return format!("idle {rtos} RTO");
         }
     };

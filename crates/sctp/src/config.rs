@@ -3,6 +3,7 @@
 //! The default is RFC 9260 to the letter; [`Profile`](crate::Profile) names other sets of values. Nothing in the core
 //! asks for a profile: it asks for these values.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use braidftp_cc as cc;
@@ -40,6 +41,12 @@ pub struct Config {
     pub association_max_retrans: u32,
     /// Path.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, make a path inactive. 5.
     pub path_max_retrans: u32,
+    /// PotentiallyFailed.Max.Retrans (RFC 7829 §3.2): so many time-outs in a row, plus one, make data leave by another
+    /// path if there is one. `None`: only [`Config::path_max_retrans`] counts, and what timed out is repeated elsewhere
+    /// (RFC 9260 §6.4.1). None.
+    pub potentially_failed_max_retrans: Option<u32>,
+    /// The paths that an association which this side begins may use; none named: all there are.
+    pub allowed_paths: Vec<AllowedPath>,
     /// HB.interval (RFC 9260 §16): how long an idle path waits for its next HEARTBEAT, plus an RTO. 30 s. `None`: none
     /// are sent.
     pub heartbeat_interval: Option<Duration>,
@@ -82,6 +89,8 @@ impl Default for Config {
             max_init_retransmits: 8,
             association_max_retrans: 10,
             path_max_retrans: 5,
+            potentially_failed_max_retrans: None,
+            allowed_paths: Vec::new(),
             heartbeat_interval: Some(Duration::from_secs(30)),
             valid_cookie_life: Duration::from_secs(60),
             shutdown_guard: Duration::from_secs(300),
@@ -94,6 +103,23 @@ impl Default for Config {
             max_message_bytes: 16 << 20,
         }
     }
+}
+
+impl Config {
+    /// Whether packets may go between these addresses.
+    pub(crate) fn allows(&self, local: IpAddr, peer: IpAddr) -> bool {
+        let covers = |path: &AllowedPath| path.local == local && path.peer.is_none_or(|its| its == peer);
+        self.allowed_paths.is_empty() || self.allowed_paths.iter().any(covers)
+    }
+}
+
+/// A path that may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllowedPath {
+    /// From this local address.
+    pub local: IpAddr,
+    /// To this address of the peer; `None`: to any.
+    pub peer: Option<IpAddr>,
 }
 
 /// How a TSN that the peer misses is found to be lost before its timer runs out.

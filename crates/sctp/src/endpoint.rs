@@ -22,8 +22,9 @@ use rand_core::{Rng, SeedableRng};
 
 use self::answers::Answers;
 use self::ootb::Budget;
+pub(crate) use self::ootb::is_unicast;
 use self::table::{Known, Slot, Table};
-use crate::association::{Association, Event, Transmit};
+use crate::association::{Association, Event, Transmit, in_scope, pair_up};
 use crate::config::Config;
 use crate::cookie::{Keys, TieTags};
 use crate::error::{ConnectError, ListenError};
@@ -93,7 +94,7 @@ pub(crate) struct Setup {
     pub(crate) peer_port: u16,
     /// Local addresses, at least one.
     pub(crate) local: Vec<SocketAddr>,
-    /// The peer's addresses, at least one; confirmed, since the user gave them (RFC 9260 §5.4).
+    /// The peer's addresses, at least one, with a path between the two.
     pub(crate) peer: Vec<SocketAddr>,
     /// The tag that the peer is to put in its packets.
     pub(crate) tag: VerificationTag,
@@ -116,6 +117,8 @@ pub(crate) struct Route {
 #[derive(Debug)]
 pub struct Endpoint {
     limits: Limits,
+    /// What INIT ACKs list, if there are several.
+    addresses: Vec<SocketAddr>,
     listeners: BTreeMap<u16, Arc<Config>>,
     table: Table,
     answers: Answers,
@@ -141,6 +144,7 @@ impl Endpoint {
         let keys = Keys::new(next_seed(&mut rng));
         Self {
             limits,
+            addresses: Vec::new(),
             listeners: BTreeMap::new(),
             table: Table::default(),
             answers: Answers::new(limits.answers),
@@ -149,6 +153,12 @@ impl Endpoint {
             rng,
             counters: Counters::default(),
         }
+    }
+
+    /// The local addresses, with their UDP encapsulation ports, by which the peers of accepted associations can reach
+    /// this endpoint beside the one that their INIT came to. With several, INIT ACKs list them (RFC 9260 §5.1.2).
+    pub fn set_addresses(&mut self, addresses: Vec<SocketAddr>) {
+        self.addresses = addresses;
     }
 
     /// Accepts associations on an SCTP port, each with this configuration.
@@ -185,6 +195,9 @@ impl Endpoint {
         if self.table.len() >= self.limits.associations {
             return Err(ConnectError::TooMany);
         }
+        if pair_up(&local, &peer, None, &config).is_empty() {
+            return Err(ConnectError::NoPath);
+        }
         let free = |table: &Table, port: u16| {
             peer.iter().all(|peer| table.by_address(port, destination_port, *peer).is_none())
         };
@@ -220,7 +233,7 @@ impl Endpoint {
             cookie_until: None,
         };
         let id = self.table.insert(known, |id| Association::connect(now, id, setup));
-        self.table.map(id, &peer);
+        self.map_paths(id);
         Ok(id)
     }
 
@@ -407,6 +420,11 @@ impl Endpoint {
         if self.table.get(id).is_some_and(|slot| slot.association.phase() == Phase::Closed) {
             self.table.unmap(now, id);
         }
+    }
+
+    /// The local addresses of an association that began with an INIT which came by this route.
+    fn addresses_for(&self, route: Route) -> Vec<SocketAddr> {
+        in_scope(std::iter::once(route.local).chain(self.addresses.iter().copied()), route.peer.ip())
     }
 
     fn new_tag(&mut self) -> VerificationTag {

@@ -10,6 +10,8 @@ pub enum ConnectError {
     NoAddress,
     /// An address of the peer is not that of one host.
     NotUnicast,
+    /// No local address is of the family of one of the peer's, or `Config::allowed_paths` names none of the pairs.
+    NoPath,
     /// The destination port is 0, or the source port given is.
     PortZero,
     /// There is an association between these ports and addresses already.
@@ -25,6 +27,10 @@ impl fmt::Display for ConnectError {
         f.write_str(match self {
             Self::NoAddress => "an association needs a local and a peer address; give one of each at least",
             Self::NotUnicast => "the peer's address is not that of one host; give a unicast address",
+            Self::NoPath => {
+                "no allowed path leads from a local address to one of the peer's; give addresses of one family, or \
+                 allow more paths"
+            }
             Self::PortZero => "SCTP port 0 cannot be used; give another, or none as source port",
             Self::InUse => "these ports and addresses have an association already; use another source port",
             Self::NoPortLeft => "every source port towards this peer is in use; close an association first",

@@ -17,10 +17,10 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Association, Event, Message, NoSuchStream, Order, PathView, Piece, Reason, Scheduler, SendError,
-    Transmit, Violation,
+    Association, Event, Message, NoSuchPath, NoSuchStream, Order, PathView, Piece, Reason, Scheduler,
+    SendError, Transmit, Violation,
 };
-pub use config::{Config, LossDetection};
+pub use config::{AllowedPath, Config, LossDetection};
 pub use endpoint::{Connect, Counters, Endpoint, Limits};
 pub use error::{ConnectError, ListenError};
 

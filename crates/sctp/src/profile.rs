@@ -15,7 +15,7 @@ pub enum Profile {
     /// RFC 9260's recommended values.
     Rfc9260,
     /// What today's transports do: losses found by send order, tail loss probes, a short RTO.Min, SACKs that do not
-    /// wait, a first window of ten packets, large buffers.
+    /// wait, a first window of ten packets, large buffers; another path after the first time-out.
     Modern,
 }
 
@@ -41,6 +41,7 @@ impl Profile {
                 // With probes before it, T3 is the last resort; on a path of a few milliseconds a second of waiting is
                 // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
+                potentially_failed_max_retrans: Some(0),
                 sack_delay: Duration::from_millis(20),
                 immediate_at_end: true,
                 // A gigabit a second over 60 ms. A process that is to stay under 64 MB has room for one such

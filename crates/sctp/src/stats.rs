@@ -94,13 +94,16 @@ pub enum Phase {
     Closed,
 }
 
-/// Whether a path can be used (RFC 9260 §5.4, §8.2).
+/// Whether a path can be used (RFC 9260 §5.4, §8.2; RFC 7829 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathState {
     /// No HEARTBEAT ACK has proved yet that the peer is there.
     Unconfirmed,
     /// In use or ready for it.
     Active,
+    /// Something sent by it was not answered in time: another path is used if one is active, and HEARTBEATs ask after
+    /// this one (RFC 7829).
+    PotentiallyFailed,
     /// More than Path.Max.Retrans time-outs in a row.
     Inactive,
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rand_core::Rng;
 
 use crate::association::loss::PROBES_MAX;
-use crate::association::path::{Beat, Recovery};
+use crate::association::path::{Beat, Purpose, Recovery, choose};
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Reason};
@@ -18,6 +18,14 @@ use crate::stats::PathState;
 
 /// Bytes of the Heartbeat Info that this side sends: the path and a nonce.
 const BEAT_LEN: usize = 9;
+
+/// What was not answered in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unanswered {
+    /// DATA: T3-rtx ran out.
+    Data,
+    Heartbeat,
+}
 
 impl Association {
     pub(super) fn on_timer(&mut self, now: Time, timer: Timer) {
@@ -87,20 +95,53 @@ impl Association {
         //# SHOULD NOT increment the error counter for the association or any
         //# destination transport address.
         if probing != Some(true) {
-            self.count_error(id);
+            self.count_error(id, Unanswered::Data);
         }
     }
 
-    /// Something sent by a path was not answered in time (RFC 9260 §8.1, §8.2).
-    fn count_error(&mut self, id: PathId) {
+    /// Something sent by a path was not answered in time (RFC 9260 §8.1, §8.2; RFC 7829 §3.2).
+    fn count_error(&mut self, id: PathId, unanswered: Unanswered) {
         let State::Up(up) = &mut self.state else { return };
+        let current = choose(&self.paths, up.primary, Purpose::New);
+        let several = self.paths.len() > 1;
         let path = &mut self.paths[usize::from(id.0)];
-        path.errors += 1;
-        up.errors += 1;
-        if path.errors > self.config.path_max_retrans && path.state != PathState::Inactive {
-            path.state = PathState::Inactive;
-            self.events.push_back(Event::Path(id, PathState::Inactive));
+        //= specs/rfc9260.txt#section-8.3
+        //# After this, the endpoint SHOULD continue
+        //# sending HEARTBEAT chunks on this destination address but SHOULD stop
+        //# increasing the counter.
+        if unanswered == Unanswered::Data || path.state != PathState::Inactive {
+            path.errors = path.errors.saturating_add(1);
         }
+        //= specs/rfc9260.txt#section-8.1
+        //# Unacknowledged HEARTBEAT chunks observed on paths different from the
+        //# path currently used for data transfer SHOULD NOT increment the
+        //# association error counter
+        //= specs/rfc9260.txt#section-5.4
+        //# When probing UNCONFIRMED addresses, however, the
+        //# association overall error count is not incremented.
+        if unanswered == Unanswered::Data || (id == current && path.state != PathState::Unconfirmed) {
+            up.errors += 1;
+        }
+        let potentially_failed = self.config.potentially_failed_max_retrans.filter(|_| several);
+        let state = match path.state {
+            PathState::Unconfirmed => PathState::Unconfirmed,
+            _ if path.errors > self.config.path_max_retrans => PathState::Inactive,
+            //= specs/rfc7829.txt#section-3.2
+            //# When the value in
+            //# the destination address error counter exceeds PFMR, the endpoint
+            //# MUST mark the destination address as in the PF state.
+            PathState::Active if potentially_failed.is_some_and(|max| path.errors > max) => {
+                PathState::PotentiallyFailed
+            }
+            unchanged => unchanged,
+        };
+        if std::mem::replace(&mut path.state, state) != state {
+            self.events.push_back(Event::Path(id, state));
+            if state == PathState::PotentiallyFailed {
+                self.beat_now(id);
+            }
+        }
+        let State::Up(up) = &self.state else { return };
         //= specs/rfc9260.txt#section-8.1
         //# If the value of this counter exceeds the limit
         //# indicated in the protocol parameter 'Association.Max.Retrans', the
@@ -109,6 +150,53 @@ impl Association {
         //# CLOSED state).
         if up.errors > self.config.association_max_retrans {
             self.close(Reason::PeerUnreachable);
+        }
+    }
+
+    /// Whether a path is asked after once in an RTO, rather than when it was idle for long.
+    fn is_probed(&self, id: PathId) -> bool {
+        let path = &self.paths[usize::from(id.0)];
+        match path.state {
+            //= specs/rfc9260.txt#section-5.4
+            //# If during this probing
+            //# the path becomes inactive, this rate is lowered to the normal
+            //# HEARTBEAT rate.
+            PathState::Unconfirmed => path.errors <= self.config.path_max_retrans,
+            //= specs/rfc7829.txt#section-3.2
+            //# The HB.Interval of the Path Heartbeat function of [RFC4960] MUST
+            //# be ignored for destination addresses in PF state.  Instead,
+            //# HEARTBEAT chunks are sent to destination addresses in PF state
+            //# once per RTO.
+            PathState::PotentiallyFailed => self.config.heartbeat_interval.is_some(),
+            PathState::Active | PathState::Inactive => false,
+        }
+    }
+
+    /// Asks after a path that is probed, unless it is being asked.
+    fn beat_now(&mut self, id: PathId) {
+        let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
+        if self.is_probed(id) && !closing {
+            let path = &mut self.paths[usize::from(id.0)];
+            path.heartbeat_due |= path.beat.is_none();
+        }
+    }
+
+    /// The association is up: paths other than that of the handshake are to be confirmed (RFC 9260 §5.4).
+    pub(super) fn begin_heartbeats(&mut self, now: Time) {
+        let rto = self.paths[0].rtt.rto();
+        let mut later = Duration::ZERO;
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            if self.paths[index].state != PathState::Unconfirmed {
+                self.arm_heartbeat(now, id);
+            } else if self.paths[index].beat.is_none() {
+                //= specs/rfc9260.txt#section-5.4
+                //# The number of packets containing HEARTBEAT chunks sent at each RTO
+                //# SHOULD be limited by the 'HB.Max.Burst' parameter.
+                // HB.Max.Burst is 1 (§16).
+                self.timers.arm(Timer::Heartbeat(id), now + later);
+                later += rto;
+            }
         }
     }
 
@@ -123,7 +211,7 @@ impl Association {
     /// At the end of a drain: if the peer's closed window alone keeps data back, it is probed after an RTO.
     pub(super) fn await_window(&mut self, now: Time) {
         let State::Up(up) = &self.state else { return };
-        let path = &self.paths[usize::from(up.primary.0)];
+        let path = &self.paths[usize::from(choose(&self.paths, up.primary, Purpose::New).0)];
         let blocked = up.sent.is_empty()
             && up.window == Window::Open
             && self.queue.peek_len().is_some_and(|len| len.min(path.payload_max()) > up.peer_a_rwnd);
@@ -180,17 +268,21 @@ impl Association {
             //# destination transport address each time a HEARTBEAT chunk is sent to
             //# that address and not acknowledged within one RTO.
             path.rtt.back_off();
-            self.count_error(id);
+            self.count_error(id, Unanswered::Heartbeat);
             if self.is_up() {
-                self.arm_heartbeat(now, id);
+                self.beat_now(id);
+                if !self.paths[usize::from(id.0)].heartbeat_due {
+                    self.arm_heartbeat(now, id);
+                }
             }
             return;
         }
         let idle_for =
             |at: Time| self.config.heartbeat_interval.is_some_and(|interval| now.since(at) >= interval);
         // A path with something in flight has T3, and is not idle however long that is.
-        if path.flight_bytes == 0 && path.data_sent_at.is_none_or(idle_for) {
-            path.heartbeat_due = true;
+        let is_idle = path.flight_bytes == 0 && path.data_sent_at.is_none_or(idle_for);
+        if is_idle || self.is_probed(id) {
+            self.paths[usize::from(id.0)].heartbeat_due = true;
         } else {
             self.arm_heartbeat(now, id);
         }
@@ -224,6 +316,13 @@ impl Association {
         //# transport address to which the HEARTBEAT chunk was sent and mark the
         //# destination transport address as active if it is not so marked.
         path.errors = 0;
+        if path.flight_bytes == 0 {
+            path.timeouts_unanswered = 0;
+        }
+        //= specs/rfc9260.txt#section-5.4
+        //# When this
+        //# match occurs, the address that the original HEARTBEAT was sent to is
+        //# now considered CONFIRMED and available for normal data transfer.
         if path.state != PathState::Active {
             path.state = PathState::Active;
             self.events.push_back(Event::Path(id, PathState::Active));

@@ -1,7 +1,7 @@
 //! How an association begins (RFC 9260 §5): INIT to COOKIE ACK as the side that asks, the valid cookie as the side that
 //! is asked, and what a cookie does to an association that exists (§5.2.4).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braidftp_base::Time;
@@ -9,6 +9,7 @@ use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
+use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
 use crate::association::received::Received;
@@ -19,9 +20,10 @@ use crate::association::state::{Control, Shutdown, State, Up, Window, quotable};
 use crate::association::timers::{Timer, Timers};
 use crate::association::{Association, Event, Reason, Violation};
 use crate::config::Config;
-use crate::cookie::Opened;
-use crate::endpoint::Setup;
+use crate::cookie::{MAX_ADDRESSES, Opened};
+use crate::endpoint::{Route, Setup};
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
+use crate::stats::PathState;
 use crate::wire::{Cause, Chunk, Header, Init, PacketBuilder, Parameter};
 
 /// The least receive window that an INIT ACK may offer (RFC 9260 §3.3.3).
@@ -35,10 +37,22 @@ struct Peer {
     a_rwnd: u32,
 }
 
+/// What a new association is made of, beside a cookie, when the peer started it.
+pub(crate) struct Passive {
+    /// How to behave.
+    pub(crate) config: Arc<Config>,
+    /// Local addresses, the one that the INIT came to among them.
+    pub(crate) local: Vec<SocketAddr>,
+    /// For the nonces of HEARTBEAT and whatever else must not be guessed.
+    pub(crate) seed: [u8; 32],
+}
+
 /// What this side makes an association of.
 struct Own {
     config: Arc<Config>,
     ports: (u16, u16),
+    /// The local addresses.
+    local: Vec<SocketAddr>,
     tag: VerificationTag,
     initial_tsn: Tsn,
     seed: [u8; 32],
@@ -47,10 +61,11 @@ struct Own {
 impl Association {
     /// Begins the handshake: INIT comes out of `poll`.
     pub(crate) fn connect(now: Time, id: AssociationId, setup: Setup) -> Self {
-        let paths = pair_up(&setup.local, &setup.peer, &setup.config);
+        let paths = paths_of(pair_up(&setup.local, &setup.peer, None, &setup.config), &setup.config);
         let own = Own {
             config: setup.config,
             ports: (setup.local_port, setup.peer_port),
+            local: setup.local,
             tag: setup.tag,
             initial_tsn: setup.initial_tsn,
             seed: setup.seed,
@@ -62,16 +77,12 @@ impl Association {
     }
 
     /// A COOKIE ECHO came: up. `handle` then sees its whole packet.
-    pub(crate) fn accept(
-        now: Time,
-        id: AssociationId,
-        opened: &Opened,
-        config: Arc<Config>,
-        seed: [u8; 32],
-    ) -> Self {
-        let paths = vec![Path::new(opened.local, opened.peer, &config)];
+    pub(crate) fn accept(now: Time, id: AssociationId, opened: &Opened, setup: Passive) -> Self {
+        let Passive { config, local, seed } = setup;
         let ports = (opened.local_port, opened.peer_port);
-        let own = Own { config, ports, tag: opened.local_tag, initial_tsn: opened.local_initial_tsn, seed };
+        let paths = paths_of(routes(opened, &local, &config), &config);
+        let initial_tsn = opened.local_initial_tsn;
+        let own = Own { config, ports, local, tag: opened.local_tag, initial_tsn, seed };
         let mut association = Self::new(id, own, paths);
         association.events.push_back(Event::Accepted);
         association.up_from_cookie(now, opened);
@@ -86,10 +97,12 @@ impl Association {
         //# All the congestion control parameters (e.g., cwnd, ssthresh)
         //# related to this peer MUST be reset to their initial values (see
         //# Section 6.2.1).
-        let paths = vec![Path::new(opened.local, opened.peer, &self.config)];
+        let local = std::mem::take(&mut self.local);
+        let paths = paths_of(routes(opened, &local, &self.config), &self.config);
         let own = Own {
             config: Arc::clone(&self.config),
             ports: (opened.local_port, opened.peer_port),
+            local,
             tag: opened.local_tag,
             initial_tsn: opened.local_initial_tsn,
             seed,
@@ -105,7 +118,10 @@ impl Association {
     /// at the same time (RFC 9260 §5.2.4 B, D).
     pub(crate) fn confirm(&mut self, now: Time, opened: &Opened) {
         match &mut self.state {
-            State::CookieWait { .. } => self.up_from_cookie(now, opened),
+            State::CookieWait { .. } => {
+                self.repath(routes(opened, &self.local, &self.config));
+                self.up_from_cookie(now, opened);
+            }
             State::CookieEchoed { up, .. } if up.peer_tag == opened.peer_tag => {
                 up.control.cookie_ack = Some(PathId(0));
                 self.established(now);
@@ -127,6 +143,7 @@ impl Association {
             id,
             local_port: own.ports.0,
             peer_port: own.ports.1,
+            local: own.local,
             tag: own.tag,
             initial_tsn: own.initial_tsn,
             rng: ChaCha12Rng::from_seed(own.seed),
@@ -169,8 +186,54 @@ impl Association {
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
             initial_tsn: self.initial_tsn,
-            // One address needs no parameter, and some stacks answer no INIT that has any.
-            parameters: Vec::new(),
+            parameters: self.listed_addresses().into_iter().map(Parameter::Address).collect(),
+        }
+    }
+
+    /// The local addresses to list in INIT, or in the INIT ACK to the INIT of a peer that asked at the same time. One
+    /// address needs no parameter, and some stacks answer no INIT that has any.
+    pub(crate) fn listed_addresses(&self) -> Vec<IpAddr> {
+        to_list(&self.local, self.paths[0].peer.ip())
+    }
+
+    /// The paths to a peer that has answered by `path`.
+    fn routes_to(&self, path: PathId, init_ack: &Init) -> Vec<Route> {
+        let first = self.paths[usize::from(path.0)].route();
+        //= specs/rfc9260.txt#section-5.1.2
+        //# If there are no address parameters present in the received INIT
+        //# or INIT ACK chunk, the endpoint MUST take the source IP address
+        //# from which the chunk arrives and record it, in combination with
+        //# the SCTP Source Port Number, as the only destination transport
+        //# address for this peer.
+        let mut peer = vec![first.peer];
+        //= specs/rfc9260.txt#section-5.1.2
+        //# If there are only IPv4/IPv6 addresses present in the received
+        //# INIT or INIT ACK chunk, the receiver MUST derive and record all
+        //# the transport addresses from the received chunk AND the source IP
+        //# address that sent the INIT or INIT ACK chunk.
+        for ip in init_ack.addresses().filter(|ip| reaches(*ip, first.peer.ip())) {
+            // The encapsulation port is that which the user gave, or that of the address that answered.
+            let known = self.paths.iter().map(|path| path.peer).find(|peer| peer.ip() == ip);
+            if peer.len() <= MAX_ADDRESSES && peer.iter().all(|other| other.ip() != ip) {
+                peer.push(known.unwrap_or(SocketAddr::new(ip, first.peer.port())));
+            }
+        }
+        let local = in_scope(self.local.iter().copied(), first.peer.ip());
+        pair_up(&local, &peer, Some(first), &self.config)
+    }
+
+    /// Before the peer is known: what its addresses were thought to be is replaced by what it says. The first of
+    /// `routes` is that of the handshake, the initial primary path.
+    fn repath(&mut self, routes: Vec<Route>) {
+        let mut before = std::mem::take(&mut self.paths);
+        self.timers = Timers::new(routes.len());
+        self.paths = paths_of(routes, &self.config);
+        for path in &mut self.paths {
+            if let Some(index) = before.iter().position(|old| old.route() == path.route()) {
+                let state = path.state;
+                *path = before.swap_remove(index);
+                path.state = state;
+            }
         }
     }
 
@@ -242,6 +305,7 @@ impl Association {
         if let Some(sent_at) = self.paths[0].init_sent_at.filter(|_| retry == 0) {
             self.paths[0].measure(now, now.since(sent_at));
         }
+        self.repath(self.routes_to(path, init_ack));
         //= specs/rfc9260.txt#section-5.1.1
         //# After the association is initialized, the valid outbound stream
         //# identifier range for either endpoint MUST be 0 to min(local OS,
@@ -251,7 +315,6 @@ impl Association {
         let peer =
             Peer { tag: init_ack.initiate_tag, initial_tsn: init_ack.initial_tsn, a_rwnd: init_ack.a_rwnd };
         let mut up = self.new_up(peer);
-        up.primary = path;
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of any other chunk (e.g., INIT ACK) detects
         //# unrecognized parameters and has to report them according to
@@ -349,8 +412,8 @@ impl Association {
             if self.paths[index].flight_bytes > 0 {
                 self.timers.arm(Timer::T3Rtx(id), now + self.paths[index].rtt.rto());
             }
-            self.arm_heartbeat(now, id);
         }
+        self.begin_heartbeats(now);
         self.events.push_back(Event::Up {
             outbound_streams: self.outbound_streams,
             inbound_streams: self.inbound_streams,
@@ -408,16 +471,20 @@ impl Association {
     }
 }
 
-/// A path for each of the peer's addresses, from a local address of its family.
-fn pair_up(local: &[SocketAddr], peer: &[SocketAddr], config: &Config) -> Vec<Path> {
-    let paths_max = usize::from(u8::MAX);
-    peer.iter()
-        .take(paths_max)
-        .enumerate()
-        .map(|(index, peer)| {
-            let family: Vec<_> = local.iter().filter(|local| local.is_ipv4() == peer.is_ipv4()).collect();
-            let local = if family.is_empty() { local[0] } else { *family[index % family.len()] };
-            Path::new(local, *peer, config)
-        })
-        .collect()
+/// Paths of which the first is that of the handshake, and the others still have to show that they are there.
+fn paths_of(routes: Vec<Route>, config: &Config) -> Vec<Path> {
+    let state = |index| if index == 0 { PathState::Active } else { PathState::Unconfirmed };
+    routes.into_iter().enumerate().map(|(index, route)| Path::new(route, state(index), config)).collect()
+}
+
+/// The paths to a peer whose addresses stand in a cookie.
+fn routes(opened: &Opened, local: &[SocketAddr], config: &Config) -> Vec<Route> {
+    //= specs/rfc9260.txt#section-5.4
+    //# For the receiver of the COOKIE ECHO chunk, the only CONFIRMED
+    //# address is the address to which the packet containing the INIT
+    //# ACK chunk was sent.
+    let first = Route { local: opened.local, peer: opened.peer };
+    let others = opened.peer_addresses.iter().map(|ip| SocketAddr::new(*ip, opened.peer.port()));
+    let peer: Vec<_> = std::iter::once(opened.peer).chain(others).collect();
+    pair_up(local, &peer, Some(first), config)
 }

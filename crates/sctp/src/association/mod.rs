@@ -8,11 +8,13 @@
 //! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` their messages
 //! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
 //!   under way
-//! - `path`: what a route teaches; `timers`, `expiry`: what happens when nothing happens; `loss`: beyond RFC 9260
+//! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
+//!   what happens when nothing happens; `loss`: beyond RFC 9260
 
 mod expiry;
 mod handshake;
 mod loss;
+mod pairing;
 mod path;
 mod reassembly;
 mod receive;
@@ -36,6 +38,8 @@ use braidftp_base::{Ecn, Output, Time};
 use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 
+pub(crate) use self::handshake::Passive;
+pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 use self::path::Path;
 use self::reassembly::Reassembly;
 pub use self::scheduler::{NoSuchStream, Scheduler};
@@ -137,6 +141,18 @@ impl std::fmt::Display for SendError {
 }
 
 impl std::error::Error for SendError {}
+
+/// The association is not up, or has no path of this number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoSuchPath;
+
+impl std::fmt::Display for NoSuchPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the association has no such path; ask for its paths once it is up")
+    }
+}
+
+impl std::error::Error for NoSuchPath {}
 
 /// Why an association is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,6 +265,8 @@ pub struct Association {
     config: Arc<Config>,
     local_port: u16,
     peer_port: u16,
+    /// The local addresses.
+    local: Vec<SocketAddr>,
     /// What the peer puts in its packets.
     tag: VerificationTag,
     initial_tsn: Tsn,
@@ -454,6 +472,19 @@ impl Association {
             peer: path.peer,
             state: path.state,
         })
+    }
+
+    /// Makes a path the primary one, by which data leaves whenever it is active (RFC 9260 §11.1). Only once the
+    /// association is up.
+    pub fn set_primary(&mut self, path: PathId) -> Result<(), NoSuchPath> {
+        match &mut self.state {
+            State::Up(up) if usize::from(path.0) < self.paths.len() => {
+                up.primary = path;
+                self.stirred = true;
+                Ok(())
+            }
+            _ => Err(NoSuchPath),
+        }
     }
 
     /// The tag that the peer gave, once it did.

@@ -9,7 +9,8 @@ use braidftp_cc::rtt::Rtt;
 
 use crate::association::loss::SendOrder;
 use crate::config::Config;
-use crate::ids::Tsn;
+use crate::endpoint::Route;
+use crate::ids::{PathId, Tsn};
 use crate::stats::{PathState, PathStats};
 use crate::wire::{Data, Header};
 
@@ -92,7 +93,8 @@ pub(super) struct Counters {
 }
 
 impl Path {
-    pub(super) fn new(local: SocketAddr, peer: SocketAddr, config: &Config) -> Self {
+    /// Nothing went over it yet.
+    pub(super) fn new(Route { local, peer }: Route, state: PathState, config: &Config) -> Self {
         let mut options = config.congestion_options;
         if options.initial_window == cc::InitialWindow::Ipv4 && peer.is_ipv6() {
             options.initial_window = cc::InitialWindow::Ipv6;
@@ -100,7 +102,7 @@ impl Path {
         Self {
             local,
             peer,
-            state: PathState::Active,
+            state,
             rtt: Rtt::new(config.rto),
             min_rtt: None,
             latest_rtt: Duration::ZERO,
@@ -124,6 +126,16 @@ impl Path {
             send_order: SendOrder::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// Whether what is sent by it can be hoped to arrive.
+    fn is_trusted(&self) -> bool {
+        self.state == PathState::Active && self.timeouts_unanswered == 0
+    }
+
+    /// The addresses it goes between.
+    pub(super) fn route(&self) -> Route {
+        Route { local: self.local, peer: self.peer }
     }
 
     /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
@@ -190,4 +202,86 @@ impl Path {
 
 fn pmdcs(mtu: usize) -> usize {
     (mtu - Header::LEN) & !3
+}
+
+/// What a path is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    /// New data, and whatever else is not an answer.
+    New,
+    /// Data that was lost on this path.
+    Again(PathId),
+    /// SHUTDOWN or SHUTDOWN ACK, repeated so many times.
+    Closing(u32),
+}
+
+/// The path to use (RFC 9260 §6.4, RFC 7829 §3.2 and §4). Choosing one changes nothing; one that was never confirmed is
+/// not chosen (§5.4).
+pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathId {
+    if paths.len() == 1 {
+        return PathId(0);
+    }
+    let path = |id: PathId| &paths[usize::from(id.0)];
+    let in_state = |state: PathState| {
+        let ids = (0..paths.len()).map(|index| PathId(index as u8));
+        ids.filter(move |id| path(*id).state == state)
+    };
+    // RFC 9260 §6.4.1: the most divergent pair of addresses; among equals the primary, and then the first.
+    let farthest_from = |from: PathId| {
+        let likeness = move |id: &PathId| {
+            let (one, other) = (path(*id), path(from));
+            let same = u8::from(one.local == other.local) + u8::from(one.peer == other.peer);
+            (same, *id != primary, *id)
+        };
+        in_state(PathState::Active).filter(|id| *id != from).min_by_key(likeness)
+    };
+    let least_bad =
+        |state: PathState| in_state(state).min_by_key(|id: &PathId| (path(*id).errors, *id != primary, *id));
+    let current = || {
+        if path(primary).state == PathState::Active {
+            return primary;
+        }
+        //= specs/rfc9260.txt#section-6.4.1
+        //# When there is outbound data to send and the primary path becomes
+        //# inactive (e.g., due to failures) or where the SCTP user explicitly
+        //# requests to send data to an inactive destination transport address
+        //# before reporting an error to its ULP, the SCTP endpoint SHOULD try to
+        //# send the data to an alternate active destination transport address if
+        //# one exists.
+        farthest_from(primary)
+            //= specs/rfc7829.txt#section-3.2
+            //# When the destination addresses are all in PF state, or some are
+            //# in PF state and some in inactive state, the sender MUST choose
+            //# one destination address in PF state and SHOULD transmit or
+            //# retransmit data to this destination address
+            .or_else(|| least_bad(PathState::PotentiallyFailed))
+            //= specs/rfc7829.txt#section-4.1
+            //# When the destination addresses are all in inactive state and data
+            //# is available for transfer, the sender MUST choose one destination
+            //# and transmit data to this destination address.
+            .or_else(|| least_bad(PathState::Inactive))
+            .unwrap_or(primary)
+    };
+    match purpose {
+        Purpose::New => current(),
+        //= specs/rfc9260.txt#section-6.4
+        //# When its peer is multi-homed, an endpoint SHOULD send fast
+        //# retransmissions to the same destination transport address to which
+        //# the original data was sent.
+        Purpose::Again(left_by) if path(left_by).is_trusted() => left_by,
+        //= specs/rfc9260.txt#section-6.4
+        //# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
+        //# retransmit a chunk that timed out to an active destination transport
+        //# address that is different from the last destination address to which
+        //# the chunk was sent.
+        Purpose::Again(left_by) => farthest_from(left_by).unwrap_or_else(current),
+        Purpose::Closing(0) => current(),
+        Purpose::Closing(repeated) => {
+            let current = current();
+            let active: Vec<_> = in_state(PathState::Active).collect();
+            let at = active.iter().position(|id| *id == current).unwrap_or(0);
+            // As with data: elsewhere each time, as long as there is an elsewhere.
+            active.get((at + repeated as usize) % active.len().max(1)).copied().unwrap_or(current)
+        }
+    }
 }

@@ -59,22 +59,28 @@ impl Association {
     /// The path that a packet with the right tag came by.
     fn path_of(&mut self, Route { local, peer }: Route) -> PathId {
         let position = |is: &dyn Fn(&Path) -> bool| self.paths.iter().position(is);
-        let exact = position(&|path| path.peer == peer && path.local == local)
-            .or_else(|| position(&|path| path.peer == peer));
-        if exact.is_none() {
-            let host = position(&|path| path.peer.ip() == peer.ip() && path.local == local)
-                .or_else(|| position(&|path| path.peer.ip() == peer.ip()));
-            if let Some(index) = host {
-                //= specs/rfc6951.txt#section-5.4
-                //# After finding the SCTP association (which
-                //# includes checking the verification tag), the UDP source port MUST be
-                //# stored as the encapsulation port for the destination address the SCTP
-                //# packet is received from (see Section 5.1).
-                self.paths[index].peer = peer;
-                return PathId(index as u8);
-            }
+        if let Some(index) = position(&|path| path.peer == peer && path.local == local) {
+            return PathId(index as u8);
         }
-        PathId(exact.unwrap_or(0) as u8)
+        let ours = position(&|path| path.peer.ip() == peer.ip() && path.local == local);
+        if ours.is_none()
+            && let Some(index) = position(&|path| path.peer == peer)
+        {
+            return PathId(index as u8);
+        }
+        let Some(index) = ours.or_else(|| position(&|path| path.peer.ip() == peer.ip())) else {
+            return PathId(0);
+        };
+        //= specs/rfc6951.txt#section-5.4
+        //# After finding the SCTP association (which
+        //# includes checking the verification tag), the UDP source port MUST be
+        //# stored as the encapsulation port for the destination address the SCTP
+        //# packet is received from (see Section 5.1).
+        let path = &mut self.paths[index];
+        path.peer = peer;
+        // What was sent there before went to another port.
+        path.heartbeat_due |= path.state == PathState::Unconfirmed && path.beat.is_some();
+        PathId(index as u8)
     }
 
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) -> Then {
@@ -93,6 +99,15 @@ impl Association {
             // Until COOKIE ACK the answer waits: nothing but COOKIE ECHO may leave (§5.1).
             (Chunk::Heartbeat(info), State::Up(up) | State::CookieEchoed { up, .. }) => {
                 up.control.add_heartbeat_ack(path, info);
+            }
+            // What it brought is done; its answer goes back the way that it came.
+            (Chunk::CookieEcho(_), State::Up(up)) if up.control.cookie_ack.is_some() => {
+                up.control.cookie_ack = Some(path);
+                let path = &mut self.paths[usize::from(path.0)];
+                //= specs/rfc9260.txt#section-5.4
+                //# A COOKIE ACK chunk MAY be sent to an UNCONFIRMED address, but it
+                //# MUST be bundled with a HEARTBEAT chunk including a nonce.
+                path.heartbeat_due |= path.state == PathState::Unconfirmed;
             }
             (Chunk::HeartbeatAck(info), State::Up(_)) => self.on_heartbeat_ack(now, &info),
             (Chunk::InitAck(init_ack), State::CookieWait { .. }) => self.on_init_ack(now, path, &init_ack),
@@ -134,7 +149,12 @@ impl Association {
             return;
         }
         self.paths[usize::from(path.0)].counters.bytes_received += data.payload.len() as u64;
-        up.sack_path = path;
+        //= specs/rfc9260.txt#section-5.4
+        //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
+        //# the following exceptions:
+        if self.paths[usize::from(path.0)].state != PathState::Unconfirmed {
+            up.sack_path = path;
+        }
         if data.immediate {
             //= specs/rfc9260.txt#section-6.2
             //# Upon receipt of an SCTP packet containing a DATA chunk with the I bit
@@ -326,11 +346,27 @@ impl Association {
                 }
             }
             if said.acked_bytes > 0 {
-                path.errors = 0;
-                path.timeouts_unanswered = 0;
+                //= specs/rfc7829.txt#section-3.2
+                //# Acknowledgments for chunks that have been transmitted to
+                //# multiple destinations (i.e., a chunk that has been retransmitted
+                //# to a different destination address than the destination address
+                //# to which the chunk was first transmitted) SHOULD NOT clear the
+                //# error count for an inactive destination address and SHOULD NOT
+                //# move a destination address in PF state back to active state,
+                //# since a sender cannot disambiguate whether the ACK was for the
+                //# original transmission or the retransmission(s).
+                if said.proven || path.state == PathState::Active {
+                    path.errors = 0;
+                    path.timeouts_unanswered = 0;
+                }
                 path.probes_unanswered = 0;
                 path.probe_due = false;
-                if path.state == PathState::Inactive {
+                //= specs/rfc7829.txt#section-3.2
+                //# Acknowledgments for data chunks that have been transmitted to
+                //# one destination address only MUST clear the error counter for
+                //# the destination address and MUST transition a destination
+                //# address in PF state back to active state.
+                if said.proven && matches!(path.state, PathState::Inactive | PathState::PotentiallyFailed) {
                     path.state = PathState::Active;
                     self.events.push_back(Event::Path(id, PathState::Active));
                 }

@@ -34,6 +34,8 @@ pub(super) struct Slot {
     pub(super) bytes: usize,
     /// The path by which it left last.
     pub(super) path: PathId,
+    /// Whether it also left by another path before.
+    moved: bool,
     pub(super) state: SlotState,
     missing: u8,
     /// Whether it was retransmitted after missing reports, and so never will be again for them (§7.2.4 item 5).
@@ -102,6 +104,8 @@ pub(super) struct Report {
 pub(super) struct PathReport {
     /// Bytes newly acknowledged.
     pub(super) acked_bytes: usize,
+    /// Whether some of it left by this path alone, and so proves that the path works.
+    pub(super) proven: bool,
     /// Bytes that are not in flight any more, acknowledged or lost.
     pub(super) landed_bytes: usize,
     /// Bytes in flight again: a gap block took them back.
@@ -219,6 +223,7 @@ impl Sent {
             data,
             bytes,
             path: departure.path,
+            moved: false,
             state: SlotState::InFlight,
             missing: 0,
             fast_retransmitted: false,
@@ -262,6 +267,7 @@ impl Sent {
             self.flight_bytes += slot.bytes;
         }
         slot.state = SlotState::InFlight;
+        slot.moved |= slot.path != departure.path;
         slot.path = departure.path;
         slot.transmissions += 1;
         slot.sent_at = departure.now;
@@ -616,6 +622,7 @@ impl Sent {
 fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     path.acked_bytes += slot.bytes;
+    path.proven |= !slot.moved;
     if slot.state == SlotState::InFlight {
         path.landed_bytes += slot.bytes;
     }

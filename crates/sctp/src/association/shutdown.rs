@@ -3,6 +3,7 @@
 use braidftp_base::Time;
 use bytes::Bytes;
 
+use crate::association::path::{Purpose, choose};
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::violation::Answer;
@@ -55,7 +56,8 @@ impl Association {
     }
 
     fn say_farewell(&mut self, chunk: Chunk) {
-        let known = self.state.up().map(|up| Farewell { path: up.primary, tag: up.peer_tag, chunk: None });
+        let path = self.closing_path();
+        let known = self.state.up().map(|up| Farewell { path, tag: up.peer_tag, chunk: None });
         // Without the peer's tag there is nobody to say it to: it will find out by itself.
         if let Some(farewell) = self.farewell.take().or(known) {
             self.farewell = Some(Farewell { chunk: Some(chunk), ..farewell });
@@ -148,15 +150,23 @@ impl Association {
     }
 
     fn restart_t2(&mut self, now: Time) {
-        let State::Up(up) = &self.state else { return };
-        let rto = self.paths[usize::from(up.primary.0)].rtt.rto();
+        let rto = self.paths[usize::from(self.closing_path().0)].rtt.rto();
         self.timers.arm(Timer::T2Shutdown, now + rto);
+    }
+
+    /// Where SHUTDOWN, SHUTDOWN ACK and the last words go.
+    pub(super) fn closing_path(&self) -> PathId {
+        let repeated = match self.shutdown {
+            Shutdown::Sent { retry, .. } | Shutdown::AckSent { retry, .. } => retry,
+            Shutdown::No | Shutdown::Pending | Shutdown::Received => 0,
+        };
+        let primary = self.state.up().map_or(PathId(0), |up| up.primary);
+        choose(&self.paths, primary, Purpose::Closing(repeated))
     }
 
     /// T2 ran out: SHUTDOWN or SHUTDOWN ACK again.
     pub(super) fn on_t2(&mut self, now: Time) {
-        let State::Up(up) = &self.state else { return };
-        let primary = usize::from(up.primary.0);
+        let path = usize::from(self.closing_path().0);
         let (Shutdown::Sent { retry, due } | Shutdown::AckSent { retry, due }) = &mut self.shutdown else {
             return;
         };
@@ -174,7 +184,7 @@ impl Association {
         //= specs/rfc9260.txt#section-9.2
         //# The rules in Section 6.3 MUST be followed to determine the proper
         //# timer value for T2-shutdown.
-        self.paths[primary].rtt.back_off();
+        self.paths[path].rtt.back_off();
         self.restart_t2(now);
     }
 

@@ -3,8 +3,9 @@
 
 use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
+use bytes::Bytes;
 
-use crate::association::path::Path;
+use crate::association::path::{Purpose, choose};
 use crate::association::sent::Departure;
 use crate::association::state::{Shutdown, State, Up, Window};
 use crate::association::timers::Timer;
@@ -19,6 +20,9 @@ const FRAGMENT_MIN: usize = 256;
 const BATCH_SLACK: usize = 64;
 /// Up to this many chunks of a window, its last asks for a SACK at once: the peer's SACK frequency would stall it.
 const SMALL_WINDOW: usize = 4;
+
+/// What a HEARTBEAT needs at most, in bytes.
+const BEAT_ROOM: usize = 64;
 
 /// Why data may leave by a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,11 +95,7 @@ impl Association {
 
     fn transmit_init(&mut self, now: Time) -> Transmit {
         let State::CookieWait { retry, .. } = self.state else { unreachable!("the caller has looked") };
-        //= specs/rfc9260.txt#section-5.1
-        //# Retransmissions of INIT chunks and
-        //# COOKIE ECHO chunks SHOULD use all addresses of the peer similar to
-        //# retransmissions of DATA chunks.
-        let path = PathId((retry as usize % self.paths.len()) as u8);
+        let path = self.handshake_path(retry);
         self.paths[0].init_sent_at.get_or_insert(now);
         let init: Init = self.init();
         //= specs/rfc9260.txt#section-8.5.1
@@ -106,10 +106,24 @@ impl Association {
     }
 
     fn transmit_cookie(&mut self, now: Time) -> Transmit {
+        let State::CookieEchoed { retry, .. } = self.state else { unreachable!("the caller has looked") };
+        let mut path = self.handshake_path(retry);
         let State::CookieEchoed { cookie, up, .. } = &mut self.state else {
             unreachable!("the caller has looked")
         };
-        let (cookie, tag, path) = (cookie.clone(), up.peer_tag, up.primary);
+        let (cookie, tag) = (cookie.clone(), up.peer_tag);
+        //= specs/rfc9260.txt#section-5.4
+        //# if the bundled COOKIE
+        //# ECHO chunk plus HEARTBEAT chunk (including nonce) would result in
+        //# an SCTP packet larger than the PMTU, then the implementation MUST
+        //# NOT send a COOKIE ECHO chunk to an UNCONFIRMED address.
+        let mtu = self.paths[usize::from(path.0)].mtu;
+        if Header::LEN + Chunk::CookieEcho(cookie.clone()).padded_len() + BEAT_ROOM > mtu {
+            path = up.primary;
+        }
+        if self.paths[usize::from(path.0)].state == PathState::Unconfirmed {
+            return self.transmit_cookie_and_beat(now, path, tag, cookie);
+        }
         let errors = std::mem::take(&mut up.control.errors);
         //= specs/rfc9260.txt#section-5.1
         //# The COOKIE ECHO chunk MAY be bundled with any pending outbound
@@ -138,6 +152,34 @@ impl Association {
         self.finish(path)
     }
 
+    /// The COOKIE ECHO again, by a path of which nothing is known.
+    fn transmit_cookie_and_beat(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tag: VerificationTag,
+        cookie: Bytes,
+    ) -> Transmit {
+        self.begin(path, tag);
+        self.builder.push(&Chunk::CookieEcho(cookie));
+        //= specs/rfc9260.txt#section-5.4
+        //# A COOKIE ECHO chunk MAY be sent to an UNCONFIRMED address, but it
+        //# MUST be bundled with a HEARTBEAT chunk including a nonce, and the
+        //# size of the SCTP packet MUST NOT exceed the PMTU.
+        let beat = Chunk::Heartbeat(self.new_beat(now, path));
+        self.builder.push(&beat);
+        self.finish(path)
+    }
+
+    /// Where INIT or COOKIE ECHO goes the next time.
+    fn handshake_path(&self, retry: u32) -> PathId {
+        //= specs/rfc9260.txt#section-5.1
+        //# Retransmissions of INIT chunks and
+        //# COOKIE ECHO chunks SHOULD use all addresses of the peer similar to
+        //# retransmissions of DATA chunks.
+        PathId((retry as usize % self.paths.len()) as u8)
+    }
+
     fn transmit_by(&mut self, now: Time, path: PathId) -> Option<Transmit> {
         let tag = self.peer_tag().expect("the peer is known once up");
         let mtu = self.paths[usize::from(path.0)].mtu;
@@ -161,6 +203,7 @@ impl Association {
     fn fill(&mut self, now: Time, id: PathId) {
         let license = self.license(id);
         let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
+        let closing_path = self.closing_path();
         let State::Up(up) = &mut self.state else { return };
         let builder = &mut self.builder;
         //= specs/rfc9260.txt#section-5.1
@@ -207,7 +250,7 @@ impl Association {
             }
         }
         let cum_tsn_ack = up.received.cum_tsn();
-        if up.primary == id {
+        if closing_path == id {
             match &mut self.shutdown {
                 Shutdown::Sent { due, .. } => {
                     let shutdown = Chunk::Shutdown { cum_tsn_ack };
@@ -225,7 +268,7 @@ impl Association {
                 Shutdown::No | Shutdown::Pending | Shutdown::Received => {}
             }
         }
-        if self.paths[usize::from(id.0)].heartbeat_due && self.builder.room() >= 64 {
+        if self.paths[usize::from(id.0)].heartbeat_due && self.builder.room() >= BEAT_ROOM {
             let beat = Chunk::Heartbeat(self.new_beat(now, id));
             self.builder.push(&beat);
         }
@@ -253,7 +296,7 @@ impl Association {
         //# that are marked for retransmission (limited by the current cwnd).
         if let Some(tsn) = up.sent.next_lost() {
             let left_by = up.sent.get(tsn).expect("a lost chunk is kept").path;
-            if choose(&self.paths, up, Purpose::Again(left_by)) != id {
+            if choose(&self.paths, up.primary, Purpose::Again(left_by)) != id {
                 return None;
             }
             return if path.fast_retransmit_due {
@@ -267,7 +310,7 @@ impl Association {
         if path.probe_due {
             return Some(License::Probe);
         }
-        if !open || choose(&self.paths, up, Purpose::New) != id || !may_send(self.shutdown) {
+        if !open || choose(&self.paths, up.primary, Purpose::New) != id || !may_send(self.shutdown) {
             return None;
         }
         let len = self.queue.peek_len()?;
@@ -285,24 +328,32 @@ impl Association {
 
     /// Fills the open packet with DATA: first what is lost, then what is new.
     fn fill_data(&mut self, now: Time, id: PathId, license: License) {
+        let primary = self.state.up().map(|up| up.primary);
         if let Some(idle_for) = self.idle_for(now, id) {
             let path = &mut self.paths[usize::from(id.0)];
             let (rto, mtu) = (path.rtt.rto(), path.pmdcs());
-            path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu });
+            // A path that carried a little in another's place has seen no loss for it: with failover as quick as a
+            // time-out, RFC 9260's rule would have the next one start from congestion avoidance.
+            let stands_by = self.config.potentially_failed_max_retrans.is_some() && primary != Some(id);
+            let ssthresh_min = if stands_by { path.controller.ssthresh() } else { 0 };
+            path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu, ssthresh_min });
         }
         let small_window = self.config.immediate_at_end;
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
-        let path = &mut self.paths[usize::from(id.0)];
+        let path = &self.paths[usize::from(id.0)];
         let departure = Departure { path: id, now, order: path.order + 1 };
         let flight_before = path.flight_bytes;
         let mut bytes_left = 0;
         let mut resent: Option<Tsn> = None;
         let mut elsewhere = None;
         while let Some(tsn) = up.sent.next_lost() {
-            let bytes = up.sent.get(tsn).expect("a lost chunk is kept").bytes;
-            if bytes > self.builder.room() {
+            let slot = up.sent.get(tsn).expect("a lost chunk is kept");
+            let (bytes, left_by) = (slot.bytes, slot.path);
+            let here = choose(&self.paths, up.primary, Purpose::Again(left_by)) == id;
+            if bytes > self.builder.room() || !here {
                 break;
             }
+            let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
             self.builder.push_data(data);
@@ -313,8 +364,11 @@ impl Association {
             resent.get_or_insert(tsn);
         }
         // Beyond the window there is room for what is lost, and for one probe.
-        let new_allowed =
-            license != License::FastRetransmit && up.sent.next_lost().is_none() && may_send(self.shutdown);
+        let new_allowed = license != License::FastRetransmit
+            && up.sent.next_lost().is_none()
+            && may_send(self.shutdown)
+            && choose(&self.paths, up.primary, Purpose::New) == id;
+        let path = &mut self.paths[usize::from(id.0)];
         let mut brought_new = false;
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
             let Some(rest) = self.queue.peek_len() else { break };
@@ -449,37 +503,4 @@ fn window_takes(up: &Up, len: usize) -> bool {
     //# window probes.
     // A chunk is cut by its packet and never by the window, which is all the silly window avoidance there need be.
     up.window == Window::ProbeDue || up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes()) >= len
-}
-
-/// What a path is wanted for.
-#[derive(Debug, Clone, Copy)]
-enum Purpose {
-    /// New data.
-    New,
-    /// Data that was lost on this path.
-    Again(PathId),
-}
-
-/// The path to use (RFC 9260 §6.4).
-fn choose(paths: &[Path], up: &Up, purpose: Purpose) -> PathId {
-    let usable = |id: &PathId| paths[usize::from(id.0)].state == PathState::Active;
-    let all = || (0..paths.len()).map(|index| PathId(index as u8));
-    match purpose {
-        Purpose::New => {
-            if usable(&up.primary) {
-                up.primary
-            } else {
-                all().find(usable).unwrap_or(up.primary)
-            }
-        }
-        //= specs/rfc9260.txt#section-6.4
-        //# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
-        //# retransmit a chunk that timed out to an active destination transport
-        //# address that is different from the last destination address to which
-        //# the chunk was sent.
-        Purpose::Again(left_by) if paths[usize::from(left_by.0)].timeouts_unanswered > 0 => {
-            all().find(|id| *id != left_by && usable(id)).unwrap_or(left_by)
-        }
-        Purpose::Again(left_by) => left_by,
-    }
 }

@@ -12,7 +12,7 @@ use rand_core::Rng;
 use super::answers::{Answer, MAX_ANSWER_LEN};
 use super::table::{Known, Slot};
 use super::{Endpoint, Route, next_seed, ootb};
-use crate::association::Association;
+use crate::association::{Association, Passive, reaches, to_list};
 use crate::config::Config;
 use crate::cookie::{Contents, CookieError, KEY_LIFE, MAX_ADDRESSES, Opened, TieTags};
 use crate::ids::{AssociationId, Tsn, VerificationTag};
@@ -32,6 +32,8 @@ struct Offer {
     tag: VerificationTag,
     initial_tsn: Tsn,
     tie_tags: Option<TieTags>,
+    /// Local addresses to list.
+    addresses: Vec<IpAddr>,
 }
 
 /// How a tag in a cookie compares with that of the association (RFC 9260 §5.2.4).
@@ -141,7 +143,7 @@ impl Endpoint {
                 return Err(vec![Cause::OutOfResource]);
             }
             let config = Arc::clone(config);
-            return Ok(Some(self.new_offer(config, None)));
+            return Ok(Some(self.new_offer(route, config, None)));
         };
         let phase = slot.association.phase();
         let added: Vec<_> = std::iter::once(route.peer.ip())
@@ -184,13 +186,14 @@ impl Endpoint {
             //# Initiate Tag (randomly generated; see Section 5.3.1).
             _ => {
                 let (config, tie_tags) = (Arc::clone(&slot.known.config), slot.known.tie_tags);
-                Ok(Some(self.new_offer(config, Some(tie_tags))))
+                Ok(Some(self.new_offer(route, config, Some(tie_tags))))
             }
         }
     }
 
-    fn new_offer(&mut self, config: Arc<Config>, tie_tags: Option<TieTags>) -> Offer {
-        Offer { config, tag: self.new_tag(), initial_tsn: Tsn(self.rng.next_u32()), tie_tags }
+    fn new_offer(&mut self, route: Route, config: Arc<Config>, tie_tags: Option<TieTags>) -> Offer {
+        let addresses = to_list(&self.addresses_for(route), route.peer.ip());
+        Offer { config, tag: self.new_tag(), initial_tsn: Tsn(self.rng.next_u32()), tie_tags, addresses }
     }
 
     /// The association that the sender of an INIT has already, by any of its addresses.
@@ -208,14 +211,14 @@ impl Endpoint {
 
     /// The INIT ACK, which holds all that there is of the association to be.
     fn init_ack(&mut self, now: Time, route: Route, header: &Header, init: &Init, offer: Offer) -> Init {
-        let Offer { config, tag, initial_tsn, tie_tags } = offer;
+        let Offer { config, tag, initial_tsn, tie_tags, addresses } = offer;
         let wanted = init.parameters.iter().find_map(|parameter| match parameter {
             Parameter::CookiePreservative(millis) => Some(Duration::from_millis(u64::from(*millis))),
             _ => None,
         });
         let extension = wanted.unwrap_or_default().min(MAX_COOKIE_EXTENSION);
         let mut peer_addresses: Vec<IpAddr> = Vec::new();
-        for ip in init.addresses().filter(|&ip| ootb::is_unicast(ip) && ip != route.peer.ip()) {
+        for ip in init.addresses().filter(|&ip| reaches(ip, route.peer.ip()) && ip != route.peer.ip()) {
             if peer_addresses.len() < MAX_ADDRESSES && !peer_addresses.contains(&ip) {
                 peer_addresses.push(ip);
             }
@@ -257,6 +260,7 @@ impl Endpoint {
             initial_tsn,
             parameters: vec![Parameter::StateCookie(cookie)],
         };
+        ack.parameters.extend(addresses.into_iter().map(Parameter::Address));
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of an INIT chunk detects unrecognized parameters and
         //# has to report them according to Section 3.2.1, it MUST put the
@@ -377,8 +381,9 @@ impl Endpoint {
                     tie_tags: self.new_tie_tags(),
                     cookie_until: Some(opened.created + opened.lifespan),
                 };
-                let seed = next_seed(&mut self.rng);
-                let id = self.table.insert(known, |id| Association::accept(now, id, opened, config, seed));
+                let local = self.addresses_for(Route { local: opened.local, peer: opened.peer });
+                let setup = Passive { config, local, seed: next_seed(&mut self.rng) };
+                let id = self.table.insert(known, |id| Association::accept(now, id, opened, setup));
                 self.map_paths(id);
                 Some(id)
             }
@@ -446,6 +451,7 @@ impl Slot {
             tag: self.known.tag,
             initial_tsn: self.known.initial_tsn,
             tie_tags,
+            addresses: self.association.listed_addresses(),
         }
     }
 }

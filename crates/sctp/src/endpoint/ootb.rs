@@ -11,7 +11,7 @@ use super::{Endpoint, Route};
 use crate::wire::{Cause, Chunk, Header, Kinds, Packet};
 
 /// Whether an address is that of one host, as far as it can be told by itself.
-pub(super) fn is_unicast(ip: IpAddr) -> bool {
+pub(crate) fn is_unicast(ip: IpAddr) -> bool {
     let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
     !(broadcast || ip.is_multicast() || ip.is_unspecified())
 }

@@ -4,11 +4,12 @@ mod data;
 mod everything;
 mod lifecycle;
 mod lossy;
+mod multihoming;
 mod peers;
 mod traps;
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +67,10 @@ struct Pair {
     client_id: AssociationId,
     server_id: Option<AssociationId>,
     under_way: BTreeMap<(Time, u64), Datagram>,
+    client_addresses: Vec<SocketAddr>,
+    server_addresses: Vec<SocketAddr>,
+    /// Addresses from which and to which nothing goes.
+    cut: BTreeSet<IpAddr>,
     sent: [usize; 2],
     total: u64,
     dice: Dice,
@@ -87,6 +92,8 @@ struct Pair {
     last_header: Option<Header>,
     /// All packets that left, lost ones included.
     log: Vec<(Time, Side, Packet)>,
+    /// Between which addresses, packet by packet of the log.
+    routes: Vec<(SocketAddr, SocketAddr)>,
     /// Whether what becomes readable is read at once.
     reads: bool,
     /// What was read, by reader and stream.
@@ -118,12 +125,19 @@ impl Pair {
     }
 
     fn with(client_config: Config, server_config: Config) -> Self {
+        Self::between([vec![client_address()], vec![server_address()]], client_config, server_config)
+    }
+
+    /// Nothing has been sent between these addresses of the client and the server, all of which the two know.
+    fn between(addresses: [Vec<SocketAddr>; 2], client_config: Config, server_config: Config) -> Self {
+        let [client_addresses, server_addresses] = addresses;
         let mut client = Endpoint::new([1; 32]);
         let mut server = Endpoint::new([2; 32]);
+        server.set_addresses(server_addresses.clone());
         server.listen(PORT, Arc::new(server_config)).unwrap();
         let connect = Connect {
-            local: vec![client_address()],
-            peer: vec![server_address()],
+            local: client_addresses.clone(),
+            peer: server_addresses.clone(),
             source_port: None,
             destination_port: PORT,
             config: Arc::new(client_config),
@@ -136,6 +150,9 @@ impl Pair {
             client_id,
             server_id: None,
             under_way: BTreeMap::new(),
+            client_addresses,
+            server_addresses,
+            cut: BTreeSet::new(),
             sent: [0; 2],
             total: 0,
             dice: Dice(0x9E37_79B9_7F4A_7C15),
@@ -151,6 +168,7 @@ impl Pair {
             server_events: Vec::new(),
             last_header: None,
             log: Vec::new(),
+            routes: Vec::new(),
             reads: true,
             client_read: BTreeMap::new(),
             server_read: BTreeMap::new(),
@@ -163,8 +181,13 @@ impl Pair {
         let mut pair = Self::new(config);
         pair.run(Duration::from_millis(100));
         assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
-        pair.log.clear();
+        pair.clear_log();
         pair
+    }
+
+    fn clear_log(&mut self) {
+        self.log.clear();
+        self.routes.clear();
     }
 
     fn seeded(mut self, seed: u64) -> Self {
@@ -267,6 +290,9 @@ impl Pair {
             self.last_header = Some(packet.header);
         }
         self.log.push((self.now, side, packet));
+        self.routes.push((datagram.from, datagram.to));
+        let dropped =
+            dropped || self.cut.contains(&datagram.from.ip()) || self.cut.contains(&datagram.to.ip());
         let copies = if self.dice.falls(self.duplication) { 2 } else { 1 };
         for _ in 0..copies {
             if dropped || self.dice.falls(self.loss) {
@@ -302,10 +328,10 @@ impl Pair {
         self.now = self.now.max(next);
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let datagram = entry.remove();
-            if datagram.to == server_address() {
+            if self.server_addresses.contains(&datagram.to) {
                 self.server.handle(self.now, datagram);
                 self.drain(Server);
-            } else {
+            } else if self.client_addresses.contains(&datagram.to) {
                 self.client.handle(self.now, datagram);
                 self.drain(Client);
             }

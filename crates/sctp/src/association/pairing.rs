@@ -1,0 +1,198 @@
+//! Which local address goes with which address of the peer: the paths of an association (RFC 9260 §5.1.2, §6.4).
+//!
+//! Every address of either side is in a path if the other side has one of its family, and in no more paths than that
+//! takes: two addresses on each side make two paths, not four. Addresses of the same network go together, and both
+//! sides pair alike, for they count the bits that two addresses have in common. What is not told of an address here is
+//! whether it is there: a path is not used before a HEARTBEAT came back over it (§5.4).
+
+use std::cmp::Reverse;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::config::Config;
+use crate::cookie::MAX_ADDRESSES;
+use crate::endpoint::Route;
+
+/// The most paths that an association has. What either side lists beyond is not used.
+pub(crate) const PATHS_MAX: usize = MAX_ADDRESSES + 1;
+
+/// The paths between these addresses. If there is one already it stays, as the first.
+pub(crate) fn pair_up(
+    local: &[SocketAddr],
+    peer: &[SocketAddr],
+    first: Option<Route>,
+    config: &Config,
+) -> Vec<Route> {
+    let (local, peer) = (&local[..local.len().min(PATHS_MAX)], &peer[..peer.len().min(PATHS_MAX)]);
+    let mut pairs = Vec::new();
+    for (l, &own) in local.iter().enumerate() {
+        for (p, &its) in peer.iter().enumerate() {
+            if own.is_ipv4() == its.is_ipv4() && config.allows(own.ip(), its.ip()) {
+                pairs.push((Reverse(bits_in_common(own.ip(), its.ip())), l.max(p), l, p));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    let mut own_used: Vec<bool> = local.iter().map(|own| first.is_some_and(|it| it.local == *own)).collect();
+    let mut its_used: Vec<bool> =
+        peer.iter().map(|its| first.is_some_and(|it| it.peer.ip() == its.ip())).collect();
+    let mut chosen = Vec::new();
+    // Those that suit each other best, and then those that are left over, with whom suits them best.
+    for leftover in [false, true] {
+        for &(_, _, l, p) in &pairs {
+            let unused = if leftover { !own_used[l] || !its_used[p] } else { !own_used[l] && !its_used[p] };
+            if unused {
+                own_used[l] = true;
+                its_used[p] = true;
+                chosen.push((p, l));
+            }
+        }
+    }
+    chosen.sort_unstable();
+    let others = chosen.into_iter().map(|(p, l)| Route { local: local[l], peer: peer[p] });
+    first.into_iter().chain(others).take(PATHS_MAX).collect()
+}
+
+/// Those of an end's own addresses that the other end, at `peer`, may hear of and reach.
+pub(crate) fn in_scope(addresses: impl IntoIterator<Item = SocketAddr>, peer: IpAddr) -> Vec<SocketAddr> {
+    let mut kept: Vec<SocketAddr> = Vec::new();
+    for address in addresses {
+        if reaches(address.ip(), peer) && kept.iter().all(|other| other.ip() != address.ip()) {
+            kept.push(address);
+        }
+    }
+    kept.truncate(PATHS_MAX);
+    kept
+}
+
+/// What to list of an end's own addresses in INIT or INIT ACK: nothing, if there is but the one that it sends from.
+pub(crate) fn to_list(local: &[SocketAddr], peer: IpAddr) -> Vec<IpAddr> {
+    let addresses = in_scope(local.iter().copied(), peer);
+    if addresses.len() < 2 { Vec::new() } else { addresses.iter().map(SocketAddr::ip).collect() }
+}
+
+/// Whether an address that goes with `other` can be one of the same host, seen from elsewhere: a loopback address is
+/// one only to the host itself, and a link-local one is none without its interface.
+pub(crate) fn reaches(address: IpAddr, other: IpAddr) -> bool {
+    let link_local = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    crate::endpoint::is_unicast(address)
+        && address.is_loopback() == other.is_loopback()
+        && !link_local(address)
+}
+
+fn bits_in_common(one: IpAddr, other: IpAddr) -> u32 {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::AllowedPath;
+
+    fn addresses(ips: &[&str]) -> Vec<SocketAddr> {
+        ips.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 9_899)).collect()
+    }
+
+    fn paths(local: &[&str], peer: &[&str]) -> Vec<(String, String)> {
+        paths_with(local, peer, &Config::default())
+    }
+
+    fn paths_with(local: &[&str], peer: &[&str], config: &Config) -> Vec<(String, String)> {
+        let routes = pair_up(&addresses(local), &addresses(peer), None, config);
+        routes.iter().map(|route| (route.local.ip().to_string(), route.peer.ip().to_string())).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(local, peer)| ((*local).to_owned(), (*peer).to_owned())).collect()
+    }
+
+    #[test]
+    fn addresses_of_one_network_go_together_in_whatever_order_they_are_given() {
+        let expected = pairs(&[("10.1.1.2", "10.1.1.1"), ("10.1.2.2", "10.1.2.1")]);
+        assert_eq!(paths(&["10.1.1.2", "10.1.2.2"], &["10.1.1.1", "10.1.2.1"]), expected);
+        assert_eq!(paths(&["10.1.2.2", "10.1.1.2"], &["10.1.1.1", "10.1.2.1"]), expected);
+    }
+
+    #[test]
+    fn each_address_of_either_side_is_in_a_path() {
+        assert_eq!(
+            paths(&["10.0.0.1"], &["192.0.2.1", "198.51.100.1"]),
+            pairs(&[("10.0.0.1", "192.0.2.1"), ("10.0.0.1", "198.51.100.1")])
+        );
+        assert_eq!(
+            paths(&["192.0.2.1", "198.51.100.1"], &["10.0.0.1"]),
+            pairs(&[("192.0.2.1", "10.0.0.1"), ("198.51.100.1", "10.0.0.1")])
+        );
+    }
+
+    //= specs/rfc9260.txt#section-5.1.2
+    //= type=test
+    //# If an SCTP endpoint that only supports either IPv4 or IPv6 receives
+    //# IPv4 and IPv6 addresses in an INIT or INIT ACK chunk from its peer,
+    //# it MUST use all the addresses belonging to the supported address
+    //# family.  The other addresses MAY be ignored.
+    #[test]
+    fn families_do_not_mix() {
+        assert_eq!(
+            paths(&["192.0.2.1", "2001:db8::1"], &["2001:db8::2", "192.0.2.2"]),
+            pairs(&[("2001:db8::1", "2001:db8::2"), ("192.0.2.1", "192.0.2.2")])
+        );
+        assert_eq!(
+            paths(&["192.0.2.1"], &["2001:db8::2", "192.0.2.2", "192.0.2.3"]),
+            pairs(&[("192.0.2.1", "192.0.2.2"), ("192.0.2.1", "192.0.2.3")])
+        );
+        assert!(paths(&["192.0.2.1"], &["2001:db8::2"]).is_empty());
+    }
+
+    #[test]
+    fn a_path_that_is_not_allowed_is_none() {
+        let rule = |local: &str, peer: Option<&str>| AllowedPath {
+            local: local.parse().unwrap(),
+            peer: peer.map(|peer| peer.parse().unwrap()),
+        };
+        let (local, peer) = (["10.1.1.2", "10.1.2.2"], ["10.1.1.1", "10.1.2.1"]);
+        let only = |rules: Vec<AllowedPath>| {
+            paths_with(&local, &peer, &Config { allowed_paths: rules, ..Config::default() })
+        };
+        assert_eq!(only(vec![rule("10.1.2.2", Some("10.1.1.1"))]), pairs(&[("10.1.2.2", "10.1.1.1")]));
+        assert_eq!(
+            only(vec![rule("10.1.2.2", None)]),
+            pairs(&[("10.1.2.2", "10.1.1.1"), ("10.1.2.2", "10.1.2.1")])
+        );
+        assert_eq!(
+            only(vec![rule("10.1.1.2", Some("10.1.2.1")), rule("10.1.2.2", Some("10.1.1.1"))]),
+            pairs(&[("10.1.2.2", "10.1.1.1"), ("10.1.1.2", "10.1.2.1")])
+        );
+        assert!(only(vec![rule("10.9.9.9", None)]).is_empty());
+    }
+
+    #[test]
+    fn there_are_so_many_paths_and_no_more() {
+        let many: Vec<SocketAddr> = (0..100).map(|host| SocketAddr::from(([192, 0, 2, host], 1))).collect();
+        let one = addresses(&["10.0.0.1"]);
+        let config = Config::default();
+        assert_eq!(pair_up(&one, &many, None, &config).len(), PATHS_MAX);
+        let first = Route { local: one[0], peer: addresses(&["203.0.113.1"])[0] };
+        let paths = pair_up(&one, &many, Some(first), &config);
+        assert_eq!((paths.len(), paths[0]), (PATHS_MAX, first));
+    }
+
+    #[test]
+    fn one_address_is_not_listed_and_of_several_those_that_make_sense_elsewhere() {
+        let listed = |local: &[&str], peer: &str| {
+            let listed = to_list(&addresses(local), peer.parse().unwrap());
+            listed.iter().map(IpAddr::to_string).collect::<Vec<_>>()
+        };
+        assert!(listed(&["192.0.2.1"], "192.0.2.9").is_empty());
+        assert!(listed(&["192.0.2.1", "127.0.0.1", "fe80::1", "0.0.0.0"], "192.0.2.9").is_empty());
+        assert!(listed(&["192.0.2.1", "192.0.2.1"], "192.0.2.9").is_empty());
+        assert_eq!(listed(&["192.0.2.1", "2001:db8::1"], "192.0.2.9"), ["192.0.2.1", "2001:db8::1"]);
+        assert_eq!(listed(&["127.0.0.1", "127.0.0.2", "192.0.2.1"], "127.0.0.1"), ["127.0.0.1", "127.0.0.2"]);
+    }
+}

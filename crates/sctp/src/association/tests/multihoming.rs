@@ -1,0 +1,371 @@
+//! Several addresses: which are told, which are used and when, and what happens when a path dies (RFC 9260 §5.1.2,
+//! §5.4, §6.4, §8; RFC 7829).
+
+use super::*;
+use crate::association::SendError;
+use crate::config::AllowedPath;
+use crate::ids::PathId;
+use crate::stats::{PathState, PathStats};
+
+const MESSAGE: usize = 5_000;
+
+fn at(ip: &str, port: u16) -> SocketAddr {
+    SocketAddr::new(ip.parse().unwrap(), port)
+}
+
+/// The client's addresses, whose encapsulation ports differ, and the server's: two networks.
+fn addresses() -> [Vec<SocketAddr>; 2] {
+    [vec![at("10.0.1.1", 9_001), at("10.0.2.1", 9_003)], vec![at("10.0.1.2", 9_002), at("10.0.2.2", 9_002)]]
+}
+
+fn pair(config: Config) -> Pair {
+    let mut pair = Pair::between(addresses(), config.clone(), config);
+    pair.latency = Duration::from_millis(25);
+    pair
+}
+
+/// Both are up, and all paths are confirmed.
+fn confirmed(config: Config) -> Pair {
+    let mut pair = pair(config);
+    pair.run(Duration::from_secs(3));
+    for side in [Client, Server] {
+        assert_eq!(states(&mut pair, side), [PathState::Active; 2], "{side:?}");
+    }
+    pair.clear_log();
+    pair
+}
+
+fn paths(pair: &mut Pair, side: Side) -> Vec<PathStats> {
+    pair.association(side).stats().paths
+}
+
+fn states(pair: &mut Pair, side: Side) -> Vec<PathState> {
+    paths(pair, side).iter().map(|path| path.state).collect()
+}
+
+/// Cuts one of the two networks.
+fn cut(pair: &mut Pair, network: usize) {
+    pair.cut.insert(addresses()[0][network].ip());
+}
+
+fn numbered(number: u32) -> Vec<u8> {
+    let mut message = pattern(MESSAGE);
+    message[..4].copy_from_slice(&number.to_be_bytes());
+    message
+}
+
+/// Sends as many numbered messages as there is room for.
+fn feed(pair: &mut Pair, next: &mut u32, end: u32) {
+    while *next < end {
+        match pair.association(Client).send(StreamId(0), Message::new(Ppid(0), numbered(*next))) {
+            Ok(()) => *next += 1,
+            Err(SendError::Full) => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn read_so_far(pair: &Pair) -> usize {
+    pair.server_read.get(&0).map_or(0, Vec::len)
+}
+
+/// All messages came, once and in order.
+fn check_all(pair: &Pair, count: u32) {
+    let read = pair.read(Server, 0);
+    assert_eq!(read.len(), count as usize);
+    for (number, message) in read.iter().enumerate() {
+        assert!(*message == numbered(number as u32), "message {number}");
+    }
+}
+
+fn first_init(pair: &Pair, side: Side) -> Vec<IpAddr> {
+    let chunks = pair.packets(side).into_iter().flatten();
+    let mut inits = chunks.filter_map(|chunk| match chunk {
+        Chunk::Init(init) | Chunk::InitAck(init) => Some(init.addresses().collect()),
+        _ => None,
+    });
+    inits.next().expect("there was an INIT or INIT ACK")
+}
+
+#[test]
+fn one_address_is_not_listed_and_of_several_all_are() {
+    let mut pair = Pair::new(modern());
+    pair.run(Duration::from_secs(1));
+    assert!(first_init(&pair, Client).is_empty() && first_init(&pair, Server).is_empty());
+    let mut pair = self::pair(modern());
+    pair.run(Duration::from_secs(1));
+    let ips = addresses().map(|side| side.iter().map(SocketAddr::ip).collect::<Vec<_>>());
+    assert_eq!([first_init(&pair, Client), first_init(&pair, Server)], ips);
+}
+
+#[test]
+fn a_client_with_one_address_learns_those_of_the_server() {
+    let [client, server] = addresses();
+    let mut pair = Pair::between([client[..1].to_vec(), server], modern(), modern());
+    pair.run(Duration::from_secs(3));
+    assert!(first_init(&pair, Client).is_empty());
+    for side in [Client, Server] {
+        assert_eq!(states(&mut pair, side), [PathState::Active; 2], "{side:?}");
+    }
+}
+
+//= specs/rfc9260.txt#section-5.1.2
+//= type=test
+//# If there are no address parameters present in the received INIT
+//# or INIT ACK chunk, the endpoint MUST take the source IP address
+//# from which the chunk arrives and record it, in combination with
+//# the SCTP Source Port Number, as the only destination transport
+//# address for this peer.
+#[test]
+fn a_server_that_lists_nothing_has_one_address() {
+    let mut pair = pair(modern());
+    pair.server.set_addresses(Vec::new());
+    pair.run(Duration::from_secs(3));
+    let peers: Vec<_> = paths(&mut pair, Client).iter().map(|path| path.peer).collect();
+    assert_eq!(peers, [addresses()[1][0]; 2], "from both of its own to the one of the server");
+}
+
+//= specs/rfc9260.txt#section-5.4
+//= type=test
+//# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
+//# the following exceptions:
+//= specs/rfc9260.txt#section-5.4
+//= type=test
+//# For the receiver of the COOKIE ECHO chunk, the only CONFIRMED
+//# address is the address to which the packet containing the INIT
+//# ACK chunk was sent.
+#[test]
+fn a_path_is_asked_after_before_it_is_used_and_never_if_nobody_answers() {
+    let mut pair = pair(rfc());
+    cut(&mut pair, 1);
+    let mut next = 0;
+    feed(&mut pair, &mut next, 40);
+    pair.run(Duration::from_secs(200));
+    check_all(&pair, 40);
+    assert_eq!(states(&mut pair, Client), [PathState::Active, PathState::Unconfirmed]);
+    assert_eq!(states(&mut pair, Server), [PathState::Active, PathState::Unconfirmed]);
+    // The first path dies as well: even then nothing but HEARTBEAT goes by the other.
+    cut(&mut pair, 0);
+    pair.send(Client, 0, numbered(40));
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    let second: BTreeSet<_> = addresses().iter().map(|side| side[1].ip()).collect();
+    let mut beats = 0;
+    for ((_, side, packet), (from, to)) in pair.log.iter().zip(&pair.routes) {
+        if second.contains(&from.ip()) || second.contains(&to.ip()) {
+            assert!(second.contains(&from.ip()) && second.contains(&to.ip()), "addresses do not mix");
+            assert!(chunks(packet).iter().all(|chunk| matches!(chunk, Chunk::Heartbeat(_))), "{packet:?}");
+            beats += usize::from(*side == Client);
+        }
+    }
+    assert!((6..40).contains(&beats), "{beats}");
+}
+
+#[test]
+fn unanswered_probes_of_an_unconfirmed_path_do_not_end_the_association() {
+    let mut pair = pair(Config { association_max_retrans: 2, ..modern() });
+    cut(&mut pair, 1);
+    pair.run(Duration::from_secs(600));
+    assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
+    pair.cut.clear();
+    pair.run(Duration::from_secs(200));
+    assert_eq!(states(&mut pair, Client), [PathState::Active; 2], "it was asked again, now and then");
+}
+
+//= specs/rfc6951.txt#section-5.4
+//= type=test
+//# After finding the SCTP association (which
+//# includes checking the verification tag), the UDP source port MUST be
+//# stored as the encapsulation port for the destination address the SCTP
+//# packet is received from (see Section 5.1).
+#[test]
+fn each_address_has_its_own_encapsulation_port() {
+    let mut pair = confirmed(modern());
+    let peers: Vec<_> = paths(&mut pair, Server).iter().map(|path| path.peer).collect();
+    assert_eq!(peers, addresses()[0], "listed without ports, and learned from what came");
+}
+
+//= specs/rfc9260.txt#section-5.1
+//= type=test
+//# Retransmissions of INIT chunks and
+//# COOKIE ECHO chunks SHOULD use all addresses of the peer similar to
+//# retransmissions of DATA chunks.
+#[test]
+fn the_handshake_goes_by_the_path_that_works() {
+    let mut dead = pair(rfc());
+    cut(&mut dead, 0);
+    dead.send(Client, 0, numbered(0));
+    dead.run(Duration::from_secs(10));
+    assert!(dead.association(Client).is_up() && dead.association(Server).is_up());
+    check_all(&dead, 1);
+    assert_eq!(paths(&mut dead, Client)[0].local, addresses()[0][1], "the path that worked is the first");
+
+    // The path dies between INIT ACK and COOKIE ECHO: that goes by the other, with a HEARTBEAT and without data.
+    let mut dying = pair(rfc());
+    dying.send(Client, 0, numbered(0));
+    assert!(dying.run_until(|pair| !pair.packets(Server).is_empty()));
+    // The INIT ACK is under way already.
+    cut(&mut dying, 0);
+    dying.run(Duration::from_secs(30));
+    assert!(dying.association(Client).is_up() && dying.association(Server).is_up());
+    check_all(&dying, 1);
+    let packets = dying.packets(Client);
+    let repeated =
+        packets.iter().find(|chunks| matches!(chunks[..], [Chunk::CookieEcho(_), Chunk::Heartbeat(_)]));
+    assert!(repeated.is_some(), "{packets:?}");
+}
+
+//= specs/rfc7829.txt#section-3.2
+//= type=test
+//# When the value in
+//# the destination address error counter exceeds PFMR, the endpoint
+//# MUST mark the destination address as in the PF state.
+//= specs/rfc9260.txt#section-6.4.1
+//= type=test
+//# When there is outbound data to send and the primary path becomes
+//# inactive (e.g., due to failures) or where the SCTP user explicitly
+//# requests to send data to an inactive destination transport address
+//# before reporting an error to its ULP, the SCTP endpoint SHOULD try to
+//# send the data to an alternate active destination transport address if
+//# one exists.
+#[test]
+fn a_path_is_cut_and_a_second_later_the_other_carries_all_it_can() {
+    const RATE: u64 = 20_000_000;
+    const COUNT: u32 = 6_000;
+    let mut pair = confirmed(modern());
+    pair.rate = Some(Rate::from_bits_per_second(RATE));
+    pair.queue = Duration::from_millis(50);
+    let mut next = 0;
+    let mut run = |pair: &mut Pair, until: Time| {
+        pair.run_until_within(until.since(pair.now), |pair| {
+            feed(pair, &mut next, COUNT);
+            false
+        });
+        read_so_far(pair)
+    };
+    let start = pair.now;
+    run(&mut pair, start + Duration::from_secs(3));
+    cut(&mut pair, 0);
+    let one_later = run(&mut pair, start + Duration::from_secs(4));
+    let two_later = run(&mut pair, start + Duration::from_secs(5));
+    let goodput = ((two_later - one_later) * MESSAGE * 8) as u64;
+    assert!(goodput > RATE * 9 / 10, "{goodput} bit/s");
+    assert!(pair.events(Client).contains(&Event::Path(PathId(0), PathState::PotentiallyFailed)));
+    run(&mut pair, start + Duration::from_secs(60));
+    assert_eq!(states(&mut pair, Client)[0], PathState::Inactive);
+
+    // It comes back: a HEARTBEAT finds out, and data returns to it.
+    pair.cut.clear();
+    assert!(pair.run_until(|pair| {
+        let event = Event::Path(PathId(0), PathState::Active);
+        pair.client_events.iter().rev().take(1).any(|last| *last == event)
+    }));
+    pair.clear_log();
+    for number in COUNT..COUNT + 100 {
+        pair.send(Client, 0, numbered(number));
+    }
+    pair.run(Duration::from_secs(5));
+    check_all(&pair, COUNT + 100);
+    let data = pair.log.iter().zip(&pair.routes).filter(|((_, side, packet), _)| {
+        *side == Client && chunks(packet).iter().any(|chunk| matches!(chunk, Chunk::Data(_)))
+    });
+    assert!(data.map(|(_, route)| route.0).all(|from| from == addresses()[0][0]), "the primary path again");
+}
+
+//= specs/rfc9260.txt#section-6.4
+//= type=test
+//# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
+//# retransmit a chunk that timed out to an active destination transport
+//# address that is different from the last destination address to which
+//# the chunk was sent.
+#[test]
+fn by_the_rfcs_own_rule_what_timed_out_goes_by_the_other_path_until_the_first_is_inactive() {
+    let mut pair = confirmed(rfc());
+    cut(&mut pair, 0);
+    let start = pair.now;
+    pair.send(Client, 0, numbered(0));
+    assert!(pair.run_until(|pair| read_so_far(pair) == 1));
+    assert!(pair.now.since(start) < Duration::from_secs(2), "one RTO");
+    assert_eq!(states(&mut pair, Client), [PathState::Active; 2], "one time-out does not make it inactive");
+    let mut next = 1;
+    assert!(pair.run_until(|pair| {
+        feed(pair, &mut next, 300);
+        read_so_far(pair) == 300
+    }));
+    check_all(&pair, 300);
+    assert!(pair.events(Client).contains(&Event::Path(PathId(0), PathState::Inactive)));
+    assert!(pair.association(Client).is_up());
+}
+
+#[test]
+fn either_side_fails_over_whichever_profile_and_the_shutdown_as_well() {
+    for config in [rfc(), modern()] {
+        for network in [0, 1] {
+            let mut pair = confirmed(config.clone());
+            pair.association(Client).set_primary(PathId(network as u8)).unwrap();
+            let mut next = 0;
+            feed(&mut pair, &mut next, 100);
+            for number in 0..100u32 {
+                pair.send(Server, 0, numbered(number));
+            }
+            pair.run(Duration::from_millis(80));
+            cut(&mut pair, network);
+            pair.association(Client).shutdown();
+            assert!(pair.run_until(|pair| pair.closed(Client).is_some() && pair.closed(Server).is_some()));
+            assert_eq!([pair.closed(Client), pair.closed(Server)], [Some(&Reason::Shutdown); 2]);
+            check_all(&pair, 100);
+            assert_eq!(pair.read(Client, 0).len(), 100);
+        }
+    }
+}
+
+#[test]
+fn when_all_paths_are_dead_the_association_is_given_up() {
+    for config in [rfc(), modern()] {
+        for busy in [true, false] {
+            let mut pair = confirmed(config.clone());
+            cut(&mut pair, 0);
+            cut(&mut pair, 1);
+            if busy {
+                pair.send(Client, 0, numbered(0));
+            }
+            assert!(pair.run_until(|pair| pair.closed(Client).is_some()), "busy: {busy}");
+            assert_eq!(pair.closed(Client), Some(&Reason::PeerUnreachable));
+        }
+    }
+}
+
+#[test]
+fn nothing_goes_by_a_path_that_is_not_allowed() {
+    let [client, server] = addresses();
+    let allowed = AllowedPath { local: client[1].ip(), peer: Some(server[1].ip()) };
+    let config = Config { allowed_paths: vec![allowed], ..modern() };
+    let mut pair = Pair::between(addresses(), config, modern());
+    pair.send(Client, 0, numbered(0));
+    pair.run(Duration::from_secs(100));
+    check_all(&pair, 1);
+    let by_client = pair.log.iter().zip(&pair.routes).filter(|((_, side, _), _)| *side == Client);
+    assert!(by_client.map(|(_, route)| *route).all(|route| route == (client[1], server[1])));
+}
+
+#[test]
+fn a_primary_path_can_be_chosen_among_those_there_are() {
+    let mut pair = confirmed(modern());
+    assert!(pair.association(Client).set_primary(PathId(2)).is_err());
+    pair.association(Client).set_primary(PathId(1)).unwrap();
+    pair.send(Client, 0, numbered(0));
+    pair.run(Duration::from_secs(1));
+    check_all(&pair, 1);
+    let from: BTreeSet<_> = pair.log.iter().zip(&pair.routes).map(|(_, route)| route.0).collect();
+    assert_eq!(from, BTreeSet::from([addresses()[0][1], addresses()[1][1]]), "and the answers come by it");
+}
+
+#[test]
+fn a_peer_that_lists_too_many_addresses_gets_so_many_paths() {
+    let [client, server] = addresses();
+    let many: Vec<_> = (0..200).map(|host| at(&format!("10.0.3.{host}"), 9_001)).collect();
+    let mut pair = Pair::between([[client, many].concat(), server], modern(), modern());
+    pair.run(Duration::from_secs(3));
+    for side in [Client, Server] {
+        assert_eq!(paths(&mut pair, side).len(), crate::association::pairing::PATHS_MAX, "{side:?}");
+    }
+}
