@@ -181,10 +181,10 @@ fn each_fault_has_its_code_and_says_what_to_try() {
             assert!(err.contains("  try: "), "{args:?} says nothing to try: {err}");
         }
     }
-    // Read-only: refused, whatever code the server chooses for that.
+    // Read-only: refused, and not for want of a path.
     for url in [&tcp, &sctp] {
         let (code, _, err) = cli(&room.home(), &["put", local, &format!("{url}new")]);
-        assert!(matches!(code, 5 | 7), "{code}: {err}");
+        assert_eq!(code, 7, "{err}");
     }
     // Some good, some not.
     let (code, _, err) =

@@ -62,6 +62,8 @@ enum Waiting {
 /// A transfer. Its body is here before the data path is given it and after it was handed back.
 struct Pending {
     what: String,
+    /// What a reply that refuses it is taken for.
+    explain: Explain,
     body: Option<Body>,
     data: Option<DataEnd>,
     finished: Option<Result<Finished>>,
@@ -191,9 +193,9 @@ impl Engine {
                 self.waiting.insert(tag, Waiting::Reply(answer));
             }
             Request::Transfer { transfer, body, answer } => {
-                let what = describe(&transfer);
+                let (what, explain) = describe(&transfer);
                 let tag = self.session.transfer(transfer);
-                let pending = Pending { what, body: Some(body), data: None, finished: None, answer };
+                let pending = Pending { what, explain, body: Some(body), data: None, finished: None, answer };
                 self.waiting.insert(tag, Waiting::Transfer(Box::new(pending)));
             }
         }
@@ -294,8 +296,7 @@ impl Engine {
             }
             Event::Finished(tag, result) => {
                 let Some(Waiting::Transfer(pending)) = self.waiting.get_mut(&tag) else { return Ok(()) };
-                let what = pending.what.clone();
-                let result = result.map_err(|error| refused(&what, &error, pending.data.as_ref()));
+                let result = result.map_err(|error| refused(pending, &error));
                 let has_body = pending.body.is_some();
                 let failed = result.is_err();
                 pending.finished = Some(result);
@@ -391,12 +392,17 @@ pub(crate) fn lost(why: impl std::fmt::Display) -> Error {
     Error::new(Exit::Interrupted, "go on", why).hint("the same command again: it goes on where it stopped")
 }
 
-fn describe(transfer: &Transfer) -> String {
+/// How a reply that says no becomes the program's error: [`of_reply`] or [`of_write_reply`].
+type Explain = fn(&str, &Reply) -> Error;
+
+fn describe(transfer: &Transfer) -> (String, Explain) {
     match transfer {
-        Transfer::Retrieve { path, .. } => format!("fetch {path}"),
-        Transfer::Store { path, .. } | Transfer::Append { path, .. } => format!("send {path}"),
-        Transfer::List { path: Some(path), .. } => format!("list {path}"),
-        Transfer::List { path: None, .. } => "list the folder".into(),
+        Transfer::Retrieve { path, .. } => (format!("fetch {path}"), of_reply),
+        Transfer::Store { path, .. } | Transfer::Append { path, .. } => {
+            (format!("send {path}"), of_write_reply)
+        }
+        Transfer::List { path: Some(path), .. } => (format!("list {path}"), of_reply),
+        Transfer::List { path: None, .. } => ("list the folder".into(), of_reply),
     }
 }
 
@@ -413,18 +419,29 @@ fn login_refused(reply: &Reply) -> Error {
 
 /// A refusal, as the program's error. What went wrong here comes first: the server's words are then only its echo. A
 /// data path that broke is explained by the server's words, if there are any.
-fn refused(what: &str, error: &TransferError, data: Option<&DataEnd>) -> Error {
-    let here = data.and_then(|data| data.error.clone());
+fn refused(pending: &Pending, error: &TransferError) -> Error {
+    let here = pending.data.as_ref().and_then(|data| data.error.clone());
     match (here, error) {
         (Some(here), _) if !here.is_transient() => here,
-        (_, TransferError::Refused(reply)) => of_reply(what, reply),
-        (_, TransferError::Data(Some(reply))) if reply.code.is_error() => of_reply(what, reply),
+        (_, TransferError::Refused(reply)) => (pending.explain)(&pending.what, reply),
+        (_, TransferError::Data(Some(reply))) if reply.code.is_error() => {
+            (pending.explain)(&pending.what, reply)
+        }
         (Some(here), _) => here,
         (None, TransferError::Data(_)) => lost("the data connection broke"),
     }
 }
 
-/// A reply that says no, as the program's error.
+/// A reply that says no to something that is written or made. There 550 cannot mean that the path is missing.
+pub(crate) fn of_write_reply(what: &str, reply: &Reply) -> Error {
+    match reply.code {
+        Code::FILE_UNAVAILABLE => Error::new(Exit::Refused, what, format_args!("the server said: {reply}"))
+            .hint("check that the user may write there; braidftp serve is read-only without --writable"),
+        _ => of_reply(what, reply),
+    }
+}
+
+/// A reply that says no to something that must be there, as the program's error.
 pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
     let said = format!("the server said: {reply}");
     let (exit, hint) = match reply.code {

@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 pub use body::{Body, DataEnd, FileSink, Queue, QueueSink, Sink, Source, same_time, system_time, timestamp};
 pub use braidftp_ftp::Mode;
 pub use carrier::Totals;
-pub(crate) use engine::of_reply;
+pub(crate) use engine::{of_reply, of_write_reply};
 pub use limit::Limiter;
 
 use crate::cli::PathRule;

@@ -242,9 +242,10 @@ impl Finish {
             return Err(error);
         }
         if error.exit == Exit::Local && error.why == Why::NoSpace.to_string() {
-            self.record.fatal(error.clone());
+            self.record.fatal(&self.reporter, name, error);
+        } else {
+            self.record.failed(&self.reporter, name, error);
         }
-        self.record.failed(&self.reporter, name, error);
         Ok(())
     }
 
@@ -287,10 +288,10 @@ impl Finish {
             Err(error) => {
                 let no_space = error.why == Why::NoSpace;
                 let error = Error { what: what.to_owned(), ..Error::store(&error) };
-                if no_space {
-                    self.record.fatal(error.clone());
+                match no_space {
+                    true => self.record.fatal(&self.reporter, name, error),
+                    false => self.record.failed(&self.reporter, name, error),
                 }
-                self.record.failed(&self.reporter, name, error);
             }
         }
         Ok(())

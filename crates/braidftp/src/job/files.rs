@@ -10,7 +10,7 @@ use braidftp_ftp::{PathArg, SafePath};
 use super::get::{Facts, facts};
 use super::listing::{Line, Listing, bad_line, folder_form};
 use super::{Job, named_path, remote_path};
-use crate::client::{Client, Sink, of_reply};
+use crate::client::{Client, Sink, of_reply, of_write_reply};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::report::{Action, Event};
 use crate::url::Url;
@@ -244,7 +244,7 @@ pub async fn make_folders(client: Client, job: Job, urls: Vec<Url>, parents: Par
             Parents::No => {
                 let reply = client.command(Command::MakeDirectory(named_path(&url.path, b"")?)).await?;
                 match reply.code.is_error() {
-                    true => Err(of_reply(&format!("make the folder {}", escape(&url.path)), &reply)),
+                    true => Err(of_write_reply(&format!("make the folder {}", escape(&url.path)), &reply)),
                     false => Ok(()),
                 }
             }
@@ -274,7 +274,7 @@ pub(super) async fn make_folder_and_parents(client: &Client, path: &[u8]) -> Res
     let Some(reply) = last.filter(|reply| reply.code.is_error()) else { return Ok(()) };
     match facts(client, &named_path(path, b"")?).await? {
         Facts::Of(metadata) if metadata.kind == FileKind::Directory => Ok(()),
-        _ => Err(of_reply(&format!("make the folder {}", escape(path)), &reply)),
+        _ => Err(of_write_reply(&format!("make the folder {}", escape(path)), &reply)),
     }
 }
 
@@ -284,13 +284,13 @@ pub(super) async fn make_folder_and_parents(client: &Client, path: &[u8]) -> Res
 /// The session has ended, or the server refuses.
 pub async fn rename(client: Client, job: Job, to: Vec<u8>) -> Result<()> {
     let what = format!("rename {} to {}", escape(&job.url.path), escape(&to));
-    for command in
-        [Command::RenameFrom(named_path(&job.url.path, b"")?), Command::RenameTo(named_path(&to, b"")?)]
-    {
-        let reply = client.command(command).await?;
-        if reply.code.is_error() {
-            return Err(of_reply(&what, &reply));
-        }
+    let from = client.command(Command::RenameFrom(named_path(&job.url.path, b"")?)).await?;
+    if from.code.is_error() {
+        return Err(of_reply(&what, &from));
+    }
+    let to = client.command(Command::RenameTo(named_path(&to, b"")?)).await?;
+    if to.code.is_error() {
+        return Err(of_write_reply(&what, &to));
     }
     job.record.done(&job.url.path);
     job.reporter.done(&job.url.path, Action::Renamed, 0, 0);

@@ -350,10 +350,10 @@ impl Down {
             Ok(Made::Before) => {}
             Err(error) => {
                 let no_space = error.exit == Exit::Local && error.why == fs::Why::NoSpace.to_string();
-                if no_space {
-                    self.job.record.fatal(error.clone());
+                match no_space {
+                    true => self.job.record.fatal(&self.job.reporter, path.as_bytes(), error),
+                    false => self.job.record.failed(&self.job.reporter, path.as_bytes(), error),
                 }
-                self.job.record.failed(&self.job.reporter, path.as_bytes(), error);
                 return Ok(false);
             }
         }
@@ -778,7 +778,7 @@ async fn delete_remote(
             // A folder with something excluded in it stays.
             true if is_folder => job.reporter.warn(format_args!("{path} was not deleted: {reply}")),
             true => {
-                let error = crate::client::of_reply(&format!("delete {path}"), &reply);
+                let error = crate::client::of_write_reply(&format!("delete {path}"), &reply);
                 job.record.failed(&job.reporter, path.as_bytes(), error);
             }
         }

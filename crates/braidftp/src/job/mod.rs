@@ -138,9 +138,10 @@ impl Record {
         reporter.failed(path, &error);
     }
 
-    /// This error would meet every file.
-    pub(crate) fn fatal(&self, error: Error) {
-        self.lock().fatal.get_or_insert(error);
+    /// A file failed by what would meet every other: the job ends with it.
+    pub(crate) fn fatal(&self, reporter: &Reporter, path: &[u8], error: Error) {
+        self.failed(reporter, path, error.clone());
+        self.lock().fatal.get_or_insert(Error { told: Told::Yes, ..error });
     }
 
     /// What the sessions of the job opened and sent, when they are over.

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use super::{Record, path_hash};
-use crate::client::{Body, Client, Source, of_reply, timestamp};
+use crate::client::{Body, Client, Source, of_write_reply, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::progress::Reporter;
 use crate::report::Action;
@@ -95,7 +95,7 @@ impl Uploads {
                 record.failed(
                     &reporter,
                     &name,
-                    of_reply(&format!("make the folder {}", escape(&name)), &reply),
+                    of_write_reply(&format!("make the folder {}", escape(&name)), &reply),
                 );
             }
             Ok(())
@@ -118,9 +118,11 @@ impl Uploads {
                     record.done(&name);
                     reporter.done(&name, action, 0, 0);
                 }
-                true => {
-                    record.failed(&reporter, &name, of_reply(&format!("change {}", escape(&name)), &reply))
-                }
+                true => record.failed(
+                    &reporter,
+                    &name,
+                    of_write_reply(&format!("change {}", escape(&name)), &reply),
+                ),
             }
             Ok(())
         });
