@@ -93,7 +93,7 @@ fn every_other_form_has_its_bytes() {
             ]),
             "09000020 00030008000f4240 00060009fe000005aa000000 0001000800090000",
             "ERROR[flgs=0, STALE_COOKIE_ERROR[staleness=1000000], \
-             UNRECOGNIZED_CHUNK[chk=CHUNK[type=0xfe, len=5]], INVALID_STREAM_IDENTIFIER[sid=9]]",
+             UNRECOGNIZED_CHUNK_TYPE[chk=CHUNK[type=0xfe, len=5]], INVALID_STREAM_IDENTIFIER[sid=9]]",
         ),
         (
             Chunk::Error(vec![
@@ -104,7 +104,7 @@ fn every_other_form_has_its_bytes() {
                 Cause::CookieReceivedWhileShuttingDown,
             ]),
             "09000024 0002000c0000000200078003 00040004 00070004 0009000800000003 000a0004",
-            "ERROR[flgs=0, MISSING_MANDATORY_PARAMETER[types=[STATE_COOKIE, 0x8003]], OUT_OF_RESOURCES[], \
+            "ERROR[flgs=0, MISSING_MANDATORY_PARAMETER[types=[STATE_COOKIE, 0x8003]], OUT_OF_RESOURCE[], \
              INVALID_MANDATORY_PARAMETER[], NO_USER_DATA[tsn=3], COOKIE_RECEIVED_WHILE_SHUTDOWN[]]",
         ),
         (

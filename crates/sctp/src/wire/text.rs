@@ -139,11 +139,11 @@ impl Display for Cause {
                 f.write_str("]]")
             }
             Self::StaleCookie(micros) => write!(f, "STALE_COOKIE_ERROR[staleness={micros}]"),
-            Self::OutOfResource => f.write_str("OUT_OF_RESOURCES[]"),
+            Self::OutOfResource => f.write_str("OUT_OF_RESOURCE[]"),
             Self::UnresolvableAddress(raw) => write!(f, "UNRESOLVABLE_ADDRESS[param={}]", Raw(raw)),
             Self::UnrecognizedChunkType(raw) => write!(
                 f,
-                "UNRECOGNIZED_CHUNK[chk=CHUNK[type={:#04x}, len={}]]",
+                "UNRECOGNIZED_CHUNK_TYPE[chk=CHUNK[type={:#04x}, len={}]]",
                 raw.first().copied().unwrap_or_default(),
                 raw.len()
             ),

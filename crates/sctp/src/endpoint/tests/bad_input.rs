@@ -182,7 +182,7 @@ fn unknown_chunks_are_skipped_reported_or_end_the_packet_by_their_high_bits() {
         let text: Vec<_> = sent.iter().map(Sent::text).collect();
         let text = text.join("; ");
         assert_eq!(text.contains("SACK["), acked, "{kind:#x}: {text}");
-        assert_eq!(text.contains("UNRECOGNIZED_CHUNK["), reported, "{kind:#x}: {text}");
+        assert_eq!(text.contains("UNRECOGNIZED_CHUNK_TYPE["), reported, "{kind:#x}: {text}");
     }
 }
 

@@ -68,7 +68,7 @@ fn an_endpoint_that_is_full_says_so() {
         panic!("not answered")
     };
     bench.establish();
-    let full = "ABORT[flgs=0, OUT_OF_RESOURCES[]]";
+    let full = "ABORT[flgs=0, OUT_OF_RESOURCE[]]";
     assert_eq!(others(&mut bench, &[echo(&ack)], ack.initiate_tag).text(), full, "a cookie from before");
     assert_eq!(others(&mut bench, &[Chunk::Init(init())], VerificationTag(0)).text(), full);
     let connect = Connect {

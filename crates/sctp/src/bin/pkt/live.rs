@@ -1,0 +1,199 @@
+//! Between the numbers of a script and those that the stack chose: verification tags, TSNs and ports.
+//!
+//! As packetdrill does it: what the script says in the INIT or INIT ACK of the stack stands for what was found there, and
+//! every TSN of the stack's is told from there on. The peer's numbers are those of the script.
+
+use crate::pattern::{self, Pattern, Prepared};
+use crate::script::{Content, Crc, PacketSpec};
+
+/// Bytes of the common header.
+const HEADER_LEN: usize = 12;
+const INIT: u8 = 1;
+const INIT_ACK: u8 = 2;
+/// INIT and INIT ACK: where the tag and the first TSN stand.
+const TAG_AT: usize = 4;
+const TSN_AT: usize = 16;
+const INIT_LEN: usize = 20;
+
+/// The numbers of one handshake: ours as they are and as the script has them, and the peer's.
+#[derive(Debug, Clone, Copy, Default)]
+struct Numbers {
+    live_tag: u32,
+    script_tag: u32,
+    live_tsn: u32,
+    script_tsn: u32,
+}
+
+/// What stands for what.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    local: Numbers,
+    /// Those of an INIT ACK whose cookie has not come back: a restart, if it does.
+    offered: Option<(Numbers, u32)>,
+    remote_tag: u32,
+    /// The tag in the INIT that came last.
+    init_tag: u32,
+    pub(crate) prepared: Prepared,
+    /// SCTP ports, the stack's and the peer's.
+    pub(crate) ports: (u16, u16),
+}
+
+impl Live {
+    /// A new socket speaks: nothing is known of the numbers that it will choose.
+    pub(crate) fn reset(&mut self, ports: (u16, u16)) {
+        *self = Self { ports, ..Self::default() };
+    }
+
+    /// The packet to inject, with its header and checksum.
+    pub(crate) fn encode(&mut self, packet: &PacketSpec, patterns: &[Pattern]) -> Vec<u8> {
+        let gives_cookie_back = patterns.iter().any(|pattern| pattern.kind() == Some(10));
+        if gives_cookie_back && let Some((numbers, remote_tag)) = self.offered.take() {
+            (self.local, self.remote_tag) = (numbers, remote_tag);
+        }
+        let (source, destination) = (self.ports.1.to_be_bytes(), self.ports.0.to_be_bytes());
+        let mut bytes = [source, destination].concat();
+        bytes.resize(HEADER_LEN, 0);
+        match &packet.content {
+            Content::Bytes(given) => bytes.extend_from_slice(given),
+            Content::Chunks(_) => {
+                for pattern in patterns {
+                    pattern.encode(&self.prepared, &mut bytes);
+                }
+            }
+        }
+        let (mut reflected, mut opens) = (false, false);
+        let shift = self.local.live_tsn.wrapping_sub(self.local.script_tsn);
+        let mut at = HEADER_LEN;
+        while let Some(len) = chunk_len(&bytes[at..]) {
+            let end = at + len;
+            let chunk = &mut bytes[at..end];
+            match (chunk[0], chunk.len()) {
+                (INIT, INIT_LEN..) => {
+                    opens = true;
+                    self.init_tag = u32_at(chunk, TAG_AT);
+                    if self.remote_tag == 0 {
+                        self.remote_tag = self.init_tag;
+                    }
+                }
+                (INIT_ACK, INIT_LEN..) if self.remote_tag == 0 => self.remote_tag = u32_at(chunk, TAG_AT),
+                // SACK: what it acknowledges is the stack's, and so are the TSNs that came twice.
+                (3, 16..) => {
+                    add(chunk, 4, shift);
+                    let gaps = usize::from(u16::from_be_bytes([chunk[12], chunk[13]]));
+                    let dups = usize::from(u16::from_be_bytes([chunk[14], chunk[15]]));
+                    if chunk.len() == 16 + 4 * (gaps + dups) {
+                        (0..dups).for_each(|dup| add(chunk, 16 + 4 * (gaps + dup), shift));
+                    }
+                }
+                (7, 8..) => add(chunk, 4, shift),
+                (6 | 14, _) => reflected |= chunk[1] & 1 != 0,
+                _ => {}
+            }
+            at = end.next_multiple_of(4).min(bytes.len());
+        }
+        let tag = match packet.tag {
+            Some(0) => 0,
+            // So far from the right one as the script says.
+            Some(tag) if reflected => self.remote_tag.wrapping_add(tag.wrapping_sub(self.remote_tag)).max(1),
+            Some(tag) => self.local.live_tag.wrapping_add(tag.wrapping_sub(self.local.script_tag)).max(1),
+            None if opens => 0,
+            None if reflected => self.remote_tag,
+            None => self.local.live_tag,
+        };
+        bytes[4..8].copy_from_slice(&tag.to_be_bytes());
+        let crc = crc_fast::crc32_iscsi(&bytes);
+        let crc = if packet.crc == Crc::Wrong { !crc } else { crc };
+        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// A packet that the stack sent, in the script's numbers; `patterns` is what the script expects.
+    pub(crate) fn translate(&mut self, sent: &[u8], patterns: &[Pattern]) -> Vec<u8> {
+        let mut bytes = sent.to_vec();
+        let mut at = HEADER_LEN;
+        let mut patterns = patterns.iter();
+        while let Some(len) = chunk_len(&bytes[at..]) {
+            let pattern = patterns.next();
+            let chunk = &mut bytes[at..at + len];
+            match (chunk[0], chunk.len()) {
+                (kind @ (INIT | INIT_ACK), INIT_LEN..) => {
+                    let (live_tag, live_tsn) = (u32_at(chunk, TAG_AT), u32_at(chunk, TSN_AT));
+                    let said = |name: &str| match pattern {
+                        Some(pattern) if pattern.kind() == Some(kind) => {
+                            pattern.number(name).map(|said| said as u32)
+                        }
+                        _ => None,
+                    };
+                    let numbers = Numbers {
+                        live_tag,
+                        script_tag: said("tag").unwrap_or(live_tag),
+                        live_tsn,
+                        script_tsn: said("tsn").unwrap_or(live_tsn),
+                    };
+                    let mut told = self.local;
+                    if self.local.live_tag == 0 || (kind == INIT && self.local.live_tag != live_tag) {
+                        self.local = numbers;
+                        self.ports = (u16_at(sent, 0), u16_at(sent, 2));
+                        told = numbers;
+                    } else if kind == INIT_ACK && self.local.live_tag != live_tag {
+                        self.offered = Some((numbers, self.init_tag));
+                        told = numbers;
+                    }
+                    if told.live_tag == live_tag {
+                        chunk[TAG_AT..TAG_AT + 4].copy_from_slice(&told.script_tag.to_be_bytes());
+                        add(chunk, TSN_AT, told.script_tsn.wrapping_sub(told.live_tsn));
+                    }
+                    if kind == INIT_ACK {
+                        self.prepared.cookie = cookie(&bytes[at + INIT_LEN..at + len]);
+                    }
+                }
+                (0, 16..) => add(chunk, 4, self.local.script_tsn.wrapping_sub(self.local.live_tsn)),
+                (4, _) => self.prepared.heartbeat = Some(chunk[4..].to_vec()),
+                _ => {}
+            }
+            at = (at + len).next_multiple_of(4).min(bytes.len());
+        }
+        bytes[8..12].fill(0);
+        let crc = crc_fast::crc32_iscsi(&bytes);
+        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// The tag that a packet of the stack must carry, if it is known: the peer's, or its own where it reflects it.
+    pub(crate) fn remote_tag(&self) -> u32 {
+        self.remote_tag
+    }
+}
+
+/// The length of the first chunk in `bytes`, if there is one.
+fn chunk_len(bytes: &[u8]) -> Option<usize> {
+    pattern::chunks(bytes).next().map(<[u8]>::len)
+}
+
+/// The state cookie among parameters.
+fn cookie(mut rest: &[u8]) -> Option<Vec<u8>> {
+    while rest.len() >= 4 {
+        let (kind, len) = (u16_at(rest, 0), usize::from(u16_at(rest, 2)));
+        if len < 4 || len > rest.len() {
+            return None;
+        }
+        if kind == 7 {
+            return Some(rest[4..len].to_vec());
+        }
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    None
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn add(bytes: &mut [u8], at: usize, shift: u32) {
+    let sum = u32_at(bytes, at).wrapping_add(shift);
+    bytes[at..at + 4].copy_from_slice(&sum.to_be_bytes());
+}

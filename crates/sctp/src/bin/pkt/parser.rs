@@ -1,0 +1,605 @@
+//! From tokens to a [`Script`]: the grammar of packetdrill for SCTP.
+//!
+//! What belongs to other protocols (TCP, UDP, ICMP packets) and to other programs (code snippets) is told as not
+//! supported, as are tunnels and explicit addresses and ports.
+
+use braidftp_base::Ecn;
+
+use crate::lexer::{Lexeme, Token, lex};
+use crate::script::{
+    Call, Content, Crc, Direction, EcnSpec, Event, Expr, Field, Item, Member, PacketSpec, Script,
+    ScriptError, ScriptOption, Value, What, When,
+};
+
+type Result<T> = std::result::Result<T, ScriptError>;
+
+/// How deep values may stand in each other.
+const DEPTH_MAX: usize = 16;
+
+/// The script in `text`.
+pub(crate) fn parse(text: &str) -> Result<Script> {
+    let lexemes = lex(text)?;
+    let mut parser = Parser { text, lexemes: &lexemes, at: 0, depth: 0 };
+    let mut script = Script { options: Vec::new(), events: Vec::new() };
+    while let Some(Token::Option(name)) = parser.peek() {
+        let (line, name) = (parser.line(), name.clone());
+        parser.at += 1;
+        let value = if parser.take_sign('=') { Some(parser.option_value()?) } else { None };
+        script.options.push(ScriptOption { line, name, value });
+    }
+    if let Some(Token::Command(command)) = parser.peek() {
+        return parser.unsupported(format!("the command `{}` before the script", command.trim()));
+    }
+    while parser.peek().is_some() {
+        let event = parser.event()?;
+        script.events.push(event);
+    }
+    if script.events.is_empty() {
+        return Err(ScriptError::new(parser.line(), "there is no event in this script"));
+    }
+    Ok(script)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    lexemes: &'a [Lexeme],
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a Token> {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, ahead: usize) -> Option<&'a Token> {
+        self.lexemes.get(self.at + ahead).map(|lexeme| &lexeme.token)
+    }
+
+    fn line(&self) -> usize {
+        self.lexemes.get(self.at).or(self.lexemes.last()).map_or(1, |lexeme| lexeme.line)
+    }
+
+    fn error<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(ScriptError::new(self.line(), what))
+    }
+
+    fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(ScriptError::unsupported(self.line(), what))
+    }
+
+    /// What was expected and what stands here.
+    fn expected<T>(&self, what: &str) -> Result<T> {
+        match self.peek() {
+            Some(token) => self.error(format!("expected {what}, got `{token}`")),
+            None => self.error(format!("expected {what}, and the script ends")),
+        }
+    }
+
+    fn is_sign(&self, sign: char) -> bool {
+        self.peek() == Some(&Token::Sign(sign))
+    }
+
+    fn take_sign(&mut self, sign: char) -> bool {
+        let taken = self.is_sign(sign);
+        self.at += usize::from(taken);
+        taken
+    }
+
+    fn sign(&mut self, sign: char) -> Result<()> {
+        if self.take_sign(sign) { Ok(()) } else { self.expected(&format!("`{sign}`")) }
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Some(Token::Word(found)) if found == word)
+    }
+
+    fn word(&mut self, what: &str) -> Result<String> {
+        match self.peek() {
+            Some(Token::Word(word)) => {
+                self.at += 1;
+                Ok(word.clone())
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    fn number(&mut self, what: &str) -> Result<u64> {
+        let number = match self.peek() {
+            Some(Token::Int(number)) => u64::try_from(*number).ok(),
+            Some(Token::Hex(number)) => Some(*number),
+            _ => None,
+        };
+        match number {
+            Some(number) => {
+                self.at += 1;
+                Ok(number)
+            }
+            None => self.expected(what),
+        }
+    }
+
+    fn port(&mut self) -> Result<u16> {
+        let number = self.number("a port")?;
+        u16::try_from(number).map_err(|_| ScriptError::new(self.line(), format!("there is no port {number}")))
+    }
+
+    /// Bounds how deep values stand in each other.
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth == DEPTH_MAX {
+            return self.error("values stand too deep in each other");
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn option_value(&mut self) -> Result<String> {
+        let mut value = match self.peek() {
+            Some(Token::Sign(_) | Token::Option(_) | Token::Code) | None => return self.expected("a value"),
+            Some(Token::Text(text) | Token::Command(text)) => text.clone(),
+            Some(token) => token.to_string(),
+        };
+        self.at += 1;
+        if self.take_sign('=') {
+            value = format!("{value}={}", self.option_value()?);
+        }
+        Ok(value)
+    }
+
+    fn time(&mut self) -> Result<u64> {
+        let micros = match self.peek() {
+            Some(Token::Int(seconds)) => seconds.checked_mul(1_000_000),
+            Some(Token::Decimal(micros)) => Some(*micros),
+            _ => return self.expected("a time"),
+        };
+        match micros.and_then(|micros| u64::try_from(micros).ok()) {
+            Some(micros) => {
+                self.at += 1;
+                Ok(micros)
+            }
+            None => self.expected("a time that is not negative"),
+        }
+    }
+
+    fn event(&mut self) -> Result<Event> {
+        let (line, first) = (self.line(), self.at);
+        let when = self.when()?;
+        let what = self.what()?;
+        let waits = matches!(when, When::Any | When::AfterRange(..) | When::AtRange(..));
+        if waits && !matches!(&what, What::Packet(packet) if packet.direction == Direction::Out) {
+            return Err(ScriptError::new(line, "only an outbound packet may come at any time or in a range"));
+        }
+        if let When::AfterRange(from, to) | When::AtRange(from, to) = when
+            && to < from
+        {
+            return Err(ScriptError::new(line, "the range of times is backwards"));
+        }
+        let text = &self.text[self.lexemes[first].at.start..self.lexemes[self.at - 1].at.end];
+        let text = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let text = text.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+        Ok(Event { line, when, what, text })
+    }
+
+    fn when(&mut self) -> Result<When> {
+        if self.take_sign('*') {
+            return Ok(When::Any);
+        }
+        let after = self.take_sign('+');
+        let from = self.time()?;
+        if !self.take_sign('~') {
+            return Ok(if after { When::After(from) } else { When::At(from) });
+        }
+        if after {
+            self.sign('+')?;
+            return Ok(When::AfterRange(from, self.time()?));
+        }
+        Ok(When::AtRange(from, self.time()?))
+    }
+
+    fn what(&mut self) -> Result<What> {
+        match self.peek() {
+            Some(Token::Sign('<')) => {
+                self.at += 1;
+                self.packet(Direction::In).map(What::Packet)
+            }
+            Some(Token::Sign('>')) => {
+                self.at += 1;
+                self.packet(Direction::Out).map(What::Packet)
+            }
+            Some(Token::Command(command)) => {
+                self.at += 1;
+                Ok(What::Command(command.trim().to_owned()))
+            }
+            Some(Token::Code) => self.unsupported("a code snippet"),
+            Some(Token::Ellipsis) => {
+                self.at += 1;
+                let until = Some(self.time()?);
+                self.call(until).map(What::Call)
+            }
+            Some(Token::Word(_)) => self.call(None).map(What::Call),
+            _ => self.expected("a packet, a call or a command"),
+        }
+    }
+
+    fn packet(&mut self, direction: Direction) -> Result<PacketSpec> {
+        for tunnel in ["ipv4", "ipv6", "gre", "mpls"] {
+            if self.is_word(tunnel) {
+                return self.unsupported(format!("{tunnel} around a packet"));
+            }
+        }
+        let ecn = self.ecn()?;
+        if matches!(self.peek(), Some(Token::Int(_))) {
+            return self.unsupported("explicit ports of a packet");
+        }
+        if !self.is_word("sctp") {
+            return match self.peek() {
+                Some(token) => self.unsupported(format!("a packet that is not sctp but `{token}`")),
+                None => self.expected("a packet"),
+            };
+        }
+        self.at += 1;
+        let (mut tag, mut crc) = (None, Crc::Right);
+        if self.take_sign('(') {
+            loop {
+                match self.word("`tag` or `bad_crc32c`")?.as_str() {
+                    "bad_crc32c" if direction == Direction::In => crc = Crc::Wrong,
+                    "bad_crc32c" => return self.error("only an inbound packet can have a bad checksum"),
+                    "tag" => {
+                        self.sign('=')?;
+                        let number = self.number("a tag")?;
+                        let fits = u32::try_from(number).ok();
+                        tag = Some(fits.ok_or(ScriptError::new(self.line(), "a tag has 32 bits"))?);
+                    }
+                    other => return self.error(format!("`{other}` is neither `tag` nor `bad_crc32c`")),
+                }
+                if !self.take_sign(',') {
+                    break;
+                }
+            }
+            self.sign(')')?;
+        }
+        let mut udp = None;
+        if self.take_sign('/') {
+            if self.word("`udp`")? != "udp" {
+                return self.error("only `udp` can stand around `sctp`");
+            }
+            self.sign('(')?;
+            let source = self.port()?;
+            self.sign('>')?;
+            udp = Some((source, self.port()?));
+            self.sign(')')?;
+        }
+        self.sign(':')?;
+        let content = if self.take_sign('[') {
+            let mut bytes = Vec::new();
+            while !self.take_sign(']') {
+                let byte = self.number("a byte")?;
+                bytes.push(
+                    u8::try_from(byte).map_err(|_| ScriptError::new(self.line(), "a byte has 8 bits"))?,
+                );
+                if !self.is_sign(']') {
+                    self.sign(',')?;
+                }
+            }
+            Content::Bytes(bytes)
+        } else {
+            let mut chunks = Vec::new();
+            while matches!(self.peek(), Some(Token::Word(_))) {
+                chunks.push(self.item()?);
+                if !self.take_sign(';') {
+                    break;
+                }
+            }
+            Content::Chunks(chunks)
+        };
+        Ok(PacketSpec { direction, ecn, tag, crc, udp, content })
+    }
+
+    /// `[ect0]`, `(ecn ce)`
+    fn ecn(&mut self) -> Result<EcnSpec> {
+        let close = match self.peek() {
+            Some(Token::Sign('(')) => ')',
+            Some(Token::Sign('[')) => ']',
+            _ => return Ok(EcnSpec::Unsaid),
+        };
+        self.at += 1;
+        let mut word = self.word("an ECN field")?;
+        if word == "ecn" {
+            word = self.word("an ECN field")?;
+        }
+        let spec = match word.as_str() {
+            "noecn" => EcnSpec::Exactly(Ecn::NotEct),
+            "ect0" => EcnSpec::Exactly(Ecn::Ect0),
+            "ect1" => EcnSpec::Exactly(Ecn::Ect1),
+            "ce" => EcnSpec::Exactly(Ecn::Ce),
+            "ect01" => EcnSpec::Ect01,
+            other => return self.unsupported(format!("`{other}` of the IP header")),
+        };
+        if self.is_sign(',') {
+            return self.unsupported("more of the IP header than ECN");
+        }
+        self.sign(close)?;
+        Ok(spec)
+    }
+
+    /// `NAME[…]`
+    fn item(&mut self) -> Result<Item> {
+        let line = self.line();
+        let name = self.word("a chunk")?;
+        self.sign('[')?;
+        self.deeper(|parser| {
+            let mut fields = Vec::new();
+            while !parser.take_sign(']') {
+                fields.push(parser.field()?);
+                if !parser.is_sign(']') {
+                    parser.sign(',')?;
+                }
+            }
+            Ok(Item { line, name, fields })
+        })
+    }
+
+    fn field(&mut self) -> Result<Field> {
+        if let (Some(Token::Word(key)), Some(Token::Sign('='))) = (self.peek(), self.peek_at(1)) {
+            self.at += 2;
+            return Ok(Field { key: Some(key.clone()), value: self.value()? });
+        }
+        Ok(Field { key: None, value: self.value()? })
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        match self.peek() {
+            Some(Token::Ellipsis) => {
+                self.at += 1;
+                Ok(Value::Any)
+            }
+            Some(Token::Int(_) | Token::Hex(_)) => {
+                let number = self.number("a number that is not negative")?;
+                if self.take_sign(':') {
+                    return Ok(Value::Gap(number, self.number("the end of a gap block")?));
+                }
+                Ok(Value::Number(number))
+            }
+            Some(Token::Word(_)) if self.peek_at(1) == Some(&Token::Sign('[')) => {
+                Ok(Value::Item(self.item()?))
+            }
+            Some(Token::Word(word)) => {
+                self.at += 1;
+                Ok(Value::Word(word.clone()))
+            }
+            Some(Token::Text(text)) => {
+                self.at += 1;
+                Ok(Value::Text(text.clone()))
+            }
+            Some(Token::Address(address)) => {
+                self.at += 1;
+                Ok(Value::Address(*address))
+            }
+            Some(Token::Sign(open @ ('[' | '{'))) => {
+                let close = if *open == '[' { ']' } else { '}' };
+                self.at += 1;
+                self.deeper(|parser| {
+                    let mut values = Vec::new();
+                    while !parser.take_sign(close) {
+                        values.push(parser.value()?);
+                        if !parser.is_sign(close) {
+                            parser.sign(',')?;
+                        }
+                    }
+                    Ok(Value::List(values))
+                })
+            }
+            _ => self.expected("a value"),
+        }
+    }
+
+    fn call(&mut self, until: Option<u64>) -> Result<Call> {
+        let name = self.word("a call")?;
+        self.sign('(')?;
+        let mut arguments = Vec::new();
+        while !self.take_sign(')') {
+            arguments.push(self.expr()?);
+            if !self.is_sign(')') {
+                self.sign(',')?;
+            }
+        }
+        self.sign('=')?;
+        let result = self.expr()?;
+        let errno = match self.peek() {
+            Some(Token::Word(word)) => {
+                self.at += 1;
+                Some(word.clone())
+            }
+            _ => None,
+        };
+        if self.take_sign('(') {
+            // A note for people.
+            while !self.take_sign(')') {
+                if self.peek().is_none() {
+                    return self.expected("`)`");
+                }
+                self.at += 1;
+            }
+        }
+        Ok(Call { until, name, arguments, result, errno })
+    }
+
+    fn expr(&mut self) -> Result<Expr> {
+        let mut left = self.term()?;
+        while self.take_sign('|') {
+            left = Expr::Or(Box::new(left), Box::new(self.term()?));
+        }
+        Ok(left)
+    }
+
+    fn term(&mut self) -> Result<Expr> {
+        let Some(token) = self.peek() else { return self.expected("a value") };
+        match token {
+            Token::Ellipsis => {
+                self.at += 1;
+                Ok(Expr::Any)
+            }
+            Token::Int(number) => {
+                self.at += 1;
+                Ok(Expr::Int(*number))
+            }
+            Token::Hex(number) => {
+                self.at += 1;
+                match i64::try_from(*number) {
+                    Ok(number) => Ok(Expr::Int(number)),
+                    Err(_) => self.error(format!("{number:#x} is too large a number")),
+                }
+            }
+            Token::Text(text) => {
+                self.at += 1;
+                // `"text"...`: text of any end.
+                if self.peek() == Some(&Token::Ellipsis) {
+                    self.at += 1;
+                }
+                Ok(Expr::Text(text.clone()))
+            }
+            Token::Word(word) => {
+                self.at += 1;
+                if !self.take_sign('(') {
+                    return Ok(Expr::Word(word.clone()));
+                }
+                self.deeper(|parser| Ok(Expr::Of(word.clone(), parser.exprs(')')?)))
+            }
+            Token::Sign('[') => {
+                self.at += 1;
+                self.deeper(|parser| Ok(Expr::List(parser.exprs(']')?)))
+            }
+            Token::Sign('{') => {
+                self.at += 1;
+                self.deeper(Self::members)
+            }
+            _ => self.expected("a value"),
+        }
+    }
+
+    fn exprs(&mut self, close: char) -> Result<Vec<Expr>> {
+        let mut exprs = Vec::new();
+        while !self.take_sign(close) {
+            exprs.push(self.expr()?);
+            if !self.is_sign(close) {
+                self.sign(',')?;
+            }
+        }
+        Ok(exprs)
+    }
+
+    /// The rest of `{key=value, msg_iov(1)=[…], value}`.
+    fn members(&mut self) -> Result<Expr> {
+        let mut members = Vec::new();
+        while !self.take_sign('}') {
+            let value = self.expr()?;
+            members.push(if self.take_sign('=') {
+                // The count of `msg_iov(1)` is that of the list behind it.
+                let (Expr::Word(key) | Expr::Of(key, _)) = value else {
+                    return self.error("no name stands before `=`");
+                };
+                Member { key: Some(key), value: self.expr()? }
+            } else {
+                Member { key: None, value }
+            });
+            if !self.is_sign('}') {
+                self.sign(',')?;
+            }
+        }
+        Ok(Expr::Struct(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::script::Kind;
+
+    fn event(text: &str) -> Event {
+        parse(text).unwrap().events.remove(0)
+    }
+
+    #[test]
+    fn the_five_kinds_of_time() {
+        assert_eq!(event("+0.1 close(3) = 0").when, When::After(100_000));
+        assert_eq!(event("2 close(3) = 0").when, When::At(2_000_000));
+        assert_eq!(event("* > sctp: COOKIE_ACK[flgs=0]").when, When::Any);
+        assert_eq!(event("+1~+2 > sctp: COOKIE_ACK[flgs=0]").when, When::AfterRange(1_000_000, 2_000_000));
+        assert_eq!(event("1~2.5 > sctp: COOKIE_ACK[flgs=0]").when, When::AtRange(1_000_000, 2_500_000));
+        assert!(parse("* close(3) = 0").unwrap_err().what.contains("only an outbound packet"));
+        assert!(parse("2~1 > sctp: COOKIE_ACK[flgs=0]").unwrap_err().what.contains("backwards"));
+        assert!(parse("-1 close(3) = 0").unwrap_err().what.contains("not negative"));
+    }
+
+    #[test]
+    fn a_packet_with_all_its_parts() {
+        let What::Packet(packet) = event(
+            "+0 < [ce] sctp(bad_crc32c, tag=7)/udp(1>2): SACK[flgs=0, gaps=[2:3], dups=[]]; CHUNK[val=...]",
+        )
+        .what
+        else {
+            panic!("a packet")
+        };
+        assert_eq!((packet.direction, packet.ecn), (Direction::In, EcnSpec::Exactly(Ecn::Ce)));
+        assert_eq!((packet.tag, packet.crc, packet.udp), (Some(7), Crc::Wrong, Some((1, 2))));
+        let Content::Chunks(chunks) = packet.content else { panic!("chunks") };
+        assert_eq!(chunks[0].fields[1].value, Value::List(vec![Value::Gap(2, 3)]));
+        assert_eq!(chunks[1].fields, [Field { key: Some("val".into()), value: Value::Any }]);
+    }
+
+    #[test]
+    fn a_call_with_structures_errno_and_note() {
+        let What::Call(call) = event(
+            "+0...0.2 sendmsg(3, {msg_name(...)=..., msg_iov(1)=[{..., 5}], msg_flags=A|B}, 0x2) = -1 EAGAIN (try, again)",
+        )
+        .what
+        else {
+            panic!("a call")
+        };
+        assert_eq!((call.until, call.name.as_str()), (Some(200_000), "sendmsg"));
+        assert_eq!((call.result, call.errno.as_deref()), (Expr::Int(-1), Some("EAGAIN")));
+        let [_, message, flags] = &call.arguments[..] else { panic!("three") };
+        assert_eq!(flags, &Expr::Int(2));
+        assert_eq!(message.member("msg_name"), Some(&Expr::Any));
+        assert!(matches!(message.member("msg_iov"), Some(Expr::List(list)) if list.len() == 1));
+        assert!(matches!(message.member("msg_flags"), Some(Expr::Or(..))));
+    }
+
+    #[test]
+    fn an_event_keeps_its_text_and_its_first_line() {
+        let event =
+            parse("--mtu=1500\n\n+0 > sctp: A[flgs=0]; // why\n  B[flgs=0]").unwrap().events.remove(0);
+        assert_eq!((event.line, event.text.as_str()), (3, "+0 > sctp: A[flgs=0]; B[flgs=0]"));
+    }
+
+    #[test]
+    fn what_is_not_here_is_told_apart_from_what_is_wrong() {
+        for text in ["0 < S 0:0(0) win 1", "0 < icmp x", "0 > ipv4 1.1.1.1 > 2.2.2.2: sctp: A[]", "0 %{ x }%"]
+        {
+            assert_eq!(parse(text).unwrap_err().kind, Kind::Unsupported, "{text}");
+        }
+        for text in
+            ["", "0", "0 <", "0 < sctp", "0 f(", "0 f() =", "0 > sctp: A[", "0 > sctp(bad_crc32c): A[]", "x"]
+        {
+            assert_eq!(parse(text).map_err(|error| error.kind), Err(Kind::Invalid), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_may_stand_only_so_deep_in_each_other() {
+        let nested = |depth: usize| format!("0 f({}{}) = 0", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(&nested(DEPTH_MAX)).is_ok());
+        assert!(parse(&nested(DEPTH_MAX + 1)).unwrap_err().what.contains("too deep"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "([+*<>~]|[0-9.]{1,3}|sctp|INIT|\\[|\\]|[{}()=,;:\"`/#-]|\\.\\.\\.| |\n|é|[a-z_]{1,4}){0,40}") {
+            let _ = parse(&text);
+        }
+    }
+}

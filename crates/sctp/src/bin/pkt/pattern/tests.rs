@@ -1,0 +1,160 @@
+//! Chunks of a script as bytes, and compared with bytes; what the grammar does not have.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::script::{Content, Kind, What};
+
+/// The chunk in `text`.
+fn chunk(text: &str, direction: Direction) -> Result<Pattern> {
+    let sign = if direction == Direction::In { '<' } else { '>' };
+    let script = crate::parser::parse(&format!("0 {sign} sctp: {text}"))?;
+    let What::Packet(packet) = &script.events[0].what else { panic!("a packet") };
+    let Content::Chunks(items) = &packet.content else { panic!("chunks") };
+    Pattern::new(&items[0], direction)
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    chunk(text, Direction::In).unwrap().encode(&Prepared::default(), &mut bytes);
+    bytes
+}
+
+/// What `expected` says of the chunk that `sent` is.
+fn differs(expected: &str, sent: &str) -> Option<String> {
+    let bytes = bytes(sent);
+    chunk(expected, Direction::Out).unwrap().differs(chunks(&bytes).next().unwrap())
+}
+
+#[test]
+fn chunks_have_the_bytes_of_the_rfc() {
+    let data = bytes("DATA[flgs=IBE, len=18, tsn=1, sid=2, ssn=3, ppid=0x0405]");
+    assert_eq!(data, [0, 0b1011, 0, 18, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 4, 5, 0, 0, 0, 0]);
+    let sack = bytes("SACK[flgs=0, cum_tsn=7, a_rwnd=8, gaps=[2:3], dups=[9]]");
+    assert_eq!(sack, [3, 0, 0, 24, 0, 0, 0, 7, 0, 0, 0, 8, 0, 1, 0, 1, 0, 2, 0, 3, 0, 0, 0, 9]);
+    let init = bytes(
+        "INIT[flgs=0, tag=1, a_rwnd=2, os=3, is=4, tsn=5, PARAMETER[type=0xc00c, len=5, val=[255]], IPV4_ADDRESS[addr=1.2.3.4]]",
+    );
+    assert_eq!(init[..20], [1, 0, 0, 36, 0, 0, 0, 1, 0, 0, 0, 2, 0, 3, 0, 4, 0, 0, 0, 5]);
+    assert_eq!(init[20..], [0xc0, 0x0c, 0, 5, 255, 0, 0, 0, 0, 5, 0, 8, 1, 2, 3, 4]);
+    assert_eq!(bytes("SHUTDOWN_COMPLETE[flgs=T]"), [14, 1, 0, 4]);
+    let error = bytes("ERROR[flgs=0, INVALID_STREAM_IDENTIFIER[sid=3]]");
+    assert_eq!(error, [9, 0, 0, 12, 0, 1, 0, 8, 0, 3, 0, 0]);
+    // The padding of the last parameter is not in the chunk's length.
+    assert_eq!(
+        bytes("ABORT[flgs=0, USER_INITIATED_ABORT[info=\"a\"]]"),
+        [6, 0, 0, 9, 0, 12, 0, 5, b'a', 0, 0, 0]
+    );
+}
+
+#[test]
+fn a_chunk_may_lie_about_its_length() {
+    assert_eq!(bytes("CHUNK[type=SACK, flgs=0, len=8, val=[0, 1]]"), [3, 0, 0, 8, 0, 1, 0, 0]);
+    assert_eq!(bytes("DATA[flgs=BE, len=16, tsn=1, sid=0, ssn=0, ppid=0]").len(), 16);
+}
+
+#[test]
+fn what_came_is_given_back() {
+    let prepared = Prepared { cookie: Some(vec![1, 2, 3]), heartbeat: Some(vec![0, 1, 0, 6, 7, 8]) };
+    let encode = |text: &str| {
+        let mut bytes = Vec::new();
+        chunk(text, Direction::In).unwrap().encode(&prepared, &mut bytes);
+        bytes
+    };
+    assert_eq!(encode("COOKIE_ECHO[flgs=0, len=..., val=...]"), [10, 0, 0, 7, 1, 2, 3, 0]);
+    assert_eq!(encode("COOKIE_ECHO[flgs=0, len=5, val=[9]]"), [10, 0, 0, 5, 9, 0, 0, 0]);
+    let ack = "HEARTBEAT_ACK[flgs=0, HEARTBEAT_INFORMATION[len=..., val=...]]";
+    assert_eq!(encode(ack), [5, 0, 0, 10, 0, 1, 0, 6, 7, 8, 0, 0]);
+}
+
+#[test]
+fn every_field_is_compared_unless_it_is_a_wildcard() {
+    let sent = "SACK[flgs=0, cum_tsn=7, a_rwnd=8, gaps=[2:3], dups=[9]]";
+    assert_eq!(differs(sent, sent), None);
+    assert_eq!(differs("SACK[flgs=..., cum_tsn=..., a_rwnd=..., gaps=..., dups=[...]]", sent), None);
+    for (expected, difference) in [
+        ("SACK[flgs=1, cum_tsn=7, a_rwnd=8, gaps=[2:3], dups=[9]]", "flgs: expected 1, got 0"),
+        ("SACK[flgs=0, cum_tsn=6, a_rwnd=8, gaps=[2:3], dups=[9]]", "cum_tsn: expected 6, got 7"),
+        ("SACK[flgs=0, cum_tsn=7, a_rwnd=8, gaps=[2:4], dups=[9]]", "gaps: expected [2:4], got [2:3]"),
+        ("SACK[flgs=0, cum_tsn=7, a_rwnd=8, gaps=[2:3], dups=[]]", "dups: expected [], got [9]"),
+        ("COOKIE_ACK[flgs=0]", "chunk: expected COOKIE_ACK, got SACK"),
+    ] {
+        assert_eq!(differs(expected, sent).as_deref(), Some(difference));
+    }
+}
+
+#[test]
+fn parameters_and_causes_are_compared_one_by_one() {
+    let init = |parameters: &str| format!("INIT[flgs=0, tag=1, a_rwnd=2, os=3, is=4, tsn=5{parameters}]");
+    let sent = init(", ECN_CAPABLE[], SUPPORTED_ADDRESS_TYPES[types=[IPv4, IPv6]]");
+    assert_eq!(differs(&sent, &sent), None);
+    assert_eq!(differs(&init(", ..."), &sent), None);
+    assert_eq!(differs(&init(""), &sent).unwrap(), "parameter: expected no more, got 0x8000");
+    assert!(differs(&init(", ECN_CAPABLE[]"), &sent).unwrap().contains("expected no more, got 0x000c"));
+    assert!(differs(&init(", PAD[...]"), &sent).unwrap().contains("expected PAD"));
+    let abort = |causes: &str| format!("ABORT[flgs=0{causes}]");
+    let sent =
+        abort(", UNRECOGNIZED_CHUNK_TYPE[chk=CHUNK[type=0x7e, flgs=0, len=4, val=[]]], NO_USER_DATA[tsn=3]");
+    assert_eq!(differs(&sent, &sent), None);
+    assert_eq!(differs(&abort(", UNRECOGNIZED_CHUNK_TYPE[chk=...], NO_USER_DATA[tsn=...]"), &sent), None);
+    let other =
+        abort(", UNRECOGNIZED_CHUNK_TYPE[chk=CHUNK[type=0x7f, flgs=0, len=4, val=[]]], NO_USER_DATA[tsn=3]");
+    assert!(differs(&other, &sent).unwrap().starts_with("UNRECOGNIZED_CHUNK_TYPE: chunk: expected"));
+}
+
+#[test]
+fn what_is_injected_must_be_said() {
+    for text in [
+        "DATA[flgs=BE, len=..., tsn=1, sid=0, ssn=0, ppid=0]",
+        "INIT[flgs=0, tag=..., a_rwnd=1, os=1, is=1, tsn=1]",
+        "INIT[flgs=0, tag=1, a_rwnd=1, os=1, is=1, tsn=1, ...]",
+        "INIT[flgs=0, tag=1, a_rwnd=1, os=1, is=1, tsn=1, PARAMETER[type=1, len=8, val=...]]",
+        "SACK[flgs=0, cum_tsn=1, a_rwnd=1, gaps=..., dups=[]]",
+        "ABORT[flgs=0, ...]",
+        "CHUNK[type=..., flgs=0, len=4, val=[]]",
+    ] {
+        assert!(chunk(text, Direction::In).unwrap_err().what.contains("must be given"), "{text}");
+        assert!(chunk(text, Direction::Out).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_of_the_grammar_is_told() {
+    for (text, what) in [
+        ("DATA[flgs=BB, len=20, tsn=1, sid=0, ssn=0, ppid=0]", "letters EBUI once"),
+        ("DATA[len=20, flgs=0, tsn=1, sid=0, ssn=0, ppid=0]", "expected flgs=, got len="),
+        ("DATA[flgs=0, len=15, tsn=1, sid=0, ssn=0, ppid=0]", "a number from 16 to 65535"),
+        ("COOKIE_ACK[flgs=256]", "a byte"),
+        ("COOKIE_ACK[flgs=0, tsn=1]", "no field tsn"),
+        ("COOKIE_ECHO[flgs=0, len=9, val=[1]]", "len=9 does not fit"),
+        ("CHUNK[type=1, flgs=0, len=4, val=[1]]", "len=4 is too little"),
+        ("INIT[flgs=0, tag=1, a_rwnd=1, os=65536, is=1, tsn=1]", "from 0 to 65535"),
+        ("SACKS[flgs=0]", "no chunk `SACKS`"),
+        ("ABORT[flgs=0, NO_CAUSE[]]", "no cause `NO_CAUSE`"),
+    ] {
+        let error = chunk(text, Direction::Out).unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid);
+        assert!(error.what.contains(what), "{text}: {}", error.what);
+    }
+    let extension = chunk("FORWARD_TSN[cum_tsn=1, ids=[{1, 2}]]", Direction::Out).unwrap_err();
+    assert_eq!(extension.kind, Kind::Unsupported);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_comparison_panic(mut sent in prop::collection::vec(any::<u8>(), 4..64), kind in 0u8..16) {
+        let len = sent.len() as u16;
+        sent[2..4].copy_from_slice(&len.to_be_bytes());
+        sent[0] = kind;
+        for text in [
+            "SACK[flgs=..., cum_tsn=..., a_rwnd=..., gaps=[], dups=[]]",
+            "ERROR[flgs=..., CAUSE[code=..., len=..., info=...], UNRECOGNIZED_CHUNK_TYPE[chk=COOKIE_ACK[flgs=0]]]",
+            "INIT[flgs=..., tag=..., a_rwnd=..., os=..., is=..., tsn=..., UNRECOGNIZED_PARAMETER[params=[ECN_CAPABLE[]]]]",
+            "DATA[flgs=..., len=..., tsn=..., sid=..., ssn=..., ppid=...]",
+        ] {
+            let mut pattern = chunk(text, Direction::Out).unwrap();
+            pattern.kind = None;
+            let _ = pattern.differs(&sent);
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Parameters and error causes of a script.
+
+use std::net::IpAddr;
+
+use super::fields::{Fields, Range, chunk_type};
+use super::{CHUNKS, Pattern, list};
+use crate::script::{Item, ScriptError, Value};
+
+type Result<T> = std::result::Result<T, ScriptError>;
+
+/// Bytes of a type or code, and a length.
+const HEADER_LEN: usize = 4;
+
+/// A parameter or a cause of a script; `None` is `...`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Tlv {
+    pub(super) name: String,
+    kind: Option<u16>,
+    /// Where the script says it, or its bytes do.
+    len: Option<u16>,
+    value: TlvValue,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum TlvValue {
+    Any,
+    /// These bytes, and zeros up to the length.
+    Bytes(Vec<u8>),
+    Parameters(Vec<Tlv>),
+    Chunk(Box<Pattern>),
+}
+
+/// What is looked at, for words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Parameter,
+    Cause,
+}
+
+impl Tlv {
+    fn new(item: &Item, kind: u16, value: Option<TlvValue>) -> Self {
+        let value = value.unwrap_or(TlvValue::Any);
+        let len = match &value {
+            TlvValue::Bytes(bytes) => Some((HEADER_LEN + bytes.len()) as u16),
+            _ => None,
+        };
+        Self { name: item.name.clone(), kind: Some(kind), len, value }
+    }
+
+    /// Whether neither its length nor its value is said.
+    pub(super) fn is_open(&self) -> bool {
+        self.len.is_none() && self.value == TlvValue::Any
+    }
+
+    /// Whether it says all that there is to send.
+    pub(super) fn can_be_sent(&self) -> bool {
+        // packetdrill sends a cookie, or what a HEARTBEAT holds, as zeros where the script says `...`.
+        let opaque = matches!(self.name.as_str(), "STATE_COOKIE" | "HEARTBEAT_INFORMATION" | "PAD");
+        self.kind.is_some()
+            && (opaque
+                || match &self.value {
+                    TlvValue::Any => false,
+                    TlvValue::Bytes(_) | TlvValue::Chunk(_) => true,
+                    TlvValue::Parameters(tlvs) => tlvs.iter().all(Self::can_be_sent),
+                })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.kind.unwrap_or(0).to_be_bytes());
+        out.extend_from_slice(&[0; 2]);
+        match &self.value {
+            TlvValue::Any => {}
+            TlvValue::Bytes(bytes) => out.extend_from_slice(bytes),
+            TlvValue::Parameters(tlvs) => encode(tlvs, out),
+            TlvValue::Chunk(chunk) => chunk.encode(&Default::default(), out),
+        }
+        let len = self.len.map_or(out.len() - start, usize::from);
+        let end = (start + len).max(out.len());
+        out.resize(end, 0);
+        out[start + 2..start + 4].copy_from_slice(&(len as u16).to_be_bytes());
+    }
+
+    /// What differs in `tlv`, the bytes of a whole one without padding.
+    fn differs(&self, tlv: &[u8], found: Found) -> Option<String> {
+        let kind = u16::from_be_bytes([tlv[0], tlv[1]]);
+        if let Some(expected) = self.kind
+            && expected != kind
+        {
+            return Some(match found {
+                Found::Parameter => {
+                    format!("parameter: expected {} ({expected:#06x}), got {kind:#06x}", self.name)
+                }
+                Found::Cause => format!("cause: expected {} ({expected}), got {kind}", self.name),
+            });
+        }
+        let value = &tlv[HEADER_LEN..];
+        if let Some(len) = self.len
+            && usize::from(len) != tlv.len()
+        {
+            return Some(format!("len of {}: expected {len}, got {}", self.name, tlv.len()));
+        }
+        match &self.value {
+            TlvValue::Any => None,
+            TlvValue::Bytes(bytes) => {
+                let same = value.starts_with(bytes) && value[bytes.len()..].iter().all(|byte| *byte == 0);
+                (!same).then(|| format!("value of {}: expected {bytes:02x?}, got {value:02x?}", self.name))
+            }
+            TlvValue::Parameters(tlvs) => {
+                differ(tlvs, value, Found::Parameter).map(|difference| format!("{}: {difference}", self.name))
+            }
+            TlvValue::Chunk(chunk) => match super::chunks(value).next() {
+                Some(found) => chunk.differs(found).map(|difference| format!("{}: {difference}", self.name)),
+                None => Some(format!("{}: no chunk stands in it", self.name)),
+            },
+        }
+    }
+}
+
+/// Appends them, padded but for the last.
+pub(super) fn encode(tlvs: &[Tlv], out: &mut Vec<u8>) {
+    let start = out.len();
+    for tlv in tlvs {
+        while !(out.len() - start).is_multiple_of(4) {
+            out.push(0);
+        }
+        tlv.encode(out);
+    }
+}
+
+/// What differs in the parameters or causes in `rest`.
+pub(super) fn differ(tlvs: &[Tlv], mut rest: &[u8], found: Found) -> Option<String> {
+    let what = match found {
+        Found::Parameter => "parameter",
+        Found::Cause => "cause",
+    };
+    for tlv in tlvs {
+        if rest.len() < HEADER_LEN {
+            return Some(format!("{what}: expected {}, got no more", tlv.name));
+        }
+        let len = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        if len < HEADER_LEN || len > rest.len() {
+            return Some(format!("{what}: its length of {len} does not fit"));
+        }
+        if let Some(difference) = tlv.differs(&rest[..len], found) {
+            return Some(difference);
+        }
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    match rest {
+        [] => None,
+        [high, low, ..] => {
+            Some(format!("{what}: expected no more, got {:#06x}", u16::from_be_bytes([*high, *low])))
+        }
+        _ => Some(format!("{what}: expected no more, got {rest:02x?}")),
+    }
+}
+
+pub(super) fn parameters(items: &[&Item]) -> Result<Vec<Tlv>> {
+    items.iter().map(|item| parameter(item)).collect()
+}
+
+pub(super) fn causes(items: &[&Item]) -> Result<Vec<Tlv>> {
+    items.iter().map(|item| cause(item)).collect()
+}
+
+/// What a HEARTBEAT holds.
+pub(super) fn heartbeat_information(item: &Item) -> Result<Tlv> {
+    match item.name.as_str() {
+        "HEARTBEAT_INFORMATION" => parameter(item),
+        _ => Err(ScriptError::new(item.line, "expected HEARTBEAT_INFORMATION")),
+    }
+}
+
+fn parameter(item: &Item) -> Result<Tlv> {
+    let mut fields = Fields::new(item);
+    let tlv = match item.name.as_str() {
+        "PARAMETER" => {
+            let kind = fields.number("type", Range::of_bytes(2))?;
+            let (len, value) = opaque(&mut fields, "val")?;
+            Tlv { name: item.name.clone(), kind: kind.map(|kind| kind as u16), len, value }
+        }
+        "HEARTBEAT_INFORMATION" | "STATE_COOKIE" | "PAD" => {
+            let kind = match item.name.as_str() {
+                "HEARTBEAT_INFORMATION" => 1,
+                "STATE_COOKIE" => 7,
+                _ => 0x8005,
+            };
+            if fields.is_any() {
+                return Ok(Tlv::new(item, kind, None));
+            }
+            let (len, value) = opaque(&mut fields, "val")?;
+            Tlv { name: item.name.clone(), kind: Some(kind), len, value }
+        }
+        "IPV4_ADDRESS" | "IPV6_ADDRESS" => {
+            let kind = if item.name == "IPV4_ADDRESS" { 5 } else { 6 };
+            let bytes = match (kind, fields.value("addr")?) {
+                (_, Value::Any) => None,
+                (5, Value::Address(IpAddr::V4(address))) => Some(address.octets().to_vec()),
+                (6, Value::Address(IpAddr::V6(address))) => Some(address.octets().to_vec()),
+                _ => return fields.error("addr must be an address of this family, or ..."),
+            };
+            Tlv::new(item, kind, bytes.map(TlvValue::Bytes))
+        }
+        "UNRECOGNIZED_PARAMETER" => Tlv::new(item, 8, nested(&mut fields, "params")?),
+        "COOKIE_PRESERVATIVE" => Tlv::new(item, 9, number(&mut fields, "incr")?),
+        "HOSTNAME_ADDRESS" => {
+            let bytes = text(&mut fields, "addr")?.map(|mut name| {
+                name.push(0);
+                TlvValue::Bytes(name)
+            });
+            Tlv::new(item, 11, bytes)
+        }
+        "SUPPORTED_ADDRESS_TYPES" => {
+            let kind = |value: &Value| match value {
+                Value::Number(number) => u16::try_from(*number).ok(),
+                Value::Word(word) => match word.as_str() {
+                    "IPv4" => Some(5),
+                    "IPv6" => Some(6),
+                    "HOSTNAME" => Some(11),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let types = fields.list_of("types", "address types", kind)?;
+            Tlv::new(
+                item,
+                12,
+                types
+                    .map(|types| TlvValue::Bytes(types.iter().flat_map(|kind| kind.to_be_bytes()).collect())),
+            )
+        }
+        "ECN_CAPABLE" => Tlv::new(item, 0x8000, Some(TlvValue::Bytes(Vec::new()))),
+        "FORWARD_TSN_SUPPORTED" => Tlv::new(item, 0xc000, Some(TlvValue::Bytes(Vec::new()))),
+        "SUPPORTED_EXTENSIONS" => {
+            let types = fields.list_of("types", "chunk types", |value| chunk_type(value, CHUNKS))?;
+            Tlv::new(item, 0x8008, types.map(TlvValue::Bytes))
+        }
+        "ADAPTATION_INDICATION" => Tlv::new(item, 0xc006, number(&mut fields, "adaptation_code_point")?),
+        "OUTGOING_SSN_RESET"
+        | "INCOMING_SSN_RESET"
+        | "SSN_TSN_RESET"
+        | "RECONFIG_RESPONSE"
+        | "ADD_OUTGOING_STREAMS"
+        | "ADD_INCOMING_STREAMS"
+        | "RECONFIG_REQUEST_GENERIC" => {
+            return Err(ScriptError::unsupported(
+                item.line,
+                format!("the parameter {} (RFC 6525)", item.name),
+            ));
+        }
+        _ => return Err(ScriptError::new(item.line, format!("there is no parameter `{}`", item.name))),
+    };
+    fields.end()?;
+    Ok(tlv)
+}
+
+fn cause(item: &Item) -> Result<Tlv> {
+    let mut fields = Fields::new(item);
+    let nothing = || Some(TlvValue::Bytes(Vec::new()));
+    let tlv = match item.name.as_str() {
+        "CAUSE" => {
+            let kind = fields.number("code", Range::of_bytes(2))?;
+            let (len, value) = opaque(&mut fields, "info")?;
+            Tlv { name: item.name.clone(), kind: kind.map(|kind| kind as u16), len, value }
+        }
+        "INVALID_STREAM_IDENTIFIER" => {
+            let sid = fields.number("sid", Range::of_bytes(2))?;
+            let bytes = sid.map(|sid| TlvValue::Bytes([(sid as u16).to_be_bytes(), [0; 2]].concat()));
+            Tlv { len: Some(8), ..Tlv::new(item, 1, bytes) }
+        }
+        "MISSING_MANDATORY_PARAMETER" => {
+            let types = fields.list_of("types", "parameter types", |value| match value {
+                Value::Number(number) => u16::try_from(*number).ok(),
+                // What this project's own log writes.
+                Value::Word(word) if word == "STATE_COOKIE" => Some(7),
+                _ => None,
+            })?;
+            let bytes = types.map(|types| {
+                let count = (types.len() as u32).to_be_bytes();
+                TlvValue::Bytes(
+                    count.into_iter().chain(types.iter().flat_map(|kind| kind.to_be_bytes())).collect(),
+                )
+            });
+            Tlv::new(item, 2, bytes)
+        }
+        "STALE_COOKIE_ERROR" => Tlv { len: Some(8), ..Tlv::new(item, 3, number(&mut fields, "staleness")?) },
+        "OUT_OF_RESOURCE" | "OUT_OF_RESOURCES" => Tlv::new(item, 4, nothing()),
+        "UNRESOLVABLE_ADDRESS" => {
+            let value = match fields.value("param")? {
+                Value::Any => None,
+                Value::Item(inner) => Some(TlvValue::Parameters(vec![parameter(inner)?])),
+                _ => return fields.error("param must be a parameter, or ..."),
+            };
+            Tlv::new(item, 5, value)
+        }
+        "UNRECOGNIZED_CHUNK_TYPE" | "UNRECOGNIZED_CHUNK" => {
+            let value = match fields.value("chk")? {
+                Value::Any => None,
+                Value::Item(inner) => Some(TlvValue::Chunk(Box::new(Pattern::read(inner)?))),
+                _ => return fields.error("chk must be a chunk, or ..."),
+            };
+            Tlv::new(item, 6, value)
+        }
+        "INVALID_MANDATORY_PARAMETER" => Tlv::new(item, 7, nothing()),
+        "UNRECOGNIZED_PARAMETERS" => Tlv::new(item, 8, nested(&mut fields, "params")?),
+        "NO_USER_DATA" => Tlv { len: Some(8), ..Tlv::new(item, 9, number(&mut fields, "tsn")?) },
+        "COOKIE_RECEIVED_WHILE_SHUTDOWN" => Tlv::new(item, 10, nothing()),
+        "RESTART_WITH_NEW_ADDRESSES" => Tlv::new(item, 11, nested(&mut fields, "params")?),
+        "USER_INITIATED_ABORT" => Tlv::new(item, 12, text(&mut fields, "info")?.map(TlvValue::Bytes)),
+        "PROTOCOL_VIOLATION" => Tlv::new(item, 13, text(&mut fields, "info")?.map(TlvValue::Bytes)),
+        _ => return Err(ScriptError::new(item.line, format!("there is no cause `{}`", item.name))),
+    };
+    fields.end()?;
+    Ok(tlv)
+}
+
+/// `len=…, val=…`
+fn opaque(fields: &mut Fields<'_>, key: &str) -> Result<(Option<u16>, TlvValue)> {
+    let len = fields.number("len", Range { min: HEADER_LEN as u64, max: 65_535 })?;
+    let value = match fields.bytes(key)? {
+        Some(bytes) => {
+            fields.expect_room(key, len, HEADER_LEN + bytes.len())?;
+            TlvValue::Bytes(bytes)
+        }
+        None => TlvValue::Any,
+    };
+    Ok((len.map(|len| len as u16), value))
+}
+
+fn number(fields: &mut Fields<'_>, key: &str) -> Result<Option<TlvValue>> {
+    let number = fields.number(key, Range::of_bytes(4))?;
+    Ok(number.map(|number| TlvValue::Bytes((number as u32).to_be_bytes().to_vec())))
+}
+
+fn text(fields: &mut Fields<'_>, key: &str) -> Result<Option<Vec<u8>>> {
+    match fields.value(key)? {
+        Value::Any => Ok(None),
+        Value::Text(text) => Ok(Some(text.clone().into_bytes())),
+        _ => fields.error(format_args!("{key} must be a text, or ...")),
+    }
+}
+
+/// Parameters in a parameter or cause.
+fn nested(fields: &mut Fields<'_>, key: &str) -> Result<Option<TlvValue>> {
+    let value = fields.value(key)?;
+    let Some(values) = list(value) else {
+        return match value {
+            Value::Any | Value::List(_) => Ok(None),
+            _ => fields.error(format_args!("{key} must be a list of parameters, or ...")),
+        };
+    };
+    let mut tlvs = Vec::new();
+    for value in values {
+        let Value::Item(item) = value else {
+            return fields.error(format_args!("{key} must be a list of parameters, or ..."));
+        };
+        tlvs.push(parameter(item)?);
+    }
+    Ok(Some(TlvValue::Parameters(tlvs)))
+}

@@ -1,0 +1,497 @@
+//! Plays a script: a virtual clock, one endpoint, and a peer that says what the script says.
+//!
+//! Time passes only where the script waits. A packet that the stack sends is kept with its time until the script asks for
+//! it; as with packetdrill, those that come after the last event are not looked at, unless [`Leftovers::Forbidden`].
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Ecn, Output, Time};
+use braidftp_sctp::wire::Packet;
+use braidftp_sctp::{AssociationId, Endpoint, Event as StackEvent, Transmit};
+use bytes::Bytes;
+
+use crate::calls::{Done, Kernel, Outcome, Waiting};
+use crate::live::Live;
+use crate::pattern::{self, Pattern};
+use crate::script::{
+    Call, Content, Direction, EcnSpec, Event, Kind, PacketSpec, Script, ScriptError, What, When,
+};
+
+/// How far from its time a packet or a return may be, unless the script says another: packetdrill's own.
+const TOLERANCE: Duration = Duration::from_micros(4_000);
+/// So long the script waits for a packet: beyond every time-out of RFC 9260.
+const PATIENCE: Duration = Duration::from_secs(1_000);
+/// Packets that may wait to be asked for.
+const SENT_MAX: usize = 10_000;
+
+/// How a script ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    Fail { line: usize, what: String, expected: Option<String>, got: Option<String> },
+    Unsupported { line: usize, what: String },
+}
+
+impl From<ScriptError> for Verdict {
+    fn from(error: ScriptError) -> Self {
+        let ScriptError { line, kind, what } = error;
+        match kind {
+            Kind::Unsupported => Self::Unsupported { line, what },
+            Kind::Invalid => Self::Fail { line, what, expected: None, got: None },
+        }
+    }
+}
+
+/// What becomes of packets that the stack has sent when the script ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leftovers {
+    Ignored,
+    Forbidden,
+}
+
+/// Runs the script in `text`.
+pub(crate) fn run(text: &str, leftovers: Leftovers) -> Verdict {
+    let played =
+        crate::parser::parse(text).map_err(Verdict::from).and_then(|script| play(&script, leftovers));
+    match played {
+        Ok(()) => Verdict::Pass,
+        Err(verdict) => verdict,
+    }
+}
+
+fn play(script: &Script, leftovers: Leftovers) -> Result<(), Verdict> {
+    let settings = Settings::new(script)?;
+    // All that the script says must be sayable before anything is done.
+    let events = script.events.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
+    let mut world = World::new(settings);
+    for step in &events {
+        world.step(step)?;
+    }
+    world.finish_call()?;
+    world.drain();
+    match world.sent.front() {
+        Some(sent) if leftovers == Leftovers::Forbidden => {
+            let sent = sent.clone();
+            let got = world.text(&sent, &[]);
+            let line = script.events.last().map_or(1, |event| event.line);
+            let what = "a packet is left that the script does not ask for".to_owned();
+            Err(Verdict::Fail { line, what, expected: None, got: Some(got) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the options before a script say.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) tolerance: Duration,
+    pub(crate) local: IpAddr,
+    pub(crate) remote: IpAddr,
+    pub(crate) bind_port: u16,
+    pub(crate) connect_port: u16,
+    /// Bytes of the largest IP packet.
+    pub(crate) mtu: usize,
+}
+
+impl Settings {
+    fn new(script: &Script) -> Result<Self, ScriptError> {
+        let mut settings = Self {
+            tolerance: TOLERANCE,
+            local: "192.168.0.1".parse().expect("an address"),
+            remote: "192.0.2.1".parse().expect("an address"),
+            bind_port: 8_080,
+            connect_port: 8_080,
+            mtu: 1_500,
+        };
+        for option in &script.options {
+            let wrong = || {
+                ScriptError::new(
+                    option.line,
+                    format!("--{} has no such value {:?}", option.name, option.value),
+                )
+            };
+            let value = option.value.as_deref();
+            let number = |max: u64| {
+                value
+                    .and_then(|value| value.parse::<u64>().ok())
+                    .filter(|number| *number <= max)
+                    .ok_or_else(wrong)
+            };
+            match option.name.as_str() {
+                "tolerance_usecs" => settings.tolerance = Duration::from_micros(number(1 << 40)?),
+                "bind_port" => settings.bind_port = number(65_535)? as u16,
+                "connect_port" => settings.connect_port = number(65_535)? as u16,
+                "mtu" => settings.mtu = number(65_535)?.max(576) as usize,
+                "local_ip" => {
+                    settings.local = value.and_then(|value| value.parse().ok()).ok_or_else(wrong)?
+                }
+                "remote_ip" => {
+                    settings.remote = value.and_then(|value| value.parse().ok()).ok_or_else(wrong)?
+                }
+                // The way to the peer has no gateway here.
+                "gateway_ip" | "netmask_ip" | "verbose" => {}
+                "ip_version" => match value {
+                    Some("ipv4") => {}
+                    Some("ipv6") => {
+                        settings.local = "fd3d:a0b:17d6::1".parse().expect("an address");
+                        settings.remote = "2001:db8::1".parse().expect("an address");
+                    }
+                    _ => {
+                        let what = format!("--ip_version={}", value.unwrap_or_default());
+                        return Err(ScriptError::unsupported(option.line, what));
+                    }
+                },
+                name => return Err(ScriptError::unsupported(option.line, format!("the option --{name}"))),
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Bytes that an SCTP packet may have.
+    pub(crate) fn sctp_mtu(&self) -> usize {
+        (self.mtu - if self.local.is_ipv4() { 20 } else { 40 }) / 4 * 4
+    }
+}
+
+/// An event, and what its packet means.
+struct Step<'a> {
+    event: &'a Event,
+    patterns: Vec<Pattern>,
+}
+
+impl<'a> Step<'a> {
+    fn new(event: &'a Event) -> Result<Self, ScriptError> {
+        let mut patterns = Vec::new();
+        if let What::Packet(packet) = &event.what {
+            match &packet.content {
+                Content::Chunks(items) => {
+                    for item in items {
+                        patterns.push(Pattern::new(item, packet.direction)?);
+                    }
+                }
+                Content::Bytes(_) if packet.direction == Direction::Out => {
+                    return Err(ScriptError::unsupported(event.line, "an outbound packet by its bytes"));
+                }
+                Content::Bytes(_) => {}
+            }
+        }
+        Ok(Self { event, patterns })
+    }
+}
+
+/// A packet of the stack's.
+#[derive(Debug, Clone)]
+struct Sent {
+    at: Time,
+    from: SocketAddr,
+    to: SocketAddr,
+    ecn: Ecn,
+    payload: Bytes,
+}
+
+/// A call that has not returned.
+struct Pending {
+    line: usize,
+    text: String,
+    call: Call,
+    waiting: Waiting,
+    /// When it is to return.
+    due: Time,
+    /// When it did, and how.
+    returned: Option<(Time, Done)>,
+}
+
+struct World {
+    settings: Settings,
+    now: Time,
+    endpoint: Endpoint,
+    kernel: Kernel,
+    live: Live,
+    sent: VecDeque<Sent>,
+    /// When the stack wants to be asked again.
+    wake: Option<Time>,
+    pending: Option<Pending>,
+}
+
+impl World {
+    fn new(settings: Settings) -> Self {
+        Self {
+            now: Time::ZERO,
+            // Any seed: the script's numbers stand for what comes of it.
+            endpoint: Endpoint::new([0x5c; 32]),
+            kernel: Kernel::new(settings.clone()),
+            live: Live::default(),
+            sent: VecDeque::new(),
+            wake: None,
+            pending: None,
+            settings,
+        }
+    }
+
+    fn step(&mut self, step: &Step<'_>) -> Result<(), Verdict> {
+        let event = step.event;
+        let since = |micros: u64| Time::ZERO + Duration::from_micros(micros);
+        let (from, to) = match event.when {
+            When::Any => (Time::ZERO, None),
+            When::At(at) => (since(at), Some(since(at))),
+            When::AtRange(from, to) => (since(from), Some(since(to))),
+            When::After(after) => {
+                let at = self.now + Duration::from_micros(after);
+                (at, Some(at))
+            }
+            When::AfterRange(from, to) => {
+                (self.now + Duration::from_micros(from), Some(self.now + Duration::from_micros(to)))
+            }
+        };
+        match &event.what {
+            What::Packet(packet) if packet.direction == Direction::Out => {
+                self.expect(event, packet, &step.patterns, from, to)
+            }
+            What::Packet(packet) => {
+                self.advance(from);
+                self.inject(packet, &step.patterns);
+                Ok(())
+            }
+            What::Call(call) => {
+                self.finish_call()?;
+                let started = self.now;
+                self.advance(from);
+                let due = call.until.map(|until| match event.when {
+                    When::After(_) => started + Duration::from_micros(until),
+                    _ => since(until),
+                });
+                self.call(event, call, due)
+            }
+            What::Command(command) => {
+                self.advance(from);
+                let result = self.kernel.command(command);
+                result.map_err(|what| ScriptError::unsupported(event.line, what).into())
+            }
+        }
+    }
+
+    /// Lets time pass up to `then`.
+    fn advance(&mut self, then: Time) {
+        while let Some(wake) = self.wake.filter(|wake| *wake <= then) {
+            self.now = self.now.max(wake);
+            self.drain();
+        }
+        self.now = self.now.max(then);
+    }
+
+    /// Takes all that the stack has to say.
+    fn drain(&mut self) {
+        loop {
+            match self.endpoint.poll(self.now) {
+                Output::Send(transmit) => self.note(&transmit),
+                Output::Event((id, event)) => self.happened(id, event),
+                Output::Wait(wake) => {
+                    self.wake = wake;
+                    break;
+                }
+            }
+        }
+        self.kernel.bury(&mut self.endpoint);
+        if let Some(pending) = &mut self.pending
+            && pending.returned.is_none()
+            && let Outcome::Done(done) = self.kernel.poll(&mut self.endpoint, &mut pending.waiting)
+        {
+            pending.returned = Some((self.now, done));
+            // What was read may have opened a window.
+            self.drain();
+        }
+    }
+
+    fn happened(&mut self, id: AssociationId, event: StackEvent) {
+        self.kernel.happened(&mut self.endpoint, id, event);
+    }
+
+    fn note(&mut self, transmit: &Transmit) {
+        let size = transmit.segment_size.unwrap_or(transmit.payload.len()).max(1);
+        let mut at = 0;
+        while at < transmit.payload.len() && self.sent.len() < SENT_MAX {
+            let end = (at + size).min(transmit.payload.len());
+            let payload = transmit.payload.slice(at..end);
+            let Transmit { from, to, ecn, .. } = *transmit;
+            self.sent.push_back(Sent { at: self.now, from, to, ecn, payload });
+            at = end;
+        }
+    }
+
+    fn inject(&mut self, packet: &PacketSpec, patterns: &[Pattern]) {
+        if let Some(ports) = self.kernel.take_new_ports() {
+            self.live.reset(ports);
+        }
+        let payload = Bytes::from(self.live.encode(packet, patterns));
+        let (source, destination) = packet.udp.unwrap_or(self.kernel.udp_ports());
+        let ecn = match packet.ecn {
+            EcnSpec::Exactly(ecn) => ecn,
+            EcnSpec::Unsaid | EcnSpec::Ect01 => Ecn::NotEct,
+        };
+        let from = SocketAddr::new(self.settings.remote, source);
+        let to = SocketAddr::new(self.settings.local, destination);
+        self.endpoint.handle(self.now, Datagram { from, to, ecn, payload });
+        self.drain();
+    }
+
+    fn expect(
+        &mut self,
+        event: &Event,
+        packet: &PacketSpec,
+        patterns: &[Pattern],
+        from: Time,
+        to: Option<Time>,
+    ) -> Result<(), Verdict> {
+        if let Some(ports) = self.kernel.take_new_ports() {
+            self.live.reset(ports);
+        }
+        let fail = |what: String, got: Option<String>| {
+            Err(Verdict::Fail { line: event.line, what, expected: Some(event.text.clone()), got })
+        };
+        self.drain();
+        let patience = self.now + PATIENCE;
+        while self.sent.is_empty() {
+            match self.wake {
+                Some(wake) if wake <= patience => self.advance(wake),
+                _ => return fail("no packet was sent".to_owned(), None),
+            }
+        }
+        let sent = self.sent.pop_front().expect("one was sent");
+        self.now = self.now.max(sent.at);
+        let got = Some(self.text(&sent, patterns));
+        if let Some(difference) = self.differs(&sent, packet, patterns) {
+            return fail(difference, got);
+        }
+        let tolerance = self.settings.tolerance;
+        if let Some(to) = to
+            && (sent.at + tolerance < from || sent.at > to + tolerance)
+        {
+            let (from, at) = (from, sent.at);
+            let when = if from == to { format!("{from}") } else { format!("{from}~{to}") };
+            return fail(format!("time: expected {when}, got {at}"), got);
+        }
+        Ok(())
+    }
+
+    fn differs(&mut self, sent: &Sent, packet: &PacketSpec, patterns: &[Pattern]) -> Option<String> {
+        let bytes = self.live.translate(&sent.payload, patterns);
+        if Packet::decode(sent.payload.clone()).is_err() {
+            return Some("the packet is none, or its checksum is wrong".to_owned());
+        }
+        match packet.ecn {
+            EcnSpec::Exactly(ecn) if ecn != sent.ecn => {
+                return Some(format!("ecn: expected {ecn:?}, got {:?}", sent.ecn));
+            }
+            EcnSpec::Ect01 if !matches!(sent.ecn, Ecn::Ect0 | Ecn::Ect1) => {
+                return Some(format!("ecn: expected ECT(0) or ECT(1), got {:?}", sent.ecn));
+            }
+            _ => {}
+        }
+        if let Some(udp) = packet.udp
+            && udp != (sent.from.port(), sent.to.port())
+        {
+            return Some(format!("udp: expected {udp:?}, got {:?}", (sent.from.port(), sent.to.port())));
+        }
+        if let Some(tag) = packet.tag {
+            let got = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+            if got != tag {
+                return Some(format!(
+                    "tag: expected {tag}, got {got} (the peer's is {})",
+                    self.live.remote_tag()
+                ));
+            }
+        }
+        let mut chunks = pattern::chunks(&bytes[12..]);
+        for pattern in patterns {
+            let Some(chunk) = chunks.next() else {
+                let kind = pattern.kind().map_or("a chunk".to_owned(), pattern::name_of);
+                return Some(format!("chunk: expected {kind}, got no more"));
+            };
+            if let Some(difference) = pattern.differs(chunk) {
+                return Some(difference);
+            }
+        }
+        chunks.next().map(|chunk| format!("chunk: expected no more, got {}", pattern::name_of(chunk[0])))
+    }
+
+    /// A packet of the stack's in the script's notation and numbers.
+    fn text(&mut self, sent: &Sent, patterns: &[Pattern]) -> String {
+        let bytes = self.live.translate(&sent.payload, patterns);
+        match Packet::decode(bytes.into()) {
+            Ok(packet) => {
+                let chunks: Vec<_> = packet
+                    .chunks()
+                    .map(|chunk| chunk.map_or_else(|wrong| wrong.to_string(), |chunk| chunk.to_string()))
+                    .collect();
+                format!("{} > sctp: {}", sent.at, chunks.join("; "))
+            }
+            Err(wrong) => format!("{} > {wrong}", sent.at),
+        }
+    }
+
+    fn call(&mut self, event: &Event, call: &Call, due: Option<Time>) -> Result<(), Verdict> {
+        self.drain();
+        let outcome = self.kernel.call(&mut self.endpoint, self.now, call, event.line);
+        self.drain();
+        match (outcome?, due) {
+            (Outcome::Done(done), None) => self.returned(event.line, &event.text, call, &done),
+            (Outcome::Done(done), Some(due)) => {
+                let returned = Some((self.now, done));
+                let (line, text, call) = (event.line, event.text.clone(), call.clone());
+                self.pending = Some(Pending { line, text, call, waiting: Waiting::Nothing, due, returned });
+                Ok(())
+            }
+            (Outcome::Waits(waiting), Some(due)) => {
+                let (line, text, call) = (event.line, event.text.clone(), call.clone());
+                self.pending = Some(Pending { line, text, call, waiting, due, returned: None });
+                self.drain();
+                Ok(())
+            }
+            (Outcome::Waits(_), None) => Err(Verdict::Fail {
+                line: event.line,
+                what: "the call would wait, and the script has no time at which it returns".to_owned(),
+                expected: Some(event.text.clone()),
+                got: None,
+            }),
+        }
+    }
+
+    /// A call that waits must return before the next one.
+    fn finish_call(&mut self) -> Result<(), Verdict> {
+        let Some(due) = self.pending.as_ref().map(|pending| pending.due) else { return Ok(()) };
+        self.advance(due.max(self.now));
+        self.drain();
+        let Pending { line, text, call, due, returned, .. } = self.pending.take().expect("it is pending");
+        let tolerance = self.settings.tolerance;
+        match returned {
+            None => Err(Verdict::Fail {
+                line,
+                what: format!("the call has not returned at {due}"),
+                expected: Some(text),
+                got: None,
+            }),
+            Some((at, _)) if at + tolerance < due || at > due + tolerance => Err(Verdict::Fail {
+                line,
+                what: format!("time: expected the call to return at {due}, got {at}"),
+                expected: Some(text),
+                got: None,
+            }),
+            Some((_, done)) => self.returned(line, &text, &call, &done),
+        }
+    }
+
+    fn returned(&mut self, line: usize, text: &str, call: &Call, done: &Done) -> Result<(), Verdict> {
+        let checked = self.kernel.check(call, done, line)?;
+        match checked {
+            None => Ok(()),
+            Some(difference) => Err(Verdict::Fail {
+                line,
+                what: difference,
+                expected: Some(text.to_owned()),
+                got: Some(done.to_string()),
+            }),
+        }
+    }
+}

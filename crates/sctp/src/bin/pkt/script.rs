@@ -1,0 +1,202 @@
+//! A packet script as it was written: options, and events with their times. What its words mean is said elsewhere:
+//! [`pattern`](crate::pattern) for packets, [`calls`](crate::calls) for system calls.
+
+use std::net::IpAddr;
+
+use braidftp_base::Ecn;
+
+/// Why a script does not pass, where that shows in the script alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScriptError {
+    /// From 1.
+    pub(crate) line: usize,
+    pub(crate) kind: Kind,
+    pub(crate) what: String,
+}
+
+/// Whose fault it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The script is not one.
+    Invalid,
+    /// The script is one, and asks for what is not here.
+    Unsupported,
+}
+
+impl ScriptError {
+    pub(crate) fn new(line: usize, what: impl Into<String>) -> Self {
+        Self { line, kind: Kind::Invalid, what: what.into() }
+    }
+
+    pub(crate) fn unsupported(line: usize, what: impl Into<String>) -> Self {
+        Self { line, kind: Kind::Unsupported, what: what.into() }
+    }
+}
+
+/// A script.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Script {
+    pub(crate) options: Vec<ScriptOption>,
+    pub(crate) events: Vec<Event>,
+}
+
+/// `--name=value` before the events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScriptOption {
+    pub(crate) line: usize,
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+}
+
+/// Something that is done or is to happen.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) line: usize,
+    pub(crate) when: When,
+    pub(crate) what: What,
+    /// As it stands in the script, on one line.
+    pub(crate) text: String,
+}
+
+/// When, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// `+0.1`: since the event before was done.
+    After(u64),
+    /// `0.1`: since the script began.
+    At(u64),
+    /// `*`
+    Any,
+    /// `+0.1~+0.2`
+    AfterRange(u64, u64),
+    /// `0.1~0.2`
+    AtRange(u64, u64),
+}
+
+/// What happens.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum What {
+    Packet(PacketSpec),
+    Call(Call),
+    /// A shell command.
+    Command(String),
+}
+
+/// Which way a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// `<`: to the stack.
+    In,
+    /// `>`: from the stack.
+    Out,
+}
+
+/// `< [ect0] sctp(tag=1)/udp(1>2): INIT[…]`
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PacketSpec {
+    pub(crate) direction: Direction,
+    pub(crate) ecn: EcnSpec,
+    pub(crate) tag: Option<u32>,
+    pub(crate) crc: Crc,
+    /// Source and destination of the UDP header around it.
+    pub(crate) udp: Option<(u16, u16)>,
+    pub(crate) content: Content,
+}
+
+/// What the ECN field of the IP header is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EcnSpec {
+    Unsaid,
+    Exactly(Ecn),
+    /// ECT(0) or ECT(1)
+    Ect01,
+}
+
+/// Whether the checksum is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Crc {
+    Right,
+    Wrong,
+}
+
+/// What follows the common header.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Content {
+    Chunks(Vec<Item>),
+    Bytes(Vec<u8>),
+}
+
+/// `NAME[field, …]`: a chunk, a parameter or a cause.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) line: usize,
+    pub(crate) name: String,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// `key=value`, or a value alone.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) key: Option<String>,
+    pub(crate) value: Value,
+}
+
+/// A value in a packet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    /// `...`
+    Any,
+    Number(u64),
+    Word(String),
+    Text(String),
+    Address(IpAddr),
+    /// `2:3`
+    Gap(u64, u64),
+    List(Vec<Value>),
+    Item(Item),
+}
+
+/// `name(arguments) = result ERRNO (note)`
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call {
+    /// When a call that blocks returns, in microseconds, by the same clock as the event's time.
+    pub(crate) until: Option<u64>,
+    pub(crate) name: String,
+    pub(crate) arguments: Vec<Expr>,
+    pub(crate) result: Expr,
+    pub(crate) errno: Option<String>,
+}
+
+/// A value in a system call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Expr {
+    /// `...`
+    Any,
+    Int(i64),
+    Word(String),
+    Text(String),
+    Or(Box<Expr>, Box<Expr>),
+    List(Vec<Expr>),
+    Struct(Vec<Member>),
+    /// `htonl(3)`
+    Of(String, Vec<Expr>),
+}
+
+/// `key(count)=value` in a structure, or a value alone.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Member {
+    pub(crate) key: Option<String>,
+    pub(crate) value: Expr,
+}
+
+impl Expr {
+    /// The value of a member of a structure.
+    pub(crate) fn member(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Struct(members) => {
+                members.iter().find(|member| member.key.as_deref() == Some(key)).map(|member| &member.value)
+            }
+            _ => None,
+        }
+    }
+}

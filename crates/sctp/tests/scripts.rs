@@ -1,0 +1,138 @@
+//! The packet scripts by section of RFC 9260, run by the program `pkt`; and that they notice when something is off.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// All scripts, by name.
+fn scripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/rfc9260");
+    let mut scripts: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    scripts.retain(|path| path.extension().is_some_and(|extension| extension == "pkt"));
+    scripts.sort();
+    scripts
+}
+
+/// What `pkt --strict` says of `scripts`.
+fn pkt(scripts: &[PathBuf]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_pkt")).arg("--strict").args(scripts).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Writes `texts` as scripts into a folder of their own.
+fn written(folder: &str, texts: &[String]) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    fs::create_dir_all(&folder).unwrap();
+    let paths = (0..texts.len()).map(|index| folder.join(format!("{index}.pkt"))).collect::<Vec<_>>();
+    for (path, text) in paths.iter().zip(texts) {
+        fs::write(path, text).unwrap();
+    }
+    paths
+}
+
+/// That none of `texts` passes.
+fn none_passes(folder: &str, texts: &[String]) {
+    let said = pkt(&written(folder, texts));
+    let passed: Vec<_> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("PASS "))
+        .map(|path| fs::read_to_string(path.trim()).unwrap())
+        .collect();
+    assert!(passed.is_empty(), "{} of {} pass; the first:\n{}", passed.len(), texts.len(), passed[0]);
+}
+
+/// Each script, with `alter` made of each line that expects a packet, for each of its alterations.
+fn altered(alter: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let mut texts = Vec::new();
+    for script in scripts() {
+        let text = fs::read_to_string(script).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(" > sctp")) {
+            for altered in alter(line) {
+                let mut lines = lines.clone();
+                lines[index] = &altered;
+                texts.push(lines.join("\n"));
+            }
+        }
+    }
+    assert!(!texts.is_empty());
+    texts
+}
+
+#[test]
+fn every_script_passes() {
+    let scripts = scripts();
+    assert!(scripts.len() >= 25);
+    let said = pkt(&scripts);
+    assert!(said.ends_with(&format!("{0} of {0} passed\n", scripts.len())), "{said}");
+}
+
+#[test]
+fn a_script_that_expects_a_packet_twice_fails() {
+    none_passes(
+        "twice",
+        &altered(|line| vec![format!("{line}\n+0.0 > {}", line.split(" > ").nth(1).unwrap())]),
+    );
+}
+
+#[test]
+fn a_script_that_expects_a_packet_a_second_later_fails() {
+    none_passes(
+        "later",
+        &altered(|line| match line.strip_prefix("+0.0 ") {
+            Some(rest) => vec![format!("+1.0 {rest}")],
+            None => Vec::new(),
+        }),
+    );
+}
+
+#[test]
+fn a_script_that_expects_another_number_fails() {
+    none_passes(
+        "number",
+        &altered(|line| {
+            // What the script calls the stack's tag and first TSN is its own choice.
+            let free = |key: &str| line.contains("INIT") && matches!(key, "tag" | "tsn");
+            let mut texts = Vec::new();
+            for (at, _) in line.match_indices('=') {
+                let digits = line[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+                let behind = line[at + 1 + digits..].bytes().next();
+                let key = line[..at].rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap();
+                if digits == 0 || !matches!(behind, Some(b',' | b']' | b')')) || free(key) {
+                    continue;
+                }
+                let number: u64 = line[at + 1..at + 1 + digits].parse().unwrap();
+                texts.push(format!("{}={}{}", &line[..at], number ^ 4, &line[at + 1 + digits..]));
+            }
+            texts
+        }),
+    );
+}
+
+#[test]
+fn a_script_that_asks_for_what_is_not_here_neither_passes_nor_fails() {
+    let texts = [
+        "+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3",
+        "+0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0 setsockopt(3, IPPROTO_SCTP, SCTP_AUTOCLOSE, [1], 4) = 0",
+        "+0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0 ioctl(3, 1, 2) = 0",
+        "+0 > sctp: I-DATA[flgs=BE, len=20, tsn=1, sid=0, mid=0, ppid=0]",
+        "+0 < icmp unreachable",
+        "+0 `rm -rf x`",
+        "--wire_server\n+0 close(3) = 0",
+    ];
+    let said = pkt(&written("unsupported", &texts.map(str::to_owned)));
+    assert_eq!(said.lines().filter(|line| line.starts_with("UNSUPPORTED ")).count(), texts.len(), "{said}");
+    assert!(said.contains(": the option SCTP_AUTOCLOSE"), "{said}");
+    assert!(said.contains(": the call ioctl"), "{said}");
+    assert!(said.contains(": the chunk I_DATA (RFC 8260)"), "{said}");
+}
+
+#[test]
+fn a_failure_says_the_line_and_what_differs() {
+    let text = "+0 socket(..., SOCK_SEQPACKET, IPPROTO_SCTP) = 3\n+0 sctp_sendmsg(3, ..., 1, ..., ..., 0, 0, 0, 0, 0) = 1\n\
+                +0 > sctp: INIT[flgs=0, tag=1, a_rwnd=..., os=7, is=..., tsn=1, ...]";
+    let said = pkt(&written("failure", &[text.to_owned()]));
+    assert!(said.contains("0.pkt:3: os: expected 7, got 10\n"), "{said}");
+    assert!(said.contains("expected  +0 > sctp: INIT[flgs=0, tag=1, a_rwnd=..., os=7,"), "{said}");
+    assert!(said.contains("got       0.000000 > sctp: INIT[flgs=0, tag=1, a_rwnd=1048576, os=10,"), "{said}");
+}
