@@ -287,7 +287,7 @@ impl Session {
     /// Whether more of the control connection may be read now. While not, leave it in the transport.
     pub fn wants_input(&self) -> bool {
         //= specs/ftp-over-sctp.md#section-6.4
-        //# It MUST NOT read stream 0 beyond that
+        //# It MUST NOT take further lines into its session beyond that
         self.ending == Ending::No && self.has_window()
     }
 

@@ -199,7 +199,7 @@ fn rest_counts_once_even_if_the_transfer_is_refused() {
 
 //= specs/ftp-over-sctp.md#section-6.4
 //= type=test
-//# It MUST NOT read stream 0 beyond that
+//# It MUST NOT take further lines into its session beyond that
 #[test]
 fn the_window_stops_the_reading_and_opens_again() {
     let config = Config { window_commands: 8, ..Config::default() };
