@@ -6,7 +6,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_sctp::cookie::{Contents, Keys};
 use braidftp_sctp::wire::Header;
-use braidftp_sctp::{Tsn, VerificationTag};
+use braidftp_sctp::{Extensions, Tsn, VerificationTag};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -29,6 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
         peer_a_rwnd: 5,
         outbound_streams: 6,
         inbound_streams: 7,
+        extensions: Extensions { interleaving: true },
         tie_tags: None,
     };
     let sealed = keys.seal(&contents);

@@ -20,6 +20,7 @@ fn data(len: usize) -> Data {
         tsn: Tsn(1),
         stream: StreamId(0),
         ssn: Ssn(0),
+        interleaved: None,
         ppid: Ppid(0),
         payload: vec![7; len].into(),
     }

@@ -65,6 +65,9 @@ pub struct Config {
 
     /// Which stream sends next (RFC 8260 §3). Round robin.
     pub scheduler: Scheduler,
+    /// Whether messages of different streams may mix, if the peer agrees (I-DATA, RFC 8260 §2), so that a long one does
+    /// not hold up others. It makes an INIT longer, and some stacks answer none that has parameters. Off.
+    pub interleaving: bool,
 
     /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. 1 MiB.
     pub receive_buffer_bytes: usize,
@@ -98,6 +101,7 @@ impl Default for Config {
             sack_frequency: 2,
             immediate_at_end: false,
             scheduler: Scheduler::RoundRobin,
+            interleaving: false,
             receive_buffer_bytes: 1 << 20,
             send_buffer_bytes: 1 << 20,
             max_message_bytes: 16 << 20,

@@ -15,6 +15,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::extensions::Extensions;
 use crate::ids::{Tsn, VerificationTag};
 use crate::wire::Header;
 
@@ -23,6 +24,9 @@ pub(crate) const KEY_LIFE: Duration = Duration::from_secs(3_600);
 
 /// Addresses that one cookie can hold beside the one the INIT came from. A peer that lists more has the rest ignored.
 pub const MAX_ADDRESSES: usize = 15;
+
+/// What stands in a cookie before the bits of the extensions, where an address begins with 4 or 6.
+const EXTENSIONS: u8 = 8;
 
 /// Bytes of the seal.
 const SEAL_LEN: usize = 16;
@@ -67,6 +71,8 @@ pub struct Contents {
     pub outbound_streams: u16,
     /// Streams to receive on: the lesser of what the peer wants and this side can take.
     pub inbound_streams: u16,
+    /// What both sides support.
+    pub extensions: Extensions,
     /// Those of the association that existed when the INIT came, if one did.
     pub tie_tags: Option<TieTags>,
 }
@@ -231,6 +237,9 @@ fn encode(contents: &Contents, out: &mut BytesMut) {
     for address in contents.peer_addresses.iter().take(MAX_ADDRESSES) {
         encode_ip(*address, out);
     }
+    if contents.extensions != Extensions::default() {
+        out.put_slice(&[EXTENSIONS, contents.extensions.bits()]);
+    }
 }
 
 fn encode_ip(address: IpAddr, out: &mut BytesMut) {
@@ -269,6 +278,7 @@ fn decode(from: &mut &[u8]) -> Option<Contents> {
         peer_a_rwnd: from.try_get_u32().ok()?,
         outbound_streams: from.try_get_u16().ok()?,
         inbound_streams: from.try_get_u16().ok()?,
+        extensions: Extensions::default(),
         tie_tags: {
             let (local, peer) = (from.try_get_u32().ok()?, from.try_get_u32().ok()?);
             (local != 0 && peer != 0).then_some(TieTags { local, peer })
@@ -277,7 +287,12 @@ fn decode(from: &mut &[u8]) -> Option<Contents> {
         peer: decode_address(from)?,
         peer_addresses: Vec::new(),
     };
-    while !from.is_empty() {
+    while let Some(&kind) = from.first() {
+        if kind == EXTENSIONS {
+            from.advance(1);
+            contents.extensions = Extensions::from_bits(from.try_get_u8().ok()?);
+            continue;
+        }
         contents.peer_addresses.push(decode_ip(from)?);
     }
     Some(contents)
@@ -321,6 +336,7 @@ mod tests {
             peer_a_rwnd: 65_536,
             outbound_streams: 5,
             inbound_streams: 6,
+            extensions: Extensions { interleaving: true },
             tie_tags: Some(TieTags { local: 8, peer: 9 }),
         }
     }

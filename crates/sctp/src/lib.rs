@@ -11,6 +11,7 @@ pub mod config;
 pub mod cookie;
 pub mod endpoint;
 pub mod error;
+pub mod extensions;
 pub mod ids;
 pub mod profile;
 pub mod stats;
@@ -23,6 +24,7 @@ pub use association::{
 pub use config::{AllowedPath, Config, LossDetection};
 pub use endpoint::{Connect, Counters, Endpoint, Limits};
 pub use error::{ConnectError, ListenError};
+pub use extensions::Extensions;
 
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use profile::Profile;

@@ -22,6 +22,7 @@ use crate::association::{Association, Event, Reason, Violation};
 use crate::config::Config;
 use crate::cookie::{MAX_ADDRESSES, Opened};
 use crate::endpoint::{Route, Setup};
+use crate::extensions::Extensions;
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::{Cause, Chunk, Header, Init, PacketBuilder, Parameter};
@@ -35,6 +36,8 @@ struct Peer {
     tag: VerificationTag,
     initial_tsn: Tsn,
     a_rwnd: u32,
+    /// What both sides support.
+    extensions: Extensions,
 }
 
 /// What a new association is made of, beside a cookie, when the peer started it.
@@ -186,7 +189,10 @@ impl Association {
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
             initial_tsn: self.initial_tsn,
-            parameters: self.listed_addresses().into_iter().map(Parameter::Address).collect(),
+            parameters: {
+                let addresses = self.listed_addresses().into_iter().map(Parameter::Address);
+                addresses.chain(Extensions::of(&self.config).parameter()).collect()
+            },
         }
     }
 
@@ -312,8 +318,12 @@ impl Association {
         //# remote MIS) - 1.
         self.outbound_streams = self.config.outbound_streams.min(init_ack.inbound_streams);
         self.inbound_streams = self.config.inbound_streams.min(init_ack.outbound_streams);
-        let peer =
-            Peer { tag: init_ack.initiate_tag, initial_tsn: init_ack.initial_tsn, a_rwnd: init_ack.a_rwnd };
+        let peer = Peer {
+            tag: init_ack.initiate_tag,
+            initial_tsn: init_ack.initial_tsn,
+            a_rwnd: init_ack.a_rwnd,
+            extensions: Extensions::of(&self.config).and(Extensions::listed(init_ack)),
+        };
         let mut up = self.new_up(peer);
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of any other chunk (e.g., INIT ACK) detects
@@ -356,8 +366,12 @@ impl Association {
     fn up_from_cookie(&mut self, now: Time, opened: &Opened) {
         self.outbound_streams = opened.outbound_streams;
         self.inbound_streams = opened.inbound_streams;
-        let peer =
-            Peer { tag: opened.peer_tag, initial_tsn: opened.peer_initial_tsn, a_rwnd: opened.peer_a_rwnd };
+        let peer = Peer {
+            tag: opened.peer_tag,
+            initial_tsn: opened.peer_initial_tsn,
+            a_rwnd: opened.peer_a_rwnd,
+            extensions: opened.extensions,
+        };
         let mut up = self.new_up(peer);
         // What rode with a COOKIE ECHO of our own never counted: it goes again, with the same TSNs.
         if let State::CookieEchoed { up: old, .. } = &mut self.state {
@@ -374,6 +388,10 @@ impl Association {
 
     fn new_up(&mut self, peer: Peer) -> Up {
         self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes);
+        if peer.extensions.interleaving {
+            self.inbound.interleave(self.config.receive_buffer_bytes);
+            self.queue.interleave();
+        }
         Up {
             peer_tag: peer.tag,
             //= specs/rfc9260.txt#section-6.2.1

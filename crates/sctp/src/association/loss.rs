@@ -117,6 +117,7 @@ mod tests {
                     tsn,
                     stream: StreamId(0),
                     ssn: Ssn(0),
+                    interleaved: None,
                     ppid: Ppid(0),
                     payload: Bytes::from_static(b"1234"),
                 };

@@ -5,7 +5,7 @@
 //!
 //! - `state`: where an association is in its life, and what only that state has
 //! - `handshake`, `shutdown`: how it begins and ends
-//! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` their messages
+//! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages
 //! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
 //!   under way
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
@@ -13,6 +13,7 @@
 
 mod expiry;
 mod handshake;
+mod interleaved;
 mod loss;
 mod pairing;
 mod path;

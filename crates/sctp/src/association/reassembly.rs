@@ -5,12 +5,15 @@
 //! know their two ends; a message that is whole there does not wait for the gap. A peer whose chunks contradict this is
 //! told so.
 //!
+//! I-DATA chunks, which do not mind their TSNs, are for `interleaved`.
+//!
 //! Every chunk held costs its bytes and [`CHUNK_OVERHEAD_BYTES`] until `recv` takes it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
+use crate::association::interleaved::Messages;
 use crate::association::{Order, Piece, Violation};
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 use crate::wire::Data;
@@ -30,12 +33,9 @@ pub(super) struct Reassembly {
     beyond: BTreeMap<u64, Beyond>,
     /// By number, up to the highest that was used.
     streams: Vec<Stream>,
-    /// Streams with something to read, each once; the front one has the turn.
-    turns: VecDeque<StreamId>,
-    /// Streams that had nothing to read and now have.
-    fresh: VecDeque<StreamId>,
-    charged_bytes: usize,
-    unread_bytes: usize,
+    inbox: Inbox,
+    /// If the peer sends I-DATA: all of its messages.
+    interleaved: Option<Messages>,
     /// From how much on the front message is delivered in pieces.
     partial_at_bytes: usize,
 }
@@ -67,15 +67,81 @@ struct Stream {
     waiting: BTreeMap<u64, Piece>,
     /// How many ordered messages were delivered.
     delivered: u64,
-    ready: VecDeque<Piece>,
     /// Whether the front message is on this stream and delivered in pieces.
     in_pieces: bool,
     /// Whole messages that wait for the one delivered in pieces.
     behind: VecDeque<Piece>,
 }
 
-fn charge(payload: &Bytes) -> usize {
+pub(super) fn charge(payload: &Bytes) -> usize {
     payload.len() + CHUNK_OVERHEAD_BYTES
+}
+
+/// What can be read, and what is held in all.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    /// By number, up to the highest that was used.
+    streams: Vec<VecDeque<Piece>>,
+    /// Streams with something to read, each once; the front one has the turn.
+    turns: VecDeque<StreamId>,
+    /// Streams that had nothing to read and now have.
+    fresh: VecDeque<StreamId>,
+    charged_bytes: usize,
+    unread_bytes: usize,
+}
+
+impl Inbox {
+    /// What is held costs so much of the receive buffer.
+    pub(super) fn charged_bytes(&self) -> usize {
+        self.charged_bytes
+    }
+
+    /// A stream that has something to read.
+    pub(super) fn readable(&self) -> Option<StreamId> {
+        self.turns.front().copied()
+    }
+
+    fn recv(&mut self, stream: StreamId) -> Option<Piece> {
+        let ready = self.streams.get_mut(usize::from(stream.0))?;
+        let piece = ready.pop_front()?;
+        let place = self.turns.iter().position(|turn| *turn == stream);
+        self.turns.remove(place.expect("a stream with something to read has a turn"));
+        if !ready.is_empty() {
+            self.turns.push_back(stream);
+        }
+        self.discharge(&piece);
+        Some(piece)
+    }
+
+    /// A piece that can be read.
+    pub(super) fn add(&mut self, id: StreamId, piece: Piece) {
+        let index = usize::from(id.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, VecDeque::new);
+        }
+        let ready = &mut self.streams[index];
+        if let Some(last) = ready.back_mut().filter(|last| !last.end) {
+            last.payload.extend(piece.payload);
+            last.end = piece.end;
+            return;
+        }
+        let was_empty = ready.is_empty();
+        ready.push_back(piece);
+        if was_empty {
+            self.turns.push_back(id);
+            self.fresh.push_back(id);
+        }
+    }
+
+    pub(super) fn charge(&mut self, payload: &Bytes) {
+        self.charged_bytes += charge(payload);
+        self.unread_bytes += payload.len();
+    }
+
+    fn discharge(&mut self, piece: &Piece) {
+        self.charged_bytes -= piece.payload.iter().map(charge).sum::<usize>();
+        self.unread_bytes -= piece.len();
+    }
 }
 
 impl Reassembly {
@@ -87,52 +153,56 @@ impl Reassembly {
             front: None,
             beyond: BTreeMap::new(),
             streams: Vec::new(),
-            turns: VecDeque::new(),
-            fresh: VecDeque::new(),
-            charged_bytes: 0,
-            unread_bytes: 0,
+            inbox: Inbox::default(),
+            interleaved: None,
             partial_at_bytes: receive_buffer_bytes / 2,
         }
     }
 
+    /// The peer sends I-DATA; nothing has arrived.
+    pub(super) fn interleave(&mut self, receive_buffer_bytes: usize) {
+        self.interleaved = Some(Messages::new(receive_buffer_bytes));
+    }
+
+    #[cfg(test)]
+    pub(super) fn messages(&mut self) -> Option<&mut Messages> {
+        self.interleaved.as_mut()
+    }
+
     /// What is held costs so much of the receive buffer.
     pub(super) fn charged_bytes(&self) -> usize {
-        self.charged_bytes
+        self.inbox.charged_bytes
     }
 
     /// Bytes that `recv` could take, or could once their messages are whole.
     pub(super) fn unread_bytes(&self) -> usize {
-        self.unread_bytes
+        self.inbox.unread_bytes
     }
 
     /// A stream that was empty and has something to read now.
     pub(super) fn take_fresh(&mut self) -> Option<StreamId> {
-        self.fresh.pop_front()
+        self.inbox.fresh.pop_front()
     }
 
     /// A stream that has something to read.
     pub(super) fn readable(&self) -> Option<StreamId> {
-        self.turns.front().copied()
+        self.inbox.readable()
     }
 
     /// The next message of `stream`, or piece of one.
     pub(super) fn recv(&mut self, stream: StreamId) -> Option<Piece> {
-        let queue = self.streams.get_mut(usize::from(stream.0))?;
-        let piece = queue.ready.pop_front()?;
-        let place = self.turns.iter().position(|turn| *turn == stream);
-        self.turns.remove(place.expect("a stream with something to read has a turn"));
-        if !queue.ready.is_empty() {
-            self.turns.push_back(stream);
-        }
-        self.charged_bytes -= piece.payload.iter().map(charge).sum::<usize>();
-        self.unread_bytes -= piece.len();
-        Some(piece)
+        self.inbox.recv(stream)
     }
 
     /// A chunk that has not come before; `cum_tsn` is already what its arrival made it.
     pub(super) fn push(&mut self, data: Data, cum_tsn: Tsn) -> Result<(), Violation> {
-        self.charged_bytes += charge(&data.payload);
-        self.unread_bytes += data.payload.len();
+        if self.interleaved.is_some() != data.interleaved.is_some() {
+            return Err(Violation::WrongDataChunk);
+        }
+        self.inbox.charge(&data.payload);
+        if let (Some(messages), Some(place)) = (&mut self.interleaved, data.interleaved) {
+            return messages.push(&data, place, &mut self.inbox);
+        }
         let at = self.never_wrapping(data.tsn);
         if at != self.next {
             return self.push_beyond(at, data);
@@ -143,7 +213,7 @@ impl Reassembly {
 
     /// As `push`, for a chunk that is acknowledged and not kept.
     pub(super) fn skip(&mut self, tsn: Tsn, cum_tsn: Tsn) -> Result<(), Violation> {
-        if self.never_wrapping(tsn) != self.next {
+        if self.interleaved.is_some() || self.never_wrapping(tsn) != self.next {
             return Ok(());
         }
         if self.front.is_some() {
@@ -208,10 +278,8 @@ impl Reassembly {
         if front.in_pieces {
             let (ppid, order) = (front.ppid, order_of(front.unordered));
             let end = data.end;
-            self.add_piece(
-                data.stream,
-                Piece { ppid, payload: vec![data.payload], begin: false, end, order },
-            );
+            self.inbox
+                .add(data.stream, Piece { ppid, payload: vec![data.payload], begin: false, end, order });
             if end {
                 self.front = None;
                 self.end_pieces(data.stream, order);
@@ -232,7 +300,10 @@ impl Reassembly {
 
     /// The receive buffer is full: if there is nothing to read, the front message is read in pieces.
     pub(super) fn relieve(&mut self) {
-        if self.turns.is_empty() && self.front.as_ref().is_some_and(|front| !front.in_pieces) {
+        if let Some(messages) = &mut self.interleaved {
+            return messages.relieve(&mut self.inbox);
+        }
+        if self.inbox.turns.is_empty() && self.front.as_ref().is_some_and(|front| !front.in_pieces) {
             self.deliver_front_in_pieces();
         }
     }
@@ -254,7 +325,7 @@ impl Reassembly {
             end: false,
             order: order_of(front.unordered),
         };
-        self.add_piece(stream, piece);
+        self.inbox.add(stream, piece);
         self.stream(stream).in_pieces = true;
     }
 
@@ -263,7 +334,7 @@ impl Reassembly {
         stream.in_pieces = false;
         let behind = std::mem::take(&mut stream.behind);
         for piece in behind {
-            self.add_piece(id, piece);
+            self.inbox.add(id, piece);
         }
         match order {
             Order::Ordered => self.next_in_order(id),
@@ -324,7 +395,7 @@ impl Reassembly {
             if stream.in_pieces {
                 stream.behind.push_back(piece);
             } else {
-                self.add_piece(id, piece);
+                self.inbox.add(id, piece);
             }
             return;
         }
@@ -337,14 +408,13 @@ impl Reassembly {
         let stream = self.stream(id);
         let ahead = data.ssn.distance_from(stream.next_ssn);
         if ahead == 0 && !stream.in_pieces {
-            self.add_piece(id, piece);
+            self.inbox.add(id, piece);
             self.next_in_order(id);
         } else {
             // Two messages of one number: the second displaces the first, whose charge must not stay behind.
             let place = stream.delivered + u64::from(ahead);
             if let Some(displaced) = stream.waiting.insert(place, piece) {
-                self.charged_bytes -= displaced.payload.iter().map(charge).sum::<usize>();
-                self.unread_bytes -= displaced.len();
+                self.inbox.discharge(&displaced);
             }
         }
     }
@@ -366,22 +436,7 @@ impl Reassembly {
             let Some(piece) = stream.waiting.remove(&stream.delivered) else { return };
             stream.delivered += 1;
             stream.next_ssn = stream.next_ssn.next();
-            self.add_piece(id, piece);
-        }
-    }
-
-    fn add_piece(&mut self, id: StreamId, piece: Piece) {
-        let stream = self.stream(id);
-        if let Some(last) = stream.ready.back_mut().filter(|last| !last.end) {
-            last.payload.extend(piece.payload);
-            last.end = piece.end;
-            return;
-        }
-        let was_empty = stream.ready.is_empty();
-        stream.ready.push_back(piece);
-        if was_empty {
-            self.turns.push_back(id);
-            self.fresh.push_back(id);
+            self.inbox.add(id, piece);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Which stream sends next: the stream schedulers of RFC 8260 §3.
 //!
 //! Every stream with messages has a place in one queue, and the first has the turn; the schedulers differ in nothing but
-//! the place. A message that has begun keeps the turn until it ends: DATA chunks of two messages cannot mix. Only new
-//! chunks are scheduled; what is lost goes again in the order of its TSNs (RFC 9260 §6.1 C).
+//! the place. A message that has begun keeps the turn until it ends, for DATA chunks of two messages cannot mix; with
+//! I-DATA the turn passes chunk by chunk. Only new chunks are scheduled; what is lost goes again in the order of its TSNs (RFC 9260 §6.1 C).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -90,7 +90,9 @@ pub(super) struct Turns {
     places: u64,
     /// The account of the stream that was served last, when it was: what one that comes back starts from.
     reached: u128,
-    /// The stream whose message has begun and not ended.
+    /// Whether messages of different streams may mix (RFC 8260 §2).
+    interleaving: bool,
+    /// The stream whose message has begun and not ended, if no other may come between.
     begun: Option<StreamId>,
     /// The stream whose chunks the open packet brings, if it may bring those of no other.
     packet: Option<StreamId>,
@@ -106,6 +108,7 @@ impl Turns {
             arrivals: 0,
             places: 0,
             reached: 0,
+            interleaving: false,
             begun: None,
             packet: None,
         }
@@ -115,6 +118,11 @@ impl Turns {
     pub(super) fn emptied(&self) -> Self {
         let streams = self.streams.iter().map(|stream| Stream { value: stream.value, ..Stream::default() });
         Self { streams: streams.collect(), ..Self::new(self.scheduler) }
+    }
+
+    /// Messages of different streams may mix from now on; none has begun.
+    pub(super) fn interleave(&mut self) {
+        self.interleaving = true;
     }
 
     /// Another message was sent.
@@ -153,8 +161,9 @@ impl Turns {
         if self.scheduler == Scheduler::RoundRobinByPacket {
             self.packet = Some(id);
         }
-        self.begun = (left == Left::Rest).then_some(id);
-        if left == Left::Rest {
+        let rest = left == Left::Rest;
+        self.begun = (rest && !self.interleaving).then_some(id);
+        if self.begun.is_some() {
             return;
         }
         if matches!(self.scheduler, Scheduler::FairCapacity | Scheduler::WeightedFairQueueing) {
@@ -162,12 +171,25 @@ impl Turns {
         }
         match left {
             // It keeps its place until the packet is full.
-            Left::Message(_) if self.scheduler == Scheduler::RoundRobinByPacket => {}
+            Left::Message(_) | Left::Rest if self.scheduler == Scheduler::RoundRobinByPacket => {}
+            //= specs/rfc8260.txt#section-3.1
+            //# The usage of user message interleaving does not
+            //# affect the sending of the chunks, except that I-DATA chunks are used
+            //# instead of DATA chunks.
+            Left::Rest if self.scheduler == Scheduler::FirstComeFirstServed => {}
+            //= specs/rfc8260.txt#section-3.2
+            //# When interleaving user messages, this
+            //# scheduler provides a fair scheduling based on the number of I-DATA
+            //# chunks by cycling around non-empty stream queues.
+            Left::Rest => {
+                self.leave(place);
+                self.take_place(id, Arrival(0));
+            }
             Left::Message(next) => {
                 self.leave(place);
                 self.take_place(id, next);
             }
-            Left::Nothing | Left::Rest => self.leave(place),
+            Left::Nothing => self.leave(place),
         }
     }
 

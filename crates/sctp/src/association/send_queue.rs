@@ -10,6 +10,7 @@ use bytes::Bytes;
 use crate::association::scheduler::{Arrival, Left, Scheduler, Turns};
 use crate::association::{Message, Order};
 use crate::ids::{Ppid, Ssn, StreamId};
+use crate::wire::{Data, Interleaved};
 
 /// What a queued message costs of the send buffer besides its bytes, so that many small ones have a limit too.
 pub(super) const MESSAGE_OVERHEAD_BYTES: usize = 64;
@@ -24,6 +25,8 @@ pub(super) struct Fragment {
     pub(super) begin: bool,
     pub(super) end: bool,
     pub(super) unordered: bool,
+    /// If messages of different streams may mix.
+    pub(super) interleaved: Option<Interleaved>,
 }
 
 #[derive(Debug)]
@@ -34,12 +37,16 @@ struct Queued {
     rest: Bytes,
     unordered: bool,
     begun: bool,
+    /// How many fragments were cut off; it may wrap.
+    fsn: u32,
 }
 
 #[derive(Debug, Default)]
 struct Stream {
     messages: VecDeque<Queued>,
     next_ssn: Ssn,
+    /// Of ordered messages, and of unordered ones.
+    next_mid: [u32; 2],
     queued_bytes: usize,
 }
 
@@ -49,6 +56,7 @@ pub(super) struct SendQueue {
     /// By number, up to the highest that was used.
     streams: Vec<Stream>,
     turns: Turns,
+    interleaving: bool,
     queued_bytes: usize,
     messages: usize,
 }
@@ -56,17 +64,40 @@ pub(super) struct SendQueue {
 impl SendQueue {
     /// Nothing waits.
     pub(super) fn new(scheduler: Scheduler) -> Self {
-        Self { streams: Vec::new(), turns: Turns::new(scheduler), queued_bytes: 0, messages: 0 }
+        Self {
+            streams: Vec::new(),
+            turns: Turns::new(scheduler),
+            interleaving: false,
+            queued_bytes: 0,
+            messages: 0,
+        }
     }
 
     /// Nothing waits or was ever sent, and the streams' values are what they were.
     pub(super) fn emptied(&self) -> Self {
-        Self { streams: Vec::new(), turns: self.turns.emptied(), queued_bytes: 0, messages: 0 }
+        Self {
+            streams: Vec::new(),
+            turns: self.turns.emptied(),
+            interleaving: false,
+            queued_bytes: 0,
+            messages: 0,
+        }
     }
 
     /// What the scheduler is to know of a stream.
     pub(super) fn set_value(&mut self, stream: StreamId, value: u16) {
         self.turns.set_value(stream, value);
+    }
+
+    /// I-DATA is used from now on: nothing has left yet.
+    pub(super) fn interleave(&mut self) {
+        self.interleaving = true;
+        self.turns.interleave();
+    }
+
+    /// Bytes of a chunk's header.
+    pub(super) fn header_len(&self) -> usize {
+        if self.interleaving { Data::INTERLEAVED_HEADER_LEN } else { Data::HEADER_LEN }
     }
 
     /// A packet begins.
@@ -94,6 +125,7 @@ impl SendQueue {
             rest: message.payload,
             unordered: message.order == Order::Unordered,
             begun: false,
+            fsn: 0,
         });
     }
 
@@ -122,6 +154,16 @@ impl SendQueue {
         //# For unordered user
         //# messages, the Stream Sequence Number MUST NOT be changed.
         let ssn = queue.next_ssn;
+        //= specs/rfc8260.txt#section-2.1
+        //# The sender uses two counters for
+        //# each outgoing stream: one for ordered messages and one for
+        //# unordered messages.
+        let mid = &mut queue.next_mid[usize::from(unordered)];
+        let interleaved = self.interleaving.then_some(Interleaved { mid: *mid, fsn: message.fsn });
+        message.fsn = message.fsn.wrapping_add(1);
+        if end {
+            *mid = mid.wrapping_add(1);
+        }
         queue.queued_bytes -= payload.len();
         self.queued_bytes -= payload.len();
         if end {
@@ -143,7 +185,7 @@ impl SendQueue {
             None => Left::Nothing,
         };
         self.turns.cut(stream, payload.len(), left);
-        Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered })
+        Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered, interleaved })
     }
 
     /// Whether nothing waits.

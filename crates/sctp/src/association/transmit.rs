@@ -372,7 +372,7 @@ impl Association {
         let mut brought_new = false;
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
             let Some(rest) = self.queue.peek_len() else { break };
-            let room = self.builder.room().saturating_sub(Data::HEADER_LEN);
+            let room = self.builder.room().saturating_sub(self.queue.header_len());
             //= specs/rfc9260.txt#section-6.9
             //# When determining when to fragment, the SCTP implementation MUST take
             //# into account the SCTP packet header as well as the DATA chunk
@@ -390,8 +390,9 @@ impl Association {
             } else if !window_takes(up, len) || matches!(up.window, Window::Probing { .. }) {
                 break;
             }
+            let header_len = self.queue.header_len();
             let Some(fragment) = self.queue.next(len) else { break };
-            let bytes = (Data::HEADER_LEN + fragment.payload.len()).next_multiple_of(4);
+            let bytes = (header_len + fragment.payload.len()).next_multiple_of(4);
             let window_filled = path.flight_bytes + bytes >= path.controller.window();
             //= specs/rfc9260.txt#section-6.9
             //# 2)  The transmitter MUST then assign, in sequence, a separate TSN to
@@ -412,6 +413,11 @@ impl Association {
                 tsn,
                 stream: fragment.stream,
                 ssn: fragment.ssn,
+                //= specs/rfc8260.txt#section-2.2.1
+                //# If user message interleaving support has been negotiated for an
+                //# association, I-DATA chunks MUST be used for all user messages and
+                //# DATA chunks MUST NOT be used.
+                interleaved: fragment.interleaved,
                 ppid: fragment.ppid,
                 payload: fragment.payload,
             };

@@ -28,6 +28,14 @@ pub enum Violation {
     MessageInterrupted,
     /// A message's stream sequence number is not the next, though all before it arrived.
     SsnOutOfStep,
+    /// A DATA chunk where I-DATA was agreed on, or the other way round.
+    WrongDataChunk,
+    /// An ordered message's identifier is that of one that was delivered (RFC 8260 §2.1).
+    MidOutOfStep,
+    /// A fragment number that came before, beyond the last, or not 0 with the first alone (RFC 8260 §2.1).
+    FragmentOutOfPlace,
+    /// The receive buffer is full of messages that wait for others (RFC 8260 §2.2.2).
+    NoProgress,
     /// A SACK or SHUTDOWN for a TSN that was never sent.
     AckOfNothing,
     /// A SACK with a gap block that ends before it begins, or names what was never sent.
@@ -70,6 +78,14 @@ impl Violation {
             Self::FragmentWithoutBegin | Self::MessageInterrupted | Self::SsnOutOfStep => {
                 protocol_violation()
             }
+            //= specs/rfc8260.txt#section-2.2.3
+            //# If I-DATA support has been negotiated for an association, the
+            //# reception of a DATA chunk is a violation of the above rules and
+            //# therefore the receiver of the DATA chunk MUST abort the association
+            //# by sending an ABORT chunk.
+            Self::WrongDataChunk | Self::MidOutOfStep | Self::FragmentOutOfPlace | Self::NoProgress => {
+                protocol_violation()
+            }
             Self::AckOfNothing => protocol_violation(),
             // Stacks have had bugs here, and the next SACK says it all again.
             Self::GapBlockInvalid => Answer::Silence,
@@ -91,6 +107,12 @@ impl fmt::Display for Violation {
             Self::FragmentWithoutBegin => f.write_str("fragment of a message that did not begin"),
             Self::MessageInterrupted => f.write_str("message interrupted by another"),
             Self::SsnOutOfStep => f.write_str("stream sequence number out of step"),
+            Self::WrongDataChunk => {
+                f.write_str("DATA and I-DATA chunks mixed, or the one that was not agreed on")
+            }
+            Self::MidOutOfStep => f.write_str("message identifier out of step"),
+            Self::FragmentOutOfPlace => f.write_str("fragment sequence number out of place"),
+            Self::NoProgress => f.write_str("a full receive buffer, and no message in it can be delivered"),
             Self::AckOfNothing => f.write_str("acknowledgement of a TSN that was never sent"),
             Self::GapBlockInvalid => f.write_str("gap ack block that makes no sense"),
         }

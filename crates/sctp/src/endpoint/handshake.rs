@@ -15,6 +15,7 @@ use super::{Endpoint, Route, next_seed, ootb};
 use crate::association::{Association, Passive, reaches, to_list};
 use crate::config::Config;
 use crate::cookie::{Contents, CookieError, KEY_LIFE, MAX_ADDRESSES, Opened, TieTags};
+use crate::extensions::Extensions;
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::stats::Phase;
 use crate::wire::{Cause, Chunk, Header, Init, Packet, Parameter};
@@ -227,6 +228,7 @@ impl Endpoint {
         //# For a normal association INIT chunk (i.e., the
         //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
         //# (indicating that no previous TCB existed).
+        let supported = Extensions::of(&config);
         let cookie = self.keys.seal(&Contents {
             created: now,
             lifespan: (config.valid_cookie_life + extension).min(KEY_LIFE),
@@ -246,6 +248,7 @@ impl Endpoint {
             //# remote MIS) - 1.
             outbound_streams: config.outbound_streams.min(init.inbound_streams),
             inbound_streams: config.inbound_streams.min(init.outbound_streams),
+            extensions: supported.and(Extensions::listed(init)),
             tie_tags,
         });
         let mut ack = Init {
@@ -261,6 +264,7 @@ impl Endpoint {
             parameters: vec![Parameter::StateCookie(cookie)],
         };
         ack.parameters.extend(addresses.into_iter().map(Parameter::Address));
+        ack.parameters.extend(supported.parameter());
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of an INIT chunk detects unrecognized parameters and
         //# has to report them according to Section 3.2.1, it MUST put the

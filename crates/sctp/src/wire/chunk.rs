@@ -8,7 +8,7 @@ use crate::ids::Tsn;
 /// A chunk of a known type (RFC 9260 §3.2), or an unknown one as it stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
-    /// §3.3.1
+    /// §3.3.1, and I-DATA (RFC 8260 §2.1)
     Data(Data),
     /// §3.3.2
     Init(Init),
@@ -83,7 +83,7 @@ impl Chunk {
     /// The chunk type.
     pub fn kind(&self) -> u8 {
         match self {
-            Self::Data(_) => Data::KIND,
+            Self::Data(data) => data.kind(),
             Self::Init(_) => Init::KIND,
             Self::InitAck(_) => Init::ACK_KIND,
             Self::Sack(_) => Sack::KIND,
@@ -128,7 +128,7 @@ impl Chunk {
             if raw.len() == len { Ok(()) } else { Err(WireError::ChunkLength { kind, len: raw.len() }) }
         };
         Ok(match kind {
-            Data::KIND => Self::Data(Data::decode(datagram, raw)?),
+            Data::KIND | Data::INTERLEAVED_KIND => Self::Data(Data::decode(datagram, raw)?),
             Sack::KIND => Self::Sack(Sack::decode(raw)?),
             Init::KIND => Self::Init(Init::decode(datagram, raw)?),
             Init::ACK_KIND => Self::InitAck(Init::decode(datagram, raw)?),

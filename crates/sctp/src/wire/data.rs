@@ -1,11 +1,11 @@
-//! The DATA chunk (RFC 9260 §3.3.1).
+//! The DATA chunk (RFC 9260 §3.3.1) and the I-DATA chunk (RFC 8260 §2.1), which is the same with other numbers.
 
 use bytes::{Bytes, BytesMut};
 
 use super::{WireError, put_padding, u16_at, u32_at};
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 
-/// A DATA chunk (RFC 9260 §3.3.1).
+/// A DATA chunk (RFC 9260 §3.3.1), or an I-DATA chunk (RFC 8260 §2.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
     /// Whether this fragment begins its message (B).
@@ -20,12 +20,23 @@ pub struct Data {
     pub tsn: Tsn,
     /// The stream.
     pub stream: StreamId,
-    /// The message's place in its stream; without meaning if unordered.
+    /// The message's place in its stream; without meaning if unordered or interleaved.
     pub ssn: Ssn,
+    /// Which fragment of which message it is. Then it is an I-DATA chunk.
+    pub interleaved: Option<Interleaved>,
     /// What the payload is, to the application.
     pub ppid: Ppid,
     /// At least one byte.
     pub payload: Bytes,
+}
+
+/// What an I-DATA chunk says in place of the stream sequence number (RFC 8260 §2.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Interleaved {
+    /// The message: ordered and unordered ones of a stream are numbered apart.
+    pub mid: u32,
+    /// The fragment's place in its message; 0 if it begins it.
+    pub fsn: u32,
 }
 
 const END: u8 = 0x01;
@@ -34,15 +45,30 @@ const UNORDERED: u8 = 0x04;
 const IMMEDIATE: u8 = 0x08;
 
 impl Data {
-    /// Bytes of the chunk before its payload.
+    /// Bytes of a DATA chunk before its payload.
     pub const HEADER_LEN: usize = 16;
 
-    /// The chunk type.
+    /// Bytes of an I-DATA chunk before its payload.
+    pub const INTERLEAVED_HEADER_LEN: usize = 20;
+
+    /// The chunk type of DATA.
     pub const KIND: u8 = 0;
+
+    /// The chunk type of I-DATA.
+    pub const INTERLEAVED_KIND: u8 = 64;
+
+    /// The chunk type.
+    pub fn kind(&self) -> u8 {
+        if self.interleaved.is_some() { Self::INTERLEAVED_KIND } else { Self::KIND }
+    }
+
+    fn header_len(&self) -> usize {
+        if self.interleaved.is_some() { Self::INTERLEAVED_HEADER_LEN } else { Self::HEADER_LEN }
+    }
 
     /// Bytes of the chunk without padding.
     pub fn encoded_len(&self) -> usize {
-        Self::HEADER_LEN + self.payload.len()
+        self.header_len() + self.payload.len()
     }
 
     pub(super) fn flags(&self) -> u8 {
@@ -54,12 +80,28 @@ impl Data {
     }
 
     pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Result<Self, WireError> {
-        if raw.len() < Self::HEADER_LEN {
-            return Err(WireError::ChunkLength { kind: Self::KIND, len: raw.len() });
+        let kind = raw[0];
+        let header_len =
+            if kind == Self::INTERLEAVED_KIND { Self::INTERLEAVED_HEADER_LEN } else { Self::HEADER_LEN };
+        if raw.len() < header_len {
+            return Err(WireError::ChunkLength { kind, len: raw.len() });
         }
         let (flags, tsn) = (raw[1], Tsn(u32_at(raw, 4)));
-        if raw.len() == Self::HEADER_LEN {
+        if raw.len() == header_len {
             return Err(WireError::NoUserData(tsn));
+        }
+        let (mut ssn, mut ppid, mut interleaved) = (Ssn(u16_at(raw, 10)), Ppid(u32_at(raw, 12)), None);
+        if kind == Self::INTERLEAVED_KIND {
+            let last = u32_at(raw, 16);
+            //= specs/rfc8260.txt#section-2.1
+            //# If the B bit is set, this field contains the PPID of the user
+            //# message.
+            let begin = flags & BEGIN != 0;
+            interleaved = Some(Interleaved { mid: u32_at(raw, 12), fsn: if begin { 0 } else { last } });
+            //= specs/rfc8260.txt#section-2.1
+            //# This field is reserved.  It MUST be set to 0 by the sender and
+            //# MUST be ignored by the receiver.
+            (ssn, ppid) = (Ssn(0), Ppid(if begin { last } else { 0 }));
         }
         Ok(Self {
             begin: flags & BEGIN != 0,
@@ -68,24 +110,30 @@ impl Data {
             immediate: flags & IMMEDIATE != 0,
             tsn,
             stream: StreamId(u16_at(raw, 8)),
-            ssn: Ssn(u16_at(raw, 10)),
-            ppid: Ppid(u32_at(raw, 12)),
-            payload: datagram.slice_ref(&raw[Self::HEADER_LEN..]),
+            ssn,
+            interleaved,
+            ppid,
+            payload: datagram.slice_ref(&raw[header_len..]),
         })
     }
 
     pub(super) fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
         let len = u16::try_from(self.encoded_len()).expect("a DATA chunk fits in a packet");
-        let mut header = [0; Self::HEADER_LEN];
-        header[0] = Self::KIND;
+        let mut header = [0; Self::INTERLEAVED_HEADER_LEN];
+        header[0] = self.kind();
         header[1] = self.flags();
         header[2..4].copy_from_slice(&len.to_be_bytes());
         header[4..8].copy_from_slice(&self.tsn.0.to_be_bytes());
         header[8..10].copy_from_slice(&self.stream.0.to_be_bytes());
-        header[10..12].copy_from_slice(&self.ssn.0.to_be_bytes());
-        header[12..16].copy_from_slice(&self.ppid.0.to_be_bytes());
-        out.extend_from_slice(&header);
+        if let Some(Interleaved { mid, fsn }) = self.interleaved {
+            header[12..16].copy_from_slice(&mid.to_be_bytes());
+            header[16..20].copy_from_slice(&if self.begin { self.ppid.0 } else { fsn }.to_be_bytes());
+        } else {
+            header[10..12].copy_from_slice(&self.ssn.0.to_be_bytes());
+            header[12..16].copy_from_slice(&self.ppid.0.to_be_bytes());
+        }
+        out.extend_from_slice(&header[..self.header_len()]);
         out.extend_from_slice(&self.payload);
         put_padding(out, start);
     }

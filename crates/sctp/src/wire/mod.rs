@@ -22,7 +22,7 @@ use std::fmt;
 
 pub use cause::Cause;
 pub use chunk::{Chunk, Unrecognized};
-pub use data::Data;
+pub use data::{Data, Interleaved};
 pub use init::Init;
 pub use packet::{Batch, Chunks, Header, Kinds, Packet, PacketBuilder};
 pub use param::Parameter;

@@ -22,6 +22,8 @@ pub enum Parameter {
     HostName(Bytes),
     /// Address types that the sender can take (type 12).
     SupportedAddressTypes(Vec<u16>),
+    /// Chunk types of the extensions that the sender supports (type 0x8008, RFC 5061 §4.2.7).
+    SupportedExtensions(Bytes),
     /// Any other, header included; its high bits say what to do (§3.2.1).
     Unknown {
         /// The parameter type.
@@ -46,15 +48,18 @@ impl Parameter {
     pub const HOST_NAME: u16 = 11;
     /// Supported Address Types.
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// Supported Extensions.
+    pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 
     /// Bytes of the parameter without padding.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Address(IpAddr::V4(_)) => Tlv::HEADER_LEN + 4,
             Self::Address(IpAddr::V6(_)) => Tlv::HEADER_LEN + 16,
-            Self::StateCookie(value) | Self::Unrecognized(value) | Self::HostName(value) => {
-                Tlv::HEADER_LEN + value.len()
-            }
+            Self::StateCookie(value)
+            | Self::Unrecognized(value)
+            | Self::HostName(value)
+            | Self::SupportedExtensions(value) => Tlv::HEADER_LEN + value.len(),
             Self::CookiePreservative(_) => Tlv::HEADER_LEN + 4,
             Self::SupportedAddressTypes(types) => Tlv::HEADER_LEN + 2 * types.len(),
             Self::Unknown { raw, .. } => raw.len(),
@@ -80,7 +85,10 @@ impl Parameter {
         match self {
             Self::Address(IpAddr::V4(address)) => out.extend_from_slice(&address.octets()),
             Self::Address(IpAddr::V6(address)) => out.extend_from_slice(&address.octets()),
-            Self::StateCookie(value) | Self::Unrecognized(value) | Self::HostName(value) => {
+            Self::StateCookie(value)
+            | Self::Unrecognized(value)
+            | Self::HostName(value)
+            | Self::SupportedExtensions(value) => {
                 out.extend_from_slice(value);
             }
             Self::CookiePreservative(millis) => out.extend_from_slice(&millis.to_be_bytes()),
@@ -104,6 +112,7 @@ impl Parameter {
             Self::CookiePreservative(_) => Self::COOKIE_PRESERVATIVE,
             Self::HostName(_) => Self::HOST_NAME,
             Self::SupportedAddressTypes(_) => Self::SUPPORTED_ADDRESS_TYPES,
+            Self::SupportedExtensions(_) => Self::SUPPORTED_EXTENSIONS,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -144,6 +153,7 @@ pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireE
         Parameter::UNRECOGNIZED => Parameter::Unrecognized(shared()),
         Parameter::COOKIE_PRESERVATIVE if value.len() == 4 => Parameter::CookiePreservative(u32_at(value, 0)),
         Parameter::HOST_NAME => Parameter::HostName(shared()),
+        Parameter::SUPPORTED_EXTENSIONS => Parameter::SupportedExtensions(shared()),
         Parameter::SUPPORTED_ADDRESS_TYPES if value.len().is_multiple_of(2) => {
             Parameter::SupportedAddressTypes(value.chunks_exact(2).map(|kind| u16_at(kind, 0)).collect())
         }

@@ -142,11 +142,57 @@ fn every_other_form_has_its_bytes() {
                 tsn: Tsn(1),
                 stream: StreamId(2),
                 ssn: Ssn(3),
+                interleaved: None,
                 ppid: Ppid(4),
                 payload: Bytes::from_static(b"abc"),
             }),
             "000d0013 00000001 0002 0003 00000004 616263 00",
             "DATA[flgs=IUE, len=19, tsn=1, sid=2, ssn=3, ppid=4]",
+        ),
+        // RFC 8260 §2.1: the first fragment brings the PPID, the others their number.
+        (
+            Chunk::Data(Data {
+                begin: true,
+                end: false,
+                unordered: true,
+                immediate: false,
+                tsn: Tsn(1),
+                stream: StreamId(2),
+                ssn: Ssn(0),
+                interleaved: Some(Interleaved { mid: 3, fsn: 0 }),
+                ppid: Ppid(4),
+                payload: Bytes::from_static(b"abc"),
+            }),
+            "40060017 00000001 0002 0000 00000003 00000004 616263 00",
+            "I_DATA[flgs=UB, len=23, tsn=1, sid=2, mid=3, ppid=4]",
+        ),
+        (
+            Chunk::Data(Data {
+                begin: false,
+                end: true,
+                unordered: false,
+                immediate: true,
+                tsn: Tsn(2),
+                stream: StreamId(2),
+                ssn: Ssn(0),
+                interleaved: Some(Interleaved { mid: 3, fsn: 5 }),
+                ppid: Ppid(0),
+                payload: Bytes::from_static(b"abcd"),
+            }),
+            "40090018 00000002 0002 0000 00000003 00000005 61626364",
+            "I_DATA[flgs=IE, len=24, tsn=2, sid=2, mid=3, fsn=5]",
+        ),
+        (
+            Chunk::Init(Init {
+                initiate_tag: VerificationTag(1),
+                a_rwnd: 1_500,
+                outbound_streams: 2,
+                inbound_streams: 3,
+                initial_tsn: Tsn(4),
+                parameters: vec![Parameter::SupportedExtensions(Bytes::from_static(&[64, 0xc1]))],
+            }),
+            "0100001a 00000001 000005dc 0002 0003 00000004 8008 0006 40 c1 0000",
+            "INIT[flgs=0, tag=1, a_rwnd=1500, os=2, is=3, tsn=4, SUPPORTED_EXTENSIONS[types=[I_DATA, 0xc1]]]",
         ),
         (
             Chunk::Init(Init {
@@ -264,6 +310,10 @@ fn the_last_parameters_padding_may_count_in_the_chunk_or_not() {
 #[test]
 fn a_data_chunk_without_data_is_told_apart() {
     assert_eq!(only(&hex("00030010 00000009 00000000 00000000")), Err(WireError::NoUserData(Tsn(9))));
+    let i_data = "40030014 00000009 00000000 00000000 00000000";
+    assert_eq!(only(&hex(i_data)), Err(WireError::NoUserData(Tsn(9))));
+    let short = hex("40030013 00000009 00000000 00000000 000000 00");
+    assert_eq!(only(&short), Err(WireError::ChunkLength { kind: 64, len: 19 }));
     let short = hex("0003000f 00000009 00000000 00000000");
     assert_eq!(only(&short), Err(WireError::ChunkLength { kind: 0, len: 15 }));
 }
@@ -418,6 +468,7 @@ fn packets_of_a_batch_are_of_one_size_but_the_last() {
             tsn: Tsn(1),
             stream: StreamId(0),
             ssn: Ssn(0),
+            interleaved: None,
             ppid: Ppid(0),
             payload: vec![b'x'; len].into(),
         })
@@ -484,9 +535,17 @@ fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Bytes> {
     vec(any::<u8>(), range).prop_map(Bytes::from)
 }
 
+/// The stream sequence number, or an I-DATA chunk's numbers.
+fn place() -> impl Strategy<Value = (u16, Option<(u32, u32)>)> {
+    prop_oneof![
+        any::<u16>().prop_map(|ssn| (ssn, None)),
+        any::<(u32, u32)>().prop_map(|numbers| (0, Some(numbers))),
+    ]
+}
+
 fn data() -> impl Strategy<Value = Data> {
-    (any::<[bool; 4]>(), any::<u32>(), any::<u16>(), any::<u16>(), any::<u32>(), bytes(1..200)).prop_map(
-        |([begin, end, unordered, immediate], tsn, stream, ssn, ppid, payload)| Data {
+    (any::<[bool; 4]>(), any::<u32>(), any::<u16>(), place(), any::<u32>(), bytes(1..200)).prop_map(
+        |([begin, end, unordered, immediate], tsn, stream, (ssn, interleaved), ppid, payload)| Data {
             begin,
             end,
             unordered,
@@ -494,7 +553,9 @@ fn data() -> impl Strategy<Value = Data> {
             tsn: Tsn(tsn),
             stream: StreamId(stream),
             ssn: Ssn(ssn),
-            ppid: Ppid(ppid),
+            // What is not on the wire is 0.
+            interleaved: interleaved.map(|(mid, fsn)| Interleaved { mid, fsn: if begin { 0 } else { fsn } }),
+            ppid: Ppid(if interleaved.is_some() && !begin { 0 } else { ppid }),
             payload,
         },
     )
@@ -515,8 +576,9 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         any::<u32>().prop_map(Parameter::CookiePreservative),
         bytes(0..64).prop_map(Parameter::HostName),
         vec(any::<u16>(), 0..5).prop_map(Parameter::SupportedAddressTypes),
+        bytes(0..9).prop_map(Parameter::SupportedExtensions),
         // Those that end the processing would hide what follows.
-        (0x8000u16.., bytes(0..64))
+        ((0x8000u16..).prop_filter("unknown", |kind| *kind != Parameter::SUPPORTED_EXTENSIONS), bytes(0..64))
             .prop_map(|(kind, value)| Parameter::Unknown { kind, raw: tlv(kind, &value) }),
     ]
 }
@@ -576,11 +638,13 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         bytes(0..200).prop_map(Chunk::CookieEcho),
         Just(Chunk::CookieAck),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
-        (15u8.., bytes(0..64)).prop_map(|(kind, value)| {
-            let len = (4 + value.len()) as u16;
-            let raw = [&[kind, 0][..], &len.to_be_bytes(), &value].concat();
-            Chunk::Unknown { kind, raw: raw.into() }
-        }),
+        ((15u8..).prop_filter("unknown", |kind| *kind != Data::INTERLEAVED_KIND), bytes(0..64)).prop_map(
+            |(kind, value)| {
+                let len = (4 + value.len()) as u16;
+                let raw = [&[kind, 0][..], &len.to_be_bytes(), &value].concat();
+                Chunk::Unknown { kind, raw: raw.into() }
+            }
+        ),
     ]
 }
 

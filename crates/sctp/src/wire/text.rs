@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::{Cause, Chunk, Data, Init, Packet, Parameter, Sack, Tlv, next_tlv, param};
+use super::{Cause, Chunk, Data, Init, Interleaved, Packet, Parameter, Sack, Tlv, next_tlv, param};
 
 impl Display for Packet {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -53,7 +53,7 @@ impl Display for Chunk {
 
 impl Display for Data {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("DATA[flgs=")?;
+        f.write_str(if self.interleaved.is_some() { "I_DATA[flgs=" } else { "DATA[flgs=" })?;
         if self.flags() == 0 {
             f.write_str("0")?;
         }
@@ -65,7 +65,12 @@ impl Display for Data {
             }
         }
         let (len, tsn, sid) = (self.encoded_len(), self.tsn, self.stream.0);
-        write!(f, ", len={len}, tsn={tsn}, sid={sid}, ssn={}, ppid={}]", self.ssn, self.ppid.0)
+        write!(f, ", len={len}, tsn={tsn}, sid={sid}, ")?;
+        match self.interleaved {
+            None => write!(f, "ssn={}, ppid={}]", self.ssn, self.ppid.0),
+            Some(Interleaved { mid, .. }) if self.begin => write!(f, "mid={mid}, ppid={}]", self.ppid.0),
+            Some(Interleaved { mid, fsn }) => write!(f, "mid={mid}, fsn={fsn}]"),
+        }
     }
 }
 
@@ -114,6 +119,16 @@ impl Display for Parameter {
                         Self::IPV6_ADDRESS => f.write_str("IPv6")?,
                         Self::HOST_NAME => f.write_str("HOSTNAME")?,
                         kind => write!(f, "{kind:#06x}")?,
+                    }
+                }
+                f.write_str("]]")
+            }
+            Self::SupportedExtensions(kinds) => {
+                f.write_str("SUPPORTED_EXTENSIONS[types=[")?;
+                for (index, kind) in kinds.iter().enumerate() {
+                    match *kind {
+                        Data::INTERLEAVED_KIND => write!(f, "{}I_DATA", comma(index))?,
+                        kind => write!(f, "{}{kind:#04x}", comma(index))?,
                     }
                 }
                 f.write_str("]]")

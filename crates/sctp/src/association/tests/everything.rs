@@ -15,6 +15,7 @@ struct Plan {
     reordering: u64,
     small_buffers: bool,
     scheduler: Scheduler,
+    interleaving: bool,
     /// Side, stream, length, unordered.
     messages: Vec<(bool, u16, usize, bool)>,
 }
@@ -29,12 +30,33 @@ fn plan() -> impl Strategy<Value = Plan> {
         0u64..100,
         0u64..300,
         any::<bool>(),
-        prop::sample::select(&SCHEDULERS[..]),
+        (prop::sample::select(&SCHEDULERS[..]), any::<bool>()),
         prop::collection::vec(message, 1..40),
     )
-        .prop_map(|(seed, modern, loss, duplication, reordering, small_buffers, scheduler, messages)| {
-            Plan { seed, modern, loss, duplication, reordering, small_buffers, scheduler, messages }
-        })
+        .prop_map(
+            |(
+                seed,
+                modern,
+                loss,
+                duplication,
+                reordering,
+                small_buffers,
+                (scheduler, interleaving),
+                messages,
+            )| {
+                Plan {
+                    seed,
+                    modern,
+                    loss,
+                    duplication,
+                    reordering,
+                    small_buffers,
+                    scheduler,
+                    interleaving,
+                    messages,
+                }
+            },
+        )
 }
 
 fn run(plan: &Plan) {
@@ -49,6 +71,7 @@ fn run(plan: &Plan) {
         config.send_buffer_bytes = 20_000;
     }
     config.scheduler = plan.scheduler;
+    config.interleaving = plan.interleaving;
     let mut pair = Pair::new(config).seeded(plan.seed);
     for stream in 0..5 {
         pair.association(Client).set_stream_value(StreamId(stream), stream % 3).unwrap();

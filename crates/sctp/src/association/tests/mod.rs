@@ -2,6 +2,7 @@
 
 mod data;
 mod everything;
+mod interleaving;
 mod lifecycle;
 mod lossy;
 mod multihoming;

@@ -25,6 +25,7 @@ fn data(tsn: Tsn, stream: u16, ssn: u16, payload: &'static [u8]) -> Data {
         tsn,
         stream: StreamId(stream),
         ssn: Ssn(ssn),
+        interleaved: None,
         ppid: Ppid(0),
         payload: Bytes::from_static(payload),
     }

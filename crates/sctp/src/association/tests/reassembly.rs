@@ -47,6 +47,7 @@ fn chunk(tsn: u32, flags: &str, stream: u16, ssn: u16, payload: &[u8]) -> Data {
         tsn: Tsn(tsn),
         stream: StreamId(stream),
         ssn: Ssn(ssn),
+        interleaved: None,
         ppid: Ppid(0),
         payload: Bytes::copy_from_slice(payload),
     }

@@ -72,6 +72,7 @@ fn data(tsn: Tsn) -> Data {
         tsn,
         stream: StreamId(0),
         ssn: Ssn(0),
+        interleaved: None,
         ppid: Ppid(0),
         payload: Bytes::from_static(b"1234"),
     }

@@ -74,6 +74,7 @@ fn data(tsn: Tsn) -> Chunk {
         tsn,
         stream: StreamId(0),
         ssn: Ssn(0),
+        interleaved: None,
         ppid: Ppid(0),
         payload: Bytes::from_static(b"data"),
     })

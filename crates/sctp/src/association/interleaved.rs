@@ -1,0 +1,221 @@
+//! I-DATA chunks become messages again (RFC 8260 §2.2.3): by stream, message and fragment number, whatever their TSNs.
+//!
+//! Each stream may have a message under way, so that a receive buffer can fill with halves. When half of it is in use
+//! and nothing can be read, every message that is next in its stream is delivered in pieces.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::association::reassembly::{Inbox, charge};
+use crate::association::{Order, Piece, Violation};
+use crate::ids::{Ppid, StreamId};
+use crate::wire::{Data, Interleaved};
+
+/// The messages of all streams that are not delivered.
+#[derive(Debug)]
+pub(super) struct Messages {
+    /// By number, up to the highest that was used.
+    streams: Vec<Stream>,
+    /// From how much on messages are delivered in pieces if nothing can be read.
+    partial_at_bytes: usize,
+    /// How much may be held of which nothing can be read: the hard limit on what is held.
+    held_max_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    /// The message that is next in order.
+    next_mid: u32,
+    ordered: BTreeMap<u32, Partial>,
+    unordered: BTreeMap<u32, Partial>,
+    /// The message that is delivered in pieces.
+    in_pieces: Option<(Order, u32)>,
+    /// Whole unordered messages that wait for the one delivered in pieces.
+    behind: Vec<Piece>,
+}
+
+/// A message of which a fragment has arrived.
+#[derive(Debug, Default)]
+struct Partial {
+    ppid: Ppid,
+    /// By number, counted without wrapping.
+    fragments: BTreeMap<u64, Bytes>,
+    /// How many fragments were delivered as pieces.
+    delivered: u64,
+    /// The number of the last fragment, once it came.
+    last: Option<u64>,
+}
+
+impl Partial {
+    fn add(&mut self, data: &Data, fsn: u32) -> Result<(), Violation> {
+        //= specs/rfc8260.txt#section-2.1
+        //# For the FSN, the serial number arithmetic defined in [RFC1982]
+        //# applies with SERIAL_BITS = 32.
+        let ahead = fsn.wrapping_sub(self.delivered as u32);
+        let at = self.delivered + u64::from(ahead);
+        // The first fragment is number 0 and no other is; none comes twice, none behind the last.
+        let twice = ahead >= 1 << 31 || self.fragments.contains_key(&at);
+        let beyond = self.last.is_some_and(|last| data.end || at > last)
+            || (data.end && self.fragments.last_key_value().is_some_and(|(highest, _)| *highest > at));
+        if data.begin != (at == 0) || twice || beyond {
+            return Err(Violation::FragmentOutOfPlace);
+        }
+        if data.begin {
+            self.ppid = data.ppid;
+        }
+        if data.end {
+            self.last = Some(at);
+        }
+        self.fragments.insert(at, data.payload.clone());
+        Ok(())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.last.is_some_and(|last| self.delivered + self.fragments.len() as u64 == last + 1)
+    }
+
+    /// The fragments that follow on what was delivered.
+    fn take_run(&mut self, order: Order) -> Option<Piece> {
+        let begin = self.delivered == 0;
+        let mut payload = Vec::new();
+        while let Some(fragment) = self.fragments.remove(&self.delivered) {
+            payload.push(fragment);
+            self.delivered += 1;
+        }
+        let end = self.last.is_some_and(|last| self.delivered > last);
+        (!payload.is_empty()).then_some(Piece { ppid: self.ppid, payload, begin, end, order })
+    }
+}
+
+impl Stream {
+    fn partial(&mut self, order: Order, mid: u32) -> &mut Partial {
+        match order {
+            Order::Ordered => self.ordered.entry(mid).or_default(),
+            Order::Unordered => self.unordered.entry(mid).or_default(),
+        }
+    }
+
+    fn forget(&mut self, order: Order, mid: u32) {
+        match order {
+            Order::Ordered => self.ordered.remove(&mid),
+            Order::Unordered => self.unordered.remove(&mid),
+        };
+    }
+
+    /// The ordered messages whose turn has come.
+    fn release(&mut self, id: StreamId, inbox: &mut Inbox) {
+        while self.in_pieces.is_none() && self.ordered.get(&self.next_mid).is_some_and(Partial::is_whole) {
+            let mut partial = self.ordered.remove(&self.next_mid).expect("it was just looked at");
+            inbox.add(id, partial.take_run(Order::Ordered).expect("a message has a fragment"));
+            self.next_mid = self.next_mid.wrapping_add(1);
+        }
+    }
+
+    /// Delivers what follows of the message that is delivered in pieces.
+    fn go_on(&mut self, id: StreamId, inbox: &mut Inbox) {
+        let Some((order, mid)) = self.in_pieces else { return };
+        let Some(piece) = self.partial(order, mid).take_run(order) else { return };
+        let end = piece.end;
+        inbox.add(id, piece);
+        if end {
+            self.forget(order, mid);
+            self.in_pieces = None;
+            if order == Order::Ordered {
+                self.next_mid = self.next_mid.wrapping_add(1);
+            }
+            for piece in std::mem::take(&mut self.behind) {
+                inbox.add(id, piece);
+            }
+            self.release(id, inbox);
+        }
+    }
+}
+
+impl Messages {
+    /// Nothing has arrived.
+    pub(super) fn new(receive_buffer_bytes: usize) -> Self {
+        Self {
+            streams: Vec::new(),
+            partial_at_bytes: receive_buffer_bytes / 2,
+            held_max_bytes: 2 * receive_buffer_bytes,
+        }
+    }
+
+    /// A chunk that has not come before; the inbox is already charged for it.
+    pub(super) fn push(
+        &mut self,
+        data: &Data,
+        Interleaved { mid, fsn }: Interleaved,
+        inbox: &mut Inbox,
+    ) -> Result<(), Violation> {
+        //= specs/rfc8260.txt#section-2.2.3
+        //# the receiver MUST first use the
+        //# SID to identify the stream, consider the U bit to determine if it is
+        //# part of an ordered or unordered message, find the user message
+        //# identified by the MID, and use the FSN for reassembly of the message
+        //# and not the TSN.
+        let id = data.stream;
+        let index = usize::from(id.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, Stream::default);
+        }
+        let stream = &mut self.streams[index];
+        let order = if data.unordered { Order::Unordered } else { Order::Ordered };
+        if order == Order::Ordered && mid.wrapping_sub(stream.next_mid) >= 1 << 31 {
+            return Err(Violation::MidOutOfStep);
+        }
+        let in_pieces = stream.in_pieces;
+        let partial = stream.partial(order, mid);
+        partial.add(data, fsn)?;
+        if in_pieces == Some((order, mid)) {
+            stream.go_on(id, inbox);
+        } else if order == Order::Ordered {
+            stream.release(id, inbox);
+        } else if partial.is_whole() {
+            let piece = partial.take_run(order).expect("a message has a fragment");
+            stream.forget(order, mid);
+            if in_pieces.is_some() {
+                stream.behind.push(piece);
+            } else {
+                inbox.add(id, piece);
+            }
+        }
+        if inbox.charged_bytes() >= self.partial_at_bytes {
+            self.relieve(inbox);
+        }
+        //= specs/rfc8260.txt#section-2.2.2
+        //# The sender MUST assign TSNs to I-DATA chunks in a way that the
+        //# receiver can make progress.
+        // Beyond the limit the next TSN alone is taken, and that when nothing can be read: now something must.
+        let full_before = inbox.charged_bytes() - charge(&data.payload).min(inbox.charged_bytes());
+        if full_before >= self.held_max_bytes && inbox.readable().is_none() {
+            return Err(Violation::NoProgress);
+        }
+        Ok(())
+    }
+
+    /// The buffer is filling: if there is nothing to read, messages are read in pieces.
+    pub(super) fn relieve(&mut self, inbox: &mut Inbox) {
+        if inbox.readable().is_some() {
+            return;
+        }
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            if stream.in_pieces.is_some() {
+                continue;
+            }
+            let begun = |partial: &Partial| partial.fragments.contains_key(&0);
+            let next = stream.ordered.get(&stream.next_mid).filter(|partial| begun(partial));
+            let unordered = || stream.unordered.iter().find(|(_, partial)| begun(partial));
+            stream.in_pieces = match next {
+                Some(_) => Some((Order::Ordered, stream.next_mid)),
+                None => unordered().map(|(mid, _)| (Order::Unordered, *mid)),
+            };
+            stream.go_on(StreamId(index as u16), inbox);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/interleaved.rs"]
+mod tests;
