@@ -1,4 +1,4 @@
-//! The packet scripts by section of RFC 9260, run by the program `pkt`; and that they notice when something is off.
+//! The packet scripts by RFC and section, run by the program `pkt`; and that they notice when something is off.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,9 @@ use std::process::Command;
 
 /// All scripts, by name.
 fn scripts() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/rfc9260");
-    let mut scripts: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let inside = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut scripts: Vec<_> = inside(folder).flat_map(inside).collect();
     scripts.retain(|path| path.extension().is_some_and(|extension| extension == "pkt"));
     scripts.sort();
     scripts

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braidftp_base::Time;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -304,7 +304,19 @@ impl Association {
             //# set to the Initiate Tag value of the received INIT or INIT ACK chunk
             //# this ABORT chunk is responding to.
             self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
-            return self.on_violation(violation);
+            // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
+            let name = init_ack.parameters.iter().find(|parameter| host_name(parameter));
+            let quoted = name.filter(|_| violation == Violation::HostName).and_then(|name| {
+                let mut raw = BytesMut::new();
+                name.encode(&mut raw);
+                quotable(&raw.freeze())
+            });
+            return match quoted {
+                Some(raw) => {
+                    self.abort_with(Cause::UnresolvableAddress(raw), Reason::PeerViolation(violation))
+                }
+                None => self.on_violation(violation),
+            };
         }
         let cookie = init_ack.state_cookie().expect("it was just looked at").clone();
         // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).

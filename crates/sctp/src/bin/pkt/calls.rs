@@ -514,6 +514,23 @@ impl Kernel {
                     Expr::Word(kind) if kind == "SCTP_SENDV_SNDINFO" => {
                         outgoing.info(&arguments[5], "snd_sid", "snd", line)?;
                     }
+                    Expr::Word(kind) if kind == "SCTP_SENDV_PRINFO" => {
+                        outgoing.reliable(&arguments[5], line)?
+                    }
+                    Expr::Word(kind) if kind == "SCTP_SENDV_SPA" => {
+                        let spa = &arguments[5];
+                        let flags = spa.member("sendv_flags").unwrap_or(&Expr::Any);
+                        let part = |name: &str| spa.member(name).unwrap_or(&Expr::Any);
+                        if flag(flags, "SCTP_SEND_AUTHINFO_VALID") {
+                            return unsupported("a key for a message (RFC 4895)");
+                        }
+                        if flag(flags, "SCTP_SEND_SNDINFO_VALID") {
+                            outgoing.info(part("sendv_sndinfo"), "snd_sid", "snd", line)?;
+                        }
+                        if flag(flags, "SCTP_SEND_PRINFO_VALID") {
+                            outgoing.reliable(part("sendv_prinfo"), line)?;
+                        }
+                    }
                     other => return unsupported(&format!("sctp_sendv with {}", values::text(other))),
                 }
             }
@@ -691,6 +708,18 @@ impl Outgoing {
         match member_int(info, &format!("{prefix}_timetolive"), line)? {
             None | Some(0) => Ok(()),
             Some(_) => Err(ScriptError::unsupported(line, "a time to live (RFC 3758)")),
+        }
+    }
+
+    /// Takes a PR-SCTP policy, of which there is but the one that gives nothing up.
+    fn reliable(&mut self, info: &Expr, line: usize) -> Result<()> {
+        match info.member("pr_policy") {
+            None | Some(Expr::Int(0)) => Ok(()),
+            Some(Expr::Word(policy)) if policy == "SCTP_PR_SCTP_NONE" => Ok(()),
+            Some(policy) => {
+                let what = format!("the policy {} of a message (RFC 3758)", values::text(policy));
+                Err(ScriptError::unsupported(line, what))
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_sctp::stats::Phase;
-use braidftp_sctp::{Config, Endpoint, PathState};
+use braidftp_sctp::{Config, Endpoint, PathState, PathStats};
 
 use super::values::{flag, int, list, member_int, structure, text};
 use super::{Done, Kernel, Outcome, Result, Stage, done, fails};
@@ -34,6 +34,10 @@ pub(super) fn get(
     let stats = match socket.stage {
         Stage::Connected(id) => endpoint.association(id).map(|association| association.stats()),
         _ => None,
+    };
+    let port = match socket.stage {
+        Stage::Connected(id) => endpoint.association(id).map_or(0, |association| association.ports().1),
+        _ => 0,
     };
     let path = stats.as_ref().and_then(|stats| stats.paths.first());
     let value = match option {
@@ -76,26 +80,25 @@ pub(super) fn get(
             structure(&[
                 ("sstat_state", Expr::Int(state(stats.phase))),
                 ("sstat_rwnd", number(stats.peer_rwnd)),
-                ("sstat_unackdata", unless_zero(stats.outstanding_bytes)),
-                ("sstat_penddata", unless_zero(stats.queued_bytes)),
+                ("sstat_unackdata", chunks(stats.outstanding_bytes)),
+                ("sstat_penddata", chunks(stats.queued_bytes)),
                 ("sstat_instrms", number(stats.inbound_streams)),
                 ("sstat_outstrms", number(stats.outbound_streams)),
                 ("sstat_fragmentation_point", number(path.map_or(0, |path| path.mtu - 28))),
-                ("sstat_primary", path.map_or(Expr::Any, path_info)),
+                ("sstat_primary", path.map_or(Expr::Any, |path| path_info(path, port))),
             ])
         }
         "SCTP_GET_PEER_ADDR_INFO" => match path {
-            Some(path) => path_info(path),
+            Some(path) => path_info(path, port),
             None => return fails("EINVAL"),
         },
         "SCTP_PEER_ADDR_PARAMS" => {
             let enabled =
                 if config.heartbeat_interval.is_some() { "SPP_HB_ENABLE" } else { "SPP_HB_DISABLE" };
             structure(&[
-                ("spp_address", Expr::Any),
-                ("spp_hbinterval", config.heartbeat_interval.map_or(Expr::Any, millis)),
+                ("spp_hbinterval", config.heartbeat_interval.map_or(Expr::Int(0), millis)),
                 ("spp_pathmaxrxt", number(config.path_max_retrans)),
-                ("spp_pathmtu", Expr::Any),
+                ("spp_pathmtu", number(path.map_or(0, |path| path.mtu))),
                 ("spp_flags", Expr::Word(enabled.to_owned())),
             ])
         }
@@ -126,14 +129,25 @@ fn error(value: &Expr, call: &Call) -> Outcome {
     Outcome::Done(Done { result: Ok(0), out: vec![(3, shown)] })
 }
 
-/// What the core counts in bytes, and a script in chunks: none is none.
-fn unless_zero(bytes: usize) -> Expr {
-    if bytes == 0 { Expr::Int(0) } else { Expr::Any }
+/// What the core counts in bytes, and a script in chunks: none is none, and any other number cannot be checked.
+fn chunks(bytes: usize) -> Expr {
+    if bytes == 0 { Expr::Int(0) } else { Expr::Word("a count of chunks".to_owned()) }
 }
 
-fn path_info(path: &braidftp_sctp::PathStats) -> Expr {
+/// The peer's address of a path, with its SCTP port.
+fn address(path: &PathStats, port: u16) -> Expr {
+    let ip = path.peer.ip();
+    let family = if ip.is_ipv4() { "AF_INET" } else { "AF_INET6" };
     structure(&[
-        ("spinfo_address", Expr::Any),
+        ("sa_family", Expr::Word(family.to_owned())),
+        ("sin_port", Expr::Int(port.into())),
+        ("sin_addr", Expr::Of("inet_addr".to_owned(), vec![Expr::Text(ip.to_string())])),
+    ])
+}
+
+fn path_info(path: &PathStats, port: u16) -> Expr {
+    structure(&[
+        ("spinfo_address", address(path, port)),
         (
             "spinfo_state",
             Expr::Int(match path.state {
@@ -186,7 +200,11 @@ pub(super) fn set(
     };
     match option {
         "SO_LINGER" => {
-            socket.abort_at_close = member("onoff")? == Some(1) && member("linger")? == Some(0);
+            let on = member("onoff")?.is_some_and(|on| on != 0);
+            if on && member("linger")? != Some(0) {
+                return Err(ScriptError::unsupported(line, "a close that waits (SO_LINGER with a time)"));
+            }
+            socket.abort_at_close = on;
             return done(0);
         }
         "SO_RCVBUF" => config.receive_buffer_bytes = int(value, line)?.clamp(1_500, 1 << 30) as usize,

@@ -20,6 +20,8 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("SCTP_EOF", SCTP_EOF),
     ("SCTP_ABORT", SCTP_ABORT),
     ("SCTP_UNORDERED", SCTP_UNORDERED),
+    ("AF_INET", 2),
+    ("AF_INET6", 10),
     ("NULL", 0),
     ("SCTP_RECVV_NOINFO", 0),
     ("SCTP_CLOSED", 0),
@@ -167,6 +169,15 @@ pub(super) fn matches(expected: &Expr, got: &Expr, line: usize) -> Result<Option
         (Expr::List(expected), Expr::List(got)) if expected.len() != 1 || got.len() != 1 => {
             let differs = expected.len() != got.len();
             Ok(differs.then(|| format!("expected {} entries, got {}", expected.len(), got.len())))
+        }
+        (Expr::Of(_, expected), Expr::Of(name, got)) if name == "inet_addr" => {
+            Ok((expected != got).then(|| {
+                format!(
+                    "expected {}, got {}",
+                    expected.iter().map(text).collect::<String>(),
+                    got.iter().map(text).collect::<String>()
+                )
+            }))
         }
         (_, Expr::Text(got)) => Ok(Some(format!("expected {}, got {got}", text(expected)))),
         (Expr::Struct(_), _) | (_, Expr::Struct(_)) => {
