@@ -201,6 +201,9 @@ pub fn run(args: &Args, runtime: &tokio::runtime::Runtime) -> Result<()> {
             "\nratio: how many times the link's limit, bytes / (rate × (1 − loss)) = {limit_seconds:.2} s"
         );
         println!("packets, sent again: of both sides; opened: connections or associations");
+        println!(
+            "tcp: as this kernel has it; naive, ms, ms-cp: SCTP with the values of RFC 9260; braid: with profile modern"
+        );
         println!("picture: {shown}");
     }
     match identical {
