@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use braidftp_sctp::{self as sctp, AssociationId, Message, Piece, Reason, Stats, StreamId};
+use braidftp_sctp::{
+    self as sctp, AssociationId, Message, NoSuchPath, PathId, Piece, Reason, Stats, StreamId,
+};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
@@ -178,6 +180,15 @@ impl Association {
     /// Its numbers at this moment.
     pub fn stats(&self) -> Stats {
         self.look(sctp::Association::stats).expect("an association is kept as long as it has a handle")
+    }
+
+    /// Makes one of its paths the primary one, by which data leaves whenever it is active; the paths stand in
+    /// [`Stats::paths`] by their number. Only once the association is up.
+    pub fn set_primary(&self, path: PathId) -> Result<(), NoSuchPath> {
+        self.told(|core, id| match core.machine.association_mut(id) {
+            Some(association) => association.set_primary(path),
+            None => Err(NoSuchPath),
+        })
     }
 
     /// Its number within the endpoint.

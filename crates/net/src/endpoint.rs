@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sctp::{self as sctp, Config, Connect, ListenError};
+use braidftp_sctp::{self as sctp, Announce, Config, Connect, ListenError};
 
 use crate::association::Association;
 use crate::capture::Capture;
@@ -20,7 +20,8 @@ use crate::udp::{self, Socket, Sockets};
 #[derive(Debug, Clone)]
 pub struct Bind {
     /// Local UDP addresses; each gets a socket of its own, so that a path's source address is its own. Port 0 lets
-    /// the system choose; RFC 6951's port is 9899. An unspecified IP stands for all of the host.
+    /// the system choose, the same port for all if it can; RFC 6951's port is 9899. Several are told to every peer. An
+    /// unspecified IP stands for all that the host has now, which are told to peers that have several themselves.
     pub addrs: Vec<SocketAddr>,
     /// What the core's randomness grows from. `None`: from the operating system, as it must be but in tests.
     pub seed: Option<[u8; 32]>,
@@ -150,17 +151,24 @@ impl Endpoint {
             Some(seed) => seed,
             None => system_seed().map_err(BindError::NoRandomness)?,
         };
-        let sockets = bind
-            .addrs
-            .iter()
-            .map(|addr| Socket::bind(*addr).map_err(|error| BindError::Address { addr: *addr, error }));
-        let sockets: Vec<Socket> = sockets.collect::<Result<_, _>>()?;
-        let local_addrs = sockets.iter().map(Socket::local).collect();
+        let mut sockets: Vec<Socket> = Vec::with_capacity(bind.addrs.len());
+        for &addr in &bind.addrs {
+            // Peers hear of the other addresses without their ports, so that one port for all is what they expect.
+            let port = sockets.first().map_or(0, |first| first.local().port());
+            let alike = Some(port).filter(|_| addr.port() == 0 && port != 0);
+            let socket = alike.and_then(|port| Socket::bind(SocketAddr::new(addr.ip(), port)).ok());
+            let socket = socket.map_or_else(|| Socket::bind(addr), Ok);
+            sockets.push(socket.map_err(|error| BindError::Address { addr, error })?);
+        }
+        let local_addrs: Vec<SocketAddr> = sockets.iter().map(Socket::local).collect();
         let capture = bind.pcap.as_deref().map(|path| {
             Capture::create(path).map_err(|error| BindError::Pcap { path: path.to_owned(), error })
         });
         let capture = capture.transpose()?;
-        let shared = Arc::new(Shared::new(sctp::Endpoint::new(seed), local_addrs));
+        let mut machine = sctp::Endpoint::new(seed);
+        let (addresses, announce) = reachable_at(&local_addrs);
+        machine.set_addresses(addresses, announce);
+        let shared = Arc::new(Shared::new(machine, local_addrs));
         shared.lock().endpoints = 1;
         tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), capture, bind.linger).run());
         Ok(Self { shared, linger: bind.linger })
@@ -332,6 +340,23 @@ impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Listener").field("port", &self.port).finish()
     }
+}
+
+/// Where peers can reach an endpoint with these sockets, and whether it was chosen to be there.
+fn reachable_at(local_addrs: &[SocketAddr]) -> (Vec<SocketAddr>, Announce) {
+    if local_addrs.iter().all(|addr| !addr.ip().is_unspecified()) {
+        return (local_addrs.to_vec(), Announce::Always);
+    }
+    let mut addresses = Vec::new();
+    for &addr in local_addrs {
+        if addr.ip().is_unspecified() {
+            let family = udp::host_addresses().into_iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4());
+            addresses.extend(family.map(|ip| SocketAddr::new(ip, addr.port())));
+        } else {
+            addresses.push(addr);
+        }
+    }
+    (addresses, Announce::ToMultihomed)
 }
 
 fn system_seed() -> io::Result<[u8; 32]> {

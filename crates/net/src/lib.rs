@@ -33,8 +33,8 @@ mod udp;
 pub use association::{Association, SendError};
 pub use braidftp_cc as cc;
 pub use braidftp_sctp::{
-    self as sctp, AssociationId, Config, Connect, ListenError, Message, Order, PathState, PathStats, Piece,
-    Ppid, Profile, Reason, Stats, StreamId,
+    self as sctp, AllowedPath, AssociationId, Config, Connect, ListenError, Message, NoSuchPath, Order,
+    PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, Stats, StreamId,
 };
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};

@@ -274,6 +274,21 @@ pub(crate) fn route_source(peer: SocketAddr) -> io::Result<IpAddr> {
     Ok(local.ip())
 }
 
+/// The addresses of this host's interfaces, if the system tells.
+pub(crate) fn host_addresses() -> Vec<IpAddr> {
+    #[cfg(target_os = "linux")]
+    if let Ok(interfaces) = nix::ifaddrs::getifaddrs() {
+        let addresses = interfaces.filter_map(|interface| interface.address);
+        return addresses
+            .filter_map(|address| {
+                let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+                v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+            })
+            .collect();
+    }
+    Vec::new()
+}
+
 /// Turns off the receive timestamps that quinn-udp (0.6.2, 0.6.3) asks for: with them the control messages of a
 /// coalesced receive outgrow its buffer for them, and the ECN field, being last, is lost.
 fn without_timestamps(_socket: &socket2::Socket) {

@@ -13,7 +13,7 @@ mod table;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
@@ -113,12 +113,22 @@ pub(crate) struct Route {
     pub(crate) peer: SocketAddr,
 }
 
+/// To whom an endpoint lists its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Announce {
+    /// To every peer: they were chosen for it.
+    Always,
+    /// To peers that list several of their own: they merely happen to be there, and some peers take none.
+    ToMultihomed,
+}
+
 /// Many SCTP ports over one carrier, and the associations between them and their peers.
 #[derive(Debug)]
 pub struct Endpoint {
     limits: Limits,
     /// What INIT ACKs list, if there are several.
     addresses: Vec<SocketAddr>,
+    announce: Announce,
     listeners: BTreeMap<u16, Arc<Config>>,
     table: Table,
     answers: Answers,
@@ -145,6 +155,7 @@ impl Endpoint {
         Self {
             limits,
             addresses: Vec::new(),
+            announce: Announce::Always,
             listeners: BTreeMap::new(),
             table: Table::default(),
             answers: Answers::new(limits.answers),
@@ -157,8 +168,9 @@ impl Endpoint {
 
     /// The local addresses, with their UDP encapsulation ports, by which the peers of accepted associations can reach
     /// this endpoint beside the one that their INIT came to. With several, INIT ACKs list them (RFC 9260 §5.1.2).
-    pub fn set_addresses(&mut self, addresses: Vec<SocketAddr>) {
+    pub fn set_addresses(&mut self, addresses: Vec<SocketAddr>, announce: Announce) {
         self.addresses = addresses;
+        self.announce = announce;
     }
 
     /// Accepts associations on an SCTP port, each with this configuration.
@@ -422,9 +434,14 @@ impl Endpoint {
         }
     }
 
-    /// The local addresses of an association that began with an INIT which came by this route.
-    fn addresses_for(&self, route: Route) -> Vec<SocketAddr> {
-        in_scope(std::iter::once(route.local).chain(self.addresses.iter().copied()), route.peer.ip())
+    /// The local addresses of an association that began with an INIT which came by this route and listed these addresses
+    /// beside its source.
+    fn addresses_for(&self, route: Route, listed: &[IpAddr]) -> Vec<SocketAddr> {
+        let others = match self.announce {
+            Announce::ToMultihomed if listed.is_empty() => &[],
+            Announce::ToMultihomed | Announce::Always => &self.addresses[..],
+        };
+        in_scope(std::iter::once(route.local).chain(others.iter().copied()), route.peer.ip())
     }
 
     fn new_tag(&mut self) -> VerificationTag {

@@ -22,7 +22,7 @@ pub use association::{
     SendError, Transmit, Violation,
 };
 pub use config::{AllowedPath, Config, LossDetection};
-pub use endpoint::{Connect, Counters, Endpoint, Limits};
+pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;
 

@@ -65,10 +65,15 @@ impl Association {
     /// Begins the handshake: INIT comes out of `poll`.
     pub(crate) fn connect(now: Time, id: AssociationId, setup: Setup) -> Self {
         let paths = paths_of(pair_up(&setup.local, &setup.peer, None, &setup.config), &setup.config);
+        // The peer is not told of an address that is not to be used.
+        let allowed = &setup.config.allowed_paths;
+        let may_be_used =
+            |local: &SocketAddr| allowed.is_empty() || allowed.iter().any(|path| path.local == local.ip());
+        let local = setup.local.into_iter().filter(may_be_used).collect();
         let own = Own {
             config: setup.config,
             ports: (setup.local_port, setup.peer_port),
-            local: setup.local,
+            local,
             tag: setup.tag,
             initial_tsn: setup.initial_tsn,
             seed: setup.seed,

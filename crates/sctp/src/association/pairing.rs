@@ -26,7 +26,8 @@ pub(crate) fn pair_up(
     let mut pairs = Vec::new();
     for (l, &own) in local.iter().enumerate() {
         for (p, &its) in peer.iter().enumerate() {
-            if own.is_ipv4() == its.is_ipv4() && config.allows(own.ip(), its.ip()) {
+            let twice = local[..l].contains(&own) || peer[..p].contains(&its);
+            if !twice && own.is_ipv4() == its.is_ipv4() && config.allows(own.ip(), its.ip()) {
                 pairs.push((Reverse(bits_in_common(own.ip(), its.ip())), l.max(p), l, p));
             }
         }
@@ -170,6 +171,14 @@ mod tests {
             pairs(&[("10.1.2.2", "10.1.1.1"), ("10.1.1.2", "10.1.2.1")])
         );
         assert!(only(vec![rule("10.9.9.9", None)]).is_empty());
+    }
+
+    #[test]
+    fn an_address_given_twice_is_one() {
+        assert_eq!(
+            paths(&["10.0.0.1", "10.0.0.1"], &["10.0.0.2", "10.0.0.2"]),
+            pairs(&[("10.0.0.1", "10.0.0.2")])
+        );
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Endpoint {
                 return Err(vec![Cause::OutOfResource]);
             }
             let config = Arc::clone(config);
-            return Ok(Some(self.new_offer(route, config, None)));
+            return Ok(Some(self.new_offer(route, init, config, None)));
         };
         let phase = slot.association.phase();
         let added: Vec<_> = std::iter::once(route.peer.ip())
@@ -187,13 +187,20 @@ impl Endpoint {
             //# Initiate Tag (randomly generated; see Section 5.3.1).
             _ => {
                 let (config, tie_tags) = (Arc::clone(&slot.known.config), slot.known.tie_tags);
-                Ok(Some(self.new_offer(route, config, Some(tie_tags))))
+                Ok(Some(self.new_offer(route, init, config, Some(tie_tags))))
             }
         }
     }
 
-    fn new_offer(&mut self, route: Route, config: Arc<Config>, tie_tags: Option<TieTags>) -> Offer {
-        let addresses = to_list(&self.addresses_for(route), route.peer.ip());
+    fn new_offer(
+        &mut self,
+        route: Route,
+        init: &Init,
+        config: Arc<Config>,
+        tie_tags: Option<TieTags>,
+    ) -> Offer {
+        let listed = listed_by(init, route);
+        let addresses = to_list(&self.addresses_for(route, &listed), route.peer.ip());
         Offer { config, tag: self.new_tag(), initial_tsn: Tsn(self.rng.next_u32()), tie_tags, addresses }
     }
 
@@ -218,12 +225,6 @@ impl Endpoint {
             _ => None,
         });
         let extension = wanted.unwrap_or_default().min(MAX_COOKIE_EXTENSION);
-        let mut peer_addresses: Vec<IpAddr> = Vec::new();
-        for ip in init.addresses().filter(|&ip| reaches(ip, route.peer.ip()) && ip != route.peer.ip()) {
-            if peer_addresses.len() < MAX_ADDRESSES && !peer_addresses.contains(&ip) {
-                peer_addresses.push(ip);
-            }
-        }
         //= specs/rfc9260.txt#section-5.2.2
         //# For a normal association INIT chunk (i.e., the
         //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
@@ -236,7 +237,7 @@ impl Endpoint {
             peer_port: header.source_port,
             local: route.local,
             peer: route.peer,
-            peer_addresses,
+            peer_addresses: listed_by(init, route),
             local_tag: tag,
             peer_tag: init.initiate_tag,
             local_initial_tsn: initial_tsn,
@@ -385,7 +386,8 @@ impl Endpoint {
                     tie_tags: self.new_tie_tags(),
                     cookie_until: Some(opened.created + opened.lifespan),
                 };
-                let local = self.addresses_for(Route { local: opened.local, peer: opened.peer });
+                let route = Route { local: opened.local, peer: opened.peer };
+                let local = self.addresses_for(route, &opened.peer_addresses);
                 let setup = Passive { config, local, seed: next_seed(&mut self.rng) };
                 let id = self.table.insert(known, |id| Association::accept(now, id, opened, setup));
                 self.map_paths(id);
@@ -458,6 +460,17 @@ impl Slot {
             addresses: self.association.listed_addresses(),
         }
     }
+}
+
+/// The addresses that the sender of an INIT lists beside the one it came from, as far as they can be its own.
+fn listed_by(init: &Init, route: Route) -> Vec<IpAddr> {
+    let mut listed: Vec<IpAddr> = Vec::new();
+    for ip in init.addresses().filter(|&ip| reaches(ip, route.peer.ip()) && ip != route.peer.ip()) {
+        if listed.len() < MAX_ADDRESSES && !listed.contains(&ip) {
+            listed.push(ip);
+        }
+    }
+    listed
 }
 
 /// The header of the answer to a packet, with its receiver's tag.

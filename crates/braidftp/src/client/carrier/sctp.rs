@@ -11,7 +11,8 @@ use braidftp_ftp::client::{Data, Tag};
 use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, INITIAL_CREDIT};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAMS_DEFAULT, Mode, ppid};
 use braidftp_net::{
-    Association, Bind, Config, Connect, Endpoint, Listener, Message, Order, Piece, Ppid, Reason, StreamId,
+    AllowedPath, Association, Bind, Config, Connect, Endpoint, Listener, Message, Order, Piece, Ppid, Reason,
+    StreamId,
 };
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{mpsc, oneshot};
@@ -306,6 +307,8 @@ fn config(options: &Options) -> Config {
     if let Some(cc) = options.cc {
         config.congestion_control = cc;
     }
+    let allowed = options.paths.iter().map(|rule| AllowedPath { local: rule.local, peer: rule.remote });
+    config.allowed_paths = allowed.collect();
     let streams = options.mode.streams(DATA_STREAMS_DEFAULT).unwrap_or(1);
     config.outbound_streams = streams;
     config.inbound_streams = streams;
@@ -347,9 +350,12 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
         )
         .hint("name a LOCAL address of the same family, and a REMOTE that the server has"));
     }
-    let mut locals: Vec<IpAddr> = options.paths.iter().map(|rule| rule.local).collect();
-    locals.sort_unstable();
-    locals.dedup();
+    let mut locals: Vec<IpAddr> = Vec::new();
+    for rule in &options.paths {
+        if !locals.contains(&rule.local) {
+            locals.push(rule.local);
+        }
+    }
     if locals.is_empty() {
         let peers = || candidates.iter().flatten();
         if peers().any(SocketAddr::is_ipv4) {

@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::association::{Association, Event, Message, Reason};
 use crate::config::Config;
-use crate::endpoint::{Connect, Endpoint};
+use crate::endpoint::{Announce, Connect, Endpoint};
 use crate::ids::{AssociationId, Ppid, StreamId};
 use crate::profile::Profile;
 use crate::wire::{Chunk, Data, Header, Packet, PacketBuilder, Sack};
@@ -134,7 +134,7 @@ impl Pair {
         let [client_addresses, server_addresses] = addresses;
         let mut client = Endpoint::new([1; 32]);
         let mut server = Endpoint::new([2; 32]);
-        server.set_addresses(server_addresses.clone());
+        server.set_addresses(server_addresses.clone(), Announce::Always);
         server.listen(PORT, Arc::new(server_config)).unwrap();
         let connect = Connect {
             local: client_addresses.clone(),

@@ -109,6 +109,20 @@ fn a_client_with_one_address_learns_those_of_the_server() {
     }
 }
 
+#[test]
+fn addresses_that_merely_happen_to_be_there_are_listed_to_those_who_list_theirs() {
+    let [client, server] = addresses();
+    for (client, expected) in [(client[..1].to_vec(), 0), (client, 2)] {
+        let mut pair = Pair::between([client, server.clone()], modern(), modern());
+        pair.server.set_addresses(server.clone(), Announce::ToMultihomed);
+        pair.run(Duration::from_secs(3));
+        assert_eq!(first_init(&pair, Server).len(), expected);
+        for side in [Client, Server] {
+            assert_eq!(states(&mut pair, side), vec![PathState::Active; expected.max(1)], "{side:?}");
+        }
+    }
+}
+
 //= specs/rfc9260.txt#section-5.1.2
 //= type=test
 //# If there are no address parameters present in the received INIT
@@ -119,7 +133,7 @@ fn a_client_with_one_address_learns_those_of_the_server() {
 #[test]
 fn a_server_that_lists_nothing_has_one_address() {
     let mut pair = pair(modern());
-    pair.server.set_addresses(Vec::new());
+    pair.server.set_addresses(Vec::new(), Announce::Always);
     pair.run(Duration::from_secs(3));
     let peers: Vec<_> = paths(&mut pair, Client).iter().map(|path| path.peer).collect();
     assert_eq!(peers, [addresses()[1][0]; 2], "from both of its own to the one of the server");
@@ -343,6 +357,7 @@ fn nothing_goes_by_a_path_that_is_not_allowed() {
     pair.send(Client, 0, numbered(0));
     pair.run(Duration::from_secs(100));
     check_all(&pair, 1);
+    assert!(first_init(&pair, Client).is_empty(), "the server is not told of the other address");
     let by_client = pair.log.iter().zip(&pair.routes).filter(|((_, side, _), _)| *side == Client);
     assert!(by_client.map(|(_, route)| *route).all(|route| route == (client[1], server[1])));
 }

@@ -1,0 +1,99 @@
+//! Several addresses on real sockets: one each, paths found by themselves, and data by the path that it is told to take.
+
+mod common;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_net::{
+    AllowedPath, Association, Bind, Endpoint, Message, NoSuchPath, PathId, PathState, Ppid, Profile, StreamId,
+};
+use common::{PORT, soon, to};
+
+const MESSAGE: usize = 100_000;
+
+fn bind(addrs: &[&str]) -> Endpoint {
+    Endpoint::bind(Bind::to(addrs.iter().map(|addr| addr.parse().unwrap()))).unwrap()
+}
+
+/// The local address and the peer's, path by path, once all are active.
+async fn paths(association: &Association) -> Vec<(String, String)> {
+    let active = async {
+        while association.stats().paths.iter().any(|path| path.state != PathState::Active) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon(active).await;
+    let ip = |addr: SocketAddr| addr.ip().to_string();
+    association.stats().paths.iter().map(|path| (ip(path.local), ip(path.peer))).collect()
+}
+
+fn bytes_sent(association: &Association) -> Vec<u64> {
+    association.stats().paths.iter().map(|path| path.bytes_sent).collect()
+}
+
+async fn carry(from: &Association, to: &Association) {
+    from.send(StreamId(0), Message::new(Ppid(0), vec![7; MESSAGE])).await.unwrap();
+    let mut len = 0;
+    while len < MESSAGE {
+        len += soon(to.recv(StreamId(0))).await.unwrap().expect("it is not over").len();
+    }
+}
+
+#[tokio::test]
+async fn two_addresses_on_each_side_make_two_paths_and_data_takes_the_primary() {
+    let (client_end, server_end) =
+        (bind(&["127.0.0.1:0", "127.0.0.2:0"]), bind(&["127.0.0.1:0", "127.0.0.2:0"]));
+    let ports: Vec<u16> = client_end.local_addrs().iter().map(SocketAddr::port).collect();
+    assert_eq!(ports[0], ports[1], "one port for all, unless another has it");
+    let config = Arc::new(Profile::Modern.config());
+    let listener = server_end.listen(PORT, config.clone()).unwrap();
+    let client = client_end.connect(to(&server_end, &config)).unwrap();
+    assert_eq!(client.set_primary(PathId(0)), Err(NoSuchPath), "it is not up");
+    let server = soon(listener.accept()).await.unwrap();
+    let expected = ["127.0.0.1", "127.0.0.2"].map(|ip| (ip.to_owned(), ip.to_owned()));
+    assert_eq!([paths(&client).await, paths(&server).await], [expected.clone(), expected]);
+    for primary in [0, 1, 0] {
+        client.set_primary(PathId(primary)).unwrap();
+        let before = [bytes_sent(&client), bytes_sent(&server)];
+        carry(&client, &server).await;
+        let after = [bytes_sent(&client), bytes_sent(&server)];
+        let (used, other) = (usize::from(primary), usize::from(1 - primary));
+        assert!(after[0][used] >= before[0][used] + MESSAGE as u64);
+        assert!(after[0][other] < before[0][other] + 500, "but for HEARTBEATs");
+        assert!(after[1][used] > before[1][used], "SACKs come by the path of the data");
+    }
+    assert_eq!(client.set_primary(PathId(2)), Err(NoSuchPath));
+}
+
+#[tokio::test]
+async fn of_a_servers_addresses_one_is_enough_to_learn_the_others() {
+    let (client_end, server_end) = (bind(&["127.0.0.1:0"]), bind(&["127.0.0.2:0", "127.0.0.3:0"]));
+    let config = Arc::new(Profile::Modern.config());
+    let listener = server_end.listen(PORT, config.clone()).unwrap();
+    let mut connect = to(&server_end, &config);
+    connect.peer.truncate(1);
+    let client = client_end.connect(connect).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    let expected = [("127.0.0.1", "127.0.0.2"), ("127.0.0.1", "127.0.0.3")]
+        .map(|(local, peer)| (local.to_owned(), peer.to_owned()));
+    assert_eq!(paths(&client).await, expected);
+    assert_eq!(paths(&server).await.len(), 2);
+}
+
+#[tokio::test]
+async fn only_paths_that_are_allowed_are_used() {
+    let (client_end, server_end) =
+        (bind(&["127.0.0.1:0", "127.0.0.2:0"]), bind(&["127.0.0.1:0", "127.0.0.2:0"]));
+    let allowed =
+        AllowedPath { local: [127, 0, 0, 2].into(), peer: Some(std::net::IpAddr::from([127, 0, 0, 1])) };
+    let mut config = Profile::Modern.config();
+    let listener = server_end.listen(PORT, Arc::new(config.clone())).unwrap();
+    config.allowed_paths = vec![allowed];
+    let client = client_end.connect(to(&server_end, &Arc::new(config))).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    soon(client.up()).await.unwrap();
+    assert_eq!(paths(&client).await, [("127.0.0.2".to_owned(), "127.0.0.1".to_owned())]);
+    carry(&client, &server).await;
+}
