@@ -19,6 +19,9 @@ use super::sink::Intake;
 
 /// Bytes of a file that share a message: what the FTP server of the paper's FreeBSD wrote at once.
 const MESSAGE_BYTES: usize = 16 << 10;
+/// How long an association of naive may take to come up, and to end: time for the sixth INIT or SHUTDOWN, 31 s after
+/// the first (RFC 9260 §5.1, §9.2), which a bad link needs now and then.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The data side of a session of naive, ms or ms-cp.
 pub(super) struct Data {
@@ -61,16 +64,12 @@ impl Data {
     }
 }
 
-async fn associate(
-    endpoint: &Endpoint,
-    connect: Connect,
-    settings: &Settings,
-) -> Result<Association, Failure> {
+async fn associate(endpoint: &Endpoint, connect: Connect) -> Result<Association, Failure> {
     let association = endpoint.connect(connect).map_err(|error| {
         tracing::warn!(%error, "no data association");
         Failure::CannotOpenData
     })?;
-    match timeout(settings.data_open, association.up()).await {
+    match timeout(PATIENCE, association.up()).await {
         Ok(Ok(_)) => Ok(association),
         Ok(Err(_)) | Err(_) => {
             association.abort("the data association did not come up");
@@ -132,7 +131,7 @@ impl Way {
         match self {
             Self::Associate { endpoint, connect } => {
                 started(body.length).await;
-                let mut guard = Guard(Some(associate(&endpoint, connect, settings).await?));
+                let mut guard = Guard(Some(associate(&endpoint, connect).await?));
                 let mut bytes = 0;
                 if let Some(association) = &guard.0 {
                     while let Some(block) = body.next().await? {
@@ -173,7 +172,7 @@ impl Way {
     ) -> Result<(), Failure> {
         match (self, length) {
             (Self::Associate { endpoint, connect }, _) => {
-                let mut guard = Guard(Some(associate(&endpoint, connect, settings).await?));
+                let mut guard = Guard(Some(associate(&endpoint, connect).await?));
                 if let Some(association) = &guard.0 {
                     loop {
                         let piece = timeout(settings.stall, association.recv(StreamId(CONTROL_STREAM))).await;
@@ -183,7 +182,7 @@ impl Way {
                         }
                     }
                     // Only a graceful end is the end of the file.
-                    let end = timeout(settings.data_open, association.closed()).await;
+                    let end = timeout(PATIENCE, association.closed()).await;
                     if !matches!(end, Ok(Reason::Shutdown)) {
                         return Err(Failure::DataLost);
                     }
