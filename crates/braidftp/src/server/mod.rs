@@ -98,7 +98,7 @@ pub struct Settings {
     pub passive_ports: Option<RangeInclusive<u16>>,
     /// The address that PASV tells, where it is not the socket's own (NAT). IPv4.
     pub passive_address: Option<IpAddr>,
-    /// How long a data connection may take to open. 15 s.
+    /// How long a TCP data connection may take to open. 15 s; naive's associations have a time of their own.
     pub data_open: Duration,
     /// How long a transfer may stand still, or replies may wait to be taken. 5 min.
     pub stall: Duration,
