@@ -6,13 +6,17 @@
 //! = type=test
 //! # the words as they stand in that section
 //! ```
-//! each behind `//`. White space does not count; everything else does. What the code leaves undone is confessed in
-//! `specs/exceptions/<spec>.toml`, with its reason, and checked alike. The counts tell how many of the sentences that
-//! say MUST or SHOULD are cited, tested or excepted; only a wrong quotation fails.
+//! each behind `//`. White space does not count; everything else does. A packet script (`.pkt`) is a test, so its citations
+//! need no type. What the code leaves undone is confessed in `specs/exceptions/<spec>.toml`, with its reason, and checked
+//! alike. The counts tell how many of the sentences that say MUST or SHOULD are cited, tested or excepted, and what is left:
+//! `untested`, cited over code and proven by no test, and `open`, none of all.
+//!
+//! A wrong quotation fails. So does, of a specification whose exceptions say `complete = true`, a sentence that is open,
+//! and a MUST that is untested.
 
 mod spec;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -50,6 +54,9 @@ enum Kind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exceptions {
+    /// Whether every sentence that obliges is accounted for.
+    #[serde(default)]
+    complete: bool,
     #[serde(default)]
     exception: Vec<Exception>,
 }
@@ -81,7 +88,26 @@ struct Counts {
     code: usize,
     test: usize,
     exception: usize,
+    untested: usize,
     open: usize,
+}
+
+/// What is said of a sentence that obliges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Marks {
+    code: bool,
+    test: bool,
+    exception: bool,
+}
+
+impl Marks {
+    fn untested(self) -> bool {
+        self.code && !self.test && !self.exception
+    }
+
+    fn open(self) -> bool {
+        !(self.code || self.test || self.exception)
+    }
 }
 
 /// What to print beside the totals.
@@ -89,7 +115,12 @@ struct Counts {
 enum Detail {
     Totals,
     Sections,
+    /// Every sentence that is open.
     Missing,
+    /// Every sentence that is untested.
+    Untested,
+    /// Every sentence that obliges.
+    List,
 }
 
 /// Check every quotation and print the counts.
@@ -100,22 +131,30 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         match arg.as_str() {
             "--sections" => detail = Detail::Sections,
             "--missing" => detail = Detail::Missing,
+            "--untested" => detail = Detail::Untested,
+            "--list" => detail = Detail::List,
             name if !name.starts_with('-') => only = Some(name),
-            _ => bail!("usage: cargo xtask cites [--sections|--missing] [SPEC]"),
+            _ => bail!("usage: cargo xtask cites [--sections|--missing|--untested|--list] [SPEC]"),
         }
     }
     let mut problems = Vec::new();
     let mut citations = Vec::new();
     for path in tracked_files()? {
-        if path.extension().is_some_and(|extension| extension == "rs") {
+        let kind = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("rs") => Some(Kind::Code),
+            Some("pkt") => Some(Kind::Test),
+            _ => None,
+        };
+        if let Some(kind) = kind {
             let text =
                 std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let (found, wrong) = citations_in(&path.display().to_string(), &text);
+            let (found, wrong) = citations_in(&path.display().to_string(), &text, kind);
             citations.extend(found);
             problems.extend(wrong);
         }
     }
-    citations.extend(exceptions()?);
+    let (excepted, complete) = exceptions()?;
+    citations.extend(excepted);
 
     let mut specs: BTreeMap<String, Spec> = BTreeMap::new();
     let mut covered: BTreeMap<(String, SectionId), Vec<Covered>> = BTreeMap::new();
@@ -146,21 +185,35 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
                             && (ranges.is_empty() || ranges.iter().any(|&r| sentence.is_covered_by(r)))
                     })
                 };
-                let (code, test, exception) = (by(Kind::Code), by(Kind::Test), by(Kind::Exception));
-                let open = !(code || test || exception);
+                let marks =
+                    Marks { code: by(Kind::Code), test: by(Kind::Test), exception: by(Kind::Exception) };
                 for tally in [&mut tally, &mut total] {
                     let counts = match sentence.force {
                         Force::Must => &mut tally.must,
                         Force::Should => &mut tally.should,
                     };
                     counts.all += 1;
-                    counts.code += usize::from(code);
-                    counts.test += usize::from(test);
-                    counts.exception += usize::from(exception);
-                    counts.open += usize::from(open);
+                    counts.code += usize::from(marks.code);
+                    counts.test += usize::from(marks.test);
+                    counts.exception += usize::from(marks.exception);
+                    counts.untested += usize::from(marks.untested());
+                    counts.open += usize::from(marks.open());
                 }
-                if open && detail == Detail::Missing {
-                    println!("{name} §{id} {:?}: {}", sentence.force, sentence.text);
+                let shown = match detail {
+                    Detail::Totals | Detail::Sections => false,
+                    Detail::Missing => marks.open(),
+                    Detail::Untested => marks.untested(),
+                    Detail::List => true,
+                };
+                if shown {
+                    println!("{name} §{id} {:?} {marks}: {}", sentence.force, sentence.text);
+                }
+                let lacking = marks.open() || (marks.untested() && sentence.force == Force::Must);
+                if lacking && complete.contains(name) {
+                    problems.push(format!(
+                        "{name} section {id} ({marks}): {}: `{}`",
+                        "it is said to be complete, and this is open or, if a MUST, untested", sentence.text
+                    ));
                 }
             }
             if detail == Detail::Sections && tally.must.all + tally.should.all > 0 {
@@ -180,18 +233,25 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (name, counts) in [("MUST", self.must), ("SHOULD", self.should)] {
-            let Counts { all, code, test, exception, open } = counts;
-            write!(
-                f,
-                "{name} {all:>3}: {code:>3} code {test:>3} test {exception:>3} excepted {open:>3} open   "
-            )?;
+            let Counts { all, code, test, exception, untested, open } = counts;
+            write!(f, "{name} {all:>3}: {code:>3} code {test:>3} test {exception:>3} excepted ")?;
+            write!(f, "{untested:>3} untested {open:>3} open   ")?;
         }
         Ok(())
     }
 }
 
-/// The citations of one source file, and what is wrong with how they are written.
-fn citations_in(file: &str, text: &str) -> (Vec<Citation>, Vec<String>) {
+impl std::fmt::Display for Marks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let marks = [(self.code, "code"), (self.test, "test"), (self.exception, "excepted")];
+        let said: Vec<_> = marks.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
+        f.write_str(if said.is_empty() { "open".to_owned() } else { said.join("+") }.as_str())
+    }
+}
+
+/// The citations of one source file or script, and what is wrong with how they are written. Without a type line they are
+/// of this kind.
+fn citations_in(file: &str, text: &str, kind: Kind) -> (Vec<Citation>, Vec<String>) {
     let mut found: Vec<Citation> = Vec::new();
     let mut problems = Vec::new();
     let mut open: Option<Citation> = None;
@@ -218,7 +278,7 @@ fn citations_in(file: &str, text: &str) -> (Vec<Citation>, Vec<String>) {
                         at,
                         spec: spec.to_owned(),
                         section: section.to_owned(),
-                        kind: Kind::Code,
+                        kind,
                         quote: String::new(),
                     });
                 }
@@ -242,12 +302,13 @@ fn citations_in(file: &str, text: &str) -> (Vec<Citation>, Vec<String>) {
     (found, problems)
 }
 
-/// Everything in `specs/exceptions`.
-fn exceptions() -> Result<Vec<Citation>> {
+/// Everything in `specs/exceptions`, and which specifications are said to be complete.
+fn exceptions() -> Result<(Vec<Citation>, BTreeSet<String>)> {
     let mut all = Vec::new();
+    let mut complete = BTreeSet::new();
     let mut files: Vec<PathBuf> = match std::fs::read_dir("specs/exceptions") {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?,
-        Err(_) => return Ok(all),
+        Err(_) => return Ok((all, complete)),
     };
     files.sort();
     for path in files {
@@ -260,6 +321,9 @@ fn exceptions() -> Result<Vec<Citation>> {
         let Some(spec) = spec.into_iter().find(|spec| Path::new(spec).exists()) else {
             bail!("{at}: there is no specs/{stem}.txt or .md");
         };
+        if exceptions.complete {
+            complete.insert(spec.clone());
+        }
         for exception in exceptions.exception {
             let at = format!("{at} (section {})", exception.section);
             if exception.reason.trim().is_empty() {
@@ -274,7 +338,7 @@ fn exceptions() -> Result<Vec<Citation>> {
             });
         }
     }
-    Ok(all)
+    Ok((all, complete))
 }
 
 /// Reads a specification; none if it is not there.
@@ -345,7 +409,7 @@ mod tests {
             "@= type=test",
             "@# It SHOULD back off.",
         ]);
-        let (found, problems) = citations_in("a.rs", &text);
+        let (found, problems) = citations_in("a.rs", &text, Kind::Code);
         assert!(problems.is_empty(), "{problems:?}");
         let kinds: Vec<_> = found.iter().map(|c| (c.at.as_str(), c.section.as_str(), c.kind)).collect();
         assert_eq!(kinds, [("a.rs:1", "6.2", Kind::Code), ("a.rs:5", "6.3", Kind::Test)]);
@@ -360,11 +424,27 @@ mod tests {
             "@= specs/a.txt#section-2",
             "@# four five six",
         ]);
-        let (found, _) = citations_in("a.rs", &text);
+        let (found, _) = citations_in("a.rs", &text, Kind::Code);
         assert_eq!(
             found.iter().map(|c| c.quote.trim()).collect::<Vec<_>>(),
             ["one two three", "four five six"]
         );
+    }
+
+    #[test]
+    fn the_citations_of_a_script_are_tests() {
+        let text = source(&["@= specs/rfc1.txt#section-6.2", "@# The endpoint MUST acknowledge"]);
+        let (found, problems) = citations_in("a.pkt", &text, Kind::Test);
+        assert_eq!((found[0].kind, problems), (Kind::Test, vec![]));
+    }
+
+    #[test]
+    fn what_only_code_claims_is_untested_and_what_nothing_says_is_open() {
+        let marks = |code, test, exception| Marks { code, test, exception };
+        assert!(marks(true, false, false).untested());
+        assert!(!marks(true, true, false).untested() && !marks(true, false, true).untested());
+        assert!(marks(false, false, false).open() && !marks(false, true, false).open());
+        assert_eq!(marks(true, true, false).to_string(), "code+test");
     }
 
     #[test]
@@ -377,7 +457,7 @@ mod tests {
             &["@= specs/rfc1.txt#section-6.2", "@= type=todo", "@# The endpoint MUST"],
             &["@= specs/rfc1.txt#section-6.2", "@# The endpoint MUST", "@= type=test"],
         ] {
-            assert_eq!(citations_in("a.rs", &source(lines)).1.len(), 1, "{lines:?}");
+            assert_eq!(citations_in("a.rs", &source(lines), Kind::Code).1.len(), 1, "{lines:?}");
         }
     }
 
