@@ -268,6 +268,12 @@ impl Endpoint {
         //# them.
         if kinds.bundles_init() {
             self.counters.discarded += 1;
+        } else if kinds.contains(Init::KIND) && header.tag != VerificationTag(0) {
+            //= specs/rfc9260.txt#section-12.3
+            //# The receiver of an INIT chunk MUST silently discard the INIT chunk and
+            //# all further chunks if the INIT chunk is bundled with other chunks or
+            //# the packet has a non-zero Verification Tag.
+            self.counters.discarded += 1;
         } else if header.tag == VerificationTag(0) {
             //= specs/rfc9260.txt#section-8.5.1
             //# When an endpoint receives an SCTP packet with the Verification
@@ -368,9 +374,9 @@ impl Endpoint {
         let handshaking =
             |slot: &Slot| matches!(slot.association.phase(), Phase::CookieWait | Phase::CookieEchoed);
         if let Some(slot) = self.table.by_tag(header) {
-            // An INIT has no tag; a T bit says that the tag is not the receiver's; an address that the association
-            // does not have proves a stolen tag, or a NAT that changed its mind: an ABORT would kill a live one.
-            if kinds.contains(Init::KIND) || kinds.reflected() || !slot.knows(from.ip()) {
+            // A T bit says that the tag is not the receiver's; an address that the association does not have proves a
+            // stolen tag, or a NAT that changed its mind: an ABORT would kill a live one.
+            if kinds.reflected() || !slot.knows(from.ip()) {
                 return Whose::Nobody;
             }
             //= specs/rfc9260.txt#section-8.5.1

@@ -80,7 +80,7 @@ impl Association {
         };
         let mut association = Self::new(id, own, paths);
         association.state = State::CookieWait { retry: 0, init_due: true };
-        association.arm_t1(now);
+        association.arm_t1(now, 0);
         association
     }
 
@@ -177,8 +177,16 @@ impl Association {
         }
     }
 
-    fn arm_t1(&mut self, now: Time) {
-        self.timers.arm(Timer::T1, now + self.paths[0].rtt.rto());
+    /// Waits for the answer to an INIT or COOKIE ECHO that leaves for the `retry`-th time.
+    //= specs/rfc9260.txt#section-5.1
+    //# If the
+    //# application provided multiple IP addresses of the peer, there
+    //# SHOULD be a T1-init and T1-cookie timer for each address of the
+    //# peer.
+    // One address is tried after the other: one timer runs at a time, for as long as the RTO of its address says.
+    fn arm_t1(&mut self, now: Time, retry: u32) {
+        let path = self.handshake_path(retry);
+        self.timers.arm(Timer::T1, now + self.paths[usize::from(path.0)].rtt.rto());
     }
 
     /// The INIT that this side sends.
@@ -359,7 +367,7 @@ impl Association {
         //= specs/rfc9260.txt#section-5.1.4
         //# The endpoint MUST also start the T1-cookie timer after sending the
         //# COOKIE ECHO chunk.
-        self.arm_t1(now);
+        self.arm_t1(now, 0);
         self.refuse_streams();
     }
 
@@ -470,14 +478,14 @@ impl Association {
     /// T1 ran out.
     pub(super) fn on_t1(&mut self, now: Time) {
         let max = self.config.max_init_retransmits;
-        let again = match &mut self.state {
+        let retry = match &mut self.state {
             //= specs/rfc9260.txt#section-4
             //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
             //# INIT chunk and restart the T1-init timer.
             State::CookieWait { retry, init_due } => {
                 *retry += 1;
                 *init_due = true;
-                *retry <= max
+                *retry
             }
             //= specs/rfc9260.txt#section-4
             //# 3)  If the T1-cookie timer expires, the endpoint MUST retransmit
@@ -488,13 +496,14 @@ impl Association {
                 for (index, path) in self.paths.iter_mut().enumerate() {
                     path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
                 }
-                *retry <= max
+                *retry
             }
             State::Up(_) | State::Closed(_) => return,
         };
-        if again {
-            self.paths[0].rtt.back_off();
-            self.arm_t1(now);
+        if retry <= max {
+            let path = self.handshake_path(retry - 1);
+            self.paths[usize::from(path.0)].rtt.back_off();
+            self.arm_t1(now, retry);
         } else {
             //= specs/rfc9260.txt#section-4
             //# This MUST be

@@ -85,6 +85,10 @@ impl Association {
 
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) -> Then {
         match (chunk, &mut self.state) {
+            //= specs/rfc9260.txt#section-6
+            //# A SACK chunk received in any other state SHOULD be discarded.
+            (Chunk::Sack(_), State::Up(_))
+                if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
             (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, &sack),
             //= specs/rfc9260.txt#section-8.3
             //# The receiver of the HEARTBEAT chunk SHOULD immediately respond with a
@@ -98,8 +102,16 @@ impl Association {
             //# the ESTABLISHED state (receiver of the INIT chunk)
             // Until COOKIE ACK the answer waits: nothing but COOKIE ECHO may leave (§5.1).
             (Chunk::Heartbeat(info), State::Up(up) | State::CookieEchoed { up, .. }) => {
-                up.control.add_heartbeat_ack(path, info);
+                up.control.add_heartbeat_ack(path, Chunk::HeartbeatAck(info));
             }
+            (
+                Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },
+                State::Up(up) | State::CookieEchoed { up, .. },
+            ) => {
+                let raw = [&[Chunk::HEARTBEAT_ACK], &raw[1..]].concat().into();
+                up.control.add_heartbeat_ack(path, Chunk::Unknown { kind: Chunk::HEARTBEAT_ACK, raw });
+            }
+            (Chunk::Unknown { kind: Chunk::HEARTBEAT | Chunk::HEARTBEAT_ACK, .. }, _) => {}
             // What it brought is done; its answer goes back the way that it came.
             (Chunk::CookieEcho(_), State::Up(up)) if up.control.cookie_ack.is_some() => {
                 up.control.cookie_ack = Some(path);

@@ -83,9 +83,9 @@ pub(super) enum Counting {
 pub(super) enum SackError {
     /// It is older than one seen before.
     Outdated,
-    /// It acknowledges what was never sent.
+    /// It acknowledges what was never sent, cumulatively or in a gap block.
     NeverSent,
-    /// A gap block ends before it begins, or beyond what was sent.
+    /// A gap block ends before it begins.
     BadBlock,
 }
 
@@ -350,8 +350,14 @@ impl Sent {
         self.check_cum(sack.cum_tsn_ack)?;
         let sent_beyond = self.next_tsn().minus(1).distance_from(sack.cum_tsn_ack);
         for &(first, last) in &sack.gaps {
-            if first == 0 || first > last || u32::from(last) > sent_beyond {
+            if first == 0 || first > last {
                 return Err(SackError::BadBlock);
+            }
+            //= specs/rfc9260.txt#section-12.4
+            //# An SCTP implementation MUST abort the association if it receives a
+            //# SACK chunk acknowledging a TSN that has not been sent.
+            if u32::from(last) > sent_beyond {
+                return Err(SackError::NeverSent);
             }
         }
         self.begin(report);

@@ -136,7 +136,25 @@ impl Association {
         }
     }
 
+    /// A SHUTDOWN is about to leave, for the first time or again.
+    //= specs/rfc9260.txt#section-9.2
+    //# If a SHUTDOWN chunk by itself cannot
+    //# acknowledge all of the received DATA chunks (i.e., there are TSNs
+    //# that can be acknowledged that are larger than the cumulative TSN and
+    //# thus gaps exist in the TSN sequence) or if duplicate TSNs have been
+    //# received, then a SACK chunk MUST also be sent.
+    // With a duplicate that is not told of yet a SACK is due anyhow (§6.2).
+    fn sack_with_shutdown(&mut self) {
+        if let State::Up(up) = &mut self.state
+            && matches!(self.shutdown, Shutdown::Sent { .. })
+            && up.received.has_gap()
+        {
+            up.received.sack_now();
+        }
+    }
+
     fn begin_t2(&mut self, now: Time) {
+        self.sack_with_shutdown();
         self.restart_t2(now);
         for index in 0..self.paths.len() {
             //= specs/rfc9260.txt#section-8.3
@@ -185,6 +203,7 @@ impl Association {
         //# The rules in Section 6.3 MUST be followed to determine the proper
         //# timer value for T2-shutdown.
         self.paths[path].rtt.back_off();
+        self.sack_with_shutdown();
         self.restart_t2(now);
     }
 

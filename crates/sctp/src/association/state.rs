@@ -8,7 +8,7 @@ use crate::association::Reason;
 use crate::association::received::Received;
 use crate::association::sent::{Report, Sent};
 use crate::ids::{PathId, Tsn, VerificationTag};
-use crate::wire::Cause;
+use crate::wire::{Cause, Chunk};
 
 /// The states before and after the one in which data flows; what RFC 9260 §4 distinguishes further within `Up` is
 /// [`Shutdown`].
@@ -115,7 +115,7 @@ pub(super) struct Control {
     /// A COOKIE ACK, by the path on which its COOKIE ECHO came.
     pub(super) cookie_ack: Option<PathId>,
     /// HEARTBEAT ACKs, each by the path on which its HEARTBEAT came.
-    pub(super) heartbeat_acks: VecDeque<(PathId, Bytes)>,
+    pub(super) heartbeat_acks: VecDeque<(PathId, Chunk)>,
     /// What to say in an ERROR chunk.
     pub(super) errors: Vec<Cause>,
 }
@@ -128,9 +128,9 @@ const ERRORS_MAX: usize = 8;
 const QUOTE_MAX: usize = 256;
 
 impl Control {
-    pub(super) fn add_heartbeat_ack(&mut self, path: PathId, info: Bytes) {
+    pub(super) fn add_heartbeat_ack(&mut self, path: PathId, ack: Chunk) {
         if self.heartbeat_acks.len() < HEARTBEAT_ACKS_MAX {
-            self.heartbeat_acks.push_back((path, info));
+            self.heartbeat_acks.push_back((path, ack));
         }
     }
 

@@ -172,7 +172,7 @@ impl Association {
     }
 
     /// Where INIT or COOKIE ECHO goes the next time.
-    fn handshake_path(&self, retry: u32) -> PathId {
+    pub(super) fn handshake_path(&self, retry: u32) -> PathId {
         //= specs/rfc9260.txt#section-5.1
         //# Retransmissions of INIT chunks and
         //# COOKIE ECHO chunks SHOULD use all addresses of the peer similar to
@@ -228,7 +228,7 @@ impl Association {
             builder.push(&Chunk::Sack(sack));
         }
         while let Some(index) = up.control.heartbeat_acks.iter().position(|(path, _)| *path == id) {
-            let ack = Chunk::HeartbeatAck(up.control.heartbeat_acks[index].1.clone());
+            let ack = up.control.heartbeat_acks[index].1.clone();
             if ack.padded_len() > builder.room() {
                 // One that never fits is one that its sender cannot expect back.
                 if builder.is_empty() {

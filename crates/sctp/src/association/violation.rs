@@ -36,9 +36,9 @@ pub enum Violation {
     FragmentOutOfPlace,
     /// The receive buffer is full of messages that wait for others (RFC 8260 §2.2.2).
     NoProgress,
-    /// A SACK or SHUTDOWN for a TSN that was never sent.
+    /// A SACK, gap block or SHUTDOWN for a TSN that was never sent.
     AckOfNothing,
-    /// A SACK with a gap block that ends before it begins, or names what was never sent.
+    /// A SACK with a gap block that ends before it begins.
     GapBlockInvalid,
 }
 

@@ -96,7 +96,7 @@ impl Endpoint {
             return;
         }
         match self.offer_to(route, &packet.header, &init) {
-            Ok(Some(offer)) => {
+            Ok(Some((route, offer))) => {
                 let init_ack = self.init_ack(now, route, &packet.header, &init, offer);
                 self.answer_init(route, &packet.header, &init, Chunk::InitAck(init_ack));
             }
@@ -118,8 +118,14 @@ impl Endpoint {
         }
     }
 
-    /// What to offer to the sender of an INIT; nothing to one that was answered otherwise; the causes to refuse it for.
-    fn offer_to(&mut self, route: Route, header: &Header, init: &Init) -> Result<Option<Offer>, Vec<Cause>> {
+    /// What to offer to the sender of an INIT, and by which way; nothing to one that was answered otherwise; the causes to
+    /// refuse it for.
+    fn offer_to(
+        &mut self,
+        route: Route,
+        header: &Header,
+        init: &Init,
+    ) -> Result<Option<(Route, Offer)>, Vec<Cause>> {
         //= specs/rfc9260.txt#section-3.3.2
         //# A receiver of an INIT chunk with the a_rwnd value set to a value
         //# smaller than 1500 MUST discard the packet, SHOULD send a packet in
@@ -136,7 +142,7 @@ impl Endpoint {
         if let Some(name) = init.parameters.iter().find(|p| matches!(p, Parameter::HostName(_))) {
             return Err(vec![Cause::UnresolvableAddress(encoded(std::slice::from_ref(name)))]);
         }
-        let Some(slot) = self.existing(route.peer, header, init) else {
+        let Some((peer, slot)) = self.existing(route.peer, header, init) else {
             let Some(config) = self.listeners.get(&header.destination_port) else {
                 return Err(Vec::new());
             };
@@ -144,7 +150,7 @@ impl Endpoint {
                 return Err(vec![Cause::OutOfResource]);
             }
             let config = Arc::clone(config);
-            return Ok(Some(self.new_offer(route, init, config, None)));
+            return Ok(Some((route, self.new_offer(route, init, config, None))));
         };
         let phase = slot.association.phase();
         let added: Vec<_> = std::iter::once(route.peer.ip())
@@ -157,7 +163,19 @@ impl Endpoint {
             //# Upon receipt of an INIT chunk in the COOKIE-WAIT state, an endpoint
             //# MUST respond with an INIT ACK chunk using the same parameters it sent
             //# in its original INIT chunk (including its Initiate Tag, unchanged).
-            Phase::CookieWait => Ok(Some(slot.offer_again(None))),
+            //= specs/rfc9260.txt#section-5.2.1
+            //# The packet containing the INIT ACK chunk MUST only be sent to an
+            //# address passed by the upper layer in the request to initialize
+            //# the association.
+            //= specs/rfc9260.txt#section-5.2.1
+            //# The packet containing the INIT ACK chunk MUST only be sent to an
+            //# address reported in the incoming INIT chunk.
+            Phase::CookieWait => {
+                // By the address that made the INIT belong here: its source, or else one that it lists.
+                let path = slot.association.paths().find(|path| path.peer == peer && peer != route.peer);
+                let route = path.map_or(route, |path| Route { local: path.local, peer });
+                Ok(Some((route, slot.offer_again(None))))
+            }
             //= specs/rfc9260.txt#section-9.2
             //# it SHOULD discard the INIT chunk and retransmit the
             //# SHUTDOWN ACK chunk.
@@ -181,13 +199,13 @@ impl Endpoint {
             //# For an endpoint that is in the COOKIE-ECHOED state, it MUST populate
             //# its Tie-Tags within both the association TCB and inside the State
             //# Cookie (see Section 5.2.2 for a description of the Tie-Tags).
-            Phase::CookieEchoed => Ok(Some(slot.offer_again(Some(slot.known.tie_tags)))),
+            Phase::CookieEchoed => Ok(Some((route, slot.offer_again(Some(slot.known.tie_tags))))),
             //= specs/rfc9260.txt#section-5.2.2
             //# And the INIT ACK chunk MUST contain a new
             //# Initiate Tag (randomly generated; see Section 5.3.1).
             _ => {
                 let (config, tie_tags) = (Arc::clone(&slot.known.config), slot.known.tie_tags);
-                Ok(Some(self.new_offer(route, init, config, Some(tie_tags))))
+                Ok(Some((route, self.new_offer(route, init, config, Some(tie_tags)))))
             }
         }
     }
@@ -204,17 +222,18 @@ impl Endpoint {
         Offer { config, tag: self.new_tag(), initial_tsn: Tsn(self.rng.next_u32()), tie_tags, addresses }
     }
 
-    /// The association that the sender of an INIT has already, by any of its addresses.
-    fn existing(&self, from: SocketAddr, header: &Header, init: &Init) -> Option<&Slot> {
+    /// The association that the sender of an INIT has already, by any of its addresses, and by which.
+    fn existing(&self, from: SocketAddr, header: &Header, init: &Init) -> Option<(SocketAddr, &Slot)> {
         //= specs/rfc9260.txt#section-5.1.2
         //# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an
         //# already established association (or one in the process of being
         //# established) if the use of any of the valid address parameters
         //# contained within the chunk would identify an existing TCB.
         let listed = init.addresses().take(MAX_ADDRESSES).map(|ip| SocketAddr::new(ip, from.port()));
-        std::iter::once(from)
-            .chain(listed)
-            .find_map(|peer| self.table.by_address(header.destination_port, header.source_port, peer))
+        std::iter::once(from).chain(listed).find_map(|peer| {
+            let slot = self.table.by_address(header.destination_port, header.source_port, peer)?;
+            Some((peer, slot))
+        })
     }
 
     /// The INIT ACK, which holds all that there is of the association to be.
@@ -264,7 +283,10 @@ impl Endpoint {
             initial_tsn,
             parameters: vec![Parameter::StateCookie(cookie)],
         };
-        ack.parameters.extend(addresses.into_iter().map(Parameter::Address));
+        let listed: Vec<_> = addresses.into_iter().filter(|ip| is_taken_by(init, route, *ip)).collect();
+        if listed.len() > 1 {
+            ack.parameters.extend(listed.into_iter().map(Parameter::Address));
+        }
         ack.parameters.extend(supported.parameter());
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of an INIT chunk detects unrecognized parameters and
@@ -471,6 +493,25 @@ fn listed_by(init: &Init, route: Route) -> Vec<IpAddr> {
         }
     }
     listed
+}
+
+/// Whether the sender of an INIT takes addresses of this one's family.
+//= specs/rfc9260.txt#section-5.1.2
+//# If an SCTP endpoint lists in the 'Supported Address
+//# Types' parameter either IPv4 or IPv6 but uses the other family
+//# for sending the packet containing the INIT chunk, or if it also
+//# lists addresses of the other family in the INIT chunk, then the
+//# address family that is not listed in the 'Supported Address
+//# Types' parameter SHOULD also be considered as supported by the
+//# receiver of the INIT chunk.
+fn is_taken_by(init: &Init, route: Route, ip: IpAddr) -> bool {
+    let named = init.parameters.iter().find_map(|parameter| match parameter {
+        Parameter::SupportedAddressTypes(types) => Some(types),
+        _ => None,
+    });
+    let mut shown = std::iter::once(route.peer.ip()).chain(init.addresses());
+    named.is_none_or(|types| types.contains(&Parameter::Address(ip).kind()))
+        || shown.any(|other| other.is_ipv4() == ip.is_ipv4())
 }
 
 /// The header of the answer to a packet, with its receiver's tag.

@@ -34,7 +34,7 @@ pub enum Cause {
     UserInitiatedAbort(Bytes),
     /// 13: what was violated
     ProtocolViolation(Bytes),
-    /// Any other.
+    /// Any other, and one of those above with a length that is not its own.
     Unknown {
         /// The cause code.
         code: u16,
@@ -114,27 +114,22 @@ impl Cause {
     }
 }
 
-/// All causes of a chunk, in order; the first one that is malformed, with those before it, if so.
-pub(super) fn decode_all(datagram: &Bytes, mut rest: &[u8]) -> (Vec<Cause>, Result<(), WireError>) {
+/// All causes of a chunk, in order.
+pub(super) fn decode_all(datagram: &Bytes, mut rest: &[u8]) -> Result<Vec<Cause>, WireError> {
     let mut causes = Vec::new();
     while let Some(next) = next_tlv(rest) {
-        let cause = next.map_err(|(code, len)| WireError::CauseLength { code, len });
-        match cause.and_then(|(tlv, behind)| Ok((decode(datagram, &tlv)?, behind))) {
-            Ok((cause, behind)) => {
-                causes.push(cause);
-                rest = behind;
-            }
-            Err(wrong) => return (causes, Err(wrong)),
-        }
+        let (tlv, behind) = next.map_err(|(code, len)| WireError::CauseLength { code, len })?;
+        causes.push(decode(datagram, &tlv));
+        rest = behind;
     }
-    (causes, Ok(()))
+    Ok(causes)
 }
 
-fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Cause, WireError> {
+/// A cause whose length is not that of its code is as good as unknown: usrsctp adds words to causes that have none.
+fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Cause {
     let value = tlv.value();
     let shared = || datagram.slice_ref(value);
-    let wrong = WireError::CauseLength { code: tlv.kind, len: tlv.raw.len() };
-    Ok(match (tlv.kind, value.len()) {
+    match (tlv.kind, value.len()) {
         (1, 4) => Cause::InvalidStreamIdentifier(StreamId(u16_at(value, 0))),
         // The count and the length must agree before either is believed.
         (2, 4..) if value.len() as u64 == 4 + 2 * u64::from(u32_at(value, 0)) => {
@@ -151,9 +146,8 @@ fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Cause, WireError> {
         (11, _) => Cause::RestartWithNewAddresses(shared()),
         (12, _) => Cause::UserInitiatedAbort(shared()),
         (13, _) => Cause::ProtocolViolation(shared()),
-        (1..=4 | 7 | 9 | 10, _) => return Err(wrong),
         (code, _) => Cause::Unknown { code, info: shared() },
-    })
+    }
 }
 
 /// Bytes of `causes` in a chunk: all padded but the last (RFC 9260 §3.2).

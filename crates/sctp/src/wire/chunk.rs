@@ -24,7 +24,7 @@ pub enum Chunk {
     Abort {
         /// Whether the tag is the sender's own, reflected (T bit).
         reflected: bool,
-        /// Why; those before the first malformed one, for an ABORT is one whatever it says.
+        /// Why.
         causes: Vec<Cause>,
     },
     /// §3.3.8
@@ -45,7 +45,8 @@ pub enum Chunk {
         /// Whether the tag is the receiver's own, reflected (T bit).
         reflected: bool,
     },
-    /// A type this stack does not know; its high bits say what to do (§3.2).
+    /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
+    /// info, which is sent back as it stood.
     Unknown {
         /// The chunk type.
         kind: u8,
@@ -132,11 +133,17 @@ impl Chunk {
             Sack::KIND => Self::Sack(Sack::decode(raw)?),
             Init::KIND => Self::Init(Init::decode(datagram, raw)?),
             Init::ACK_KIND => Self::InitAck(Init::decode(datagram, raw)?),
-            Self::HEARTBEAT => Self::Heartbeat(control::decode_heartbeat(datagram, raw)?),
-            Self::HEARTBEAT_ACK => Self::HeartbeatAck(control::decode_heartbeat(datagram, raw)?),
+            Self::HEARTBEAT | Self::HEARTBEAT_ACK => match control::decode_heartbeat(datagram, raw)? {
+                Some(info) if kind == Self::HEARTBEAT => Self::Heartbeat(info),
+                Some(info) => Self::HeartbeatAck(info),
+                None => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
+            },
             Self::ABORT => Self::Abort {
                 reflected: flags & Self::REFLECTED != 0,
-                causes: cause::decode_all(datagram, value).0,
+                //= specs/rfc9260.txt#section-3.3.7
+                //# If an endpoint receives an ABORT chunk with a format error or no
+                //# TCB is found, it MUST silently discard it.
+                causes: cause::decode_all(datagram, value)?,
             },
             Self::SHUTDOWN => {
                 exactly(control::SHUTDOWN_LEN)?;
@@ -146,10 +153,7 @@ impl Chunk {
                 exactly(Self::HEADER_LEN)?;
                 Self::ShutdownAck
             }
-            Self::ERROR => match cause::decode_all(datagram, value) {
-                (causes, Ok(())) => Self::Error(causes),
-                (_, Err(wrong)) => return Err(wrong),
-            },
+            Self::ERROR => Self::Error(cause::decode_all(datagram, value)?),
             Self::COOKIE_ECHO => Self::CookieEcho(datagram.slice_ref(value)),
             Self::COOKIE_ACK => {
                 exactly(Self::HEADER_LEN)?;

@@ -15,12 +15,25 @@ pub(super) fn heartbeat_len(info: &Bytes) -> usize {
     Chunk::HEADER_LEN + Tlv::HEADER_LEN + info.len()
 }
 
-/// The value of the Heartbeat Info parameter, which is all that a HEARTBEAT holds.
-pub(super) fn decode_heartbeat(datagram: &Bytes, raw: &[u8]) -> Result<Bytes, WireError> {
-    match next_tlv(&raw[Chunk::HEADER_LEN..]) {
-        Some(Ok((tlv, []))) if tlv.kind == HEARTBEAT_INFO => Ok(datagram.slice_ref(tlv.value())),
-        Some(Err((kind, len))) => Err(WireError::ParameterLength { kind, len }),
-        _ => Err(WireError::ChunkLength { kind: raw[0], len: raw.len() }),
+/// The value of the Heartbeat Info parameter, which is all that a HEARTBEAT holds; nothing, if there is more behind it.
+pub(super) fn decode_heartbeat(datagram: &Bytes, raw: &[u8]) -> Result<Option<Bytes>, WireError> {
+    let mut rest = &raw[Chunk::HEADER_LEN..];
+    let mut info = None;
+    let mut others = 0;
+    while let Some(next) = next_tlv(rest) {
+        let (tlv, behind) = next.map_err(|(kind, len)| WireError::ParameterLength { kind, len })?;
+        if info.is_some() {
+            others += 1;
+        } else if tlv.kind == HEARTBEAT_INFO {
+            info = Some(datagram.slice_ref(tlv.value()));
+        } else {
+            break;
+        }
+        rest = behind;
+    }
+    match info {
+        Some(info) => Ok(Some(info).filter(|_| others == 0)),
+        None => Err(WireError::ChunkLength { kind: raw[0], len: raw.len() }),
     }
 }
 

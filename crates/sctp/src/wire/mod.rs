@@ -66,7 +66,7 @@ pub enum WireError {
         /// The length it gives itself.
         len: usize,
     },
-    /// An error cause that leaves its chunk, or whose length does not fit its code.
+    /// An error cause that leaves its chunk.
     CauseLength {
         /// The cause code.
         code: u16,

@@ -355,10 +355,14 @@ fn chunks_of_a_fixed_length_have_no_other() {
 }
 
 #[test]
-fn a_heartbeat_holds_its_info_and_nothing_else() {
+fn a_heartbeat_holds_its_info_and_seldom_more() {
     assert_eq!(only(&hex("04000004")), Err(WireError::ChunkLength { kind: 4, len: 4 }));
     assert_eq!(only(&hex("04000008 00020004")), Err(WireError::ChunkLength { kind: 4, len: 8 }));
-    assert_eq!(only(&hex("0400000c 00010004 00010004")), Err(WireError::ChunkLength { kind: 4, len: 12 }));
+    for kind in [Chunk::HEARTBEAT, Chunk::HEARTBEAT_ACK] {
+        let raw = Bytes::from([&[kind], &hex("00000c 00010004 00020004")[..]].concat());
+        assert_eq!(only(&raw), Ok(Chunk::Unknown { kind, raw: raw.clone() }), "kept as it stands");
+    }
+    assert_eq!(only(&hex("0400000c 00010004 00020005")), Err(WireError::ParameterLength { kind: 2, len: 5 }));
     assert_eq!(only(&hex("04000008 00010005")), Err(WireError::ParameterLength { kind: 1, len: 5 }));
     assert_eq!(only(&hex("04000008 00010004")), Ok(Chunk::Heartbeat(Bytes::new())));
 }
@@ -384,16 +388,9 @@ fn a_parameter_or_cause_that_leaves_its_chunk_is_refused_and_not_read() {
             [hex(&body).to_vec(), vec![0; padding(20 + bytes.len())], hex("0b000004").to_vec()].concat();
         assert_eq!(chunks_of(&body), [Err(expected)], "{tail}");
     }
-    for (tail, code, len) in [
-        ("0001000c 00000000", 1, 12),
-        ("00010007 000000", 1, 7),
-        ("0002000c 00000003 00070007", 2, 12),
-        ("0002000c ffffffff 00070007", 2, 12),
-        ("0002000c 00000001 00070007", 2, 12),
-        ("00030004", 3, 4),
-        ("00040008 00000000", 4, 8),
-        ("00000000", 0, 0),
-    ] {
+    for (tail, code, len) in
+        [("0001000c 00000000", 1, 12), ("000c0007 6869", 12, 7), ("00040003", 4, 3), ("00000000", 0, 0)]
+    {
         let bytes = hex(tail);
         let body = format!("0900{:04x} {tail}", 4 + bytes.len());
         let body = [hex(&body).to_vec(), vec![0; padding(bytes.len())], hex("0b000004").to_vec()].concat();
@@ -402,10 +399,38 @@ fn a_parameter_or_cause_that_leaves_its_chunk_is_refused_and_not_read() {
 }
 
 #[test]
-fn an_abort_is_one_whatever_its_causes() {
-    let body = hex("0600000f 000c0006 6869 0000 000000");
+fn a_cause_whose_length_is_not_that_of_its_code_is_unknown() {
+    for tail in [
+        "00010007 000000",
+        "0002000c 00000003 00070007",
+        "0002000c ffffffff 00070007",
+        "0002000c 00000001 00070007",
+        "00030004",
+        "00040008 00000000",
+        "00070006 6869",
+    ] {
+        let bytes = hex(tail);
+        let unknown = Cause::Unknown { code: u16::from(bytes[1]), info: bytes.slice(4..) };
+        let [error, abort] = ["09", "06"].map(|kind| {
+            let body = hex(&format!("{kind}00{:04x} {tail}", 4 + bytes.len()));
+            only(&[&body[..], &vec![0; padding(bytes.len())]].concat())
+        });
+        assert_eq!(error, Ok(Chunk::Error(vec![unknown.clone()])), "{tail}");
+        assert_eq!(abort, Ok(Chunk::Abort { reflected: false, causes: vec![unknown] }), "{tail}");
+    }
+}
+
+//= specs/rfc9260.txt#section-3.3.7
+//= type=test
+//# If an endpoint receives an ABORT chunk with a format error or no
+//# TCB is found, it MUST silently discard it.
+#[test]
+fn an_abort_with_a_format_error_is_none() {
     let user = Cause::UserInitiatedAbort(Bytes::from_static(b"hi"));
-    assert_eq!(only(&body), Ok(Chunk::Abort { reflected: false, causes: vec![user] }));
+    let good = hex("0600000a 000c0006 6869 0000");
+    assert_eq!(only(&good), Ok(Chunk::Abort { reflected: false, causes: vec![user] }));
+    let bad = hex("0600000f 000c0006 6869 0000 000000 00");
+    assert_eq!(only(&bad), Err(WireError::CauseLength { code: 0, len: 3 }));
 }
 
 #[test]

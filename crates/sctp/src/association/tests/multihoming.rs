@@ -228,6 +228,24 @@ fn the_handshake_goes_by_the_path_that_works() {
     assert!(repeated.is_some(), "{packets:?}");
 }
 
+//= specs/rfc9260.txt#section-5.1
+//= type=test
+//# If the
+//# application provided multiple IP addresses of the peer, there
+//# SHOULD be a T1-init and T1-cookie timer for each address of the
+//# peer.
+#[test]
+fn init_backs_off_for_each_address_by_itself() {
+    let mut pair = pair(rfc());
+    pair.loss = 1_000;
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    let times: Vec<_> = pair.log.iter().map(|entry| entry.0.as_nanos() / 1_000_000_000).collect();
+    assert_eq!(times, [0, 1, 2, 4, 6, 10, 14, 22, 30], "twice after 1 s, twice after 2 s, ...");
+    let first = pair.routes.iter().map(|route| route.0 == addresses()[0][0]);
+    assert_eq!(first.collect::<Vec<_>>(), [true, false, true, false, true, false, true, false, true]);
+    assert_eq!(pair.now, Time::from_millis(46_000));
+}
+
 //= specs/rfc7829.txt#section-3.2
 //= type=test
 //# When the value in

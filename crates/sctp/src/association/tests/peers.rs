@@ -82,20 +82,23 @@ fn data_for_a_stream_that_does_not_exist_is_acknowledged_reported_and_dropped() 
 
 #[test]
 fn an_acknowledgement_of_what_was_never_sent_is_aborted() {
-    for chunk in [
-        Chunk::Sack(Sack { cum_tsn_ack: Tsn(77), a_rwnd: 9_000, ..Sack::default() }),
-        Chunk::Shutdown { cum_tsn_ack: Tsn(77) },
-    ] {
+    //= specs/rfc9260.txt#section-12.4
+    //= type=test
+    //# An SCTP implementation MUST abort the association if it receives a
+    //# SACK chunk acknowledging a TSN that has not been sent.
+    fn sack(cum_tsn_ack: Tsn, gaps: Vec<(u16, u16)>) -> Chunk {
+        Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 9_000, gaps, dups: vec![] })
+    }
+    let chunks: [fn(Tsn) -> Chunk; 4] = [
+        |next| Chunk::Shutdown { cum_tsn_ack: next },
+        |next| sack(next, vec![]),
+        |next| sack(next.minus(1), vec![(1, 1)]),
+        |next| sack(next.minus(1), vec![(5, 65_535)]),
+    ];
+    for chunk in chunks {
         let (mut pair, _) = bench();
-        // The server's TSNs are anywhere, and 77 is before or after them; the far side is half the space away.
-        let mut chunk = chunk;
-        let sent = pair.association(Server).initial_tsn;
-        match &mut chunk {
-            Chunk::Sack(sack) => sack.cum_tsn_ack = sent,
-            Chunk::Shutdown { cum_tsn_ack } => *cum_tsn_ack = sent,
-            _ => unreachable!(),
-        }
-        pair.forge(&[chunk]);
+        let next = pair.association(Server).initial_tsn;
+        pair.forge(&[chunk(next)]);
         assert_eq!(violation(&pair), Some(Violation::AckOfNothing));
     }
 }
@@ -104,7 +107,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_aborted() {
 fn a_gap_block_that_makes_no_sense_is_passed_over() {
     let (mut pair, _) = bench();
     let cum_tsn_ack = pair.association(Server).initial_tsn.minus(1);
-    pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 9_000, gaps: vec![(5, 65_535)], dups: vec![] })]);
+    pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 9_000, gaps: vec![(5, 4)], dups: vec![] })]);
     assert!(pair.association(Server).is_up());
     assert_eq!(said(&pair), []);
 }
@@ -136,6 +139,54 @@ fn an_unknown_chunk_is_treated_as_its_high_bits_say() {
 }
 
 #[test]
+fn a_sack_after_all_was_acknowledged_and_shutdown_began_is_discarded() {
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# A SACK chunk received in any other state SHOULD be discarded.
+    let (mut pair, _) = bench();
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.association(Server).shutdown();
+    pair.drain(Server);
+    assert_eq!(pair.association(Server).phase(), Phase::ShutdownSent);
+    pair.clear_log();
+    let cum_tsn_ack = pair.association(Server).initial_tsn;
+    pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, ..Sack::default() })]);
+    assert_eq!((said(&pair), pair.association(Server).phase()), (vec![], Phase::ShutdownSent));
+}
+
+#[test]
+fn a_shutdown_goes_with_a_sack_as_long_as_there_are_gaps() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# If a SHUTDOWN chunk by itself cannot
+    //# acknowledge all of the received DATA chunks (i.e., there are TSNs
+    //# that can be acknowledged that are larger than the cumulative TSN and
+    //# thus gaps exist in the TSN sequence) or if duplicate TSNs have been
+    //# received, then a SACK chunk MUST also be sent.
+    let (mut pair, next) = bench();
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.forge(&[Chunk::Data(data(next.plus(1), 0, 2, b"beyond a gap"))]);
+    pair.clear_log();
+    pair.association(Server).shutdown();
+    pair.run(Duration::from_millis(1_500));
+    let all = pair.packets(Server);
+    assert_eq!(all.len(), 2, "{all:?}");
+    for packet in all {
+        let [Chunk::Sack(sack), Chunk::Shutdown { cum_tsn_ack }] = &packet[..] else { panic!("{packet:?}") };
+        assert_eq!(
+            (&sack.gaps[..], sack.cum_tsn_ack, *cum_tsn_ack),
+            (&[(2, 2)][..], next.minus(1), next.minus(1))
+        );
+    }
+    // A duplicate is told of with the SHUTDOWN that its packet brings about.
+    pair.clear_log();
+    pair.forge(&[Chunk::Data(data(next.plus(1), 0, 2, b"beyond a gap"))]);
+    let [packet] = &pair.packets(Server)[..] else { panic!("{:?}", pair.packets(Server)) };
+    let [Chunk::Sack(sack), Chunk::Shutdown { .. }] = &packet[..] else { panic!("{packet:?}") };
+    assert_eq!(sack.dups, [next.plus(1)]);
+}
+
+#[test]
 fn heartbeats_without_end_wait_for_their_answers_up_to_a_limit() {
     let (mut pair, _) = bench();
     let beats: Vec<_> = (0..100u8).map(|n| Chunk::Heartbeat(Bytes::from(vec![n; 4]))).collect();
@@ -155,10 +206,23 @@ fn unknown_chunks_without_end_are_reported_up_to_a_limit() {
 
 #[test]
 fn a_heartbeat_is_answered_with_its_info_unchanged() {
+    //= specs/rfc9260.txt#section-8.3
+    //= type=test
+    //# The receiver of the HEARTBEAT chunk SHOULD immediately respond with a
+    //# HEARTBEAT ACK chunk that contains the Heartbeat Information TLV,
+    //# together with any other received TLVs, copied unchanged from the
+    //# received HEARTBEAT chunk.
     let (mut pair, _) = bench();
     let info = Bytes::from_static(b"whatever the peer put there");
     pair.forge(&[Chunk::Heartbeat(info.clone())]);
     assert_eq!(said(&pair), [Chunk::HeartbeatAck(info)]);
+    pair.clear_log();
+    let beat = |kind: u8| {
+        let raw = Bytes::from([&[kind], &b"\0\0\x14\0\x01\0\x05A\0\0\0\0\x07\0\x08more"[..]].concat());
+        Chunk::Unknown { kind, raw }
+    };
+    pair.forge(&[beat(Chunk::HEARTBEAT)]);
+    assert_eq!(said(&pair), [beat(Chunk::HEARTBEAT_ACK)]);
 }
 
 #[test]

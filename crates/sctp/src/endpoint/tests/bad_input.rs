@@ -143,15 +143,21 @@ fn a_stolen_tag_from_another_address_is_discarded_and_not_aborted() {
 
 #[test]
 fn init_and_init_ack_come_alone() {
+    //= specs/rfc9260.txt#section-12.3
+    //= type=test
+    //# The receiver of an INIT chunk MUST silently discard the INIT chunk and
+    //# all further chunks if the INIT chunk is bundled with other chunks or
+    //# the packet has a non-zero Verification Tag.
     let mut bench = Bench::new();
     let cookie_ack = Chunk::CookieAck;
     assert!(bench.tell(VerificationTag(0), &[Chunk::Init(init()), cookie_ack.clone()]).is_empty());
     assert!(bench.tell(VerificationTag(0), &[cookie_ack.clone(), Chunk::Init(init())]).is_empty());
     assert!(bench.tell(VerificationTag(9), &[Chunk::InitAck(init()), cookie_ack]).is_empty());
-    assert_eq!(bench.endpoint.counters().discarded, 3);
-    let own = bench.establish().initiate_tag;
-    assert!(bench.tell(own, &[Chunk::Init(init())]).is_empty(), "an INIT has no tag");
+    assert!(bench.tell(VerificationTag(9), &[Chunk::Init(init())]).is_empty(), "an INIT has no tag");
     assert_eq!(bench.endpoint.counters().discarded, 4);
+    let own = bench.establish().initiate_tag;
+    assert!(bench.tell(own, &[Chunk::Init(init())]).is_empty(), "nor that of an association");
+    assert_eq!(bench.endpoint.counters().discarded, 5);
 }
 
 //= specs/rfc9260.txt#section-8.5.1

@@ -36,6 +36,28 @@ fn in_cookie_wait_an_init_is_answered_with_the_own_parameters_and_its_cookie_is_
     assert!(bench.tell(ack.initiate_tag, &[echo(&ack)]).is_empty(), "the cookie had its time");
 }
 
+//= specs/rfc9260.txt#section-5.2.1
+//= type=test
+//# The packet containing the INIT ACK chunk MUST only be sent to an
+//# address passed by the upper layer in the request to initialize
+//# the association.
+//= specs/rfc9260.txt#section-5.2.1
+//= type=test
+//# The packet containing the INIT ACK chunk MUST only be sent to an
+//# address reported in the incoming INIT chunk.
+#[test]
+fn in_cookie_wait_an_init_from_an_address_that_was_not_asked_is_answered_to_the_one_that_was() {
+    let mut bench = Bench::new();
+    bench.connect();
+    let parameters = vec![Parameter::Address(stranger().ip()), Parameter::Address(peer().ip())];
+    let header = to_bench(VerificationTag(0));
+    let sent = bench.tell_raw(datagram(stranger(), header, &[Chunk::Init(Init { parameters, ..init() })]));
+    assert_eq!((sent.len(), sent[0].to), (1, peer()));
+    assert!(matches!(sent[0].chunks[..], [Chunk::InitAck(_)]), "{}", sent[0].text());
+    let from_another = datagram(stranger(), header, &[Chunk::Init(init())]);
+    assert_eq!(bench.tell_raw(from_another)[0].to, stranger(), "an association of its own");
+}
+
 //= specs/rfc9260.txt#section-5.2.4
 //= type=test
 //# D)  When both local and remote tags match, the endpoint SHOULD enter

@@ -99,6 +99,40 @@ fn unknown_parameters_are_reported_in_the_init_ack() {
     );
 }
 
+//= specs/rfc9260.txt#section-5.1.2
+//= type=test
+//# If an SCTP endpoint lists in the 'Supported Address
+//# Types' parameter either IPv4 or IPv6 but uses the other family
+//# for sending the packet containing the INIT chunk, or if it also
+//# lists addresses of the other family in the INIT chunk, then the
+//# address family that is not listed in the 'Supported Address
+//# Types' parameter SHOULD also be considered as supported by the
+//# receiver of the INIT chunk.
+#[test]
+fn addresses_of_a_family_that_the_peer_does_not_take_are_not_listed() {
+    let own: [SocketAddr; 2] = ["127.0.0.1:9899".parse().unwrap(), "[::1]:9899".parse().unwrap()];
+    let kind = |address: &SocketAddr| Parameter::Address(address.ip()).kind();
+    let from = "127.0.0.9:5000".parse().unwrap();
+    let also = Parameter::Address("::1".parse().unwrap());
+    for (types, others, listed) in [
+        (None, vec![], 2),
+        (Some(own.iter().map(kind).collect()), vec![], 2),
+        (Some(vec![Parameter::IPV4_ADDRESS]), vec![], 0),
+        // What it does not name, it uses or lists.
+        (Some(vec![Parameter::IPV6_ADDRESS]), vec![], 2),
+        (Some(vec![Parameter::IPV4_ADDRESS]), vec![also], 2),
+    ] {
+        let mut bench = Bench::new();
+        bench.endpoint.set_addresses(own.to_vec(), Announce::Always);
+        let mut parameters = others;
+        parameters.extend(types.map(Parameter::SupportedAddressTypes));
+        let init = Chunk::Init(Init { parameters, ..init() });
+        let sent = bench.tell_raw(datagram(from, to_bench(VerificationTag(0)), &[init]));
+        let [Chunk::InitAck(ack)] = &sent[0].chunks[..] else { panic!("{}", sent[0].text()) };
+        assert_eq!(ack.addresses().count(), listed, "{}", sent[0].text());
+    }
+}
+
 #[test]
 fn the_reports_of_an_init_ack_are_bounded() {
     let mut bench = Bench::new();

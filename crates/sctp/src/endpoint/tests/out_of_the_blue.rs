@@ -21,7 +21,6 @@ fn rule_8_any_other_packet_is_aborted_with_its_own_tag() {
         Chunk::Shutdown { cum_tsn_ack: Tsn(1) },
         Chunk::Error(vec![Cause::OutOfResource]),
         Chunk::InitAck(init()),
-        Chunk::Init(init()),
     ] {
         let answer = bench.ask(TAG, std::slice::from_ref(&chunk));
         assert_eq!(answer.text(), "ABORT[flgs=T]", "{chunk}");
