@@ -66,6 +66,10 @@ serial! {
     /// Stream sequence number.
     Ssn(u16)
 }
+serial! {
+    /// Re-configuration Request Sequence Number (RFC 6525 §4.1).
+    RequestNumber(u32)
+}
 
 /// A stream's number, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Cause, Data, Init, Sack, WireError, cause, control, padded, put_padding};
+use super::{Cause, Data, Init, Reconfig, Sack, WireError, cause, control, padded, put_padding, reconfig};
 use crate::ids::Tsn;
 
 /// A chunk of a known type (RFC 9260 §3.2), or an unknown one as it stood.
@@ -45,6 +45,8 @@ pub enum Chunk {
         /// Whether the tag is the receiver's own, reflected (T bit).
         reflected: bool,
     },
+    /// RE-CONFIG (RFC 6525 §3.1)
+    Reconfig(Vec<Reconfig>),
     /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
     /// info, which is sent back as it stood.
     Unknown {
@@ -77,6 +79,8 @@ impl Chunk {
     pub const COOKIE_ACK: u8 = 11;
     /// SHUTDOWN COMPLETE.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// RE-CONFIG.
+    pub const RECONFIG: u8 = reconfig::KIND;
 
     /// The T bit of ABORT and SHUTDOWN COMPLETE.
     pub(super) const REFLECTED: u8 = 0x01;
@@ -97,6 +101,7 @@ impl Chunk {
             Self::CookieEcho(_) => Self::COOKIE_ECHO,
             Self::CookieAck => Self::COOKIE_ACK,
             Self::ShutdownComplete { .. } => Self::SHUTDOWN_COMPLETE,
+            Self::Reconfig(_) => Self::RECONFIG,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -112,6 +117,7 @@ impl Chunk {
             Self::Shutdown { .. } => control::SHUTDOWN_LEN,
             Self::CookieEcho(cookie) => Self::HEADER_LEN + cookie.len(),
             Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete { .. } => Self::HEADER_LEN,
+            Self::Reconfig(parameters) => Self::HEADER_LEN + reconfig::encoded_len(parameters),
             Self::Unknown { raw, .. } => raw.len(),
         }
     }
@@ -163,6 +169,11 @@ impl Chunk {
                 exactly(Self::HEADER_LEN)?;
                 Self::ShutdownComplete { reflected: flags & Self::REFLECTED != 0 }
             }
+            // One that is malformed is not understood: its high bits ask for it to be skipped.
+            Self::RECONFIG => match reconfig::decode(datagram, value) {
+                Ok(parameters) => Self::Reconfig(parameters),
+                Err(_) => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
+            },
             kind => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
         })
     }
@@ -204,6 +215,10 @@ impl Chunk {
             }
             Self::ShutdownAck | Self::CookieAck => header(out, 0),
             Self::ShutdownComplete { reflected } => header(out, t_bit(*reflected)),
+            Self::Reconfig(parameters) => {
+                header(out, 0);
+                reconfig::encode(parameters, out);
+            }
             Self::Unknown { raw, .. } => out.extend_from_slice(raw),
         }
         put_padding(out, start);

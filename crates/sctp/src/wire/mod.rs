@@ -13,6 +13,7 @@ mod data;
 mod init;
 mod packet;
 mod param;
+mod reconfig;
 mod sack;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use data::{Data, Interleaved};
 pub use init::Init;
 pub use packet::{Batch, Chunks, Header, Kinds, Packet, PacketBuilder};
 pub use param::Parameter;
+pub use reconfig::{NextTsns, Reconfig, ReconfigResult};
 pub use sack::Sack;
 
 use crate::ids::Tsn;

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ids::{Ppid, Ssn, StreamId, VerificationTag};
+use crate::ids::{Ppid, RequestNumber, Ssn, StreamId, VerificationTag};
 
 const HEADER: Header = Header { source_port: 21, destination_port: 40_000, tag: VerificationTag(7) };
 
@@ -214,6 +214,52 @@ fn every_other_form_has_its_bytes() {
              IPV6_ADDRESS[addr=2001:db8::1], COOKIE_PRESERVATIVE[incr=1000], \
              SUPPORTED_ADDRESS_TYPES[types=[IPv4, IPv6, HOSTNAME]]]",
         ),
+        // RFC 6525 Appendix A: all streams in both directions, of which the one wants two.
+        (
+            Chunk::Reconfig(vec![
+                Reconfig::OutgoingReset {
+                    request: RequestNumber(5),
+                    response: RequestNumber(6),
+                    last_tsn: Tsn(7),
+                    streams: vec![StreamId(1), StreamId(2), StreamId(3)],
+                },
+                Reconfig::IncomingReset { request: RequestNumber(6), streams: vec![] },
+            ]),
+            "82000024 000d0016 00000005 00000006 00000007 0001 0002 0003 0000 000e0008 00000006",
+            "RECONFIG[flgs=0, OUTGOING_SSN_RESET[req_sn=5, resp_sn=6, last_tsn=7, sids=[1, 2, 3]], \
+             INCOMING_SSN_RESET[req_sn=6, sids=[]]]",
+        ),
+        (
+            Chunk::Reconfig(vec![Reconfig::AssociationReset { request: RequestNumber(5) }]),
+            "8200000c 000f0008 00000005",
+            "RECONFIG[flgs=0, SSN_TSN_RESET[req_sn=5]]",
+        ),
+        (
+            Chunk::Reconfig(vec![
+                Reconfig::Response {
+                    response: RequestNumber(1),
+                    result: ReconfigResult::Performed,
+                    next_tsns: None,
+                },
+                Reconfig::Response {
+                    response: RequestNumber(2),
+                    result: ReconfigResult::Denied,
+                    next_tsns: Some(NextTsns { sender: Tsn(3), receiver: Tsn(4) }),
+                },
+            ]),
+            "82000024 0010000c 00000001 00000001 00100014 00000002 00000002 00000003 00000004",
+            "RECONFIG[flgs=0, RECONFIG_RESPONSE[resp_sn=1, result=1], \
+             RECONFIG_RESPONSE[resp_sn=2, result=2, sender_next_tsn=3, receiver_next_tsn=4]]",
+        ),
+        (
+            Chunk::Reconfig(vec![
+                Reconfig::AddOutgoing { request: RequestNumber(1), count: 3 },
+                Reconfig::AddIncoming { request: RequestNumber(2), count: 65_535 },
+            ]),
+            "8200001c 0011000c 00000001 00030000 0012000c 00000002 ffff0000",
+            "RECONFIG[flgs=0, ADD_OUTGOING_STREAMS[req_sn=1, number_of_new_streams=3], \
+             ADD_INCOMING_STREAMS[req_sn=2, number_of_new_streams=65535]]",
+        ),
         (
             Chunk::Unknown { kind: 0xfe, raw: bytes("fe0500051100").slice(..5) },
             "fe050005 11 000000",
@@ -395,6 +441,82 @@ fn a_parameter_or_cause_that_leaves_its_chunk_is_refused_and_not_read() {
         let body = format!("0900{:04x} {tail}", 4 + bytes.len());
         let body = [hex(&body).to_vec(), vec![0; padding(bytes.len())], hex("0b000004").to_vec()].concat();
         assert_eq!(chunks_of(&body), [Err(WireError::CauseLength { code, len })], "{tail}");
+    }
+}
+
+//= specs/rfc6525.txt#section-4.1
+//= type=test
+//# the value
+//# MUST be 16 + 2 * N, where N is the number of stream numbers
+//# listed.
+//= specs/rfc6525.txt#section-4.2
+//= type=test
+//# the value
+//# MUST be 8 + 2 * N.
+//= specs/rfc6525.txt#section-4.3
+//= type=test
+//# the value
+//# MUST be 8.
+//= specs/rfc6525.txt#section-4.4
+//= type=test
+//# the value
+//# MUST be 12 if the optional fields are not present and 20
+//# otherwise.
+//= specs/rfc6525.txt#section-4.4
+//= type=test
+//# Either both optional fields (Sender's Next TSN and Receiver's Next
+//# TSN) MUST be present, or no field.
+//= specs/rfc6525.txt#section-4.5
+//= type=test
+//# the value
+//# MUST be 12.
+//= specs/rfc6525.txt#section-4.6
+//= type=test
+//# the value
+//# MUST be 12.
+#[test]
+fn parameters_of_a_reconfig_have_their_lengths() {
+    for (kind, good) in [
+        (13, &[16, 18, 20][..]),
+        (14, &[8, 10, 12, 14, 16, 18, 20]),
+        (15, &[8]),
+        (16, &[12, 20]),
+        (17, &[12]),
+        (18, &[12]),
+    ] {
+        for len in 4..=20u16 {
+            let chunk_len = (4 + len).to_be_bytes();
+            let mut body = vec![130, 0, chunk_len[0], chunk_len[1], 0, kind, 0, len as u8];
+            body.resize(4 + padded(usize::from(len)), 0);
+            match only(&Bytes::from(body)).unwrap() {
+                Chunk::Reconfig(parameters) => {
+                    assert!(good.contains(&len), "{kind}, {len}");
+                    assert_eq!(parameters[0].encoded_len(), usize::from(len));
+                }
+                // What cannot be read is skipped, as RFC 9260 §3.2 has it of the type: the chunks behind it are read.
+                other => {
+                    assert!(!good.contains(&len), "{kind}, {len}");
+                    assert!(matches!(other, Chunk::Unknown { kind: 130, .. }));
+                }
+            }
+        }
+    }
+}
+
+//= specs/rfc6525.txt#section-4.5
+//= type=test
+//# It SHOULD be set to 0 by the sender and
+//# ignored by the receiver.
+//= specs/rfc6525.txt#section-4.6
+//= type=test
+//# It SHOULD be set to 0 by the sender and
+//# ignored by the receiver.
+#[test]
+fn what_is_reserved_behind_the_number_of_new_streams_is_ignored() {
+    for kind in ["0011", "0012"] {
+        let parse =
+            |reserved: &str| only(&hex(&format!("82000010 {kind}000c 00000001 0003{reserved}"))).unwrap();
+        assert_eq!(parse("ffff"), parse("0000"));
     }
 }
 
@@ -640,8 +762,32 @@ fn cause() -> impl Strategy<Value = Cause> {
     ]
 }
 
+fn reconfig() -> impl Strategy<Value = Reconfig> {
+    let request = || any::<u32>().prop_map(RequestNumber);
+    let streams = || vec(any::<u16>().prop_map(StreamId), 0..9);
+    let next_tsns = proptest::option::of(any::<(u32, u32)>());
+    prop_oneof![
+        (request(), request(), any::<u32>(), streams()).prop_map(|(request, response, last_tsn, streams)| {
+            Reconfig::OutgoingReset { request, response, last_tsn: Tsn(last_tsn), streams }
+        }),
+        (request(), streams()).prop_map(|(request, streams)| Reconfig::IncomingReset { request, streams }),
+        request().prop_map(|request| Reconfig::AssociationReset { request }),
+        (request(), 0u32..9, next_tsns).prop_map(|(response, code, tsns)| Reconfig::Response {
+            response,
+            result: ReconfigResult::from_code(code),
+            next_tsns: tsns
+                .map(|(sender, receiver)| NextTsns { sender: Tsn(sender), receiver: Tsn(receiver) }),
+        }),
+        (request(), any::<u16>()).prop_map(|(request, count)| Reconfig::AddOutgoing { request, count }),
+        (request(), any::<u16>()).prop_map(|(request, count)| Reconfig::AddIncoming { request, count }),
+        (0x8000u16.., bytes(0..32))
+            .prop_map(|(kind, value)| Reconfig::Unknown { kind, raw: tlv(kind, &value) }),
+    ]
+}
+
 fn chunk() -> impl Strategy<Value = Chunk> {
     prop_oneof![
+        vec(reconfig(), 0..4).prop_map(Chunk::Reconfig),
         data().prop_map(Chunk::Data),
         init().prop_map(Chunk::Init),
         init().prop_map(Chunk::InitAck),
@@ -663,13 +809,15 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         bytes(0..200).prop_map(Chunk::CookieEcho),
         Just(Chunk::CookieAck),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
-        ((15u8..).prop_filter("unknown", |kind| *kind != Data::INTERLEAVED_KIND), bytes(0..64)).prop_map(
-            |(kind, value)| {
+        (
+            (15u8..).prop_filter("unknown", |kind| ![Data::INTERLEAVED_KIND, Chunk::RECONFIG].contains(kind)),
+            bytes(0..64)
+        )
+            .prop_map(|(kind, value)| {
                 let len = (4 + value.len()) as u16;
                 let raw = [&[kind, 0][..], &len.to_be_bytes(), &value].concat();
                 Chunk::Unknown { kind, raw: raw.into() }
-            }
-        ),
+            }),
     ]
 }
 

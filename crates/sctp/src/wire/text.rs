@@ -8,7 +8,10 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::{Cause, Chunk, Data, Init, Interleaved, Packet, Parameter, Sack, Tlv, next_tlv, param};
+use super::{
+    Cause, Chunk, Data, Init, Interleaved, NextTsns, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
+};
+use crate::ids::StreamId;
 
 impl Display for Packet {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -43,6 +46,7 @@ impl Display for Chunk {
             Self::CookieEcho(_) => write!(f, "COOKIE_ECHO[flgs=0, len={}]", self.encoded_len()),
             Self::CookieAck => f.write_str("COOKIE_ACK[flgs=0]"),
             Self::ShutdownComplete { reflected } => write!(f, "SHUTDOWN_COMPLETE[flgs={}]", TBit(*reflected)),
+            Self::Reconfig(parameters) => write!(f, "RECONFIG[flgs=0{}]", Behind(parameters)),
             Self::Unknown { kind, raw } => {
                 let flags = raw.get(1).copied().unwrap_or_default();
                 write!(f, "CHUNK[type={kind:#04x}, flgs={flags:#04x}, len={}]", raw.len())
@@ -128,10 +132,41 @@ impl Display for Parameter {
                 for (index, kind) in kinds.iter().enumerate() {
                     match *kind {
                         Data::INTERLEAVED_KIND => write!(f, "{}I_DATA", comma(index))?,
+                        Chunk::RECONFIG => write!(f, "{}RECONFIG", comma(index))?,
                         kind => write!(f, "{}{kind:#04x}", comma(index))?,
                     }
                 }
                 f.write_str("]]")
+            }
+            Self::Unknown { kind, raw } => write!(f, "PARAMETER[type={kind:#06x}, len={}]", raw.len()),
+        }
+    }
+}
+
+impl Display for Reconfig {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutgoingReset { request, response, last_tsn, streams } => write!(
+                f,
+                "OUTGOING_SSN_RESET[req_sn={request}, resp_sn={response}, last_tsn={last_tsn}, sids=[{}]]",
+                Sids(streams)
+            ),
+            Self::IncomingReset { request, streams } => {
+                write!(f, "INCOMING_SSN_RESET[req_sn={request}, sids=[{}]]", Sids(streams))
+            }
+            Self::AssociationReset { request } => write!(f, "SSN_TSN_RESET[req_sn={request}]"),
+            Self::Response { response, result, next_tsns } => {
+                write!(f, "RECONFIG_RESPONSE[resp_sn={response}, result={}", result.code())?;
+                if let Some(NextTsns { sender, receiver }) = next_tsns {
+                    write!(f, ", sender_next_tsn={sender}, receiver_next_tsn={receiver}")?;
+                }
+                f.write_str("]")
+            }
+            Self::AddOutgoing { request, count } => {
+                write!(f, "ADD_OUTGOING_STREAMS[req_sn={request}, number_of_new_streams={count}]")
+            }
+            Self::AddIncoming { request, count } => {
+                write!(f, "ADD_INCOMING_STREAMS[req_sn={request}, number_of_new_streams={count}]")
             }
             Self::Unknown { kind, raw } => write!(f, "PARAMETER[type={kind:#06x}, len={}]", raw.len()),
         }
@@ -178,6 +213,15 @@ impl Display for Cause {
 
 fn comma(index: usize) -> &'static str {
     if index == 0 { "" } else { ", " }
+}
+
+/// Streams, with commas between.
+struct Sids<'a>(&'a [StreamId]);
+
+impl Display for Sids<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(index, sid)| write!(f, "{}{}", comma(index), sid.0))
+    }
 }
 
 struct TBit(bool);
