@@ -76,7 +76,22 @@ impl Rtt {
         //# = G.
         self.rttvar = if rttvar.is_zero() { self.bounds.granularity } else { rttvar };
         self.srtt = Some(srtt);
-        self.rto = self.bounded(srtt.saturating_add(self.rttvar.saturating_mul(4)));
+        self.rto = self.fresh();
+    }
+
+    /// Keeps the RTO within other bounds from now on. One that is not backed off is computed anew.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        let backed_off = self.rto != self.fresh();
+        self.bounds = bounds;
+        self.rto = if backed_off { self.bounded(self.rto) } else { self.fresh() };
+    }
+
+    /// The RTO without any doubling.
+    fn fresh(&self) -> Duration {
+        match self.srtt {
+            None => self.bounds.initial,
+            Some(srtt) => self.bounded(srtt.saturating_add(self.rttvar.saturating_mul(4))),
+        }
     }
 
     /// The retransmission timer ran out: the RTO doubles (RFC 9260 §6.3.3 E2).
@@ -131,6 +146,20 @@ mod tests {
         let mut rtt = rtt();
         rtt.on_sample(ms(100));
         assert_eq!((rtt.srtt(), rtt.rttvar(), rtt.rto()), (Some(ms(100)), ms(50), ms(300)));
+    }
+
+    #[test]
+    fn other_bounds_hold_at_once() {
+        let mut rtt = rtt();
+        rtt.set_bounds(Bounds { initial: ms(400), min: ms(50), ..Bounds::default() });
+        assert_eq!(rtt.rto(), ms(400), "nothing measured: the initial one");
+        rtt.on_sample(ms(5));
+        assert_eq!(rtt.rto(), ms(50));
+        rtt.set_bounds(Bounds { min: ms(5), ..Bounds::default() });
+        assert_eq!(rtt.rto(), ms(15), "what was measured counts again");
+        rtt.back_off();
+        rtt.set_bounds(Bounds { min: ms(5), max: ms(20), ..Bounds::default() });
+        assert_eq!(rtt.rto(), ms(20), "a back-off stays, within the bounds");
     }
 
     #[test]

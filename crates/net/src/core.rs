@@ -226,6 +226,7 @@ impl Core {
             Event::Readable(_) => self.discard(id),
             Event::Writable => seat.signals.writable.notify_waiters(),
             Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
+            Event::PeerError(causes) => debug!(association = id.0, ?causes, "the peer reports an error"),
             Event::PeerShutdown => {
                 seat.peer_is_done = true;
                 seat.wake_readers();

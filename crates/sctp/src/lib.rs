@@ -18,8 +18,8 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Association, Event, Message, NoSuchPath, NoSuchStream, Order, PathView, Piece, Reason, Scheduler,
-    SendError, Transmit, Violation,
+    Association, Event, Message, NoSuchPath, NoSuchStream, Order, PathParams, PathView, Piece, Reason,
+    SackTiming, Scheduler, SendError, Transmit, Violation,
 };
 pub use config::{AllowedPath, Config, LossDetection};
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits};

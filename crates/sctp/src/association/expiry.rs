@@ -125,7 +125,7 @@ impl Association {
         let potentially_failed = self.config.potentially_failed_max_retrans.filter(|_| several);
         let state = match path.state {
             PathState::Unconfirmed => PathState::Unconfirmed,
-            _ if path.errors > self.config.path_max_retrans => PathState::Inactive,
+            _ if path.errors > path.params.path_max_retrans => PathState::Inactive,
             //= specs/rfc7829.txt#section-3.2
             //# When the value in
             //# the destination address error counter exceeds PFMR, the endpoint
@@ -161,13 +161,13 @@ impl Association {
             //# If during this probing
             //# the path becomes inactive, this rate is lowered to the normal
             //# HEARTBEAT rate.
-            PathState::Unconfirmed => path.errors <= self.config.path_max_retrans,
+            PathState::Unconfirmed => path.errors <= path.params.path_max_retrans,
             //= specs/rfc7829.txt#section-3.2
             //# The HB.Interval of the Path Heartbeat function of [RFC4960] MUST
             //# be ignored for destination addresses in PF state.  Instead,
             //# HEARTBEAT chunks are sent to destination addresses in PF state
             //# once per RTO.
-            PathState::PotentiallyFailed => self.config.heartbeat_interval.is_some(),
+            PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
             PathState::Active | PathState::Inactive => false,
         }
     }
@@ -254,8 +254,12 @@ impl Association {
 
     /// Waits for the path to be idle: an RTO, give or take half of it, and HB.interval (RFC 9260 §8.3).
     pub(super) fn arm_heartbeat(&mut self, now: Time, id: PathId) {
-        let Some(interval) = self.config.heartbeat_interval else { return };
-        let rto = self.paths[usize::from(id.0)].rtt.rto();
+        let path = &self.paths[usize::from(id.0)];
+        // What ran was the wait for an answer to one that was sent for another reason.
+        let Some(interval) = path.params.heartbeat_interval else {
+            return self.timers.stop(Timer::Heartbeat(id));
+        };
+        let rto = path.rtt.rto();
         let jitter = rto.mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
         self.timers.arm(Timer::Heartbeat(id), now + interval + rto / 2 + jitter);
     }
@@ -278,7 +282,7 @@ impl Association {
             return;
         }
         let idle_for =
-            |at: Time| self.config.heartbeat_interval.is_some_and(|interval| now.since(at) >= interval);
+            |at: Time| path.params.heartbeat_interval.is_some_and(|interval| now.since(at) >= interval);
         // A path with something in flight has T3, and is not idle however long that is.
         let is_idle = path.flight_bytes == 0 && path.data_sent_at.is_none_or(idle_for);
         if is_idle || self.is_probed(id) {

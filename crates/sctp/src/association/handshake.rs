@@ -419,6 +419,7 @@ impl Association {
         }
         Up {
             peer_tag: peer.tag,
+            extensions: peer.extensions,
             //= specs/rfc9260.txt#section-6.2.1
             //# A)  At the establishment of the association, the endpoint initializes
             //# the rwnd to the Advertised Receiver Window Credit (a_rwnd) the

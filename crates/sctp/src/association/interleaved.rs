@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::association::reassembly::{Inbox, charge};
 use crate::association::{Order, Piece, Violation};
-use crate::ids::{Ppid, StreamId};
+use crate::ids::{Ppid, StreamId, Tsn};
 use crate::wire::{Data, Interleaved};
 
 /// The messages of all streams that are not delivered.
@@ -39,8 +39,8 @@ struct Stream {
 #[derive(Debug, Default)]
 struct Partial {
     ppid: Ppid,
-    /// By number, counted without wrapping.
-    fragments: BTreeMap<u64, Bytes>,
+    /// By number, counted without wrapping; each with its TSN.
+    fragments: BTreeMap<u64, (Tsn, Bytes)>,
     /// How many fragments were delivered as pieces.
     delivered: u64,
     /// The number of the last fragment, once it came.
@@ -67,7 +67,7 @@ impl Partial {
         if data.end {
             self.last = Some(at);
         }
-        self.fragments.insert(at, data.payload.clone());
+        self.fragments.insert(at, (data.tsn, data.payload.clone()));
         Ok(())
     }
 
@@ -76,15 +76,16 @@ impl Partial {
     }
 
     /// The fragments that follow on what was delivered.
-    fn take_run(&mut self, order: Order) -> Option<Piece> {
+    fn take_run(&mut self, order: Order, mid: u32) -> Option<Piece> {
         let begin = self.delivered == 0;
+        let tsn = self.fragments.get(&self.delivered)?.0;
         let mut payload = Vec::new();
-        while let Some(fragment) = self.fragments.remove(&self.delivered) {
+        while let Some((_, fragment)) = self.fragments.remove(&self.delivered) {
             payload.push(fragment);
             self.delivered += 1;
         }
         let end = self.last.is_some_and(|last| self.delivered > last);
-        (!payload.is_empty()).then_some(Piece { ppid: self.ppid, payload, begin, end, order })
+        Some(Piece { ppid: self.ppid, tsn, number: mid, payload, begin, end, order })
     }
 }
 
@@ -107,7 +108,8 @@ impl Stream {
     fn release(&mut self, id: StreamId, inbox: &mut Inbox) {
         while self.in_pieces.is_none() && self.ordered.get(&self.next_mid).is_some_and(Partial::is_whole) {
             let mut partial = self.ordered.remove(&self.next_mid).expect("it was just looked at");
-            inbox.add(id, partial.take_run(Order::Ordered).expect("a message has a fragment"));
+            let mid = self.next_mid;
+            inbox.add(id, partial.take_run(Order::Ordered, mid).expect("a message has a fragment"));
             self.next_mid = self.next_mid.wrapping_add(1);
         }
     }
@@ -115,7 +117,7 @@ impl Stream {
     /// Delivers what follows of the message that is delivered in pieces.
     fn go_on(&mut self, id: StreamId, inbox: &mut Inbox) {
         let Some((order, mid)) = self.in_pieces else { return };
-        let Some(piece) = self.partial(order, mid).take_run(order) else { return };
+        let Some(piece) = self.partial(order, mid).take_run(order, mid) else { return };
         let end = piece.end;
         inbox.add(id, piece);
         if end {
@@ -173,7 +175,7 @@ impl Messages {
         } else if order == Order::Ordered {
             stream.release(id, inbox);
         } else if partial.is_whole() {
-            let piece = partial.take_run(order).expect("a message has a fragment");
+            let piece = partial.take_run(order, mid).expect("a message has a fragment");
             stream.forget(order, mid);
             if in_pieces.is_some() {
                 stream.behind.push(piece);

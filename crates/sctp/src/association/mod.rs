@@ -8,6 +8,7 @@
 //! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages
 //! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
 //!   under way
+//! - `settings`: what a user may change while it lives
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
 //!   what happens when nothing happens; `loss`: beyond RFC 9260
 
@@ -23,6 +24,7 @@ mod received;
 mod scheduler;
 mod send_queue;
 mod sent;
+mod settings;
 mod shutdown;
 mod state;
 #[cfg(test)]
@@ -45,6 +47,7 @@ use self::path::Path;
 use self::reassembly::Reassembly;
 pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
+pub use self::settings::{PathParams, SackTiming};
 use self::shutdown::Farewell;
 use self::state::{Shutdown, State};
 use self::timers::{Timer, Timers};
@@ -89,6 +92,10 @@ pub enum Order {
 pub struct Piece {
     /// What the payload is, to the applications.
     pub ppid: Ppid,
+    /// The TSN of its first chunk.
+    pub tsn: Tsn,
+    /// The message's number in its stream: the SSN of DATA (RFC 9260 §3.3.1), the MID of I-DATA (RFC 8260 §2.1).
+    pub number: u32,
     /// The bytes, as slices of the packets that brought them.
     pub payload: Vec<Bytes>,
     /// Whether the message begins here.
@@ -240,6 +247,8 @@ pub enum Event {
     Path(PathId, PathState),
     /// The peer sends no more than what is under way; this side cannot send any more.
     PeerShutdown,
+    /// The peer reported an error that does not end the association (an ERROR chunk, RFC 9260 §3.3.10).
+    PeerError(Vec<Cause>),
     /// Over. What was received can still be read.
     Closed(Reason),
 }
@@ -501,6 +510,9 @@ impl Association {
         }
         if std::mem::take(&mut self.stirred) {
             self.burst = self.burst.saturating_add(self.config.max_burst.unwrap_or(u32::MAX));
+        }
+        if self.paths.iter().any(|path| path.heartbeat_moved) {
+            self.settle_heartbeats(now);
         }
         if self.shutdown != Shutdown::No {
             self.advance_shutdown(now);

@@ -7,6 +7,7 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 use braidftp_cc::rtt::Rtt;
 
+use crate::association::PathParams;
 use crate::association::loss::SendOrder;
 use crate::config::Config;
 use crate::endpoint::Route;
@@ -47,6 +48,10 @@ pub(super) struct Path {
     pub(super) timeouts_unanswered: u32,
     pub(super) beat: Option<Beat>,
     pub(super) heartbeat_due: bool,
+    /// How it is watched.
+    pub(super) params: PathParams,
+    /// Whether the wait for the next HEARTBEAT was changed and is to begin anew.
+    pub(super) heartbeat_moved: bool,
     /// When the first INIT left.
     pub(super) init_sent_at: Option<Time>,
     /// Whether the peer was asked to answer what left last at once.
@@ -118,6 +123,11 @@ impl Path {
             timeouts_unanswered: 0,
             beat: None,
             heartbeat_due: false,
+            params: PathParams {
+                heartbeat_interval: config.heartbeat_interval,
+                path_max_retrans: config.path_max_retrans,
+            },
+            heartbeat_moved: false,
             init_sent_at: None,
             tail_is_immediate: false,
             data_sent_at: None,

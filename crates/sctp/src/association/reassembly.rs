@@ -45,6 +45,8 @@ pub(super) struct Reassembly {
 struct Front {
     stream: StreamId,
     ssn: Ssn,
+    /// That of the first fragment.
+    tsn: Tsn,
     ppid: Ppid,
     unordered: bool,
     fragments: Vec<Bytes>,
@@ -262,6 +264,7 @@ impl Reassembly {
                 self.front = Some(Front {
                     stream: data.stream,
                     ssn: data.ssn,
+                    tsn: data.tsn,
                     ppid: data.ppid,
                     unordered: data.unordered,
                     charged_bytes: charge(&data.payload),
@@ -276,10 +279,18 @@ impl Reassembly {
             return Err(Violation::MessageInterrupted);
         }
         if front.in_pieces {
-            let (ppid, order) = (front.ppid, order_of(front.unordered));
+            let order = order_of(front.unordered);
             let end = data.end;
-            self.inbox
-                .add(data.stream, Piece { ppid, payload: vec![data.payload], begin: false, end, order });
+            let piece = Piece {
+                ppid: front.ppid,
+                tsn: data.tsn,
+                number: data.ssn.0.into(),
+                payload: vec![data.payload],
+                begin: false,
+                end,
+                order,
+            };
+            self.inbox.add(data.stream, piece);
             if end {
                 self.front = None;
                 self.end_pieces(data.stream, order);
@@ -291,7 +302,7 @@ impl Reassembly {
         if data.end {
             let front = self.front.take().expect("it was just added to");
             // The PPID of the first fragment stands for the message (RFC 9260 §3.3.1 has all alike).
-            self.deliver_whole(&Data { ppid: front.ppid, ..data }, front.fragments);
+            self.deliver_whole(&Data { ppid: front.ppid, tsn: front.tsn, ..data }, front.fragments);
         } else if front.charged_bytes >= self.partial_at_bytes {
             self.deliver_front_in_pieces();
         }
@@ -320,6 +331,8 @@ impl Reassembly {
         let stream = front.stream;
         let piece = Piece {
             ppid: front.ppid,
+            tsn: front.tsn,
+            number: front.ssn.0.into(),
             payload: std::mem::take(&mut front.fragments),
             begin: true,
             end: false,
@@ -359,6 +372,7 @@ impl Reassembly {
             if last == at { data.end } else { self.beyond[&last].data.end },
         );
         if whole_left && whole_right {
+            let tsn = if first == at { data.tsn } else { self.beyond[&first].data.tsn };
             let mut fragments = Vec::with_capacity((last - first + 1) as usize);
             for index in first..at {
                 fragments.push(self.beyond.remove(&index).expect("a run has no holes").data.payload);
@@ -367,7 +381,7 @@ impl Reassembly {
             for index in at + 1..=last {
                 fragments.push(self.beyond.remove(&index).expect("a run has no holes").data.payload);
             }
-            self.deliver_whole(&data, fragments);
+            self.deliver_whole(&Data { tsn, ..data }, fragments);
             return Ok(());
         }
         if first != at {
@@ -381,10 +395,11 @@ impl Reassembly {
         Ok(())
     }
 
-    /// A message that is whole; `data` is one of its chunks.
+    /// A message that is whole; `data` is one of its chunks, with the TSN of its first.
     fn deliver_whole(&mut self, data: &Data, payload: Vec<Bytes>) {
         let order = order_of(data.unordered);
-        let piece = Piece { ppid: data.ppid, payload, begin: true, end: true, order };
+        let (ppid, tsn, number) = (data.ppid, data.tsn, data.ssn.0.into());
+        let piece = Piece { ppid, tsn, number, payload, begin: true, end: true, order };
         let id = data.stream;
         //= specs/rfc9260.txt#section-3.3.1
         //# After reassembly (if necessary), unordered DATA chunks MUST be

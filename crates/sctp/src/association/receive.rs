@@ -130,6 +130,10 @@ impl Association {
             {
                 self.on_stale_cookie();
             }
+            // RFC 9260 §11.2.6: the user hears of it.
+            (Chunk::Error(causes), State::Up(_) | State::CookieEchoed { .. }) => {
+                self.events.push_back(Event::PeerError(causes));
+            }
             (Chunk::Shutdown { cum_tsn_ack }, State::Up(_)) => self.on_shutdown(now, cum_tsn_ack),
             (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
             (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::association::Reason;
 use crate::association::received::Received;
 use crate::association::sent::{Report, Sent};
+use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::wire::{Cause, Chunk};
 
@@ -76,6 +77,8 @@ pub(super) enum Shutdown {
 #[derive(Debug)]
 pub(super) struct Up {
     pub(super) peer_tag: VerificationTag,
+    /// What both sides use.
+    pub(super) extensions: Extensions,
     /// The window that the peer advertised last.
     pub(super) peer_a_rwnd: usize,
     pub(super) sent: Sent,

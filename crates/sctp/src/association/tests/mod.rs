@@ -7,6 +7,7 @@ mod lifecycle;
 mod lossy;
 mod multihoming;
 mod peers;
+mod settings;
 mod traps;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,115 @@
+//! What a user may change of an association that lives: the options of RFC 6458 §8.1 that are not settled by the
+//! handshake. Everything else of its [`Config`] stays as it began.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+
+use crate::association::timers::Timer;
+use crate::association::{Association, NoSuchPath};
+use crate::config::Config;
+use crate::extensions::Extensions;
+use crate::ids::{PathId, Tsn};
+use crate::stats::PathState;
+
+/// How one path is watched (SCTP_PEER_ADDR_PARAMS, RFC 6458 §8.1.12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathParams {
+    /// HB.interval (RFC 9260 §16) of this path; `None`: it is not asked after.
+    pub heartbeat_interval: Option<Duration>,
+    /// Path.Max.Retrans (RFC 9260 §16) of this path.
+    pub path_max_retrans: u32,
+}
+
+/// When SACKs leave (SCTP_DELAYED_SACK, RFC 6458 §8.1.19).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SackTiming {
+    /// As [`Config::sack_delay`].
+    pub delay: Duration,
+    /// As [`Config::sack_frequency`].
+    pub frequency: u32,
+}
+
+impl Association {
+    /// How it behaves: what it began with, and what was changed since.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Which extensions both sides use, once the peer is known.
+    pub fn extensions(&self) -> Option<Extensions> {
+        self.state.up().map(|up| up.extensions)
+    }
+
+    /// The TSN up to which all that the peer sent has arrived, once the peer is known.
+    pub fn cum_tsn(&self) -> Option<Tsn> {
+        self.state.up().map(|up| up.received.cum_tsn())
+    }
+
+    /// The path by which data leaves as long as it is active, once the peer is known.
+    pub fn primary(&self) -> Option<PathId> {
+        self.state.up().map(|up| up.primary)
+    }
+
+    /// Keeps the RTO of every path within other bounds (SCTP_RTOINFO, RFC 6458 §8.1.1).
+    pub fn set_rto(&mut self, bounds: cc::rtt::Bounds) {
+        Arc::make_mut(&mut self.config).rto = bounds;
+        self.paths.iter_mut().for_each(|path| path.rtt.set_bounds(bounds));
+    }
+
+    /// Association.Max.Retrans (SCTP_ASSOCINFO, RFC 6458 §8.1.2).
+    pub fn set_association_max_retrans(&mut self, max: u32) {
+        Arc::make_mut(&mut self.config).association_max_retrans = max;
+    }
+
+    /// Max.Burst (SCTP_MAX_BURST, RFC 6458 §8.1.24); `None`: the window alone limits.
+    pub fn set_max_burst(&mut self, max: Option<u32>) {
+        Arc::make_mut(&mut self.config).max_burst = max;
+    }
+
+    /// When SACKs leave. One that waits already leaves when it was to.
+    pub fn set_delayed_sack(&mut self, timing: SackTiming) {
+        let config = Arc::make_mut(&mut self.config);
+        (config.sack_delay, config.sack_frequency) = (timing.delay, timing.frequency);
+    }
+
+    /// How a path is watched.
+    pub fn path_params(&self, path: PathId) -> Result<PathParams, NoSuchPath> {
+        self.paths.get(usize::from(path.0)).map(|path| path.params).ok_or(NoSuchPath)
+    }
+
+    /// Watches a path in another way from now on.
+    pub fn set_path_params(&mut self, path: PathId, params: PathParams) -> Result<(), NoSuchPath> {
+        let path = self.paths.get_mut(usize::from(path.0)).ok_or(NoSuchPath)?;
+        path.heartbeat_moved |= path.params.heartbeat_interval != params.heartbeat_interval;
+        path.params = params;
+        self.stirred = true;
+        Ok(())
+    }
+
+    /// Sends a HEARTBEAT by a path at once (SPP_HB_DEMAND, RFC 6458 §8.1.12), unless one is under way.
+    pub fn demand_heartbeat(&mut self, path: PathId) -> Result<(), NoSuchPath> {
+        let up = self.is_up();
+        let path = self.paths.get_mut(usize::from(path.0)).filter(|_| up).ok_or(NoSuchPath)?;
+        path.heartbeat_due |= path.beat.is_none();
+        self.stirred = true;
+        Ok(())
+    }
+
+    /// Waits anew for the next HEARTBEAT of each path whose interval was changed.
+    pub(super) fn settle_heartbeats(&mut self, now: Time) {
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            let path = &mut self.paths[index];
+            let moved = std::mem::take(&mut path.heartbeat_moved);
+            // One that is under way is waited for, and so is the first of a path that is not confirmed.
+            if !moved || path.beat.is_some() || path.state == PathState::Unconfirmed || !self.is_up() {
+                continue;
+            }
+            self.timers.stop(Timer::Heartbeat(id));
+            self.arm_heartbeat(now, id);
+        }
+    }
+}
