@@ -418,6 +418,8 @@ mod tests {
 
     fn piece(planned: Planned) -> Piece {
         Piece {
+            tsn: braidftp_sctp::Tsn(0),
+            number: 0,
             ppid: Ppid(planned.number),
             payload: vec![planned.payload(Side::Client)],
             begin: true,
