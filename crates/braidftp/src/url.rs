@@ -30,6 +30,8 @@ pub enum Scheme {
     Ftp,
     /// `ftp+sctp://`: SCTP in UDP (RFC 6951).
     FtpSctp,
+    /// `ftp+sctp-ip://`: SCTP over IP itself.
+    FtpSctpIp,
 }
 
 impl fmt::Display for Scheme {
@@ -37,6 +39,7 @@ impl fmt::Display for Scheme {
         f.write_str(match self {
             Self::Ftp => "ftp",
             Self::FtpSctp => "ftp+sctp",
+            Self::FtpSctpIp => "ftp+sctp-ip",
         })
     }
 }
@@ -48,7 +51,7 @@ pub struct Url {
     pub scheme: Scheme,
     /// Name or address of the server.
     pub host: Host,
-    /// TCP port, or the UDP port that carries SCTP.
+    /// TCP port, or the UDP port that carries SCTP; without UDP, the SCTP port.
     pub port: u16,
     /// User name, if the URL has one.
     pub user: Option<Vec<u8>>,
@@ -98,10 +101,7 @@ impl FromStr for Url {
                 )
                 .hint("use ftp:// or ftp+sctp:// inside a network or a tunnel that you trust"));
             }
-            "ftp+sctp-ip" => {
-                return Err(wrong("SCTP directly over IP is not built yet, only SCTP in UDP is".into())
-                    .hint("use ftp+sctp://HOST:9899/"));
-            }
+            "ftp+sctp-ip" => Scheme::FtpSctpIp,
             other => {
                 return Err(wrong(format!("`{other}` is not a scheme of this program"))
                     .hint("write ftp://HOST/PATH or ftp+sctp://HOST/PATH"));
@@ -132,6 +132,7 @@ impl FromStr for Url {
         let default_port = match scheme {
             Scheme::Ftp => TCP_PORT,
             Scheme::FtpSctp => UDP_PORT,
+            Scheme::FtpSctpIp => SCTP_PORT,
         };
         let (host, port) = parse_host_port(hostport, default_port).map_err(wrong)?;
 
@@ -152,10 +153,15 @@ impl FromStr for Url {
             }
             let value =
                 String::from_utf8(decode(value).map_err(wrong)?).map_err(|error| wrong(error.to_string()))?;
-            addresses.push(
-                parse_address(&value, port)
-                    .ok_or_else(|| wrong(format!("`{value}` is not an IP address")))?,
-            );
+            let address = parse_address(&value, port)
+                .ok_or_else(|| wrong(format!("`{value}` is not an IP address")))?;
+            if scheme == Scheme::FtpSctpIp && address.port() != port {
+                return Err(wrong(format!(
+                    "`{value}` has a port of its own, and an association has one SCTP port"
+                ))
+                .hint("write ?addr= without a port"));
+            }
+            addresses.push(address);
         }
         Ok(Self { scheme, host, port, user, password, path, addresses })
     }
@@ -286,6 +292,8 @@ mod tests {
         assert_eq!(parse("ftp://example.org").port, 21);
         assert_eq!(parse("ftp+sctp://example.org/").port, 9899);
         assert_eq!(parse("FTP+SCTP://[::1]:7000/a").port, 7000);
+        assert_eq!(parse("ftp+sctp-ip://example.org/").port, 21);
+        assert_eq!(parse("ftp+sctp-ip://[::1]:7000/a?addr=::2").addresses, ["[::2]:7000".parse().unwrap()]);
         assert_eq!(parse("ftp://[2001:db8::1]/a").port, 21);
     }
 
@@ -321,7 +329,7 @@ mod tests {
             ("http://h/", "not a scheme"),
             ("ftps://h/", "not built yet"),
             ("ftpes://h/", "not built yet"),
-            ("ftp+sctp-ip://h/", "not built yet"),
+            ("ftp+sctp-ip://h/?addr=192.0.2.1:22", "one SCTP port"),
             ("ftp://h:0/", "not a port"),
             ("ftp://h:65536/", "not a port"),
             ("ftp:///x", "no host"),

@@ -6,23 +6,30 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use braidftp_base::{Datagram, Time};
-use braidftp_pcap::{Carrier, Direction, Packet, Writer};
+use braidftp_pcap::{Direction, Packet, Writer};
 use braidftp_sctp::Transmit;
 use tracing::warn;
+
+use crate::sockets::Carrier;
 
 /// A capture file under way. If the disk fails it, the capture ends and the endpoint goes on.
 #[derive(Debug)]
 pub(crate) struct Capture {
     path: PathBuf,
+    carrier: braidftp_pcap::Carrier,
     writer: Option<Writer<BufWriter<File>>>,
 }
 
 impl Capture {
     /// Creates `path`, or empties it. The endpoint's clock must start now.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, carrier: Carrier) -> io::Result<Self> {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let writer = Writer::new(BufWriter::new(File::create(path)?), epoch)?;
-        Ok(Self { path: path.to_owned(), writer: Some(writer) })
+        let carrier = match carrier {
+            Carrier::Udp => braidftp_pcap::Carrier::Udp,
+            Carrier::Ip => braidftp_pcap::Carrier::Sctp,
+        };
+        Ok(Self { path: path.to_owned(), carrier, writer: Some(writer) })
     }
 
     /// A datagram came in.
@@ -30,7 +37,7 @@ impl Capture {
         self.write(Packet {
             at,
             direction: Direction::In,
-            carrier: Carrier::Udp,
+            carrier: self.carrier,
             from: datagram.from,
             to: datagram.to,
             ecn: datagram.ecn,
@@ -45,7 +52,7 @@ impl Capture {
         self.write(Packet {
             at,
             direction: Direction::Out,
-            carrier: Carrier::Udp,
+            carrier: self.carrier,
             from: transmit.from,
             to: transmit.to,
             ecn: transmit.ecn,

@@ -15,6 +15,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::debug;
 
+use crate::sockets::Carrier;
+
 /// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
 pub(crate) const MAX_BACKLOG: usize = 1024;
 
@@ -47,11 +49,12 @@ pub(crate) struct Shared {
     /// Wakes those who wait for associations, or the task, to end.
     pub(crate) ends: Notify,
     pub(crate) clock: Clock,
+    pub(crate) carrier: Carrier,
     pub(crate) local_addrs: Vec<SocketAddr>,
 }
 
 impl Shared {
-    pub(crate) fn new(machine: sctp::Endpoint, local_addrs: Vec<SocketAddr>) -> Self {
+    pub(crate) fn new(machine: sctp::Endpoint, carrier: Carrier, local_addrs: Vec<SocketAddr>) -> Self {
         let core = Core {
             machine,
             seats: BTreeMap::new(),
@@ -66,6 +69,7 @@ impl Shared {
             task: Notify::new(),
             ends: Notify::new(),
             clock: Clock::start(),
+            carrier,
             local_addrs,
         }
     }

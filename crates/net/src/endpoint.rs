@@ -8,21 +8,23 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sctp::{self as sctp, Announce, Config, Connect, ListenError};
+use braidftp_sctp::{self as sctp, Announce, Config, Connect, ListenError, Sharing};
 
 use crate::association::Association;
 use crate::capture::Capture;
 use crate::core::{Backlog, Phase, Seat, Shared, Totals};
+use crate::sockets::{self, Carrier, Socket, Sockets};
 use crate::task::Task;
-use crate::udp::{self, Socket, Sockets};
 
 /// Where an endpoint is bound and how it behaves.
 #[derive(Debug, Clone)]
 pub struct Bind {
-    /// Local UDP addresses; each gets a socket of its own, so that a path's source address is its own. Port 0 lets
+    /// Local addresses; each gets a socket of its own, so that a path's source address is its own. UDP port 0 lets
     /// the system choose, the same port for all if it can; RFC 6951's port is 9899. Several are told to every peer. An
     /// unspecified IP stands for all that the host has now, which are told to peers that have several themselves.
     pub addrs: Vec<SocketAddr>,
+    /// What carries the packets. UDP; with [`Carrier::Ip`] the ports of `addrs` mean nothing.
+    pub carrier: Carrier,
     /// What the core's randomness grows from. `None`: from the operating system, as it must be but in tests.
     pub seed: Option<[u8; 32]>,
     /// How long associations may take to shut down once the endpoint is closed or nobody holds a handle, before they
@@ -35,7 +37,13 @@ pub struct Bind {
 impl Bind {
     /// All defaults, at these addresses.
     pub fn to(addrs: impl IntoIterator<Item = SocketAddr>) -> Self {
-        Self { addrs: addrs.into_iter().collect(), seed: None, linger: Duration::from_secs(10), pcap: None }
+        Self {
+            addrs: addrs.into_iter().collect(),
+            carrier: Carrier::Udp,
+            seed: None,
+            linger: Duration::from_secs(10),
+            pcap: None,
+        }
     }
 }
 
@@ -46,6 +54,8 @@ pub enum BindError {
     NoAddress,
     /// An address could not be bound.
     Address {
+        /// What was to carry packets there.
+        carrier: Carrier,
         /// Which.
         addr: SocketAddr,
         /// What the system said.
@@ -66,7 +76,18 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAddress => f.write_str("no local address to bind: give one, such as 0.0.0.0:9899"),
-            Self::Address { addr, error } => {
+            Self::Address { carrier: Carrier::Ip, addr, error } => {
+                write!(f, "cannot open a raw socket for SCTP over IP at {}: {error}", addr.ip())?;
+                match error.kind() {
+                    io::ErrorKind::PermissionDenied => f.write_str(
+                        "; it takes the privilege CAP_NET_RAW: run as root, or `setcap cap_net_raw+ep` the program, \
+                         or use SCTP in UDP, which takes none",
+                    ),
+                    io::ErrorKind::AddrNotAvailable => f.write_str("; this host has no such address: see `ip addr`"),
+                    _ => Ok(()),
+                }
+            }
+            Self::Address { carrier: Carrier::Udp, addr, error } => {
                 write!(f, "cannot bind UDP {addr}: {error}")?;
                 match error.kind() {
                     io::ErrorKind::AddrInUse => {
@@ -131,7 +152,7 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Local UDP addresses with SCTP behind them, driven by a task. Clones share it.
+/// Local addresses with SCTP behind them, driven by a task. Clones share it.
 ///
 /// The task ends once no handle is left (of the endpoint, of listeners, of associations) and every association has
 /// shut down; [`Bind::linger`] bounds that.
@@ -154,24 +175,35 @@ impl Endpoint {
         let mut sockets: Vec<Socket> = Vec::with_capacity(bind.addrs.len());
         for &addr in &bind.addrs {
             // Peers hear of the other addresses without their ports, so that one port for all is what they expect.
+            let carrier = bind.carrier;
             let port = sockets.first().map_or(0, |first| first.local().port());
             let alike = Some(port).filter(|_| addr.port() == 0 && port != 0);
-            let socket = alike.and_then(|port| Socket::bind(SocketAddr::new(addr.ip(), port)).ok());
-            let socket = socket.map_or_else(|| Socket::bind(addr), Ok);
-            sockets.push(socket.map_err(|error| BindError::Address { addr, error })?);
+            let socket = alike.and_then(|port| Socket::bind(carrier, SocketAddr::new(addr.ip(), port)).ok());
+            let socket = socket.map_or_else(|| Socket::bind(carrier, addr), Ok);
+            sockets.push(socket.map_err(|error| BindError::Address { carrier, addr, error })?);
         }
         let local_addrs: Vec<SocketAddr> = sockets.iter().map(Socket::local).collect();
         let capture = bind.pcap.as_deref().map(|path| {
-            Capture::create(path).map_err(|error| BindError::Pcap { path: path.to_owned(), error })
+            Capture::create(path, bind.carrier)
+                .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
         });
         let capture = capture.transpose()?;
         let mut machine = sctp::Endpoint::new(seed);
         let (addresses, announce) = reachable_at(&local_addrs);
         machine.set_addresses(addresses, announce);
-        let shared = Arc::new(Shared::new(machine, local_addrs));
+        machine.set_sharing(match bind.carrier {
+            Carrier::Udp => Sharing::Alone,
+            Carrier::Ip => Sharing::WithOthers,
+        });
+        let shared = Arc::new(Shared::new(machine, bind.carrier, local_addrs));
         shared.lock().endpoints = 1;
         tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), capture, bind.linger).run());
         Ok(Self { shared, linger: bind.linger })
+    }
+
+    /// What carries its packets.
+    pub fn carrier(&self) -> Carrier {
+        self.shared.carrier
     }
 
     /// The addresses bound, in the order of [`Bind::addrs`], with the ports that the system chose.
@@ -190,6 +222,9 @@ impl Endpoint {
     /// Opens an association; returns at once. Wait for [`Association::up`], or just send: the first messages ride
     /// with COOKIE ECHO. With [`Connect::local`] empty, all of the endpoint's addresses of the peer's families serve.
     pub fn connect(&self, mut connect: Connect) -> Result<Association, ConnectError> {
+        for addr in connect.local.iter_mut().chain(&mut connect.peer) {
+            *addr = self.shared.carrier.address(*addr);
+        }
         if connect.local.is_empty() {
             connect.local = self.sources(&connect.peer)?;
         }
@@ -263,7 +298,7 @@ impl Endpoint {
             for local in self.shared.local_addrs.iter().filter(|local| local.is_ipv4() == peer.is_ipv4()) {
                 let mut source = *local;
                 if source.ip().is_unspecified() {
-                    let ip = udp::route_source(*peer);
+                    let ip = sockets::route_source(*peer);
                     source.set_ip(ip.map_err(|error| ConnectError::NoRoute { peer: *peer, error })?);
                 }
                 if !sources.contains(&source) {
@@ -350,7 +385,7 @@ fn reachable_at(local_addrs: &[SocketAddr]) -> (Vec<SocketAddr>, Announce) {
     let mut addresses = Vec::new();
     for &addr in local_addrs {
         if addr.ip().is_unspecified() {
-            let family = udp::host_addresses().into_iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4());
+            let family = sockets::host_addresses().into_iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4());
             addresses.extend(family.map(|ip| SocketAddr::new(ip, addr.port())));
         } else {
             addresses.push(addr);
@@ -363,4 +398,19 @@ fn system_seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_privilege_is_said_with_what_to_do() {
+        let addr = "192.0.2.1:0".parse().unwrap();
+        let error = io::ErrorKind::PermissionDenied.into();
+        let text = BindError::Address { carrier: Carrier::Ip, addr, error }.to_string();
+        for word in ["raw socket", "192.0.2.1:", "CAP_NET_RAW", "root", "setcap", "SCTP in UDP"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
 }

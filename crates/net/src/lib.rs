@@ -1,8 +1,8 @@
-//! SCTP over UDP (RFC 6951) on tokio: a thin driver around one `sctp::Endpoint`.
+//! SCTP over UDP (RFC 6951) or over IP itself, on tokio: a thin driver around one `sctp::Endpoint`.
 //!
 //! [`Endpoint::bind`] opens the sockets and spawns the one task that drives them; [`Endpoint::connect`] and
 //! [`Listener::accept`] give [`Association`]s, whose streams any number of tasks may use at once. Everything that is
-//! protocol lives in `sctp`; here are sockets, the clock, waiting and back-pressure. IP protocol 132 is not here yet.
+//! protocol lives in `sctp`; here are sockets, the clock, waiting and back-pressure.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -27,6 +27,8 @@ mod capture;
 mod core;
 mod endpoint;
 mod pool;
+mod raw;
+mod sockets;
 mod task;
 mod udp;
 
@@ -38,3 +40,4 @@ pub use braidftp_sctp::{
 };
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};
+pub use sockets::Carrier;

@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use crate::capture::Capture;
 use crate::core::{Core, Phase, Shared};
-use crate::udp::Sockets;
+use crate::sockets::Sockets;
 
 /// Batches that the machine may hand out before the task looks for what arrived and lets others run. Each is given
 /// to the kernel at once: its memory is then free for the next, and still in the processor's cache.

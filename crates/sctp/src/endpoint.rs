@@ -56,6 +56,8 @@ pub struct Counters {
     pub invalid: u64,
     /// Packets whose tag, address or bundling is wrong for the association they name (§8.5).
     pub discarded: u64,
+    /// Packets for SCTP ports of other stacks ([`Sharing::WithOthers`]).
+    pub of_others: u64,
     /// Packets that belong to no association (§8.4).
     pub out_of_the_blue: u64,
     /// INIT chunks.
@@ -122,10 +124,23 @@ pub enum Announce {
     ToMultihomed,
 }
 
+/// Whose packets come to an endpoint's addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Its own alone, whatever SCTP port they are for: what belongs to nobody is answered as RFC 9260 §8.4 says. So it
+    /// is over UDP, where a UDP port is one endpoint's.
+    Alone,
+    /// Those of other stacks too, as with raw sockets: what is for an SCTP port that this endpoint neither listens on,
+    /// nor has an association at, nor had one at lately, is theirs, and an answer would end what they do. An INIT to a
+    /// port where nobody listens stays unanswered then.
+    WithOthers,
+}
+
 /// Many SCTP ports over one carrier, and the associations between them and their peers.
 #[derive(Debug)]
 pub struct Endpoint {
     limits: Limits,
+    sharing: Sharing,
     /// What INIT ACKs list, if there are several.
     addresses: Vec<SocketAddr>,
     announce: Announce,
@@ -154,6 +169,7 @@ impl Endpoint {
         let keys = Keys::new(next_seed(&mut rng));
         Self {
             limits,
+            sharing: Sharing::Alone,
             addresses: Vec::new(),
             announce: Announce::Always,
             listeners: BTreeMap::new(),
@@ -171,6 +187,11 @@ impl Endpoint {
     pub fn set_addresses(&mut self, addresses: Vec<SocketAddr>, announce: Announce) {
         self.addresses = addresses;
         self.announce = announce;
+    }
+
+    /// Whether other SCTP stacks see the packets that come to these addresses. Alone, if not said.
+    pub fn set_sharing(&mut self, sharing: Sharing) {
+        self.sharing = sharing;
     }
 
     /// Accepts associations on an SCTP port, each with this configuration.
@@ -262,6 +283,10 @@ impl Endpoint {
             }
         };
         let (header, kinds) = (packet.header, packet.kinds());
+        if self.sharing == Sharing::WithOthers && !self.owns(now, header.destination_port) {
+            self.counters.of_others += 1;
+            return;
+        }
         //= specs/rfc9260.txt#section-5.1
         //# An INIT or INIT ACK chunk MUST NOT be bundled with any other chunk.
         //# They MUST be the only chunks present in the SCTP packets that carry
@@ -367,6 +392,11 @@ impl Endpoint {
     #[cfg(test)]
     fn footprint(&self) -> table::Footprint {
         table::Footprint { answers: self.answers.len(), ..self.table.footprint() }
+    }
+
+    /// Whether packets for this SCTP port are for this endpoint, where others have ports too.
+    fn owns(&self, now: Time, port: u16) -> bool {
+        self.listeners.contains_key(&port) || self.table.has_port(now, port)
     }
 
     /// Whose packet this is, by ports, tag and address; INIT and COOKIE ECHO are not asked about here.

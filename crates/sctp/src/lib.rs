@@ -22,7 +22,7 @@ pub use association::{
     SackTiming, Scheduler, SendError, Transmit, Violation,
 };
 pub use config::{AllowedPath, Config, LossDetection};
-pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits};
+pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;
 

@@ -49,7 +49,8 @@ pub enum Command {
 }
 
 const URL_HELP: &str = "\
-URLs: ftp://[USER@]HOST[:PORT]/PATH (TCP, port 21), ftp+sctp://[USER@]HOST[:UDPPORT]/PATH (SCTP in UDP, port 9899).
+URLs: ftp://[USER@]HOST[:PORT]/PATH (TCP, port 21), ftp+sctp://[USER@]HOST[:UDPPORT]/PATH (SCTP in UDP, port 9899),
+  ftp+sctp-ip://[USER@]HOST[:SCTPPORT]/PATH (SCTP over IP itself, port 21; needs CAP_NET_RAW).
   More addresses of a multihomed server: ?addr=ADDRESS&addr=ADDRESS.
   PATH is relative to the login folder; %2F at its start makes it absolute; %XX writes any byte.
 Passwords: BRAIDFTP_PASSWORD (with USER in the URL or in BRAIDFTP_USER), ~/.netrc, or the URL, which others can see.

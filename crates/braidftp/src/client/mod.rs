@@ -88,7 +88,7 @@ impl Options {
 pub const fn default_mode(scheme: Scheme) -> Mode {
     match scheme {
         Scheme::Ftp => Mode::Tcp,
-        Scheme::FtpSctp => Mode::Braid,
+        Scheme::FtpSctp | Scheme::FtpSctpIp => Mode::Braid,
     }
 }
 
@@ -106,14 +106,14 @@ pub const fn default_profile(mode: Mode) -> braidftp_net::Profile {
 /// A usage error that says which modes can.
 pub fn check_mode(mode: Mode, scheme: Scheme) -> Result<()> {
     match (mode.is_sctp(), scheme) {
-        (false, Scheme::Ftp) | (true, Scheme::FtpSctp) => Ok(()),
+        (false, Scheme::Ftp) | (true, Scheme::FtpSctp | Scheme::FtpSctpIp) => Ok(()),
         (true, Scheme::Ftp) => Err(Error::usage(
             format_args!("use --mode {mode} with an ftp:// URL"),
             "ftp:// is FTP over TCP, and this mode needs SCTP",
         )
         .hint("leave --mode out, or write ftp+sctp://HOST/ for --mode naive, ms, ms-cp or braid")),
-        (false, Scheme::FtpSctp) => Err(Error::usage(
-            format_args!("use --mode {mode} with an ftp+sctp:// URL"),
+        (false, Scheme::FtpSctp | Scheme::FtpSctpIp) => Err(Error::usage(
+            format_args!("use --mode {mode} with an {scheme}:// URL"),
             "it is FTP over TCP, and this URL says SCTP",
         )
         .hint("use --mode naive, ms, ms-cp or braid; or write ftp://HOST/ for --mode tcp")),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use braidftp_ftp::mapping::CONTROL_PORT;
 use braidftp_ftp::server as machine;
 use braidftp_net::cc;
 use braidftp_net::sctp::Profile;
@@ -31,7 +32,8 @@ pub struct Args {
     #[arg(required_unless_present_any = ["hash_password", "config"])]
     pub dir: Option<PathBuf>,
     #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets are those of a usage text")]
-    /// Where to listen: ftp://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS[:PORT]&…]; may be repeated
+    /// Where to listen: ftp://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS[:PORT]&…],
+    /// ftp+sctp-ip://ADDRESS[:SCTPPORT][/?addr=ADDRESS&…] (needs CAP_NET_RAW); may be repeated
     /// [default: ftp://0.0.0.0:2121 and ftp+sctp://0.0.0.0:9899]
     #[arg(long, value_name = "URL")]
     pub listen: Vec<String>,
@@ -349,7 +351,20 @@ fn parse_listen(text: &str) -> Result<Listen, String> {
             Ok(Listen::SctpUdp(addresses))
         }
         "ftps" | "ftpes" => Err(wrong("TLS is not served yet")),
-        "ftp+sctp-ip" => Err(wrong("SCTP directly over IP is not served yet")),
+        "ftp+sctp-ip" => {
+            let mut addresses = vec![ip];
+            for (key, value) in url.query_pairs() {
+                if key != "addr" {
+                    return Err(wrong("of parameters there is `addr` alone"));
+                }
+                let more = value.trim_matches(['[', ']']).parse();
+                addresses.push(more.map_err(|_| wrong("`addr` must be an IP address, without a port"))?);
+            }
+            match url.port().unwrap_or(CONTROL_PORT) {
+                0 => Err(wrong("an SCTP port is 1 to 65535")),
+                port => Ok(Listen::SctpIp(addresses, port)),
+            }
+        }
         _ => Err(wrong("unknown scheme")),
     }
 }
@@ -392,6 +407,11 @@ mod tests {
                 "ftp+sctp://10.0.0.1:7000/?addr=10.1.0.1&addr=[::1]:7001",
                 "ftp+sctp://10.0.0.1:7000/?addr=10.1.0.1:7000&addr=[::1]:7001",
             ),
+            ("ftp+sctp-ip://10.0.0.1", "ftp+sctp-ip://10.0.0.1:21"),
+            (
+                "ftp+sctp-ip://[::]:7/?addr=10.1.0.1&addr=[::1]",
+                "ftp+sctp-ip://[::]:7/?addr=10.1.0.1&addr=::1",
+            ),
         ] {
             assert_eq!(parse_listen(text).unwrap().to_string(), shown, "{text}");
         }
@@ -401,7 +421,9 @@ mod tests {
             "ftp://example.org",
             "http://127.0.0.1",
             "ftps://127.0.0.1",
-            "ftp+sctp-ip://127.0.0.1",
+            "ftp+sctp-ip://127.0.0.1/?addr=127.0.0.2:21",
+            "ftp+sctp-ip://127.0.0.1:0",
+            "ftp+sctp-ip://example.org",
             "ftp://127.0.0.1/x",
             "ftp://u@127.0.0.1",
             "ftp+sctp://127.0.0.1/?x=1",

@@ -41,7 +41,7 @@ use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::{CONTROL_PORT, DATA_STREAMS_MAX};
 use braidftp_ftp::server as machine;
 use braidftp_net::sctp::{Config, Profile};
-use braidftp_net::{Association, Bind, BindError, Endpoint, Listener};
+use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, Listener};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -64,6 +64,8 @@ pub enum Listen {
     Tcp(SocketAddr),
     /// FTP over SCTP, in UDP (RFC 6951), at these addresses of one endpoint, SCTP port 21.
     SctpUdp(Vec<SocketAddr>),
+    /// FTP over SCTP, over IP itself, at these addresses of one endpoint.
+    SctpIp(Vec<IpAddr>, u16 /* SCTP port */),
 }
 
 impl fmt::Display for Listen {
@@ -78,6 +80,16 @@ impl fmt::Display for Listen {
                         1 => write!(f, "/?addr={address}")?,
                         _ => write!(f, "&addr={address}")?,
                     }
+                }
+                Ok(())
+            }
+            Self::SctpIp(addresses, port) => {
+                f.write_str("ftp+sctp-ip://")?;
+                if let Some(first) = addresses.first() {
+                    write!(f, "{}", SocketAddr::new(*first, *port))?;
+                }
+                for (at, address) in addresses.iter().enumerate().skip(1) {
+                    write!(f, "{}{address}", if at == 1 { "/?addr=" } else { "&addr=" })?;
                 }
                 Ok(())
             }
@@ -192,14 +204,11 @@ impl Builder {
                     let listener = tcp::bind(address, 1024);
                     Bound::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?)
                 }
-                Listen::SctpUdp(addresses) => {
-                    let mut bind = Bind::to(addresses);
-                    bind.pcap = settings.pcap.clone();
-                    let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
-                    let config = Arc::new(listening(&settings.sctp));
-                    let listener = endpoint.listen(CONTROL_PORT, config);
-                    let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
-                    Bound::Sctp(endpoint, listener)
+                Listen::SctpUdp(addresses) => bind_sctp(Bind::to(addresses), CONTROL_PORT, &settings)?,
+                Listen::SctpIp(addresses, port) => {
+                    let mut bind = Bind::to(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0)));
+                    bind.carrier = Carrier::Ip;
+                    bind_sctp(bind, port, &settings)?
                 }
             });
         }
@@ -208,6 +217,14 @@ impl Builder {
         let shared = Arc::new(Shared { root, users, settings: Arc::new(settings), limits });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
+}
+
+fn bind_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<Bound, StartError> {
+    bind.pcap = settings.pcap.clone();
+    let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
+    let listener = endpoint.listen(port, Arc::new(listening(&settings.sctp)));
+    let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
+    Ok(Bound::Sctp(endpoint, listener))
 }
 
 /// The transport for associations that clients open: as many streams as any mode wants, and room for the credit of
@@ -267,7 +284,7 @@ impl fmt::Display for StartError {
                 }
             }
             Self::Sctp(error) => error.fmt(f),
-            Self::SctpPort(why) => write!(f, "cannot listen on SCTP port {CONTROL_PORT}: {why}"),
+            Self::SctpPort(why) => write!(f, "cannot listen on the SCTP port: {why}"),
         }
     }
 }
@@ -344,7 +361,13 @@ impl Server {
             Bound::Tcp(listener) => {
                 Listen::Tcp(listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0))))
             }
-            Bound::Sctp(endpoint, _) => Listen::SctpUdp(endpoint.local_addrs().to_vec()),
+            Bound::Sctp(endpoint, listener) => match endpoint.carrier() {
+                Carrier::Udp => Listen::SctpUdp(endpoint.local_addrs().to_vec()),
+                Carrier::Ip => {
+                    let addresses = endpoint.local_addrs().iter().map(SocketAddr::ip);
+                    Listen::SctpIp(addresses.collect(), listener.port())
+                }
+            },
         };
         self.bound.iter().map(addr).collect()
     }

@@ -51,6 +51,7 @@ impl Served {
             match place {
                 Listen::Tcp(addr) => tcp = addr,
                 Listen::SctpUdp(addrs) => udp = addrs[0],
+                Listen::SctpIp(..) => {}
             }
         }
         let handle = server.handle();

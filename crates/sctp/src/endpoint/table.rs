@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_base::Time;
 
@@ -18,6 +19,13 @@ use crate::wire::Header;
 /// Tags of associations that are over, kept while a cookie that made one could still come again. Beyond, the oldest
 /// are forgotten; a replay of their cookie then makes an association that its peer aborts.
 const MAX_SPENT: usize = 16_384;
+
+/// How long a local port is still ours when its last association is over: as long as a peer may repeat its SHUTDOWN ACK
+/// (5 times RTO.Max, RFC 9260 §9.2), which wants an answer.
+const PORT_LINGERS: Duration = Duration::from_secs(300);
+
+/// Ports remembered so. Beyond, the one whose time is nearest is forgotten, and a repeated SHUTDOWN ACK finds nobody.
+const MAX_LEFT: usize = 1_024;
 
 /// What an endpoint must know of an association to lead packets to it and to answer its peer's INIT.
 #[derive(Debug)]
@@ -95,6 +103,8 @@ pub(super) struct Table {
     made: u32,
     by_tag: BTreeMap<u32, AssociationId>,
     by_place: BTreeMap<Place, AssociationId>,
+    /// Local ports of associations that are over, and until when they count as ours.
+    left: BTreeMap<u16, Time>,
     /// Those to drain, in turn.
     queue: VecDeque<AssociationId>,
     /// When to drain the others.
@@ -155,6 +165,13 @@ impl Table {
         self.get(*self.by_place.get(&(local_port, peer_port, peer))?)
     }
 
+    /// Whether an association has this local port, or had it lately.
+    pub(super) fn has_port(&self, now: Time, port: u16) -> bool {
+        let least = (port, 0, SocketAddr::new(IpAddr::from([0; 4]), 0));
+        self.by_place.range(least..).next().is_some_and(|((first, ..), _)| *first == port)
+            || self.left.get(&port).is_some_and(|until| now < *until)
+    }
+
     /// Makes these addresses of the peer, and no others, lead to an association. One that leads to another stays.
     pub(super) fn map(&mut self, id: AssociationId, peers: &[SocketAddr]) {
         let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
@@ -192,6 +209,13 @@ impl Table {
         for peer in slot.peers.drain(..) {
             self.by_place.remove(&(slot.known.local_port, slot.known.peer_port, peer));
         }
+        let port = slot.known.local_port;
+        if self.left.len() >= MAX_LEFT && !self.left.contains_key(&port) {
+            let nearest =
+                self.left.iter().min_by_key(|&(port, until)| (*until, *port)).map(|(port, _)| *port);
+            nearest.map(|port| self.left.remove(&port));
+        }
+        self.left.insert(port, now + PORT_LINGERS);
         let (tag, until) = (slot.known.tag, slot.known.cookie_until.take());
         self.spend(now, tag, until);
     }
@@ -297,16 +321,22 @@ fn index(id: AssociationId) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::endpoint::Setup;
 
     fn insert(table: &mut Table, tag: u32) -> AssociationId {
+        insert_with(table, tag, 21)
+    }
+
+    fn insert_at(table: &mut Table, port: u16) -> AssociationId {
+        insert_with(table, port.into(), port)
+    }
+
+    fn insert_with(table: &mut Table, tag: u32, local_port: u16) -> AssociationId {
         let (config, tag, initial_tsn) = (Arc::<Config>::default(), VerificationTag(tag), Tsn(0));
         let known = Known {
             config: Arc::clone(&config),
-            local_port: 21,
+            local_port,
             peer_port: 22,
             tag,
             initial_tsn,
@@ -315,9 +345,21 @@ mod tests {
         };
         let at = |port| vec![SocketAddr::from(([192, 0, 2, 1], port))];
         let (local, peer) = (at(1), at(2));
-        let setup =
-            Setup { config, local_port: 21, peer_port: 22, local, peer, tag, initial_tsn, seed: [0; 32] };
+        let setup = Setup { config, local_port, peer_port: 22, local, peer, tag, initial_tsn, seed: [0; 32] };
         table.insert(known, |id| Association::connect(Time::ZERO, id, setup))
+    }
+
+    #[test]
+    fn of_the_ports_that_were_ours_so_many_are_remembered() {
+        let mut table = Table::default();
+        for port in 1..=MAX_LEFT as u16 + 1 {
+            let id = insert_at(&mut table, port);
+            table.unmap(Time::ZERO + Duration::from_secs(port.into()), id);
+        }
+        assert_eq!(table.left.len(), MAX_LEFT);
+        let now = Time::ZERO + Duration::from_secs(MAX_LEFT as u64 + 1);
+        assert!(!table.has_port(now, 1) && table.has_port(now, MAX_LEFT as u16 + 1));
+        assert!(!table.has_port(now, MAX_LEFT as u16 - 299), "its time is over");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use braidftp_ftp::client::{Data, Tag};
 use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, INITIAL_CREDIT};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAMS_DEFAULT, Mode, ppid};
 use braidftp_net::{
-    AllowedPath, Association, Bind, Config, Connect, Endpoint, Listener, Message, Order, Piece, Ppid, Reason,
-    StreamId,
+    AllowedPath, Association, Bind, Carrier, Config, Connect, Endpoint, Listener, Message, Order, Piece,
+    Ppid, Reason, StreamId,
 };
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{mpsc, oneshot};
@@ -24,7 +24,7 @@ use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
 use crate::client::{Options, default_profile};
 use crate::exit::{Error, Exit, Result};
-use crate::url::Url;
+use crate::url::{Scheme, Url};
 
 /// Room in the receive buffer for the control stream, beside the credit of the data streams
 /// (specs/ftp-over-sctp.md §6.6).
@@ -284,7 +284,7 @@ impl Sctp {
             format_args!("connect to {}", self.url),
             format_args!("no answer within {:.0} s", silent.as_secs_f64()),
         )
-        .hint("check that the server runs there and that no firewall drops its UDP port")
+        .hint(no_answer_hint(&self.url))
     }
 
     pub(super) async fn close(self, said_goodbye: bool) {
@@ -320,6 +320,21 @@ fn config(options: &Options) -> Config {
         config.receive_buffer_bytes = config.receive_buffer_bytes.max(least);
     }
     config
+}
+
+fn carrier(url: &Url) -> Carrier {
+    if url.scheme == Scheme::FtpSctpIp { Carrier::Ip } else { Carrier::Udp }
+}
+
+/// What may keep packets from the server.
+fn no_answer_hint(url: &Url) -> &'static str {
+    match carrier(url) {
+        Carrier::Udp => "check that the server runs there and that no firewall drops its UDP port",
+        Carrier::Ip => {
+            "check that a server serves ftp+sctp-ip:// there, and that nothing between drops IP protocol 132: \
+             NAT and many firewalls do, and ftp+sctp:// goes through"
+        }
+    }
 }
 
 /// Local addresses, and the sets of the server's that belong together.
@@ -367,12 +382,19 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
         }
     }
     let mut bind = Bind::to(locals.into_iter().map(|ip| SocketAddr::new(ip, 0)));
+    bind.carrier = carrier(url);
     bind.pcap = options.pcap.clone();
     bind.linger = GOODBYE;
-    let endpoint = Endpoint::bind(bind).map_err(|error| match error {
-        braidftp_net::BindError::Address { .. } => Error::new(Exit::Usage, "open a UDP socket", error)
+    let endpoint = Endpoint::bind(bind.clone()).map_err(|error| match error {
+        // What is missing is no address; what to do is said there.
+        braidftp_net::BindError::Address { error: ref why, .. }
+            if bind.carrier == Carrier::Ip && why.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            Error::new(Exit::Connect, format_args!("connect to {url}"), error)
+        }
+        braidftp_net::BindError::Address { .. } => Error::new(Exit::Usage, "open a socket", error)
             .hint("--path takes addresses of this machine (see `ip addr`)"),
-        error => Error::new(Exit::Local, "open a UDP socket", error),
+        error => Error::new(Exit::Local, "open a socket", error),
     })?;
     Ok((endpoint, candidates))
 }
@@ -390,7 +412,7 @@ async fn associate(
                 local: vec![],
                 peer,
                 source_port: None,
-                destination_port: CONTROL_PORT,
+                destination_port: if carrier(url) == Carrier::Ip { url.port } else { CONTROL_PORT },
                 config: config.clone(),
             })
             .map_err(|error| Error::new(Exit::Connect, format_args!("connect to {url}"), error))
@@ -429,7 +451,7 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
         Reason::PeerAborted(_) => {
             "the port is right, but the server there does not serve FTP over SCTP, or is full"
         }
-        _ => "check that the server runs there and that no firewall drops its UDP port",
+        _ => no_answer_hint(url),
     };
     Error::new(Exit::Connect, format_args!("connect to {url}"), reason).hint(hint)
 }

@@ -8,6 +8,7 @@ mod handshake;
 mod limits;
 mod out_of_the_blue;
 mod pair;
+mod sharing;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

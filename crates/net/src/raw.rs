@@ -1,0 +1,80 @@
+//! SCTP over IP itself (protocol 132), by raw sockets: IPv4 and IPv6.
+//!
+//! The kernel writes the IP header, puts fragments together, and hands every packet of the protocol that comes to a
+//! socket's address to every such socket: what is for SCTP ports of others arrives too, and the core is told to leave
+//! that alone ([`braidftp_sctp::Sharing`]). A socket that is there also keeps the host from answering peers with ICMP
+//! "protocol unreachable", which some stacks take for an ABORT.
+//!
+//! One packet a call is sent: the kernel cuts no batches of this protocol. Where the kernel has an SCTP of its own in
+//! use, it answers too, with ABORTs: the two cannot share an address.
+
+use std::io;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use socket2::{Domain, Protocol, Type};
+
+/// The number of SCTP among the protocols of IP.
+const SCTP: u8 = 132;
+/// The least IPv4 header (RFC 791 §3.1), in bytes.
+const IPV4_HEADER_BYTES: usize = 20;
+
+/// A socket for `addr`, not bound yet. It needs CAP_NET_RAW.
+pub(crate) fn open(addr: SocketAddr) -> io::Result<socket2::Socket> {
+    // A raw socket of IPv6 sees no IPv4. IPV6_CHECKSUM is off (RFC 3542 §3.1) and stays so: SCTP's own checksum is
+    // another, and elsewhere.
+    socket2::Socket::new(Domain::for_address(addr), Type::RAW, Some(Protocol::from(i32::from(SCTP))))
+}
+
+/// Lets the kernel and routers fragment what is larger than the path takes.
+pub(crate) fn allow_fragments(_socket: &socket2::Socket, _addr: SocketAddr) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::net::sockopt;
+        if _addr.is_ipv4() {
+            sockopt::set_ip_mtu_discover(_socket, sockopt::Ipv4PathMtuDiscovery::DONT)?;
+        } else {
+            sockopt::set_ipv6_mtu_discover(_socket, sockopt::Ipv6PathMtuDiscovery::DONT)?;
+            nix::sys::socket::setsockopt(_socket, nix::sys::socket::sockopt::Ipv6DontFrag, &false)?;
+        }
+    }
+    Ok(())
+}
+
+/// The SCTP packet within what a socket bound to `local` received: IPv4 comes with its header, IPv6 without.
+pub(crate) fn payload(local: SocketAddr, received: &Bytes) -> Option<Bytes> {
+    if local.is_ipv6() {
+        return Some(received.clone());
+    }
+    let first = *received.first()?;
+    let header = usize::from(first & 0x0f) * 4;
+    let whole = first >> 4 == 4 && header >= IPV4_HEADER_BYTES && received.len() > header;
+    (whole && received[9] == SCTP).then(|| received.slice(header..))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ipv4_header_goes_with_its_options_and_ipv6_has_none() {
+        let v4: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let packet = |first: u8, protocol: u8, len: usize| {
+            let mut bytes = vec![0; len];
+            bytes[0] = first;
+            bytes[9] = protocol;
+            Bytes::from(bytes)
+        };
+        let len = |packet: Bytes| payload(v4, &packet).map(|payload| payload.len());
+        assert_eq!(len(packet(0x45, 132, 32)), Some(12));
+        assert_eq!(len(packet(0x47, 132, 40)), Some(12), "two words of options");
+        assert_eq!(len(packet(0x45, 17, 32)), None, "another protocol");
+        assert_eq!(len(packet(0x44, 132, 32)), None, "a header shorter than any");
+        assert_eq!(len(packet(0x65, 132, 32)), None, "another version");
+        assert_eq!(len(packet(0x4f, 132, 40)), None, "cut within its header");
+        assert_eq!(len(packet(0x45, 132, 20)), None, "nothing in it");
+        assert_eq!(payload(v4, &Bytes::new()), None);
+        let v6 = payload("[::1]:0".parse().unwrap(), &Bytes::from_static(b"abc"));
+        assert_eq!(v6.as_deref(), Some(&b"abc"[..]));
+    }
+}

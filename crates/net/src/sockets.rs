@@ -1,0 +1,487 @@
+//! The sockets of an endpoint, one a local address, whatever carries its packets: [`Carrier::Udp`] as in `udp`, or
+//! [`Carrier::Ip`] as in `raw`. This is all that the endpoint's task knows of either.
+//!
+//! A path's source address is that of its own socket, so a multihomed end sends from the address it means.
+//! What waits for the kernel is queued here, and bounded; what comes is taken in batches, with its ECN field and
+//! destination address. What the system reports as an error (nobody there, too big, no route) is a lost datagram
+//! to SCTP, whose timers and heartbeats judge the path; nothing here ends because of one.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+
+use braidftp_base::{Datagram, Ecn};
+use braidftp_sctp::Transmit;
+use bytes::Buf;
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tracing::debug;
+
+use crate::pool::{Buffer, Pool};
+use crate::{raw, udp};
+
+/// Kernel receive buffer asked for, in bytes; the system may grant less (`net.core.rmem_max`).
+const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
+
+/// Kernel send buffer asked for, in bytes. Smaller than the receive buffer: over loopback, where the kernel charges
+/// a datagram to its sender until it is read, the sender then waits before the receiver overflows.
+const SEND_BUFFER_BYTES: usize = 2 << 20;
+
+/// Bytes that wait for a socket the kernel will not take from, before the newest are dropped as a router would.
+const MAX_QUEUED_BYTES: usize = 2 << 20;
+
+/// Coalesced batches taken by one receive call.
+const BATCHES: usize = 8;
+
+/// What carries SCTP packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP (RFC 6951): for everybody, and through what knows no SCTP.
+    #[default]
+    Udp,
+    /// IP itself, as protocol 132 (RFC 9260 §10): to stacks that have no UDP encapsulation. It needs the right to open
+    /// raw sockets (CAP_NET_RAW). An address has no UDP port then: it is written 0.
+    Ip,
+}
+
+impl Carrier {
+    /// An address as this carrier has it.
+    pub(crate) fn address(self, addr: SocketAddr) -> SocketAddr {
+        match self {
+            Self::Udp => addr,
+            Self::Ip => SocketAddr::new(addr.ip(), 0),
+        }
+    }
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "UDP",
+            Self::Ip => "IP protocol 132",
+        })
+    }
+}
+
+/// One bound socket and what waits to leave by it.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    carrier: Carrier,
+    io: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    queue: VecDeque<Transmit>,
+    queued_bytes: usize,
+}
+
+impl Socket {
+    /// Binds `addr`; port 0 lets the system choose one of UDP. Must be called within a tokio runtime.
+    pub(crate) fn bind(carrier: Carrier, addr: SocketAddr) -> io::Result<Self> {
+        let socket = match carrier {
+            Carrier::Udp => udp::open(addr)?,
+            Carrier::Ip => raw::open(addr)?,
+        };
+        socket.set_nonblocking(true)?;
+        socket.bind(&carrier.address(addr).into())?;
+        // Best effort: the kernel grants what it may.
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
+        let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+        let state = UdpSocketState::new((&socket).into())?;
+        without_timestamps(&socket);
+        if carrier == Carrier::Ip {
+            raw::allow_fragments(&socket, addr)?;
+        }
+        // To tokio a socket is one that takes and gives datagrams, of whatever protocol.
+        let io = UdpSocket::from_std(socket.into())?;
+        let local = carrier.address(io.local_addr()?);
+        Ok(Self { carrier, io, state, local, queue: VecDeque::new(), queued_bytes: 0 })
+    }
+
+    /// The address it is bound to; its IP may be unspecified.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether packets from `from` leave by this socket: 2 exactly, 1 as one of a wildcard's addresses, 0 not.
+    fn fit(&self, from: SocketAddr) -> u8 {
+        if self.local.port() != from.port() || self.local.is_ipv4() != from.is_ipv4() {
+            0
+        } else if self.local.ip() == from.ip() {
+            2
+        } else {
+            u8::from(self.local.ip().is_unspecified())
+        }
+    }
+
+    /// Whether the kernel would not take the last datagram.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    fn push(&mut self, transmit: Transmit) {
+        if self.queued_bytes + transmit.payload.len() > MAX_QUEUED_BYTES {
+            debug!(local = %self.local, "send queue full: datagrams dropped");
+            return;
+        }
+        self.queued_bytes += transmit.payload.len();
+        self.queue.push_back(transmit);
+    }
+
+    /// Hands the kernel what it takes; the rest stays queued.
+    fn flush(&mut self) {
+        let (io, state) = (&self.io, &self.state);
+        while let Some(transmit) = self.queue.front_mut() {
+            let len = transmit.payload.len();
+            let part = match transmit.segment_size {
+                Some(segment) if len > segment => match self.carrier {
+                    Carrier::Udp => udp::batch(len, segment, state.max_gso_segments()),
+                    // The kernel cuts no packets of this protocol.
+                    Carrier::Ip => segment,
+                },
+                _ => len,
+            };
+            let src_ip = Some(transmit.from.ip())
+                .filter(|ip| self.local.ip().is_unspecified() && !ip.is_unspecified());
+            //= specs/rfc6951.txt#section-5.8
+            //# If the implementation supports the sending and receiving of the ECN
+            //# bits for the IP protocols being used by an SCTP association, the ECN
+            //# bits MUST NOT be changed during sending and receiving.
+            let outcome = io.try_io(Interest::WRITABLE, || {
+                state.try_send(
+                    io.into(),
+                    &quinn_udp::Transmit {
+                        destination: transmit.to,
+                        ecn: to_codepoint(transmit.ecn),
+                        contents: &transmit.payload[..part],
+                        segment_size: transmit.segment_size.filter(|_| self.carrier == Carrier::Udp),
+                        src_ip,
+                    },
+                )
+            });
+            match outcome {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The device cannot segment: the state now says so, and the batch goes out one by one.
+                Err(_)
+                    if transmit
+                        .segment_size
+                        .is_some_and(|segment| part > segment && state.max_gso_segments() == 1) =>
+                {
+                    continue;
+                }
+                Err(error) => {
+                    debug!(from = %self.local, to = %transmit.to, %error, "datagram lost on sending")
+                }
+                Ok(()) => {}
+            }
+            transmit.payload.advance(part);
+            self.queued_bytes -= part;
+            if transmit.payload.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+    }
+}
+
+/// The sockets of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    all: Vec<Socket>,
+    pool: Pool,
+    buffers: Vec<Buffer>,
+}
+
+impl Sockets {
+    /// Takes over `all`.
+    pub(crate) fn new(all: Vec<Socket>) -> Self {
+        let pool = Pool::default();
+        let buffers = (0..BATCHES).map(|_| pool.take()).collect();
+        Self { all, pool, buffers }
+    }
+
+    /// Takes one batch from each socket that has something; returns whether there may be more.
+    pub(crate) fn receive(&mut self, into: &mut Vec<Datagram>) -> bool {
+        let mut more = false;
+        for socket in &self.all {
+            let mut meta = [RecvMeta::default(); BATCHES];
+            let received = {
+                let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
+                let mut slices: [IoSliceMut<'_>; BATCHES] =
+                    std::array::from_fn(|_| slices.next().expect("as many buffers as BATCHES"));
+                socket.io.try_io(Interest::READABLE, || {
+                    socket.state.recv((&socket.io).into(), &mut slices, &mut meta).map_err(|error| {
+                        if error.kind() != io::ErrorKind::WouldBlock {
+                            debug!(local = %socket.local, %error, "receive failed");
+                        }
+                        // Any other error is forgotten likewise: the next datagram makes the socket ready again,
+                        // and until then nobody spins on it.
+                        io::ErrorKind::WouldBlock.into()
+                    })
+                })
+            };
+            let Ok(count) = received else { continue };
+            more |= count == BATCHES;
+            for (meta, buffer) in meta[..count].iter().zip(&mut self.buffers) {
+                let len = meta.len.min(buffer.len());
+                if len == 0 {
+                    continue;
+                }
+                let mut bytes = self.pool.freeze(buffer, len);
+                let stride = if meta.stride == 0 { len } else { meta.stride };
+                let to = match meta.dst_ip {
+                    Some(ip) if socket.local.ip().is_unspecified() => {
+                        SocketAddr::new(ip, socket.local.port())
+                    }
+                    _ => socket.local,
+                };
+                let from = socket.carrier.address(without_flow(meta.addr));
+                let ecn = from_codepoint(meta.ecn);
+                if socket.carrier == Carrier::Ip {
+                    match raw::payload(socket.local, &bytes) {
+                        Some(payload) => into.push(Datagram { from, to, ecn, payload }),
+                        None => debug!(%from, %to, "not a packet of SCTP"),
+                    }
+                    continue;
+                }
+                while bytes.has_remaining() {
+                    let payload = bytes.split_to(stride.min(bytes.len()));
+                    into.push(Datagram { from, to, ecn, payload });
+                }
+            }
+        }
+        more
+    }
+
+    /// Sends a packet, or several of equal size, by the socket of its source address; what the kernel does not take
+    /// now is queued.
+    pub(crate) fn send(&mut self, transmit: Transmit) {
+        let best = self.all.iter_mut().max_by_key(|socket| socket.fit(transmit.from));
+        match best.filter(|socket| socket.fit(transmit.from) > 0) {
+            Some(socket) => {
+                socket.push(transmit);
+                socket.flush();
+            }
+            None => {
+                debug!(from = %transmit.from, to = %transmit.to, "no socket has this source address: dropped")
+            }
+        }
+    }
+
+    /// Hands the kernel what it did not take before.
+    pub(crate) fn flush(&mut self) {
+        for socket in &mut self.all {
+            socket.flush();
+        }
+    }
+
+    /// Gives the ports back.
+    pub(crate) fn close(&mut self) {
+        self.all.clear();
+    }
+
+    /// Whether no socket takes anything now.
+    pub(crate) fn all_blocked(&self) -> bool {
+        !self.all.is_empty() && self.all.iter().all(Socket::is_blocked)
+    }
+
+    /// Ready once a socket has something, or takes something it would not take before.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        for socket in &self.all {
+            if socket.io.poll_recv_ready(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if socket.is_blocked() && socket.io.poll_send_ready(cx).is_ready() {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// The local address that the system would send from to reach `peer`, if it knows a route.
+pub(crate) fn route_source(peer: SocketAddr) -> io::Result<IpAddr> {
+    let socket = socket2::Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.connect(&peer.into())?; // sends nothing
+    let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok(local.ip())
+}
+
+/// The addresses of this host's interfaces, if the system tells.
+pub(crate) fn host_addresses() -> Vec<IpAddr> {
+    #[cfg(target_os = "linux")]
+    if let Ok(interfaces) = nix::ifaddrs::getifaddrs() {
+        let addresses = interfaces.filter_map(|interface| interface.address);
+        return addresses
+            .filter_map(|address| {
+                let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+                v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+            })
+            .collect();
+    }
+    Vec::new()
+}
+
+/// Turns off the receive timestamps that quinn-udp (0.6.2, 0.6.3) asks for: with them the control messages of a
+/// coalesced receive outgrow its buffer for them, and the ECN field, being last, is lost.
+fn without_timestamps(_socket: &socket2::Socket) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        nix::sys::socket::setsockopt(_socket, nix::sys::socket::sockopt::ReceiveTimestampns, &false)
+    {
+        debug!(%error, "receive timestamps stay on: the ECN field of coalesced datagrams is not seen");
+    }
+}
+
+/// `addr` with the IPv6 flow label of one packet forgotten, so that equal peers compare equal.
+fn without_flow(mut addr: SocketAddr) -> SocketAddr {
+    if let SocketAddr::V6(v6) = &mut addr {
+        v6.set_flowinfo(0);
+    }
+    addr
+}
+
+fn to_codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}
+
+fn from_codepoint(codepoint: Option<EcnCodepoint>) -> Ecn {
+    match codepoint {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn sockets(addr: &str) -> (Sockets, SocketAddr) {
+        let socket = Socket::bind(Carrier::Udp, addr.parse().unwrap()).unwrap();
+        let local = socket.local();
+        (Sockets::new(vec![socket]), local)
+    }
+
+    fn transmit(from: SocketAddr, to: SocketAddr, len: usize, segment_size: Option<usize>) -> Transmit {
+        let payload: Vec<u8> = (0..len).map(|at| (at / 100) as u8).collect();
+        Transmit { from, to, ecn: Ecn::Ect0, payload: payload.into(), segment_size }
+    }
+
+    /// Sends what is queued and receives until `count` datagrams came.
+    async fn exchange(from: &mut Sockets, to: &mut Sockets, count: usize) -> Vec<Datagram> {
+        let mut got = Vec::new();
+        let all = async {
+            while got.len() < count {
+                from.flush();
+                to.receive(&mut got);
+                if got.len() < count {
+                    let ready = poll_fn(|cx| {
+                        let (one, other) = (from.poll_ready(cx), to.poll_ready(cx));
+                        if one.is_ready() || other.is_ready() { Poll::Ready(()) } else { Poll::Pending }
+                    });
+                    ready.await;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, all).await.expect("datagrams are missing");
+        got
+    }
+
+    //= specs/rfc6951.txt#section-5.3
+    //= type=test
+    //# Within the UDP header, the source port MUST be the local UDP
+    //# encapsulation port number of the SCTP stack, and the destination port
+    //# MUST be the remote UDP encapsulation port number maintained for the
+    //# association and the destination address to which the packet is sent
+    //# (see Section 5.1).
+    //= specs/rfc6951.txt#section-5.8
+    //= type=test
+    //# If the implementation supports the sending and receiving of the ECN
+    //# bits for the IP protocols being used by an SCTP association, the ECN
+    //# bits MUST NOT be changed during sending and receiving.
+    #[tokio::test]
+    async fn a_batch_of_equal_packets_arrives_as_as_many_datagrams() {
+        let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));
+        // More than one GSO call may carry, by segments and by bytes.
+        for (len, segment) in [(99_950, 1_000), (10_000, 100)] {
+            let sent = transmit(from, to, len, Some(segment));
+            one.send(sent.clone());
+            let got = exchange(&mut one, &mut other, len.div_ceil(segment)).await;
+            assert!(got.iter().all(|datagram| datagram.from == from && datagram.to == to));
+            assert!(got.iter().all(|datagram| datagram.ecn == Ecn::Ect0));
+            let sizes = got[..got.len() - 1].iter().map(|datagram| datagram.payload.len());
+            assert!(sizes.eq(std::iter::repeat_n(segment, got.len() - 1)));
+            let whole: Vec<u8> = got.iter().flat_map(|datagram| datagram.payload.to_vec()).collect();
+            assert_eq!(sent.payload, whole);
+        }
+        assert!(!one.all_blocked());
+    }
+
+    #[tokio::test]
+    async fn a_datagram_that_cannot_be_sent_is_lost_and_the_next_one_goes() {
+        let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));
+        one.send(transmit(from, to, 70_000, None)); // EMSGSIZE
+        one.send(transmit(from, "255.255.255.255:9".parse().unwrap(), 10, None)); // EACCES
+        one.send(transmit("127.0.0.1:1".parse().unwrap(), to, 10, None)); // no such socket
+        one.send(transmit(from, to, 11, None));
+        let got = exchange(&mut one, &mut other, 1).await;
+        assert_eq!((got.len(), got[0].payload.len()), (1, 11));
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_full_socket_is_bounded() {
+        let (mut one, from) = sockets("127.0.0.1:0");
+        for _ in 0..100 {
+            one.send(transmit(from, from, 60_000, None));
+        }
+        assert!(one.all_blocked());
+        let socket = &one.all[0];
+        assert!(socket.queued_bytes <= MAX_QUEUED_BYTES && socket.queued_bytes > MAX_QUEUED_BYTES - 60_000);
+        assert_eq!(
+            socket.queued_bytes,
+            socket.queue.iter().map(|waiting| waiting.payload.len()).sum::<usize>()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_packet_leaves_by_the_socket_of_its_source() {
+        let all = ["127.0.0.1:0", "0.0.0.0:0", "127.0.0.2:0"]
+            .map(|addr| Socket::bind(Carrier::Udp, addr.parse().unwrap()).unwrap());
+        let wildcard = all[1].local().port();
+        let second = all[2].local();
+        let mut sockets = Sockets::new(all.into());
+        let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        sockets.send(transmit(second, peer, 5, None));
+        sockets.send(transmit(format!("127.0.0.3:{wildcard}").parse().unwrap(), peer, 6, None));
+        let waiting: Vec<usize> = sockets.all.iter().map(|socket| socket.queued_bytes).collect();
+        assert_eq!(waiting, [0, 6, 5]);
+        assert!(!sockets.all_blocked());
+    }
+
+    #[tokio::test]
+    async fn an_empty_datagram_is_nothing() {
+        let (mut other, to) = sockets("127.0.0.1:0");
+        let plain = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        plain.send_to(&[], to).unwrap();
+        plain.send_to(&[1, 2], to).unwrap();
+        let (mut one, _) = sockets("127.0.0.1:0");
+        let got = exchange(&mut one, &mut other, 1).await;
+        assert_eq!(got[0].payload, Bytes::from_static(&[1, 2]));
+    }
+}
