@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// Bytes that a packet takes on the wire beyond its UDP payload [default: 28, and 48 if --to is IPv6]
     #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
+    /// The longest packet on the wire, in bytes; longer ones vanish [default: any]
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<String>,
     /// What differs on the way from clients to --to, as in loss=0.1,lose=0:7 (the packets numbered 0 and 7)
     #[arg(long, value_name = "KEY=VALUE,...")]
     forward: Option<String>,
@@ -100,6 +103,7 @@ struct Direction {
     packets_out: u64,
     dropped_loss: u64,
     dropped_queue: u64,
+    dropped_mtu: u64,
     duplicated: u64,
     corrupted: u64,
     reordered: u64,
@@ -163,6 +167,7 @@ fn direction(config: &LinkConfig, counters: Counters) -> Direction {
         packets_out: counters.packets_out,
         dropped_loss: counters.dropped_loss,
         dropped_queue: counters.dropped_queue,
+        dropped_mtu: counters.dropped_mtu,
         duplicated: counters.duplicated,
         corrupted: counters.corrupted,
         reordered: counters.reordered,
@@ -192,6 +197,7 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
         ("duplicate", &args.duplicate),
         ("corrupt", &args.corrupt),
         ("overhead", &args.overhead),
+        ("mtu", &args.mtu),
     ] {
         if let Some(value) = value {
             both.set(key, value).map_err(|error| Failure::Usage(format!("--{key}: {error}")))?;

@@ -197,6 +197,17 @@ impl Messages {
         Ok(())
     }
 
+    /// Adds what each thing held costs, and how many bytes it has.
+    pub(super) fn check(&self, held: &mut Vec<(usize, usize)>) {
+        for stream in &self.streams {
+            let partials = stream.ordered.values().chain(stream.unordered.values());
+            let fragments =
+                partials.flat_map(|partial| partial.fragments.values()).map(|(_, payload)| payload);
+            let behind = stream.behind.iter().flat_map(|piece| &piece.payload);
+            held.extend(fragments.chain(behind).map(|payload| (charge(payload), payload.len())));
+        }
+    }
+
     /// The buffer is filling: if there is nothing to read, messages are read in pieces.
     pub(super) fn relieve(&mut self, inbox: &mut Inbox) {
         if inbox.readable().is_some() {

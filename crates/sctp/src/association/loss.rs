@@ -142,7 +142,7 @@ mod tests {
             if let Some(newest) = report.paths[0].newest {
                 self.order.on_arrived(newest.order);
             }
-            self.sent.check();
+            self.sent.check(1);
             self.order.detect(&mut self.sent, PATH, self.now, ROUND_TRIP)
         }
     }

@@ -21,6 +21,9 @@ use crate::wire::Data;
 /// What holding a chunk costs of the receive buffer besides its bytes: many tiny ones have a limit too.
 pub(super) const CHUNK_OVERHEAD_BYTES: usize = 64;
 
+/// No chunk costs more: what a packet carries at most.
+pub(super) const CHUNK_MAX_BYTES: usize = 65_536 + CHUNK_OVERHEAD_BYTES;
+
 /// Chunks and messages between their arrival and `recv`.
 #[derive(Debug)]
 pub(super) struct Reassembly {
@@ -179,6 +182,26 @@ impl Reassembly {
     /// Bytes that `recv` could take, or could once their messages are whole.
     pub(super) fn unread_bytes(&self) -> usize {
         self.inbox.unread_bytes
+    }
+
+    /// What must hold at any time. Gives what is held, counted anew.
+    pub(super) fn check(&self) -> usize {
+        let cost = |piece: &Piece| (piece.payload.iter().map(charge).sum::<usize>(), piece.len());
+        let mut held: Vec<(usize, usize)> = self.inbox.streams.iter().flatten().map(cost).collect();
+        for stream in &self.streams {
+            held.extend(stream.waiting.values().chain(&stream.behind).map(cost));
+        }
+        let chunks = self.beyond.values().map(|chunk| &chunk.data.payload);
+        let front = self.front.iter().flat_map(|front| &front.fragments);
+        held.extend(chunks.chain(front).map(|payload| (charge(payload), payload.len())));
+        if let Some(messages) = &self.interleaved {
+            messages.check(&mut held);
+        }
+        let (charged, unread) = held.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        assert_eq!((charged, unread), (self.inbox.charged_bytes, self.inbox.unread_bytes));
+        let ready = self.inbox.streams.iter().filter(|stream| !stream.is_empty()).count();
+        assert_eq!(ready, self.inbox.turns.len(), "a stream with something to read has a turn");
+        charged
     }
 
     /// A stream that was empty and has something to read now.

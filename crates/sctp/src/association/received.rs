@@ -76,6 +76,17 @@ impl Received {
         self.cum_tsn
     }
 
+    /// What must hold at any time.
+    pub(super) fn check(&self) {
+        let mut last = self.cum_tsn;
+        for run in &self.runs {
+            assert!(run.0.after(last.next()) && !run.1.before(run.0), "runs ascend and never touch");
+            last = run.1;
+        }
+        assert!(self.runs.len() <= RUNS_MAX && last.distance_from(self.cum_tsn) <= SPAN_MAX);
+        assert!(self.duplicates.len() <= DUPLICATES_MAX && self.due != Due::Now);
+    }
+
     /// Whether some TSN is missing below one that arrived.
     pub(super) fn has_gap(&self) -> bool {
         !self.runs.is_empty()

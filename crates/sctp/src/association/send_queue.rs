@@ -213,6 +213,19 @@ impl SendQueue {
         self.turns.highest()
     }
 
+    /// What must hold at any time.
+    pub(super) fn check(&self) {
+        let messages: usize = self.streams.iter().map(|stream| stream.messages.len()).sum();
+        let mut bytes = 0;
+        for stream in &self.streams {
+            let queued: usize = stream.messages.iter().map(|message| message.rest.len()).sum();
+            assert_eq!(queued, stream.queued_bytes);
+            bytes += queued;
+        }
+        assert_eq!((messages, bytes), (self.messages, self.queued_bytes));
+        assert_eq!(self.turns.is_empty(), messages == 0, "a stream with a message has a turn");
+    }
+
     /// Forgets all messages.
     pub(super) fn clear(&mut self) {
         *self = self.emptied();

@@ -612,16 +612,30 @@ impl Sent {
         }
     }
 
-    /// What must hold at any time; for debug builds.
-    pub(super) fn check(&self) {
-        let mut flight = 0;
-        let mut outstanding = 0;
-        for slot in &self.slots {
-            flight += if slot.state == SlotState::InFlight { slot.bytes } else { 0 };
+    /// What must hold at any time. Gives what is in flight, by path.
+    pub(super) fn check(&self, paths: usize) -> Vec<usize> {
+        let mut by_path = vec![0; paths];
+        let (mut outstanding, mut retained, mut lost) = (0, 0, 0);
+        for (index, slot) in self.slots.iter().enumerate() {
+            debug_assert_eq!(slot.data.tsn, self.base.plus(index as u32));
+            match slot.state {
+                SlotState::InFlight => by_path[usize::from(slot.path.0)] += slot.bytes,
+                SlotState::Lost => lost += 1,
+                SlotState::Acked => {}
+            }
             outstanding += if slot.state == SlotState::Acked { 0 } else { slot.bytes };
+            retained += slot.data.payload.len();
         }
-        assert_eq!((flight, outstanding), (self.flight_bytes, self.outstanding_bytes));
+        let counted = (by_path.iter().sum(), outstanding, retained);
+        assert_eq!(counted, (self.flight_bytes, self.outstanding_bytes, self.retained_bytes));
+        assert!(lost <= self.lost.len(), "{lost} chunks are lost, {} are to be sent again", self.lost.len());
         assert!(self.acked.iter().all(|run| !run.0.before(self.base) && run.1.before(self.next_tsn())));
+        by_path
+    }
+
+    /// How many chunks are kept.
+    pub(super) fn count(&self) -> usize {
+        self.slots.len()
     }
 }
 

@@ -124,9 +124,9 @@ pub(super) struct Control {
 }
 
 /// The most HEARTBEATs that wait for their answer: a peer has one under way on each path.
-const HEARTBEAT_ACKS_MAX: usize = 16;
+pub(super) const HEARTBEAT_ACKS_MAX: usize = 16;
 /// The most causes that wait to be reported.
-const ERRORS_MAX: usize = 8;
+pub(super) const ERRORS_MAX: usize = 8;
 /// How much of a chunk or parameter is quoted in a report.
 const QUOTE_MAX: usize = 256;
 

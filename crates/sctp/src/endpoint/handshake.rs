@@ -155,7 +155,8 @@ impl Endpoint {
         let phase = slot.association.phase();
         let added: Vec<_> = std::iter::once(route.peer.ip())
             .chain(init.addresses())
-            .filter(|&ip| ootb::is_unicast(ip) && !slot.knows(ip))
+            // One that no local address goes with is in no association, the one before included.
+            .filter(|&ip| ootb::is_unicast(ip) && slot.association.can_reach(ip) && !slot.knows(ip))
             .map(Parameter::Address)
             .collect();
         match phase {

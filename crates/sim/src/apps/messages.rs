@@ -1,13 +1,18 @@
 //! Two sides that send each other messages which both know beforehand, and check what comes: ordered messages in
 //! order, each exactly once, byte for byte, and no more held than the configuration allows. A mistake panics and says
 //! what was wrong. How an association ends is part of the plan.
+//!
+//! A host may lose its memory in the middle: its user begins every plan again from the start, in another *life*, whose
+//! number is in each message. So what is received at any time is from one life of the other side, in order and once, and
+//! from no life that had its time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_sctp::{
-    Association, AssociationId, Endpoint, Event, Message, Order, Piece, Ppid, Reason, SendError, StreamId,
+    Association, AssociationId, Connect, Endpoint, Event, Message, Order, Piece, Ppid, Reason, SendError,
+    StreamId,
 };
 use bytes::Bytes;
 
@@ -30,16 +35,29 @@ pub struct Planned {
 }
 
 impl Planned {
-    fn payload(self, side: Side) -> Bytes {
+    fn payload(self, from: Sender) -> Bytes {
         let salt = (self.number.wrapping_mul(0x9e37_79b9) >> 8) as usize
             + usize::from(self.stream.0) * 7
-            + side as usize * 101;
+            + from.side as usize * 101
+            + usize::from(from.life) * 43;
         let mut payload: Vec<u8> = (0..self.bytes).map(|at| (at ^ (at >> 8) ^ salt) as u8).collect();
         if self.order == Order::Unordered {
             payload[..4].copy_from_slice(&self.number.to_be_bytes());
         }
         payload.into()
     }
+
+    /// Its payload protocol identifier: the life of its sender, and its number.
+    fn ppid(self, from: Sender) -> Ppid {
+        Ppid(u32::from(from.life) << 24 | self.number)
+    }
+}
+
+/// Of whom a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sender {
+    side: Side,
+    life: u8,
 }
 
 /// Who sends.
@@ -108,14 +126,46 @@ pub fn numbered(messages: impl IntoIterator<Item = (StreamId, usize, Order)>) ->
 pub struct Messages {
     side: Side,
     exchanges: BTreeMap<AssociationId, Exchange>,
-    /// For those that will be accepted, by the peer's port.
-    expected: BTreeMap<u16, Plan>,
+    /// What passes over the associations, by the client's port.
+    plans: BTreeMap<u16, Plan>,
+    /// If this side opens associations: how.
+    dial: Option<Connect>,
+    lives: BTreeMap<u16, Lives>,
+    /// Whether the other host may have lost its memory.
+    peer_restarts: PeerRestarts,
+    /// How often this host did.
+    forgot: u32,
 }
+
+/// Whether the other host may lose its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerRestarts {
+    /// It keeps it.
+    Never,
+    /// It may: associations with it may break, and are opened again.
+    Perhaps,
+}
+
+/// The lives of both sides in the associations of one port of the client.
+#[derive(Debug, Default)]
+struct Lives {
+    /// How many this side had.
+    own: u8,
+    /// Those of the other side of which something came.
+    peer: BTreeSet<u8>,
+}
+
+/// No association is opened more often than that.
+const LIVES_MAX: u8 = 50;
 
 /// One association of it.
 #[derive(Debug)]
 struct Exchange {
     client_port: u16,
+    /// Of this side, in this association.
+    life: u8,
+    /// Of the other side, once something came.
+    peer_life: Option<u8>,
     to_send: VecDeque<Planned>,
     /// What is still to come, in its order on each stream.
     ordered: BTreeMap<StreamId, VecDeque<Planned>>,
@@ -151,29 +201,72 @@ pub struct Tally {
 }
 
 impl Messages {
-    /// The side that opens associations: see [`Messages::opened`].
-    pub fn client() -> Self {
-        Self { side: Side::Client, exchanges: BTreeMap::new(), expected: BTreeMap::new() }
+    /// The side that opens associations by [`Messages::open`], like this but for the port, over which these plans pass.
+    pub fn client(plans: BTreeMap<u16, Plan>, dial: Connect, peer_restarts: PeerRestarts) -> Self {
+        Self { dial: Some(dial), ..Self::new(Side::Client, plans, peer_restarts) }
     }
 
     /// The side that accepts them, with what passes over each, by the client's port.
-    pub fn server(expected: BTreeMap<u16, Plan>) -> Self {
-        Self { side: Side::Server, exchanges: BTreeMap::new(), expected }
+    pub fn server(plans: BTreeMap<u16, Plan>, peer_restarts: PeerRestarts) -> Self {
+        Self::new(Side::Server, plans, peer_restarts)
     }
 
-    /// An association was opened, over which this is to pass.
-    pub fn opened(&mut self, id: AssociationId, client_port: u16, plan: Plan) {
-        self.exchanges.insert(id, Exchange::new(self.side, client_port, plan));
+    fn new(side: Side, plans: BTreeMap<u16, Plan>, peer_restarts: PeerRestarts) -> Self {
+        let (exchanges, lives) = (BTreeMap::new(), BTreeMap::new());
+        Self { side, exchanges, plans, dial: None, lives, peer_restarts, forgot: 0 }
     }
 
-    /// What was done in each association that came about, by the client's port.
+    /// Opens the association of one of the client's ports.
+    pub fn open(&mut self, now: Time, endpoint: &mut Endpoint, client_port: u16) {
+        let dial = self.dial.clone().expect("only a client opens associations");
+        let connect = Connect { source_port: Some(client_port), ..dial };
+        let id = endpoint.connect(now, connect).expect("the port is free");
+        self.begin(id, client_port);
+    }
+
+    /// The host lost its memory. Gives the client's ports of the associations there were.
+    pub fn forget(&mut self) -> BTreeSet<u16> {
+        self.forgot += 1;
+        std::mem::take(&mut self.exchanges).into_values().map(|exchange| exchange.client_port).collect()
+    }
+
+    /// What was done in each association that came about, by the client's port: in the last one, if there were several.
     pub fn tallies(&self) -> BTreeMap<u16, Tally> {
-        let tally = |(id, exchange): (&AssociationId, &Exchange)| {
-            let Exchange { client_port, accepted, received, ref closed, .. } = *exchange;
+        let mut tallies: BTreeMap<u16, (u8, Tally)> = BTreeMap::new();
+        for (id, exchange) in &self.exchanges {
+            let Exchange { client_port, life, accepted, received, ref closed, .. } = *exchange;
             let left = exchange.to_send.len() + exchange.to_come();
-            (client_port, Tally { id: *id, accepted, received, left, is_over: closed.is_some() })
+            let tally = Tally { id: *id, accepted, received, left, is_over: closed.is_some() };
+            let last = tallies.entry(client_port).or_insert((life, tally));
+            if life >= last.0 {
+                *last = (life, tally);
+            }
+        }
+        tallies.into_iter().map(|(port, (_, tally))| (port, tally)).collect()
+    }
+
+    /// An association has come about.
+    fn begin(&mut self, id: AssociationId, client_port: u16) {
+        let lives = self.lives.entry(client_port).or_default();
+        let plan = self.plans.get(&client_port);
+        let plan = plan.unwrap_or_else(|| panic!("port {client_port} was accepted and never opened")).clone();
+        // Then a client opens a port once, and its cookie makes one association.
+        let once = self.peer_restarts == PeerRestarts::Never && self.forgot == 0;
+        assert!(!once || lives.own == 0, "port {client_port} was accepted twice");
+        assert!(lives.own < LIVES_MAX, "port {client_port} was opened again and again");
+        lives.own += 1;
+        self.exchanges.insert(id, Exchange::new(self.side, client_port, lives.own - 1, plan));
+    }
+
+    /// Whether an association may end like this because the other host lost its memory. The one that opened it opens it
+    /// again.
+    fn is_broken(&self, exchange: &Exchange, reason: &Reason) -> bool {
+        let broken = match self.side {
+            // The new life answers with ABORT, or not at all to the cookie of the old one.
+            Side::Client => matches!(reason, Reason::PeerAborted(_) | Reason::NoAnswer | Reason::StaleCookie),
+            Side::Server => matches!(reason, Reason::PeerAborted(_)),
         };
-        self.exchanges.iter().map(tally).collect()
+        broken && self.peer_restarts == PeerRestarts::Perhaps && !exchange.ending.is_abort()
     }
 }
 
@@ -182,39 +275,62 @@ impl App for Messages {
         let Some(association) = endpoint.association_mut(id) else {
             panic!("{event:?} of an unknown association")
         };
-        if event == Event::Accepted {
+        if matches!(event, Event::Accepted | Event::Restarted) {
             let (_, peer_port) = association.ports();
-            let plan = self.expected.remove(&peer_port);
-            let plan = plan.unwrap_or_else(|| panic!("port {peer_port} was accepted twice, or never opened"));
-            self.opened(id, peer_port, plan);
+            self.begin(id, peer_port);
         }
-        let Some(exchange) = self.exchanges.get_mut(&id) else { panic!("{event:?} before Accepted") };
+        let Some(exchange) = self.exchanges.get(&id) else { panic!("{event:?} before Accepted") };
+        assert_eq!(exchange.closed, None, "{event:?} after Closed");
         if let Event::Closed(reason) = event {
-            exchange.close(self.side, association, reason);
+            let (client_port, is_broken) = (exchange.client_port, self.is_broken(exchange, &reason));
+            self.with(id, |exchange, side, lives| match is_broken {
+                true => exchange.closed = Some(reason),
+                false => exchange.close(side, lives, association, reason),
+            });
             endpoint.remove(id);
+            if is_broken && self.side == Side::Client {
+                self.open(now, endpoint, client_port);
+            }
             return;
         }
-        assert_eq!(exchange.closed, None, "{event:?} after Closed");
-        exchange.go_on(now, self.side, association);
+        self.with(id, |exchange, side, lives| {
+            exchange.go_on(now, side, lives, association);
+        });
     }
 
     fn wake(&mut self, now: Time, endpoint: &mut Endpoint) -> Option<Time> {
-        let side = self.side;
         let mut next = None;
         for (id, exchange) in &mut self.exchanges {
             if exchange.closed.is_none()
                 && let Some(association) = endpoint.association_mut(*id)
-                && let Some(sip) = exchange.go_on(now, side, association)
             {
-                next = Some(next.map_or(sip, |next: Time| next.min(sip)));
+                association.check();
+                let lives = self.lives.entry(exchange.client_port).or_default();
+                if let Some(sip) = exchange.go_on(now, self.side, lives, association) {
+                    next = Some(next.map_or(sip, |next: Time| next.min(sip)));
+                }
             }
         }
         next
     }
 }
 
+impl Messages {
+    fn with(&mut self, id: AssociationId, then: impl FnOnce(&mut Exchange, Side, &mut Lives)) {
+        let exchange = self.exchanges.get_mut(&id).expect("the caller has looked");
+        let lives = self.lives.entry(exchange.client_port).or_default();
+        then(exchange, self.side, lives);
+    }
+}
+
+impl Ending {
+    fn is_abort(self) -> bool {
+        matches!(self, Self::Abort(..))
+    }
+}
+
 impl Exchange {
-    fn new(side: Side, client_port: u16, plan: Plan) -> Self {
+    fn new(side: Side, client_port: u16, life: u8, plan: Plan) -> Self {
         let (to_send, to_come) = match side {
             Side::Client => (plan.client_sends, plan.server_sends),
             Side::Server => (plan.server_sends, plan.client_sends),
@@ -231,6 +347,8 @@ impl Exchange {
         }
         Self {
             client_port,
+            life,
+            peer_life: None,
             to_send: to_send.into(),
             ordered,
             unordered,
@@ -266,11 +384,18 @@ impl Exchange {
     }
 
     /// Sends and reads what it can. Gives when it wants to read again.
-    fn go_on(&mut self, now: Time, side: Side, association: &mut Association) -> Option<Time> {
+    fn go_on(
+        &mut self,
+        now: Time,
+        side: Side,
+        lives: &mut Lives,
+        association: &mut Association,
+    ) -> Option<Time> {
+        let sender = Sender { side, life: self.life };
         self.check_limits(side, association);
         while let Some(planned) = self.to_send.front() {
-            let message =
-                Message { ppid: Ppid(planned.number), payload: planned.payload(side), order: planned.order };
+            let (ppid, payload) = (planned.ppid(sender), planned.payload(sender));
+            let message = Message { ppid, payload, order: planned.order };
             match association.send(planned.stream, message) {
                 Ok(()) => {
                     self.accepted += 1;
@@ -285,12 +410,12 @@ impl Exchange {
         }
         let again = match self.appetite {
             Appetite::Eager => {
-                self.read(side, association, usize::MAX);
+                self.read(side, lives, association, usize::MAX);
                 None
             }
             Appetite::Sips { bytes, every } => {
                 if now >= self.next_sip {
-                    self.read(side, association, bytes);
+                    self.read(side, lives, association, bytes);
                     self.next_sip = now + every;
                 }
                 (self.to_come() > 0).then_some(self.next_sip)
@@ -322,21 +447,21 @@ impl Exchange {
         !matches!(self.ending, Ending::Complete(_))
     }
 
-    fn read(&mut self, side: Side, association: &mut Association, at_least: usize) {
+    fn read(&mut self, side: Side, lives: &mut Lives, association: &mut Association, at_least: usize) {
         let mut read = 0;
         while let Some(stream) = association.readable() {
             let Some(piece) = association.recv(stream) else {
                 panic!("{stream:?} is readable and gives nothing")
             };
             read += piece.len();
-            self.take(side, stream, piece);
+            self.take(side, lives, stream, piece);
             if read >= at_least {
                 return;
             }
         }
     }
 
-    fn take(&mut self, side: Side, stream: StreamId, piece: Piece) {
+    fn take(&mut self, side: Side, lives: &mut Lives, stream: StreamId, piece: Piece) {
         assert!(!piece.is_empty(), "an empty piece on {stream:?}");
         let bytes = match self.partial.remove(&stream) {
             None => {
@@ -367,16 +492,26 @@ impl Exchange {
                 "{side:?} got a message of {length} bytes on {stream:?} that was not to come, or came before"
             )
         };
-        assert_eq!(piece.ppid, Ppid(planned.number), "{side:?} got another message than {planned:?}");
-        let sender = if side == Side::Client { Side::Server } else { Side::Client };
+        let life = (piece.ppid.0 >> 24) as u8;
+        let sender = Sender { side: if side == Side::Client { Side::Server } else { Side::Client }, life };
+        if *self.peer_life.get_or_insert(life) != life {
+            panic!("{side:?} got a message of life {life} among those of {:?}", self.peer_life);
+        }
+        assert_eq!(piece.ppid, planned.ppid(sender), "{side:?} got another message than {planned:?}");
+        if self.received == 1 {
+            assert!(
+                lives.peer.insert(life),
+                "{side:?} got messages of life {life} before, in another association"
+            );
+        }
         assert!(
             bytes == planned.payload(sender),
             "{side:?} got {length} bytes for {planned:?}, and they differ"
         );
     }
 
-    fn close(&mut self, side: Side, association: &mut Association, reason: Reason) {
-        self.read(side, association, usize::MAX);
+    fn close(&mut self, side: Side, lives: &mut Lives, association: &mut Association, reason: Reason) {
+        self.read(side, lives, association, usize::MAX);
         match (self.ending, &reason) {
             (Ending::Complete(_), Reason::Shutdown) => {
                 assert!(
@@ -403,6 +538,8 @@ impl Exchange {
 mod tests {
     use super::*;
 
+    const CLIENT: Sender = Sender { side: Side::Client, life: 0 };
+
     fn receiver(sends: &[(u16, usize, Order)]) -> (Exchange, Vec<Planned>) {
         let planned =
             numbered(sends.iter().map(|(stream, bytes, order)| (StreamId(*stream), *bytes, *order)));
@@ -413,15 +550,15 @@ mod tests {
             ending: Ending::Complete(&[Side::Client]),
             receive_buffers: [1_000; 2],
         };
-        (Exchange::new(Side::Server, 1, plan), planned)
+        (Exchange::new(Side::Server, 1, 0, plan), planned)
     }
 
     fn piece(planned: Planned) -> Piece {
         Piece {
             tsn: braidftp_sctp::Tsn(0),
             number: 0,
-            ppid: Ppid(planned.number),
-            payload: vec![planned.payload(Side::Client)],
+            ppid: planned.ppid(CLIENT),
+            payload: vec![planned.payload(CLIENT)],
             begin: true,
             end: true,
             order: planned.order,
@@ -439,7 +576,7 @@ mod tests {
     fn what_comes_as_planned_is_taken() {
         let (mut exchange, planned) = receiver(&SENDS);
         for index in [0, 3, 2, 1] {
-            exchange.take(Side::Server, planned[index].stream, piece(planned[index]));
+            exchange.take(Side::Server, &mut Lives::default(), planned[index].stream, piece(planned[index]));
         }
         assert_eq!(exchange.to_come(), 0);
     }
@@ -447,11 +584,11 @@ mod tests {
     #[test]
     fn a_message_may_come_in_pieces() {
         let (mut exchange, planned) = receiver(&SENDS[..1]);
-        let mut whole = planned[0].payload(Side::Client);
+        let mut whole = planned[0].payload(CLIENT);
         let first = Piece { payload: vec![whole.split_to(3)], end: false, ..piece(planned[0]) };
         let last = Piece { payload: vec![whole], begin: false, ..piece(planned[0]) };
-        exchange.take(Side::Server, StreamId(1), first);
-        exchange.take(Side::Server, StreamId(1), last);
+        exchange.take(Side::Server, &mut Lives::default(), StreamId(1), first);
+        exchange.take(Side::Server, &mut Lives::default(), StreamId(1), last);
         assert_eq!(exchange.to_come(), 0);
     }
 
@@ -459,23 +596,28 @@ mod tests {
     #[should_panic(expected = "another message than")]
     fn a_message_out_of_order_is_noticed() {
         let (mut exchange, planned) = receiver(&SENDS);
-        exchange.take(Side::Server, StreamId(1), piece(planned[1]));
+        exchange.take(Side::Server, &mut Lives::default(), StreamId(1), piece(planned[1]));
     }
 
     #[test]
     #[should_panic(expected = "or came before")]
     fn a_message_that_comes_twice_is_noticed() {
         let (mut exchange, planned) = receiver(&SENDS);
-        exchange.take(Side::Server, StreamId(2), piece(planned[2]));
-        exchange.take(Side::Server, StreamId(2), piece(planned[2]));
+        exchange.take(Side::Server, &mut Lives::default(), StreamId(2), piece(planned[2]));
+        exchange.take(Side::Server, &mut Lives::default(), StreamId(2), piece(planned[2]));
     }
 
     #[test]
     #[should_panic(expected = "and they differ")]
     fn a_flipped_bit_is_noticed() {
         let (mut exchange, planned) = receiver(&SENDS);
-        let mut bytes = planned[0].payload(Side::Client).to_vec();
+        let mut bytes = planned[0].payload(CLIENT).to_vec();
         bytes[5] ^= 1;
-        exchange.take(Side::Server, StreamId(1), Piece { payload: vec![bytes.into()], ..piece(planned[0]) });
+        exchange.take(
+            Side::Server,
+            &mut Lives::default(),
+            StreamId(1),
+            Piece { payload: vec![bytes.into()], ..piece(planned[0]) },
+        );
     }
 }

@@ -16,6 +16,9 @@ const OVERHEAD_MAX: usize = 65_535;
 /// The most packets that a script may name.
 const SCRIPT_MAX: usize = 100_000;
 
+/// No packet is larger.
+const MTU_MAX: usize = 65_535;
+
 /// What a link is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkConfig {
@@ -36,6 +39,8 @@ pub struct LinkConfig {
     /// What a packet takes on the wire beyond its payload, in bytes: 28 for UDP in IPv4, 48 in IPv6, 0 for whole IP
     /// packets. 28.
     pub overhead_bytes: usize,
+    /// Packets that are longer on the wire, in bytes, vanish without a word. `None`: none is too long.
+    pub mtu: Option<usize>,
 }
 
 impl Default for LinkConfig {
@@ -49,6 +54,7 @@ impl Default for LinkConfig {
             duplicate: Probability::NEVER,
             corrupt: Probability::NEVER,
             overhead_bytes: 28,
+            mtu: None,
         }
     }
 }
@@ -105,6 +111,7 @@ impl LinkConfig {
         "duplicate",
         "corrupt",
         "overhead",
+        "mtu",
     ];
 
     /// Sets one property from text, as in `set("rate", "3mbit")`. Lists are separated by `,` or `:`.
@@ -149,16 +156,10 @@ impl LinkConfig {
             }
             ("duplicate", [value]) => self.duplicate = probability(value)?,
             ("corrupt", [value]) => self.corrupt = probability(value)?,
-            ("overhead", [value]) => {
-                self.overhead_bytes =
-                    value.parse().ok().filter(|bytes| *bytes <= OVERHEAD_MAX).ok_or_else(|| {
-                        ConfigError(format!(
-                            "`{}` is not a number of bytes up to {OVERHEAD_MAX}",
-                            value.escape_debug()
-                        ))
-                    })?;
-            }
-            ("rate" | "delay" | "loss" | "queue" | "duplicate" | "corrupt" | "overhead", _) => {
+            ("overhead", [value]) => self.overhead_bytes = bytes(value, OVERHEAD_MAX)?,
+            ("mtu", ["none"]) => self.mtu = None,
+            ("mtu", [value]) => self.mtu = Some(bytes(value, MTU_MAX)?),
+            ("rate" | "delay" | "loss" | "queue" | "duplicate" | "corrupt" | "overhead" | "mtu", _) => {
                 return Err(ConfigError(format!("`{key}` takes one value, not `{}`", value.escape_debug())));
             }
             _ => {
@@ -235,6 +236,9 @@ impl fmt::Display for LinkConfig {
         if self.overhead_bytes != Self::default().overhead_bytes {
             write!(f, ",overhead={}", self.overhead_bytes)?;
         }
+        if let Some(mtu) = self.mtu {
+            write!(f, ",mtu={mtu}")?;
+        }
         Ok(())
     }
 }
@@ -265,6 +269,11 @@ impl FromStr for Queue {
 
 fn parsed<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, ConfigError> {
     text.parse().map_err(|error: T::Err| ConfigError(error.to_string()))
+}
+
+fn bytes(text: &str, most: usize) -> Result<usize, ConfigError> {
+    let wrong = || ConfigError(format!("`{}` is not a number of bytes up to {most}", text.escape_debug()));
+    text.parse().ok().filter(|bytes| *bytes <= most).ok_or_else(wrong)
 }
 
 fn probability(text: &str) -> Result<Probability, ConfigError> {
@@ -347,6 +356,7 @@ mod tests {
             "lose=7:3:0,duplicate=1%,corrupt=0.5",
             "reorder=0.2:35ms,delay=17us,queue=1501B",
             "rate=unlimited,reorder=0.2",
+            "mtu=1280",
         ] {
             let config: LinkConfig = text.parse().unwrap();
             assert_eq!(config.to_string().parse(), Ok(config), "{text}");
@@ -370,6 +380,7 @@ mod tests {
             ("reorder=0.1:1ms:1ms", "write a probability and perhaps a delay"),
             ("lose=a", "is not the number of a packet"),
             ("overhead=70000", "bytes up to 65535"),
+            ("mtu=large", "bytes up to 65535"),
             ("speed=3mbit", "there are rate, delay, loss"),
             ("fast", "write key=value"),
         ] {

@@ -61,6 +61,8 @@ pub struct Counters {
     pub dropped_loss: u64,
     /// Packets that the queue had no room for.
     pub dropped_queue: u64,
+    /// Packets that were too long.
+    pub dropped_mtu: u64,
     /// Copies made.
     pub duplicated: u64,
     /// Packets with a flipped bit.
@@ -76,8 +78,8 @@ pub struct Counters {
 impl Counters {
     /// Whether every packet is accounted for: `in + duplicated = out + dropped + queued`.
     pub fn is_conserved(&self) -> bool {
-        self.packets_in + self.duplicated
-            == self.packets_out + self.dropped_loss + self.dropped_queue + self.queued
+        let dropped = self.dropped_loss + self.dropped_queue + self.dropped_mtu;
+        self.packets_in + self.duplicated == self.packets_out + dropped + self.queued
     }
 }
 
@@ -153,6 +155,10 @@ impl Link {
 
         if lost {
             self.counters.dropped_loss += 1;
+            return;
+        }
+        if self.config.mtu.is_some_and(|mtu| wire_bytes > mtu) {
+            self.counters.dropped_mtu += 1;
             return;
         }
         if corrupt && !datagram.payload.is_empty() {

@@ -88,6 +88,16 @@ fn the_queue_takes_what_fits_in_bytes_or_packets() {
 }
 
 #[test]
+fn packets_up_to_the_mtu_pass_and_longer_ones_vanish() {
+    let mut link = link("mtu=1280");
+    for (number, bytes) in [1_279, 1_280, 1_281].into_iter().enumerate() {
+        link.handle(Time::ZERO, datagram(number as u16, bytes));
+    }
+    assert_eq!(link.counters().dropped_mtu, 1);
+    assert_eq!(drain(&mut link), [(0, 0), (0, 1)]);
+}
+
+#[test]
 fn a_packet_larger_than_the_queue_passes_an_idle_wire() {
     let mut link = link("rate=3mbit,queue=100B");
     link.handle(Time::ZERO, datagram(0, 1_500));
@@ -197,8 +207,9 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
     let reorder = prop::option::of((probability(), 0..20_000_u64).prop_map(|(probability, micros)| {
         Reorder { probability, extra_delay: Duration::from_micros(micros) }
     }));
-    (loss, queue, rate, 0..50_000_u64, reorder, probability(), probability()).prop_map(
-        |(loss, queue, rate, delay_us, reorder, duplicate, corrupt)| LinkConfig {
+    let mtu = prop::option::of(28..1_600_usize);
+    (loss, queue, rate, 0..50_000_u64, reorder, probability(), probability(), mtu).prop_map(
+        |(loss, queue, rate, delay_us, reorder, duplicate, corrupt, mtu)| LinkConfig {
             loss,
             queue,
             rate,
@@ -207,6 +218,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
             duplicate,
             corrupt,
             overhead_bytes: 28,
+            mtu,
         },
     )
 }

@@ -43,7 +43,7 @@ impl Bench {
     fn sack_counting(&mut self, cum: u32, gaps: &[(u16, u16)], counting: Counting) -> Result<(), SackError> {
         let sack = Sack { cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps: gaps.to_vec(), dups: vec![] };
         let result = self.sent.on_sack(&sack, counting, &mut self.report);
-        self.sent.check();
+        self.sent.check(2);
         result
     }
 
@@ -255,7 +255,7 @@ proptest! {
             sent += count;
             if timeout {
                 bench.sent.mark_path_lost(PATH);
-                bench.sent.check();
+                bench.sent.check(2);
             }
             let cum = bench.sent.cum_tsn_ack_point().plus(advance);
             let gaps: Vec<_> = gaps.into_iter().map(|(at, more)| (at, at + more)).collect();
@@ -265,7 +265,7 @@ proptest! {
                 acked -= report.reneged_bytes / BYTES;
             }
             bench.resend();
-            bench.sent.check();
+            bench.sent.check(2);
         }
         let last = bench.sent.next_tsn().minus(1);
         bench.sack(last.0, &[]).unwrap();

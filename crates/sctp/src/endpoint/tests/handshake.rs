@@ -304,6 +304,19 @@ fn a_restart_that_brings_addresses_is_refused() {
     assert!(!bench.tell(old.initiate_tag, &[data(PEER_TSN)]).is_empty(), "nothing changed");
 }
 
+#[test]
+fn a_restart_may_list_again_an_address_that_nobody_here_can_reach() {
+    let mut bench = Bench::new();
+    let parameters =
+        vec![Parameter::Address(peer().ip()), Parameter::Address("2001:db8::1".parse().unwrap())];
+    let ack = bench.shake(Init { parameters: parameters.clone(), ..init() });
+    bench.ask(ack.initiate_tag, &[echo(&ack)]);
+    let reborn = Init { initiate_tag: VerificationTag(0x9999), parameters, ..init() };
+    let again = bench.shake(reborn);
+    let answer = bench.ask(again.initiate_tag, &[echo(&again)]);
+    assert!(answer.text().starts_with("COOKIE_ACK"), "{}", answer.text());
+}
+
 //= specs/rfc9260.txt#section-5.1.2
 //= type=test
 //# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an

@@ -1,0 +1,78 @@
+//! What must hold whenever an association waits: every number that is kept is counted again, and what is to happen has
+//! a timer.
+//!
+//! It changes nothing, and costs what is held: debug builds look whenever a drain ends, the soak and the fuzzers in
+//! release builds too.
+
+use crate::association::state::{Shutdown, State, Up, Window};
+use crate::association::timers::Timer;
+use crate::association::{Association, reassembly, sent, state};
+use crate::ids::PathId;
+
+impl Association {
+    /// Panics if something does not hold that must hold between drains, in words that say what.
+    #[doc(hidden)]
+    pub fn check(&self) {
+        self.queue.check();
+        if matches!(self.state, State::Closed(_)) {
+            assert_eq!(self.timers.next(), None, "an association that is over has no timer");
+            return;
+        }
+        let held = self.inbound.check();
+        let capacity = self.config.receive_buffer_bytes;
+        assert_eq!(self.a_rwnd(), capacity.saturating_sub(held), "a_rwnd is the capacity less what is held");
+        // A chunk is taken while no more than twice the buffer is held, and beyond that the next in sequence alone.
+        let most = 2 * capacity + reassembly::CHUNK_MAX_BYTES;
+        assert!(held <= most, "{held} bytes are held, {most} may be");
+        match &self.state {
+            State::CookieWait { init_due: due, .. } | State::CookieEchoed { cookie_due: due, .. } => {
+                assert!(!due, "INIT or COOKIE ECHO leaves when it is due");
+                assert!(self.timers.is_armed(Timer::T1), "the handshake has a timer");
+            }
+            State::Up(up) => self.check_up(up),
+            State::Closed(_) => {}
+        }
+    }
+
+    fn check_up(&self, up: &Up) {
+        let by_path = up.sent.check(self.paths.len());
+        for (index, (path, flight)) in self.paths.iter().zip(by_path).enumerate() {
+            let id = PathId(index as u8);
+            assert_eq!(path.flight_bytes, flight, "a path counts what left by it and is in flight: {id:?}");
+            let armed = self.timers.is_armed(Timer::T3Rtx(id));
+            assert!(flight == 0 || armed, "what is in flight has a timer: {flight} bytes by {id:?}");
+        }
+        let flight: usize = self.paths.iter().map(|path| path.flight_bytes).sum();
+        assert_eq!(flight, up.sent.flight_bytes(), "the paths share out all that is in flight");
+        assert!(up.sent.is_empty() || flight > 0, "what is lost is sent again in the same drain");
+        assert!(up.sent.count() <= sent::OUTSTANDING_MAX, "{} chunks are outstanding", up.sent.count());
+        up.received.check();
+        up.control.check();
+        assert!(
+            usize::from(up.primary.0) < self.paths.len() && usize::from(up.sack_path.0) < self.paths.len()
+        );
+        match self.shutdown {
+            Shutdown::Sent { due, .. } | Shutdown::AckSent { due, .. } => {
+                assert!(!due, "SHUTDOWN leaves when it is due");
+                assert!(self.timers.is_armed(Timer::T2Shutdown), "a shutdown has a timer");
+                assert!(
+                    self.queue.is_empty() && up.sent.is_empty(),
+                    "a shutdown begins when all is acknowledged"
+                );
+            }
+            Shutdown::No | Shutdown::Pending | Shutdown::Received => {
+                let waits = !self.queue.is_empty() && up.sent.is_empty();
+                let probed = up.window != Window::Open || self.timers.is_armed(Timer::ZeroWindow);
+                assert!(!waits || probed, "the peer's window alone keeps data back, and it is probed");
+            }
+        }
+    }
+}
+
+impl state::Control {
+    fn check(&self) {
+        assert!(
+            self.heartbeat_acks.len() <= state::HEARTBEAT_ACKS_MAX && self.errors.len() <= state::ERRORS_MAX
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! What lies between the two hosts of a scenario: their addresses, the links between them, and how these fail.
+//!
+//! The k-th addresses of the two hosts are in the same network, with a link each way. Where a host has no k-th address,
+//! its last one is reached from there too; where networks are crossed, all of one family are.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use crate::apps::messages::Side;
+use crate::dice::Probability;
+use crate::link::{LinkConfig, Loss};
+
+/// The UDP encapsulation port of both hosts.
+const UDP_PORT: u16 = 9_899;
+
+/// The addresses and links.
+#[derive(Debug, Clone)]
+pub(crate) struct Network {
+    /// Of client and server.
+    pub(crate) addresses: [Vec<SocketAddr>; 2],
+    /// By network: from client to server, and back, while they fail.
+    pub(crate) links: Vec<[LinkConfig; 2]>,
+    /// Whether the networks are connected with each other.
+    pub(crate) crossing: Crossing,
+    pub(crate) faults: Vec<Fault>,
+    /// When the links are whole again, for good.
+    pub(crate) heal: Duration,
+}
+
+/// Whether networks are connected with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Crossing {
+    None,
+    Full,
+}
+
+/// A family of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    V4,
+    V6,
+}
+
+/// Something that befalls links for a while.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) from: Duration,
+    pub(crate) lasts: Duration,
+    /// Network, and way: 0 to the server, 1 back.
+    pub(crate) hits: Vec<(usize, usize)>,
+    pub(crate) what: Trouble,
+}
+
+/// What befalls a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Everything is lost.
+    Outage,
+    /// What is longer on the wire, in bytes, is lost.
+    Narrow(usize),
+}
+
+impl Network {
+    /// One address each, and a link without faults.
+    pub(crate) fn plain() -> Self {
+        Self {
+            addresses: [Side::Client, Side::Server].map(|side| vec![address(side, 0, Family::V4)]),
+            links: vec![[LinkConfig::default(), LinkConfig::default()]],
+            crossing: Crossing::None,
+            faults: Vec::new(),
+            heal: Duration::ZERO,
+        }
+    }
+
+    /// Which way from one address of the client to one of the server goes over which network.
+    pub(super) fn routes(&self) -> Vec<(IpAddr, IpAddr, usize)> {
+        let [client, server] = &self.addresses;
+        let mut routes = Vec::new();
+        for (c, here) in client.iter().enumerate() {
+            for (s, there) in server.iter().enumerate() {
+                let alone = (c == client.len() - 1 && s > c) || (s == server.len() - 1 && c > s);
+                let connected = c == s || alone || self.crossing == Crossing::Full;
+                if connected && here.is_ipv4() == there.is_ipv4() {
+                    routes.push((here.ip(), there.ip(), c.max(s)));
+                }
+            }
+        }
+        routes
+    }
+
+    /// When some link changes, after the start.
+    pub(super) fn changes(&self) -> Vec<Duration> {
+        let ends = |fault: &Fault| [fault.from, fault.from + fault.lasts];
+        let mut times: Vec<_> = self.faults.iter().flat_map(ends).filter(|at| *at < self.heal).collect();
+        times.push(self.heal);
+        times.sort_unstable();
+        times.dedup();
+        times
+    }
+
+    /// What a link is like from a time on.
+    pub(super) fn link_at(&self, at: Duration, net: usize, way: usize) -> LinkConfig {
+        let config = &self.links[net][way];
+        if at >= self.heal {
+            return whole(config);
+        }
+        let mut config = config.clone();
+        let lasts = |fault: &&Fault| at >= fault.from && at < fault.from + fault.lasts;
+        for fault in self.faults.iter().filter(lasts).filter(|fault| fault.hits.contains(&(net, way))) {
+            match fault.what {
+                Trouble::Outage => config.loss = Loss::Bernoulli(Probability::ALWAYS),
+                Trouble::Narrow(mtu) => config.mtu = Some(config.mtu.map_or(mtu, |other| other.min(mtu))),
+            }
+        }
+        config
+    }
+}
+
+/// The n-th address of a host.
+pub(crate) fn address(side: Side, nth: usize, family: Family) -> SocketAddr {
+    let host = 1 + side as u8;
+    let ip = match family {
+        Family::V4 => IpAddr::V4(Ipv4Addr::new(10, 0, nth as u8, host)),
+        Family::V6 => IpAddr::V6(Ipv6Addr::new(0xfd00, nth as u16, 0, 0, 0, 0, 0, host.into())),
+    };
+    SocketAddr::new(ip, UDP_PORT)
+}
+
+/// The same link without its faults.
+fn whole(config: &LinkConfig) -> LinkConfig {
+    let LinkConfig { queue, rate, delay, overhead_bytes, .. } = config.clone();
+    LinkConfig { queue, rate, delay, overhead_bytes, ..LinkConfig::default() }
+}

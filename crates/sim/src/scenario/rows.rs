@@ -1,0 +1,306 @@
+//! What scenarios differ in: a table, a row for each thing that is drawn.
+//!
+//! To make the soak cover something new, add a row: a function that changes the scenario made so far, from draws of
+//! its own, so that it changes nothing about the others. A value of `Config` is set by chance, on both sides, one or
+//! none. What users do at a time is an `Act`. What must hold then is checked in `apps::messages` and, between drains, in
+//! the core's own `Association::check`. The test `scenarios_cover_what_there_is_to_cover` says that it is really drawn.
+
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use braidftp_base::Rate;
+use braidftp_cc as cc;
+use braidftp_sctp::{Announce, Config, LossDetection, Order, Profile, Scheduler, StreamId};
+
+use super::draw::Draw;
+use super::network::{Crossing, Family, Fault, Trouble, address};
+use super::{Act, Scenario};
+use crate::apps::messages::{Appetite, Ending, Plan, Planned, Side, numbered};
+use crate::dice::Probability;
+use crate::link::{Bandwidth, GilbertElliott, LinkConfig, Loss, Queue, Reorder};
+
+/// A thing that is drawn.
+pub(super) struct Row {
+    /// Names its draws.
+    pub(super) name: &'static str,
+    pub(super) draw: fn(&mut Draw, &mut Scenario),
+}
+
+/// All of them, in their order: a row sees what those above it made.
+pub(super) const ROWS: &[Row] = &[
+    Row { name: "profiles", draw: profiles },
+    Row { name: "sizes", draw: sizes },
+    Row { name: "sending", draw: sending },
+    Row { name: "answering", draw: answering },
+    Row { name: "buffers", draw: buffers },
+    Row { name: "scheduler", draw: scheduler },
+    Row { name: "interleaving", draw: interleaving },
+    Row { name: "addresses", draw: addresses },
+    Row { name: "links", draw: links },
+    Row { name: "outages", draw: outages },
+    Row { name: "narrows", draw: narrows },
+    Row { name: "traffic", draw: traffic },
+    Row { name: "primary", draw: primary },
+    Row { name: "restarts", draw: restarts },
+];
+
+/// Something about both configurations, each with its own draws.
+fn each(draw: &mut Draw, scenario: &mut Scenario, change: impl Fn(&mut Draw, &mut Config)) {
+    for config in &mut scenario.configs {
+        change(draw, config);
+    }
+}
+
+fn profiles(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        *config = Config {
+            // Patience is the scenario's: no peer gives up before.
+            max_init_retransmits: 100_000,
+            association_max_retrans: 100_000,
+            path_max_retrans: 100_000,
+            valid_cookie_life: Duration::from_secs(36_000),
+            shutdown_guard: Duration::from_secs(36_000),
+            ..draw.pick(Profile::ALL).config()
+        };
+    });
+}
+
+fn sizes(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        config.mtu = draw.pick(&[512, 1_200, 1_452, 1_452, 1_452, 8_952]);
+        config.outbound_streams = draw.between(1, 20) as u16;
+        config.inbound_streams = draw.between(1, 20) as u16;
+    });
+}
+
+fn sending(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        if draw.one_in(2) {
+            return;
+        }
+        config.max_burst = (!draw.one_in(3)).then(|| draw.between(1, 8) as u32);
+        config.loss_detection = draw.pick(&[LossDetection::MissingReports, LossDetection::SendOrder]);
+        config.tail_loss_probe = draw.one_in(2);
+        config.rto.min = draw.duration(10, 1_000);
+        config.rto.max = draw.duration(5_000, 60_000);
+        config.heartbeat_interval = (!draw.one_in(3)).then(|| draw.duration(500, 30_000));
+        let window = NonZeroU8::new(draw.between(1, 30) as u8).expect("1 at least");
+        config.congestion_options.initial_window =
+            draw.pick(&[cc::InitialWindow::Ipv4, cc::InitialWindow::Mtus(window)]);
+    });
+}
+
+fn answering(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        if draw.one_in(2) {
+            config.immediate_at_end = draw.one_in(2);
+            config.sack_delay = draw.duration(0, 500);
+            config.sack_frequency = draw.between(1, 4) as u32;
+        }
+    });
+}
+
+fn buffers(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        if draw.one_in(2) {
+            config.receive_buffer_bytes = draw.scale(4_000, 1 << 20) as usize;
+            config.send_buffer_bytes = draw.scale(2_000, 1 << 20) as usize;
+        }
+    });
+}
+
+fn scheduler(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        config.scheduler = draw.pick(&[
+            Scheduler::RoundRobin,
+            Scheduler::RoundRobin,
+            Scheduler::FirstComeFirstServed,
+            Scheduler::RoundRobinByPacket,
+            Scheduler::Priority,
+            Scheduler::FairCapacity,
+            Scheduler::WeightedFairQueueing,
+        ]);
+    });
+}
+
+fn interleaving(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(3);
+    each(draw, scenario, |draw, config| config.interleaving = both || draw.one_in(4));
+}
+
+fn addresses(draw: &mut Draw, scenario: &mut Scenario) {
+    let counts = [(); 2].map(|()| draw.pick(&[1, 1, 1, 2, 2, 3]));
+    let families = [(); 3].map(|()| draw.pick(&[Family::V4, Family::V4, Family::V6]));
+    for (side, count) in [Side::Client, Side::Server].into_iter().zip(counts) {
+        scenario.network.addresses[side as usize] =
+            (0..count).map(|nth| address(side, nth, families[nth])).collect();
+    }
+    scenario.network.crossing = draw.pick(&[Crossing::None, Crossing::Full]);
+    scenario.announce = draw.pick(&[Announce::Always, Announce::ToMultihomed]);
+    scenario.known_addresses = draw.between(1, counts[1] as u64) as usize;
+    each(draw, scenario, |draw, config| {
+        if draw.one_in(2) {
+            config.path_max_retrans = draw.up_to(5) as u32;
+            config.potentially_failed_max_retrans = draw.one_in(2).then(|| draw.up_to(3) as u32);
+        }
+    });
+}
+
+fn link(draw: &mut Draw) -> LinkConfig {
+    let rate = Rate::from_bits_per_second(draw.scale(64_000, 1_000_000_000));
+    let model = GilbertElliott {
+        to_bad: draw.percent(5),
+        to_good: Probability::new(draw.between(5, 100) as f64 / 100.0).expect("at most 1"),
+        pass_good: Probability::ALWAYS,
+        pass_bad: draw.percent(50),
+    };
+    let bernoulli = Loss::Bernoulli(draw.percent(30));
+    let reorder = Reorder { probability: draw.percent(30), extra_delay: draw.duration(1, 200) };
+    LinkConfig {
+        loss: draw.pick(&[Loss::None, bernoulli, Loss::GilbertElliott(model)]),
+        queue: draw.pick(&[
+            Queue::Bytes(500_000),
+            Queue::Packets(5),
+            Queue::Packets(100),
+            Queue::Bytes(20_000),
+        ]),
+        rate: if draw.one_in(5) { Bandwidth::Unlimited } else { Bandwidth::Fixed(rate) },
+        delay: Duration::from_micros(draw.scale(10, 500_000)),
+        reorder: draw.one_in(3).then_some(reorder),
+        duplicate: if draw.one_in(3) { draw.percent(20) } else { Probability::NEVER },
+        corrupt: if draw.one_in(3) { draw.percent(20) } else { Probability::NEVER },
+        overhead_bytes: 28,
+        mtu: None,
+    }
+}
+
+fn links(draw: &mut Draw, scenario: &mut Scenario) {
+    let nets = scenario.network.addresses.iter().map(Vec::len).max().expect("two hosts");
+    scenario.network.links = (0..nets).map(|_| [link(draw), link(draw)]).collect();
+    scenario.network.heal = draw.duration(0, 60_000);
+}
+
+/// Links that are hit together: all of some networks, or one way of one.
+fn hits(draw: &mut Draw, scenario: &Scenario) -> Vec<(usize, usize)> {
+    let nets = scenario.network.links.len();
+    let one = draw.up_to(nets as u64 - 1) as usize;
+    let all = draw.one_in(2);
+    let ways = draw.pick(&[&[0][..], &[1], &[0, 1], &[0, 1]]);
+    let of = |net: usize| ways.iter().map(move |way| (net, *way));
+    if all { (0..nets).flat_map(of).collect() } else { of(one).collect() }
+}
+
+fn outages(draw: &mut Draw, scenario: &mut Scenario) {
+    for _ in 0..draw.up_to(3) {
+        let hits = hits(draw, scenario);
+        scenario.network.faults.push(Fault {
+            from: Duration::from_millis(draw.scale(1, 20_000)),
+            lasts: Duration::from_millis(draw.scale(1, 20_000)),
+            hits,
+            what: Trouble::Outage,
+        });
+    }
+}
+
+/// For a while large packets get lost, and small ones do not.
+fn narrows(draw: &mut Draw, scenario: &mut Scenario) {
+    if !draw.one_in(4) {
+        return;
+    }
+    for _ in 0..draw.between(1, 2) {
+        let hits = hits(draw, scenario);
+        scenario.network.faults.push(Fault {
+            from: Duration::from_millis(draw.scale(1, 20_000)),
+            lasts: Duration::from_millis(draw.scale(10, 30_000)),
+            hits,
+            what: Trouble::Narrow(draw.between(300, 1_500) as usize),
+        });
+    }
+}
+
+fn traffic(draw: &mut Draw, scenario: &mut Scenario) {
+    scenario.plans = (0..draw.between(1, 3))
+        .map(|index| {
+            let start = if index == 0 { Duration::ZERO } else { draw.duration(0, 5_000) };
+            (start, plan(draw, &scenario.configs))
+        })
+        .collect();
+    if scenario.plans.iter().any(|(_, plan)| matches!(plan.ending, Ending::Abort(..))) {
+        // An ABORT may get lost: who then has nothing to send learns of it by a HEARTBEAT alone.
+        scenario.beat();
+    }
+}
+
+fn plan(draw: &mut Draw, [client, server]: &[Config; 2]) -> Plan {
+    let client_sends = messages(draw, client.outbound_streams.min(server.inbound_streams));
+    let server_sends = messages(draw, server.outbound_streams.min(client.inbound_streams));
+    let sips = Appetite::Sips {
+        bytes: draw.scale(1_000, 100_000) as usize,
+        every: Duration::from_millis(draw.scale(1, 2_000)),
+    };
+    let appetite = if draw.one_in(3) { sips } else { Appetite::Eager };
+    let side = draw.pick(&[Side::Client, Side::Server]);
+    let complete = complete(draw);
+    let abort = Ending::Abort(side, draw.up_to(50) as usize);
+    let ending = draw.pick(&[complete, complete, complete, Ending::Early(side), abort]);
+    let receive_buffers = [client.receive_buffer_bytes, server.receive_buffer_bytes];
+    Plan { client_sends, server_sends, appetite, ending, receive_buffers }
+}
+
+fn complete(draw: &mut Draw) -> Ending {
+    Ending::Complete(draw.pick(&[&[Side::Client][..], &[Side::Server], &[Side::Client, Side::Server]]))
+}
+
+fn messages(draw: &mut Draw, streams: u16) -> Vec<Planned> {
+    let count = if draw.one_in(5) { 0 } else { draw.scale(1, 300) };
+    let longest = draw.scale(10, 300_000);
+    let mut budget = if draw.one_in(10) { 4_000_000 } else { 400_000 };
+    let mut messages = Vec::new();
+    for _ in 0..count {
+        let bytes = draw.scale(1, longest).min(budget);
+        if bytes == 0 {
+            break;
+        }
+        budget -= bytes;
+        let order = if draw.one_in(4) { Order::Unordered } else { Order::Ordered };
+        messages.push((StreamId(draw.up_to(u64::from(streams) - 1) as u16), bytes as usize, order));
+    }
+    numbered(messages)
+}
+
+/// Users prefer another path now and then.
+fn primary(draw: &mut Draw, scenario: &mut Scenario) {
+    if scenario.network.links.len() == 1 || !draw.one_in(3) {
+        return;
+    }
+    for _ in 0..draw.between(1, 4) {
+        let at = Duration::from_millis(draw.scale(10, 30_000));
+        let side = draw.pick(&[Side::Client, Side::Server]);
+        scenario.acts.push((at, Act::Primary { side, path: draw.up_to(2) as u8 }));
+    }
+}
+
+/// Hosts lose their memory, and begin again. Only what is to complete survives that.
+fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
+    if !draw.one_in(5) {
+        return;
+    }
+    for _ in 0..draw.between(1, 2) {
+        let at = Duration::from_millis(draw.scale(1, 30_000));
+        let side = draw.pick(&[Side::Client, Side::Server]);
+        scenario.acts.push((at, Act::Restart(side)));
+        if side == Side::Server {
+            scenario.configs[Side::Client as usize].max_init_retransmits = draw.between(4, 8) as u32;
+        }
+        if side == Side::Client {
+            let down = if draw.one_in(2) { Duration::ZERO } else { draw.duration(1, 5_000) };
+            scenario.acts.push((at + down, Act::Reopen));
+        }
+    }
+    for (_, plan) in &mut scenario.plans {
+        plan.ending = complete(draw);
+    }
+    // Who waits only for the other learns by a HEARTBEAT that it has lost its memory, and one whose cookie comes to a
+    // server that has lost its key never.
+    scenario.beat();
+}
