@@ -4,11 +4,17 @@
 //! asks for a profile: it asks for these values.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_cc as cc;
 
 use crate::association::Scheduler;
+
+/// The least receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
+pub(crate) const A_RWND_MIN: u32 = 1_500;
+/// RFC 9260 §6.2: the SACK delay is never more than this.
+const SACK_DELAY_MAX: Duration = Duration::from_millis(500);
 
 /// The settings of an association. An endpoint keeps one for each port it listens on, a caller gives one to `connect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +22,9 @@ pub struct Config {
     /// The largest SCTP packet to send, in bytes: the path's MTU less IP (and UDP) headers. 1,452 fits Ethernet over
     /// IPv6 and UDP. A multiple of 4.
     pub mtu: usize,
-    /// Outbound streams wanted (OS, RFC 9260 §3.3.2). 10.
+    /// Outbound streams wanted (OS, RFC 9260 §3.3.2), at least 1. 10.
     pub outbound_streams: u16,
-    /// Inbound streams allowed (MIS, RFC 9260 §3.3.2). 2,048, as RFC 9260's implementations allow.
+    /// Inbound streams allowed (MIS, RFC 9260 §3.3.2), at least 1. 2,048, as RFC 9260's implementations allow.
     pub inbound_streams: u16,
 
     /// The congestion control of each path. RFC 9260 §7.2.
@@ -69,7 +75,7 @@ pub struct Config {
     /// not hold up others. It makes an INIT longer, and some stacks answer none that has parameters. Off.
     pub interleaving: bool,
 
-    /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. 1 MiB.
+    /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. At least 1,500. 1 MiB.
     pub receive_buffer_bytes: usize,
     /// The send buffer, in bytes: messages queued or not yet acknowledged. 1 MiB.
     pub send_buffer_bytes: usize,
@@ -110,6 +116,28 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The same; but what RFC 9260 does not allow is the nearest that it does.
+    pub(crate) fn within_bounds(self: Arc<Self>) -> Arc<Self> {
+        let bounded = Self {
+            //= specs/rfc9260.txt#section-3.3.2
+            //# The value of 0 MUST NOT be used.
+            outbound_streams: self.outbound_streams.max(1),
+            //= specs/rfc9260.txt#section-3.3.2
+            //# The value 0 MUST NOT be used.
+            inbound_streams: self.inbound_streams.max(1),
+            //= specs/rfc9260.txt#section-3.3.2
+            //# The Advertised Receiver Window Credit MUST NOT be smaller than
+            //# 1500.
+            receive_buffer_bytes: self.receive_buffer_bytes.max(A_RWND_MIN as usize),
+            //= specs/rfc9260.txt#section-6.2
+            //# An implementation MUST NOT allow the maximum delay (protocol
+            //# parameter 'SACK.Delay') to be configured to be more than 500 ms.
+            sack_delay: self.sack_delay.min(SACK_DELAY_MAX),
+            ..Self::clone(&self)
+        };
+        if bounded == *self { self } else { Arc::new(bounded) }
+    }
+
     /// Whether packets may go between these addresses.
     pub(crate) fn allows(&self, local: IpAddr, peer: IpAddr) -> bool {
         let covers = |path: &AllowedPath| path.local == local && path.peer.is_none_or(|its| its == peer);
@@ -134,4 +162,34 @@ pub enum LossDetection {
     /// A packet sent three packets or a quarter of a round trip later has arrived; a retransmission can be found lost
     /// in the same way, again and again.
     SendOrder,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_rfc_does_not_allow_is_the_nearest_that_it_does() {
+        //= specs/rfc9260.txt#section-6.2
+        //= type=test
+        //# An implementation MUST NOT allow the maximum delay (protocol
+        //# parameter 'SACK.Delay') to be configured to be more than 500 ms.
+        let good = Arc::new(Config::default());
+        assert!(Arc::ptr_eq(&good, &Arc::clone(&good).within_bounds()));
+        let bad = Config {
+            outbound_streams: 0,
+            inbound_streams: 0,
+            receive_buffer_bytes: 0,
+            sack_delay: Duration::from_millis(501),
+            ..Config::default()
+        };
+        let nearest = Config {
+            outbound_streams: 1,
+            inbound_streams: 1,
+            receive_buffer_bytes: 1_500,
+            sack_delay: Duration::from_millis(500),
+            ..Config::default()
+        };
+        assert_eq!(*Arc::new(bad).within_bounds(), nearest);
+    }
 }

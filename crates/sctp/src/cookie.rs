@@ -357,6 +357,13 @@ mod tests {
     }
 
     #[test]
+    fn a_cookie_does_not_tell_its_key() {
+        let secret = [0xa5; 32];
+        let sealed = Keys::new(secret).seal(&contents());
+        assert!(!sealed.windows(4).any(|bytes| bytes == &secret[..4]));
+    }
+
+    #[test]
     fn a_cookie_with_any_bit_changed_is_forged() {
         let sealed = keys().seal(&contents());
         for bit in 0..sealed.len() * 8 {

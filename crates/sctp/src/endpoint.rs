@@ -202,7 +202,7 @@ impl Endpoint {
         match self.listeners.entry(port) {
             std::collections::btree_map::Entry::Occupied(_) => Err(ListenError::InUse),
             std::collections::btree_map::Entry::Vacant(vacant) => {
-                vacant.insert(config);
+                vacant.insert(config.within_bounds());
                 Ok(())
             }
         }
@@ -216,6 +216,7 @@ impl Endpoint {
     /// Begins an association. Its INIT comes out of [`Endpoint::poll`]; messages may be sent at once.
     pub fn connect(&mut self, now: Time, connect: Connect) -> Result<AssociationId, ConnectError> {
         let Connect { local, peer, source_port, destination_port, config } = connect;
+        let config = config.within_bounds();
         if local.is_empty() || peer.is_empty() {
             return Err(ConnectError::NoAddress);
         }

@@ -108,5 +108,6 @@ mod tests {
         assert!(!Tsn(5).before(Tsn(5)));
         assert!(Ssn(65_535).before(Ssn(3)));
         assert_eq!(Tsn(2).distance_from(Tsn(u32::MAX)), 3);
+        assert_eq!((Tsn(u32::MAX).next(), Ssn(65_535).next()), (Tsn(0), Ssn(0)));
     }
 }

@@ -19,16 +19,13 @@ use crate::association::shutdown::Farewell;
 use crate::association::state::{Control, Shutdown, State, Up, Window, quotable};
 use crate::association::timers::{Timer, Timers};
 use crate::association::{Association, Event, Reason, Violation};
-use crate::config::Config;
+use crate::config::{A_RWND_MIN, Config};
 use crate::cookie::{MAX_ADDRESSES, Opened};
 use crate::endpoint::{Route, Setup};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::{Cause, Chunk, Header, Init, PacketBuilder, Parameter};
-
-/// The least receive window that an INIT ACK may offer (RFC 9260 §3.3.3).
-const A_RWND_MIN: u32 = 1_500;
 
 /// What the peer said of itself.
 #[derive(Debug, Clone, Copy)]

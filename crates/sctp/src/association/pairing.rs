@@ -68,7 +68,11 @@ pub(crate) fn in_scope(addresses: impl IntoIterator<Item = SocketAddr>, peer: Ip
 /// What to list of an end's own addresses in INIT or INIT ACK: nothing, if there is but the one that it sends from.
 pub(crate) fn to_list(local: &[SocketAddr], peer: IpAddr) -> Vec<IpAddr> {
     let addresses = in_scope(local.iter().copied(), peer);
-    if addresses.len() < 2 { Vec::new() } else { addresses.iter().map(SocketAddr::ip).collect() }
+    //= specs/rfc9260.txt#section-3.3.2.1.2
+    //# A sender MUST NOT use an IPv4-mapped IPv6 address [RFC4291] but
+    //# SHOULD instead use an IPv4 Address parameter for an IPv4 address.
+    let listed = addresses.iter().map(|address| address.ip().to_canonical());
+    if addresses.len() < 2 { Vec::new() } else { listed.collect() }
 }
 
 /// Whether an address that goes with `other` can be one of the same host, seen from elsewhere: a loopback address is
@@ -203,5 +207,6 @@ mod tests {
         assert!(listed(&["192.0.2.1", "192.0.2.1"], "192.0.2.9").is_empty());
         assert_eq!(listed(&["192.0.2.1", "2001:db8::1"], "192.0.2.9"), ["192.0.2.1", "2001:db8::1"]);
         assert_eq!(listed(&["127.0.0.1", "127.0.0.2", "192.0.2.1"], "127.0.0.1"), ["127.0.0.1", "127.0.0.2"]);
+        assert_eq!(listed(&["::ffff:192.0.2.1", "2001:db8::1"], "192.0.2.9"), ["192.0.2.1", "2001:db8::1"]);
     }
 }

@@ -16,9 +16,6 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::{Cause, Chunk, Data, Packet, Sack, Unrecognized, WireError};
 
-/// RFC 9260 §6.2: the SACK delay is never more than this.
-const SACK_DELAY_MAX: std::time::Duration = std::time::Duration::from_millis(500);
-
 /// Whether the rest of a packet is read.
 enum Then {
     Next,
@@ -233,11 +230,7 @@ impl Association {
     fn on_packet_end(&mut self, now: Time, brought_data: bool) {
         let State::Up(up) = &mut self.state else { return };
         if up.received.on_packet_end(self.config.sack_frequency) {
-            //= specs/rfc9260.txt#section-6.2
-            //# An implementation MUST NOT allow the maximum delay (protocol
-            //# parameter 'SACK.Delay') to be configured to be more than 500 ms.
-            let delay = self.config.sack_delay.min(SACK_DELAY_MAX);
-            self.timers.arm(Timer::DelayedSack, now + delay);
+            self.timers.arm(Timer::DelayedSack, now + self.config.sack_delay);
         }
         if let Window::Probing { answered, .. } = &mut up.window {
             *answered = true;

@@ -285,6 +285,16 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_section_3_3_4() {
+        let mut received = Received::new(Tsn(10));
+        for tsn in [10, 11, 12, 14, 15, 17] {
+            received.accept(Tsn(tsn));
+        }
+        let sack = Sack { cum_tsn_ack: Tsn(12), a_rwnd: 4_660, gaps: vec![(2, 3), (5, 5)], dups: vec![] };
+        assert_eq!(received.take_sack(4_660, 1_000), sack);
+    }
+
+    #[test]
     fn what_came_before_is_a_duplicate_wherever_it_lies() {
         let received = received(&[1, 2, 5, 6, 9]);
         for tsn in [0, 1, 2, 5, 6, 9] {

@@ -227,6 +227,7 @@ impl Association {
             self.timers.stop(Timer::DelayedSack);
             builder.push(&Chunk::Sack(sack));
         }
+        let mut answered = false;
         while let Some(index) = up.control.heartbeat_acks.iter().position(|(path, _)| *path == id) {
             let ack = up.control.heartbeat_acks[index].1.clone();
             if ack.padded_len() > builder.room() {
@@ -238,16 +239,26 @@ impl Association {
             }
             builder.push(&ack);
             up.control.heartbeat_acks.remove(index);
+            answered = true;
         }
         if up.sack_path == id && !up.control.errors.is_empty() {
             let error = Chunk::Error(std::mem::take(&mut up.control.errors));
             if error.padded_len() <= builder.room() {
                 builder.push(&error);
+                answered = true;
             } else if let Chunk::Error(mut causes) = error {
                 // Some other time, and fewer, so that there is one.
                 causes.pop();
                 up.control.errors = causes;
             }
+        }
+        if answered {
+            //= specs/rfc9260.txt#section-12.4
+            //# the sender of the
+            //# response chunk(s) MUST NOT send more than one packet containing
+            //# chunks other than DATA chunks.
+            up.control.heartbeat_acks.retain(|(path, _)| *path != id);
+            up.control.errors.clear();
         }
         let cum_tsn_ack = up.received.cum_tsn();
         if closing_path == id {
@@ -289,7 +300,12 @@ impl Association {
         //# bytes on a new data transmission if the flightsize does not
         //# currently reach cwnd.  The breach of cwnd MUST constitute one
         //# packet only.
-        let open = path.flight_bytes < path.controller.window();
+        //= specs/rfc9260.txt#section-7.2.1
+        //# The initial cwnd after a retransmission timeout MUST be no more
+        //# than PMDCS, and only one packet is allowed to be in flight until
+        //# successful acknowledgement.
+        let alone = path.timeouts_unanswered > 0;
+        let open = path.flight_bytes < if alone { 1 } else { path.controller.window() };
         //= specs/rfc9260.txt#section-6.1
         //# C)  When the time comes for the sender to transmit, before sending
         //# new DATA chunks, the sender MUST first transmit any DATA chunks

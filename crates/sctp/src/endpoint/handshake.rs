@@ -13,15 +13,12 @@ use super::answers::{Answer, MAX_ANSWER_LEN};
 use super::table::{Known, Slot};
 use super::{Endpoint, Route, next_seed, ootb};
 use crate::association::{Association, Passive, reaches, to_list};
-use crate::config::Config;
+use crate::config::{A_RWND_MIN, Config};
 use crate::cookie::{Contents, CookieError, KEY_LIFE, MAX_ADDRESSES, Opened, TieTags};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::stats::Phase;
 use crate::wire::{Cause, Chunk, Header, Init, Packet, Parameter};
-
-/// The least receive window that an INIT may offer (RFC 9260 §3.3.2).
-const MIN_A_RWND: u32 = 1_500;
 
 /// By how much a Cookie Preservative parameter lengthens a cookie's life at most: a longer one could be replayed
 /// longer, and RFC 9260 §5.2.6 advises its sender to ask for little more than a round trip.
@@ -132,7 +129,7 @@ impl Endpoint {
         //# response containing an ABORT chunk and using the Initiate Tag as
         //# the Verification Tag, and MUST NOT change the state of any
         //# existing association.
-        if init.a_rwnd < MIN_A_RWND || init.outbound_streams == 0 || init.inbound_streams == 0 {
+        if init.a_rwnd < A_RWND_MIN || init.outbound_streams == 0 || init.inbound_streams == 0 {
             return Err(vec![Cause::InvalidMandatoryParameter]);
         }
         //= specs/rfc9260.txt#section-3.3.2.1.4

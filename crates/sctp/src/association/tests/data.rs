@@ -30,6 +30,44 @@ fn a_large_message_is_cut_to_the_mtu_and_joined() {
 }
 
 #[test]
+fn the_fragments_of_a_message_agree() {
+    for order in [Order::Ordered, Order::Unordered] {
+        let mut pair = Pair::up(rfc());
+        pair.send(Client, 2, "first, and whole");
+        let message = Message { order, ..Message::new(Ppid(9), pattern(5_000)) };
+        pair.association(Client).send(StreamId(2), message).unwrap();
+        pair.run(Duration::from_secs(1));
+        let data = pair.data(Client);
+        assert!(data[0].begin && data[0].end);
+        let fragments = &data[1..];
+        let marks: Vec<_> = fragments.iter().map(|data| (data.begin, data.end)).collect();
+        assert_eq!(marks, [(true, false), (false, false), (false, false), (false, true)]);
+        for (index, fragment) in fragments.iter().enumerate() {
+            assert_eq!(fragment.tsn, data[0].tsn.plus(1 + index as u32), "strictly sequential");
+            assert_eq!((fragment.unordered, fragment.ppid), (order == Order::Unordered, Ppid(9)));
+            assert_eq!((fragment.stream, fragment.ssn), (StreamId(2), fragments[0].ssn));
+        }
+        assert_eq!(data[0].ssn.0, 0);
+        assert!(order == Order::Unordered || fragments[0].ssn.0 == 1);
+    }
+}
+
+#[test]
+fn a_round_trip_is_measured_in_each() {
+    let mut pair = Pair::up(rfc());
+    for latency in [10, 50, 20].map(Duration::from_millis) {
+        pair.latency = latency;
+        for _ in 0..60 {
+            // Two packets, which are answered at once.
+            pair.send(Client, 0, pattern(2_000));
+            pair.run(3 * latency);
+        }
+        let srtt = pair.association(Client).stats().paths[0].srtt.unwrap();
+        assert!(srtt.abs_diff(2 * latency) < Duration::from_millis(1), "{srtt:?}");
+    }
+}
+
+#[test]
 fn small_messages_share_packets() {
     let mut pair = Pair::up(modern());
     for number in 0..20u8 {
@@ -38,6 +76,7 @@ fn small_messages_share_packets() {
     pair.run(Duration::from_secs(1));
     let packets: Vec<_> = pair.packets(Client).into_iter().filter(|p| !p.is_empty()).collect();
     assert_eq!(packets[0].len(), 20, "fifty bytes and a header, twenty times, fit one packet");
+    assert!(pair.data(Client).windows(2).all(|two| two[1].tsn == two[0].tsn.next()), "in the order of TSNs");
     assert_eq!(pair.read(Server, 0).len(), 7);
 }
 
@@ -91,10 +130,11 @@ fn a_sack_rides_with_data_that_goes_the_other_way() {
     pair.log.clear();
     pair.send(Client, 0, "question");
     pair.run(LATENCY + Duration::from_millis(1));
-    pair.send(Server, 0, "answer");
+    pair.send(Server, 0, pattern(2_000));
     pair.run(Duration::from_millis(1));
     let packets = pair.packets(Server);
     assert!(matches!(packets[0][..], [Chunk::Sack(_), Chunk::Data(_)]), "{packets:?}");
+    assert!(pair.log.iter().all(|entry| entry.2.len() <= 1_452), "the SACK has its room");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::association::SendError;
-use crate::ids::PathId;
+use crate::ids::{PathId, VerificationTag};
 use crate::stats::{PathState, Phase};
 
 /// Whether a packet of the handshake is lost, once.
@@ -17,6 +17,8 @@ fn four_packets_make_an_association() {
     pair.run(Duration::from_millis(100));
     let kinds: Vec<_> = pair.log.iter().map(|(_, _, packet)| chunks(packet)[0].kind()).collect();
     assert_eq!(kinds, [1, 2, 10, 11], "INIT, INIT ACK, COOKIE ECHO, COOKIE ACK");
+    assert!(pair.log.iter().all(|(_, _, packet)| chunks(packet).len() == 1));
+    assert_eq!(pair.log[0].2.header.tag, VerificationTag(0), "an INIT has no tag");
     assert_eq!(pair.events(Client), [Event::Up { outbound_streams: 10, inbound_streams: 10 }]);
     assert_eq!(pair.events(Server)[0], Event::Accepted);
     assert_eq!(pair.association(Client).stats().paths[0].srtt, Some(2 * LATENCY));
@@ -87,6 +89,42 @@ fn init_is_repeated_with_back_off_until_it_is_given_up() {
 }
 
 #[test]
+fn cookie_echo_is_repeated_with_back_off_until_it_is_given_up() {
+    let mut pair = Pair::new(rfc());
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::COOKIE_ECHO)));
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::NoAnswer));
+    let echoes: Vec<_> =
+        pair.log.iter().filter(|entry| entry.1 == Client && has(&entry.2, Chunk::COOKIE_ECHO)).collect();
+    let first = echoes[0].0;
+    let times: Vec<_> = echoes.iter().map(|entry| entry.0.since(first).as_secs()).collect();
+    assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+    assert!(echoes.iter().all(|entry| chunks(&entry.2) == chunks(&echoes[0].2)), "the very same cookie");
+}
+
+#[test]
+fn what_is_acknowledged_ends_the_count_of_errors() {
+    let mut pair = Pair::up(Config { association_max_retrans: 2, path_max_retrans: 2, ..rfc() });
+    let mut copies = BTreeMap::new();
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        side == Client
+            && chunks(packet).iter().any(|chunk| match chunk {
+                Chunk::Data(data) => {
+                    *copies.entry(data.tsn.0).and_modify(|count| *count += 1).or_insert(1) < 3
+                }
+                _ => false,
+            })
+    }));
+    for number in 0..5 {
+        pair.send(Client, 0, "twice in vain");
+        assert!(pair.run_until(|pair| pair.read(Server, 0).len() == number + 1), "{number}");
+        pair.run(Duration::from_secs(1));
+    }
+    assert!(pair.association(Client).is_up());
+    assert_eq!(pair.association(Client).stats().paths[0].timeouts, 10);
+}
+
+#[test]
 fn streams_that_the_peer_does_not_allow_end_the_association_if_messages_wait_for_them() {
     let mut pair = Pair::with(rfc(), Config { inbound_streams: 2, ..rfc() });
     pair.send(Client, 5, "for a stream that there is not");
@@ -110,6 +148,8 @@ fn a_shutdown_waits_for_all_data_and_both_sides_hear_of_it() {
         );
         assert_eq!(pair.read(Server, 0), [pattern(100_000)]);
         assert!(pair.events(Server).contains(&Event::PeerShutdown));
+        let last = pair.packets(Client).pop();
+        assert_eq!(last, Some(vec![Chunk::ShutdownComplete { reflected: false }]), "alone");
     }
 }
 
@@ -287,6 +327,11 @@ fn both_sides_may_connect_at_once() {
 #[test]
 fn a_peer_that_restarts_begins_anew_under_the_same_name() {
     let mut pair = Pair::up(rfc());
+    pair.send(Server, 0, pattern(100_000));
+    pair.run(Duration::from_secs(2));
+    let window = |pair: &mut Pair| pair.association(Server).stats().paths[0].cwnd;
+    assert!(window(&mut pair) > 4_404);
+    pair.client_read.clear();
     let port = pair.association(Client).ports().0;
     pair.client = Endpoint::new([9; 32]);
     let connect = Connect {
@@ -300,6 +345,7 @@ fn a_peer_that_restarts_begins_anew_under_the_same_name() {
     pair.send(Client, 0, "I forgot everything");
     pair.run(Duration::from_secs(2));
     assert!(pair.events(Server).contains(&Event::Restarted));
+    assert_eq!(window(&mut pair), 4_404);
     assert_eq!(pair.read(Server, 0), [b"I forgot everything"]);
     pair.send(Server, 0, "so did I");
     pair.run(Duration::from_secs(2));

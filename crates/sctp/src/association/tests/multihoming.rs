@@ -226,6 +226,10 @@ fn the_handshake_goes_by_the_path_that_works() {
     let repeated =
         packets.iter().find(|chunks| matches!(chunks[..], [Chunk::CookieEcho(_), Chunk::Heartbeat(_)]));
     assert!(repeated.is_some(), "{packets:?}");
+    // The COOKIE ACK goes back the same way, which the server does not know either.
+    let packets = dying.packets(Server);
+    let answer = packets.iter().find(|chunks| chunks[0] == Chunk::CookieAck).unwrap();
+    assert!(answer.iter().any(|chunk| matches!(chunk, Chunk::Heartbeat(_))), "{answer:?}");
 }
 
 //= specs/rfc9260.txt#section-5.1
@@ -318,6 +322,8 @@ fn by_the_rfcs_own_rule_what_timed_out_goes_by_the_other_path_until_the_first_is
     assert!(pair.run_until(|pair| read_so_far(pair) == 1));
     assert!(pair.now.since(start) < Duration::from_secs(2), "one RTO");
     assert_eq!(states(&mut pair, Client), [PathState::Active; 2], "one time-out does not make it inactive");
+    let windows: Vec<_> = paths(&mut pair, Client).iter().map(|path| path.cwnd).collect();
+    assert_eq!((windows[0], windows[1] >= 4_404), (1_440, true), "each has a window of its own");
     let mut next = 1;
     assert!(pair.run_until(|pair| {
         feed(pair, &mut next, 300);

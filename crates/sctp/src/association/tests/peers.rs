@@ -196,6 +196,122 @@ fn heartbeats_without_end_wait_for_their_answers_up_to_a_limit() {
 }
 
 #[test]
+fn one_packet_is_answered_by_one_packet() {
+    //= specs/rfc9260.txt#section-12.4
+    //= type=test
+    //# When an SCTP implementation receives a packet containing multiple
+    //# control or DATA chunks and the processing of the packet would result
+    //# in sending multiple chunks in response, the sender of the response
+    //# chunk(s) MUST NOT send more than one packet containing chunks other
+    //# than DATA chunks.
+    let (mut pair, _) = bench();
+    let mut builder = PacketBuilder::new();
+    builder.begin(pair.last_header.unwrap(), 9_000);
+    for n in 0..16u8 {
+        builder.push(&Chunk::Heartbeat(Bytes::from(vec![n; 200])));
+        builder
+            .push(&Chunk::Unknown { kind: 0xff, raw: [&[0xff, 0, 0, 204][..], &[n; 200]].concat().into() });
+    }
+    builder.seal();
+    pair.forge_bytes(builder.finish().unwrap().payload);
+    let packets = pair.packets(Server);
+    assert_eq!(packets.len(), 1, "{packets:?}");
+    assert!(packets[0].iter().filter(|chunk| matches!(chunk, Chunk::HeartbeatAck(_))).count() > 5);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.packets(Server).len(), 1, "and the rest is forgotten");
+}
+
+#[test]
+fn data_that_comes_after_the_peers_shutdown_is_discarded() {
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# DATA chunks MUST only be received according to the rules below in
+    //# ESTABLISHED, SHUTDOWN-PENDING, and SHUTDOWN-SENT states.
+    for busy in [true, false] {
+        let (mut pair, next) = bench();
+        pair.drop = Some(Box::new(|_, _, _| true));
+        if busy {
+            pair.send(Server, 0, "not acknowledged yet");
+            pair.drain(Server);
+        }
+        let cum_tsn_ack = pair.association(Server).initial_tsn.minus(1);
+        pair.forge(&[Chunk::Shutdown { cum_tsn_ack }]);
+        let phase = if busy { Phase::ShutdownReceived } else { Phase::ShutdownAckSent };
+        assert_eq!(pair.association(Server).phase(), phase);
+        pair.clear_log();
+        pair.forge(&[Chunk::Data(data(next, 0, 1, b"too late"))]);
+        assert_eq!((said(&pair), pair.association(Server).stats().unread_bytes), (vec![], 0));
+        //= specs/rfc9260.txt#section-4
+        //= type=test
+        //# In the SHUTDOWN-RECEIVED state, the endpoint MUST NOT accept any
+        //# new send requests from its SCTP user.
+        //= specs/rfc9260.txt#section-4
+        //= type=test
+        //# In the SHUTDOWN-ACK-SENT state, the endpoint MUST NOT accept any
+        //# new send requests from its SCTP user.
+        let refused = pair.association(Server).send(StreamId(0), Message::new(Ppid(0), "too late as well"));
+        assert_eq!(refused, Err(crate::association::SendError::ShuttingDown));
+        //= specs/rfc9260.txt#section-9.2
+        //= type=test
+        //# Once an endpoint has reached the SHUTDOWN-RECEIVED state, it MUST
+        //# ignore ULP shutdown requests but MUST continue responding to SHUTDOWN
+        //# chunks from its peer.
+        pair.association(Server).shutdown();
+        assert_eq!(pair.association(Server).phase(), phase);
+        pair.forge(&[Chunk::Shutdown { cum_tsn_ack: cum_tsn_ack.plus(u32::from(busy)) }]);
+        assert_eq!(pair.association(Server).phase(), Phase::ShutdownAckSent);
+    }
+}
+
+#[test]
+fn both_sides_of_a_crossed_shutdown_may_say_shutdown_ack() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# If an endpoint is in the SHUTDOWN-ACK-SENT state and receives a
+    //# SHUTDOWN ACK, it MUST stop the T2-shutdown timer, send a SHUTDOWN
+    //# COMPLETE chunk to its peer, and remove all record of the association.
+    let (mut pair, _) = bench();
+    pair.drop = Some(Box::new(|_, _, _| true));
+    let cum_tsn_ack = pair.association(Server).initial_tsn.minus(1);
+    pair.forge(&[Chunk::Shutdown { cum_tsn_ack }]);
+    pair.clear_log();
+    pair.forge(&[Chunk::ShutdownAck]);
+    assert_eq!(said(&pair), [Chunk::ShutdownComplete { reflected: false }]);
+    assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
+}
+
+#[test]
+fn growth_comes_before_the_reduction_of_the_same_sack() {
+    //= specs/rfc9260.txt#section-7.2.4
+    //= type=test
+    //# if the received SACK chunk also
+    //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
+    //# Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2
+    //# MUST be applied first.
+    let mut options = rfc().congestion_options;
+    options.initial_window = braidftp_cc::InitialWindow::Mtus(20.try_into().unwrap());
+    let mut pair = Pair::up(Config { congestion_options: options, max_burst: None, ..rfc() });
+    pair.send(Client, 0, "so that there is a packet to forge from");
+    pair.run(Duration::from_secs(1));
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.send(Server, 0, pattern(1_424 * 80));
+    pair.drain(Server);
+    let first = pair.association(Server).initial_tsn;
+    let mut sack = |cum: u32, gaps: &[(u16, u16)]| {
+        let cum_tsn_ack = first.plus(cum).minus(1);
+        pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 1 << 20, gaps: gaps.to_vec(), dups: vec![] })]);
+        pair.association(Server).stats().paths[0].clone()
+    };
+    // The fifth and the ninth are missing; the fifth turns out to have been late.
+    sack(4, &[(2, 4), (6, 6)]);
+    let before = sack(4, &[(2, 4), (6, 7)]);
+    assert!(before.flight_bytes >= before.cwnd, "{before:?}");
+    let after = sack(8, &[(2, 4)]);
+    assert_eq!(after.fast_retransmits, 1);
+    assert_eq!(after.ssthresh, (before.cwnd + 1_440) / 2, "{before:?} {after:?}");
+}
+
+#[test]
 fn unknown_chunks_without_end_are_reported_up_to_a_limit() {
     let (mut pair, _) = bench();
     let unknown = Chunk::Unknown { kind: 0xff, raw: Bytes::from_static(&[0xff, 0, 0, 4]) };
@@ -247,6 +363,23 @@ fn a_sender_that_ignores_the_window_is_not_let_in() {
     assert!(stats.unread_bytes <= 1 << 20, "{}", stats.unread_bytes);
     assert!(stats.overruns > 1_000, "{}", stats.overruns);
     assert_eq!(stats.a_rwnd, 0);
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# In either case, if such a DATA chunk is
+    //# dropped, the receiver MUST immediately send back a SACK chunk with
+    //# the current receive window showing only DATA chunks received and
+    //# accepted so far.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# If a data receiver drops DATA chunks, it MUST NOT include them in Gap
+    //# Ack Blocks in subsequent SACK chunks until they are received again
+    //# via retransmission.
+    pair.clear_log();
+    pair.forge(&[chunk(2_000)]);
+    let [(at, sack)] = &pair.sacks(Server)[..] else { panic!("{:?}", pair.sacks(Server)) };
+    let accepted = stats.unread_bytes as u32 / 1_400;
+    assert_eq!((*at, sack.a_rwnd, sack.cum_tsn_ack), (pair.now, 0, next.plus(accepted).minus(1)));
+    assert_eq!(sack.gaps, []);
 }
 
 #[test]

@@ -87,6 +87,21 @@ fn a_gap_on_one_stream_holds_no_other_stream_back() {
 }
 
 #[test]
+fn an_unordered_message_may_have_any_stream_sequence_number() {
+    let mut bench = Bench::new(1);
+    let fragments = [chunk(1, "BU", 0, 7, b"a"), chunk(2, "U", 0, 65_535, b"b"), chunk(3, "EU", 0, 1, b"c")];
+    for (after, order) in [(0, [0, 1, 2]), (3, [2, 1, 0])] {
+        for index in order {
+            let tsn = fragments[index].tsn.plus(after);
+            bench.push(&Data { tsn, ..fragments[index].clone() }).unwrap();
+        }
+        assert_eq!(bench.read(), [(0, b"abc".to_vec())]);
+    }
+    bench.push(&chunk(7, "BE", 0, 0, b"ordered")).unwrap();
+    assert_eq!(bench.read(), [(0, b"ordered".to_vec())], "and it was not counted");
+}
+
+#[test]
 fn a_large_message_is_delivered_in_pieces_and_nothing_comes_between_them() {
     let mut bench = Bench::new(1);
     let part = vec![7; BUFFER / 4];

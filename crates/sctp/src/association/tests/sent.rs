@@ -104,6 +104,17 @@ fn a_gap_block_counts_only_what_is_new_in_it() {
 }
 
 #[test]
+fn a_shutdown_takes_nothing_back() {
+    let mut bench = Bench::sending(1, 5);
+    bench.sack(1, &[(2, 3)]).unwrap();
+    assert_eq!(bench.sent.flight_bytes(), 2 * BYTES);
+    bench.sent.on_cum_tsn(Tsn(1), &mut bench.report).unwrap();
+    assert_eq!((bench.sent.flight_bytes(), bench.report.paths[0].reneged_bytes), (2 * BYTES, 0));
+    bench.sent.on_cum_tsn(Tsn(2), &mut bench.report).unwrap();
+    assert_eq!(bench.sent.flight_bytes(), BYTES);
+}
+
+#[test]
 fn an_outdated_sack_changes_nothing() {
     let mut bench = Bench::sending(1, 5);
     bench.sack(3, &[]).unwrap();

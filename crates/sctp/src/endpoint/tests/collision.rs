@@ -23,6 +23,7 @@ fn in_cookie_wait_an_init_is_answered_with_the_own_parameters_and_its_cookie_is_
     let own = bench.connect();
     let ack = bench.shake(Init { inbound_streams: 20, ..init() });
     assert_eq!(identity(&ack), identity(&own));
+    assert_eq!(bench.tie_tags(&ack), None, "0 in COOKIE-WAIT");
     assert_eq!(bench.phase(), Phase::CookieWait, "nothing changed");
     let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(PEER_TSN)]);
     assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=1000,"), "{}", answer.text());
@@ -91,6 +92,8 @@ fn in_cookie_echoed_the_cookie_of_a_peer_with_a_new_tag_is_case_b() {
     assert!(bench.ask(own.initiate_tag, &[init_ack()]).text().starts_with("COOKIE_ECHO["));
     let ack = bench.shake(Init { initiate_tag: VerificationTag(0x7777), initial_tsn: Tsn(70), ..init() });
     assert_eq!(identity(&ack), identity(&Init { outbound_streams: 6, ..own }), "the own parameters again");
+    assert!(bench.tie_tags(&ack).is_some());
+    assert_eq!(bench.tie_tags(&ack), bench.own_tie_tags());
     let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(Tsn(70))]);
     assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=70,"), "{}", answer.text());
     assert_eq!(answer.header.tag, VerificationTag(0x7777));

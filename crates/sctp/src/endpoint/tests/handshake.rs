@@ -12,7 +12,7 @@ fn an_init_is_answered_with_a_cookie_and_forgotten() {
     assert_ne!(ack.initiate_tag, VerificationTag(0));
     assert_eq!((ack.outbound_streams, ack.inbound_streams), (6, 10), "OS no more than the peer's MIS");
     assert_eq!(ack.a_rwnd, 1 << 20);
-    assert!(ack.state_cookie().is_some());
+    assert_eq!((answer.to, bench.tie_tags(ack)), (peer(), None));
     assert!(bench.endpoint.is_empty() && bench.events.is_empty());
     let other = bench.shake(init());
     assert_ne!(other.initiate_tag, ack.initiate_tag, "a tag for each, since none is kept");
@@ -117,7 +117,7 @@ fn addresses_of_a_family_that_the_peer_does_not_take_are_not_listed() {
     for (types, others, listed) in [
         (None, vec![], 2),
         (Some(own.iter().map(kind).collect()), vec![], 2),
-        (Some(vec![Parameter::IPV4_ADDRESS]), vec![], 0),
+        (Some(vec![Parameter::HOST_NAME, Parameter::IPV4_ADDRESS]), vec![], 0),
         // What it does not name, it uses or lists.
         (Some(vec![Parameter::IPV6_ADDRESS]), vec![], 2),
         (Some(vec![Parameter::IPV4_ADDRESS]), vec![also], 2),
@@ -200,6 +200,43 @@ fn a_stale_cookie_is_told_how_stale_and_its_data_dropped() {
 }
 
 #[test]
+fn a_stale_cookie_of_a_peer_that_restarted_changes_nothing() {
+    let mut bench = Bench::new();
+    let old = bench.establish();
+    let ack = bench.shake(Init { initiate_tag: VerificationTag(0x9999), ..init() });
+    bench.pass(Duration::from_secs(61));
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(PEER_TSN)]);
+    assert_eq!(answer.text(), "ERROR[flgs=0, STALE_COOKIE_ERROR[staleness=1000000]]");
+    assert_eq!(answer.header.tag, VerificationTag(0x9999));
+    assert!(!bench.tell(old.initiate_tag, &[data(PEER_TSN)]).is_empty(), "the association is what it was");
+}
+
+#[test]
+fn a_cookie_too_large_for_a_heartbeat_beside_it_goes_where_the_init_ack_came_from() {
+    let peers: [SocketAddr; 2] = ["127.0.0.2:5000".parse().unwrap(), "127.0.0.3:5000".parse().unwrap()];
+    for (len, other_too) in [(1_300, true), (1_400, false)] {
+        let mut bench = Bench::new();
+        let connect = Connect {
+            local: vec![local()],
+            peer: peers.to_vec(),
+            source_port: Some(LOCAL_PORT),
+            destination_port: PEER_PORT,
+            config: Arc::new(config()),
+        };
+        bench.endpoint.connect(bench.now, connect).unwrap();
+        let Chunk::Init(own) = bench.drain().remove(0).chunks.remove(0) else { panic!("INIT comes first") };
+        let parameters = vec![Parameter::StateCookie(vec![1; len].into()), Parameter::Address(peers[1].ip())];
+        let init_ack = Chunk::InitAck(Init { parameters, ..init() });
+        let sent = bench.tell_raw(datagram(peers[0], to_bench(own.initiate_tag), &[init_ack]));
+        assert_eq!(sent[0].to, peers[0]);
+        bench.pass(Duration::from_secs(1));
+        let again = bench.drain().remove(0);
+        assert_eq!(again.to == peers[1], other_too, "{len}");
+        assert_eq!(matches!(again.chunks[..], [_, Chunk::Heartbeat(_)]), other_too);
+    }
+}
+
+#[test]
 fn a_cookie_lives_longer_on_request_but_not_much() {
     for (wanted, lives) in [(0, 60), (5_000, 65), (u32::MAX, 70)] {
         let mut bench = Bench::new();
@@ -267,6 +304,8 @@ fn a_restarted_peer_is_taken_back() {
     let reborn = Init { initiate_tag: VerificationTag(0x9999), initial_tsn: Tsn(5), ..init() };
     let ack = bench.shake(reborn);
     assert_ne!(ack.initiate_tag, old.initiate_tag, "a new tag (§5.2.2)");
+    assert!(bench.tie_tags(&ack).is_some());
+    assert_eq!(bench.tie_tags(&ack), bench.own_tie_tags());
     assert!(
         !bench.tell(old.initiate_tag, &[data(PEER_TSN)]).is_empty(),
         "the old association lives on until then"

@@ -155,7 +155,9 @@ impl Bench {
 
     /// Tells an INIT of the peer's, which is answered by an INIT ACK.
     fn shake(&mut self, init: Init) -> Init {
+        let tag = init.initiate_tag;
         let mut answer = self.ask(VerificationTag(0), &[Chunk::Init(init)]);
+        assert_eq!((answer.to, answer.header.tag), (peer(), tag));
         match answer.chunks.pop() {
             Some(Chunk::InitAck(ack)) => ack,
             other => panic!("{other:?}"),
@@ -186,6 +188,17 @@ impl Bench {
             Chunk::Init(init) => init,
             other => panic!("{other}"),
         }
+    }
+
+    /// The tie tags in the cookie of an INIT ACK.
+    fn tie_tags(&self, ack: &Init) -> Option<TieTags> {
+        let cookie = ack.state_cookie().unwrap();
+        self.endpoint.keys.open(self.now, &to_bench(ack.initiate_tag), cookie).unwrap().tie_tags
+    }
+
+    /// The tie tags of the association with the peer.
+    fn own_tie_tags(&self) -> Option<TieTags> {
+        self.endpoint.table.by_address(LOCAL_PORT, PEER_PORT, peer()).map(|slot| slot.known.tie_tags)
     }
 
     fn phase(&self) -> Phase {

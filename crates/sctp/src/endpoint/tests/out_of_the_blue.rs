@@ -26,6 +26,7 @@ fn rule_8_any_other_packet_is_aborted_with_its_own_tag() {
         assert_eq!(answer.text(), "ABORT[flgs=T]", "{chunk}");
         assert_eq!((answer.to, answer.header.tag), (peer(), TAG));
         assert_eq!((answer.header.source_port, answer.header.destination_port), (LOCAL_PORT, PEER_PORT));
+        assert!(bench.endpoint.is_empty() && bench.events.is_empty());
     }
 }
 
