@@ -74,6 +74,10 @@ pub struct Config {
     /// Whether messages of different streams may mix, if the peer agrees (I-DATA, RFC 8260 §2), so that a long one does
     /// not hold up others. It makes an INIT longer, and some stacks answer none that has parameters. Off.
     pub interleaving: bool,
+    /// Whether messages may be given up once they left, if the peer agrees (PR-SCTP, RFC 3758): what
+    /// [`Message::reliability`](crate::Message::reliability) asks for. It makes an INIT longer. RFC 3758 §4.2 recommends
+    /// that it is asked for. Off.
+    pub partial_reliability: bool,
 
     /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. At least 1,500. 1 MiB.
     pub receive_buffer_bytes: usize,
@@ -108,6 +112,7 @@ impl Default for Config {
             immediate_at_end: false,
             scheduler: Scheduler::RoundRobin,
             interleaving: false,
+            partial_reliability: false,
             receive_buffer_bytes: 1 << 20,
             send_buffer_bytes: 1 << 20,
             max_message_bytes: 16 << 20,

@@ -238,7 +238,8 @@ fn encode(contents: &Contents, out: &mut BytesMut) {
         encode_ip(*address, out);
     }
     if contents.extensions != Extensions::default() {
-        out.put_slice(&[EXTENSIONS, contents.extensions.bits()]);
+        out.put_u8(EXTENSIONS);
+        out.put_u16(contents.extensions.bits());
     }
 }
 
@@ -290,7 +291,7 @@ fn decode(from: &mut &[u8]) -> Option<Contents> {
     while let Some(&kind) = from.first() {
         if kind == EXTENSIONS {
             from.advance(1);
-            contents.extensions = Extensions::from_bits(from.try_get_u8().ok()?);
+            contents.extensions = Extensions::from_bits(from.try_get_u16().ok()?);
             continue;
         }
         contents.peer_addresses.push(decode_ip(from)?);
@@ -336,7 +337,7 @@ mod tests {
             peer_a_rwnd: 65_536,
             outbound_streams: 5,
             inbound_streams: 6,
-            extensions: Extensions { interleaving: true },
+            extensions: Extensions { interleaving: true, ..Extensions::default() },
             tie_tags: Some(TieTags { local: 8, peer: 9 }),
         }
     }

@@ -1,20 +1,30 @@
 //! Which extensions an association uses: those that both sides list in the Supported Extensions parameter of INIT and
-//! INIT ACK (RFC 5061 §4.2.7). A side that wants none sends no parameter.
+//! INIT ACK (RFC 5061 §4.2.7) or by a parameter of their own. A side that wants none sends no parameter.
+
+use bytes::Bytes;
 
 use crate::config::Config;
-use crate::wire::{Data, Init, Parameter};
+use crate::wire::{Data, ForwardTsn, IForwardTsn, Init, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// I-DATA (RFC 8260 §2).
     pub interleaving: bool,
+    /// FORWARD TSN (RFC 3758), which goes with DATA.
+    pub forward_tsn: bool,
+    /// I-FORWARD-TSN (RFC 8260 §2.3.1), which goes with I-DATA.
+    pub i_forward_tsn: bool,
 }
 
 impl Extensions {
     /// What this side supports.
     pub(crate) fn of(config: &Config) -> Self {
-        Self { interleaving: config.interleaving }
+        Self {
+            interleaving: config.interleaving,
+            forward_tsn: config.partial_reliability,
+            i_forward_tsn: config.partial_reliability && config.interleaving,
+        }
     }
 
     /// What the peer supports, by its INIT or INIT ACK.
@@ -29,7 +39,22 @@ impl Extensions {
                 _ => false,
             })
         };
-        Self { interleaving: lists(Data::INTERLEAVED_KIND) }
+        //= specs/rfc3758.txt#section-3.1
+        //# At the initialization of the association, the sender of the INIT or
+        //# INIT ACK chunk MAY include this OPTIONAL parameter to inform its peer
+        //# that it is able to support the Forward TSN chunk (see Section 3.3 for
+        //# further details).
+        let forward_tsn =
+            init.parameters.contains(&Parameter::ForwardTsnSupported) || lists(ForwardTsn::KIND);
+        Self {
+            interleaving: lists(Data::INTERLEAVED_KIND),
+            forward_tsn,
+            //= specs/rfc8260.txt#section-2.3.1
+            //# Support for the I-FORWARD-TSN chunk is negotiated during the SCTP
+            //# association setup via the Supported Extensions Parameter, as defined
+            //# in [RFC5061].
+            i_forward_tsn: lists(IForwardTsn::KIND),
+        }
     }
 
     /// What both support.
@@ -39,21 +64,107 @@ impl Extensions {
     //# support.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
-        Self { interleaving: self.interleaving && other.interleaving }
+        Self {
+            interleaving: self.interleaving && other.interleaving,
+            forward_tsn: self.forward_tsn && other.forward_tsn,
+            i_forward_tsn: self.i_forward_tsn && other.i_forward_tsn,
+        }
     }
 
-    /// The parameter that lists them, if there are any.
-    pub(crate) fn parameter(self) -> Option<Parameter> {
-        self.interleaving.then(|| Parameter::SupportedExtensions(vec![Data::INTERLEAVED_KIND].into()))
+    /// Of what both support: whether messages can be given up that have left (RFC 3758).
+    pub fn partial_reliability(self) -> bool {
+        //= specs/rfc8260.txt#section-2.3.1
+        //# The partial reliability extension is negotiated and
+        //# can be used in combination with user message interleaving only if
+        //# both endpoints indicated their support of user message interleaving
+        //# and the I-FORWARD-TSN chunk.
+        if self.interleaving { self.i_forward_tsn } else { self.forward_tsn }
+    }
+
+    /// The parameters that say so, in the order in which they stand behind those of RFC 9260; none for none.
+    pub(crate) fn parameters(self) -> Vec<Parameter> {
+        let listed = [
+            (self.forward_tsn, ForwardTsn::KIND),
+            (self.interleaving, Data::INTERLEAVED_KIND),
+            (self.i_forward_tsn, IForwardTsn::KIND),
+        ];
+        let kinds: Bytes =
+            listed.into_iter().filter_map(|(supported, kind)| supported.then_some(kind)).collect();
+        let mut parameters = Vec::new();
+        if self.forward_tsn {
+            parameters.push(Parameter::ForwardTsnSupported);
+        }
+        if !kinds.is_empty() {
+            parameters.push(Parameter::SupportedExtensions(kinds));
+        }
+        parameters
+    }
+
+    /// What stands in an INIT or INIT ACK that this side does not know and that its sender wants to hear about, and what
+    /// it knows and does not support, which is no different.
+    //= specs/rfc3758.txt#section-3.3.2
+    //# When a receiver of an INIT detects a Forward-TSN-Supported parameter
+    //# and does not support the Forward-TSN chunk type, the receiver MUST
+    //# follow the rules defined in Section 3.3.3 of RFC 2960 [2].
+    //= specs/rfc3758.txt#section-3.3.2
+    //# When a receiver of an INIT-ACK detects a Forward-TSN-Supported
+    //# parameter and it does not support the Forward-TSN chunk type, the
+    //# receiver MUST follow the rules defined in Section 3.3.3 of RFC 2960
+    //# [2].
+    pub(crate) fn unrecognized(self, init: &Init) -> impl Iterator<Item = Bytes> {
+        let knows = move |parameter: &&Parameter| match parameter {
+            Parameter::ForwardTsnSupported => self.forward_tsn,
+            _ => false,
+        };
+        init.parameters.iter().filter(move |parameter| !knows(parameter)).filter_map(Parameter::to_report)
     }
 
     /// One bit each, for the cookie.
-    pub(crate) fn bits(self) -> u8 {
-        u8::from(self.interleaving)
+    pub(crate) fn bits(self) -> u16 {
+        u16::from(self.interleaving) | u16::from(self.forward_tsn) << 1 | u16::from(self.i_forward_tsn) << 2
     }
 
     /// What `bits` gave.
-    pub(crate) fn from_bits(bits: u8) -> Self {
-        Self { interleaving: bits & 1 != 0 }
+    pub(crate) fn from_bits(bits: u16) -> Self {
+        Self { interleaving: bits & 1 != 0, forward_tsn: bits & 2 != 0, i_forward_tsn: bits & 4 != 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_say_what_they_were_made_of() {
+        for bits in 0..8 {
+            assert_eq!(Extensions::from_bits(bits).bits(), bits);
+        }
+    }
+
+    #[test]
+    fn nothing_is_listed_that_is_not_wanted() {
+        assert_eq!(Extensions::default().parameters(), []);
+        let reliable = Config { interleaving: true, ..Config::default() };
+        let kinds = |kinds: &'static [u8]| Parameter::SupportedExtensions(Bytes::from_static(kinds));
+        assert_eq!(Extensions::of(&reliable).parameters(), [kinds(&[64])]);
+        let both = Config { partial_reliability: true, ..reliable };
+        let expected = [Parameter::ForwardTsnSupported, kinds(&[192, 64, 194])];
+        assert_eq!(Extensions::of(&both).parameters(), expected);
+    }
+
+    //= specs/rfc8260.txt#section-2.3.1
+    //= type=test
+    //# The partial reliability extension is negotiated and
+    //# can be used in combination with user message interleaving only if
+    //# both endpoints indicated their support of user message interleaving
+    //# and the I-FORWARD-TSN chunk.
+    #[test]
+    fn partial_reliability_goes_with_the_chunks_that_are_used() {
+        let all = Extensions { interleaving: true, forward_tsn: true, i_forward_tsn: true };
+        assert!(all.partial_reliability());
+        let without = |without: Extensions| all.and(without).partial_reliability();
+        assert!(!without(Extensions { i_forward_tsn: false, ..all }), "I-DATA needs I-FORWARD-TSN");
+        assert!(without(Extensions { interleaving: false, i_forward_tsn: false, ..all }));
+        assert!(!without(Extensions { interleaving: false, forward_tsn: false, ..all }));
     }
 }

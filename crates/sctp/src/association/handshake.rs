@@ -201,7 +201,7 @@ impl Association {
             initial_tsn: self.initial_tsn,
             parameters: {
                 let addresses = self.listed_addresses().into_iter().map(Parameter::Address);
-                addresses.chain(Extensions::of(&self.config).parameter()).collect()
+                addresses.chain(Extensions::of(&self.config).parameters()).collect()
             },
         }
     }
@@ -353,7 +353,7 @@ impl Association {
         //# Section 3.2.1, it SHOULD bundle the ERROR chunk containing the
         //# "Unrecognized Parameters" error cause with the chunk sent in response
         //# (e.g., COOKIE ECHO).
-        for raw in init_ack.to_report().filter_map(quotable) {
+        for raw in Extensions::of(&self.config).unrecognized(init_ack).filter_map(|raw| quotable(&raw)) {
             up.control.add_error(Cause::UnrecognizedParameters(raw));
         }
         //= specs/rfc9260.txt#section-5.1.4

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::association::reassembly::{Inbox, charge};
 use crate::association::{Order, Piece, Violation};
 use crate::ids::{Ppid, StreamId, Tsn};
-use crate::wire::{Data, Interleaved};
+use crate::wire::{Data, Interleaved, SkippedMid};
 
 /// The messages of all streams that are not delivered.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ struct Stream {
     unordered: BTreeMap<u32, Partial>,
     /// The message that is delivered in pieces.
     in_pieces: Option<(Order, u32)>,
+    /// The last ordered and the last unordered message that the peer has given up: what else comes of it is dropped.
+    skipped: [Option<u32>; 2],
     /// Whole unordered messages that wait for the one delivered in pieces.
     behind: Vec<Piece>,
 }
@@ -85,7 +87,7 @@ impl Partial {
             self.delivered += 1;
         }
         let end = self.last.is_some_and(|last| self.delivered > last);
-        Some(Piece { ppid: self.ppid, tsn, number: mid, payload, begin, end, order })
+        Some(Piece { ppid: self.ppid, tsn, number: mid, payload, begin, end, aborted: false, order })
     }
 }
 
@@ -122,15 +124,66 @@ impl Stream {
         inbox.add(id, piece);
         if end {
             self.forget(order, mid);
-            self.in_pieces = None;
             if order == Order::Ordered {
                 self.next_mid = self.next_mid.wrapping_add(1);
             }
-            for piece in std::mem::take(&mut self.behind) {
-                inbox.add(id, piece);
-            }
-            self.release(id, inbox);
+            self.end_pieces(id, inbox);
         }
+    }
+
+    /// The message that was delivered in pieces is over: those that waited for that follow.
+    fn end_pieces(&mut self, id: StreamId, inbox: &mut Inbox) {
+        self.in_pieces = None;
+        for piece in std::mem::take(&mut self.behind) {
+            inbox.add(id, piece);
+        }
+        self.release(id, inbox);
+    }
+
+    /// Whether the peer has given this message up.
+    fn has_skipped(&self, order: Order, mid: u32) -> bool {
+        let skipped = self.skipped[order as usize];
+        match order {
+            // Those before it were delivered or skipped with it.
+            Order::Ordered => skipped.is_some_and(|last| last.wrapping_sub(mid) < 1 << 31),
+            Order::Unordered => skipped == Some(mid),
+        }
+    }
+
+    /// No message will be completed any more up to this one, which is not before `next_mid` if it is ordered.
+    fn skip_to(&mut self, id: StreamId, order: Order, mid: u32, inbox: &mut Inbox) {
+        self.skipped[order as usize] = Some(mid);
+        let next_mid = self.next_mid;
+        let (messages, first) = match order {
+            Order::Ordered => (&mut self.ordered, next_mid),
+            // Any number in the half of all that comes before it.
+            Order::Unordered => (&mut self.unordered, mid.wrapping_sub((1 << 31) - 1)),
+        };
+        let place = |mid: u32| mid.wrapping_sub(first);
+        let mut gone: Vec<u32> = messages.keys().copied().filter(|key| place(*key) <= place(mid)).collect();
+        gone.sort_unstable_by_key(|key| place(*key));
+        if order == Order::Ordered {
+            self.next_mid = mid.wrapping_add(1);
+        }
+        for mid in gone {
+            let messages = if order == Order::Ordered { &mut self.ordered } else { &mut self.unordered };
+            let mut partial = messages.remove(&mid).expect("it was just found");
+            if self.in_pieces == Some((order, mid)) {
+                partial.fragments.values().for_each(|(_, payload)| inbox.forget(payload));
+                inbox.abort(id, Piece::aborted(partial.ppid, mid, order));
+                self.end_pieces(id, inbox);
+            } else if partial.is_whole() {
+                let piece = partial.take_run(order, mid).expect("a message has a fragment");
+                if self.in_pieces.is_some() {
+                    self.behind.push(piece);
+                } else {
+                    inbox.add(id, piece);
+                }
+            } else {
+                partial.fragments.values().for_each(|(_, payload)| inbox.forget(payload));
+            }
+        }
+        self.release(id, inbox);
     }
 }
 
@@ -164,6 +217,10 @@ impl Messages {
         }
         let stream = &mut self.streams[index];
         let order = if data.unordered { Order::Unordered } else { Order::Ordered };
+        if stream.has_skipped(order, mid) {
+            inbox.forget(&data.payload);
+            return Ok(());
+        }
         if order == Order::Ordered && mid.wrapping_sub(stream.next_mid) >= 1 << 31 {
             return Err(Violation::MidOutOfStep);
         }
@@ -205,6 +262,28 @@ impl Messages {
                 partials.flat_map(|partial| partial.fragments.values()).map(|(_, payload)| payload);
             let behind = stream.behind.iter().flat_map(|piece| &piece.payload);
             held.extend(fragments.chain(behind).map(|payload| (charge(payload), payload.len())));
+        }
+    }
+
+    /// The peer has given up a stream's messages up to this one (RFC 8260 §2.3.1). Messages of a stream and order have
+    /// their TSNs in the order of their numbers, so that none before it can still be completed.
+    //= specs/rfc8260.txt#section-2.3.1
+    //# Therefore, the principle applied to
+    //# ordered messages when using FORWARD-TSN chunks is applied to ordered
+    //# and unordered messages when using I-FORWARD-TSN chunks.
+    pub(super) fn skip_to(
+        &mut self,
+        SkippedMid { stream: id, unordered, mid }: SkippedMid,
+        inbox: &mut Inbox,
+    ) {
+        let index = usize::from(id.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, Stream::default);
+        }
+        let stream = &mut self.streams[index];
+        let order = if unordered { Order::Unordered } else { Order::Ordered };
+        if order == Order::Unordered || mid.wrapping_sub(stream.next_mid) < 1 << 31 {
+            stream.skip_to(id, order, mid, inbox);
         }
     }
 

@@ -8,6 +8,7 @@
 //! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages
 //! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
 //!   under way
+//! - `partial`: what either side gives up (RFC 3758)
 //! - `settings`: what a user may change while it lives
 //! - `check`: what holds between drains
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
@@ -19,6 +20,7 @@ mod handshake;
 mod interleaved;
 mod loss;
 mod pairing;
+mod partial;
 mod path;
 mod reassembly;
 mod receive;
@@ -94,7 +96,7 @@ pub enum Order {
 pub struct Piece {
     /// What the payload is, to the applications.
     pub ppid: Ppid,
-    /// The TSN of its first chunk.
+    /// The TSN of its first chunk; 0 if there is none.
     pub tsn: Tsn,
     /// The message's number in its stream: the SSN of DATA (RFC 9260 §3.3.1), the MID of I-DATA (RFC 8260 §2.1).
     pub number: u32,
@@ -104,11 +106,20 @@ pub struct Piece {
     pub begin: bool,
     /// Whether the message ends here.
     pub end: bool,
+    /// Whether the message ends here without its rest, which the peer has given up (RFC 3758 §3.6). Then `end` is set as
+    /// well, and there may be no byte in this piece.
+    pub aborted: bool,
     /// How it was sent.
     pub order: Order,
 }
 
 impl Piece {
+    /// The end of a message that was given up.
+    fn aborted(ppid: Ppid, number: u32, order: Order) -> Self {
+        let (payload, tsn) = (Vec::new(), Tsn(0));
+        Self { ppid, tsn, number, payload, begin: false, end: true, aborted: true, order }
+    }
+
     /// How many bytes the payload has.
     pub fn len(&self) -> usize {
         self.payload.iter().map(Bytes::len).sum()
@@ -381,7 +392,7 @@ impl Association {
     /// The next message of a stream, or the next part of one (see [`Piece`]). What is taken opens the receive window.
     pub fn recv(&mut self, stream: StreamId) -> Option<Piece> {
         let piece = self.inbound.recv(stream)?;
-        self.messages_received += u64::from(piece.end);
+        self.messages_received += u64::from(piece.end && !piece.aborted);
         //= specs/rfc9260.txt#section-6.2
         //# When the window opens up,
         //# an SCTP receiver SHOULD send additional SACK chunks to update the

@@ -5,6 +5,8 @@
 //! know their two ends; a message that is whole there does not wait for the gap. A peer whose chunks contradict this is
 //! told so.
 //!
+//! What the peer has given up (RFC 3758 §3.6) leaves as if it had never come.
+//!
 //! I-DATA chunks, which do not mind their TSNs, are for `interleaved`.
 //!
 //! Every chunk held costs its bytes and [`CHUNK_OVERHEAD_BYTES`] until `recv` takes it.
@@ -16,7 +18,7 @@ use bytes::Bytes;
 use crate::association::interleaved::Messages;
 use crate::association::{Order, Piece, Violation};
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
-use crate::wire::Data;
+use crate::wire::{Data, SkippedMid};
 
 /// What holding a chunk costs of the receive buffer besides its bytes: many tiny ones have a limit too.
 pub(super) const CHUNK_OVERHEAD_BYTES: usize = 64;
@@ -32,6 +34,8 @@ pub(super) struct Reassembly {
     /// The same as the peer writes it.
     next_tsn: Tsn,
     front: Option<Front>,
+    /// Whether the next in sequence may be the rest of a message that was given up: it goes the same way.
+    headless: bool,
     /// Chunks beyond a gap.
     beyond: BTreeMap<u64, Beyond>,
     /// By number, up to the highest that was used.
@@ -128,6 +132,7 @@ impl Inbox {
         if let Some(last) = ready.back_mut().filter(|last| !last.end) {
             last.payload.extend(piece.payload);
             last.end = piece.end;
+            last.aborted = piece.aborted;
             return;
         }
         let was_empty = ready.is_empty();
@@ -138,14 +143,37 @@ impl Inbox {
         }
     }
 
+    /// The message of which a piece was added last ends here, without its rest.
+    pub(super) fn abort(&mut self, id: StreamId, end: Piece) {
+        let ready = &mut self.streams[usize::from(id.0)];
+        if ready.back().is_some_and(|last| last.begin && !last.end) {
+            // Nobody has seen anything of it.
+            let piece = ready.pop_back().expect("it was just looked at");
+            if ready.is_empty() {
+                self.turns.retain(|turn| *turn != id);
+            }
+            return self.discharge(&piece);
+        }
+        //= specs/rfc3758.txt#section-3.6
+        //# In the event that the receiver has invoked the partial delivery API,
+        //# a notification SHOULD also be generated to inform the upper layer API
+        //# that the message being partially delivered will NOT be completed.
+        self.add(id, end);
+    }
+
     pub(super) fn charge(&mut self, payload: &Bytes) {
         self.charged_bytes += charge(payload);
         self.unread_bytes += payload.len();
     }
 
     fn discharge(&mut self, piece: &Piece) {
-        self.charged_bytes -= piece.payload.iter().map(charge).sum::<usize>();
-        self.unread_bytes -= piece.len();
+        piece.payload.iter().for_each(|payload| self.forget(payload));
+    }
+
+    /// A chunk's payload is not held any more.
+    pub(super) fn forget(&mut self, payload: &Bytes) {
+        self.charged_bytes -= charge(payload);
+        self.unread_bytes -= payload.len();
     }
 }
 
@@ -156,6 +184,7 @@ impl Reassembly {
             next: 1 << 32,
             next_tsn: initial_tsn,
             front: None,
+            headless: false,
             beyond: BTreeMap::new(),
             streams: Vec::new(),
             inbox: Inbox::default(),
@@ -256,11 +285,92 @@ impl Reassembly {
         let end = self.never_wrapping(cum_tsn) + 1;
         self.next += 1;
         self.next_tsn = cum_tsn.next();
+        self.take_up_to(end)
+    }
+
+    /// The peer has given up what is missing up to `new_cum_tsn`, and the messages of these streams up to these numbers;
+    /// `cum_tsn` is already what that makes of it. All these streams exist.
+    pub(super) fn forward(
+        &mut self,
+        new_cum_tsn: Tsn,
+        cum_tsn: Tsn,
+        streams: impl Iterator<Item = (StreamId, Ssn)>,
+    ) -> Result<(), Violation> {
+        let (skipped, end) = (self.never_wrapping(new_cum_tsn), self.never_wrapping(cum_tsn) + 1);
+        //= specs/rfc3758.txt#section-3.6
+        //# After receiving and processing a FORWARD TSN, the data receiver MUST
+        //# take cautions in updating its re-assembly queue.  The receiver MUST
+        //# remove any partially reassembled message, which is still missing one
+        //# or more TSNs earlier than or equal to the new cumulative TSN point.
+        if let Some(front) = self.front.take() {
+            front.fragments.iter().for_each(|payload| self.inbox.forget(payload));
+            if front.in_pieces {
+                let order = order_of(front.unordered);
+                let (ppid, number) = (front.ppid, front.ssn.0.into());
+                self.inbox.abort(front.stream, Piece::aborted(ppid, number, order));
+                self.end_pieces(front.stream, order);
+            }
+        }
+        // A message is given up whole (A3): what there is of one goes, even of TSNs beyond.
+        while let Some((&first, chunk)) = self.beyond.first_key_value().filter(|(at, _)| **at <= skipped) {
+            for at in first..=chunk.other_end {
+                let chunk = self.beyond.remove(&at).expect("a run has no holes");
+                self.inbox.forget(&chunk.data.payload);
+            }
+        }
+        self.headless = true;
+        for (stream, ssn) in streams {
+            self.skip_to(stream, ssn);
+        }
+        self.next = skipped + 1;
+        self.next_tsn = cum_tsn.next();
+        self.take_up_to(end)
+    }
+
+    /// No ordered message of a stream will come any more up to this number.
+    //= specs/rfc3758.txt#section-3.6
+    //# In particular, during processing of a FORWARD TSN, the receiver MUST
+    //# use the stream sequence information to examine all of the listed
+    //# stream reordering queues, and immediately make available for delivery
+    //# stream sequence numbers earlier than or equal to the stream sequence
+    //# number listed inside the FORWARD TSN.  Any such stranded data SHOULD
+    //# be made immediately available to the upper layer application.
+    fn skip_to(&mut self, id: StreamId, ssn: Ssn) {
+        let stream = self.stream(id);
+        if ssn.before(stream.next_ssn) {
+            return;
+        }
+        let last = stream.delivered + u64::from(ssn.distance_from(stream.next_ssn));
+        stream.delivered = last + 1;
+        stream.next_ssn = ssn.next();
+        let stranded = std::mem::take(&mut stream.waiting);
+        for (place, piece) in stranded {
+            if place <= last {
+                self.inbox.add(id, piece);
+            } else {
+                self.stream(id).waiting.insert(place, piece);
+            }
+        }
+        self.release_waiting(id);
+    }
+
+    /// The same where messages are interleaved.
+    pub(super) fn forward_interleaved(&mut self, streams: impl Iterator<Item = SkippedMid>) {
+        if let Some(messages) = &mut self.interleaved {
+            streams.for_each(|skipped| messages.skip_to(skipped, &mut self.inbox));
+        }
+    }
+
+    /// The TSNs before `end` have all come or been given up; those that waited for that are dealt with.
+    fn take_up_to(&mut self, end: u64) -> Result<(), Violation> {
         while let Some(entry) = self.beyond.first_entry().filter(|entry| *entry.key() < end) {
             let (at, chunk) = entry.remove_entry();
             // TSNs that are not in the map were whole messages and left earlier: none can lie within this one.
-            if self.front.is_some() && at != self.next {
-                return Err(Violation::MessageInterrupted);
+            if at != self.next {
+                self.headless = false;
+                if self.front.is_some() {
+                    return Err(Violation::MessageInterrupted);
+                }
             }
             self.push_in_sequence(chunk.data)?;
             self.next = at + 1;
@@ -274,9 +384,15 @@ impl Reassembly {
 
     fn push_in_sequence(&mut self, data: Data) -> Result<(), Violation> {
         let Some(front) = &mut self.front else {
+            if !data.begin && self.headless {
+                self.headless = !data.end;
+                self.inbox.forget(&data.payload);
+                return Ok(());
+            }
             if !data.begin {
                 return Err(Violation::FragmentWithoutBegin);
             }
+            self.headless = false;
             // Whatever came before it in the stream came before it in the sequence of TSNs.
             if !data.unordered && data.ssn != self.stream(data.stream).next_ssn {
                 return Err(Violation::SsnOutOfStep);
@@ -311,6 +427,7 @@ impl Reassembly {
                 payload: vec![data.payload],
                 begin: false,
                 end,
+                aborted: false,
                 order,
             };
             self.inbox.add(data.stream, piece);
@@ -359,6 +476,7 @@ impl Reassembly {
             payload: std::mem::take(&mut front.fragments),
             begin: true,
             end: false,
+            aborted: false,
             order: order_of(front.unordered),
         };
         self.inbox.add(stream, piece);
@@ -422,7 +540,7 @@ impl Reassembly {
     fn deliver_whole(&mut self, data: &Data, payload: Vec<Bytes>) {
         let order = order_of(data.unordered);
         let (ppid, tsn, number) = (data.ppid, data.tsn, data.ssn.0.into());
-        let piece = Piece { ppid, tsn, number, payload, begin: true, end: true, order };
+        let piece = Piece { ppid, tsn, number, payload, begin: true, end: true, aborted: false, order };
         let id = data.stream;
         //= specs/rfc9260.txt#section-3.3.1
         //# After reassembly (if necessary), unordered DATA chunks MUST be

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
 use crate::association::sent::{Counting, Report, SackError};
-use crate::association::state::{Shutdown, State, Window, quotable};
+use crate::association::state::{Shutdown, State, Up, Window, quotable};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
 use crate::config::LossDetection;
@@ -16,8 +16,18 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::{Cause, Chunk, Data, Packet, Sack, Unrecognized, WireError};
 
+/// SACKs go where data came from last, if it may be used.
+pub(super) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
+    //= specs/rfc9260.txt#section-5.4
+    //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
+    //# the following exceptions:
+    if paths[usize::from(path.0)].state != PathState::Unconfirmed {
+        up.sack_path = path;
+    }
+}
+
 /// Whether the rest of a packet is read.
-enum Then {
+pub(super) enum Then {
     Next,
     Stop,
 }
@@ -35,6 +45,10 @@ impl Association {
                     brought_data = true;
                     self.on_data(path, data);
                     Then::Next
+                }
+                Ok(chunk @ (Chunk::ForwardTsn(_) | Chunk::IForwardTsn(_))) => {
+                    brought_data = true;
+                    self.on_forward(path, chunk)
                 }
                 Ok(chunk) => self.on_control(now, path, chunk),
                 Err(WireError::NoUserData(tsn)) if self.is_up() => {
@@ -143,7 +157,7 @@ impl Association {
     }
 
     /// RFC 9260 §3.2: the two high bits of an unknown chunk type say what to do.
-    fn on_unknown(&mut self, kind: u8, raw: &Bytes) -> Then {
+    pub(super) fn on_unknown(&mut self, kind: u8, raw: &Bytes) -> Then {
         let unrecognized = Unrecognized::of_chunk(kind);
         if unrecognized.reports()
             && let (State::Up(up), Some(quote)) = (&mut self.state, quotable(raw))
@@ -162,12 +176,7 @@ impl Association {
             return;
         }
         self.paths[usize::from(path.0)].counters.bytes_received += data.payload.len() as u64;
-        //= specs/rfc9260.txt#section-5.4
-        //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
-        //# the following exceptions:
-        if self.paths[usize::from(path.0)].state != PathState::Unconfirmed {
-            up.sack_path = path;
-        }
+        sack_by(up, &self.paths, path);
         if data.immediate {
             //= specs/rfc9260.txt#section-6.2
             //# Upon receipt of an SCTP packet containing a DATA chunk with the I bit

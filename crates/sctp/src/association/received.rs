@@ -168,6 +168,53 @@ impl Received {
         self.packet.at_once = true;
     }
 
+    /// The peer has given up what is missing up to this TSN (RFC 3758 §3.6). Whether that was news.
+    pub(super) fn forward(&mut self, new_cum_tsn: Tsn) -> bool {
+        //= specs/rfc3758.txt#section-3.6
+        //# Any time a FORWARD TSN chunk arrives, for the purposes of sending a
+        //# SACK, the receiver MUST follow the same rules as if a DATA chunk had
+        //# been received (i.e., follow the delayed sack rules specified in RFC
+        //# 2960 [2] section 6.2).
+        self.packet.data = true;
+        //= specs/rfc3758.txt#section-3.6
+        //# Note, if the "New Cumulative TSN" value carried in the arrived
+        //# FORWARD TSN chunk is found to be behind or at the current cumulative
+        //# TSN point, the data receiver MUST treat this FORWARD TSN as out-of-
+        //# date and MUST NOT update its Cumulative TSN.  The receiver SHOULD
+        //# send a SACK to its peer (the sender of the FORWARD TSN) since such a
+        //# duplicate may indicate the previous SACK was lost in the network.
+        if !new_cum_tsn.after(self.cum_tsn) {
+            self.packet.at_once = true;
+            return false;
+        }
+        let gap_before = self.has_gap();
+        //= specs/rfc3758.txt#section-3.6
+        //# When a FORWARD TSN chunk arrives, the data receiver MUST first update
+        //# its cumulative TSN point to the value carried in the FORWARD TSN
+        //# chunk, and then MUST further advance its cumulative TSN point locally
+        //# if possible, as shown by the following example:
+        //= specs/rfc3758.txt#section-3.2
+        //# Upon
+        //# the reception of this value, the data receiver MUST consider
+        //# any missing TSNs earlier than or equal to this value as received,
+        //# and stop reporting them as gaps in any subsequent SACKs.
+        //= specs/rfc3758.txt#section-3.6
+        //# After the above processing, the data receiver MUST stop reporting any
+        //# missing TSNs earlier than or equal to the new cumulative TSN point.
+        self.cum_tsn = new_cum_tsn;
+        while let Some(&(first, last)) = self.runs.front() {
+            if first.after(self.cum_tsn.next()) {
+                break;
+            }
+            if last.after(self.cum_tsn) {
+                self.cum_tsn = last;
+            }
+            self.runs.pop_front();
+        }
+        self.packet.at_once |= gap_before || self.has_gap();
+        true
+    }
+
     /// A SACK shall leave as soon as the packet being read is done: a chunk was dropped, or has the I bit.
     pub(super) fn hurry(&mut self) {
         self.packet.at_once = true;
@@ -370,6 +417,70 @@ mod tests {
         received.hurry();
         received.on_packet_end(FREQUENCY);
         assert!(received.sack_is_due(), "the I bit");
+    }
+
+    //= specs/rfc3758.txt#section-3.6
+    //= type=test
+    //# When a FORWARD TSN chunk arrives, the data receiver MUST first update
+    //# its cumulative TSN point to the value carried in the FORWARD TSN
+    //# chunk, and then MUST further advance its cumulative TSN point locally
+    //# if possible, as shown by the following example:
+    //= specs/rfc3758.txt#section-3.6
+    //= type=test
+    //# After the above processing, the data receiver MUST stop reporting any
+    //# missing TSNs earlier than or equal to the new cumulative TSN point.
+    //= specs/rfc3758.txt#section-3.2
+    //= type=test
+    //# Upon
+    //# the reception of this value, the data receiver MUST consider
+    //# any missing TSNs earlier than or equal to this value as received,
+    //# and stop reporting them as gaps in any subsequent SACKs.
+    #[test]
+    fn what_is_given_up_counts_as_received() {
+        // The example, a hundred earlier.
+        let mut received = received(&[1, 2, 4, 5, 7]);
+        assert!(received.forward(Tsn(3)));
+        assert_eq!(received.cum_tsn(), Tsn(5));
+        assert_eq!(gaps(&mut received), [(2, 2)]);
+        // What comes after all is a duplicate.
+        assert_eq!(received.look(Tsn(3)), Seen::Duplicate);
+        // Into a run, and far beyond all.
+        assert!(received.forward(Tsn(7)));
+        assert_eq!((received.cum_tsn(), received.has_gap()), (Tsn(7), false));
+        received.accept(Tsn(10));
+        assert!(received.forward(Tsn(9_000)));
+        assert_eq!((received.cum_tsn(), received.has_gap()), (Tsn(9_000), false));
+    }
+
+    //= specs/rfc3758.txt#section-3.6
+    //= type=test
+    //# Any time a FORWARD TSN chunk arrives, for the purposes of sending a
+    //# SACK, the receiver MUST follow the same rules as if a DATA chunk had
+    //# been received (i.e., follow the delayed sack rules specified in RFC
+    //# 2960 [2] section 6.2).
+    //= specs/rfc3758.txt#section-3.6
+    //= type=test
+    //# Note, if the "New Cumulative TSN" value carried in the arrived
+    //# FORWARD TSN chunk is found to be behind or at the current cumulative
+    //# TSN point, the data receiver MUST treat this FORWARD TSN as out-of-
+    //# date and MUST NOT update its Cumulative TSN.  The receiver SHOULD
+    //# send a SACK to its peer (the sender of the FORWARD TSN) since such a
+    //# duplicate may indicate the previous SACK was lost in the network.
+    #[test]
+    fn forward_tsn_is_answered_like_data() {
+        let mut received = received(&[1]);
+        received.on_packet_end(FREQUENCY);
+        received.take_sack(0, 100);
+        assert!(received.forward(Tsn(2)));
+        assert!(received.on_packet_end(FREQUENCY), "the delay begins");
+        assert!(!received.sack_is_due() && received.sack_may_ride());
+        received.take_sack(0, 100);
+        for old in [2, 1, 0, u32::MAX] {
+            assert!(!received.forward(Tsn(old)));
+            received.on_packet_end(FREQUENCY);
+            assert!(received.sack_is_due());
+            assert_eq!(received.take_sack(0, 100).cum_tsn_ack, Tsn(2), "{old}");
+        }
     }
 
     #[test]

@@ -39,6 +39,18 @@ impl Association {
     }
 
     /// Which extensions both sides use, once the peer is known.
+    //= specs/rfc3758.txt#section-3.3.3
+    //# When an SCTP endpoint that desires to use the FORWARD TSN chunk
+    //# feature for partially reliable data transfer receives an operational
+    //# error from the remote endpoint (either bundled with the COOKIE or as
+    //# an unrecognized parameter in the INIT-ACK), indicating that the
+    //# remote endpoint does not recognize the Forward-TSN-Supported
+    //# parameter, the local endpoint SHOULD inform its upper layer of the
+    //# remote endpoint's inability to support partially reliable data
+    //# transfer.
+    //= specs/rfc3758.txt#section-3.3.2
+    //# o  SHOULD inform the upper layer if the upper layer has requested
+    //# such notification.
     pub fn extensions(&self) -> Option<Extensions> {
         self.state.up().map(|up| up.extensions)
     }

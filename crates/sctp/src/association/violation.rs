@@ -36,6 +36,10 @@ pub enum Violation {
     FragmentOutOfPlace,
     /// The receive buffer is full of messages that wait for others (RFC 8260 §2.2.2).
     NoProgress,
+    /// FORWARD TSN where I-DATA was agreed on, or I-FORWARD-TSN where it was not (RFC 8260 §2.3.1).
+    WrongForwardTsn,
+    /// FORWARD TSN beyond any window that was ever offered.
+    ForwardTsnTooFar(Tsn),
     /// A SACK, gap block or SHUTDOWN for a TSN that was never sent.
     AckOfNothing,
     /// A SACK with a gap block that ends before it begins.
@@ -86,6 +90,13 @@ impl Violation {
             Self::WrongDataChunk | Self::MidOutOfStep | Self::FragmentOutOfPlace | Self::NoProgress => {
                 protocol_violation()
             }
+            //= specs/rfc8260.txt#section-2.3.1
+            //# If I-FORWARD-TSN support has been negotiated for an association, the
+            //# reception of a FORWARD-TSN chunk is a violation of the above rules
+            //# and therefore the receiver of the FORWARD-TSN chunk MUST abort the
+            //# association by sending an ABORT chunk.  The ABORT chunk MAY include
+            //# the 'Protocol Violation' error cause.
+            Self::WrongForwardTsn | Self::ForwardTsnTooFar(_) => protocol_violation(),
             Self::AckOfNothing => protocol_violation(),
             // Stacks have had bugs here, and the next SACK says it all again.
             Self::GapBlockInvalid => Answer::Silence,
@@ -113,6 +124,8 @@ impl fmt::Display for Violation {
             Self::MidOutOfStep => f.write_str("message identifier out of step"),
             Self::FragmentOutOfPlace => f.write_str("fragment sequence number out of place"),
             Self::NoProgress => f.write_str("a full receive buffer, and no message in it can be delivered"),
+            Self::WrongForwardTsn => f.write_str("FORWARD TSN with I-DATA, or I-FORWARD-TSN with DATA"),
+            Self::ForwardTsnTooFar(tsn) => write!(f, "FORWARD TSN to {tsn}, beyond the receive window"),
             Self::AckOfNothing => f.write_str("acknowledgement of a TSN that was never sent"),
             Self::GapBlockInvalid => f.write_str("gap ack block that makes no sense"),
         }

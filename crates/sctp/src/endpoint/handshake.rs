@@ -279,25 +279,28 @@ impl Endpoint {
             outbound_streams: config.outbound_streams.min(init.inbound_streams),
             inbound_streams: config.inbound_streams,
             initial_tsn,
-            parameters: vec![Parameter::StateCookie(cookie)],
+            parameters: Vec::new(),
         };
         let listed: Vec<_> = addresses.into_iter().filter(|ip| is_taken_by(init, route, *ip)).collect();
         if listed.len() > 1 {
             ack.parameters.extend(listed.into_iter().map(Parameter::Address));
         }
-        ack.parameters.extend(supported.parameter());
+        ack.parameters.extend(supported.parameters());
+        let cookie = Parameter::StateCookie(cookie);
+        let room = MAX_ANSWER_LEN - Header::LEN - cookie.encoded_len();
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of an INIT chunk detects unrecognized parameters and
         //# has to report them according to Section 3.2.1, it MUST put the
         //# "Unrecognized Parameter" parameter(s) in the INIT ACK chunk sent in
         //# response to the INIT chunk.
-        for raw in init.to_report() {
-            let report = Parameter::Unrecognized(raw.clone());
-            if Header::LEN + ack.encoded_len() + report.encoded_len() + 3 > MAX_ANSWER_LEN {
+        for raw in supported.unrecognized(init) {
+            let report = Parameter::Unrecognized(raw);
+            if ack.encoded_len() + report.encoded_len() + 2 * 3 > room {
                 break;
             }
             ack.parameters.push(report);
         }
+        ack.parameters.push(cookie);
         ack
     }
 

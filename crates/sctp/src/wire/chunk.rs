@@ -2,7 +2,10 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Cause, Data, Init, Reconfig, Sack, WireError, cause, control, padded, put_padding, reconfig};
+use super::{
+    Cause, Data, ForwardTsn, IForwardTsn, Init, Reconfig, Sack, WireError, cause, control, padded,
+    put_padding, reconfig,
+};
 use crate::ids::Tsn;
 
 /// A chunk of a known type (RFC 9260 §3.2), or an unknown one as it stood.
@@ -47,6 +50,10 @@ pub enum Chunk {
     },
     /// RE-CONFIG (RFC 6525 §3.1)
     Reconfig(Vec<Reconfig>),
+    /// FORWARD TSN (RFC 3758 §3.2)
+    ForwardTsn(ForwardTsn),
+    /// I-FORWARD-TSN (RFC 8260 §2.3.1)
+    IForwardTsn(IForwardTsn),
     /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
     /// info, which is sent back as it stood.
     Unknown {
@@ -102,6 +109,8 @@ impl Chunk {
             Self::CookieAck => Self::COOKIE_ACK,
             Self::ShutdownComplete { .. } => Self::SHUTDOWN_COMPLETE,
             Self::Reconfig(_) => Self::RECONFIG,
+            Self::ForwardTsn(_) => ForwardTsn::KIND,
+            Self::IForwardTsn(_) => IForwardTsn::KIND,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -118,6 +127,8 @@ impl Chunk {
             Self::CookieEcho(cookie) => Self::HEADER_LEN + cookie.len(),
             Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete { .. } => Self::HEADER_LEN,
             Self::Reconfig(parameters) => Self::HEADER_LEN + reconfig::encoded_len(parameters),
+            Self::ForwardTsn(forward) => forward.encoded_len(),
+            Self::IForwardTsn(forward) => forward.encoded_len(),
             Self::Unknown { raw, .. } => raw.len(),
         }
     }
@@ -125,6 +136,14 @@ impl Chunk {
     /// Bytes that the chunk takes of a packet, padding included.
     pub fn padded_len(&self) -> usize {
         padded(self.encoded_len())
+    }
+
+    /// The chunk without padding, as it leaves.
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        let mut raw = BytesMut::with_capacity(self.padded_len());
+        self.encode(&mut raw);
+        raw.truncate(self.encoded_len());
+        raw.freeze()
     }
 
     /// The chunk in `raw`, which is the whole chunk without padding and a part of `datagram`.
@@ -174,6 +193,8 @@ impl Chunk {
                 Ok(parameters) => Self::Reconfig(parameters),
                 Err(_) => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
             },
+            ForwardTsn::KIND => Self::ForwardTsn(ForwardTsn::decode(raw)?),
+            IForwardTsn::KIND => Self::IForwardTsn(IForwardTsn::decode(raw)?),
             kind => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
         })
     }
@@ -189,6 +210,8 @@ impl Chunk {
         match self {
             Self::Data(data) => return data.encode(out),
             Self::Sack(sack) => return sack.encode(out),
+            Self::ForwardTsn(forward) => return forward.encode(out),
+            Self::IForwardTsn(forward) => return forward.encode(out),
             Self::Init(init) | Self::InitAck(init) => {
                 header(out, 0);
                 init.encode_body(out);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Parameter, Unrecognized, WireError, param, u16_at, u32_at};
+use super::{Parameter, WireError, param, u16_at, u32_at};
 use crate::ids::{Tsn, VerificationTag};
 
 /// The fixed part of INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3) and the parameters behind it.
@@ -53,14 +53,6 @@ impl Init {
     pub fn state_cookie(&self) -> Option<&Bytes> {
         self.parameters.iter().find_map(|parameter| match parameter {
             Parameter::StateCookie(cookie) => Some(cookie),
-            _ => None,
-        })
-    }
-
-    /// The unknown parameters that their sender wants to hear about, as they stood (§3.2.2).
-    pub fn to_report(&self) -> impl Iterator<Item = &Bytes> {
-        self.parameters.iter().filter_map(|parameter| match parameter {
-            Parameter::Unknown { kind, raw } => Unrecognized::of_parameter(*kind).reports().then_some(raw),
             _ => None,
         })
     }

@@ -24,6 +24,8 @@ pub enum Parameter {
     SupportedAddressTypes(Vec<u16>),
     /// Chunk types of the extensions that the sender supports (type 0x8008, RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
+    /// The sender takes FORWARD TSN (type 0xC000, RFC 3758 §3.1).
+    ForwardTsnSupported,
     /// Any other, header included; its high bits say what to do (§3.2.1).
     Unknown {
         /// The parameter type.
@@ -50,6 +52,8 @@ impl Parameter {
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
+    /// Forward-TSN-Supported.
+    pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
 
     /// Bytes of the parameter without padding.
     pub fn encoded_len(&self) -> usize {
@@ -62,6 +66,7 @@ impl Parameter {
             | Self::SupportedExtensions(value) => Tlv::HEADER_LEN + value.len(),
             Self::CookiePreservative(_) => Tlv::HEADER_LEN + 4,
             Self::SupportedAddressTypes(types) => Tlv::HEADER_LEN + 2 * types.len(),
+            Self::ForwardTsnSupported => Tlv::HEADER_LEN,
             Self::Unknown { raw, .. } => raw.len(),
         }
     }
@@ -72,6 +77,21 @@ impl Parameter {
             Self::Unknown { kind, .. } => Some(Unrecognized::of_parameter(*kind)),
             _ => None,
         }
+    }
+
+    /// The parameter without padding, if its type is one that the sender wants to hear about when it is not recognized
+    /// (RFC 9260 §3.2.2): an unknown one as it stood, or one of an extension that this side does not use.
+    pub fn to_report(&self) -> Option<Bytes> {
+        if !Unrecognized::of_parameter(self.kind()).reports() {
+            return None;
+        }
+        if let Self::Unknown { raw, .. } = self {
+            return Some(raw.clone());
+        }
+        let mut raw = BytesMut::new();
+        self.encode(&mut raw);
+        raw.truncate(self.encoded_len());
+        Some(raw.freeze())
     }
 
     /// Appends the parameter and its padding.
@@ -97,7 +117,7 @@ impl Parameter {
                     out.extend_from_slice(&kind.to_be_bytes());
                 }
             }
-            Self::Unknown { .. } => {}
+            Self::ForwardTsnSupported | Self::Unknown { .. } => {}
         }
         put_padding(out, start);
     }
@@ -113,6 +133,7 @@ impl Parameter {
             Self::HostName(_) => Self::HOST_NAME,
             Self::SupportedAddressTypes(_) => Self::SUPPORTED_ADDRESS_TYPES,
             Self::SupportedExtensions(_) => Self::SUPPORTED_EXTENSIONS,
+            Self::ForwardTsnSupported => Self::FORWARD_TSN_SUPPORTED,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -157,6 +178,7 @@ pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireE
         Parameter::SUPPORTED_ADDRESS_TYPES if value.len().is_multiple_of(2) => {
             Parameter::SupportedAddressTypes(value.chunks_exact(2).map(|kind| u16_at(kind, 0)).collect())
         }
+        Parameter::FORWARD_TSN_SUPPORTED if value.is_empty() => Parameter::ForwardTsnSupported,
         Parameter::COOKIE_PRESERVATIVE | Parameter::SUPPORTED_ADDRESS_TYPES => return Err(wrong),
         kind => Parameter::Unknown { kind, raw: datagram.slice_ref(tlv.raw) },
     })

@@ -120,7 +120,7 @@ fn every_other_form_has_its_bytes() {
             "06000029 000b000c000500080a000001 0005000c000b000661620000 00080008c0000004 00b0000501000000",
             "ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES[IPV4_ADDRESS[addr=10.0.0.1]], \
              UNRESOLVABLE_ADDRESS[param=HOSTNAME_ADDRESS[addr=\"ab\"]], \
-             UNRECOGNIZED_PARAMETERS[PARAMETER[type=0xc000, len=4]], CAUSE[code=0x00b0, len=5]]",
+             UNRECOGNIZED_PARAMETERS[FORWARD_TSN_SUPPORTED[]], CAUSE[code=0x00b0, len=5]]",
         ),
         (
             Chunk::Sack(Sack {
@@ -181,6 +181,37 @@ fn every_other_form_has_its_bytes() {
             }),
             "40090018 00000002 0002 0000 00000003 00000005 61626364",
             "I_DATA[flgs=IE, len=24, tsn=2, sid=2, mid=3, fsn=5]",
+        ),
+        (
+            Chunk::ForwardTsn(ForwardTsn {
+                new_cum_tsn: Tsn(9),
+                streams: vec![(StreamId(1), Ssn(2)), (StreamId(3), Ssn(0))],
+            }),
+            "c0000010 00000009 00010002 00030000",
+            "FORWARD_TSN[cum_tsn=9, ids=[{1,2}, {3,0}]]",
+        ),
+        (
+            Chunk::IForwardTsn(IForwardTsn {
+                new_cum_tsn: Tsn(9),
+                streams: vec![
+                    SkippedMid { stream: StreamId(1), unordered: true, mid: 2 },
+                    SkippedMid { stream: StreamId(3), unordered: false, mid: 65_536 },
+                ],
+            }),
+            "c2000018 00000009 00010001 00000002 00030000 00010000",
+            "I_FORWARD_TSN[cum_tsn=9, ids=[{1,1,2}, {3,0,65536}]]",
+        ),
+        (
+            Chunk::Init(Init {
+                initiate_tag: VerificationTag(1),
+                a_rwnd: 1_500,
+                outbound_streams: 2,
+                inbound_streams: 3,
+                initial_tsn: Tsn(4),
+                parameters: vec![Parameter::ForwardTsnSupported],
+            }),
+            "01000018 00000001 000005dc 0002 0003 00000004 c000 0004",
+            "INIT[flgs=0, tag=1, a_rwnd=1500, os=2, is=3, tsn=4, FORWARD_TSN_SUPPORTED[]]",
         ),
         (
             Chunk::Init(Init {
@@ -586,7 +617,8 @@ fn nothing_is_read_behind_an_unknown_parameter_that_says_so() {
     for (kind, read, reported) in [("0300", 2, 0), ("4300", 2, 1), ("8300", 3, 0), ("c300", 3, 1)] {
         let init = parse(kind);
         assert_eq!(init.parameters.len(), read, "{kind}");
-        assert_eq!(init.to_report().count(), reported, "{kind}");
+        let reports = init.parameters.iter().filter_map(Parameter::to_report);
+        assert_eq!(reports.count(), reported, "{kind}");
     }
 }
 
@@ -715,6 +747,14 @@ fn tlv(kind: u16, value: &[u8]) -> Bytes {
     raw.freeze()
 }
 
+fn is_unknown_parameter(kind: &u16) -> bool {
+    !matches!(*kind, Parameter::SUPPORTED_EXTENSIONS | Parameter::FORWARD_TSN_SUPPORTED)
+}
+
+fn is_unknown_chunk(kind: &u8) -> bool {
+    !matches!(*kind, Data::INTERLEAVED_KIND | Chunk::RECONFIG | ForwardTsn::KIND | IForwardTsn::KIND)
+}
+
 fn parameter() -> impl Strategy<Value = Parameter> {
     prop_oneof![
         any::<std::net::IpAddr>().prop_map(Parameter::Address),
@@ -724,8 +764,9 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         bytes(0..64).prop_map(Parameter::HostName),
         vec(any::<u16>(), 0..5).prop_map(Parameter::SupportedAddressTypes),
         bytes(0..9).prop_map(Parameter::SupportedExtensions),
+        Just(Parameter::ForwardTsnSupported),
         // Those that end the processing would hide what follows.
-        ((0x8000u16..).prop_filter("unknown", |kind| *kind != Parameter::SUPPORTED_EXTENSIONS), bytes(0..64))
+        ((0x8000u16..).prop_filter("unknown", is_unknown_parameter), bytes(0..64))
             .prop_map(|(kind, value)| Parameter::Unknown { kind, raw: tlv(kind, &value) }),
     ]
 }
@@ -809,15 +850,20 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         bytes(0..200).prop_map(Chunk::CookieEcho),
         Just(Chunk::CookieAck),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
-        (
-            (15u8..).prop_filter("unknown", |kind| ![Data::INTERLEAVED_KIND, Chunk::RECONFIG].contains(kind)),
-            bytes(0..64)
-        )
-            .prop_map(|(kind, value)| {
-                let len = (4 + value.len()) as u16;
-                let raw = [&[kind, 0][..], &len.to_be_bytes(), &value].concat();
-                Chunk::Unknown { kind, raw: raw.into() }
-            }),
+        (any::<u32>(), vec(any::<(u16, u16)>(), 0..9)).prop_map(|(cum, streams)| {
+            let streams = streams.into_iter().map(|(stream, ssn)| (StreamId(stream), Ssn(ssn))).collect();
+            Chunk::ForwardTsn(ForwardTsn { new_cum_tsn: Tsn(cum), streams })
+        }),
+        (any::<u32>(), vec(any::<(u16, bool, u32)>(), 0..9)).prop_map(|(cum, streams)| {
+            let skipped = |(stream, unordered, mid)| SkippedMid { stream: StreamId(stream), unordered, mid };
+            let streams = streams.into_iter().map(skipped).collect();
+            Chunk::IForwardTsn(IForwardTsn { new_cum_tsn: Tsn(cum), streams })
+        }),
+        ((15u8..).prop_filter("unknown", is_unknown_chunk), bytes(0..64)).prop_map(|(kind, value)| {
+            let len = (4 + value.len()) as u16;
+            let raw = [&[kind, 0][..], &len.to_be_bytes(), &value].concat();
+            Chunk::Unknown { kind, raw: raw.into() }
+        }),
     ]
 }
 

@@ -9,7 +9,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::{
-    Cause, Chunk, Data, Init, Interleaved, NextTsns, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
+    Cause, Chunk, Data, ForwardTsn, IForwardTsn, Init, Interleaved, NextTsns, Packet, Parameter, Reconfig,
+    Sack, Tlv, next_tlv, param,
 };
 use crate::ids::StreamId;
 
@@ -47,6 +48,8 @@ impl Display for Chunk {
             Self::CookieAck => f.write_str("COOKIE_ACK[flgs=0]"),
             Self::ShutdownComplete { reflected } => write!(f, "SHUTDOWN_COMPLETE[flgs={}]", TBit(*reflected)),
             Self::Reconfig(parameters) => write!(f, "RECONFIG[flgs=0{}]", Behind(parameters)),
+            Self::ForwardTsn(forward) => forward.fmt(f),
+            Self::IForwardTsn(forward) => forward.fmt(f),
             Self::Unknown { kind, raw } => {
                 let flags = raw.get(1).copied().unwrap_or_default();
                 write!(f, "CHUNK[type={kind:#04x}, flgs={flags:#04x}, len={}]", raw.len())
@@ -87,6 +90,27 @@ impl Display for Sack {
         f.write_str("], dups=[")?;
         for (index, tsn) in self.dups.iter().enumerate() {
             write!(f, "{}{tsn}", comma(index))?;
+        }
+        f.write_str("]]")
+    }
+}
+
+impl Display for ForwardTsn {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "FORWARD_TSN[cum_tsn={}, ids=[", self.new_cum_tsn)?;
+        for (index, (stream, ssn)) in self.streams.iter().enumerate() {
+            write!(f, "{}{{{},{ssn}}}", comma(index), stream.0)?;
+        }
+        f.write_str("]]")
+    }
+}
+
+impl Display for IForwardTsn {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "I_FORWARD_TSN[cum_tsn={}, ids=[", self.new_cum_tsn)?;
+        for (index, skipped) in self.streams.iter().enumerate() {
+            let (stream, unordered) = (skipped.stream.0, u8::from(skipped.unordered));
+            write!(f, "{}{{{stream},{unordered},{}}}", comma(index), skipped.mid)?;
         }
         f.write_str("]]")
     }
@@ -133,11 +157,14 @@ impl Display for Parameter {
                     match *kind {
                         Data::INTERLEAVED_KIND => write!(f, "{}I_DATA", comma(index))?,
                         Chunk::RECONFIG => write!(f, "{}RECONFIG", comma(index))?,
+                        ForwardTsn::KIND => write!(f, "{}FORWARD_TSN", comma(index))?,
+                        IForwardTsn::KIND => write!(f, "{}I_FORWARD_TSN", comma(index))?,
                         kind => write!(f, "{}{kind:#04x}", comma(index))?,
                     }
                 }
                 f.write_str("]]")
             }
+            Self::ForwardTsnSupported => f.write_str("FORWARD_TSN_SUPPORTED[]"),
             Self::Unknown { kind, raw } => write!(f, "PARAMETER[type={kind:#06x}, len={}]", raw.len()),
         }
     }

@@ -561,6 +561,7 @@ mod tests {
             payload: vec![planned.payload(CLIENT)],
             begin: true,
             end: true,
+            aborted: false,
             order: planned.order,
         }
     }

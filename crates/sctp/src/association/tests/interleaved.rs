@@ -196,3 +196,79 @@ proptest! {
         prop_assert_eq!((bench.reassembly.charged_bytes(), bench.reassembly.unread_bytes()), (0, 0));
     }
 }
+
+impl Bench {
+    fn skip(&mut self, stream: u16, order: Order, mid: u32) {
+        let unordered = order == Order::Unordered;
+        let skipped = SkippedMid { stream: StreamId(stream), unordered, mid };
+        self.reassembly.forward_interleaved(std::iter::once(skipped));
+    }
+}
+
+//= specs/rfc8260.txt#section-2.3.1
+//= type=test
+//# Therefore, the principle applied to
+//# ordered messages when using FORWARD-TSN chunks is applied to ordered
+//# and unordered messages when using I-FORWARD-TSN chunks.
+#[test]
+fn messages_that_are_given_up_leave_and_those_behind_follow() {
+    let mut bench = Bench::new(1 << 20);
+    bench.push(chunk("B", 0, 0, 0, b"half")).unwrap();
+    bench.push(chunk("BE", 0, 1, 0, b"one")).unwrap();
+    bench.push(chunk("BE", 0, 3, 0, b"three")).unwrap();
+    bench.push(chunk("UE", 0, 4, 1, b"half")).unwrap();
+    bench.push(chunk("UB", 0, 6, 0, b"si")).unwrap();
+    bench.skip(0, Order::Ordered, 2);
+    assert_eq!(bench.recv(0).unwrap().0, b"one");
+    assert_eq!(bench.recv(0).unwrap().0, b"three");
+    bench.skip(0, Order::Unordered, 5);
+    bench.push(chunk("UE", 0, 6, 1, b"x")).unwrap();
+    assert_eq!(bench.recv(0).unwrap().0, b"six");
+    assert_eq!((bench.recv(0), bench.reassembly.charged_bytes()), (None, 0));
+}
+
+#[test]
+fn what_still_comes_of_a_message_that_was_given_up_is_dropped() {
+    let mut bench = Bench::new(1 << 20);
+    bench.push(chunk("B", 0, 0, 0, b"half")).unwrap();
+    bench.skip(0, Order::Ordered, 1);
+    bench.push(chunk("E", 0, 0, 1, b"rest")).unwrap();
+    bench.push(chunk("", 0, 1, 1, b"rest")).unwrap();
+    bench.push(chunk("UB", 0, 7, 0, b"half")).unwrap();
+    bench.skip(0, Order::Unordered, 7);
+    bench.push(chunk("UE", 0, 7, 1, b"rest")).unwrap();
+    assert_eq!((bench.recv(0), bench.reassembly.charged_bytes()), (None, 0));
+    bench.push(chunk("BE", 0, 2, 0, b"two")).unwrap();
+    assert_eq!(bench.recv(0).unwrap().0, b"two");
+    assert_eq!(bench.push(chunk("BE", 0, 2, 0, b"two")), Err(Violation::MidOutOfStep));
+}
+
+#[test]
+fn a_message_read_in_pieces_is_told_to_be_over() {
+    for order in [Order::Ordered, Order::Unordered] {
+        let flags =
+            |flags: &str| if order == Order::Ordered { flags.to_owned() } else { format!("U{flags}") };
+        let mut bench = Bench::new(1_000);
+        bench.push(chunk(&flags("B"), 2, 0, 0, &[1; 600])).unwrap();
+        bench.push(chunk(&flags("BE"), 2, 1, 0, b"behind")).unwrap();
+        let piece = bench.reassembly.recv(StreamId(2)).unwrap();
+        assert_eq!((piece.begin, piece.end, piece.aborted), (true, false, false));
+        bench.skip(2, order, 0);
+        let piece = bench.reassembly.recv(StreamId(2)).unwrap();
+        assert_eq!((piece.begin, piece.end, piece.aborted, piece.len()), (false, true, true, 0));
+        assert_eq!(bench.recv(2).unwrap().0, b"behind", "{order:?}");
+        assert_eq!((bench.recv(2), bench.reassembly.charged_bytes()), (None, 0));
+    }
+}
+
+#[test]
+fn skipping_goes_by_serial_numbers() {
+    let mut bench = Bench::new(1 << 20);
+    bench.skip(0, Order::Ordered, i32::MAX as u32);
+    bench.skip(0, Order::Ordered, u32::MAX);
+    bench.push(chunk("BE", 0, 1, 0, b"one")).unwrap();
+    bench.skip(0, Order::Ordered, u32::MAX - 5);
+    bench.push(chunk("BE", 0, 0, 0, b"zero")).unwrap();
+    assert_eq!(bench.recv(0).unwrap().0, b"zero");
+    assert_eq!(bench.recv(0).unwrap().0, b"one");
+}

@@ -6,6 +6,7 @@ mod interleaving;
 mod lifecycle;
 mod lossy;
 mod multihoming;
+mod partial;
 mod peers;
 mod settings;
 mod traps;

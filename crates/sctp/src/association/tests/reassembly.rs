@@ -250,3 +250,201 @@ proptest! {
         prop_assert!(seen.iter().all(|seen| *seen));
     }
 }
+
+impl Bench {
+    /// FORWARD TSN with these streams.
+    fn forward(&mut self, new_cum_tsn: u32, streams: &[(u16, u16)]) -> Result<(), Violation> {
+        assert!(self.received.forward(Tsn(new_cum_tsn)));
+        let streams = streams.iter().map(|(stream, ssn)| (StreamId(*stream), Ssn(*ssn)));
+        self.reassembly.forward(Tsn(new_cum_tsn), self.received.cum_tsn(), streams)
+    }
+
+    fn charged_and_unread(&self) -> (usize, usize) {
+        (self.reassembly.charged_bytes(), self.reassembly.unread_bytes())
+    }
+}
+
+//= specs/rfc3758.txt#section-3.6
+//= type=test
+//# In particular, during processing of a FORWARD TSN, the receiver MUST
+//# use the stream sequence information to examine all of the listed
+//# stream reordering queues, and immediately make available for delivery
+//# stream sequence numbers earlier than or equal to the stream sequence
+//# number listed inside the FORWARD TSN.  Any such stranded data SHOULD
+//# be made immediately available to the upper layer application.
+#[test]
+fn what_was_stranded_behind_a_skipped_message_is_delivered_at_once() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(2, "BE", 5, 1, b"b")).unwrap();
+    bench.push(&chunk(4, "BE", 5, 3, b"d")).unwrap();
+    bench.push(&chunk(6, "BE", 5, 5, b"f")).unwrap();
+    bench.push(&chunk(7, "BE", 6, 1, b"other")).unwrap();
+    assert_eq!(bench.read(), []);
+    bench.forward(3, &[(5, 2)]).unwrap();
+    assert_eq!(bench.read(), [(5, b"b".to_vec()), (5, b"d".to_vec())], "4 follows on what was skipped");
+    bench.push(&chunk(5, "BE", 5, 4, b"e")).unwrap();
+    assert_eq!(bench.read(), [(5, b"e".to_vec()), (5, b"f".to_vec())]);
+    assert_eq!(bench.received.cum_tsn(), Tsn(7), "the other stream still waits for its first message");
+    bench.push(&chunk(8, "BE", 5, 6, b"g")).unwrap();
+    assert_eq!(bench.read(), [(5, b"g".to_vec())]);
+}
+
+//= specs/rfc3758.txt#section-3.6
+//= type=test
+//# After receiving and processing a FORWARD TSN, the data receiver MUST
+//# take cautions in updating its re-assembly queue.  The receiver MUST
+//# remove any partially reassembled message, which is still missing one
+//# or more TSNs earlier than or equal to the new cumulative TSN point.
+#[test]
+fn half_a_message_that_is_given_up_leaves_nothing_behind() {
+    // In sequence, and beyond a gap without its begin or without its end.
+    for came in [vec![1, 2], vec![2], vec![2, 3], vec![1, 3]] {
+        let mut bench = Bench::new(1);
+        let flags = ["B", "", "E"];
+        for tsn in &came {
+            bench.push(&chunk(*tsn, flags[*tsn as usize - 1], 0, 0, b"half")).unwrap();
+        }
+        bench.push(&chunk(5, "", 0, 1, b"next")).unwrap();
+        bench.forward(3, &[(0, 0)]).unwrap();
+        assert_eq!(bench.charged_and_unread(), (4 + CHUNK_OVERHEAD_BYTES, 4), "{came:?}");
+        bench.push(&chunk(4, "B", 0, 1, b"a")).unwrap();
+        bench.push(&chunk(6, "E", 0, 1, b"z")).unwrap();
+        assert_eq!(bench.read(), [(0, b"anextz".to_vec())], "{came:?}");
+        assert_eq!(bench.charged_and_unread(), (0, 0), "{came:?}");
+    }
+}
+
+#[test]
+fn the_rest_of_a_message_that_was_given_up_goes_the_same_way() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(1, "B", 0, 0, b"a")).unwrap();
+    bench.push(&chunk(4, "", 0, 0, b"d")).unwrap();
+    bench.forward(2, &[(0, 0)]).unwrap();
+    bench.push(&chunk(3, "", 0, 0, b"c")).unwrap();
+    bench.push(&chunk(5, "E", 0, 0, b"e")).unwrap();
+    assert_eq!((bench.read(), bench.charged_and_unread()), (vec![], (0, 0)));
+    assert_eq!(bench.push(&chunk(6, "", 0, 1, b"f")), Err(Violation::FragmentWithoutBegin));
+}
+
+//= specs/rfc3758.txt#section-3.6
+//= type=test
+//# In the event that the receiver has invoked the partial delivery API,
+//# a notification SHOULD also be generated to inform the upper layer API
+//# that the message being partially delivered will NOT be completed.
+#[test]
+fn a_message_of_which_pieces_were_read_is_told_to_be_over() {
+    for (read_before, unordered) in [(true, false), (false, false), (true, true)] {
+        let flags = |fragment: &str| format!("{fragment}{}", if unordered { "U" } else { "" });
+        let mut bench = Bench::new(1);
+        bench.push(&chunk(1, &flags("B"), 3, 0, &[1; BUFFER / 2])).unwrap();
+        bench.push(&chunk(2, &flags(""), 3, 0, b"more")).unwrap();
+        bench.push(&chunk(4, "BE", 3, u16::from(!unordered), b"whole")).unwrap();
+        if read_before {
+            let piece = bench.reassembly.recv(StreamId(3)).unwrap();
+            assert_eq!((piece.begin, piece.end, piece.aborted), (true, false, false));
+        }
+        let streams: &[_] = if unordered { &[] } else { &[(3, 0)] };
+        bench.forward(3, streams).unwrap();
+        if read_before {
+            let piece = bench.reassembly.recv(StreamId(3)).unwrap();
+            assert_eq!((piece.begin, piece.end, piece.aborted, piece.len()), (false, true, true, 0));
+        }
+        assert_eq!(bench.read(), [(3, b"whole".to_vec())], "nobody hears of what nobody saw");
+        assert_eq!((bench.charged_and_unread(), bench.reassembly.readable()), ((0, 0), None));
+    }
+}
+
+#[test]
+fn a_number_that_was_delivered_is_not_skipped_again() {
+    let mut bench = Bench::new(1);
+    bench.push(&chunk(1, "BE", 0, 0, b"a")).unwrap();
+    bench.push(&chunk(2, "BE", 0, 1, b"b")).unwrap();
+    bench.forward(4, &[(0, 1), (0, 65_535)]).unwrap();
+    bench.push(&chunk(5, "BE", 0, 2, b"c")).unwrap();
+    assert_eq!(bench.read().len(), 3);
+    // And across the end of the numbers.
+    bench.forward(6, &[(0, 65_534 / 2 + 2)]).unwrap();
+    bench.forward(7, &[(0, 65_535)]).unwrap();
+    bench.push(&chunk(8, "BE", 0, 0, b"d")).unwrap();
+    assert_eq!(bench.read(), [(0, b"d".to_vec())]);
+}
+
+#[test]
+fn a_flood_of_forward_tsn_costs_what_it_removes() {
+    let mut bench = Bench::new(1);
+    for step in 0..1_000 {
+        bench.forward(60_000 * (step + 1), &[(0, step as u16)]).unwrap();
+    }
+    assert_eq!(bench.received.cum_tsn(), Tsn(60_000_000));
+}
+
+proptest! {
+    /// Messages of one to three fragments on two streams, some given up whole, of which some chunks come, in any order,
+    /// then FORWARD TSN for one after the other: the others are delivered, each once and in order; nothing is charged for
+    /// in the end.
+    #[test]
+    fn what_is_not_given_up_is_delivered(
+        messages in prop::collection::vec((1u32..4, 0u16..2, any::<bool>(), any::<bool>()), 1..12),
+        order in prop::collection::vec(any::<u32>(), 36),
+        at in 0usize..36,
+    ) {
+        let mut chunks = Vec::new();
+        let mut ssns = [0u16; 2];
+        let (mut tsn, mut kept, mut abandoned) = (1, Vec::new(), Vec::new());
+        for (number, &(fragments, stream, unordered, gone)) in messages.iter().enumerate() {
+            let ssn = ssns[usize::from(stream)];
+            ssns[usize::from(stream)] += u16::from(!unordered);
+            for fragment in 0..fragments {
+                let flags = [
+                    if fragment == 0 { "B" } else { "" },
+                    if fragment + 1 == fragments { "E" } else { "" },
+                    if unordered { "U" } else { "" },
+                ]
+                .concat();
+                chunks.push((chunk(tsn, &flags, stream, ssn, &[number as u8]), gone));
+                tsn += 1;
+            }
+            if gone {
+                abandoned.push((tsn - 1, (!unordered).then_some((stream, ssn))));
+            } else {
+                kept.push((stream, vec![number as u8; fragments as usize], unordered));
+            }
+        }
+        // Of what is given up only some arrives before, and nothing after.
+        let mut arrivals: Vec<_> = chunks.iter().zip(&order).collect();
+        arrivals.sort_by_key(|(_, key)| **key);
+        let mut bench = Bench::new(1);
+        let mut read = Vec::new();
+        for (index, ((chunk, gone), _)) in arrivals.into_iter().enumerate() {
+            if index < at || (!*gone && bench.received.look(chunk.tsn) == Seen::New) {
+                bench.push(chunk).unwrap();
+            }
+            read.extend(bench.read());
+        }
+        // One FORWARD TSN after the other, as a sender's point advances.
+        let mut skipped = [None; 2];
+        for (end, listed) in abandoned {
+            if let Some((stream, ssn)) = listed {
+                skipped[usize::from(stream)] = Some((stream, ssn));
+            }
+            let listed: Vec<_> = skipped.into_iter().flatten().collect();
+            if Tsn(end).after(bench.received.cum_tsn()) {
+                bench.forward(end, &listed).unwrap();
+            }
+            read.extend(bench.read());
+        }
+        for stream in 0..2 {
+            let of = |unordered: bool| -> Vec<Vec<u8>> {
+                kept.iter().filter(|m| m.0 == stream && m.2 == unordered).map(|m| m.1.clone()).collect()
+            };
+            let (ordered, unordered) = (of(false), of(true));
+            let got: Vec<_> = read.iter().filter(|m| m.0 == stream).map(|m| m.1.clone()).collect();
+            let in_order: Vec<_> = got.iter().filter(|m| ordered.contains(m)).cloned().collect();
+            prop_assert_eq!(in_order, ordered);
+            for message in unordered {
+                prop_assert_eq!(got.iter().filter(|m| **m == message).count(), 1);
+            }
+        }
+        prop_assert_eq!(bench.charged_and_unread(), (0, 0));
+    }
+}
