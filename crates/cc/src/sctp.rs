@@ -209,6 +209,10 @@ mod tests {
 
     #[test]
     fn slow_start_grows_by_at_most_the_limit_for_each_acknowledgement() {
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
+        //# If these conditions are met, then cwnd MUST be increased by, at most,
+        //# the lesser of
         let mut cc = sctp();
         cc.on_ack(ack(100, 4_404));
         assert_eq!(cc.window(), 4_504, "little was acknowledged");
@@ -224,6 +228,12 @@ mod tests {
     fn slow_start_wants_a_full_window_and_no_recovery() {
         //= specs/rfc9260.txt#section-7.2.1
         //= type=test
+        //# When cwnd is less than or equal to ssthresh, an SCTP endpoint MUST use
+        //# the slow-start algorithm to increase cwnd only if the current
+        //# congestion window is being fully utilized and the data sender is not
+        //# in Fast Recovery.
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
         //# Only when these two conditions are met can
         //# the cwnd be increased; otherwise, the cwnd MUST NOT be increased.
         let mut cc = sctp();
@@ -234,6 +244,14 @@ mod tests {
 
     #[test]
     fn congestion_avoidance_grows_by_one_mtu_a_window() {
+        //= specs/rfc9260.txt#section-7.2.2
+        //= type=test
+        //# SCTP SHOULD increment cwnd by PMDCS once per RTT when the sender has
+        //# cwnd or more bytes of data outstanding for the corresponding transport
+        //# address.
+        //= specs/rfc9260.txt#section-7.2.2
+        //= type=test
+        //# SCTP MUST NOT increment cwnd by more than PMDCS per RTT.
         let mut cc = sctp();
         cc.on_congestion(congestion(Cause::Loss));
         cc.on_ack(ack(1_452, 5_808));
@@ -265,6 +283,16 @@ mod tests {
 
     #[test]
     fn loss_halves_and_a_time_out_leaves_one_mtu() {
+        //= specs/rfc9260.txt#section-7.2
+        //= type=test
+        //# The slow-start and congestion avoidance algorithms MUST be used by an
+        //# endpoint to control the amount of data being injected into the
+        //# network.
+        //= specs/rfc9260.txt#section-7.2
+        //= type=test
+        //# In some situations, it might be beneficial for an SCTP sender to be
+        //# more conservative than the algorithms allow; however, an SCTP sender
+        //# MUST NOT be more aggressive than the following algorithms allow.
         let mut cc = sctp();
         cc.cwnd = 100_000;
         cc.on_congestion(congestion(Cause::Loss));
@@ -277,6 +305,15 @@ mod tests {
 
     #[test]
     fn idleness_halves_once_an_rto_down_to_four_mtus() {
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
+        //# While the endpoint does not transmit data on a given transport
+        //# address, the cwnd of the transport address SHOULD be adjusted to
+        //# max(cwnd / 2, 4 * PMDCS) once per RTO.
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
+        //# Before the first cwnd adjustment, the ssthresh of the transport
+        //# address SHOULD be set to the cwnd.
         let mut cc = sctp();
         cc.cwnd = 100_000;
         cc.on_idle(idle(0));

@@ -175,6 +175,25 @@ mod tests {
 
     #[test]
     fn what_the_rfc_does_not_allow_is_the_nearest_that_it_does() {
+        //= specs/rfc9260.txt#section-3.3.2
+        //= type=test
+        //# The Advertised Receiver Window Credit MUST NOT be smaller than 1500.
+        //= specs/rfc9260.txt#section-3.3.2
+        //= type=test
+        //# The value of 0 MUST NOT be used.
+        //= specs/rfc9260.txt#section-3.3.2
+        //= type=test
+        //# The value 0 MUST NOT be used.
+        //= specs/rfc9260.txt#section-3.3.3
+        //= type=test
+        //# The Advertised Receiver Window Credit MUST NOT be smaller than 1500.
+        //= specs/rfc9260.txt#section-3.3.3
+        //= type=test
+        //# The value 0 MUST NOT be used.
+        //= specs/rfc9260.txt#section-6.2
+        //= type=test
+        //# In other words, an implementation MAY lower the value of 'SACK.Delay'
+        //# below 500 ms but MUST NOT raise it above 500 ms.
         //= specs/rfc9260.txt#section-6.2
         //= type=test
         //# An implementation MUST NOT allow the maximum delay (protocol

@@ -351,6 +351,12 @@ mod tests {
 
     #[test]
     fn a_cookie_gives_back_what_it_holds() {
+        //= specs/rfc9260.txt#section-3.3.3.1.1
+        //= type=test
+        //# Cookie: variable length This parameter value MUST contain all the
+        //# necessary state and parameter information required for the sender of
+        //# this INIT ACK chunk to create the association, along with a Message
+        //# Authentication Code (MAC).
         let sealed = keys().seal(&contents());
         let opened = keys().open(Time::from_millis(65_000), &HEADER, &sealed).unwrap();
         assert_eq!(*opened, contents());
@@ -359,6 +365,10 @@ mod tests {
 
     #[test]
     fn a_cookie_does_not_tell_its_key() {
+        //= specs/rfc9260.txt#section-5.1.3
+        //= type=test
+        //# If the State Cookie is not encrypted, it MUST NOT contain information
+        //# that is not being envisioned to be shared.
         let secret = [0xa5; 32];
         let sealed = Keys::new(secret).seal(&contents());
         assert!(!sealed.windows(4).any(|bytes| bytes == &secret[..4]));
@@ -366,6 +376,10 @@ mod tests {
 
     #[test]
     fn a_cookie_with_any_bit_changed_is_forged() {
+        //= specs/rfc9260.txt#section-5.1.3
+        //= type=test
+        //# Inside this State Cookie, the sender MUST include a MAC (see [RFC2104]
+        //# for an example) to provide integrity protection on the State Cookie.
         let sealed = keys().seal(&contents());
         for bit in 0..sealed.len() * 8 {
             let mut forged = sealed.to_vec();
@@ -396,6 +410,9 @@ mod tests {
 
     #[test]
     fn a_cookie_belongs_to_the_ports_and_tag_of_its_packet() {
+        //= specs/rfc9260.txt#section-5.1.5
+        //= type=test
+        //# If these values do not match, the packet MUST be silently discarded.
         let sealed = keys().seal(&contents());
         for header in [
             Header { source_port: 40_001, ..HEADER },
@@ -444,6 +461,16 @@ mod tests {
 
     #[test]
     fn keys_change_every_hour_and_the_last_one_still_opens() {
+        //= specs/rfc9260.txt#section-5.1.5
+        //= type=test
+        //# If secrets are kept only for a limited amount of time and the secret
+        //# key to use is not available anymore, the packet containing the COOKIE
+        //# ECHO chunk MUST be silently discarded.
+        //= specs/rfc9260.txt#section-5.1.3
+        //= type=test
+        //# The secret key SHOULD be changed reasonably frequently (e.g., hourly),
+        //# and the timestamp in the State Cookie MAY be used to determine which
+        //# key is used to verify the MAC.
         let late = Contents { created: Time::ZERO + (KEY_LIFE - Duration::from_secs(1)), ..contents() };
         let sealed = keys().seal(&late);
         assert!(keys().open(Time::ZERO + KEY_LIFE, &HEADER, &sealed).is_ok(), "an hour has passed, no life");

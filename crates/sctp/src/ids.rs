@@ -103,6 +103,14 @@ mod tests {
 
     #[test]
     fn serial_numbers_compare_across_the_wrap() {
+        //= specs/rfc9260.txt#section-1.6
+        //= type=test
+        //# Since the space is finite, all arithmetic dealing with Transmission
+        //# Sequence Numbers MUST be performed modulo 2^32.
+        //= specs/rfc9260.txt#section-1.6
+        //= type=test
+        //# That is, the next TSN a DATA chunk MUST use after transmitting TSN =
+        //# 2^32 - 1 is TSN = 0.
         assert!(Tsn(u32::MAX).before(Tsn(0)));
         assert!(Tsn(0).after(Tsn(u32::MAX)));
         assert!(!Tsn(5).before(Tsn(5)));

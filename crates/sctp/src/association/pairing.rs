@@ -198,6 +198,10 @@ mod tests {
 
     #[test]
     fn one_address_is_not_listed_and_of_several_those_that_make_sense_elsewhere() {
+        //= specs/rfc9260.txt#section-3.3.2.1.2
+        //= type=test
+        //# A sender MUST NOT use an IPv4-mapped IPv6 address [RFC4291] but SHOULD
+        //# instead use an IPv4 Address parameter for an IPv4 address.
         let listed = |local: &[&str], peer: &str| {
             let listed = to_list(&addresses(local), peer.parse().unwrap());
             listed.iter().map(IpAddr::to_string).collect::<Vec<_>>()

@@ -333,6 +333,10 @@ mod tests {
 
     #[test]
     fn the_example_of_section_3_3_4() {
+        //= specs/rfc9260.txt#section-3.3.4
+        //= type=test
+        //# Then, the parameter part of the SACK chunk MUST be constructed as
+        //# follows (assuming the new a_rwnd is set to 4660 by the sender):
         let mut received = Received::new(Tsn(10));
         for tsn in [10, 11, 12, 14, 15, 17] {
             received.accept(Tsn(tsn));
@@ -370,6 +374,16 @@ mod tests {
 
     #[test]
     fn the_largest_block_ends_at_65535() {
+        //= specs/rfc9260.txt#section-6.2
+        //= type=test
+        //# The SCTP endpoint MUST report as many Gap Ack Blocks as can fit in a
+        //# single SACK chunk such that the size of the SCTP packet does not
+        //# exceed the current PMTU.
+        //= specs/rfc9260.txt#section-6.7
+        //= type=test
+        //# When a single SACK chunk cannot cover all the Gap Ack Blocks needed to
+        //# be reported due to the PMTU limitation, the endpoint MUST send only
+        //# one SACK chunk.
         //= specs/rfc9260.txt#section-6.7
         //= type=test
         //# This single SACK chunk MUST report the Gap Ack Blocks from the lowest

@@ -278,6 +278,14 @@ mod tests {
 
     #[test]
     fn ordered_messages_count_the_stream_sequence_number_and_unordered_ones_do_not() {
+        //= specs/rfc9260.txt#section-6.5
+        //= type=test
+        //# The Stream Sequence Number of an outgoing stream MUST be incremented
+        //# by 1 for each ordered user message sent on that outgoing stream.
+        //= specs/rfc9260.txt#section-6.5
+        //= type=test
+        //# For unordered user messages, the Stream Sequence Number MUST NOT be
+        //# changed.
         let mut queue = SendQueue::new(Scheduler::RoundRobin);
         for order in [Order::Ordered, Order::Unordered, Order::Ordered] {
             queue.push(StreamId(0), message(1, order));
@@ -288,6 +296,10 @@ mod tests {
 
     #[test]
     fn the_stream_sequence_number_wraps() {
+        //= specs/rfc9260.txt#section-6.5
+        //= type=test
+        //# In particular, when the Stream Sequence Number reaches the value
+        //# 65535, the next Stream Sequence Number MUST be set to 0.
         let mut queue = queue(&[(0, 1)]);
         queue.streams[0].next_ssn = Ssn(65_535);
         queue.push(StreamId(0), message(1, Order::Ordered));

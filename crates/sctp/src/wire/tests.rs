@@ -48,6 +48,10 @@ fn only(body: &[u8]) -> Result<Chunk, WireError> {
 
 #[test]
 fn what_usrsctp_sent_reads_and_writes_back_the_same() {
+    //= specs/rfc9260.txt#section-3
+    //= type=test
+    //# All integer fields in an SCTP packet MUST be transmitted in network
+    //# byte order, unless otherwise stated.
     // Packets of usrsctp 0.9.5 as they left it, each with what it says below it.
     let captured = include_str!("tests/usrsctp.txt");
     let mut lines = captured.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -65,6 +69,51 @@ fn what_usrsctp_sent_reads_and_writes_back_the_same() {
 
 #[test]
 fn every_other_form_has_its_bytes() {
+    //= specs/rfc9260.txt#section-3.2
+    //= type=test
+    //# The total length of a chunk (including Type, Length, and Value fields)
+    //# MUST be a multiple of 4 bytes.
+    //= specs/rfc9260.txt#section-3.2
+    //= type=test
+    //# If the length of the chunk is not a multiple of 4 bytes, the sender
+    //# MUST pad the chunk with all zero bytes, and this padding is not
+    //# included in the Chunk Length field.
+    //= specs/rfc9260.txt#section-3.2
+    //= type=test
+    //# The sender MUST NOT pad with more than 3 bytes.
+    //= specs/rfc9260.txt#section-3.2.1
+    //= type=test
+    //# The total length of a parameter (including Parameter Type, Parameter
+    //# Length, and Parameter Value fields) MUST be a multiple of 4 bytes.
+    //= specs/rfc9260.txt#section-3.2.1
+    //= type=test
+    //# A sender MUST NOT pad with more than 3 bytes.
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# The following format MUST be used for the DATA chunk:
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# The implementation MUST pad the end of the data to a 4-byte boundary
+    //# with all zero bytes.
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# Any padding MUST NOT be included in the Length field.
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# A sender MUST never add more than 3 bytes of padding.
+    //= specs/rfc9260.txt#section-3.3.2.1
+    //= type=test
+    //# Any Type-Length-Value fields MUST be placed after the fixed-length
+    //# fields.
+    //= specs/rfc9260.txt#section-3.3.3.1
+    //= type=test
+    //# Any Type-Length-Value fields MUST be placed after the fixed-length
+    //# fields.
+    //= specs/rfc9260.txt#section-3.3.4
+    //= type=test
+    //# The SACK chunk MUST contain the Cumulative TSN Ack, Advertised
+    //# Receiver Window Credit (a_rwnd), Number of Gap Ack Blocks, and Number
+    //# of Duplicate TSNs fields.
     let bytes = |text: &str| hex(text);
     for (chunk, encoded, text) in [
         (
@@ -308,6 +357,15 @@ fn every_other_form_has_its_bytes() {
 
 #[test]
 fn the_checksum_is_that_of_rfc_9260_and_any_other_is_refused() {
+    //= specs/rfc9260.txt#section-6.8
+    //= type=test
+    //# When sending an SCTP packet, the endpoint MUST strengthen the data
+    //# integrity of the transmission by including the CRC32c checksum value
+    //# calculated on the packet, as described below.
+    //= specs/rfc9260.txt#section-6.8
+    //= type=test
+    //# After the packet is constructed (containing the SCTP common header and
+    //# one or more control or DATA chunks), the transmitter MUST:
     // The check value of CRC32c, in the byte order of Appendix A.
     assert_eq!(crc_fast::crc32_iscsi(b"123456789"), 0xe306_9283);
     let good = packet(HEADER, &[Chunk::CookieAck]);
@@ -361,12 +419,23 @@ fn the_last_chunk_may_lack_its_padding_and_no_other() {
 
 #[test]
 fn padding_is_ignored_whatever_it_holds() {
+    //= specs/rfc9260.txt#section-3.2
+    //= type=test
+    //# The receiver MUST ignore the padding bytes.
     let body = hex("0a000005 aaffffff 0b000004");
     assert_eq!(chunks_of(&body), [Ok(Chunk::CookieEcho(hex("aa"))), Ok(Chunk::CookieAck)]);
 }
 
 #[test]
 fn flags_without_meaning_are_ignored() {
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# The Chunk Flags field in INIT chunks is reserved, and all bits in it
+    //# SHOULD be set to 0 by the sender and ignored by the receiver.
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# The Chunk Flags field in INIT ACK chunks is reserved, and all bits in
+    //# it SHOULD be set to 0 by the sender and ignored by the receiver.
     assert_eq!(only(&hex("0bff0004")), Ok(Chunk::CookieAck));
     assert_eq!(only(&hex("06fe0004")), Ok(Chunk::Abort { reflected: false, causes: vec![] }));
     let Ok(Chunk::Data(data)) = only(&hex("00f00011 00000001 00000000 00000000 61000000")) else { panic!() };
@@ -375,9 +444,12 @@ fn flags_without_meaning_are_ignored() {
 
 #[test]
 fn the_last_parameters_padding_may_count_in_the_chunk_or_not() {
+    //= specs/rfc9260.txt#section-3.2.1
+    //= type=test
+    //# The receiver MUST ignore the padding bytes.
     let fixed = "00000001 000005dc 00010001 00000004";
     for body in
-        [format!("0100001a {fixed} 80030006 80c1 0000"), format!("0100001c {fixed} 80030006 80c1 0000")]
+        [format!("0100001a {fixed} 80030006 80c1 0000"), format!("0100001c {fixed} 80030006 80c1 ffff")]
     {
         let Ok(Chunk::Init(init)) = only(&hex(&body)) else { panic!("{body}") };
         assert_eq!(init.parameters, [Parameter::Unknown { kind: 0x8003, raw: hex("8003000680c1") }]);
@@ -705,6 +777,9 @@ fn a_batch_ends_where_the_kernel_takes_no_more() {
 #[test]
 #[should_panic(expected = "bytes into")]
 fn a_chunk_that_does_not_fit_is_ours_to_find() {
+    //= specs/rfc9260.txt#section-6.10
+    //= type=test
+    //# Partial chunks MUST NOT be placed in an SCTP packet.
     let mut builder = PacketBuilder::new();
     builder.begin(HEADER, 19);
     builder.push(&Chunk::Shutdown { cum_tsn_ack: Tsn(1) });

@@ -17,6 +17,28 @@ fn a_message_crosses_in_both_directions() {
 
 #[test]
 fn a_large_message_is_cut_to_the_mtu_and_joined() {
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# When converting user messages into DATA chunks, an endpoint MUST
+    //# fragment large user messages into multiple DATA chunks.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# If an endpoint supports fragmentation, it MUST fragment a user message
+    //# if the size of the user message to be sent causes the outbound SCTP
+    //# packet size to exceed the current PMTU.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# When determining when to fragment, the SCTP implementation MUST take
+    //# into account the SCTP packet header as well as the DATA chunk
+    //# header(s).
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# The data sender MUST break the user message into a series of DATA
+    //# chunks.
+    //= specs/rfc9260.txt#section-6.10
+    //= type=test
+    //# The total size of the resultant SCTP packet MUST be less that or equal
+    //# to the current PMTU.
     for config in [rfc(), modern()] {
         let mut pair = Pair::up(config);
         pair.send(Client, 1, pattern(300_000));
@@ -31,6 +53,40 @@ fn a_large_message_is_cut_to_the_mtu_and_joined() {
 
 #[test]
 fn the_fragments_of_a_message_agree() {
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# If an unordered user message is fragmented, each fragment of the
+    //# message MUST have its U bit set to 1.
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# When a user message is fragmented by SCTP for transport, the same
+    //# Stream Sequence Number MUST be carried in each of the fragments of the
+    //# message.
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# This field MUST be sent even in fragmented DATA chunks (to make sure
+    //# it is available for agents in the middle of the network).
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# An unfragmented user message MUST have both the B and E bits set to 1.
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# This means that the TSNs for each fragment of a fragmented user
+    //# message MUST be strictly sequential.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# The transmitter MUST then assign, in sequence, a separate TSN to each
+    //# of the DATA chunks in the series.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# If the user indicates that the user message is to be delivered using
+    //# unordered delivery, then the U flag of each DATA chunk of the user
+    //# message MUST be set to 1.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# The transmitter MUST also set the B/E bits of the first DATA chunk in
+    //# the series to 10, the B/E bits of the last DATA chunk in the series to
+    //# 01, and the B/E bits of all other DATA chunks in the series to 00.
     for order in [Order::Ordered, Order::Unordered] {
         let mut pair = Pair::up(rfc());
         pair.send(Client, 2, "first, and whole");
@@ -54,6 +110,10 @@ fn the_fragments_of_a_message_agree() {
 
 #[test]
 fn a_round_trip_is_measured_in_each() {
+    //= specs/rfc9260.txt#section-6.3.1
+    //= type=test
+    //# C4) When data is in flight and when allowed by rule C5 below, a new
+    //# RTT measurement MUST be made each round trip.
     let mut pair = Pair::up(rfc());
     for latency in [10, 50, 20].map(Duration::from_millis) {
         pair.latency = latency;
@@ -69,6 +129,10 @@ fn a_round_trip_is_measured_in_each() {
 
 #[test]
 fn small_messages_share_packets() {
+    //= specs/rfc9260.txt#section-6.10
+    //= type=test
+    //# The transmitter MUST transmit DATA chunks within an SCTP packet in
+    //# increasing order of TSN.
     let mut pair = Pair::up(modern());
     for number in 0..20u8 {
         pair.send(Client, u16::from(number % 3), vec![number; 50]);
@@ -102,6 +166,24 @@ fn unordered_messages_arrive_too() {
 
 #[test]
 fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# The SCTP endpoint MUST always acknowledge the reception of each valid
+    //# DATA chunk when the DATA chunk received is inside its receive window.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# However, an SCTP transmitter MUST NOT be more aggressive in sending
+    //# SACK chunks than the following algorithms allow.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# An SCTP receiver MUST NOT generate more than one SACK chunk for every
+    //# incoming packet, other than to update the offered window as the
+    //# receiving application consumes new data.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# After the reception of the first DATA chunk in an association, the
+    //# endpoint MUST immediately respond with a SACK chunk to acknowledge the
+    //# DATA chunk.
     let mut pair = Pair::up(rfc());
     pair.send(Client, 0, "the first of all");
     let start = pair.now;
@@ -124,6 +206,17 @@ fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
 
 #[test]
 fn a_sack_rides_with_data_that_goes_the_other_way() {
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# Control chunks MUST come before DATA chunks in the packet.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# The implementation MUST also take into account the space required for
+    //# a SACK chunk if bundling a SACK chunk with the DATA chunk.
+    //= specs/rfc9260.txt#section-6.10
+    //= type=test
+    //# When bundling control chunks with DATA chunks, an endpoint MUST place
+    //# control chunks first in the outbound SCTP packet.
     let mut pair = Pair::up(rfc());
     pair.send(Client, 0, "the first of all is answered at once");
     pair.run(Duration::from_secs(1));
@@ -168,6 +261,14 @@ fn a_full_send_buffer_refuses_and_says_when_there_is_room() {
 
 #[test]
 fn a_message_longer_than_the_send_buffer_goes_alone() {
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# A DATA chunk with a User Data field of length L will have the Length
+    //# field set to (16 + L) (indicating 16 + L bytes) where L MUST be
+    //# greater than 0.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# An endpoint SHOULD NOT send a DATA chunk with no user data part.
     let config = Config { send_buffer_bytes: 10_000, max_message_bytes: 100_000, ..rfc() };
     let mut pair = Pair::up(config);
     let send = |pair: &mut Pair, len| {
@@ -185,6 +286,12 @@ fn a_message_longer_than_the_send_buffer_goes_alone() {
 
 #[test]
 fn a_message_longer_than_the_receive_buffer_is_read_in_pieces() {
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# If the data receiver runs out of buffer space while still waiting for
+    //# more fragments to complete the reassembly of the message, it SHOULD
+    //# dispatch part of its inbound message through a partial delivery API
+    //# (see Section 11),
     let server = Config { receive_buffer_bytes: 20_000, ..rfc() };
     let mut pair = Pair::with(rfc(), server);
     pair.run(Duration::from_millis(100));
@@ -195,6 +302,14 @@ fn a_message_longer_than_the_receive_buffer_is_read_in_pieces() {
 
 #[test]
 fn streams_beyond_those_negotiated_do_not_exist() {
+    //= specs/rfc9260.txt#section-6.5
+    //= type=test
+    //# Every DATA chunk MUST carry a valid stream identifier.
+    //= specs/rfc9260.txt#section-5.1.1
+    //= type=test
+    //# After the association is initialized, the valid outbound stream
+    //# identifier range for either endpoint MUST be 0 to min(local OS, remote
+    //# MIS) - 1.
     let server = Config { inbound_streams: 4, outbound_streams: 3, ..rfc() };
     let mut pair = Pair::with(Config { outbound_streams: 10, inbound_streams: 2, ..rfc() }, server);
     pair.run(Duration::from_millis(100));
@@ -229,6 +344,11 @@ fn a_short_packet_does_not_make_those_behind_it_short() {
 
 #[test]
 fn max_burst_limits_what_one_event_lets_out() {
+    //= specs/rfc9260.txt#section-6.1
+    //= type=test
+    //# When the time comes for the sender to transmit new DATA chunks, the
+    //# protocol parameter 'Max.Burst' SHOULD be used to limit the number of
+    //# packets sent.
     let mut options = rfc().congestion_options;
     options.initial_window = braidftp_cc::InitialWindow::Mtus(20.try_into().unwrap());
     let mut pair = Pair::up(Config { congestion_options: options, ..rfc() });

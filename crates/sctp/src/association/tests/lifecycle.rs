@@ -13,6 +13,31 @@ fn lose_first(kind: u8) -> Option<Drop> {
 
 #[test]
 fn four_packets_make_an_association() {
+    //= specs/rfc9260.txt#section-12.3
+    //= type=test
+    //# Accordingly, we stress the requirements, as stated in Section 3.1,
+    //# that (1) an INIT chunk MUST NOT be bundled with any other chunk in a
+    //# packet and (2) a packet containing an INIT chunk MUST have a zero
+    //# Verification Tag.
+    //= specs/rfc9260.txt#section-3
+    //= type=test
+    //# INIT, INIT ACK, and SHUTDOWN COMPLETE chunks MUST NOT be bundled with
+    //# any other chunk into an SCTP packet.
+    //= specs/rfc9260.txt#section-3.1
+    //= type=test
+    //# A packet containing an INIT chunk MUST have a zero Verification Tag.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# They MUST be the only chunks present in the SCTP packets that carry
+    //# them.
+    //= specs/rfc9260.txt#section-6.10
+    //= type=test
+    //# An endpoint MUST NOT bundle INIT, INIT ACK, or SHUTDOWN COMPLETE
+    //# chunks with any other chunks.
+    //= specs/rfc9260.txt#section-8.5.1
+    //= type=test
+    //# Rules for packets carrying an INIT chunk: * The sender MUST set the
+    //# Verification Tag of the packet to 0.
     let mut pair = Pair::new(rfc());
     pair.run(Duration::from_millis(100));
     let kinds: Vec<_> = pair.log.iter().map(|(_, _, packet)| chunks(packet)[0].kind()).collect();
@@ -26,6 +51,14 @@ fn four_packets_make_an_association() {
 
 #[test]
 fn messages_ride_with_cookie_echo_and_arrive_with_it() {
+    //= specs/rfc9260.txt#section-3.2.2
+    //= type=test
+    //# Any time a COOKIE ECHO chunk is sent in a packet, it MUST be the first
+    //# chunk.
+    //= specs/rfc9260.txt#section-3.3.11
+    //= type=test
+    //# This chunk MUST precede any DATA chunk sent within the association but
+    //# MAY be bundled with one or more DATA chunks in the same packet.
     let mut pair = Pair::new(rfc());
     pair.send(Client, 0, "first words");
     pair.run(LATENCY * 3);
@@ -36,6 +69,12 @@ fn messages_ride_with_cookie_echo_and_arrive_with_it() {
 
 #[test]
 fn nothing_else_leaves_before_cookie_ack() {
+    //= specs/rfc9260.txt#section-5
+    //= type=test
+    //# Before the first data transmission can take place from one SCTP
+    //# endpoint ("A") to another SCTP endpoint ("Z"), the two endpoints MUST
+    //# complete an initialization process in order to set up an SCTP
+    //# association between them.
     //= specs/rfc9260.txt#section-5.1
     //= type=test
     //# until the COOKIE ACK chunk is returned, the sender MUST NOT send
@@ -80,6 +119,14 @@ fn what_rode_with_a_lost_cookie_echo_rides_with_the_next() {
 
 #[test]
 fn init_is_repeated_with_back_off_until_it_is_given_up() {
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# If the T1-init timer expires, the endpoint MUST retransmit the INIT
+    //# chunk and restart the T1-init timer.
+    //= specs/rfc9260.txt#section-5.1.6
+    //= type=test
+    //# When retransmitting the INIT chunk, the endpoint MUST follow the rules
+    //# defined in Section 6.3 to determine the proper timer value.
     let mut pair = Pair::new(rfc());
     pair.loss = 1_000;
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
@@ -90,6 +137,17 @@ fn init_is_repeated_with_back_off_until_it_is_given_up() {
 
 #[test]
 fn cookie_echo_is_repeated_with_back_off_until_it_is_given_up() {
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# This MUST be repeated up to 'Max.Init.Retransmits' times.
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# After that, the endpoint MUST abort the initialization process and
+    //# report the error to the SCTP user.
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# If the T1-cookie timer expires, the endpoint MUST retransmit COOKIE
+    //# ECHO chunk and restart the T1-cookie timer.
     let mut pair = Pair::new(rfc());
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::COOKIE_ECHO)));
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
@@ -104,6 +162,11 @@ fn cookie_echo_is_repeated_with_back_off_until_it_is_given_up() {
 
 #[test]
 fn what_is_acknowledged_ends_the_count_of_errors() {
+    //= specs/rfc9260.txt#section-8.1
+    //= type=test
+    //# The counter used for endpoint failure detection MUST be reset each
+    //# time a DATA chunk sent to that peer endpoint is acknowledged (by the
+    //# reception of a SACK chunk).
     let mut pair = Pair::up(Config { association_max_retrans: 2, path_max_retrans: 2, ..rfc() });
     let mut copies = BTreeMap::new();
     pair.drop = Some(Box::new(move |side, _, packet| {
@@ -134,6 +197,25 @@ fn streams_that_the_peer_does_not_allow_end_the_association_if_messages_wait_for
 
 #[test]
 fn a_shutdown_waits_for_all_data_and_both_sides_hear_of_it() {
+    //= specs/rfc9260.txt#section-3.3.8
+    //= type=test
+    //# An endpoint in an association MUST use this chunk to initiate a
+    //# graceful close of the association with its peer.
+    //= specs/rfc9260.txt#section-3.3.9
+    //= type=test
+    //# This chunk MUST be used to acknowledge the receipt of the SHUTDOWN
+    //# chunk at the completion of the shutdown process; see Section 9.2 for
+    //# details.
+    //= specs/rfc9260.txt#section-3.3.13
+    //= type=test
+    //# This chunk MUST be used to acknowledge the receipt of the SHUTDOWN ACK
+    //# chunk at the completion of the shutdown process; see Section 9.2 for
+    //# details.
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# Upon the receipt of the SHUTDOWN ACK chunk, the sender of the SHUTDOWN
+    //# chunk MUST stop the T2-shutdown timer, send a SHUTDOWN COMPLETE chunk
+    //# to its peer, and remove all record of the association.
     for config in [rfc(), modern()] {
         let mut pair = Pair::up(config);
         pair.send(Client, 0, pattern(100_000));
@@ -155,6 +237,15 @@ fn a_shutdown_waits_for_all_data_and_both_sides_hear_of_it() {
 
 #[test]
 fn the_side_that_is_shut_down_still_sends_what_it_had_queued() {
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# In the SHUTDOWN-RECEIVED state, the endpoint MUST transmit or
+    //# retransmit data and leave this state when all data in queue is
+    //# transmitted.
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
+    //# SHUTDOWN-RECEIVED states.
     let mut pair = Pair::up(rfc());
     pair.send(Server, 0, pattern(200_000));
     pair.run(Duration::from_millis(1));
@@ -216,6 +307,15 @@ fn a_shutdown_asked_for_before_the_handshake_is_done_still_delivers() {
 
 #[test]
 fn a_shutdown_that_is_never_answered_ends_all_the_same() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# An endpoint SHOULD limit the number of retransmissions of the SHUTDOWN
+    //# chunk to the protocol parameter 'Association.Max.Retrans'.
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# If this threshold is exceeded, the endpoint SHOULD destroy the TCB and
+    //# SHOULD report the peer endpoint unreachable to the upper layer (and
+    //# thus the association enters the CLOSED state).
     let mut pair = Pair::up(rfc());
     pair.loss = 1_000;
     pair.association(Client).shutdown();
@@ -225,6 +325,10 @@ fn a_shutdown_that_is_never_answered_ends_all_the_same() {
 
 #[test]
 fn a_shutdown_that_takes_too_long_is_aborted() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# At the expiration of this timer, the sender SHOULD abort the
+    //# association by sending an ABORT chunk.
     let config = Config { shutdown_guard: Duration::from_millis(500), ..rfc() };
     let mut pair = Pair::up(config);
     pair.drop = Some(Box::new(|side, _, packet| side == Server && !has(packet, Chunk::ABORT)));
@@ -236,6 +340,48 @@ fn a_shutdown_that_takes_too_long_is_aborted() {
 
 #[test]
 fn an_abort_carries_its_words_and_no_data() {
+    //= specs/rfc9260.txt#section-3.3.7
+    //= type=test
+    //# DATA chunks MUST NOT be bundled with ABORT chunks.
+    //= specs/rfc9260.txt#section-3.3.7
+    //= type=test
+    //# Control chunks (except for INIT, INIT ACK, and SHUTDOWN COMPLETE) MAY
+    //# be bundled with an ABORT chunk, but they MUST be placed before the
+    //# ABORT chunk in the SCTP packet; otherwise, they will be ignored by the
+    //# receiver.
+    //= specs/rfc9260.txt#section-3.3.7
+    //= type=test
+    //# Moreover, under any circumstances, an endpoint that receives an ABORT
+    //# chunk MUST NOT respond to that ABORT chunk by sending an ABORT chunk
+    //# of its own.
+    //= specs/rfc9260.txt#section-8.5.1
+    //= type=test
+    //# Rules for packets carrying an ABORT chunk: * The endpoint MUST always
+    //# fill in the Verification Tag field of the outbound packet with the
+    //# destination endpoint's tag value if it is known.
+    //= specs/rfc9260.txt#section-9.1
+    //= type=test
+    //# When an endpoint decides to abort an existing association, it MUST
+    //# send an ABORT chunk to its peer endpoint.
+    //= specs/rfc9260.txt#section-9.1
+    //= type=test
+    //# If the association is aborted on request of the upper layer, a
+    //# "User-Initiated Abort" error cause (see Section 3.3.10.12) SHOULD be
+    //# present in the ABORT chunk.
+    //= specs/rfc9260.txt#section-9.1
+    //= type=test
+    //# An endpoint MUST NOT respond to any received packet that contains an
+    //# ABORT chunk (also see Section 8.4).
+    //= specs/rfc9260.txt#section-9.1
+    //= type=test
+    //# After checking the Verification Tag, the receiving endpoint MUST
+    //# remove the association from its record and SHOULD report the
+    //# termination to its upper layer.
+    //= specs/rfc9260.txt#section-9.1
+    //= type=test
+    //# If a "User-Initiated Abort" error cause is present in the ABORT chunk,
+    //# the Upper Layer Abort Reason SHOULD be made available to the upper
+    //# layer.
     //= specs/rfc9260.txt#section-9.1
     //= type=test
     //# The sender MUST fill in
@@ -265,6 +411,17 @@ fn what_was_received_can_be_read_after_the_end() {
 
 #[test]
 fn a_peer_that_vanishes_is_given_up_after_association_max_retrans() {
+    //= specs/rfc9260.txt#section-8.1
+    //= type=test
+    //# If the value of this counter exceeds the limit indicated in the
+    //# protocol parameter 'Association.Max.Retrans', the endpoint SHOULD
+    //# consider the peer endpoint unreachable and SHALL stop transmitting any
+    //# more data to it (and thus the association enters the CLOSED state).
+    //= specs/rfc9260.txt#section-8.1
+    //= type=test
+    //# In addition, the endpoint SHOULD report the failure to the upper layer
+    //# and optionally report back all outstanding user data remaining in its
+    //# outbound queue.
     let mut pair = Pair::up(rfc());
     pair.loss = 1_000;
     pair.send(Client, 0, "anybody there?");
@@ -290,6 +447,12 @@ fn an_idle_path_is_heard_of_by_heartbeats() {
 
 #[test]
 fn a_path_that_comes_back_is_active_again() {
+    //= specs/rfc9260.txt#section-8.2
+    //= type=test
+    //# When an outstanding TSN is acknowledged or a HEARTBEAT chunk sent to
+    //# that address is acknowledged with a HEARTBEAT ACK chunk, the endpoint
+    //# SHOULD clear the error counter of the destination transport address to
+    //# which the DATA chunk was last sent (or HEARTBEAT chunk was sent) and
     let mut pair = Pair::up(rfc());
     pair.loss = 1_000;
     pair.send(Client, 0, "anybody there?");
@@ -326,6 +489,15 @@ fn both_sides_may_connect_at_once() {
 
 #[test]
 fn a_peer_that_restarts_begins_anew_under_the_same_name() {
+    //= specs/rfc9260.txt#section-5.2.4
+    //= type=test
+    //# A RESTART notification SHOULD be sent to the ULP instead of a
+    //# COMMUNICATION LOST notification.
+    //= specs/rfc9260.txt#section-5.2.4
+    //= type=test
+    //# All the congestion control parameters (e.g., cwnd, ssthresh) related
+    //# to this peer MUST be reset to their initial values (see Section
+    //# 6.2.1).
     let mut pair = Pair::up(rfc());
     pair.send(Server, 0, pattern(100_000));
     pair.run(Duration::from_secs(2));

@@ -100,6 +100,16 @@ fn one_address_is_not_listed_and_of_several_all_are() {
 
 #[test]
 fn a_client_with_one_address_learns_those_of_the_server() {
+    //= specs/rfc9260.txt#section-5.1.2
+    //= type=test
+    //# If there are only IPv4/IPv6 addresses present in the received INIT or
+    //# INIT ACK chunk, the receiver MUST derive and record all the transport
+    //# addresses from the received chunk AND the source IP address that sent
+    //# the INIT or INIT ACK chunk.
+    //= specs/rfc9260.txt#section-1.3
+    //= type=test
+    //# All transport addresses used by an SCTP endpoint MUST use the same
+    //# port number but can use multiple IP addresses.
     let [client, server] = addresses();
     let mut pair = Pair::between([client[..1].to_vec(), server], modern(), modern());
     pair.run(Duration::from_secs(3));
@@ -132,6 +142,12 @@ fn addresses_that_merely_happen_to_be_there_are_listed_to_those_who_list_theirs(
 //# address for this peer.
 #[test]
 fn a_server_that_lists_nothing_has_one_address() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# If the INIT ACK chunk does not contain any IP Address parameters, the
+    //# receiver of the INIT ACK chunk MUST use the source address associated
+    //# with the received IP datagram as its sole destination address for the
+    //# association.
     let mut pair = pair(modern());
     pair.server.set_addresses(Vec::new(), Announce::Always);
     pair.run(Duration::from_secs(3));
@@ -205,6 +221,15 @@ fn each_address_has_its_own_encapsulation_port() {
 //# retransmissions of DATA chunks.
 #[test]
 fn the_handshake_goes_by_the_path_that_works() {
+    //= specs/rfc9260.txt#section-5.4
+    //= type=test
+    //# A COOKIE ACK chunk MAY be sent to an UNCONFIRMED address, but it MUST
+    //# be bundled with a HEARTBEAT chunk including a nonce.
+    //= specs/rfc9260.txt#section-5.4
+    //= type=test
+    //# A COOKIE ECHO chunk MAY be sent to an UNCONFIRMED address, but it MUST
+    //# be bundled with a HEARTBEAT chunk including a nonce, and the size of
+    //# the SCTP packet MUST NOT exceed the PMTU.
     let mut dead = pair(rfc());
     cut(&mut dead, 0);
     dead.send(Client, 0, numbered(0));
@@ -315,6 +340,11 @@ fn a_path_is_cut_and_a_second_later_the_other_carries_all_it_can() {
 //# the chunk was sent.
 #[test]
 fn by_the_rfcs_own_rule_what_timed_out_goes_by_the_other_path_until_the_first_is_inactive() {
+    //= specs/rfc9260.txt#section-7.2
+    //= type=test
+    //# Unlike TCP, an SCTP sender MUST keep a set of the control variables
+    //# cwnd, ssthresh, and partial_bytes_acked for EACH destination address
+    //# of its peer (when its peer is multi-homed).
     let mut pair = confirmed(rfc());
     cut(&mut pair, 0);
     let start = pair.now;

@@ -322,6 +322,22 @@ fn unknown_chunks_without_end_are_reported_up_to_a_limit() {
 
 #[test]
 fn a_heartbeat_is_answered_with_its_info_unchanged() {
+    //= specs/rfc9260.txt#section-3.3.6
+    //= type=test
+    //# An endpoint MUST send this chunk to its peer endpoint as a response to
+    //# a HEARTBEAT chunk (see Section 8.3).
+    //= specs/rfc9260.txt#section-3.3.6
+    //= type=test
+    //# Heartbeat Information: variable length This field MUST contain the
+    //# Heartbeat Info parameter (as defined in Section 3.3.5) of the
+    //# Heartbeat Request to which this Heartbeat Acknowledgement is
+    //# responding.
+    //= specs/rfc9260.txt#section-8.3
+    //= type=test
+    //# A receiver of a HEARTBEAT chunk MUST respond to a HEARTBEAT chunk with
+    //# a HEARTBEAT ACK chunk after entering the COOKIE-ECHOED state (sender
+    //# of the INIT chunk) or the ESTABLISHED state (receiver of the INIT
+    //# chunk),
     //= specs/rfc9260.txt#section-8.3
     //= type=test
     //# The receiver of the HEARTBEAT chunk SHOULD immediately respond with a
@@ -343,6 +359,11 @@ fn a_heartbeat_is_answered_with_its_info_unchanged() {
 
 #[test]
 fn a_heartbeat_ack_that_nobody_asked_for_measures_nothing() {
+    //= specs/rfc9260.txt#section-3.3.5
+    //= type=test
+    //# When a HEARTBEAT chunk is being used for path verification purposes,
+    //# it MUST include a random nonce of length 64 bits or longer ([RFC4086]
+    //# provides some information on randomness guidelines).
     let (mut pair, _) = bench();
     let before = pair.association(Server).stats();
     pair.forge(&[Chunk::HeartbeatAck(Bytes::from_static(&[0; 9]))]);
@@ -353,6 +374,10 @@ fn a_heartbeat_ack_that_nobody_asked_for_measures_nothing() {
 
 #[test]
 fn a_sender_that_ignores_the_window_is_not_let_in() {
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# The dropped DATA chunk(s) MUST NOT be included in the SACK chunk, as
+    //# they were not accepted.
     let (mut pair, next) = bench();
     pair.reads = false;
     let chunk = |n: u32| Chunk::Data(data(next.plus(n), 0, 1 + n as u16, &[7; 1_400]));
@@ -395,6 +420,14 @@ fn tsns_far_ahead_cost_no_memory() {
 
 #[test]
 fn a_cookie_ack_an_init_ack_or_a_shutdown_complete_out_of_turn_is_nothing() {
+    //= specs/rfc9260.txt#section-8.5.1
+    //= type=test
+    //# An endpoint MUST ignore the SHUTDOWN COMPLETE chunk if it is not in
+    //# the SHUTDOWN-ACK-SENT state.
+    //= specs/rfc9260.txt#section-5.2.5
+    //= type=test
+    //# At any state other than COOKIE-ECHOED, an endpoint SHOULD silently
+    //# discard a received COOKIE ACK chunk.
     let (mut pair, _) = bench();
     pair.forge(&[Chunk::CookieAck, Chunk::ShutdownComplete { reflected: false }, Chunk::ShutdownAck]);
     assert!(pair.association(Server).is_up());
@@ -457,6 +490,26 @@ fn the_abort(said: &[(VerificationTag, Vec<Chunk>)]) -> (u32, bool, Vec<Cause>) 
 
 #[test]
 fn a_good_init_ack_is_answered_with_its_cookie() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# This value MUST be placed into the Verification Tag field of every
+    //# SCTP packet that the receiver of the INIT ACK chunk transmits within
+    //# this association.
+    //= specs/rfc9260.txt#section-3.3.11
+    //= type=test
+    //# Cookie: variable size This field MUST contain the exact cookie
+    //# received in the State Cookie parameter from the previous INIT ACK
+    //# chunk.
+    //= specs/rfc9260.txt#section-5.1.4
+    //= type=test
+    //# When an endpoint (in the COOKIE-WAIT state) receives an INIT ACK chunk
+    //# with a State Cookie parameter, it MUST immediately send a COOKIE ECHO
+    //# chunk to its peer with the received State Cookie.
+    //= specs/rfc9260.txt#section-8.5.1
+    //= type=test
+    //# Rules for packets carrying a COOKIE ECHO chunk: * When sending a
+    //# COOKIE ECHO chunk, the endpoint MUST use the value of the Initiate Tag
+    //# received in the INIT ACK chunk.
     let (mut pair, said) = after_init_ack(|_| {});
     assert_eq!(said, [(VerificationTag(77), vec![Chunk::CookieEcho(Bytes::from_static(b"cookie"))])]);
     assert_eq!(pair.association(Client).stats().outbound_streams, 5);
@@ -471,6 +524,16 @@ fn an_init_ack_without_a_cookie_is_aborted() {
 
 #[test]
 fn an_init_ack_without_streams_is_aborted() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+    //# with the OS value set to 0, it MUST destroy the TCB and SHOULD send an
+    //# ABORT chunk.
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+    //# with the MIS value set to 0, it MUST destroy the TCB and SHOULD send
+    //# an ABORT chunk.
     for change in [|init: &mut Init| init.outbound_streams = 0, |init: &mut Init| init.inbound_streams = 0] {
         let (pair, said) = after_init_ack(change);
         assert_eq!(the_abort(&said), (77, false, vec![Cause::InvalidMandatoryParameter]));
@@ -480,6 +543,11 @@ fn an_init_ack_without_streams_is_aborted() {
 
 #[test]
 fn an_init_ack_without_a_tag_is_aborted_with_our_own_reflected() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+    //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
+    //# send an ABORT chunk with the T bit set.
     let (mut pair, said) = after_init_ack(|init_ack| init_ack.initiate_tag = VerificationTag(0));
     let own = pair.association(Client).tag;
     assert_eq!(the_abort(&said), (own.0, true, vec![Cause::InvalidMandatoryParameter]));
@@ -504,6 +572,11 @@ fn an_init_ack_with_hardly_a_window_is_aborted_and_the_association_waits_on() {
 
 #[test]
 fn an_init_ack_with_a_host_name_is_aborted() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# The receiver of INIT ACK chunks containing a Host Name Address
+    //# parameter MUST send an ABORT chunk and MAY include an "Unresolvable
+    //# Address" error cause.
     let name = Parameter::HostName(Bytes::from_static(b"example.org\0"));
     let (pair, _) = after_init_ack(|init_ack| init_ack.parameters.push(name));
     assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::HostName)));
@@ -511,8 +584,16 @@ fn an_init_ack_with_a_host_name_is_aborted() {
 
 #[test]
 fn a_cookie_that_no_packet_can_carry_is_aborted() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# Implementation Note: An implementation MUST be prepared to receive an
+    //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
+    //# variable size of the State Cookie and the variable address list.
     let cookie = |len: usize| vec![Parameter::StateCookie(Bytes::from(vec![1; len]))];
-    let (_, said) = after_init_ack(|init_ack| init_ack.parameters = cookie(1_436));
+    let (_, said) = after_init_ack(|init_ack| {
+        let raw = [&[0x80, 0x77, 0x02, 0x04][..], &[1; 512]].concat().into();
+        init_ack.parameters = [cookie(1_436), vec![Parameter::Unknown { kind: 0x8077, raw }]].concat();
+    });
     assert!(matches!(said[0].1[0], Chunk::CookieEcho(_)));
     let (pair, _) = after_init_ack(|init_ack| init_ack.parameters = cookie(1_437));
     assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::CookieTooLong)));
@@ -520,6 +601,12 @@ fn a_cookie_that_no_packet_can_carry_is_aborted() {
 
 #[test]
 fn what_was_not_understood_of_an_init_ack_is_reported_with_the_cookie() {
+    //= specs/rfc9260.txt#section-3.2.2
+    //= type=test
+    //# INIT ACK) detects unrecognized parameters and has to report them
+    //# according to Section 3.2.1, it SHOULD bundle the ERROR chunk
+    //# containing the "Unrecognized Parameters" error cause with the chunk
+    //# sent in response (e.g., COOKIE ECHO).
     let raw = Bytes::from_static(&[0xc0, 0x77, 0, 8, 1, 2, 3, 4]);
     let unknown = Parameter::Unknown { kind: 0xc077, raw: raw.clone() };
     let (_, said) = after_init_ack(|init_ack| init_ack.parameters.push(unknown));

@@ -64,6 +64,21 @@ fn a_message_in_one_chunk_is_delivered_as_it_came() {
 
 #[test]
 fn fragments_are_joined_in_whatever_order_they_come() {
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# The fragmentation and bundling mechanisms, as detailed in Sections 6.9
+    //# and 6.10, are OPTIONAL to implement by the data sender, but they MUST
+    //# be implemented by the data receiver, i.e., an endpoint MUST properly
+    //# receive and process bundled or fragmented data.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# An endpoint MAY support fragmentation when sending DATA chunks, but it
+    //# MUST support reassembly when receiving DATA chunks.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# An endpoint MUST recognize fragmented DATA chunks by examining the B/
+    //# E bits in each of the received DATA chunks and queue the fragmented
+    //# DATA chunks for reassembly.
     let fragments = [chunk(1, "B", 0, 0, b"a"), chunk(2, "", 0, 0, b"b"), chunk(3, "E", 0, 0, b"c")];
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let mut bench = Bench::new(1);
@@ -77,6 +92,16 @@ fn fragments_are_joined_in_whatever_order_they_come() {
 
 #[test]
 fn a_gap_on_one_stream_holds_no_other_stream_back() {
+    //= specs/rfc9260.txt#section-6.6
+    //= type=test
+    //# Within a stream, an endpoint MUST deliver DATA chunks received with
+    //# the U flag set to 0 to the upper layer according to the order of their
+    //# Stream Sequence Number.
+    //= specs/rfc9260.txt#section-6.6
+    //= type=test
+    //# If DATA chunks arrive out of order of their Stream Sequence Number,
+    //# the endpoint MUST hold the received DATA chunks from delivery to the
+    //# ULP until they are reordered.
     let mut bench = Bench::new(1);
     bench.push(&chunk(2, "BE", 1, 0, b"other stream")).unwrap();
     bench.push(&chunk(3, "BE", 0, 1, b"second")).unwrap();
@@ -88,6 +113,13 @@ fn a_gap_on_one_stream_holds_no_other_stream_back() {
 
 #[test]
 fn an_unordered_message_may_have_any_stream_sequence_number() {
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# Therefore, the receiver MUST ignore the Stream Sequence Number field.
+    //= specs/rfc9260.txt#section-6.6
+    //= type=test
+    //# The sender can fill the 'Stream Sequence Number' with arbitrary value,
+    //# but the receiver MUST ignore the field.
     let mut bench = Bench::new(1);
     let fragments = [chunk(1, "BU", 0, 7, b"a"), chunk(2, "U", 0, 65_535, b"b"), chunk(3, "EU", 0, 1, b"c")];
     for (after, order) in [(0, [0, 1, 2]), (3, [2, 1, 0])] {

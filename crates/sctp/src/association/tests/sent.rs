@@ -80,6 +80,11 @@ fn data(tsn: Tsn) -> Data {
 
 #[test]
 fn a_cumulative_ack_removes_and_counts_each_chunk_once() {
+    //= specs/rfc9260.txt#section-6.7
+    //= type=test
+    //# Upon the reception of a SACK chunk, the endpoint MUST remove all DATA
+    //# chunks that have been acknowledged by the SACK chunk's Cumulative TSN
+    //# Ack from its transmit queue.
     let mut bench = Bench::sending(1, 5);
     bench.sack(3, &[]).unwrap();
     assert_eq!((bench.acked(), bench.report.cum_advanced), (3, true));
@@ -105,6 +110,11 @@ fn a_gap_block_counts_only_what_is_new_in_it() {
 
 #[test]
 fn a_shutdown_takes_nothing_back() {
+    //= specs/rfc9260.txt#section-3.3.8
+    //= type=test
+    //# Since the SHUTDOWN chunk does not contain Gap Ack Blocks, the receiver
+    //# of the SHUTDOWN chunk MUST NOT interpret the lack of a Gap Ack Block
+    //# as a renege.
     let mut bench = Bench::sending(1, 5);
     bench.sack(1, &[(2, 3)]).unwrap();
     assert_eq!(bench.sent.flight_bytes(), 2 * BYTES);
@@ -151,6 +161,16 @@ fn blocks_out_of_order_and_overlapping_say_the_same() {
 
 #[test]
 fn the_third_miss_indication_makes_a_chunk_lost_and_no_later_one_does_again() {
+    //= specs/rfc9260.txt#section-6.7
+    //= type=test
+    //# The number of "missing" reports for each outstanding DATA chunk MUST
+    //# be recorded by the data sender to make retransmission decisions.
+    //= specs/rfc9260.txt#section-7.2.4
+    //= type=test
+    //# Whenever an endpoint receives a SACK chunk that indicates that some
+    //# TSNs are missing, it SHOULD wait for two further miss indications (via
+    //# subsequent SACK chunks for a total of three missing reports) on the
+    //# same TSNs before taking action with regard to Fast Retransmit.
     //= specs/rfc9260.txt#section-7.2.4
     //= type=test
     //# 5)  Mark the DATA chunk(s) as being fast retransmitted and thus
@@ -169,6 +189,11 @@ fn the_third_miss_indication_makes_a_chunk_lost_and_no_later_one_does_again() {
 
 #[test]
 fn only_tsns_below_the_highest_newly_acknowledged_are_counted() {
+    //= specs/rfc9260.txt#section-6.7
+    //= type=test
+    //# All DATA chunks with TSNs not included in the Gap Ack Blocks that are
+    //# smaller than the highest-acknowledged TSN reported in the SACK chunk
+    //# MUST be treated as "missing" by the sending endpoint.
     let mut bench = Bench::sending(1, 9);
     bench.sack(0, &[(5, 9)]).unwrap();
     for last in [2, 3] {
@@ -288,6 +313,10 @@ proptest! {
 
 #[test]
 fn no_more_tsns_are_outstanding_than_gap_blocks_can_speak_of() {
+    //= specs/rfc9260.txt#section-6.1
+    //= type=test
+    //# The data sender MUST NOT use a TSN that is more than 2^31 - 1 above
+    //# the beginning TSN of the current send window.
     //= specs/rfc9260.txt#section-6.1
     //= type=test
     //# For each stream, the data sender MUST NOT have more than 2^16 - 1

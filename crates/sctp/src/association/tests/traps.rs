@@ -80,6 +80,9 @@ fn a_message_that_fills_the_whole_window_unfinished_becomes_readable() {
 fn a_closed_window_is_probed_as_long_as_it_takes_and_nobody_is_given_up() {
     //= specs/rfc9260.txt#section-6.1
     //= type=test
+    //# Senders MUST support zero window probing.
+    //= specs/rfc9260.txt#section-6.1
+    //= type=test
     //# If the sender continues to receive SACK chunks from the peer
     //# while doing zero window probing, the unacknowledged window probes
     //# SHOULD NOT increment the error counter for the association or any
@@ -128,6 +131,28 @@ fn a_reader_that_takes_little_at_a_time_does_not_offer_little_at_a_time() {
 }
 
 #[test]
+fn a_window_that_opens_slowly_is_not_told_of_at_every_step() {
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# The receiver MUST avoid sending a large number of window updates --
+    //# in particular, large bursts of them.
+    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 20_000, ..rfc() });
+    pair.reads = false;
+    pair.run(Duration::from_millis(100));
+    for _ in 0..100 {
+        pair.send(Client, 0, pattern(100));
+    }
+    pair.run(Duration::from_secs(1));
+    pair.clear_log();
+    for _ in 0..100 {
+        pair.association(Server).recv(StreamId(0)).unwrap();
+        pair.drain(Server);
+    }
+    let updates = pair.sacks(Server).len();
+    assert!((1..=4).contains(&updates), "{updates}");
+}
+
+#[test]
 fn a_lost_window_update_is_made_good_by_a_probe() {
     let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 6_000, ..rfc() });
     pair.reads = false;
@@ -159,6 +184,12 @@ fn the_passive_side_knows_the_peers_window_and_starts_slowly() {
 
 #[test]
 fn three_missing_reports_bring_a_fast_retransmission_and_one_reduction() {
+    //= specs/rfc9260.txt#section-7.2.4
+    //= type=test
+    //# While in Fast Recovery, the ssthresh and cwnd SHOULD NOT change for
+    //# any destinations due to a subsequent Fast Recovery event (i.e., one
+    //# SHOULD NOT reduce the cwnd further due to a subsequent Fast
+    //# Retransmit).
     let mut pair = Pair::up(rfc());
     pair.send(Client, 0, pattern(1_424 * 60));
     pair.drop = lose_data(&[20, 22, 24]);
@@ -169,6 +200,12 @@ fn three_missing_reports_bring_a_fast_retransmission_and_one_reduction() {
 
 #[test]
 fn round_trips_are_never_measured_on_what_was_sent_twice() {
+    //= specs/rfc9260.txt#section-6.3.1
+    //= type=test
+    //# C5) Karn's algorithm: RTT measurements MUST NOT be made using chunks
+    //# that were retransmitted (and thus for which it is ambiguous whether
+    //# the reply was for the first instance of the chunk or for a later
+    //# instance).
     // Karn; the dcSCTP changelog has it too.
     let mut pair = Pair::up(rfc());
     pair.drop = lose_data(&[0]);
@@ -198,6 +235,10 @@ fn nothing_in_flight_is_forgotten_when_it_is_lost_and_found() {
 
 #[test]
 fn data_after_shutdown_is_answered_at_once() {
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# In the SHUTDOWN-SENT state, the endpoint MUST acknowledge any received
+    //# DATA chunks without delay.
     // pion association.go:1709.
     let mut pair = Pair::up(rfc());
     pair.send(Server, 0, pattern(1_424 * 30));

@@ -21,6 +21,14 @@ fn resealed(mut bytes: Vec<u8>) -> Bytes {
 
 #[test]
 fn a_wrong_checksum_is_silently_discarded() {
+    //= specs/rfc9260.txt#section-6.8
+    //= type=test
+    //# When an SCTP packet is received, the receiver MUST first check the
+    //# CRC32c checksum as follows:
+    //= specs/rfc9260.txt#section-6.8
+    //= type=test
+    //# If it is not, the receiver MUST treat the packet as an invalid SCTP
+    //# packet.
     let (mut bench, good) = established();
     for bit in 0..good.payload.len() * 8 {
         let mut bad = good.payload.to_vec();
@@ -49,6 +57,9 @@ fn a_packet_cut_short_is_discarded_or_read_as_far_as_it_goes() {
 
 #[test]
 fn a_chunk_longer_than_its_packet_is_not_read() {
+    //= specs/rfc9260.txt#section-6.10
+    //= type=test
+    //# If the receiver detects a partial chunk, it MUST drop the chunk.
     let (mut bench, good) = established();
     for len in [21u16, 24, 1_000, 65_535] {
         let mut bytes = good.payload.to_vec();
@@ -78,6 +89,15 @@ fn port_0_is_nobodys() {
 //# those cases listed in Section 8.5.1 below.
 #[test]
 fn a_wrong_tag_is_silently_discarded_whatever_the_chunk() {
+    //= specs/rfc9260.txt#section-8.5
+    //= type=test
+    //# When receiving an SCTP packet, the endpoint MUST ensure that the value
+    //# in the Verification Tag field of the received SCTP packet matches its
+    //# own tag.
+    //= specs/rfc9260.txt#section-8.5.1
+    //= type=test
+    //# Otherwise, the receiver MUST silently discard the packet and take no
+    //# further action.
     let (mut bench, _) = established();
     for tag in [PEER_TAG, VerificationTag(1), VerificationTag(u32::MAX)] {
         for chunk in [
@@ -111,6 +131,10 @@ fn a_wrong_tag_is_silently_discarded_whatever_the_chunk() {
 //# silently discard the packet and take no further action.
 #[test]
 fn an_abort_counts_with_the_own_tag_or_the_peers_reflected_and_with_no_other() {
+    //= specs/rfc9260.txt#section-9.1
+    //= type=test
+    //# An endpoint receiving an ABORT chunk MUST apply the special
+    //# Verification Tag check rules described in Section 8.5.1.
     for (own, reflected, counts) in
         [(true, false, true), (false, true, true), (true, true, false), (false, false, false)]
     {
@@ -143,6 +167,9 @@ fn a_stolen_tag_from_another_address_is_discarded_and_not_aborted() {
 
 #[test]
 fn init_and_init_ack_come_alone() {
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# An INIT or INIT ACK chunk MUST NOT be bundled with any other chunk.
     //= specs/rfc9260.txt#section-12.3
     //= type=test
     //# The receiver of an INIT chunk MUST silently discard the INIT chunk and

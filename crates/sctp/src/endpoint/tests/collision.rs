@@ -19,12 +19,25 @@ fn identity(init: &Init) -> (VerificationTag, Tsn, u16, u16, u32) {
 //# in its original INIT chunk (including its Initiate Tag, unchanged).
 #[test]
 fn in_cookie_wait_an_init_is_answered_with_the_own_parameters_and_its_cookie_is_case_b() {
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# When responding, the following rules MUST be applied:
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# The endpoint MUST also generate a State Cookie with the INIT ACK
+    //# chunk.
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# After that, the endpoint MUST NOT change its state, the T1-init timer
+    //# MUST be left running, and the corresponding TCB MUST NOT be destroyed.
     let mut bench = Bench::new();
     let own = bench.connect();
     let ack = bench.shake(Init { inbound_streams: 20, ..init() });
     assert_eq!(identity(&ack), identity(&own));
     assert_eq!(bench.tie_tags(&ack), None, "0 in COOKIE-WAIT");
     assert_eq!(bench.phase(), Phase::CookieWait, "nothing changed");
+    bench.pass(Duration::from_secs(1));
+    assert!(bench.drain()[0].text().starts_with("INIT["), "T1-init runs on");
     let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(PEER_TSN)]);
     assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=1000,"), "{}", answer.text());
     assert_eq!((answer.header.tag, bench.phase()), (PEER_TAG, Phase::Established));
@@ -87,6 +100,16 @@ fn in_cookie_echoed_the_cookie_of_the_same_tags_is_case_d() {
 //# send a COOKIE ACK chunk.
 #[test]
 fn in_cookie_echoed_the_cookie_of_a_peer_with_a_new_tag_is_case_b() {
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# Upon receipt of an INIT chunk in the COOKIE-ECHOED state, an endpoint
+    //# MUST respond with an INIT ACK chunk using the same parameters it sent
+    //# in its original INIT chunk (including its Initiate Tag, unchanged),
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# For an endpoint that is in the COOKIE-ECHOED state, it MUST populate
+    //# its Tie-Tags within both the association TCB and inside the State
+    //# Cookie (see Section 5.2.2 for a description of the Tie-Tags).
     let mut bench = Bench::new();
     let own = bench.connect();
     assert!(bench.ask(own.initiate_tag, &[init_ack()]).text().starts_with("COOKIE_ECHO["));
@@ -145,6 +168,12 @@ fn in_cookie_echoed_an_init_that_brings_an_address_is_refused() {
 //# it is treated as an OOTB packet.
 #[test]
 fn a_shutdown_ack_of_an_association_before_this_one_is_completed_during_the_handshake() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# The sender of the INIT or COOKIE ECHO chunk SHOULD respond to the
+    //# receipt of a SHUTDOWN ACK chunk with a stand-alone SHUTDOWN COMPLETE
+    //# chunk in an SCTP packet with the Verification Tag field of its common
+    //# header set to the same tag that was received in the packet containing
     let mut bench = Bench::new();
     let own = bench.connect();
     for phase in [Phase::CookieWait, Phase::CookieEchoed] {

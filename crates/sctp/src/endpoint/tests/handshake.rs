@@ -5,6 +5,49 @@ use crate::cookie::KEY_LIFE;
 
 #[test]
 fn an_init_is_answered_with_a_cookie_and_forgotten() {
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# For a normal association INIT chunk (i.e., the endpoint is in the
+    //# CLOSED state), the Tie-Tags MUST be set to 0 (indicating that no
+    //# previous TCB existed).
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# This value MUST be placed into the Verification Tag field of every
+    //# SCTP packet that the receiver of the INIT chunk transmits within this
+    //# association.
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# The Initiate Tag MUST NOT take the value 0.
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# The value of 0 MUST NOT be used, and the value MUST NOT be greater
+    //# than the MIS value sent in the INIT chunk.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# The destination IP address of the INIT ACK chunk MUST be set to the
+    //# source IP address of the INIT chunk to which this INIT ACK chunk is
+    //# responding.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# In the response, besides filling in other parameters, "Z" MUST set the
+    //# Verification Tag field to Tag_A and also provide its own Verification
+    //# Tag (Tag_Z) in the Initiate Tag field.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# Moreover, "Z" MUST generate and send along with the INIT ACK chunk a
+    //# State Cookie.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# An endpoint MUST send the INIT ACK chunk to the IP address from which
+    //# it received the INIT chunk.
+    //= specs/rfc9260.txt#section-5.1.2
+    //= type=test
+    //# The packet containing the INIT ACK chunk MUST be sent to the source
+    //# address of the packet containing the INIT chunk.
+    //= specs/rfc9260.txt#section-5.3.1
+    //= type=test
+    //# A new Verification Tag value MUST be used each time the endpoint tears
+    //# down and then reestablishes an association to the same peer.
     let mut bench = Bench::new();
     let answer = bench.ask(VerificationTag(0), &[Chunk::Init(init())]);
     assert_eq!(answer.header, Header { source_port: LOCAL_PORT, destination_port: PEER_PORT, tag: PEER_TAG });
@@ -20,6 +63,32 @@ fn an_init_is_answered_with_a_cookie_and_forgotten() {
 
 #[test]
 fn a_cookie_makes_an_association() {
+    //= specs/rfc9260.txt#section-3.3.2.1.2
+    //= type=test
+    //# If the INIT chunk does not contain any IP Address parameters, the
+    //# endpoint receiving the INIT chunk MUST use the source address
+    //# associated with the received IP datagram as its sole destination
+    //# address for the association.
+    //= specs/rfc9260.txt#section-3.1
+    //= type=test
+    //# On transmit, the value of the Verification Tag MUST be set to the
+    //# value of the Initiate Tag received from the peer endpoint during the
+    //# association initialization, with the following exceptions:
+    //= specs/rfc9260.txt#section-5.1.5
+    //= type=test
+    //# If a COOKIE ECHO chunk is received from an endpoint with which the
+    //# receiver of the COOKIE ECHO chunk has an existing association, the
+    //# procedures in Section 5.2 SHOULD be followed.
+    //= specs/rfc9260.txt#section-8.4
+    //= type=test
+    //# If the packet contains a COOKIE ECHO chunk as the first chunk, it MUST
+    //# be processed as described in Section 5.1.
+    //= specs/rfc9260.txt#section-8.5
+    //= type=test
+    //# When sending an SCTP packet, the endpoint MUST fill in the
+    //# Verification Tag field of the outbound packet with the tag value in
+    //# the Initiate Tag parameter of the INIT or INIT ACK chunk received from
+    //# its peer.
     let mut bench = Bench::new();
     bench.establish();
     assert!(matches!(bench.events[0].1, Event::Accepted));
@@ -36,6 +105,25 @@ fn a_cookie_makes_an_association() {
 //# ECHO chunk with a SACK chunk
 #[test]
 fn data_rides_with_the_cookie() {
+    //= specs/rfc9260.txt#section-3.3.12
+    //= type=test
+    //# This chunk MUST precede any DATA or SACK chunk sent within the
+    //# association but MAY be bundled with one or more DATA chunks or SACK
+    //# chunk's in the same SCTP packet.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# A COOKIE ACK chunk MAY be bundled with any pending DATA chunks (and/or
+    //# SACK chunks), but the COOKIE ACK chunk MUST be the first chunk in the
+    //# packet.
+    //= specs/rfc9260.txt#section-5.1.5
+    //= type=test
+    //# The COOKIE ACK chunk MAY be bundled with an outbound DATA chunk or
+    //# SACK chunk; however, the COOKIE ACK chunk MUST be the first chunk in
+    //# the SCTP packet.
+    //= specs/rfc9260.txt#section-5.1.5
+    //= type=test
+    //# As mentioned in step 6, if the SACK chunk is bundled with the COOKIE
+    //# ACK chunk, the COOKIE ACK chunk MUST appear first in the SCTP packet.
     let mut bench = Bench::new();
     let ack = bench.shake(init());
     let Chunk::Data(patient) = data(PEER_TSN) else { unreachable!("data is DATA") };
@@ -49,6 +137,34 @@ fn data_rides_with_the_cookie() {
 
 #[test]
 fn an_init_with_impossible_values_is_refused_or_ignored() {
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# If the value of the Initiate Tag in a received INIT chunk is found to
+    //# be 0, the receiver MUST silently discard the packet.
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# A receiver of an INIT chunk with the a_rwnd value set to a value
+    //# smaller than 1500 MUST discard the packet, SHOULD send a packet in
+    //# response containing an ABORT chunk and using the Initiate Tag as the
+    //# Verification Tag,
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# A receiver of an INIT chunk with the OS value set to 0 MUST discard
+    //# the packet, SHOULD send a packet in response containing an ABORT chunk
+    //# and using the Initiate Tag as the Verification Tag, and MUST NOT
+    //# change the state of any existing association.
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# A receiver of an INIT chunk with the MIS value set to 0 MUST discard
+    //# the packet, SHOULD send a packet in response containing an ABORT chunk
+    //# and using the Initiate Tag as the Verification Tag, and MUST NOT
+    //# change the state of any existing association.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# The Verification Tag field in the common header of the outbound SCTP
+    //# packet containing the ABORT chunk MUST be set to the Initiate Tag
+    //# value of the received INIT or INIT ACK chunk this ABORT chunk is
+    //# responding to.
     let mut bench = Bench::new();
     assert!(
         bench
@@ -69,6 +185,26 @@ fn an_init_with_impossible_values_is_refused_or_ignored() {
 
 #[test]
 fn a_host_name_is_refused() {
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# The receiver of an INIT chunk containing a Host Name Address parameter
+    //# MUST send an ABORT chunk and MAY include an "Unresolvable Address"
+    //# error cause.
+    //= specs/rfc9260.txt#section-3.3.2.1.4
+    //= type=test
+    //# The receiver of an INIT chunk or an INIT ACK containing a Host Name
+    //# Address parameter MUST send an ABORT chunk and MAY include an
+    //# "Unresolvable Address" error cause.
+    //= specs/rfc9260.txt#section-5.1.2
+    //= type=test
+    //# If there is a Host Name Address parameter present in the received INIT
+    //# or INIT ACK chunk, the endpoint MUST immediately send an ABORT chunk
+    //# and MAY include an "Unresolvable Address" error cause to its peer.
+    //= specs/rfc9260.txt#section-12.2.4.1
+    //= type=test
+    //# Endpoints receiving INIT or INIT ACK chunks containing the Host Name
+    //# Address parameter MUST send an ABORT chunk in response and MAY include
+    //# an "Unresolvable Address" error cause.
     let mut bench = Bench::new();
     let parameters = vec![Parameter::HostName(Bytes::from_static(b"ftp.example\0"))];
     let answer = bench.ask(VerificationTag(0), &[Chunk::Init(Init { parameters, ..init() })]);
@@ -110,6 +246,11 @@ fn unknown_parameters_are_reported_in_the_init_ack() {
 //# receiver of the INIT chunk.
 #[test]
 fn addresses_of_a_family_that_the_peer_does_not_take_are_not_listed() {
+    //= specs/rfc9260.txt#section-3.3.2.1.5
+    //= type=test
+    //# The value indicating the Host Name Address parameter MUST NOT be used
+    //# when sending this parameter and MUST be ignored when receiving this
+    //# parameter.
     let own: [SocketAddr; 2] = ["127.0.0.1:9899".parse().unwrap(), "[::1]:9899".parse().unwrap()];
     let kind = |address: &SocketAddr| Parameter::Address(address.ip()).kind();
     let from = "127.0.0.9:5000".parse().unwrap();
@@ -150,6 +291,11 @@ fn the_reports_of_an_init_ack_are_bounded() {
 //# silently discarded.
 #[test]
 fn a_forged_cookie_is_silently_discarded_with_all_behind_it() {
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# If the State Cookie in the received COOKIE ECHO chunk is invalid
+    //# (i.e., failed to pass the integrity check), the receiver MUST silently
+    //# discard the packet.
     let mut bench = Bench::new();
     let ack = bench.shake(init());
     let cookie = ack.state_cookie().unwrap();
@@ -188,6 +334,10 @@ fn a_cookie_is_of_no_use_to_others() {
 //# "Stale Cookie" error cause to the peer endpoint.
 #[test]
 fn a_stale_cookie_is_told_how_stale_and_its_data_dropped() {
+    //= specs/rfc9260.txt#section-4
+    //= type=test
+    //# Or, if the received State Cookie is expired (see Section 5.1.5), the
+    //# receiver MUST send back an ERROR chunk.
     let mut bench = Bench::new();
     let ack = bench.shake(init());
     bench.pass(Duration::from_secs(62));
@@ -201,6 +351,14 @@ fn a_stale_cookie_is_told_how_stale_and_its_data_dropped() {
 
 #[test]
 fn a_stale_cookie_of_a_peer_that_restarted_changes_nothing() {
+    //= specs/rfc9260.txt#section-5.2.4
+    //= type=test
+    //# the packet, including the COOKIE ECHO chunk and any DATA chunks,
+    //# SHOULD be discarded.
+    //= specs/rfc9260.txt#section-5.2.4
+    //= type=test
+    //# The endpoint also MUST transmit an ERROR chunk with a "Stale Cookie"
+    //# error cause to the peer endpoint (this is case C or D in Section 5.2).
     let mut bench = Bench::new();
     let old = bench.establish();
     let ack = bench.shake(Init { initiate_tag: VerificationTag(0x9999), ..init() });
@@ -213,6 +371,12 @@ fn a_stale_cookie_of_a_peer_that_restarted_changes_nothing() {
 
 #[test]
 fn a_cookie_too_large_for_a_heartbeat_beside_it_goes_where_the_init_ack_came_from() {
+    //= specs/rfc9260.txt#section-5.4
+    //= type=test
+    //# If the implementation does not support bundling or if the bundled
+    //# COOKIE ECHO chunk plus HEARTBEAT chunk (including nonce) would result
+    //# in an SCTP packet larger than the PMTU, then the implementation MUST
+    //# NOT send a COOKIE ECHO chunk to an UNCONFIRMED address.
     let peers: [SocketAddr; 2] = ["127.0.0.2:5000".parse().unwrap(), "127.0.0.3:5000".parse().unwrap()];
     for (len, other_too) in [(1_300, true), (1_400, false)] {
         let mut bench = Bench::new();
@@ -251,6 +415,11 @@ fn a_cookie_lives_longer_on_request_but_not_much() {
 
 #[test]
 fn a_replayed_cookie_is_acknowledged_again_and_changes_nothing() {
+    //= specs/rfc9260.txt#section-5.3.1
+    //= type=test
+    //# Moreover, the Verification Tag value used by either endpoint in a
+    //# given association MUST NOT change during the life time of an
+    //# association.
     let mut bench = Bench::new();
     let ack = bench.establish();
     bench.tell(ack.initiate_tag, &[data(PEER_TSN)]);
@@ -288,6 +457,10 @@ fn a_cookie_makes_no_second_association_after_the_first() {
 
 #[test]
 fn two_cookies_of_one_peer_make_one_association() {
+    //= specs/rfc9260.txt#section-1.3
+    //= type=test
+    //# Two SCTP endpoints MUST NOT have more than one SCTP association
+    //# between them at any given time.
     let mut bench = Bench::new();
     let first = bench.shake(init());
     let second = bench.shake(init());
@@ -299,6 +472,31 @@ fn two_cookies_of_one_peer_make_one_association() {
 
 #[test]
 fn a_restarted_peer_is_taken_back() {
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# Unless otherwise stated, upon receipt of an unexpected INIT chunk for
+    //# this association, the endpoint MUST generate an INIT ACK chunk with a
+    //# State Cookie.
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# If no new addresses are added, when responding to the INIT chunk in
+    //# the outbound INIT ACK chunk, the endpoint MUST copy its current
+    //# Tie-Tags to a reserved place within the State Cookie and the
+    //# association's TCB.
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# The outbound SCTP packet containing this INIT ACK chunk MUST carry a
+    //# Verification Tag value equal to the Initiate Tag found in the
+    //# unexpected INIT chunk.
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# And the INIT ACK chunk MUST contain a new Initiate Tag (randomly
+    //# generated; see Section 5.3.1).
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# After sending the INIT ACK or ABORT chunk, the endpoint MUST take no
+    //# further actions, i.e., the existing association, including its current
+    //# state, and the corresponding TCB MUST NOT be changed.
     let mut bench = Bench::new();
     let old = bench.establish();
     let reborn = Init { initiate_tag: VerificationTag(0x9999), initial_tsn: Tsn(5), ..init() };
@@ -333,6 +531,10 @@ fn a_restarted_peer_is_taken_back() {
 //# carrying the ABORT chunk.
 #[test]
 fn a_restart_that_brings_addresses_is_refused() {
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# Before responding, the endpoint MUST check to see if the unexpected
+    //# INIT chunk adds new addresses to the association.
     let mut bench = Bench::new();
     let old = bench.establish();
     let parameters = vec![Parameter::Address(stranger().ip())];
@@ -395,6 +597,12 @@ fn a_cookie_that_names_tie_tags_of_another_time_is_discarded() {
 //# cause to its peer.
 #[test]
 fn a_peer_that_restarts_into_the_end_of_a_shutdown_is_told_so() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# if the SHUTDOWN COMPLETE chunk was lost) with source and destination
+    //# transport addresses (either in the IP addresses or in the INIT chunk)
+    //# that belong to this association, it SHOULD discard the INIT chunk and
+    //# retransmit the SHUTDOWN ACK chunk.
     let mut bench = Bench::new();
     let old = bench.establish();
     let reborn = Init { initiate_tag: VerificationTag(0x9999), ..init() };

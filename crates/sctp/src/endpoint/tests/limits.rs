@@ -8,6 +8,11 @@ fn from_port(port: u16) -> Header {
 
 #[test]
 fn a_hundred_thousand_inits_leave_nothing_behind_and_a_real_client_is_served() {
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# After sending an INIT ACK chunk with the State Cookie parameter, "Z"
+    //# MUST NOT allocate any resources or keep any states for the new
+    //# association.
     let mut bench = Bench::new();
     let mut answered = 0;
     for flood in 0..100_000u32 {
@@ -111,6 +116,10 @@ fn associations_come_and_go_without_a_trace() {
 
 #[test]
 fn ports_are_listened_on_once_and_never_0() {
+    //= specs/rfc9260.txt#section-1.3
+    //= type=test
+    //# A transport address used by an SCTP endpoint MUST NOT be used by
+    //# another SCTP endpoint.
     let mut bench = Bench::new();
     assert_eq!(bench.endpoint.listen(0, Arc::new(config())), Err(ListenError::PortZero));
     assert_eq!(bench.endpoint.listen(LOCAL_PORT, Arc::new(config())), Err(ListenError::InUse));
@@ -120,6 +129,12 @@ fn ports_are_listened_on_once_and_never_0() {
 
 #[test]
 fn a_caller_hears_what_is_wrong_with_a_connect() {
+    //= specs/rfc9260.txt#section-3.1
+    //= type=test
+    //# The Source Port Number 0 MUST NOT be used.
+    //= specs/rfc9260.txt#section-3.1
+    //= type=test
+    //# The Destination Port Number 0 MUST NOT be used.
     let mut endpoint = Endpoint::new([1; 32]);
     let good = Connect {
         local: vec![local()],

@@ -13,6 +13,17 @@ const TAG: VerificationTag = VerificationTag(0xaaaa);
 //# indicate that the Verification Tag is reflected.
 #[test]
 fn rule_8_any_other_packet_is_aborted_with_its_own_tag() {
+    //= specs/rfc9260.txt#section-3.3.7
+    //= type=test
+    //# If the Verification Tag is reflected, the T bit MUST be set to 1.
+    //= specs/rfc9260.txt#section-8.4
+    //= type=test
+    //# After sending this ABORT chunk, the receiver of the OOTB packet MUST
+    //# discard the OOTB packet and MUST NOT take any further action.
+    //= specs/rfc9260.txt#section-8.5.1
+    //= type=test
+    //# If the ABORT chunk is sent in response to an OOTB packet, the endpoint
+    //# MUST follow the procedure described in Section 8.4.
     let mut bench = Bench::new();
     for chunk in [
         data(PEER_TSN),
@@ -32,6 +43,10 @@ fn rule_8_any_other_packet_is_aborted_with_its_own_tag() {
 
 #[test]
 fn rule_1_nothing_is_said_to_or_from_an_address_that_is_not_one_hosts() {
+    //= specs/rfc9260.txt#section-8.4
+    //= type=test
+    //# If the OOTB packet is to or from a non-unicast address, a receiver
+    //# SHOULD silently discard the packet.
     let mut bench = Bench::new();
     let good = datagram(peer(), to_bench(TAG), &[data(PEER_TSN)]);
     let first = datagram(peer(), to_bench(VerificationTag(0)), &[Chunk::Init(init())]);
@@ -89,6 +104,18 @@ fn rule_3_an_init_to_a_port_where_nobody_listens_is_aborted_with_its_initiate_ta
 //# indicate that the Verification Tag is reflected.  Otherwise,
 #[test]
 fn rule_5_a_shutdown_ack_is_completed() {
+    //= specs/rfc9260.txt#section-3.1
+    //= type=test
+    //# A packet containing a SHUTDOWN COMPLETE chunk with the T bit set MUST
+    //# have the Verification Tag copied from the packet with the SHUTDOWN ACK
+    //# chunk.
+    //= specs/rfc9260.txt#section-3.3.13
+    //= type=test
+    //# If the Verification Tag is reflected, the T bit MUST be set to 1.
+    //= specs/rfc9260.txt#section-8.5.1
+    //= type=test
+    //# Only where no TCB exists SHOULD the sender use the Verification Tag
+    //# from the SHUTDOWN ACK chunk and MUST set the T bit.
     let mut bench = Bench::new();
     let answer = bench.ask(TAG, &[Chunk::ShutdownAck]);
     assert_eq!((answer.text().as_str(), answer.header.tag), ("SHUTDOWN_COMPLETE[flgs=T]", TAG));
@@ -96,6 +123,15 @@ fn rule_5_a_shutdown_ack_is_completed() {
 
 #[test]
 fn rules_6_and_7_say_nothing() {
+    //= specs/rfc9260.txt#section-8.4
+    //= type=test
+    //# If the packet contains a SHUTDOWN COMPLETE chunk, the receiver SHOULD
+    //# silently discard the packet and take no further action.
+    //= specs/rfc9260.txt#section-8.4
+    //= type=test
+    //# If the packet contains an ERROR chunk with the "Stale Cookie" error
+    //# cause or a COOKIE ACK chunk, the SCTP packet SHOULD be silently
+    //# discarded.
     let mut bench = Bench::new();
     for chunk in [
         Chunk::ShutdownComplete { reflected: false },
