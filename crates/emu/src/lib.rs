@@ -1,4 +1,5 @@
-//! Simulated links run by the wall clock: [`relay`] between UDP ports, [`tun`] between network namespaces.
+//! Simulated links run by the wall clock: [`relay`] between UDP ports, [`tun`] between network namespaces; and [`wires`]
+//! between such, real ones, which can be cut.
 //!
 //! The links are those of `sim`, so the same configuration and seed give packets the same fate here and there. Each
 //! pair of links has a thread of its own that sleeps to the nanosecond: an asynchronous runtime's timers tick in
@@ -9,6 +10,7 @@ mod clock;
 pub mod relay;
 mod sys;
 pub mod tun;
+pub mod wires;
 
 pub use braidftp_sim::link::{self, LinkConfig};
 pub use relay::{Relay, RelayConfig, RelayError, RelayHandle};

@@ -40,6 +40,11 @@ impl Programs {
         Ok(Self::in_folder(&target.join("release")))
     }
 
+    /// The `braidftp` program.
+    pub(crate) fn path(&self) -> &Path {
+        &self.braidftp
+    }
+
     /// A `braidftp` command.
     pub(crate) fn braidftp(&self) -> Command {
         Command::new(&self.braidftp)
@@ -122,6 +127,12 @@ impl Running {
         };
         let stdout = fs::read(&self.stdout)?;
         Ok(Finished { status, stdout, stderr: self.words()?, peak_memory: peak.unwrap_or(0) })
+    }
+
+    /// Whether a line that it wrote, on stdout or stderr, begins so.
+    pub(crate) fn has_said(&self, beginning: &str) -> Result<bool> {
+        let text = [fs::read(&self.stdout)?, fs::read(&self.stderr)?].concat();
+        Ok(String::from_utf8_lossy(&text).lines().any(|line| line.starts_with(beginning)))
     }
 
     /// The last lines it wrote to stderr.

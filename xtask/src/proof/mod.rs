@@ -10,6 +10,7 @@ mod compare;
 mod faults;
 mod inits;
 mod memory;
+mod path_cut;
 mod speed;
 mod trees;
 
@@ -35,6 +36,11 @@ const PROOFS: &[(&str, &str, Proof)] = &[
     ("inits", "100,000 INITs from as many ports: memory flat, a client served", inits::flood),
     ("interrupt", "Ctrl-C in the middle: no half file, and the same command goes on", faults::interrupt),
     ("vanish", "the peer vanishes: a clear exit code in time, and the same command goes on", faults::vanish),
+    (
+        "path-cut",
+        "of two paths one is cut, comes back, then the other is cut: the job goes on (root)",
+        path_cut::run,
+    ),
     (
         "refusals",
         "a port in use, no server, no such path, an unreadable folder: codes and words",

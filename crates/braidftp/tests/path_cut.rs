@@ -1,0 +1,111 @@
+//! A path that dies does not stop a job while another lives: two wires between two network namespaces, one cut in the
+//! middle, mended, and then the other cut. `cargo xtask proof --only path-cut` does it at length.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use braidftp_emu::wires::{Cut, End, Wire, Wires};
+
+const FILES: usize = 150;
+const FILE_BYTES: usize = 100_000;
+/// The job takes 3 s by one wire.
+const RATE: &str = "40mbit";
+/// Far longer than it takes.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wires(wires: &[Wire]) -> Option<Wires> {
+    match Wires::up(wires, Some(RATE)) {
+        Ok(net) => Some(net),
+        Err(error) => {
+            eprintln!("LEFT OUT: {error}");
+            None
+        }
+    }
+}
+
+fn content(file: usize) -> Vec<u8> {
+    (0..FILE_BYTES).map(|at| (at * 7 + at / 251 + file * 13) as u8).collect()
+}
+
+fn a_job_survives(scheme: &str, between: [Wire; 2], cut: Cut) {
+    let Some(net) = wires(&between) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    std::fs::create_dir(&tree).unwrap();
+    for file in 0..FILES {
+        std::fs::write(tree.join(file.to_string()), content(file)).unwrap();
+    }
+    let first = match between[0].server {
+        ip if ip.is_ipv6() => format!("[{ip}]"),
+        ip => ip.to_string(),
+    };
+    let url = format!("{scheme}://{first}/?addr={}", between[1].server);
+    let program = env!("CARGO_BIN_EXE_braidftp");
+
+    let mut serve = net.command(End::Server, program);
+    serve.arg("serve").arg(&tree).args(["--listen", &url]).stderr(Stdio::piped());
+    let mut server = Running(serve.spawn().unwrap());
+    let mut said = String::new();
+    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("listening"), "{said}");
+
+    let mut mirror = net.command(End::Client, program);
+    mirror.args(["mirror", &url]).arg(&copy).arg("-q");
+    for wire in between {
+        mirror.args(["--path", &wire.client.to_string()]);
+    }
+    let mut client = Running(mirror.spawn().unwrap());
+    let start = Instant::now();
+    let until = |share: usize| {
+        while count(&copy) < FILES * share / 100 {
+            assert!(start.elapsed() < LIMIT, "{} of {FILES} files are there", count(&copy));
+            sleep(Duration::from_millis(10));
+        }
+    };
+    until(20);
+    net.cut(0, cut).unwrap();
+    until(45);
+    net.mend(0, cut).unwrap();
+    until(70);
+    net.cut(1, cut).unwrap();
+    let status = loop {
+        if let Some(status) = client.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(start.elapsed() < LIMIT, "it does not end: {} of {FILES} files are there", count(&copy));
+        sleep(Duration::from_millis(10));
+    };
+    assert!(status.success(), "{status}");
+    for file in 0..FILES {
+        assert!(std::fs::read(copy.join(file.to_string())).unwrap() == content(file), "file {file}");
+    }
+    assert_eq!(count(&copy), FILES);
+}
+
+/// Files in a folder, those under way among them.
+fn count(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+#[test]
+fn over_udp_when_packets_vanish() {
+    a_job_survives("ftp+sctp", [Wire::v4(1), Wire::v4(2)], Cut::Silent);
+}
+
+#[test]
+fn over_ip_itself_and_both_families_when_interfaces_go_down() {
+    a_job_survives("ftp+sctp-ip", [Wire::v6(1), Wire::v4(2)], Cut::Down(End::Server));
+}
