@@ -15,7 +15,7 @@ mod suite;
 mod tidy;
 mod tree;
 // Two hosts and wires between them that can be cut: a file of `emu` that needs nothing but the standard library.
-#[allow(unreachable_pub, reason = "it is a library there")]
+#[allow(dead_code, unreachable_pub, reason = "it is a library there")]
 #[path = "../../crates/emu/src/wires.rs"]
 mod wires;
 
