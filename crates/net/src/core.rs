@@ -210,7 +210,7 @@ impl Core {
         let Some(seat) = self.seats.get_mut(&id) else { return };
         match event {
             Event::Accepted => unreachable!("handled above"),
-            Event::Up { outbound_streams, inbound_streams } => {
+            Event::Up { outbound_streams, inbound_streams, .. } => {
                 seat.up = Some(Up { outbound_streams, inbound_streams });
                 seat.signals.state.notify_waiters();
             }
@@ -229,6 +229,7 @@ impl Core {
             }
             Event::Readable(_) => self.discard(id),
             Event::Writable => seat.signals.writable.notify_waiters(),
+            Event::Authentication(what) => debug!(association = id.0, ?what, "authentication"),
             Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
             Event::PeerError(causes) => debug!(association = id.0, ?causes, "the peer reports an error"),
             Event::PeerShutdown => {

@@ -3,13 +3,16 @@
 //! The default is RFC 9260 to the letter; [`Profile`](crate::Profile) names other sets of values. Nothing in the core
 //! asks for a profile: it asks for these values.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_cc as cc;
+use bytes::Bytes;
 
 use crate::association::Scheduler;
+use crate::wire::HmacId;
 
 /// The least receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
 pub(crate) const A_RWND_MIN: u32 = 1_500;
@@ -79,6 +82,12 @@ pub struct Config {
     /// that it is asked for. Off.
     pub partial_reliability: bool,
 
+    /// Which chunks are taken from the peer only behind an AUTH chunk, and with which keys (RFC 4895). An association
+    /// without it authenticates nothing. It makes an INIT longer, and some stacks answer none that has parameters. None.
+    pub auth: Option<AuthConfig>,
+    /// The adaptation code point that the peer's user is told (RFC 5061 §4.2.6). None.
+    pub adaptation: Option<u32>,
+
     /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. At least 1,500. 1 MiB.
     pub receive_buffer_bytes: usize,
     /// The send buffer, in bytes: messages queued or not yet acknowledged. 1 MiB.
@@ -113,6 +122,8 @@ impl Default for Config {
             scheduler: Scheduler::RoundRobin,
             interleaving: false,
             partial_reliability: false,
+            auth: None,
+            adaptation: None,
             receive_buffer_bytes: 1 << 20,
             send_buffer_bytes: 1 << 20,
             max_message_bytes: 16 << 20,
@@ -157,6 +168,53 @@ pub struct AllowedPath {
     pub local: IpAddr,
     /// To this address of the peer; `None`: to any.
     pub peer: Option<IpAddr>,
+}
+
+/// Authentication of chunks (RFC 4895, RFC 6458 §8.3).
+///
+/// The default authenticates with the null key, which keeps out all who did not see the handshake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthConfig {
+    /// The chunk types that the peer is to authenticate; without them they are discarded, also if the peer has no
+    /// authentication at all. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH cannot be: they are left out. None.
+    pub chunks: Vec<u8>,
+    /// The hash functions that the peer may use, the one to prefer first. SHA-1 is added at the end if it is missing
+    /// (RFC 4895 §6.1). SHA-256, SHA-1.
+    pub hmacs: Vec<HmacId>,
+    /// The endpoint pair shared keys; none: the null key, 0. If there are any, the null key is not taken (RFC 4895 §9).
+    /// Those beyond [`AuthConfig::MAX_KEYS`] are left out.
+    pub keys: Vec<SharedKey>,
+    /// The key to send with, once both sides are known to authenticate. 0.
+    pub active_key: u16,
+}
+
+impl AuthConfig {
+    /// The most keys that an association holds.
+    pub const MAX_KEYS: usize = 16;
+
+    /// The longest key, in bytes.
+    pub const MAX_KEY_BYTES: usize = 1_024;
+}
+
+impl Default for AuthConfig {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), hmacs: HmacId::ALL.to_vec(), keys: Vec::new(), active_key: 0 }
+    }
+}
+
+/// An endpoint pair shared key (RFC 4895 §6.1).
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedKey {
+    /// Its shared key identifier.
+    pub id: u16,
+    /// The key; [`AuthConfig::MAX_KEY_BYTES`] at most, the rest is left out.
+    pub secret: Bytes,
+}
+
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedKey({}, ..)", self.id)
+    }
 }
 
 /// How a TSN that the peer misses is found to be lost before its timer runs out.

@@ -15,6 +15,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::association::KeyVectors;
 use crate::extensions::Extensions;
 use crate::ids::{Tsn, VerificationTag};
 use crate::wire::Header;
@@ -27,6 +28,12 @@ pub const MAX_ADDRESSES: usize = 15;
 
 /// What stands in a cookie before the bits of the extensions, where an address begins with 4 or 6.
 const EXTENSIONS: u8 = 8;
+
+/// The same before the key vectors.
+const KEY_VECTORS: u8 = 15;
+
+/// The same before the adaptation code point.
+const ADAPTATION: u8 = 16;
 
 /// Bytes of the seal.
 const SEAL_LEN: usize = 16;
@@ -73,6 +80,10 @@ pub struct Contents {
     pub inbound_streams: u16,
     /// What both sides support.
     pub extensions: Extensions,
+    /// What both sides said of authentication, if they both did. No key that is a secret is in it (RFC 4895 §6.3).
+    pub auth: Option<KeyVectors>,
+    /// What the peer's user says of itself.
+    pub adaptation: Option<u32>,
     /// Those of the association that existed when the INIT came, if one did.
     pub tie_tags: Option<TieTags>,
 }
@@ -241,6 +252,18 @@ fn encode(contents: &Contents, out: &mut BytesMut) {
         out.put_u8(EXTENSIONS);
         out.put_u16(contents.extensions.bits());
     }
+    if let Some(KeyVectors { local, peer }) = &contents.auth {
+        out.put_u8(KEY_VECTORS);
+        for vector in [local, peer] {
+            // Read from an INIT with limits, or written here: a few hundred bytes.
+            out.put_u16(vector.len() as u16);
+            out.put_slice(vector);
+        }
+    }
+    if let Some(adaptation) = contents.adaptation {
+        out.put_u8(ADAPTATION);
+        out.put_u32(adaptation);
+    }
 }
 
 fn encode_ip(address: IpAddr, out: &mut BytesMut) {
@@ -280,6 +303,8 @@ fn decode(from: &mut &[u8]) -> Option<Contents> {
         outbound_streams: from.try_get_u16().ok()?,
         inbound_streams: from.try_get_u16().ok()?,
         extensions: Extensions::default(),
+        auth: None,
+        adaptation: None,
         tie_tags: {
             let (local, peer) = (from.try_get_u32().ok()?, from.try_get_u32().ok()?);
             (local != 0 && peer != 0).then_some(TieTags { local, peer })
@@ -289,14 +314,29 @@ fn decode(from: &mut &[u8]) -> Option<Contents> {
         peer_addresses: Vec::new(),
     };
     while let Some(&kind) = from.first() {
-        if kind == EXTENSIONS {
-            from.advance(1);
-            contents.extensions = Extensions::from_bits(from.try_get_u16().ok()?);
+        if matches!(kind, 4 | 6) {
+            contents.peer_addresses.push(decode_ip(from)?);
             continue;
         }
-        contents.peer_addresses.push(decode_ip(from)?);
+        from.advance(1);
+        match kind {
+            EXTENSIONS => contents.extensions = Extensions::from_bits(from.try_get_u16().ok()?),
+            KEY_VECTORS => {
+                let (local, peer) = (decode_bytes(from)?, decode_bytes(from)?);
+                contents.auth = Some(KeyVectors { local, peer });
+            }
+            ADAPTATION => contents.adaptation = Some(from.try_get_u32().ok()?),
+            _ => return None,
+        }
     }
     Some(contents)
+}
+
+fn decode_bytes(from: &mut &[u8]) -> Option<Bytes> {
+    let len = usize::from(from.try_get_u16().ok()?);
+    let bytes = Bytes::copy_from_slice(from.get(..len)?);
+    from.advance(len);
+    Some(bytes)
 }
 
 fn decode_ip(from: &mut &[u8]) -> Option<IpAddr> {
@@ -337,7 +377,9 @@ mod tests {
             peer_a_rwnd: 65_536,
             outbound_streams: 5,
             inbound_streams: 6,
-            extensions: Extensions { interleaving: true, ..Extensions::default() },
+            extensions: Extensions { auth: true, interleaving: true, ..Extensions::default() },
+            auth: None,
+            adaptation: Some(7),
             tie_tags: Some(TieTags { local: 8, peer: 9 }),
         }
     }
@@ -372,6 +414,14 @@ mod tests {
         let secret = [0xa5; 32];
         let sealed = Keys::new(secret).seal(&contents());
         assert!(!sealed.windows(4).any(|bytes| bytes == &secret[..4]));
+    }
+
+    #[test]
+    fn what_was_said_of_authentication_comes_back_as_it_was() {
+        let vectors = KeyVectors { local: vec![1; 60].into(), peer: vec![2; 332].into() };
+        let contents = Contents { auth: Some(vectors), ..contents() };
+        let opened = keys().open(contents.created, &HEADER, &keys().seal(&contents)).unwrap();
+        assert_eq!(*opened, contents);
     }
 
     #[test]

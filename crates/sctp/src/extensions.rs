@@ -4,11 +4,13 @@
 use bytes::Bytes;
 
 use crate::config::Config;
-use crate::wire::{Data, ForwardTsn, IForwardTsn, Init, Parameter};
+use crate::wire::{Auth, Data, ForwardTsn, IForwardTsn, Init, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extensions {
+    /// Authenticated chunks (RFC 4895). Beside the list it takes parameters of its own, which are in the key vectors.
+    pub auth: bool,
     /// I-DATA (RFC 8260 §2).
     pub interleaving: bool,
     /// FORWARD TSN (RFC 3758), which goes with DATA.
@@ -21,6 +23,7 @@ impl Extensions {
     /// What this side supports.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
+            auth: config.auth.is_some(),
             interleaving: config.interleaving,
             forward_tsn: config.partial_reliability,
             i_forward_tsn: config.partial_reliability && config.interleaving,
@@ -47,6 +50,7 @@ impl Extensions {
         let forward_tsn =
             init.parameters.contains(&Parameter::ForwardTsnSupported) || lists(ForwardTsn::KIND);
         Self {
+            auth: lists(Auth::KIND),
             interleaving: lists(Data::INTERLEAVED_KIND),
             forward_tsn,
             //= specs/rfc8260.txt#section-2.3.1
@@ -65,6 +69,7 @@ impl Extensions {
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
+            auth: self.auth && other.auth,
             interleaving: self.interleaving && other.interleaving,
             forward_tsn: self.forward_tsn && other.forward_tsn,
             i_forward_tsn: self.i_forward_tsn && other.i_forward_tsn,
@@ -85,6 +90,7 @@ impl Extensions {
     pub(crate) fn parameters(self) -> Vec<Parameter> {
         let listed = [
             (self.forward_tsn, ForwardTsn::KIND),
+            (self.auth, Auth::KIND),
             (self.interleaving, Data::INTERLEAVED_KIND),
             (self.i_forward_tsn, IForwardTsn::KIND),
         ];
@@ -114,6 +120,8 @@ impl Extensions {
     pub(crate) fn unrecognized(self, init: &Init) -> impl Iterator<Item = Bytes> {
         let knows = move |parameter: &&Parameter| match parameter {
             Parameter::ForwardTsnSupported => self.forward_tsn,
+            // It is always handed on.
+            Parameter::Adaptation(_) => true,
             _ => false,
         };
         init.parameters.iter().filter(move |parameter| !knows(parameter)).filter_map(Parameter::to_report)
@@ -121,12 +129,20 @@ impl Extensions {
 
     /// One bit each, for the cookie.
     pub(crate) fn bits(self) -> u16 {
-        u16::from(self.interleaving) | u16::from(self.forward_tsn) << 1 | u16::from(self.i_forward_tsn) << 2
+        u16::from(self.interleaving)
+            | u16::from(self.forward_tsn) << 1
+            | u16::from(self.i_forward_tsn) << 2
+            | u16::from(self.auth) << 3
     }
 
     /// What `bits` gave.
     pub(crate) fn from_bits(bits: u16) -> Self {
-        Self { interleaving: bits & 1 != 0, forward_tsn: bits & 2 != 0, i_forward_tsn: bits & 4 != 0 }
+        Self {
+            interleaving: bits & 1 != 0,
+            forward_tsn: bits & 2 != 0,
+            i_forward_tsn: bits & 4 != 0,
+            auth: bits & 8 != 0,
+        }
     }
 }
 
@@ -136,7 +152,7 @@ mod tests {
 
     #[test]
     fn bits_say_what_they_were_made_of() {
-        for bits in 0..8 {
+        for bits in 0..16 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }
@@ -160,7 +176,12 @@ mod tests {
     //# and the I-FORWARD-TSN chunk.
     #[test]
     fn partial_reliability_goes_with_the_chunks_that_are_used() {
-        let all = Extensions { interleaving: true, forward_tsn: true, i_forward_tsn: true };
+        let all = Extensions {
+            interleaving: true,
+            forward_tsn: true,
+            i_forward_tsn: true,
+            ..Extensions::default()
+        };
         assert!(all.partial_reliability());
         let without = |without: Extensions| all.and(without).partial_reliability();
         assert!(!without(Extensions { i_forward_tsn: false, ..all }), "I-DATA needs I-FORWARD-TSN");

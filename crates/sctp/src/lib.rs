@@ -18,10 +18,10 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Association, Event, Message, NoSuchPath, NoSuchStream, Order, PathParams, PathView, Piece, Reason,
-    SackTiming, Scheduler, SendError, Transmit, Violation,
+    Association, AuthEvent, Event, KeyError, KeyVectors, Message, NoSuchPath, NoSuchStream, Order,
+    PathParams, PathView, Piece, Reason, SackTiming, Scheduler, SendError, Transmit, Violation,
 };
-pub use config::{AllowedPath, Config, LossDetection};
+pub use config::{AllowedPath, AuthConfig, Config, LossDetection, SharedKey};
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;
@@ -29,3 +29,4 @@ pub use extensions::Extensions;
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use profile::Profile;
 pub use stats::{PathState, PathStats, Phase, Stats};
+pub use wire::HmacId;

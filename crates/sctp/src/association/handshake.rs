@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
+use crate::association::auth::{self, Authentication, KeyVectors, RANDOM_LEN};
 use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
@@ -25,7 +26,7 @@ use crate::endpoint::{Route, Setup};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
-use crate::wire::{Cause, Chunk, Header, Init, PacketBuilder, Parameter};
+use crate::wire::{Auth, Cause, Chunk, Header, Init, PacketBuilder, Parameter};
 
 /// What the peer said of itself.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +36,8 @@ struct Peer {
     a_rwnd: u32,
     /// What both sides support.
     extensions: Extensions,
+    /// What its user says of itself.
+    adaptation: Option<u32>,
 }
 
 /// What a new association is made of, beside a cookie, when the peer started it.
@@ -76,6 +79,9 @@ impl Association {
             seed: setup.seed,
         };
         let mut association = Self::new(id, own, paths);
+        if association.config.auth.is_some() {
+            association.rng.fill_bytes(&mut association.auth_random);
+        }
         association.state = State::CookieWait { retry: 0, init_due: true };
         association.arm_t1(now, 0);
         association
@@ -113,7 +119,9 @@ impl Association {
             seed,
         };
         let (events, queue) = (std::mem::take(&mut self.events), self.queue.emptied());
-        *self = Self::new(self.id, own, paths);
+        let mut auth = Authentication::new(&self.config);
+        auth.keep_keys(&mut self.auth);
+        *self = Self { auth, ..Self::new(self.id, own, paths) };
         (self.events, self.queue) = (events, queue);
         self.events.push_back(Event::Restarted);
         self.up_from_cookie(now, opened);
@@ -163,6 +171,8 @@ impl Association {
             events: std::collections::VecDeque::new(),
             farewell: None,
             builder: PacketBuilder::new(),
+            auth: Authentication::new(&config),
+            auth_random: [0; RANDOM_LEN],
             burst: 0,
             stirred: true,
             writable_at: None,
@@ -201,7 +211,10 @@ impl Association {
             initial_tsn: self.initial_tsn,
             parameters: {
                 let addresses = self.listed_addresses().into_iter().map(Parameter::Address);
-                addresses.chain(Extensions::of(&self.config).parameters()).collect()
+                let adaptation = self.config.adaptation.map(Parameter::Adaptation);
+                let extensions = Extensions::of(&self.config).parameters();
+                let auth = auth::parameters(&self.config, &self.auth_random);
+                addresses.chain(adaptation).chain(extensions).chain(auth).collect()
             },
         }
     }
@@ -279,6 +292,11 @@ impl Association {
             self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
             return;
         }
+        let vectors = match &self.config.auth {
+            Some(_) => auth::key_vector(&init_ack.parameters),
+            None => Ok(None),
+        };
+        let auth_len = if self.config.auth.is_some() { Auth::MAX_LEN } else { 0 };
         let host_name = |parameter: &Parameter| matches!(parameter, Parameter::HostName(_));
         let violation = if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
             //= specs/rfc9260.txt#section-3.3.3
@@ -297,10 +315,14 @@ impl Association {
             //# parameter MUST send an ABORT chunk and MAY include an
             //# "Unresolvable Address" error cause.
             Some(Violation::HostName)
+        } else if vectors.is_err() {
+            Some(Violation::AuthParameters)
         } else {
             match init_ack.state_cookie() {
                 None => Some(Violation::InitAckWithoutCookie),
-                Some(cookie) if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN => {
+                Some(cookie)
+                    if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len =>
+                {
                     Some(Violation::CookieTooLong)
                 }
                 Some(_) => None,
@@ -345,7 +367,14 @@ impl Association {
             initial_tsn: init_ack.initial_tsn,
             a_rwnd: init_ack.a_rwnd,
             extensions: Extensions::of(&self.config).and(Extensions::listed(init_ack)),
+            adaptation: init_ack.adaptation(),
         };
+        let own = auth::key_vector(&auth::parameters(&self.config, &self.auth_random));
+        let vectors = match (own, vectors) {
+            (Ok(Some(local)), Ok(Some(peer))) => Some(KeyVectors { local, peer }),
+            _ => None,
+        };
+        self.agree_on_auth(vectors.as_ref());
         let mut up = self.new_up(peer);
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of any other chunk (e.g., INIT ACK) detects
@@ -393,7 +422,9 @@ impl Association {
             initial_tsn: opened.peer_initial_tsn,
             a_rwnd: opened.peer_a_rwnd,
             extensions: opened.extensions,
+            adaptation: opened.adaptation,
         };
+        self.agree_on_auth(opened.auth.as_ref());
         let mut up = self.new_up(peer);
         // What rode with a COOKIE ECHO of our own never counted: it goes again, with the same TSNs.
         if let State::CookieEchoed { up: old, .. } = &mut self.state {
@@ -417,6 +448,7 @@ impl Association {
         Up {
             peer_tag: peer.tag,
             extensions: peer.extensions,
+            adaptation: peer.adaptation,
             //= specs/rfc9260.txt#section-6.2.1
             //# A)  At the establishment of the association, the endpoint initializes
             //# the rwnd to the Advertised Receiver Window Credit (a_rwnd) the
@@ -445,6 +477,7 @@ impl Association {
         else {
             unreachable!("only an association that knows its peer is established")
         };
+        let adaptation = up.adaptation;
         self.state = State::Up(up);
         self.timers.stop(Timer::T1);
         for index in 0..self.paths.len() {
@@ -458,6 +491,7 @@ impl Association {
         self.events.push_back(Event::Up {
             outbound_streams: self.outbound_streams,
             inbound_streams: self.inbound_streams,
+            adaptation,
         });
         self.advance_shutdown(now);
         self.stirred = true;

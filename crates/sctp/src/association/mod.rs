@@ -6,6 +6,7 @@
 //! - `state`: where an association is in its life, and what only that state has
 //! - `handshake`, `shutdown`: how it begins and ends
 //! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages
+//! - `auth`: what is authenticated, and with which keys
 //! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
 //!   under way
 //! - `partial`: what either side gives up (RFC 3758)
@@ -14,6 +15,7 @@
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
 //!   what happens when nothing happens; `loss`: beyond RFC 9260
 
+mod auth;
 mod check;
 mod expiry;
 mod handshake;
@@ -45,6 +47,8 @@ use braidftp_base::{Ecn, Output, Time};
 use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 
+pub use self::auth::{AuthEvent, KeyError, KeyVectors};
+pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, key_vector, parameters};
 pub(crate) use self::handshake::Passive;
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 use self::path::Path;
@@ -248,6 +252,8 @@ pub enum Event {
         outbound_streams: u16,
         /// Streams to receive on.
         inbound_streams: u16,
+        /// What the peer's user says of itself (RFC 5061 §4.2.6).
+        adaptation: Option<u32>,
     },
     /// The peer lost its memory and began again: what was under way in either direction is gone, and streams start
     /// from the beginning (RFC 9260 §5.2.4 A).
@@ -258,6 +264,8 @@ pub enum Event {
     Writable,
     /// A path changed its state.
     Path(PathId, PathState),
+    /// Something about authentication changed (RFC 6458 §6.1.8).
+    Authentication(AuthEvent),
     /// The peer sends no more than what is under way; this side cannot send any more.
     PeerShutdown,
     /// The peer reported an error that does not end the association (an ERROR chunk, RFC 9260 §3.3.10).
@@ -309,6 +317,9 @@ pub struct Association {
     /// Said aside: when it is over, or to an INIT ACK that is none.
     farewell: Option<Farewell>,
     builder: PacketBuilder,
+    auth: Authentication,
+    /// What this side's INIT has in its RANDOM parameter.
+    auth_random: [u8; RANDOM_LEN],
     /// Packets with new data that Max.Burst still lets out in this drain.
     burst: u32,
     /// Whether something was told since the last drain ended.

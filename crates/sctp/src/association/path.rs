@@ -34,6 +34,8 @@ pub(super) struct Path {
     pub(super) controller: Box<dyn cc::Controller>,
     /// Bytes of the largest SCTP packet.
     pub(super) mtu: usize,
+    /// Bytes of a packet with DATA that an AUTH chunk takes.
+    pub(super) auth_len: usize,
     pub(super) flight_bytes: usize,
     pub(super) recovery: Recovery,
     /// Whether one packet of retransmissions may go out whatever the window is (RFC 9260 §7.2.4 item 3).
@@ -114,6 +116,7 @@ impl Path {
             measured_at: None,
             controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
             mtu: config.mtu,
+            auth_len: 0,
             flight_bytes: 0,
             recovery: Recovery::No,
             fast_retransmit_due: false,
@@ -150,7 +153,7 @@ impl Path {
 
     /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
     pub(super) fn pmdcs(&self) -> usize {
-        pmdcs(self.mtu)
+        pmdcs(self.mtu - self.auth_len)
     }
 
     /// The most bytes of user data that fit a packet.

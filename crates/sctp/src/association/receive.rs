@@ -39,8 +39,27 @@ impl Association {
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.stirred = true;
         let mut brought_data = false;
-        for chunk in packet.chunks() {
+        let mut authentic = None;
+        let vouched = self.auth.take_vouched();
+        let mut chunks = packet.chunks();
+        loop {
+            let rest = chunks.rest();
+            let Some(chunk) = chunks.next() else { break };
             let then = match chunk {
+                //= specs/rfc4895.txt#section-5.1
+                //# The control chunk AUTH MUST NOT appear more than once in an SCTP
+                //# packet.
+                Ok(Chunk::Auth(auth)) if self.config.auth.is_some() => {
+                    let good = authentic.is_none() && (vouched || self.on_auth(&auth, rest));
+                    authentic = Some(good);
+                    if good { Then::Next } else { Then::Stop }
+                }
+                //= specs/rfc4895.txt#section-6.3
+                //# The receiver has a list of chunk types that it expects to be received
+                //# only after an AUTH-chunk.  This list has been sent to the peer during
+                //# the association setup.  It MUST silently discard these chunks if they
+                //# are not placed after an AUTH chunk in the packet.
+                Ok(chunk) if authentic != Some(true) && self.auth.requires(chunk.kind()) => Then::Next,
                 Ok(Chunk::Data(data)) => {
                     brought_data = true;
                     self.on_data(path, data);
@@ -51,7 +70,9 @@ impl Association {
                     self.on_forward(path, chunk)
                 }
                 Ok(chunk) => self.on_control(now, path, chunk),
-                Err(WireError::NoUserData(tsn)) if self.is_up() => {
+                Err(WireError::NoUserData(tsn))
+                    if self.is_up() && (authentic == Some(true) || !self.auth.requires(rest[0])) =>
+                {
                     self.on_violation(Violation::NoUserData(tsn));
                     Then::Stop
                 }
@@ -149,6 +170,8 @@ impl Association {
             (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
             (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),
             (Chunk::Unknown { kind, raw }, _) => return self.on_unknown(kind, &raw),
+            // Without authentication an AUTH chunk is an unknown one, and its type's high bits are 00.
+            (Chunk::Auth(_), _) => return Then::Stop,
             // Chunks of the handshake that come late or early, and whatever comes when all is over (§5.2.3, §5.2.5,
             // §9.2): nothing to do.
             _ => {}

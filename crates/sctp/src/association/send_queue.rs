@@ -95,6 +95,11 @@ impl SendQueue {
         self.turns.interleave();
     }
 
+    /// The type of the chunks that messages become.
+    pub(super) fn data_kind(&self) -> u8 {
+        if self.interleaving { Data::INTERLEAVED_KIND } else { Data::KIND }
+    }
+
     /// Bytes of a chunk's header.
     pub(super) fn header_len(&self) -> usize {
         if self.interleaving { Data::INTERLEAVED_HEADER_LEN } else { Data::HEADER_LEN }

@@ -79,6 +79,8 @@ pub(super) struct Up {
     pub(super) peer_tag: VerificationTag,
     /// What both sides use.
     pub(super) extensions: Extensions,
+    /// What the peer's user says of itself.
+    pub(super) adaptation: Option<u32>,
     /// The window that the peer advertised last.
     pub(super) peer_a_rwnd: usize,
     pub(super) sent: Sent,

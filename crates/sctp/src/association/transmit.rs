@@ -366,7 +366,7 @@ impl Association {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
             let here = choose(&self.paths, up.primary, Purpose::Again(left_by)) == id;
-            if bytes > self.builder.room() || !here {
+            if bytes > self.builder.room_for(self.queue.data_kind()) || !here {
                 break;
             }
             let path = &mut self.paths[usize::from(id.0)];
@@ -388,7 +388,7 @@ impl Association {
         let mut brought_new = false;
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
             let Some(rest) = self.queue.peek_len() else { break };
-            let room = self.builder.room().saturating_sub(self.queue.header_len());
+            let room = self.builder.room_for(self.queue.data_kind()).saturating_sub(self.queue.header_len());
             //= specs/rfc9260.txt#section-6.9
             //# When determining when to fragment, the SCTP implementation MUST take
             //# into account the SCTP packet header as well as the DATA chunk
@@ -451,7 +451,7 @@ impl Association {
             // Nothing new may leave: the last chunk in flight does, again.
             if let Some(tsn) = up.sent.last_in_flight(id) {
                 let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
-                if bytes <= self.builder.room() {
+                if bytes <= self.builder.room_for(self.queue.data_kind()) {
                     let (data, moved_from) = up.sent.retransmit(tsn, departure);
                     data.immediate = true;
                     self.builder.push_data(data);

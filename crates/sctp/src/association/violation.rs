@@ -16,6 +16,8 @@ pub enum Violation {
     InitAckInvalid,
     /// An INIT ACK with a host name.
     HostName,
+    /// A random number that has not 32 bytes, or a list that is too long, among the parameters of authentication.
+    AuthParameters,
     /// A cookie that no packet can carry.
     CookieTooLong,
     /// A DATA chunk without user data.
@@ -65,6 +67,11 @@ impl Violation {
         match self {
             Self::InitAckWithoutCookie => Answer::Abort(Cause::MissingMandatoryParameter(vec![7])),
             Self::InitAckInvalid => Answer::Abort(Cause::InvalidMandatoryParameter),
+            //= specs/rfc4895.txt#section-6.1
+            //# If the Random
+            //# Number is not 32 bytes, the association MUST be aborted.  The ABORT
+            //# chunk SHOULD contain the error cause 'Protocol Violation'.
+            Self::AuthParameters => protocol_violation(),
             Self::HostName | Self::CookieTooLong => protocol_violation(),
             //= specs/rfc9260.txt#section-6.2
             //# If an endpoint receives a DATA chunk with no user data (i.e., the
@@ -110,6 +117,7 @@ impl fmt::Display for Violation {
             Self::InitAckWithoutCookie => f.write_str("INIT ACK without a state cookie"),
             Self::InitAckInvalid => f.write_str("INIT ACK with an invalid mandatory value"),
             Self::HostName => f.write_str("INIT ACK with a host name"),
+            Self::AuthParameters => f.write_str("parameters of authentication that are malformed"),
             Self::CookieTooLong => f.write_str("state cookie longer than a packet"),
             Self::NoUserData(tsn) => write!(f, "DATA chunk {tsn} without user data"),
             Self::InvalidStream(stream) => {

@@ -12,13 +12,16 @@ use rand_core::Rng;
 use super::answers::{Answer, MAX_ANSWER_LEN};
 use super::table::{Known, Slot};
 use super::{Endpoint, Route, next_seed, ootb};
-use crate::association::{Association, Passive, reaches, to_list};
+use crate::association::{
+    Association, Authentication, BadParameters, KeyVectors, Passive, RANDOM_LEN, Verdict, Violation,
+    key_vector, parameters, reaches, to_list,
+};
 use crate::config::{A_RWND_MIN, Config};
 use crate::cookie::{Contents, CookieError, KEY_LIFE, MAX_ADDRESSES, Opened, TieTags};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::stats::Phase;
-use crate::wire::{Cause, Chunk, Header, Init, Packet, Parameter};
+use crate::wire::{Auth, Cause, Chunk, Header, Init, Packet, Parameter};
 
 /// By how much a Cookie Preservative parameter lengthens a cookie's life at most: a longer one could be replayed
 /// longer, and RFC 9260 §5.2.6 advises its sender to ask for little more than a round trip.
@@ -32,6 +35,8 @@ struct Offer {
     tie_tags: Option<TieTags>,
     /// Local addresses to list.
     addresses: Vec<IpAddr>,
+    /// For the RANDOM parameter, if it has one.
+    random: [u8; RANDOM_LEN],
 }
 
 /// How a tag in a cookie compares with that of the association (RFC 9260 §5.2.4).
@@ -139,7 +144,22 @@ impl Endpoint {
         if let Some(name) = init.parameters.iter().find(|p| matches!(p, Parameter::HostName(_))) {
             return Err(vec![Cause::UnresolvableAddress(encoded(std::slice::from_ref(name)))]);
         }
-        let Some((peer, slot)) = self.existing(route.peer, header, init) else {
+        let existing = self.existing(route.peer, header, init);
+        let config = match existing {
+            Some((_, slot)) => Some(&slot.known.config),
+            None => self.listeners.get(&header.destination_port),
+        };
+        //= specs/rfc4895.txt#section-6.1
+        //# If the Random
+        //# Number is not 32 bytes, the association MUST be aborted.  The ABORT
+        //# chunk SHOULD contain the error cause 'Protocol Violation'.
+        if config.is_some_and(|config| config.auth.is_some())
+            && key_vector(&init.parameters) == Err(BadParameters)
+        {
+            let words = Violation::AuthParameters.to_string().into_bytes();
+            return Err(vec![Cause::ProtocolViolation(words.into())]);
+        }
+        let Some((peer, slot)) = existing else {
             let Some(config) = self.listeners.get(&header.destination_port) else {
                 return Err(Vec::new());
             };
@@ -217,7 +237,12 @@ impl Endpoint {
     ) -> Offer {
         let listed = listed_by(init, route);
         let addresses = to_list(&self.addresses_for(route, &listed), route.peer.ip());
-        Offer { config, tag: self.new_tag(), initial_tsn: Tsn(self.rng.next_u32()), tie_tags, addresses }
+        let (tag, initial_tsn) = (self.new_tag(), Tsn(self.rng.next_u32()));
+        let mut random = [0; RANDOM_LEN];
+        if config.auth.is_some() {
+            self.rng.fill_bytes(&mut random);
+        }
+        Offer { config, tag, initial_tsn, tie_tags, addresses, random }
     }
 
     /// The association that the sender of an INIT has already, by any of its addresses, and by which.
@@ -236,7 +261,7 @@ impl Endpoint {
 
     /// The INIT ACK, which holds all that there is of the association to be.
     fn init_ack(&mut self, now: Time, route: Route, header: &Header, init: &Init, offer: Offer) -> Init {
-        let Offer { config, tag, initial_tsn, tie_tags, addresses } = offer;
+        let Offer { config, tag, initial_tsn, tie_tags, addresses, random } = offer;
         let wanted = init.parameters.iter().find_map(|parameter| match parameter {
             Parameter::CookiePreservative(millis) => Some(Duration::from_millis(u64::from(*millis))),
             _ => None,
@@ -247,6 +272,15 @@ impl Endpoint {
         //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
         //# (indicating that no previous TCB existed).
         let supported = Extensions::of(&config);
+        let auth = parameters(&config, &random);
+        //= specs/rfc4895.txt#section-6.3
+        //# Furthermore, it is important that the cookie contained in an INIT-ACK
+        //# chunk and in a COOKIE-ECHO chunk MUST NOT contain any endpoint pair
+        //# shared keys.
+        let vectors = match (key_vector(&auth), key_vector(&init.parameters)) {
+            (Ok(Some(local)), Ok(Some(peer))) => Some(KeyVectors { local, peer }),
+            _ => None,
+        };
         let cookie = self.keys.seal(&Contents {
             created: now,
             lifespan: (config.valid_cookie_life + extension).min(KEY_LIFE),
@@ -267,6 +301,8 @@ impl Endpoint {
             outbound_streams: config.outbound_streams.min(init.inbound_streams),
             inbound_streams: config.inbound_streams.min(init.outbound_streams),
             extensions: supported.and(Extensions::listed(init)),
+            auth: vectors,
+            adaptation: init.adaptation(),
             tie_tags,
         });
         let mut ack = Init {
@@ -285,7 +321,9 @@ impl Endpoint {
         if listed.len() > 1 {
             ack.parameters.extend(listed.into_iter().map(Parameter::Address));
         }
+        ack.parameters.extend(config.adaptation.map(Parameter::Adaptation));
         ack.parameters.extend(supported.parameters());
+        ack.parameters.extend(auth);
         let cookie = Parameter::StateCookie(cookie);
         let room = MAX_ANSWER_LEN - Header::LEN - cookie.encoded_len();
         //= specs/rfc9260.txt#section-3.2.2
@@ -311,9 +349,15 @@ impl Endpoint {
         self.answer(Answer { route, header: answering(header, init.initiate_tag), chunks: vec![chunk] });
     }
 
-    /// A packet whose first chunk is a COOKIE ECHO.
+    /// A packet whose first chunk is a COOKIE ECHO, or the first behind an AUTH chunk.
     pub(super) fn on_cookie_echo(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
-        let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next() else {
+        let mut chunks = packet.chunks();
+        let from_auth = chunks.rest();
+        let (auth, first) = match chunks.next() {
+            Some(Ok(Chunk::Auth(auth))) => (Some((auth, from_auth)), chunks.next()),
+            first => (None, first),
+        };
+        let Some(Ok(Chunk::CookieEcho(cookie))) = first else {
             self.counters.invalid += 1;
             return;
         };
@@ -353,6 +397,10 @@ impl Endpoint {
             self.counters.forged_cookies += 1;
             return;
         }
+        if !self.is_authentic(route, &opened, auth.as_ref()) {
+            self.counters.discarded += 1;
+            return;
+        }
         let id = match self.holder(route, &opened) {
             None => self.accept(now, route, &opened),
             Some(slot) => {
@@ -372,8 +420,49 @@ impl Endpoint {
             }
         };
         if let Some(id) = id {
+            //= specs/rfc4895.txt#section-6.3
+            //# If the authentication is
+            //# successful, the COOKIE-ECHO and all the chunks after the COOKIE-ECHO
+            //# MUST be processed.
+            if let Some(slot) = self.table.get_mut(id)
+                && auth.is_some()
+            {
+                slot.association.auth_mut().vouch();
+            }
             self.deliver(now, id, route, ecn, packet);
         }
+    }
+
+    /// Whether a COOKIE ECHO may do what its cookie says: either no AUTH chunk stands before it and none has to, or it
+    /// vouches for it.
+    fn is_authentic(&mut self, route: Route, opened: &Opened, auth: Option<&(Auth, &[u8])>) -> bool {
+        let holder = self.holder(route, opened).map(|slot| slot.id);
+        let config = match holder.and_then(|id| self.table.get(id)) {
+            Some(slot) => Arc::clone(&slot.known.config),
+            None => match self.listeners.get(&opened.local_port) {
+                Some(config) => Arc::clone(config),
+                // It is refused anyhow, unless it has a chunk before it that is unknown here.
+                None => return auth.is_none(),
+            },
+        };
+        let mut from_cookie = Authentication::new(&config);
+        from_cookie.agree(opened.auth.as_ref());
+        let Some((auth, from_auth)) = auth else { return !from_cookie.requires(Chunk::COOKIE_ECHO) };
+        //= specs/rfc4895.txt#section-6.3
+        //# If the receiver has an STCB, it MUST process the
+        //# AUTH chunk as described above using the STCB from the existing
+        //# association to authenticate the COOKIE-ECHO chunk and all the chunks
+        //# after it.
+        // One in COOKIE-WAIT has not met the peer yet: there, too, all that is known stands in the cookie.
+        let theirs = holder.and_then(|id| self.table.get_mut(id)).map(|slot| slot.association.auth_mut());
+        //= specs/rfc4895.txt#section-6.3
+        //# In this situation, the receiver MUST authenticate the
+        //# chunks in the packet by using the RANDOM parameters, CHUNKS
+        //# parameters and HMAC_ALGO parameters obtained from the COOKIE-ECHO
+        //# chunk, and possibly a local shared secret as inputs to the
+        //# authentication procedure specified in Section 6.3.
+        let keys = theirs.filter(|theirs| theirs.is_agreed()).unwrap_or(&mut from_cookie);
+        keys.verify(auth, from_auth) == Verdict::Authentic
     }
 
     /// The association that a cookie is about, if there is one already.
@@ -481,6 +570,7 @@ impl Slot {
             initial_tsn: self.known.initial_tsn,
             tie_tags,
             addresses: self.association.listed_addresses(),
+            random: self.association.auth_random(),
         }
     }
 }

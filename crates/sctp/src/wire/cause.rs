@@ -34,6 +34,8 @@ pub enum Cause {
     UserInitiatedAbort(Bytes),
     /// 13: what was violated
     ProtocolViolation(Bytes),
+    /// 0x105: the HMAC identifier that was not asked for (RFC 4895 §4.1)
+    UnsupportedHmac(u16),
     /// Any other, and one of those above with a length that is not its own.
     Unknown {
         /// The cause code.
@@ -60,6 +62,7 @@ impl Cause {
             Self::RestartWithNewAddresses(_) => 11,
             Self::UserInitiatedAbort(_) => 12,
             Self::ProtocolViolation(_) => 13,
+            Self::UnsupportedHmac(_) => 0x105,
             Self::Unknown { code, .. } => *code,
         }
     }
@@ -69,6 +72,7 @@ impl Cause {
         Tlv::HEADER_LEN
             + match self {
                 Self::InvalidStreamIdentifier(_) | Self::StaleCookie(_) | Self::NoUserData(_) => 4,
+                Self::UnsupportedHmac(_) => 2,
                 Self::MissingMandatoryParameter(types) => 4 + 2 * types.len(),
                 Self::OutOfResource
                 | Self::InvalidMandatoryParameter
@@ -97,6 +101,7 @@ impl Cause {
                     out.extend_from_slice(&kind.to_be_bytes());
                 }
             }
+            Self::UnsupportedHmac(id) => out.extend_from_slice(&id.to_be_bytes()),
             Self::StaleCookie(number) | Self::NoUserData(Tsn(number)) => {
                 out.extend_from_slice(&number.to_be_bytes());
             }
@@ -146,6 +151,7 @@ fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Cause {
         (11, _) => Cause::RestartWithNewAddresses(shared()),
         (12, _) => Cause::UserInitiatedAbort(shared()),
         (13, _) => Cause::ProtocolViolation(shared()),
+        (0x105, 2) => Cause::UnsupportedHmac(u16_at(value, 0)),
         (code, _) => Cause::Unknown { code, info: shared() },
     }
 }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Cause, Data, ForwardTsn, IForwardTsn, Init, Reconfig, Sack, WireError, cause, control, padded,
+    Auth, Cause, Data, ForwardTsn, IForwardTsn, Init, Reconfig, Sack, WireError, cause, control, padded,
     put_padding, reconfig,
 };
 use crate::ids::Tsn;
@@ -54,6 +54,8 @@ pub enum Chunk {
     ForwardTsn(ForwardTsn),
     /// I-FORWARD-TSN (RFC 8260 §2.3.1)
     IForwardTsn(IForwardTsn),
+    /// RFC 4895 §5.1
+    Auth(Auth),
     /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
     /// info, which is sent back as it stood.
     Unknown {
@@ -111,6 +113,7 @@ impl Chunk {
             Self::Reconfig(_) => Self::RECONFIG,
             Self::ForwardTsn(_) => ForwardTsn::KIND,
             Self::IForwardTsn(_) => IForwardTsn::KIND,
+            Self::Auth(_) => Auth::KIND,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -129,6 +132,7 @@ impl Chunk {
             Self::Reconfig(parameters) => Self::HEADER_LEN + reconfig::encoded_len(parameters),
             Self::ForwardTsn(forward) => forward.encoded_len(),
             Self::IForwardTsn(forward) => forward.encoded_len(),
+            Self::Auth(auth) => auth.encoded_len(),
             Self::Unknown { raw, .. } => raw.len(),
         }
     }
@@ -195,6 +199,7 @@ impl Chunk {
             },
             ForwardTsn::KIND => Self::ForwardTsn(ForwardTsn::decode(raw)?),
             IForwardTsn::KIND => Self::IForwardTsn(IForwardTsn::decode(raw)?),
+            Auth::KIND => Self::Auth(Auth::decode(datagram, raw)?),
             kind => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
         })
     }
@@ -241,6 +246,10 @@ impl Chunk {
             Self::Reconfig(parameters) => {
                 header(out, 0);
                 reconfig::encode(parameters, out);
+            }
+            Self::Auth(auth) => {
+                header(out, 0);
+                auth.encode_body(out);
             }
             Self::Unknown { raw, .. } => out.extend_from_slice(raw),
         }

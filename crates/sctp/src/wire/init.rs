@@ -57,6 +57,14 @@ impl Init {
         })
     }
 
+    /// The adaptation code point, if there is one (RFC 5061 §4.2.6).
+    pub fn adaptation(&self) -> Option<u32> {
+        self.parameters.iter().find_map(|parameter| match parameter {
+            Parameter::Adaptation(point) => Some(*point),
+            _ => None,
+        })
+    }
+
     pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Result<Self, WireError> {
         if raw.len() < Self::HEADER_LEN {
             return Err(WireError::ChunkLength { kind: raw[0], len: raw.len() });

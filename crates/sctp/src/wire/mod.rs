@@ -5,6 +5,7 @@
 //! payload a slice of the datagram. [`PacketBuilder`] writes packets back to back into one buffer. Whether a chunk makes
 //! sense in a state, or its numbers in a window, is for `association` to say.
 
+mod auth;
 mod cause;
 mod chunk;
 mod control;
@@ -22,6 +23,8 @@ mod text;
 
 use std::fmt;
 
+pub use auth::{Auth, HmacId};
+pub(crate) use auth::{Authentic, ChunkTypes, Signer};
 pub use cause::Cause;
 pub use chunk::{Chunk, Unrecognized};
 pub use data::{Data, Interleaved};

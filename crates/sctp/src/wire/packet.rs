@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Chunk, Data, Init, WireError, crc32c, padded, u16_at, u32_at};
+use super::{Auth, Authentic, Chunk, Data, Init, WireError, crc32c, padded, u16_at, u32_at};
 use crate::ids::VerificationTag;
 
 /// The common header (RFC 9260 §3.1), without its checksum.
@@ -70,13 +70,30 @@ impl Packet {
     /// Which chunk types the packet holds, without decoding the chunks. What stands behind a chunk that leaves the
     /// packet is not seen, by this or by anyone.
     pub fn kinds(&self) -> Kinds {
-        let mut kinds = Kinds { first: self.datagram[Header::LEN], low: 0, count: 0, reflected: false };
+        let mut kinds =
+            Kinds { first: self.datagram[Header::LEN], low: 0, count: 0, reflected: false, authentic: false };
         let mut raw_chunks = self.chunks();
         while let Some(Ok(raw)) = raw_chunks.next_raw() {
-            kinds.count += 1;
             if raw[0] < 16 {
                 kinds.low |= 1 << raw[0];
             }
+            //= specs/rfc4895.txt#section-6.3
+            //# If the receiver does not find an STCB for a packet containing an AUTH
+            //# chunk as the first chunk and does not find a COOKIE-ECHO chunk as the
+            //# second chunk, it MUST use the chunks after the AUTH chunk to look up
+            //# an existing association.  If no association is found, the packet MUST
+            //# be considered as out of the blue.  The out of the blue handling MUST
+            //# be based on the packet without taking the AUTH chunk into account.
+            //# If an association is found, it MUST process the AUTH chunk using the
+            //# STCB from the existing association as described earlier.
+            if raw[0] == Auth::KIND && kinds.count == 0 && !kinds.authentic {
+                kinds.authentic = true;
+                continue;
+            }
+            if kinds.count == 0 {
+                kinds.first = raw[0];
+            }
+            kinds.count += 1;
             if matches!(raw[0], Chunk::ABORT | Chunk::SHUTDOWN_COMPLETE) && raw[1] & Chunk::REFLECTED != 0 {
                 kinds.reflected = true;
             }
@@ -93,6 +110,11 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
+    /// The bytes from the next chunk on, to the end of the packet: what an AUTH chunk that comes next vouches for.
+    pub fn rest(&self) -> &'a [u8] {
+        self.datagram.get(self.at..).unwrap_or_default()
+    }
+
     /// The next chunk's bytes without padding.
     fn next_raw(&mut self) -> Option<Result<&'a [u8], WireError>> {
         let rest = self.datagram.get(self.at..).filter(|rest| !rest.is_empty())?;
@@ -132,7 +154,7 @@ impl Iterator for Chunks<'_> {
     }
 }
 
-/// Which chunk types a packet holds.
+/// Which chunk types a packet holds. An AUTH chunk at its front stands beside them: those behind it are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds {
     first: u8,
@@ -140,12 +162,18 @@ pub struct Kinds {
     low: u16,
     count: usize,
     reflected: bool,
+    authentic: bool,
 }
 
 impl Kinds {
     /// Whether there is a chunk of this type, one of those of RFC 9260.
     pub const fn contains(self, kind: u8) -> bool {
         kind < 16 && self.low & (1 << kind) != 0
+    }
+
+    /// Whether the packet begins with an AUTH chunk.
+    pub const fn is_authentic(self) -> bool {
+        self.authentic
     }
 
     /// Whether the first chunk is of this type.
@@ -165,7 +193,7 @@ impl Kinds {
 
     /// Whether an INIT or INIT ACK shares the packet with others, which §5.1 forbids.
     pub const fn bundles_init(self) -> bool {
-        (self.contains(Init::KIND) || self.contains(Init::ACK_KIND)) && self.count > 1
+        (self.contains(Init::KIND) || self.contains(Init::ACK_KIND)) && (self.count > 1 || self.authentic)
     }
 }
 
@@ -189,6 +217,10 @@ pub struct PacketBuilder {
     open: Option<usize>,
     /// Where the open packet must end at the latest.
     limit: usize,
+    /// Which chunks go behind an AUTH chunk, once that was agreed on.
+    authentic: Option<Authentic>,
+    /// Where the open packet's AUTH chunk begins, if it has one.
+    auth_at: Option<usize>,
     /// Bytes of the first packet, once sealed.
     segment_size: Option<usize>,
     /// Whether a packet shorter than the first was sealed, after which none may follow.
@@ -235,12 +267,49 @@ impl PacketBuilder {
         self.buffer.extend_from_slice(&header.tag.0.to_be_bytes());
         self.buffer.extend_from_slice(&[0; 4]);
         self.open = Some(start);
+        self.auth_at = None;
         self.limit = start + max;
     }
 
-    /// Bytes left in the open packet, for chunks with their padding; 0 if none is open.
+    /// Puts an AUTH chunk before the first chunk of each packet that needs one.
+    pub(crate) fn authenticate(&mut self, authentic: Authentic) {
+        self.authentic = Some(authentic);
+    }
+
+    /// Bytes left in the open packet, for chunks of any type with their padding; 0 if none is open.
     pub fn room(&self) -> usize {
-        if self.open.is_some() { (self.limit & !3).saturating_sub(self.buffer.len()) } else { 0 }
+        self.room_behind(self.authentic.as_ref().filter(|authentic| !authentic.chunks.is_empty()))
+    }
+
+    /// Bytes left in the open packet for chunks of one type: more than for any, if those need no AUTH chunk.
+    pub fn room_for(&self, kind: u8) -> usize {
+        self.room_behind(self.authentic.as_ref().filter(|authentic| authentic.chunks.contains(kind)))
+    }
+
+    fn room_behind(&self, authentic: Option<&Authentic>) -> usize {
+        if self.open.is_none() {
+            return 0;
+        }
+        let auth = authentic.filter(|_| self.auth_at.is_none());
+        let auth_len = auth.map_or(0, |authentic| authentic.signer.chunk_len());
+        (self.limit & !3).saturating_sub(self.buffer.len() + auth_len)
+    }
+
+    /// Puts the AUTH chunk in, if one of this type needs it and it is not there.
+    //= specs/rfc4895.txt#section-6.2
+    //# To send chunks in an authenticated way, the sender MUST include these
+    //# chunks after an AUTH chunk.
+    //= specs/rfc4895.txt#section-6.2
+    //# This means that a sender MUST bundle
+    //# chunks in order to authenticate them.
+    fn open_auth(&mut self, kind: u8) {
+        if let Some(authentic) = &self.authentic
+            && self.auth_at.is_none()
+            && authentic.chunks.contains(kind)
+        {
+            self.auth_at = Some(self.buffer.len());
+            authentic.signer.put_blank(&mut self.buffer);
+        }
     }
 
     /// Whether the open packet holds no chunk yet.
@@ -258,7 +327,9 @@ impl PacketBuilder {
     /// # Panics
     /// If no packet is open or the chunk does not fit: whoever fills a packet asks for [`Self::room`] first.
     pub fn push(&mut self, chunk: &Chunk) {
-        assert!(self.room() >= chunk.padded_len(), "{} bytes into {}", chunk.padded_len(), self.room());
+        let room = self.room_for(chunk.kind());
+        assert!(room >= chunk.padded_len(), "{} bytes into {room}", chunk.padded_len());
+        self.open_auth(chunk.kind());
         chunk.encode(&mut self.buffer);
     }
 
@@ -267,12 +338,9 @@ impl PacketBuilder {
     /// # Panics
     /// As [`Self::push`].
     pub fn push_data(&mut self, data: &Data) {
-        assert!(
-            self.room() >= padded(data.encoded_len()),
-            "{} bytes into {}",
-            data.encoded_len(),
-            self.room()
-        );
+        let room = self.room_for(data.kind());
+        assert!(room >= padded(data.encoded_len()), "{} bytes into {room}", data.encoded_len());
+        self.open_auth(data.kind());
         data.encode(&mut self.buffer);
     }
 
@@ -282,6 +350,9 @@ impl PacketBuilder {
     /// If no packet is open.
     pub fn seal(&mut self) -> usize {
         let start = self.open.take().expect("a packet was begun");
+        if let (Some(at), Some(authentic)) = (self.auth_at.take(), &self.authentic) {
+            authentic.signer.sign(&mut self.buffer[at..]);
+        }
         let packet = &mut self.buffer[start..];
         //= specs/rfc9260.txt#section-6.8
         //# When sending an SCTP packet, the endpoint MUST strengthen the data
@@ -321,7 +392,7 @@ impl PacketBuilder {
         let wanted = self.before.max(max);
         self.small = if wanted < self.reserved / 4 { self.small + 1 } else { 0 };
         if self.small >= Self::PATIENCE {
-            *self = Self::new();
+            *self = Self { authentic: self.authentic.take(), ..Self::new() };
         }
         self.reserved = self.reserved.max(wanted);
         self.buffer.reserve(wanted);

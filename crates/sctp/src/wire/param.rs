@@ -22,6 +22,14 @@ pub enum Parameter {
     HostName(Bytes),
     /// Address types that the sender can take (type 12).
     SupportedAddressTypes(Vec<u16>),
+    /// The sender's random number for keys (type 0x8002, RFC 4895 §3.1).
+    Random(Bytes),
+    /// Chunk types that the sender takes only authenticated (type 0x8003, RFC 4895 §3.2).
+    ChunkList(Bytes),
+    /// HMAC identifiers that the sender takes, the one it prefers first (type 0x8004, RFC 4895 §3.3).
+    HmacAlgo(Vec<u16>),
+    /// What the sender's user says of itself (type 0xC006, RFC 5061 §4.2.6).
+    Adaptation(u32),
     /// Chunk types of the extensions that the sender supports (type 0x8008, RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
     /// The sender takes FORWARD TSN (type 0xC000, RFC 3758 §3.1).
@@ -50,6 +58,14 @@ impl Parameter {
     pub const HOST_NAME: u16 = 11;
     /// Supported Address Types.
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// Random.
+    pub const RANDOM: u16 = 0x8002;
+    /// Chunk List.
+    pub const CHUNK_LIST: u16 = 0x8003;
+    /// Requested HMAC Algorithm.
+    pub const HMAC_ALGO: u16 = 0x8004;
+    /// Adaptation Layer Indication.
+    pub const ADAPTATION: u16 = 0xc006;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// Forward-TSN-Supported.
@@ -63,9 +79,11 @@ impl Parameter {
             Self::StateCookie(value)
             | Self::Unrecognized(value)
             | Self::HostName(value)
+            | Self::Random(value)
+            | Self::ChunkList(value)
             | Self::SupportedExtensions(value) => Tlv::HEADER_LEN + value.len(),
-            Self::CookiePreservative(_) => Tlv::HEADER_LEN + 4,
-            Self::SupportedAddressTypes(types) => Tlv::HEADER_LEN + 2 * types.len(),
+            Self::CookiePreservative(_) | Self::Adaptation(_) => Tlv::HEADER_LEN + 4,
+            Self::SupportedAddressTypes(types) | Self::HmacAlgo(types) => Tlv::HEADER_LEN + 2 * types.len(),
             Self::ForwardTsnSupported => Tlv::HEADER_LEN,
             Self::Unknown { raw, .. } => raw.len(),
         }
@@ -108,11 +126,15 @@ impl Parameter {
             Self::StateCookie(value)
             | Self::Unrecognized(value)
             | Self::HostName(value)
+            | Self::Random(value)
+            | Self::ChunkList(value)
             | Self::SupportedExtensions(value) => {
                 out.extend_from_slice(value);
             }
-            Self::CookiePreservative(millis) => out.extend_from_slice(&millis.to_be_bytes()),
-            Self::SupportedAddressTypes(types) => {
+            Self::CookiePreservative(number) | Self::Adaptation(number) => {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+            Self::SupportedAddressTypes(types) | Self::HmacAlgo(types) => {
                 for kind in types {
                     out.extend_from_slice(&kind.to_be_bytes());
                 }
@@ -132,6 +154,10 @@ impl Parameter {
             Self::CookiePreservative(_) => Self::COOKIE_PRESERVATIVE,
             Self::HostName(_) => Self::HOST_NAME,
             Self::SupportedAddressTypes(_) => Self::SUPPORTED_ADDRESS_TYPES,
+            Self::Random(_) => Self::RANDOM,
+            Self::ChunkList(_) => Self::CHUNK_LIST,
+            Self::HmacAlgo(_) => Self::HMAC_ALGO,
+            Self::Adaptation(_) => Self::ADAPTATION,
             Self::SupportedExtensions(_) => Self::SUPPORTED_EXTENSIONS,
             Self::ForwardTsnSupported => Self::FORWARD_TSN_SUPPORTED,
             Self::Unknown { kind, .. } => *kind,
@@ -175,6 +201,13 @@ pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireE
         Parameter::COOKIE_PRESERVATIVE if value.len() == 4 => Parameter::CookiePreservative(u32_at(value, 0)),
         Parameter::HOST_NAME => Parameter::HostName(shared()),
         Parameter::SUPPORTED_EXTENSIONS => Parameter::SupportedExtensions(shared()),
+        Parameter::RANDOM => Parameter::Random(shared()),
+        Parameter::CHUNK_LIST => Parameter::ChunkList(shared()),
+        // Those of an extension that make no sense are to this stack what they are to one without it: unknown.
+        Parameter::HMAC_ALGO if value.len().is_multiple_of(2) => {
+            Parameter::HmacAlgo(value.chunks_exact(2).map(|id| u16_at(id, 0)).collect())
+        }
+        Parameter::ADAPTATION if value.len() == 4 => Parameter::Adaptation(u32_at(value, 0)),
         Parameter::SUPPORTED_ADDRESS_TYPES if value.len().is_multiple_of(2) => {
             Parameter::SupportedAddressTypes(value.chunks_exact(2).map(|kind| u16_at(kind, 0)).collect())
         }

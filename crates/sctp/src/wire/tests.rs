@@ -117,6 +117,16 @@ fn every_other_form_has_its_bytes() {
     let bytes = |text: &str| hex(text);
     for (chunk, encoded, text) in [
         (
+            Chunk::Auth(Auth { key_id: 7, hmac_id: 1, hmac: Bytes::from_static(b"abcde") }),
+            "0f00000d 0007 0001 6162636465 000000",
+            "AUTH[flgs=0, len=13, shk_id=7, hmac_id=1, hmac=...]",
+        ),
+        (
+            Chunk::Error(vec![Cause::UnsupportedHmac(2)]),
+            "0900000a 0105 0006 0002 0000",
+            "ERROR[flgs=0, UNSUPPORTED_HMAC_ID[hmac_id=2]]",
+        ),
+        (
             Chunk::Heartbeat(Bytes::from_static(b"abcde")),
             "0400000d 00010009 6162636465 000000",
             "HEARTBEAT[flgs=0, HEARTBEAT_INFORMATION[len=9, val=...]]",
@@ -452,7 +462,7 @@ fn the_last_parameters_padding_may_count_in_the_chunk_or_not() {
         [format!("0100001a {fixed} 80030006 80c1 0000"), format!("0100001c {fixed} 80030006 80c1 ffff")]
     {
         let Ok(Chunk::Init(init)) = only(&hex(&body)) else { panic!("{body}") };
-        assert_eq!(init.parameters, [Parameter::Unknown { kind: 0x8003, raw: hex("8003000680c1") }]);
+        assert_eq!(init.parameters, [Parameter::ChunkList(hex("80c1"))]);
     }
 }
 
@@ -823,11 +833,22 @@ fn tlv(kind: u16, value: &[u8]) -> Bytes {
 }
 
 fn is_unknown_parameter(kind: &u16) -> bool {
-    !matches!(*kind, Parameter::SUPPORTED_EXTENSIONS | Parameter::FORWARD_TSN_SUPPORTED)
+    !matches!(
+        *kind,
+        Parameter::RANDOM
+            | Parameter::CHUNK_LIST
+            | Parameter::HMAC_ALGO
+            | Parameter::SUPPORTED_EXTENSIONS
+            | Parameter::FORWARD_TSN_SUPPORTED
+            | Parameter::ADAPTATION
+    )
 }
 
 fn is_unknown_chunk(kind: &u8) -> bool {
-    !matches!(*kind, Data::INTERLEAVED_KIND | Chunk::RECONFIG | ForwardTsn::KIND | IForwardTsn::KIND)
+    !matches!(
+        *kind,
+        Auth::KIND | Data::INTERLEAVED_KIND | Chunk::RECONFIG | ForwardTsn::KIND | IForwardTsn::KIND
+    )
 }
 
 fn parameter() -> impl Strategy<Value = Parameter> {
@@ -839,6 +860,10 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         bytes(0..64).prop_map(Parameter::HostName),
         vec(any::<u16>(), 0..5).prop_map(Parameter::SupportedAddressTypes),
         bytes(0..9).prop_map(Parameter::SupportedExtensions),
+        bytes(0..40).prop_map(Parameter::Random),
+        bytes(0..9).prop_map(Parameter::ChunkList),
+        vec(any::<u16>(), 0..5).prop_map(Parameter::HmacAlgo),
+        any::<u32>().prop_map(Parameter::Adaptation),
         Just(Parameter::ForwardTsnSupported),
         // Those that end the processing would hide what follows.
         ((0x8000u16..).prop_filter("unknown", is_unknown_parameter), bytes(0..64))
@@ -874,7 +899,9 @@ fn cause() -> impl Strategy<Value = Cause> {
         bytes(0..32).prop_map(Cause::RestartWithNewAddresses),
         bytes(0..32).prop_map(Cause::UserInitiatedAbort),
         bytes(0..32).prop_map(Cause::ProtocolViolation),
-        (14u16.., bytes(0..32)).prop_map(|(code, info)| Cause::Unknown { code, info }),
+        any::<u16>().prop_map(Cause::UnsupportedHmac),
+        ((14u16..).prop_filter("unknown", |code| *code != 0x105), bytes(0..32))
+            .prop_map(|(code, info)| Cause::Unknown { code, info }),
     ]
 }
 
@@ -925,6 +952,11 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         bytes(0..200).prop_map(Chunk::CookieEcho),
         Just(Chunk::CookieAck),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
+        (any::<(u16, u16)>(), bytes(0..40)).prop_map(|((key_id, hmac_id), hmac)| Chunk::Auth(Auth {
+            key_id,
+            hmac_id,
+            hmac
+        })),
         (any::<u32>(), vec(any::<(u16, u16)>(), 0..9)).prop_map(|(cum, streams)| {
             let streams = streams.into_iter().map(|(stream, ssn)| (StreamId(stream), Ssn(ssn))).collect();
             Chunk::ForwardTsn(ForwardTsn { new_cum_tsn: Tsn(cum), streams })

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::{
-    Cause, Chunk, Data, ForwardTsn, IForwardTsn, Init, Interleaved, NextTsns, Packet, Parameter, Reconfig,
-    Sack, Tlv, next_tlv, param,
+    Auth, Cause, Chunk, Data, ForwardTsn, IForwardTsn, Init, Interleaved, NextTsns, Packet, Parameter,
+    Reconfig, Sack, Tlv, next_tlv, param,
 };
 use crate::ids::StreamId;
 
@@ -50,6 +50,7 @@ impl Display for Chunk {
             Self::Reconfig(parameters) => write!(f, "RECONFIG[flgs=0{}]", Behind(parameters)),
             Self::ForwardTsn(forward) => forward.fmt(f),
             Self::IForwardTsn(forward) => forward.fmt(f),
+            Self::Auth(auth) => auth.fmt(f),
             Self::Unknown { kind, raw } => {
                 let flags = raw.get(1).copied().unwrap_or_default();
                 write!(f, "CHUNK[type={kind:#04x}, flgs={flags:#04x}, len={}]", raw.len())
@@ -78,6 +79,13 @@ impl Display for Data {
             Some(Interleaved { mid, .. }) if self.begin => write!(f, "mid={mid}, ppid={}]", self.ppid.0),
             Some(Interleaved { mid, fsn }) => write!(f, "mid={mid}, fsn={fsn}]"),
         }
+    }
+}
+
+impl Display for Auth {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (len, Self { key_id, hmac_id, .. }) = (self.encoded_len(), self);
+        write!(f, "AUTH[flgs=0, len={len}, shk_id={key_id}, hmac_id={hmac_id}, hmac=...]")
     }
 }
 
@@ -150,6 +158,24 @@ impl Display for Parameter {
                     }
                 }
                 f.write_str("]]")
+            }
+            Self::Random(value) => write!(f, "RANDOM[len={}, val=...]", Tlv::HEADER_LEN + value.len()),
+            Self::ChunkList(kinds) => {
+                f.write_str("CHUNKS[types=[")?;
+                for (index, kind) in kinds.iter().enumerate() {
+                    write!(f, "{}{kind:#04x}", comma(index))?;
+                }
+                f.write_str("]]")
+            }
+            Self::HmacAlgo(ids) => {
+                f.write_str("HMAC_ALGO[ids=[")?;
+                for (index, id) in ids.iter().enumerate() {
+                    write!(f, "{}{id}", comma(index))?;
+                }
+                f.write_str("]]")
+            }
+            Self::Adaptation(point) => {
+                write!(f, "ADAPTATION_INDICATION[adaptation_code_point={point:#010x}]")
             }
             Self::SupportedExtensions(kinds) => {
                 f.write_str("SUPPORTED_EXTENSIONS[types=[")?;
@@ -231,6 +257,7 @@ impl Display for Cause {
             Self::RestartWithNewAddresses(raw) => write!(f, "RESTART_WITH_NEW_ADDRESSES[{}]", Raw(raw)),
             Self::UserInitiatedAbort(info) => write!(f, "USER_INITIATED_ABORT[info={}]", Quoted(info)),
             Self::ProtocolViolation(info) => write!(f, "PROTOCOL_VIOLATION[info={}]", Quoted(info)),
+            Self::UnsupportedHmac(id) => write!(f, "UNSUPPORTED_HMAC_ID[hmac_id={id}]"),
             Self::Unknown { code, info } => {
                 write!(f, "CAUSE[code={code:#06x}, len={}]", Tlv::HEADER_LEN + info.len())
             }

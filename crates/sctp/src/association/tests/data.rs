@@ -314,8 +314,14 @@ fn streams_beyond_those_negotiated_do_not_exist() {
     let mut pair = Pair::with(Config { outbound_streams: 10, inbound_streams: 2, ..rfc() }, server);
     pair.run(Duration::from_millis(100));
     let up = |pair: &Pair, side| pair.events(side).iter().find(|e| matches!(e, Event::Up { .. })).cloned();
-    assert_eq!(up(&pair, Client), Some(Event::Up { outbound_streams: 4, inbound_streams: 2 }));
-    assert_eq!(up(&pair, Server), Some(Event::Up { outbound_streams: 2, inbound_streams: 4 }));
+    assert_eq!(
+        up(&pair, Client),
+        Some(Event::Up { outbound_streams: 4, inbound_streams: 2, adaptation: None })
+    );
+    assert_eq!(
+        up(&pair, Server),
+        Some(Event::Up { outbound_streams: 2, inbound_streams: 4, adaptation: None })
+    );
     let refused = pair.association(Client).send(StreamId(4), Message::new(Ppid(0), "x"));
     assert_eq!(refused, Err(SendError::NoSuchStream));
     pair.send(Client, 3, "x");

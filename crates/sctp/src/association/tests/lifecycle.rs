@@ -44,7 +44,10 @@ fn four_packets_make_an_association() {
     assert_eq!(kinds, [1, 2, 10, 11], "INIT, INIT ACK, COOKIE ECHO, COOKIE ACK");
     assert!(pair.log.iter().all(|(_, _, packet)| chunks(packet).len() == 1));
     assert_eq!(pair.log[0].2.header.tag, VerificationTag(0), "an INIT has no tag");
-    assert_eq!(pair.events(Client), [Event::Up { outbound_streams: 10, inbound_streams: 10 }]);
+    assert_eq!(
+        pair.events(Client),
+        [Event::Up { outbound_streams: 10, inbound_streams: 10, adaptation: None }]
+    );
     assert_eq!(pair.events(Server)[0], Event::Accepted);
     assert_eq!(pair.association(Client).stats().paths[0].srtt, Some(2 * LATENCY));
 }

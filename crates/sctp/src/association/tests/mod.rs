@@ -1,5 +1,6 @@
 //! Two endpoints, a clock, and links whose faults are fields.
 
+mod auth;
 mod data;
 mod everything;
 mod interleaving;

@@ -92,7 +92,7 @@ fn a_cookie_makes_an_association() {
     let mut bench = Bench::new();
     bench.establish();
     assert!(matches!(bench.events[0].1, Event::Accepted));
-    let up = Event::Up { outbound_streams: 6, inbound_streams: 5 };
+    let up = Event::Up { outbound_streams: 6, inbound_streams: 5, adaptation: None };
     assert!(bench.events.iter().any(|(_, event)| *event == up), "{:?}", bench.events);
     let association = bench.endpoint.association(bench.id()).unwrap();
     assert_eq!(association.ports(), (LOCAL_PORT, PEER_PORT));

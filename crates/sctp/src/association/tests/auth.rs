@@ -1,0 +1,490 @@
+//! Authenticated chunks between two endpoints, and what a forger gets (RFC 4895).
+
+use super::*;
+use crate::association::{AuthEvent, KeyError};
+use crate::config::{AuthConfig, SharedKey};
+use crate::ids::Tsn;
+use crate::wire::{Auth, Cause, HmacId, Init, Parameter, Signer};
+
+fn key(id: u16, secret: &'static str) -> SharedKey {
+    SharedKey { id, secret: Bytes::from_static(secret.as_bytes()) }
+}
+
+/// Wants these chunk types authenticated.
+fn wanting(chunks: &[u8]) -> Config {
+    with(AuthConfig { chunks: chunks.to_vec(), ..AuthConfig::default() })
+}
+
+fn with(auth: AuthConfig) -> Config {
+    Config { auth: Some(auth), ..modern() }
+}
+
+fn auth_events(pair: &Pair, side: Side) -> Vec<AuthEvent> {
+    let events = pair.events(side).iter();
+    events.filter_map(|event| if let Event::Authentication(it) = event { Some(*it) } else { None }).collect()
+}
+
+/// What the packets of one side authenticate: the chunk types before the AUTH chunk, and those behind it.
+fn arrangement(chunks: &[Chunk]) -> (Vec<u8>, Vec<u8>) {
+    let kinds: Vec<u8> = chunks.iter().map(Chunk::kind).collect();
+    match kinds.iter().position(|kind| *kind == Auth::KIND) {
+        Some(at) => (kinds[..at].to_vec(), kinds[at + 1..].to_vec()),
+        None => (kinds, Vec::new()),
+    }
+}
+
+#[test]
+fn nothing_of_it_is_said_unless_it_is_configured() {
+    let mut pair = Pair::new(rfc());
+    pair.run(Duration::from_secs(1));
+    let init = pair.packets(Client).into_iter().flatten().next();
+    assert!(matches!(init, Some(Chunk::Init(init)) if init.parameters.is_empty()));
+}
+
+//= specs/rfc4895.txt#section-6.2
+//= type=test
+//# Endpoints MUST send all requested chunks that have been authenticated
+//# where this has been requested by the peer.
+//= specs/rfc4895.txt#section-3.1
+//= type=test
+//# The RANDOM parameter MUST be included once in the INIT or INIT-ACK
+//# chunk, if the sender wants to send or receive authenticated chunks,
+//# to provide a 32-byte Random Number.
+#[test]
+fn what_the_peer_asked_for_leaves_behind_an_auth_chunk_and_fills_its_packets() {
+    let mut pair = Pair::with(wanting(&[Sack::KIND]), wanting(&[Data::KIND]));
+    pair.run(Duration::from_secs(1));
+    pair.loss = 30;
+    pair.send(Client, 0, pattern(300_000));
+    pair.send(Server, 1, pattern(100_000));
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty() && !pair.read(Client, 1).is_empty()));
+    assert_eq!(pair.read(Server, 0), [pattern(300_000)]);
+    assert_eq!(pair.read(Client, 1), [pattern(100_000)]);
+    let inits = [Client, Server].map(|side| match &pair.packets(side)[0][..] {
+        [Chunk::Init(init) | Chunk::InitAck(init)] => init.clone(),
+        other => panic!("{other:?}"),
+    });
+    for init in &inits {
+        let randoms = init.parameters.iter().filter(|p| matches!(p, Parameter::Random(it) if it.len() == 32));
+        assert_eq!(randoms.count(), 1);
+    }
+    let full = pair.association(Client).config.mtu;
+    for (_, side, packet) in &pair.log {
+        let (before, behind) = arrangement(&chunks(packet));
+        let (asked, other) =
+            if *side == Client { (Data::KIND, Sack::KIND) } else { (Sack::KIND, Data::KIND) };
+        assert!(!before.contains(&asked), "{packet}");
+        assert!(behind.is_empty() || behind.contains(&asked), "{other} alone needs none: {packet}");
+        assert!(packet.len() <= full);
+    }
+    let fullest = pair.log.iter().filter(|entry| entry.1 == Client).map(|entry| entry.2.len()).max();
+    assert_eq!(fullest, Some(full), "room is left for AUTH, and no more");
+    let client = pair.association(Client);
+    assert_eq!((client.peer_auth_chunks(), client.local_auth_chunks()), (vec![Data::KIND], vec![Sack::KIND]));
+}
+
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# The receiver has a list of chunk types that it expects to be received
+//# only after an AUTH-chunk.  This list has been sent to the peer during
+//# the association setup.  It MUST silently discard these chunks if they
+//# are not placed after an AUTH chunk in the packet.
+#[test]
+fn what_nobody_vouches_for_is_discarded_without_a_word() {
+    let mut pair = Pair::up(wanting(&[Data::KIND, Chunk::ABORT, Chunk::SHUTDOWN]));
+    let tsn = pair.association(Client).initial_tsn;
+    let data = Data {
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: true,
+        tsn,
+        stream: StreamId(0),
+        ssn: crate::ids::Ssn(0),
+        interleaved: None,
+        ppid: Ppid(0),
+        payload: Bytes::from_static(b"forged"),
+    };
+    let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() });
+    let abort = Chunk::Abort { reflected: false, causes: Vec::new() };
+    let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"are you there"));
+    pair.forge(&[Chunk::Data(data.clone())]);
+    pair.forge(std::slice::from_ref(&abort));
+    pair.forge(&[Chunk::Shutdown { cum_tsn_ack: tsn.minus(1) }]);
+    pair.forge(&[auth.clone(), Chunk::Data(data), abort]);
+    assert!(pair.packets(Server).is_empty());
+    assert!(pair.association(Server).is_up() && pair.association(Server).readable().is_none());
+    // What needs no authentication is heard, also behind what is discarded; nothing is behind a forged AUTH chunk.
+    pair.forge(&[Chunk::Shutdown { cum_tsn_ack: tsn.minus(1) }, heartbeat.clone()]);
+    assert!(matches!(&pair.packets(Server)[..], [only] if only[0].kind() == Chunk::HEARTBEAT_ACK));
+    pair.clear_log();
+    pair.forge(&[auth, heartbeat]);
+    assert!(pair.packets(Server).is_empty());
+    // The real thing is taken.
+    pair.send(Client, 0, "genuine");
+    pair.association(Client).shutdown();
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.read(Server, 0), [b"genuine"]);
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+}
+
+/// A packet of the client's, signed as it would sign it.
+fn forge_signed(pair: &mut Pair, signer: &Signer, behind: &[Chunk]) {
+    let mut builder = PacketBuilder::new();
+    let kinds = behind.iter().map(Chunk::kind).collect();
+    builder.authenticate(crate::wire::Authentic { signer: signer.clone(), chunks: kinds });
+    builder.begin(pair.last_header.unwrap(), 1_452);
+    behind.iter().for_each(|chunk| builder.push(chunk));
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    pair.forge_bytes(payload);
+}
+
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If this algorithm was not specified by the
+//# receiver in the HMAC-ALGO parameter in the INIT or INIT-ACK chunk
+//# during association setup, the AUTH chunk and all the chunks after it
+//# MUST be discarded and an ERROR chunk SHOULD be sent with the error
+//# cause defined in Section 4.1.
+#[test]
+fn a_hash_function_that_was_not_asked_for_is_reported() {
+    let only_sha1 = with(AuthConfig { hmacs: vec![HmacId::Sha1], ..AuthConfig::default() });
+    let mut pair = Pair::with(wanting(&[]), only_sha1);
+    pair.run(Duration::from_secs(1));
+    pair.clear_log();
+    let beat = Chunk::Heartbeat(Bytes::from_static(b"1"));
+    for hmac_id in [0, 2, 3, 9] {
+        pair.forge(&[Chunk::Auth(Auth { key_id: 0, hmac_id, hmac: vec![0; 32].into() }), beat.clone()]);
+        let said: Vec<_> = pair.packets(Server).into_iter().flatten().collect();
+        assert_eq!(said, [Chunk::Error(vec![Cause::UnsupportedHmac(hmac_id)])]);
+        pair.clear_log();
+    }
+}
+
+//= specs/rfc4895.txt#section-5.1
+//= type=test
+//# The control chunk AUTH MUST NOT appear more than once in an SCTP
+//# packet.
+#[test]
+fn behind_a_second_auth_chunk_nothing_is_read() {
+    let mut pair = Pair::up(wanting(&[]));
+    let signer = pair.association(Client).auth.signer(0, HmacId::Sha256).unwrap().clone();
+    let beat = Chunk::Heartbeat(Bytes::from_static(b"1"));
+    forge_signed(&mut pair, &signer, std::slice::from_ref(&beat));
+    assert_eq!(pair.packets(Server).len(), 1);
+    pair.clear_log();
+    let second = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() });
+    forge_signed(&mut pair, &signer, &[Chunk::CookieAck, second, beat]);
+    assert!(pair.packets(Server).is_empty());
+}
+
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If no endpoint
+//# pair shared key has been configured for that Shared Key Identifier,
+//# all authenticated chunks MUST be silently discarded.
+#[test]
+fn only_who_has_the_key_is_heard() {
+    let keyed = |keys: Vec<SharedKey>, active_key| {
+        with(AuthConfig { chunks: vec![Data::KIND], keys, active_key, ..AuthConfig::default() })
+    };
+    let (good, bad) = (key(5, "secret"), key(5, "guess"));
+    for (client, heard) in [
+        (keyed(vec![good.clone()], 5), true),
+        (keyed(vec![bad], 5), false),
+        (keyed(vec![key(4, "secret")], 4), false),
+        // The null key is not taken where there is a real one (§9).
+        (wanting(&[Data::KIND]), false),
+        (keyed(vec![key(0, ""), good.clone()], 0), false),
+    ] {
+        let mut pair = Pair::with(client.clone(), keyed(vec![good.clone()], 5));
+        pair.send(Client, 0, "hello");
+        pair.run(Duration::from_secs(2));
+        assert!(pair.association(Server).is_up());
+        assert_eq!(!pair.read(Server, 0).is_empty(), heard, "{:?}", client.auth);
+        assert!(heard || pair.sacks(Server).is_empty(), "silently");
+    }
+}
+
+#[test]
+fn keys_change_while_data_flows() {
+    let config =
+        with(AuthConfig { chunks: vec![Data::KIND], keys: vec![key(1, "one")], ..AuthConfig::default() });
+    let mut pair = Pair::up(config);
+    let ids = |pair: &Pair| -> Vec<u16> {
+        let all = pair.packets(Client).into_iter().flatten();
+        all.filter_map(|chunk| if let Chunk::Auth(auth) = chunk { Some(auth.key_id) } else { None }).collect()
+    };
+    pair.send(Client, 0, "a");
+    pair.run(Duration::from_secs(1));
+    for side in [Client, Server] {
+        pair.association(side).set_key(key(2, "two")).unwrap();
+    }
+    pair.association(Client).activate_key(2).unwrap();
+    pair.send(Client, 0, "b");
+    pair.run(Duration::from_secs(1));
+    pair.association(Client).deactivate_key(1).unwrap();
+    assert_eq!(pair.association(Client).activate_key(1), Err(KeyError::NoSuchKey), "it is over");
+    pair.association(Client).delete_key(1).unwrap();
+    pair.association(Server).delete_key(1).unwrap_err();
+    pair.send(Client, 0, "c");
+    pair.run(Duration::from_secs(1));
+    assert_eq!(ids(&pair), [1, 2, 2]);
+    assert_eq!(pair.read(Server, 0), [b"a", b"b", b"c"]);
+    assert_eq!(auth_events(&pair, Client), [AuthEvent::FreeKey(1)]);
+    assert_eq!(auth_events(&pair, Server), [AuthEvent::NewKey(2)]);
+}
+
+#[test]
+fn keys_have_their_limits() {
+    let mut pair = Pair::up(wanting(&[]));
+    let client = pair.association(Client);
+    for id in 1..AuthConfig::MAX_KEYS as u16 {
+        client.set_key(key(id, "k")).unwrap();
+    }
+    assert_eq!(client.set_key(key(99, "k")), Err(KeyError::TooMany));
+    client.set_key(key(3, "another in its place")).unwrap();
+    assert_eq!(client.activate_key(99), Err(KeyError::NoSuchKey));
+    assert_eq!(client.delete_key(99), Err(KeyError::NoSuchKey));
+    assert_eq!(client.deactivate_key(99), Err(KeyError::NoSuchKey));
+    assert_eq!(
+        (client.delete_key(0), client.deactivate_key(0)),
+        (Err(KeyError::Active), Err(KeyError::Active))
+    );
+    let long = |len| SharedKey { id: 3, secret: vec![1; len].into() };
+    client.set_key(long(AuthConfig::MAX_KEY_BYTES)).unwrap();
+    assert_eq!(client.set_key(long(AuthConfig::MAX_KEY_BYTES + 1)), Err(KeyError::TooLong));
+    let mut pair = Pair::up(rfc());
+    assert_eq!(pair.association(Client).set_key(key(1, "k")), Err(KeyError::NotEnabled));
+    assert_eq!(pair.association(Client).delete_key(0), Err(KeyError::NotEnabled));
+}
+
+#[test]
+fn a_peer_without_authentication_is_told_of_and_gets_no_exception() {
+    let mut pair = Pair::with(rfc(), wanting(&[Data::KIND]));
+    pair.send(Client, 0, "in the clear");
+    pair.run(Duration::from_secs(2));
+    assert_eq!(auth_events(&pair, Server), [AuthEvent::NoAuth]);
+    assert!(pair.read(Server, 0).is_empty());
+    pair.send(Server, 0, "the other way");
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Client, 0), [b"the other way"]);
+}
+
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# In this situation, the receiver MUST authenticate the
+//# chunks in the packet by using the RANDOM parameters, CHUNKS
+//# parameters and HMAC_ALGO parameters obtained from the COOKIE-ECHO
+//# chunk, and possibly a local shared secret as inputs to the
+//# authentication procedure specified in Section 6.3.
+#[test]
+fn a_cookie_that_must_be_authentic_makes_an_association_only_if_it_is() {
+    let keyed = |secret| {
+        let chunks = vec![Chunk::COOKIE_ECHO, Data::KIND];
+        with(AuthConfig { chunks, keys: vec![key(1, secret)], active_key: 1, ..AuthConfig::default() })
+    };
+    for (client, comes_up) in [(keyed("secret"), true), (keyed("guess"), false), (modern(), false)] {
+        let mut pair = Pair::with(client, keyed("secret"));
+        pair.send(Client, 0, "with the cookie");
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.server_id.is_some(), comes_up);
+        if comes_up {
+            assert_eq!(pair.read(Server, 0), [b"with the cookie"]);
+            let echo = &pair.packets(Client)[1];
+            assert_eq!(arrangement(echo), (vec![], vec![Chunk::COOKIE_ECHO, Data::KIND]));
+        }
+    }
+}
+
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If the receiver has an STCB, it MUST process the
+//# AUTH chunk as described above using the STCB from the existing
+//# association to authenticate the COOKIE-ECHO chunk and all the chunks
+//# after it.
+#[test]
+fn a_cookie_that_comes_again_is_authentic_again() {
+    let mut pair = Pair::new(wanting(&[Chunk::COOKIE_ECHO]));
+    let mut first = true;
+    // The COOKIE ACK is lost.
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        side == Server && has(packet, Chunk::COOKIE_ACK) && std::mem::take(&mut first)
+    }));
+    pair.send(Client, 0, "once");
+    assert!(pair.run_until(|pair| pair.association(Client).is_up()));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 0), [b"once"]);
+    assert_eq!(pair.server.len(), 1);
+}
+
+/// The client forgot all, and asks again from the same port.
+fn restarted(pair: &mut Pair, config: Config) {
+    let port = pair.association(Client).ports().0;
+    pair.client = Endpoint::new([9; 32]);
+    let connect = Connect {
+        local: vec![client_address()],
+        peer: vec![server_address()],
+        source_port: Some(port),
+        destination_port: PORT,
+        config: Arc::new(config),
+    };
+    pair.client_id = pair.client.connect(pair.now, connect).unwrap();
+}
+
+#[test]
+fn a_peer_that_restarts_has_new_keys_and_none_if_its_cookie_must_be_authentic() {
+    let mut pair = Pair::up(wanting(&[Data::KIND]));
+    pair.send(Client, 0, "before");
+    pair.run(Duration::from_secs(1));
+    restarted(&mut pair, wanting(&[Data::KIND]));
+    pair.send(Client, 0, "after");
+    pair.run(Duration::from_secs(1));
+    assert!(pair.events(Server).contains(&Event::Restarted));
+    assert_eq!(pair.read(Server, 0), [&b"before"[..], b"after"]);
+    pair.send(Server, 0, "and back");
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Client, 0), [b"and back"]);
+
+    let mut pair = Pair::up(wanting(&[Chunk::COOKIE_ECHO]));
+    restarted(&mut pair, wanting(&[Chunk::COOKIE_ECHO]));
+    pair.run(Duration::from_secs(1));
+    assert!(!pair.events(Server).contains(&Event::Restarted) && !pair.association(Client).is_up());
+}
+
+//= specs/rfc4895.txt#section-6.1
+//= type=test
+//# In case
+//# of INIT collision, the rules governing the handling of this Random
+//# Number follow the same pattern as those for the Verification Tag, as
+//# explained in Section 5.2.4 of RFC 2960 [5].
+#[test]
+fn two_that_ask_at_once_have_the_same_keys() {
+    for chunks in [&[Data::KIND][..], &[Data::KIND, Chunk::COOKIE_ECHO]] {
+        for drops in 0..16_u32 {
+            let mut pair = Pair::new(wanting(chunks));
+            let port = pair.association(Client).ports().0;
+            let connect = Connect {
+                local: vec![server_address()],
+                peer: vec![client_address()],
+                source_port: Some(PORT),
+                destination_port: port,
+                config: Arc::new(wanting(chunks)),
+            };
+            pair.server_id = Some(pair.server.connect(pair.now, connect).unwrap());
+            // Each of the first two packets of either side is lost or not.
+            pair.drop =
+                Some(Box::new(move |side, nth, _| nth < 2 && drops >> (2 * side as usize + nth) & 1 == 1));
+            pair.send(Client, 0, "from one side");
+            pair.send(Server, 0, "from the other");
+            pair.run(Duration::from_secs(20));
+            assert_eq!(pair.read(Server, 0), [b"from one side"], "{drops:04b}");
+            assert_eq!(pair.read(Client, 0), [b"from the other"], "{drops:04b}");
+            assert_eq!((pair.client.len(), pair.server.len()), (1, 1));
+        }
+    }
+}
+
+//= specs/rfc4895.txt#section-6.1
+//= type=test
+//# If the Random
+//# Number is not 32 bytes, the association MUST be aborted.  The ABORT
+//# chunk SHOULD contain the error cause 'Protocol Violation'.
+#[test]
+fn a_random_number_of_another_length_ends_it() {
+    let parameters =
+        |random: usize| vec![Parameter::Random(vec![7; random].into()), Parameter::HmacAlgo(vec![1])];
+    for random in [0, 31, 33] {
+        let mut pair = Pair::up(wanting(&[]));
+        let init = Init { parameters: parameters(random), ..pair.association(Client).init() };
+        let init = Init { initiate_tag: crate::ids::VerificationTag(77), ..init };
+        let last = pair.last_header.unwrap();
+        let header = Header { source_port: 99, tag: crate::ids::VerificationTag(0), ..last };
+        pair.last_header = Some(header);
+        pair.forge(&[Chunk::Init(init)]);
+        let said: Vec<_> = pair.packets(Server).into_iter().flatten().collect();
+        assert!(
+            matches!(&said[..], [Chunk::Abort { causes, .. }] if matches!(&causes[..], [Cause::ProtocolViolation(_)])),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn an_init_of_one_who_does_not_authenticate_is_read_as_before() {
+    // A stack without authentication skips its parameters, however they are.
+    let mut pair = Pair::up(rfc());
+    let parameters = vec![Parameter::Random(vec![7; 5].into()), Parameter::HmacAlgo(vec![1])];
+    let init =
+        Init { parameters, initiate_tag: crate::ids::VerificationTag(77), ..pair.association(Client).init() };
+    let last = pair.last_header.unwrap();
+    pair.last_header = Some(Header { source_port: 99, tag: crate::ids::VerificationTag(0), ..last });
+    pair.forge(&[Chunk::Init(init)]);
+    let said: Vec<_> = pair.packets(Server).into_iter().flatten().collect();
+    assert!(matches!(&said[..], [Chunk::InitAck(ack)] if ack.parameters.len() == 1), "{said:?}");
+}
+
+#[test]
+fn without_authentication_an_auth_chunk_ends_its_packet() {
+    let mut pair = Pair::up(rfc());
+    let beat = Chunk::Heartbeat(Bytes::from_static(b"1"));
+    pair.forge(&[Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() }), beat]);
+    assert!(pair.packets(Server).is_empty(), "its type's high bits are 00");
+}
+
+#[test]
+fn an_authentic_abort_ends_it_and_another_does_not() {
+    let mut pair = Pair::up(wanting(&[Chunk::ABORT]));
+    pair.association(Client).abort(Bytes::from_static(b"enough"));
+    pair.run(Duration::from_secs(1));
+    assert!(matches!(pair.closed(Server), Some(reason) if reason.peer_words() == Some(&"enough".into())));
+}
+
+#[test]
+fn the_adaptation_code_point_reaches_the_peer() {
+    let says = |adaptation| Config { adaptation, ..rfc() };
+    let mut pair = Pair::with(says(Some(0x1234_5678)), says(Some(7)));
+    pair.run(Duration::from_secs(1));
+    let told = |pair: &Pair, side| {
+        pair.events(side).iter().find_map(|event| match event {
+            Event::Up { adaptation, .. } => Some(*adaptation),
+            _ => None,
+        })
+    };
+    assert_eq!((told(&pair, Client), told(&pair, Server)), (Some(Some(7)), Some(Some(0x1234_5678))));
+    let unheard = |chunk: &Chunk| match chunk {
+        Chunk::InitAck(ack) => ack.parameters.iter().any(|p| matches!(p, Parameter::Unrecognized(_))),
+        chunk => chunk.kind() == Chunk::ERROR,
+    };
+    assert!(!pair.log.iter().any(|entry| chunks(&entry.2).iter().any(unheard)), "nobody calls it unknown");
+    let mut pair = Pair::with(says(None), says(Some(7)));
+    pair.run(Duration::from_secs(1));
+    assert_eq!((told(&pair, Client), told(&pair, Server)), (Some(Some(7)), Some(None)));
+}
+
+/// A key of length 0 was a null pointer elsewhere (CVE-2026-23125's kin).
+#[test]
+fn an_auth_chunk_before_there_are_keys_is_no_trap() {
+    let mut pair = Pair::new(wanting(&[]));
+    let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() });
+    // The INIT is out, and nothing agreed on yet.
+    pair.drain(Client);
+    let tag = pair.association(Client).tag;
+    let port = pair.association(Client).ports().0;
+    let mut builder = PacketBuilder::new();
+    for behind in
+        [Chunk::CookieAck, Chunk::CookieEcho(Bytes::from_static(b"x")), Chunk::Heartbeat(Bytes::new())]
+    {
+        builder.begin(Header { source_port: PORT, destination_port: port, tag }, 1_452);
+        builder.push(&auth);
+        builder.push(&behind);
+        builder.seal();
+        let payload = builder.finish().unwrap().payload;
+        let (from, to) = (server_address(), client_address());
+        pair.client.handle(pair.now, Datagram { from, to, ecn: Ecn::NotEct, payload });
+    }
+    pair.run(Duration::from_secs(1));
+    assert!(pair.association(Client).is_up());
+    assert_ne!(pair.association(Client).initial_tsn, Tsn(0));
+}
