@@ -173,6 +173,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
+        //= specs/rfc9260.txt#section-7.2.1
+        //# The positive integer L SHOULD be 1 and MAY be larger than 1.
         Self { initial_window: InitialWindow::Ipv4, byte_counting_limit: NonZeroU8::MIN }
     }
 }

@@ -23,6 +23,8 @@ pub struct Bounds {
     pub granularity: Duration,
 }
 
+//= specs/rfc9260.txt#section-16
+//# 'RTO.Min' SHOULD be set as described above in this section.
 impl Default for Bounds {
     fn default() -> Self {
         Self {

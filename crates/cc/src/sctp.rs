@@ -13,6 +13,14 @@ const FLOOR_MTUS: usize = 4;
 const WINDOW_MAX: usize = u32::MAX as usize;
 
 /// The controller of RFC 9260 §7.2.
+//= specs/rfc9260.txt#section-7.2
+//# The slow-start and congestion avoidance algorithms MUST be used by an
+//# endpoint to control the amount of data being injected into the
+//# network.
+//= specs/rfc9260.txt#section-7.2
+//# In some situations, it might be beneficial for an SCTP sender to be
+//# more conservative than the algorithms allow; however, an SCTP sender
+//# MUST NOT be more aggressive than the following algorithms allow.
 #[derive(Debug, Clone)]
 pub struct Sctp {
     mtu: usize,
@@ -75,6 +83,12 @@ impl Controller for Sctp {
             //# congestion window is being fully utilized and the data sender is
             //# not in Fast Recovery.
             if fully_used && !ack.in_recovery {
+                //= specs/rfc9260.txt#section-7.2.1
+                //# Only when these two conditions are met can the cwnd be increased;
+                //# otherwise, the cwnd MUST NOT be increased.
+                //= specs/rfc9260.txt#section-7.2.1
+                //# If these conditions are met, then cwnd MUST be increased by, at most,
+                //# the lesser of
                 self.grow(ack.bytes.min(self.byte_counting_limit * self.mtu));
             }
         } else {
@@ -83,6 +97,16 @@ impl Controller for Sctp {
             if self.partial_bytes_acked > self.cwnd && !fully_used {
                 self.partial_bytes_acked = self.cwnd;
             }
+            //= specs/rfc9260.txt#section-7.2.2
+            //# When cwnd is greater than ssthresh, cwnd SHOULD be incremented by
+            //# PMDCS per RTT if the sender has cwnd or more bytes of data outstanding
+            //# for the corresponding transport address.
+            //= specs/rfc9260.txt#section-7.2.2
+            //# SCTP SHOULD increment cwnd by PMDCS once per RTT when the sender has
+            //# cwnd or more bytes of data outstanding for the corresponding transport
+            //# address.
+            //= specs/rfc9260.txt#section-7.2.2
+            //# SCTP MUST NOT increment cwnd by more than PMDCS per RTT.
             if self.partial_bytes_acked >= self.cwnd && fully_used {
                 self.partial_bytes_acked -= self.cwnd;
                 self.grow(self.mtu);
@@ -103,6 +127,12 @@ impl Controller for Sctp {
         //# ssthresh = max(cwnd / 2, 4 * PMDCS)
         //# cwnd = ssthresh
         //# partial_bytes_acked = 0
+        //= specs/rfc9260.txt#section-7.2.3
+        //# Upon detection of packet losses from SACK chunks (see Section 7.2.4),
+        //# an endpoint SHOULD do the following:
+        //= specs/rfc9260.txt#section-7.2.3
+        //# When the T3-rtx timer expires on an address, SCTP SHOULD perform slow
+        //# start by:
         self.ssthresh = self.halved();
         self.partial_bytes_acked = 0;
         self.cwnd = match congestion.cause {
@@ -115,6 +145,9 @@ impl Controller for Sctp {
         };
     }
 
+    //= specs/rfc9260.txt#section-7.1
+    //# The parameters SHOULD decay if the address is not used for a long
+    //# enough time period.
     fn on_idle(&mut self, idle: Idle) {
         self.mtu = idle.mtu;
         let Some(rtos) = idle.idle_for.as_nanos().checked_div(idle.rto.as_nanos()) else { return };
@@ -130,6 +163,10 @@ impl Controller for Sctp {
         //# the cwnd.
         self.ssthresh = self.cwnd.max(idle.ssthresh_min);
         self.partial_bytes_acked = 0;
+        //= specs/rfc9260.txt#section-7.2.2
+        //# Same as in the slow start, when the sender does not transmit DATA
+        //# chunks on a given transport address, the cwnd of the transport address
+        //# SHOULD be adjusted to max(cwnd / 2, 4 * PMDCS) per RTO.
         for _ in 0..rtos.min(u128::from(usize::BITS)) {
             self.cwnd = self.halved();
         }

@@ -17,7 +17,7 @@ use crate::wire::HmacId;
 /// The least receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
 pub(crate) const A_RWND_MIN: u32 = 1_500;
 /// RFC 9260 §6.2: the SACK delay is never more than this.
-const SACK_DELAY_MAX: Duration = Duration::from_millis(500);
+pub(crate) const SACK_DELAY_MAX: Duration = Duration::from_millis(500);
 
 /// The settings of an association. An endpoint keeps one for each port it listens on, a caller gives one to `connect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +96,8 @@ pub struct Config {
     pub max_message_bytes: usize,
 }
 
+//= specs/rfc9260.txt#section-16
+//# The following protocol parameters are RECOMMENDED:
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -115,6 +117,9 @@ impl Default for Config {
             allowed_paths: Vec::new(),
             heartbeat_interval: Some(Duration::from_secs(30)),
             valid_cookie_life: Duration::from_secs(60),
+            //= specs/rfc9260.txt#section-9.2
+            //# If the T5-shutdown-guard timer is used, it SHOULD be set to the
+            //# RECOMMENDED value of 5 times 'RTO.Max'.
             shutdown_guard: Duration::from_secs(300),
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
@@ -140,14 +145,21 @@ impl Config {
             outbound_streams: self.outbound_streams.max(1),
             //= specs/rfc9260.txt#section-3.3.2
             //# The value 0 MUST NOT be used.
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The value 0 MUST NOT be used.
             inbound_streams: self.inbound_streams.max(1),
             //= specs/rfc9260.txt#section-3.3.2
             //# The Advertised Receiver Window Credit MUST NOT be smaller than
             //# 1500.
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The Advertised Receiver Window Credit MUST NOT be smaller than 1500.
             receive_buffer_bytes: self.receive_buffer_bytes.max(A_RWND_MIN as usize),
             //= specs/rfc9260.txt#section-6.2
             //# An implementation MUST NOT allow the maximum delay (protocol
             //# parameter 'SACK.Delay') to be configured to be more than 500 ms.
+            //= specs/rfc9260.txt#section-6.2
+            //# In other words, an implementation MAY lower the value of 'SACK.Delay'
+            //# below 500 ms but MUST NOT raise it above 500 ms.
             sack_delay: self.sack_delay.min(SACK_DELAY_MAX),
             ..Self::clone(&self)
         };

@@ -21,6 +21,10 @@ use crate::ids::{Tsn, VerificationTag};
 use crate::wire::Header;
 
 /// How long a key seals. A cookie opens with the key of its own hour or the hour before, so this bounds its life.
+//= specs/rfc9260.txt#section-5.1.3
+//# The secret key SHOULD be changed reasonably frequently (e.g., hourly),
+//# and the timestamp in the State Cookie MAY be used to determine which
+//# key is used to verify the MAC.
 pub(crate) const KEY_LIFE: Duration = Duration::from_secs(3_600);
 
 /// Addresses that one cookie can hold beside the one the INIT came from. A peer that lists more has the rest ignored.
@@ -36,6 +40,12 @@ const KEY_VECTORS: u8 = 15;
 const ADAPTATION: u8 = 16;
 
 /// Bytes of the seal.
+//= specs/rfc9260.txt#section-3.3.11
+//# An implementation SHOULD make the cookie as small as possible to
+//# ensure interoperability.
+//= specs/rfc9260.txt#section-5.1.3
+//# An implementation SHOULD make the cookie as small as possible to
+//# ensure interoperability.
 const SEAL_LEN: usize = 16;
 
 /// The tie tags of an association that a restarted peer may replace (RFC 9260 §5.2.2): random stand-ins for its tags.
@@ -159,11 +169,30 @@ impl fmt::Debug for Keys {
 
 impl Keys {
     /// The keys that come of `secret`, which must be random.
+    //= specs/rfc9260.txt#section-5.1.3
+    //# The secret key SHOULD be random ([RFC4086] provides some information
+    //# on randomness guidelines).
+    //= specs/rfc9260.txt#section-14.1
+    //# This SHOULD be a cryptographic quality random number with a sufficient
+    //# length.
     pub fn new(secret: [u8; 32]) -> Self {
         Self { secret }
     }
 
     /// A cookie with `contents`.
+    //= specs/rfc9260.txt#section-3.3.3.1.1
+    //# Cookie: variable length This parameter value MUST contain all the
+    //# necessary state and parameter information required for the sender of
+    //# this INIT ACK chunk to create the association, along with a Message
+    //# Authentication Code (MAC).
+    //= specs/rfc9260.txt#section-5.1.3
+    //# Inside this State Cookie, the sender MUST include a MAC (see [RFC2104]
+    //# for an example) to provide integrity protection on the State Cookie.
+    //= specs/rfc9260.txt#section-5.1.3
+    //# The State Cookie SHOULD also contain a timestamp on when the State
+    //# Cookie is created and the lifespan of the State Cookie, along with all
+    //# the information necessary for it to establish the association,
+    //# including the port numbers and the Verification Tags.
     pub fn seal(&self, contents: &Contents) -> Bytes {
         let mut sealed = BytesMut::with_capacity(128);
         let hour = hour_of(contents.created);
@@ -219,6 +248,8 @@ impl Keys {
     }
 }
 
+//= specs/rfc9260.txt#section-5.1.3
+//# A MAC with acceptable security properties SHOULD be used.
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes a key of any length")
 }
@@ -228,6 +259,9 @@ fn hour_of(now: Time) -> u32 {
     (now.as_nanos() / KEY_LIFE.as_nanos() as u64) as u32
 }
 
+//= specs/rfc9260.txt#section-5.1.3
+//# If the State Cookie is not encrypted, it MUST NOT contain information
+//# that is not being envisioned to be shared.
 fn encode(contents: &Contents, out: &mut BytesMut) {
     out.put_u64(contents.created.as_nanos());
     out.put_u32(u32::try_from(contents.lifespan.as_millis()).unwrap_or(u32::MAX));

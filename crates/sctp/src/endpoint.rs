@@ -200,6 +200,9 @@ impl Endpoint {
             return Err(ListenError::PortZero);
         }
         match self.listeners.entry(port) {
+            //= specs/rfc9260.txt#section-1.3
+            //# A transport address used by an SCTP endpoint MUST NOT be used by
+            //# another SCTP endpoint.
             std::collections::btree_map::Entry::Occupied(_) => Err(ListenError::InUse),
             std::collections::btree_map::Entry::Vacant(vacant) => {
                 vacant.insert(config.within_bounds());
@@ -223,6 +226,10 @@ impl Endpoint {
         if !peer.iter().all(|peer| ootb::is_unicast(peer.ip())) {
             return Err(ConnectError::NotUnicast);
         }
+        //= specs/rfc9260.txt#section-3.1
+        //# The Source Port Number 0 MUST NOT be used.
+        //= specs/rfc9260.txt#section-3.1
+        //# The Destination Port Number 0 MUST NOT be used.
         if destination_port == 0 || source_port == Some(0) {
             return Err(ConnectError::PortZero);
         }
@@ -232,6 +239,9 @@ impl Endpoint {
         if pair_up(&local, &peer, None, &config).is_empty() {
             return Err(ConnectError::NoPath);
         }
+        //= specs/rfc9260.txt#section-1.3
+        //# Two SCTP endpoints MUST NOT have more than one SCTP association
+        //# between them at any given time.
         let free = |table: &Table, port: u16| {
             peer.iter().all(|peer| table.by_address(port, destination_port, *peer).is_none())
         };
@@ -254,6 +264,9 @@ impl Endpoint {
             local,
             peer: peer.clone(),
             tag: self.new_tag(),
+            //= specs/rfc9260.txt#section-3.3.2
+            //# The valid range is from 0 to 4294967295 and the Initial TSN SHOULD be
+            //# set to a random value in that range.
             initial_tsn: Tsn(self.rng.next_u32()),
             seed: next_seed(&mut self.rng),
         };
@@ -292,6 +305,11 @@ impl Endpoint {
         //# An INIT or INIT ACK chunk MUST NOT be bundled with any other chunk.
         //# They MUST be the only chunks present in the SCTP packets that carry
         //# them.
+        //= specs/rfc9260.txt#section-12.3
+        //# Accordingly, we stress the requirements, as stated in Section 3.1,
+        //# that (1) an INIT chunk MUST NOT be bundled with any other chunk in a
+        //# packet and (2) a packet containing an INIT chunk MUST have a zero
+        //# Verification Tag.
         if kinds.bundles_init() {
             self.counters.discarded += 1;
         } else if kinds.contains(Init::KIND) && header.tag != VerificationTag(0) {
@@ -307,11 +325,17 @@ impl Endpoint {
             //# INIT chunk.  Otherwise, the receiver MUST silently discard the
             //# packet.
             if kinds.is_only(Init::KIND) {
+                //= specs/rfc9260.txt#section-8.4
+                //# If the packet contains an INIT chunk with a Verification Tag set to 0,
+                //# it SHOULD be processed as described in Section 5.1.
                 self.on_init(now, route, &packet);
             } else {
                 self.counters.discarded += 1;
             }
         } else if kinds.begins_with(Chunk::COOKIE_ECHO) {
+            //= specs/rfc9260.txt#section-8.4
+            //# If the packet contains a COOKIE ECHO chunk as the first chunk, it MUST
+            //# be processed as described in Section 5.1.
             self.on_cookie_echo(now, route, ecn, packet);
         } else {
             match self.whose(&header, kinds, from) {
@@ -364,6 +388,9 @@ impl Endpoint {
     }
 
     /// Forgets an association, aborting it if it is not over. A closed one stays readable until then.
+    //= specs/rfc9260.txt#section-9
+    //# An endpoint SHOULD terminate its association when it exits from
+    //# service.
     pub fn remove(&mut self, id: AssociationId) {
         let Some(slot) = self.table.get_mut(id) else { return };
         if slot.association.phase() != Phase::Closed {
@@ -404,6 +431,13 @@ impl Endpoint {
     fn whose(&self, header: &Header, kinds: Kinds, from: SocketAddr) -> Whose {
         let handshaking =
             |slot: &Slot| matches!(slot.association.phase(), Phase::CookieWait | Phase::CookieEchoed);
+        //= specs/rfc9260.txt#section-8.5
+        //# When receiving an SCTP packet, the endpoint MUST ensure that the value
+        //# in the Verification Tag field of the received SCTP packet matches its
+        //# own tag.
+        //= specs/rfc9260.txt#section-9.1
+        //# An endpoint receiving an ABORT chunk MUST apply the special
+        //# Verification Tag check rules described in Section 8.5.1.
         if let Some(slot) = self.table.by_tag(header) {
             // A T bit says that the tag is not the receiver's; an address that the association does not have proves a
             // stolen tag, or a NAT that changed its mind: an ABORT would kill a live one.
@@ -414,6 +448,11 @@ impl Endpoint {
             //# If the receiver is in COOKIE-ECHOED or COOKIE-WAIT state, the
             //# procedures in Section 8.4 SHOULD be followed; in other words,
             //# it is treated as an OOTB packet.
+            //= specs/rfc9260.txt#section-9.2
+            //# The sender of the INIT or COOKIE ECHO chunk SHOULD respond to the
+            //# receipt of a SHUTDOWN ACK chunk with a stand-alone SHUTDOWN COMPLETE
+            //# chunk in an SCTP packet with the Verification Tag field of its common
+            //# header set to the same tag that was received in the packet containing
             if kinds.contains(Chunk::SHUTDOWN_ACK) && handshaking(slot) {
                 return Whose::OutOfTheBlue;
             }
@@ -440,6 +479,9 @@ impl Endpoint {
             //# match the receiver's own tag value, the receiver MUST silently
             //# discard the packet and MUST NOT process it any further, except for
             //# those cases listed in Section 8.5.1 below.
+            //= specs/rfc9260.txt#section-8.5.1
+            //# Otherwise, the receiver MUST silently discard the packet and take no
+            //# further action.
             Some(_) => Whose::Nobody,
         }
     }
@@ -465,6 +507,9 @@ impl Endpoint {
     }
 
     /// Stops leading packets to an association that is over.
+    //= specs/rfc9260.txt#section-14.2
+    //# Note: No "CLOSED" state is illustrated, since, if an association is
+    //# "CLOSED", its TCB SHOULD be removed.
     fn settle(&mut self, now: Time, id: AssociationId) {
         if self.table.get(id).is_some_and(|slot| slot.association.phase() == Phase::Closed) {
             self.table.unmap(now, id);
@@ -488,6 +533,14 @@ impl Endpoint {
         //# peer.
         loop {
             let tag = VerificationTag(self.rng.next_u32());
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The Initiate Tag MUST NOT take the value 0.
+            //= specs/rfc9260.txt#section-5.1
+            //# Tag_A SHOULD be a random number in the range of 1 to 4294967295 (see
+            //# Section 5.3.1 for Tag value selection).
+            //= specs/rfc9260.txt#section-5.3.1
+            //# Initiate Tag values SHOULD be selected from the range of 1 to 2^32 -
+            //# 1.
             if tag != VerificationTag(0) && !self.table.is_taken(tag) {
                 return tag;
             }

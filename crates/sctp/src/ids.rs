@@ -58,10 +58,22 @@ macro_rules! serial {
     };
 }
 
+//= specs/rfc9260.txt#section-1.6
+//# Since the space is finite, all arithmetic dealing with Transmission
+//# Sequence Numbers MUST be performed modulo 2^32.
+//= specs/rfc9260.txt#section-1.6
+//# Comparisons and arithmetic on TSNs in this document SHOULD use Serial
+//# Number Arithmetic, as defined in [RFC1982], where SERIAL_BITS = 32.
+//= specs/rfc9260.txt#section-1.6
+//# That is, the next TSN a DATA chunk MUST use after transmitting TSN =
+//# 2^32 - 1 is TSN = 0.
 serial! {
     /// Transmission sequence number (RFC 9260 §1.6, §3.3.1).
     Tsn(u32)
 }
+//= specs/rfc9260.txt#section-1.6
+//# Any arithmetic done on Stream Sequence Numbers SHOULD use Serial
+//# Number Arithmetic, as defined in [RFC1982], where SERIAL_BITS = 16.
 serial! {
     /// Stream sequence number.
     Ssn(u16)

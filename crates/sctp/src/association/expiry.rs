@@ -81,6 +81,11 @@ impl Association {
         //# = RTO * 2 ("back off the timer").
         path.rtt.back_off();
         // E3: all that is outstanding there is lost; a window of one PMDCS lets one packet of it out at once.
+        //= specs/rfc9260.txt#section-6.3.3
+        //# that were sent to the address for which the T3-rtx timer expired but
+        //# did not fit in an SCTP packet of size smaller than or equal to the
+        //# PMTU (rule E3 above) SHOULD be marked for retransmission and sent as
+        //# soon as cwnd allows (normally, when a SACK chunk arrives).
         path.flight_bytes -= up.sent.mark_path_lost(id);
         debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
         path.recovery = Recovery::AfterTimeout(up.sent.next_tsn().minus(1));
@@ -125,6 +130,16 @@ impl Association {
         let potentially_failed = self.config.potentially_failed_max_retrans.filter(|_| several);
         let state = match path.state {
             PathState::Unconfirmed => PathState::Unconfirmed,
+            //= specs/rfc9260.txt#section-8.2
+            //# When the value in the error counter exceeds the protocol parameter
+            //# 'Path.Max.Retrans' of that destination address, the endpoint SHOULD
+            //# mark the destination transport address as inactive, and a notification
+            //# SHOULD be sent to the upper layer.
+            //= specs/rfc9260.txt#section-8.3
+            //# When the value of this counter exceeds the protocol parameter
+            //# 'Path.Max.Retrans', the endpoint SHOULD mark the corresponding
+            //# destination address as inactive if it is not so marked and SHOULD also
+            //# report to the upper layer the change in reachability of this
             _ if path.errors > path.params.path_max_retrans => PathState::Inactive,
             //= specs/rfc7829.txt#section-3.2
             //# When the value in
@@ -149,6 +164,10 @@ impl Association {
         //# transmitting any more data to it (and thus the association enters the
         //# CLOSED state).
         if up.errors > self.config.association_max_retrans {
+            //= specs/rfc9260.txt#section-8.1
+            //# In addition, the endpoint SHOULD report the failure to the upper layer
+            //# and optionally report back all outstanding user data remaining in its
+            //# outbound queue.
             self.close(Reason::PeerUnreachable);
         }
     }
@@ -226,6 +245,12 @@ impl Association {
 
     fn on_zero_window(&mut self) {
         let State::Up(up) = &mut self.state else { return };
+        //= specs/rfc9260.txt#section-6.1
+        //# A zero window probe SHOULD only be sent when all outstanding DATA
+        //# chunks have been cumulatively acknowledged and no DATA chunks are in
+        //# flight.
+        //= specs/rfc9260.txt#section-6.1
+        //# Senders MUST support zero window probing.
         if up.sent.is_empty() && up.window == Window::Open {
             up.window = Window::ProbeDue;
         }
@@ -260,6 +285,10 @@ impl Association {
             return self.timers.stop(Timer::Heartbeat(id));
         };
         let rto = path.rtt.rto();
+        //= specs/rfc9260.txt#section-8.3
+        //# On an idle destination address that is allowed to heartbeat, it is
+        //# RECOMMENDED that a HEARTBEAT chunk is sent once per RTO of that
+        //# destination address plus the protocol parameter 'HB.interval',
         let jitter = rto.mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
         self.timers.arm(Timer::Heartbeat(id), now + interval + rto / 2 + jitter);
     }
@@ -284,8 +313,19 @@ impl Association {
         let idle_for =
             |at: Time| path.params.heartbeat_interval.is_some_and(|interval| now.since(at) >= interval);
         // A path with something in flight has T3, and is not idle however long that is.
+        //= specs/rfc9260.txt#section-3.3.5
+        //# An endpoint SHOULD send a HEARTBEAT (HB) chunk to its peer endpoint to
+        //# probe the reachability of a particular destination transport address
+        //# defined in the present association.
+        //= specs/rfc9260.txt#section-8.3
+        //# By default, an SCTP endpoint SHOULD monitor the reachability of the
+        //# idle destination transport address(es) of its peer by sending a
+        //# HEARTBEAT chunk periodically to the destination transport address(es).
         let is_idle = path.flight_bytes == 0 && path.data_sent_at.is_none_or(idle_for);
         if is_idle || self.is_probed(id) {
+            //= specs/rfc9260.txt#section-8.3
+            //# Only one heartbeat SHOULD be sent each time the heartbeat timer
+            //# expires (if multiple destinations are idle).
             self.paths[usize::from(id.0)].heartbeat_due = true;
         } else {
             self.arm_heartbeat(now, id);
@@ -294,6 +334,10 @@ impl Association {
 
     /// The info of a HEARTBEAT that leaves now by a path.
     pub(super) fn new_beat(&mut self, now: Time, id: PathId) -> Bytes {
+        //= specs/rfc9260.txt#section-3.3.5
+        //# When a HEARTBEAT chunk is being used for path verification purposes,
+        //# it MUST include a random nonce of length 64 bits or longer ([RFC4086]
+        //# provides some information on randomness guidelines).
         let nonce = self.rng.next_u64();
         let path = &mut self.paths[usize::from(id.0)];
         path.heartbeat_due = false;
@@ -313,6 +357,13 @@ impl Association {
         // was counted already.
         let nonce = u64::from_be_bytes(info[1..].try_into().expect("nine bytes less one"));
         let Some(beat) = path.beat.take_if(|beat| beat.nonce == nonce) else { return };
+        //= specs/rfc9260.txt#section-8.3
+        //# Whenever a HEARTBEAT ACK chunk arrives, the sender SHOULD clear the
+        //# error counter of the destination that the HEARTBEAT chunk was sent to.
+        //= specs/rfc9260.txt#section-8.3
+        //# The receiver of the HEARTBEAT ACK chunk SHOULD also perform an RTT
+        //# measurement for that destination transport address using the time
+        //# value carried in the HEARTBEAT ACK chunk.
         path.measure(now, now.since(beat.sent_at));
         //= specs/rfc9260.txt#section-8.3
         //# Upon the receipt of the HEARTBEAT ACK chunk, the sender of the
@@ -329,9 +380,19 @@ impl Association {
         //# now considered CONFIRMED and available for normal data transfer.
         if path.state != PathState::Active {
             path.state = PathState::Active;
+            //= specs/rfc9260.txt#section-8.3
+            //# The endpoint SHOULD report to the upper layer when an inactive
+            //# destination address is marked as active due to the reception of the
+            //# latest HEARTBEAT ACK chunk.
             self.events.push_back(Event::Path(id, PathState::Active));
         }
         // With data outstanding the counter speaks of the data (§8.1).
+        //= specs/rfc9260.txt#section-8.1
+        //# When a HEARTBEAT ACK chunk is received from the peer endpoint, the
+        //# counter SHOULD also be reset.
+        //= specs/rfc9260.txt#section-8.3
+        //# The receiver of the HEARTBEAT ACK chunk SHOULD also clear the
+        //# association overall error count (as defined in Section 8.1).
         if up.sent.is_empty() {
             up.errors = 0;
         }

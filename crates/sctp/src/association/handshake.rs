@@ -123,6 +123,9 @@ impl Association {
         auth.keep_keys(&mut self.auth);
         *self = Self { auth, ..Self::new(self.id, own, paths) };
         (self.events, self.queue) = (events, queue);
+        //= specs/rfc9260.txt#section-5.2.4
+        //# A RESTART notification SHOULD be sent to the ULP instead of a
+        //# COMMUNICATION LOST notification.
         self.events.push_back(Event::Restarted);
         self.up_from_cookie(now, opened);
     }
@@ -135,6 +138,12 @@ impl Association {
                 self.repath(routes(opened, &self.local, &self.config));
                 self.up_from_cookie(now, opened);
             }
+            //= specs/rfc9260.txt#section-5.2.4
+            //# When both local and remote tags match, the endpoint SHOULD enter the
+            //# ESTABLISHED state if it is in the COOKIE-ECHOED state.
+            //= specs/rfc9260.txt#section-5.2.4
+            //# It SHOULD stop any T1-cookie timer that is running and send a COOKIE
+            //# ACK chunk.
             State::CookieEchoed { up, .. } if up.peer_tag == opened.peer_tag => {
                 up.control.cookie_ack = Some(PathId(0));
                 self.established(now);
@@ -142,6 +151,11 @@ impl Association {
             // What rode with COOKIE ECHO was for a peer that has forgotten it; its messages are still ours to send.
             State::CookieEchoed { .. } => self.up_from_cookie(now, opened),
             State::Up(up) => {
+                //= specs/rfc9260.txt#section-5.2.4
+                //# The endpoint SHOULD stay in or enter the ESTABLISHED state, but it
+                //# MUST update its peer's Verification Tag from the State Cookie, stop
+                //# any T1-init or T1-cookie timers that might be running, and send a
+                //# COOKIE ACK chunk.
                 up.peer_tag = opened.peer_tag;
                 up.control.cookie_ack = Some(PathId(0));
             }
@@ -199,6 +213,9 @@ impl Association {
     /// The INIT that this side sends.
     pub(super) fn init(&self) -> Init {
         Init {
+            //= specs/rfc9260.txt#section-5.1
+            //# In the INIT chunk, "A" MUST provide its Verification Tag (Tag_A) in
+            //# the Initiate Tag field.
             initiate_tag: self.tag,
             a_rwnd: u32::try_from(self.config.receive_buffer_bytes).unwrap_or(u32::MAX),
             //= specs/rfc9260.txt#section-5.1.1
@@ -209,6 +226,14 @@ impl Association {
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
             initial_tsn: self.initial_tsn,
+            //= specs/rfc9260.txt#section-3.3.2
+            //# Unless otherwise noted, each parameter MUST only be included once in
+            //# the INIT chunk.
+            //= specs/rfc9260.txt#section-3.3.2
+            //# An INIT chunk MUST NOT contain the Host Name Address parameter.
+            //= specs/rfc9260.txt#section-3.3.2.1.4
+            //# The sender of an INIT chunk or INIT ACK chunk MUST NOT include this
+            //# parameter.
             parameters: {
                 let addresses = self.listed_addresses().into_iter().map(Parameter::Address);
                 let adaptation = self.config.adaptation.map(Parameter::Adaptation);
@@ -234,6 +259,11 @@ impl Association {
         //# from which the chunk arrives and record it, in combination with
         //# the SCTP Source Port Number, as the only destination transport
         //# address for this peer.
+        //= specs/rfc9260.txt#section-3.3.3
+        //# If the INIT ACK chunk does not contain any IP Address parameters, the
+        //# receiver of the INIT ACK chunk MUST use the source address associated
+        //# with the received IP datagram as its sole destination address for the
+        //# association.
         let mut peer = vec![first.peer];
         //= specs/rfc9260.txt#section-5.1.2
         //# If there are only IPv4/IPv6 addresses present in the received
@@ -247,6 +277,9 @@ impl Association {
                 peer.push(known.unwrap_or(SocketAddr::new(ip, first.peer.port())));
             }
         }
+        //= specs/rfc9260.txt#section-5.1.2
+        //# The receiver SHOULD use only these transport addresses as destination
+        //# transport addresses when sending subsequent packets to its peer.
         let local = in_scope(self.local.iter().copied(), first.peer.ip());
         pair_up(&local, &peer, Some(first), &self.config)
     }
@@ -271,6 +304,9 @@ impl Association {
         //# If an INIT ACK chunk is received by an endpoint in any state other
         //# than the COOKIE-WAIT or CLOSED state, the endpoint SHOULD discard the
         //# INIT ACK chunk.
+        //= specs/rfc9260.txt#section-3.3.3
+        //# If such an INIT ACK chunk is received in any state other than CLOSED
+        //# or COOKIE-WAIT, it SHOULD be discarded silently (see Section 5.2.3).
         let State::CookieWait { retry, .. } = self.state else { return };
         if init_ack.initiate_tag == VerificationTag(0) {
             //= specs/rfc9260.txt#section-3.3.3
@@ -320,6 +356,10 @@ impl Association {
         } else {
             match init_ack.state_cookie() {
                 None => Some(Violation::InitAckWithoutCookie),
+                //= specs/rfc9260.txt#section-3.3.3
+                //# Implementation Note: An implementation MUST be prepared to receive an
+                //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
+                //# variable size of the State Cookie and the variable address list.
                 Some(cookie)
                     if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len =>
                 {
@@ -335,6 +375,9 @@ impl Association {
             //# header of the outbound SCTP packet containing the ABORT chunk MUST be
             //# set to the Initiate Tag value of the received INIT or INIT ACK chunk
             //# this ABORT chunk is responding to.
+            //= specs/rfc9260.txt#section-5.1.2
+            //# The ABORT chunk SHOULD be sent to the source IP address from which the
+            //# last peer packet was received.
             self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
             // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
             let name = init_ack.parameters.iter().find(|parameter| host_name(parameter));
@@ -350,6 +393,10 @@ impl Association {
                 None => self.on_violation(violation),
             };
         }
+        //= specs/rfc9260.txt#section-3.3.11
+        //# Cookie: variable size This field MUST contain the exact cookie
+        //# received in the State Cookie parameter from the previous INIT ACK
+        //# chunk.
         let cookie = init_ack.state_cookie().expect("it was just looked at").clone();
         // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
         if let Some(sent_at) = self.paths[0].init_sent_at.filter(|_| retry == 0) {
@@ -360,9 +407,17 @@ impl Association {
         //# After the association is initialized, the valid outbound stream
         //# identifier range for either endpoint MUST be 0 to min(local OS,
         //# remote MIS) - 1.
+        //= specs/rfc9260.txt#section-5.1.1
+        //# After receiving the stream configuration information from the other
+        //# side, each endpoint MUST perform the following check: If the peer's
+        //# MIS is less than the endpoint's OS,
         self.outbound_streams = self.config.outbound_streams.min(init_ack.inbound_streams);
         self.inbound_streams = self.config.inbound_streams.min(init_ack.outbound_streams);
         let peer = Peer {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# This value MUST be placed into the Verification Tag field of every
+            //# SCTP packet that the receiver of the INIT ACK chunk transmits within
+            //# this association.
             tag: init_ack.initiate_tag,
             initial_tsn: init_ack.initial_tsn,
             a_rwnd: init_ack.a_rwnd,
@@ -389,6 +444,10 @@ impl Association {
         //# When an endpoint (in the COOKIE-WAIT state) receives an INIT ACK
         //# chunk with a State Cookie parameter, it MUST immediately send a
         //# COOKIE ECHO chunk to its peer with the received State Cookie.
+        //= specs/rfc9260.txt#section-3.3.3
+        //# If an INIT ACK chunk is received with all mandatory parameters that
+        //# are specified for the INIT ACK chunk, then the receiver SHOULD process
+        //# the INIT ACK chunk and send back a COOKIE ECHO chunk.
         self.state = State::CookieEchoed { retry: 0, cookie, cookie_due: true, up: Box::new(up) };
         //= specs/rfc9260.txt#section-5.1.4
         //# The endpoint MUST also start the T1-cookie timer after sending the
@@ -522,6 +581,9 @@ impl Association {
             //= specs/rfc9260.txt#section-4
             //# 3)  If the T1-cookie timer expires, the endpoint MUST retransmit
             //# COOKIE ECHO chunk and restart the T1-cookie timer.
+            //= specs/rfc9260.txt#section-5.1.4
+            //# If the timer expires, the endpoint MUST retransmit the COOKIE ECHO
+            //# chunk and restart the T1-cookie timer.
             State::CookieEchoed { retry, cookie_due, up, .. } => {
                 *retry += 1;
                 *cookie_due = true;
@@ -533,6 +595,12 @@ impl Association {
             State::Up(_) | State::Closed(_) => return,
         };
         if retry <= max {
+            //= specs/rfc9260.txt#section-5.1
+            //# The T1-init timer and T1-cookie timer SHOULD follow the same rules
+            //# given in Section 6.3.
+            //= specs/rfc9260.txt#section-5.1.6
+            //# When retransmitting the INIT chunk, the endpoint MUST follow the rules
+            //# defined in Section 6.3 to determine the proper timer value.
             let path = self.handshake_path(retry - 1);
             self.paths[usize::from(path.0)].rtt.back_off();
             self.arm_t1(now, retry);

@@ -207,6 +207,10 @@ pub enum Reason {
 
 impl Reason {
     /// The words that the peer's user gave with its abort, if it gave any.
+    //= specs/rfc9260.txt#section-9.1
+    //# If a "User-Initiated Abort" error cause is present in the ABORT chunk,
+    //# the Upper Layer Abort Reason SHOULD be made available to the upper
+    //# layer.
     pub fn peer_words(&self) -> Option<&Bytes> {
         match self {
             Self::PeerAborted(causes) => causes.iter().find_map(|cause| match cause {
@@ -299,6 +303,10 @@ pub struct Association {
     /// The local addresses.
     local: Vec<SocketAddr>,
     /// What the peer puts in its packets.
+    //= specs/rfc9260.txt#section-5.3.1
+    //# Moreover, the Verification Tag value used by either endpoint in a
+    //# given association MUST NOT change during the life time of an
+    //# association.
     tag: VerificationTag,
     initial_tsn: Tsn,
     rng: ChaCha12Rng,
@@ -321,6 +329,9 @@ pub struct Association {
     /// What this side's INIT has in its RANDOM parameter.
     auth_random: [u8; RANDOM_LEN],
     /// Packets with new data that Max.Burst still lets out in this drain.
+    //= specs/rfc9260.txt#section-6.1
+    //# When calculating the number of packets to transmit, and particularly
+    //# when using the formula above, cwnd SHOULD NOT be changed permanently.
     burst: u32,
     /// Whether something was told since the last drain ended.
     stirred: bool,
@@ -361,13 +372,27 @@ impl Association {
         //# An endpoint SHOULD reject any new data request from its upper layer
         //# if it is in the SHUTDOWN-PENDING, SHUTDOWN-SENT, SHUTDOWN-RECEIVED,
         //# or SHUTDOWN-ACK-SENT state.
+        //= specs/rfc9260.txt#section-4
+        //# In the SHUTDOWN-RECEIVED state, the endpoint MUST NOT accept any new
+        //# send requests from its SCTP user.
+        //= specs/rfc9260.txt#section-4
+        //# In the SHUTDOWN-ACK-SENT state, the endpoint MUST NOT accept any new
+        //# send requests from its SCTP user.
         if self.shutdown != Shutdown::No {
             return Err(SendError::ShuttingDown);
         }
+        //= specs/rfc9260.txt#section-6.5
+        //# Every DATA chunk MUST carry a valid stream identifier.
         if stream.0 >= self.outbound_streams {
             return Err(SendError::NoSuchStream);
         }
         let len = message.payload.len();
+        //= specs/rfc9260.txt#section-3.3.1
+        //# A DATA chunk with a User Data field of length L will have the Length
+        //# field set to (16 + L) (indicating 16 + L bytes) where L MUST be
+        //# greater than 0.
+        //= specs/rfc9260.txt#section-6.2
+        //# An endpoint SHOULD NOT send a DATA chunk with no user data part.
         if len == 0 {
             return Err(SendError::Empty);
         }
@@ -417,6 +442,9 @@ impl Association {
         if let State::Up(up) = &mut self.state {
             let narrow = up.offered_bytes < capacity / 2;
             if narrow && a_rwnd >= up.offered_bytes + capacity / 4 {
+                //= specs/rfc9260.txt#section-6.2
+                //# The data receiver SHOULD notify the data sender in a timely manner of
+                //# changes in its ability to receive data.
                 up.received.sack_now();
                 self.stirred = true;
             }
@@ -568,7 +596,26 @@ impl Association {
     }
 
     /// How much of the receive buffer is free.
+    //= specs/rfc9260.txt#section-3.3.2
+    //# During the life of the association, this buffer space SHOULD NOT be
+    //# reduced (i.e., dedicated buffers ought not to be taken away from this
+    //# association); however, an endpoint MAY change the value of a_rwnd it
+    //# sends in SACK chunks.
+    //= specs/rfc9260.txt#section-3.3.3
+    //# During the life of the association, this buffer space SHOULD NOT be
+    //# reduced (i.e., dedicated buffers ought not to be taken away from this
+    //# association); however, an endpoint MAY change the value of a_rwnd it
+    //# sends in SACK chunks.
     fn a_rwnd(&self) -> usize {
+        //= specs/rfc9260.txt#section-6.2
+        //# The data receiver SHOULD NOT increment a_rwnd unless it has released
+        //# bytes from its receive buffer.
+        //= specs/rfc9260.txt#section-6.2
+        //# For example, if the receiver is holding fragmented DATA chunks in a
+        //# reassembly queue, it SHOULD NOT increment a_rwnd.
+        //= specs/rfc9260.txt#section-6.2
+        //# In addition, the endpoint SHOULD take into account the dropped data
+        //# when calculating its a_rwnd.
         self.config.receive_buffer_bytes.saturating_sub(self.inbound.charged_bytes())
     }
 

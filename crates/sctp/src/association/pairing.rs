@@ -27,6 +27,12 @@ pub(crate) fn pair_up(
     for (l, &own) in local.iter().enumerate() {
         for (p, &its) in peer.iter().enumerate() {
             let twice = local[..l].contains(&own) || peer[..p].contains(&its);
+            //= specs/rfc9260.txt#section-5.1.2
+            //# If an SCTP endpoint that only supports either IPv4 or IPv6 receives
+            //# IPv4 and IPv6 addresses in an INIT or INIT ACK chunk from its peer, it
+            //# MUST use all the addresses belonging to the supported address family.
+            //= specs/rfc9260.txt#section-5.1.2
+            //# The endpoint SHOULD NOT respond with any kind of error indication.
             if !twice && own.is_ipv4() == its.is_ipv4() && config.allows(own.ip(), its.ip()) {
                 pairs.push((Reverse(bits_in_common(own.ip(), its.ip())), l.max(p), l, p));
             }

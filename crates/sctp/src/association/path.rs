@@ -31,6 +31,10 @@ pub(super) struct Path {
     pub(super) latest_rtt: Duration,
     /// When the round trip was measured last.
     measured_at: Option<Time>,
+    //= specs/rfc9260.txt#section-7.2
+    //# Unlike TCP, an SCTP sender MUST keep a set of the control variables
+    //# cwnd, ssthresh, and partial_bytes_acked for EACH destination address
+    //# of its peer (when its peer is multi-homed).
     pub(super) controller: Box<dyn cc::Controller>,
     /// Bytes of the largest SCTP packet.
     pub(super) mtu: usize,
@@ -45,6 +49,10 @@ pub(super) struct Path {
     /// Probes sent since something was heard.
     pub(super) probes_unanswered: u32,
     /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.2).
+    //= specs/rfc9260.txt#section-8.2
+    //# When its peer endpoint is multi-homed, an endpoint SHOULD keep an
+    //# error counter for each of the destination transport addresses of the
+    //# peer endpoint.
     pub(super) errors: u32,
     /// Time-outs of T3-rtx since something on this path was acknowledged.
     pub(super) timeouts_unanswered: u32,
@@ -169,6 +177,9 @@ impl Path {
         //# Furthermore, new
         //# RTT measurements SHOULD be made no more than once per round trip
         //# for a given destination transport address.
+        //= specs/rfc9260.txt#section-6.3.1
+        //# C4) When data is in flight and when allowed by rule C5 below, a new
+        //# RTT measurement MUST be made each round trip.
         let due = match (self.measured_at, self.rtt.srtt()) {
             (Some(at), Some(srtt)) => now.since(at) >= srtt,
             _ => true,
@@ -241,11 +252,19 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
     };
     // RFC 9260 §6.4.1: the most divergent pair of addresses; among equals the primary, and then the first.
     let farthest_from = |from: PathId| {
+        //= specs/rfc9260.txt#section-6.4.1
+        //# When retransmitting timed-out data, the endpoint SHOULD attempt to
+        //# pick the most divergent source-destination pair from the original
+        //# source-destination pair to which the packet was transmitted.
         let likeness = move |id: &PathId| {
             let (one, other) = (path(*id), path(from));
             let same = u8::from(one.local == other.local) + u8::from(one.peer == other.peer);
             (same, *id != primary, *id)
         };
+        //= specs/rfc9260.txt#section-8.2
+        //# If more than one alternate address is active when the primary path is
+        //# marked inactive, only ONE transport address SHOULD be chosen and used
+        //# as the new destination transport address.
         in_state(PathState::Active).filter(|id| *id != from).min_by_key(likeness)
     };
     let least_bad =
@@ -276,6 +295,10 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
             .unwrap_or(primary)
     };
     match purpose {
+        //= specs/rfc9260.txt#section-6.4
+        //# By default, an endpoint SHOULD always transmit to the primary path,
+        //# unless the SCTP user explicitly specifies the destination transport
+        //# address (and possibly source transport address) to use.
         Purpose::New => current(),
         //= specs/rfc9260.txt#section-6.4
         //# When its peer is multi-homed, an endpoint SHOULD send fast

@@ -27,6 +27,14 @@ pub(super) const CHUNK_OVERHEAD_BYTES: usize = 64;
 pub(super) const CHUNK_MAX_BYTES: usize = 65_536 + CHUNK_OVERHEAD_BYTES;
 
 /// Chunks and messages between their arrival and `recv`.
+//= specs/rfc9260.txt#section-6
+//# The fragmentation and bundling mechanisms, as detailed in Sections 6.9
+//# and 6.10, are OPTIONAL to implement by the data sender, but they MUST
+//# be implemented by the data receiver, i.e., an endpoint MUST properly
+//# receive and process bundled or fragmented data.
+//= specs/rfc9260.txt#section-6.9
+//# An endpoint MAY support fragmentation when sending DATA chunks, but it
+//# MUST support reassembly when receiving DATA chunks.
 #[derive(Debug)]
 pub(super) struct Reassembly {
     /// How many TSNs, counted from far below the initial one, came before the next in sequence: a TSN that never wraps.
@@ -394,6 +402,11 @@ impl Reassembly {
             }
             self.headless = false;
             // Whatever came before it in the stream came before it in the sequence of TSNs.
+            //= specs/rfc9260.txt#section-3.3.1
+            //# Therefore, the receiver MUST ignore the Stream Sequence Number field.
+            //= specs/rfc9260.txt#section-6.6
+            //# The sender can fill the 'Stream Sequence Number' with arbitrary value,
+            //# but the receiver MUST ignore the field.
             if !data.unordered && data.ssn != self.stream(data.stream).next_ssn {
                 return Err(Violation::SsnOutOfStep);
             }

@@ -22,6 +22,14 @@ pub(super) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
     //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
     //# the following exceptions:
     if paths[usize::from(path.0)].state != PathState::Unconfirmed {
+        //= specs/rfc9260.txt#section-6.4
+        //# However, an endpoint SHOULD NOT vary the destination transport address
+        //# of a SACK chunk when it receives DATA chunks coming from the same
+        //# source address.
+        //= specs/rfc9260.txt#section-6.7
+        //# When its peer is multi-homed, the SCTP endpoint SHOULD always try to
+        //# send the SACK chunk to the same destination address from which the
+        //# last DATA chunk was received.
         up.sack_path = path;
     }
 }
@@ -39,6 +47,8 @@ impl Association {
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.stirred = true;
         let mut brought_data = false;
+        //= specs/rfc9260.txt#section-6.10
+        //# An endpoint MUST process received chunks in their order in the packet.
         let mut authentic = None;
         let vouched = self.auth.take_vouched();
         let mut chunks = packet.chunks();
@@ -134,6 +144,9 @@ impl Association {
             //# the ESTABLISHED state (receiver of the INIT chunk)
             // Until COOKIE ACK the answer waits: nothing but COOKIE ECHO may leave (§5.1).
             (Chunk::Heartbeat(info), State::Up(up) | State::CookieEchoed { up, .. }) => {
+                //= specs/rfc9260.txt#section-3.3.6
+                //# An endpoint MUST send this chunk to its peer endpoint as a response to
+                //# a HEARTBEAT chunk (see Section 8.3).
                 up.control.add_heartbeat_ack(path, Chunk::HeartbeatAck(info));
             }
             (
@@ -166,6 +179,9 @@ impl Association {
             (Chunk::Error(causes), State::Up(_) | State::CookieEchoed { .. }) => {
                 self.events.push_back(Event::PeerError(causes));
             }
+            //= specs/rfc9260.txt#section-9.2
+            //# If a SHUTDOWN chunk is received in the COOKIE-WAIT or COOKIE ECHOED
+            //# state, the SHUTDOWN chunk SHOULD be silently discarded.
             (Chunk::Shutdown { cum_tsn_ack }, State::Up(_)) => self.on_shutdown(now, cum_tsn_ack),
             (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
             (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),
@@ -195,6 +211,8 @@ impl Association {
         //= specs/rfc9260.txt#section-6
         //# DATA chunks MUST only be received according to the rules below in
         //# ESTABLISHED, SHUTDOWN-PENDING, and SHUTDOWN-SENT states.
+        //= specs/rfc9260.txt#section-6
+        //# A DATA chunk received in any other state SHOULD be discarded.
         if matches!(self.shutdown, Shutdown::Received | Shutdown::AckSent { .. }) {
             return;
         }
@@ -227,6 +245,13 @@ impl Association {
             && self.inbound.charged_bytes() < 2 * capacity;
         let in_sequence = data.tsn == up.received.cum_tsn().next();
         let in_need = in_sequence && self.inbound.readable().is_none();
+        //= specs/rfc9260.txt#section-6.2
+        //# The dropped DATA chunk(s) MUST NOT be included in the SACK chunk, as
+        //# they were not accepted.
+        //= specs/rfc9260.txt#section-6.2
+        //# If a data receiver drops DATA chunks, it MUST NOT include them in Gap
+        //# Ack Blocks in subsequent SACK chunks until they are received again via
+        //# retransmission.
         if !fits && !in_need {
             //= specs/rfc9260.txt#section-6.2
             //# In either case, if such a DATA chunk is
@@ -238,6 +263,9 @@ impl Association {
         }
         let tsn = data.tsn;
         up.offered_bytes = up.offered_bytes.saturating_sub(data.payload.len());
+        //= specs/rfc9260.txt#section-6.2
+        //# The SCTP endpoint MUST always acknowledge the reception of each valid
+        //# DATA chunk when the DATA chunk received is inside its receive window.
         up.received.accept(tsn);
         let cum_tsn = up.received.cum_tsn();
         let stream = data.stream;
@@ -312,6 +340,10 @@ impl Association {
         //# Cumulative TSN Ack and the Gap Ack Blocks.
         // The subtraction is made where the window is asked for: what is in flight changes.
         let was_narrow = up.peer_a_rwnd < self.paths[usize::from(up.primary.0)].payload_max();
+        //= specs/rfc9260.txt#section-6.2.1
+        //# An endpoint SHOULD use the following rules to calculate the rwnd,
+        //# using the a_rwnd value, the Cumulative TSN Ack, and Gap Ack Blocks in
+        //# a received SACK chunk.
         up.peer_a_rwnd = sack.a_rwnd as usize;
         let reopened = was_narrow && up.peer_a_rwnd >= self.paths[usize::from(up.primary.0)].payload_max();
         if reopened && up.window == Window::ProbeDue {
@@ -396,6 +428,11 @@ impl Association {
                 //# move a destination address in PF state back to active state,
                 //# since a sender cannot disambiguate whether the ACK was for the
                 //# original transmission or the retransmission(s).
+                //= specs/rfc9260.txt#section-8.2
+                //# When an outstanding TSN is acknowledged or a HEARTBEAT chunk sent to
+                //# that address is acknowledged with a HEARTBEAT ACK chunk, the endpoint
+                //# SHOULD clear the error counter of the destination transport address to
+                //# which the DATA chunk was last sent (or HEARTBEAT chunk was sent) and
                 if said.proven || path.state == PathState::Active {
                     path.errors = 0;
                     path.timeouts_unanswered = 0;
@@ -416,6 +453,11 @@ impl Association {
                 //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
                 //# Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2
                 //# MUST be applied first.
+                //= specs/rfc9260.txt#section-7.2.1
+                //# In instances where its peer endpoint is multi-homed, if an endpoint
+                //# receives a SACK chunk that results in updating the cwnd, then it
+                //# SHOULD update its cwnd (or cwnds) apportioned to the destination
+                //# addresses to which it transmitted the acknowledged data.
                 path.controller.on_ack(cc::Ack {
                     now,
                     bytes: said.acked_bytes,

@@ -40,6 +40,8 @@ pub(super) struct Received {
     /// All TSNs up to this one have arrived.
     cum_tsn: Tsn,
     /// Runs beyond the first gap: first and last, ascending; never adjacent.
+    //= specs/rfc9260.txt#section-3.3.4
+    //# The Gap Ack Blocks SHOULD be isolated.
     runs: VecDeque<(Tsn, Tsn)>,
     duplicates: Vec<Tsn>,
     due: Due,
@@ -126,6 +128,16 @@ impl Received {
     }
 
     /// Records a TSN that `look` called new.
+    //= specs/rfc9260.txt#section-6.2
+    //# The data receiver SHOULD take into account that the data sender will
+    //# not retransmit DATA chunks that are acked via the Cumulative TSN Ack
+    //# (i.e., will drop from its retransmit queue).
+    //= specs/rfc9260.txt#section-6.2
+    //# An endpoint SHOULD NOT revoke a SACK chunk and discard data.
+    //= specs/rfc9260.txt#section-6.2
+    //# The data receiver SHOULD take into account that dropping data that has
+    //# been acked in Gap Ack Blocks can result in suboptimal retransmission
+    //# strategies in the data sender and thus in suboptimal performance.
     pub(super) fn accept(&mut self, tsn: Tsn) {
         let gap_before = self.has_gap();
         if tsn == self.cum_tsn.next() {
@@ -152,6 +164,10 @@ impl Received {
         //# If the endpoint detects a gap in
         //# the received DATA chunk sequence, it SHOULD send a SACK chunk with
         //# Gap Ack Blocks immediately.
+        //= specs/rfc9260.txt#section-7.2.4
+        //# However, whenever an endpoint notices a hole in the arriving TSN
+        //# sequence, it SHOULD start sending a SACK chunk back every time a
+        //# packet arrives carrying data until the hole is filled.
         self.packet.at_once |= gap_before || self.has_gap();
     }
 
@@ -221,6 +237,16 @@ impl Received {
     }
 
     /// The packet being read is done. Whether the delay of a SACK begins now.
+    //= specs/rfc9260.txt#section-6.2
+    //# The guidelines on the delayed acknowledgement algorithm specified in
+    //# Section 4.2 of [RFC5681] SHOULD be followed.
+    //= specs/rfc9260.txt#section-6.2
+    //# However, an SCTP transmitter MUST NOT be more aggressive in sending
+    //# SACK chunks than the following algorithms allow.
+    //= specs/rfc9260.txt#section-6.2
+    //# An SCTP receiver MUST NOT generate more than one SACK chunk for every
+    //# incoming packet, other than to update the offered window as the
+    //# receiving application consumes new data.
     pub(super) fn on_packet_end(&mut self, sack_frequency: u32) -> bool {
         let packet = std::mem::take(&mut self.packet);
         if packet.data {
@@ -230,11 +256,18 @@ impl Received {
         //# After the reception of the first DATA chunk in an association, the
         //# endpoint MUST immediately respond with a SACK chunk to acknowledge
         //# the DATA chunk.
+        //= specs/rfc9260.txt#section-5.1
+        //# Subsequent acknowledgements SHOULD be done as described in Section
+        //# 6.2.
         let first = packet.data && !self.answered;
         //= specs/rfc9260.txt#section-6.2
         //# Specifically, an
         //# acknowledgement SHOULD be generated for at least every second packet
         //# (not every second DATA chunk) received
+        //= specs/rfc9260.txt#section-5.1.5
+        //# Immediately acknowledge any DATA chunk bundled with the COOKIE ECHO
+        //# chunk with a SACK chunk (subsequent DATA chunk acknowledgement SHOULD
+        //# follow the rules defined in Section 6.2).
         if first || packet.at_once || self.packets_unanswered >= sack_frequency.max(1) {
             self.due = Due::Now;
             return false;
@@ -277,11 +310,18 @@ impl Received {
             u16::try_from(tsn.distance_from(self.cum_tsn)).expect("no run reaches beyond SPAN_MAX")
         };
         let gaps: Vec<_> = self.runs.iter().take(fit).map(|run| (offset(run.0), offset(run.1))).collect();
+        //= specs/rfc9260.txt#section-6.7
+        //# When a single SACK chunk cannot cover all the Gap Ack Blocks needed to
+        //# be reported due to the PMTU limitation, the endpoint MUST send only
+        //# one SACK chunk.
         self.duplicates.truncate(fit - gaps.len());
         //= specs/rfc9260.txt#section-6.2
         //# In particular, the SCTP endpoint MUST fill in the
         //# Cumulative TSN Ack field to indicate the latest sequential TSN (of a
         //# valid DATA chunk) it has received.
+        //= specs/rfc9260.txt#section-6.2
+        //# The duplicate TSN number(s) SHOULD be reported in the SACK chunk as
+        //# duplicate.
         let dups = std::mem::take(&mut self.duplicates);
         self.due = Due::No;
         self.packets_unanswered = 0;

@@ -44,6 +44,9 @@ struct Queued {
 #[derive(Debug, Default)]
 struct Stream {
     messages: VecDeque<Queued>,
+    //= specs/rfc9260.txt#section-6.5
+    //# The Stream Sequence Number in all the outgoing streams MUST start from
+    //# 0 when the association is established.
     next_ssn: Ssn,
     /// Of ordered messages, and of unordered ones.
     next_mid: [u32; 2],
@@ -150,14 +153,27 @@ impl SendQueue {
         //# chunk in the series to 10, the B/E bits of the last DATA chunk in
         //# the series to 01, and the B/E bits of all other DATA chunks in
         //# the series to 00.
+        //= specs/rfc9260.txt#section-3.3.1
+        //# An unfragmented user message MUST have both the B and E bits set to 1.
         let begin = !message.begun;
         let end = message.rest.len() <= max;
         let payload = if end { std::mem::take(&mut message.rest) } else { message.rest.split_to(max) };
         message.begun = true;
+        //= specs/rfc9260.txt#section-3.3.1
+        //# If an unordered user message is fragmented, each fragment of the
+        //# message MUST have its U bit set to 1.
+        //= specs/rfc9260.txt#section-6.9
+        //# If the user indicates that the user message is to be delivered using
+        //# unordered delivery, then the U flag of each DATA chunk of the user
+        //# message MUST be set to 1.
         let (ppid, unordered) = (message.ppid, message.unordered);
         //= specs/rfc9260.txt#section-6.5
         //# For unordered user
         //# messages, the Stream Sequence Number MUST NOT be changed.
+        //= specs/rfc9260.txt#section-3.3.1
+        //# When a user message is fragmented by SCTP for transport, the same
+        //# Stream Sequence Number MUST be carried in each of the fragments of the
+        //# message.
         let ssn = queue.next_ssn;
         //= specs/rfc8260.txt#section-2.1
         //# The sender uses two counters for

@@ -21,6 +21,9 @@ use crate::wire::{Data, Sack};
 //= specs/rfc9260.txt#section-6.1
 //# For each stream, the data sender MUST NOT have more than 2^16 - 1
 //# ordered user messages in the current send window.
+//= specs/rfc9260.txt#section-1.6
+//# An endpoint SHOULD NOT transmit a DATA chunk with a TSN that is more
+//# than 2^31 - 1 above the beginning TSN of its current send window.
 pub(super) const OUTSTANDING_MAX: usize = 65_000;
 
 /// So many miss indications make a TSN lost (RFC 9260 §7.2.4).
@@ -31,6 +34,9 @@ const MISSING_REPORTS: u8 = 3;
 pub(super) struct Slot {
     pub(super) data: Data,
     /// What it counts in flight: the chunk with header and padding (RFC 9260 §7.2).
+    //= specs/rfc9260.txt#section-7.2
+    //# When calculating one of these variables, the length of the DATA chunk,
+    //# including the padding, SHOULD be used.
     pub(super) bytes: usize,
     /// The path by which it left last.
     pub(super) path: PathId,
@@ -367,6 +373,9 @@ impl Sent {
             let limit = match counting {
                 Counting::Off => None,
                 Counting::InRecovery if report.cum_advanced => self.blocks.last().map(|block| block.1),
+                //= specs/rfc9260.txt#section-7.2.4
+                //# Miss indications SHOULD follow the Highest TSN Newly Acknowledged
+                //# (HTNA) algorithm.
                 Counting::BelowNewest | Counting::InRecovery => newest,
             };
             if let Some(limit) = limit {
@@ -592,6 +601,11 @@ impl Sent {
             let slot = self.slot(tsn);
             if slot.state == SlotState::InFlight && !slot.fast_retransmitted {
                 slot.missing += 1;
+                //= specs/rfc9260.txt#section-7.2.4
+                //# Whenever an endpoint receives a SACK chunk that indicates that some
+                //# TSNs are missing, it SHOULD wait for two further miss indications (via
+                //# subsequent SACK chunks for a total of three missing reports) on the
+                //# same TSNs before taking action with regard to Fast Retransmit.
                 if slot.missing >= MISSING_REPORTS {
                     //= specs/rfc9260.txt#section-7.2.4
                     //# 5)  Mark the DATA chunk(s) as being fast retransmitted and thus

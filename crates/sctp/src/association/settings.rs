@@ -9,7 +9,7 @@ use braidftp_cc as cc;
 
 use crate::association::timers::Timer;
 use crate::association::{Association, NoSuchPath};
-use crate::config::Config;
+use crate::config::{Config, SACK_DELAY_MAX};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
@@ -81,10 +81,10 @@ impl Association {
         Arc::make_mut(&mut self.config).max_burst = max;
     }
 
-    /// When SACKs leave. One that waits already leaves when it was to.
+    /// When SACKs leave: after 500 ms at the latest. One that waits already leaves when it was to.
     pub fn set_delayed_sack(&mut self, timing: SackTiming) {
         let config = Arc::make_mut(&mut self.config);
-        (config.sack_delay, config.sack_frequency) = (timing.delay, timing.frequency);
+        (config.sack_delay, config.sack_frequency) = (timing.delay.min(SACK_DELAY_MAX), timing.frequency);
     }
 
     /// How a path is watched.

@@ -40,6 +40,10 @@ impl Association {
     pub fn abort(&mut self, words: Bytes) {
         if !matches!(self.state, State::Closed(_)) {
             let said = words.slice(..words.len().min(WORDS_MAX));
+            //= specs/rfc9260.txt#section-9.1
+            //# If the association is aborted on request of the upper layer, a
+            //# "User-Initiated Abort" error cause (see Section 3.3.10.12) SHOULD be
+            //# present in the ABORT chunk.
             self.abort_with(Cause::UserInitiatedAbort(said), Reason::Aborted(words));
         }
     }
@@ -51,6 +55,10 @@ impl Association {
         //# send an ABORT chunk to its peer endpoint.  The sender MUST fill in
         //# the peer's Verification Tag in the outbound packet and MUST NOT
         //# bundle any DATA chunk with the ABORT chunk.
+        //= specs/rfc9260.txt#section-8.5.1
+        //# Rules for packets carrying an ABORT chunk: * The endpoint MUST always
+        //# fill in the Verification Tag field of the outbound packet with the
+        //# destination endpoint's tag value if it is known.
         self.say_farewell(Chunk::Abort { reflected: false, causes: vec![cause] });
         self.close(reason);
     }
@@ -93,6 +101,10 @@ impl Association {
         //= specs/rfc9260.txt#section-9.1
         //# An endpoint MUST NOT respond to any received packet that contains an
         //# ABORT chunk (also see Section 8.4).
+        //= specs/rfc9260.txt#section-3.3.7
+        //# Moreover, under any circumstances, an endpoint that receives an ABORT
+        //# chunk MUST NOT respond to that ABORT chunk by sending an ABORT chunk
+        //# of its own.
         self.farewell = None;
         if matches!(self.state, State::Closed(_)) {
             return;
@@ -100,6 +112,10 @@ impl Association {
         // After SHUTDOWN ACK all data has arrived on both sides. A peer that then has no association any more (§8.4) has
         // ended it in good order, and only its SHUTDOWN COMPLETE was lost.
         let in_good_order = reflected && matches!(self.shutdown, Shutdown::AckSent { .. });
+        //= specs/rfc9260.txt#section-9.1
+        //# After checking the Verification Tag, the receiving endpoint MUST
+        //# remove the association from its record and SHOULD report the
+        //# termination to its upper layer.
         self.close(if in_good_order { Reason::Shutdown } else { Reason::PeerAborted(causes) });
     }
 
@@ -108,6 +124,9 @@ impl Association {
     pub(super) fn advance_shutdown(&mut self, now: Time) {
         let State::Up(up) = &self.state else { return };
         let drained = up.sent.is_empty() && self.queue.is_empty();
+        //= specs/rfc9260.txt#section-9.2
+        //# An endpoint SHOULD ensure that all its outstanding DATA chunks have
+        //# been acknowledged before initiating the shutdown procedure.
         if !drained {
             return;
         }
@@ -119,6 +138,9 @@ impl Association {
             //# SHOULD then start the T2-shutdown timer and enter the SHUTDOWN-SENT
             //# state.
             Shutdown::Pending => {
+                //= specs/rfc9260.txt#section-3.3.8
+                //# An endpoint in an association MUST use this chunk to initiate a
+                //# graceful close of the association with its peer.
                 self.shutdown = Shutdown::Sent { retry: 0, due: true };
                 self.timers.arm(Timer::T5Guard, now + self.config.shutdown_guard);
                 self.begin_t2(now);
@@ -149,6 +171,9 @@ impl Association {
             && matches!(self.shutdown, Shutdown::Sent { .. })
             && up.received.has_gap()
         {
+            //= specs/rfc9260.txt#section-6.2
+            //# Therefore, the endpoint SHOULD use a SACK chunk instead of the
+            //# SHUTDOWN chunk to acknowledge DATA chunks received out of order.
             up.received.sack_now();
         }
     }
@@ -192,7 +217,21 @@ impl Association {
         //# An endpoint SHOULD limit the number of retransmissions of the
         //# SHUTDOWN chunk to the protocol parameter 'Association.Max.Retrans'.
         *retry += 1;
+        //= specs/rfc9260.txt#section-9.2
+        //# If the timer expires, the endpoint MUST resend the SHUTDOWN ACK chunk.
         *due = true;
+        //= specs/rfc9260.txt#section-9.2
+        //# If this threshold is exceeded, the endpoint SHOULD destroy the TCB and
+        //# SHOULD report the peer endpoint unreachable to the upper layer (and
+        //# thus the association enters the CLOSED state).
+        //= specs/rfc9260.txt#section-9.2
+        //# The sender of the SHUTDOWN ACK chunk SHOULD limit the number of
+        //# retransmissions of the SHUTDOWN ACK chunk to the protocol parameter
+        //# 'Association.Max.Retrans'.
+        //= specs/rfc9260.txt#section-9.2
+        //# If this threshold is exceeded, the endpoint SHOULD destroy the TCB and
+        //# SHOULD report the peer endpoint unreachable to the upper layer (and
+        //# thus the association enters the CLOSED state).
         if *retry > self.config.association_max_retrans {
             return self.close(Reason::PeerUnreachable);
         }
@@ -263,6 +302,9 @@ impl Association {
         //# While in the SHUTDOWN-SENT state, the SHUTDOWN chunk sender MUST
         //# immediately respond to each received packet containing one or more
         //# DATA chunks with a SHUTDOWN chunk and restart the T2-shutdown timer.
+        //= specs/rfc9260.txt#section-4
+        //# In the SHUTDOWN-SENT state, the endpoint MUST acknowledge any received
+        //# DATA chunks without delay.
         if brought_data {
             *due = true;
             // Not for any other packet: HEARTBEATs that come more often than T2 runs out would put off for ever the
@@ -276,11 +318,19 @@ impl Association {
         //# Upon the receipt of the SHUTDOWN ACK chunk, the sender of the
         //# SHUTDOWN chunk MUST stop the T2-shutdown timer, send a SHUTDOWN
         //# COMPLETE chunk to its peer, and remove all record of the association.
+        //= specs/rfc9260.txt#section-9.2
+        //# If an endpoint is in the SHUTDOWN-ACK-SENT state and receives a
+        //# SHUTDOWN ACK, it MUST stop the T2-shutdown timer, send a SHUTDOWN
+        //# COMPLETE chunk to its peer, and remove all record of the association.
         if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
             //= specs/rfc9260.txt#section-8.5.1
             //# When sending a SHUTDOWN COMPLETE chunk, if the receiver of the
             //# SHUTDOWN ACK chunk has a TCB, then the destination endpoint's
             //# tag MUST be used and the T bit MUST NOT be set.
+            //= specs/rfc9260.txt#section-3.3.13
+            //# This chunk MUST be used to acknowledge the receipt of the SHUTDOWN ACK
+            //# chunk at the completion of the shutdown process; see Section 9.2 for
+            //# details.
             self.say_farewell(Chunk::ShutdownComplete { reflected: false });
             self.close(Reason::Shutdown);
         }
@@ -290,6 +340,14 @@ impl Association {
         //= specs/rfc9260.txt#section-8.5.1
         //# An endpoint MUST ignore the SHUTDOWN COMPLETE chunk if it is
         //# not in the SHUTDOWN-ACK-SENT state.
+        //= specs/rfc9260.txt#section-9.2
+        //# Upon reception of the SHUTDOWN COMPLETE chunk, the endpoint verifies
+        //# that it is in the SHUTDOWN-ACK-SENT state; if it is not, the chunk
+        //# SHOULD be discarded.
+        //= specs/rfc9260.txt#section-9.2
+        //# If the endpoint is in the SHUTDOWN-ACK-SENT state, the endpoint SHOULD
+        //# stop the T2-shutdown timer and remove all knowledge of the association
+        //# (and thus the association enters the CLOSED state).
         if matches!(self.shutdown, Shutdown::AckSent { .. }) {
             self.close(Reason::Shutdown);
         }

@@ -95,6 +95,10 @@ pub(super) struct Up {
     /// How much the peer may still send of what was advertised to it.
     pub(super) offered_bytes: usize,
     /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.1).
+    //= specs/rfc9260.txt#section-8.1
+    //# An endpoint SHOULD keep a counter on the total number of consecutive
+    //# retransmissions to its peer (this includes data retransmissions to all
+    //# the destination transport addresses of the peer if it is multi-homed),
     pub(super) errors: u32,
     pub(super) window: Window,
 }

@@ -40,6 +40,13 @@ impl Association {
     pub(super) fn transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some(farewell) = self.farewell.take_if(|farewell| farewell.chunk.is_some()) {
             self.begin(farewell.path, farewell.tag);
+            //= specs/rfc9260.txt#section-3.3.7
+            //# DATA chunks MUST NOT be bundled with ABORT chunks.
+            //= specs/rfc9260.txt#section-3.3.7
+            //# Control chunks (except for INIT, INIT ACK, and SHUTDOWN COMPLETE) MAY
+            //# be bundled with an ABORT chunk, but they MUST be placed before the
+            //# ABORT chunk in the SCTP packet; otherwise, they will be ignored by the
+            //# receiver.
             self.builder.push(&farewell.chunk.expect("it was just looked at"));
             return Some(self.finish(farewell.path));
         }
@@ -56,6 +63,11 @@ impl Association {
                 }
                 None
             }
+            //= specs/rfc9260.txt#section-5
+            //# Before the first data transmission can take place from one SCTP
+            //# endpoint ("A") to another SCTP endpoint ("Z"), the two endpoints MUST
+            //# complete an initialization process in order to set up an SCTP
+            //# association between them.
             State::Up(_) => {
                 (0..self.paths.len()).find_map(|index| self.transmit_by(now, PathId(index as u8)))
             }
@@ -100,7 +112,15 @@ impl Association {
         let init: Init = self.init();
         //= specs/rfc9260.txt#section-8.5.1
         //# The sender MUST set the Verification Tag of the packet to 0.
+        //= specs/rfc9260.txt#section-3.1
+        //# A packet containing an INIT chunk MUST have a zero Verification Tag.
         self.begin(path, VerificationTag(0));
+        //= specs/rfc9260.txt#section-3
+        //# INIT, INIT ACK, and SHUTDOWN COMPLETE chunks MUST NOT be bundled with
+        //# any other chunk into an SCTP packet.
+        //= specs/rfc9260.txt#section-6.10
+        //# An endpoint MUST NOT bundle INIT, INIT ACK, or SHUTDOWN COMPLETE
+        //# chunks with any other chunks.
         self.builder.push(&Chunk::Init(init));
         self.finish(path)
     }
@@ -111,6 +131,10 @@ impl Association {
         let State::CookieEchoed { cookie, up, .. } = &mut self.state else {
             unreachable!("the caller has looked")
         };
+        //= specs/rfc9260.txt#section-8.5.1
+        //# Rules for packets carrying a COOKIE ECHO chunk: * When sending a
+        //# COOKIE ECHO chunk, the endpoint MUST use the value of the Initiate Tag
+        //# received in the INIT ACK chunk.
         let (cookie, tag) = (cookie.clone(), up.peer_tag);
         //= specs/rfc9260.txt#section-5.4
         //# if the bundled COOKIE
@@ -134,6 +158,9 @@ impl Association {
         //= specs/rfc9260.txt#section-3.2.2
         //# Any time a COOKIE ECHO chunk is sent in a packet, it MUST be the
         //# first chunk.
+        //= specs/rfc9260.txt#section-3.3.11
+        //# This chunk MUST precede any DATA chunk sent within the association but
+        //# MAY be bundled with one or more DATA chunks in the same packet.
         self.builder.push(&Chunk::CookieEcho(cookie));
         if !errors.is_empty() {
             let error = Chunk::Error(errors);
@@ -181,6 +208,15 @@ impl Association {
     }
 
     fn transmit_by(&mut self, now: Time, path: PathId) -> Option<Transmit> {
+        //= specs/rfc9260.txt#section-3.1
+        //# On transmit, the value of the Verification Tag MUST be set to the
+        //# value of the Initiate Tag received from the peer endpoint during the
+        //# association initialization, with the following exceptions:
+        //= specs/rfc9260.txt#section-8.5
+        //# When sending an SCTP packet, the endpoint MUST fill in the
+        //# Verification Tag field of the outbound packet with the tag value in
+        //# the Initiate Tag parameter of the INIT or INIT ACK chunk received from
+        //# its peer.
         let tag = self.peer_tag().expect("the peer is known once up");
         let mtu = self.paths[usize::from(path.0)].mtu;
         loop {
@@ -211,6 +247,17 @@ impl Association {
         //# pending DATA chunks (and/or SACK chunks), but the COOKIE ACK
         //# chunk MUST be the first chunk in the packet.
         if up.control.cookie_ack.take_if(|path| *path == id).is_some() {
+            //= specs/rfc9260.txt#section-3.3.12
+            //# This chunk MUST precede any DATA or SACK chunk sent within the
+            //# association but MAY be bundled with one or more DATA chunks or SACK
+            //# chunk's in the same SCTP packet.
+            //= specs/rfc9260.txt#section-5.1.5
+            //# The COOKIE ACK chunk MAY be bundled with an outbound DATA chunk or
+            //# SACK chunk; however, the COOKIE ACK chunk MUST be the first chunk in
+            //# the SCTP packet.
+            //= specs/rfc9260.txt#section-5.1.5
+            //# As mentioned in step 6, if the SACK chunk is bundled with the COOKIE
+            //# ACK chunk, the COOKIE ACK chunk MUST appear first in the SCTP packet.
             builder.push(&Chunk::CookieAck);
         }
         //= specs/rfc9260.txt#section-6.1
@@ -222,12 +269,24 @@ impl Association {
         let rides = license.is_some() && up.received.sack_may_ride();
         if (rides || (up.sack_path == id && up.received.sack_is_due())) && builder.room() >= Sack::HEADER_LEN
         {
+            //= specs/rfc9260.txt#section-6.2
+            //# Acknowledgements MUST be sent in SACK chunks unless shutdown was
+            //# requested by the ULP, in which case an endpoint MAY send an
+            //# acknowledgement in the SHUTDOWN chunk.
+            //= specs/rfc9260.txt#section-6.2
+            //# When sending a SACK chunk, the data receiver SHOULD place the current
+            //# value of a_rwnd into the a_rwnd field.
             let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), builder.room());
             up.offered_bytes = a_rwnd;
             self.timers.stop(Timer::DelayedSack);
             builder.push(&Chunk::Sack(sack));
         }
         let mut answered = false;
+        //= specs/rfc9260.txt#section-6.4
+        //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
+        //# and HEARTBEAT ACK) in response to control chunks to the same
+        //# destination transport address from which it received the control chunk
+        //# to which it is replying.
         while let Some(index) = up.control.heartbeat_acks.iter().position(|(path, _)| *path == id) {
             let ack = up.control.heartbeat_acks[index].1.clone();
             if ack.padded_len() > builder.room() {
@@ -273,6 +332,10 @@ impl Association {
                 Shutdown::AckSent { due, .. } => {
                     if *due && builder.room() >= Chunk::HEADER_LEN {
                         *due = false;
+                        //= specs/rfc9260.txt#section-3.3.9
+                        //# This chunk MUST be used to acknowledge the receipt of the SHUTDOWN
+                        //# chunk at the completion of the shutdown process; see Section 9.2 for
+                        //# details.
                         builder.push(&Chunk::ShutdownAck);
                     }
                 }
@@ -283,12 +346,20 @@ impl Association {
             let beat = Chunk::Heartbeat(self.new_beat(now, id));
             self.builder.push(&beat);
         }
+        //= specs/rfc9260.txt#section-6
+        //# Control chunks MUST come before DATA chunks in the packet.
+        //= specs/rfc9260.txt#section-6.10
+        //# When bundling control chunks with DATA chunks, an endpoint MUST place
+        //# control chunks first in the outbound SCTP packet.
         if let Some(license) = license {
             self.fill_data(now, id, license);
         }
     }
 
     /// Whether data may leave by this path, and why.
+    //= specs/rfc9260.txt#section-6.1
+    //# The following general rules MUST be applied by the data sender for
+    //# transmission and/or retransmission of outbound DATA chunks:
     fn license(&mut self, id: PathId) -> Option<License> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
@@ -305,6 +376,9 @@ impl Association {
         //# than PMDCS, and only one packet is allowed to be in flight until
         //# successful acknowledgement.
         let alone = path.timeouts_unanswered > 0;
+        //= specs/rfc9260.txt#section-7.2.1
+        //# A limited overbooking as described in rule B in Section 6.1 SHOULD be
+        //# supported.
         let open = path.flight_bytes < if alone { 1 } else { path.controller.window() };
         //= specs/rfc9260.txt#section-6.1
         //# C)  When the time comes for the sender to transmit, before sending
@@ -316,6 +390,10 @@ impl Association {
                 return None;
             }
             return if path.fast_retransmit_due {
+                //= specs/rfc9260.txt#section-7.2.4
+                //# When a Fast Retransmit is being performed, the sender SHOULD ignore
+                //# the value of cwnd and SHOULD NOT delay retransmission for this single
+                //# packet.
                 Some(License::FastRetransmit)
             } else if path.probe_due {
                 Some(License::Probe)
@@ -338,6 +416,11 @@ impl Association {
         //# D)  When the time comes for the sender to transmit new DATA chunks,
         //# the protocol parameter 'Max.Burst' SHOULD be used to limit the
         //# number of packets sent.
+        //= specs/rfc9260.txt#section-6.1
+        //# transmission is disallowed by rule A and/or rule B), the sender MAY
+        //# still accept send requests from its upper layer but MUST transmit no
+        //# more DATA chunks until some or all of the outstanding DATA chunks are
+        //# acknowledged and transmission is allowed by rule A and rule B again.
         let fits = self.burst > 0 && !up.sent.is_full() && window_takes(up, len.min(path.payload_max()));
         fits.then_some(License::Window)
     }
@@ -345,6 +428,8 @@ impl Association {
     /// Fills the open packet with DATA: first what is lost, then what is new.
     fn fill_data(&mut self, now: Time, id: PathId, license: License) {
         let primary = self.state.up().map(|up| up.primary);
+        //= specs/rfc9260.txt#section-6.1
+        //# Also note that the cwnd SHOULD be adjusted according to Section 7.2.1.
         if let Some(idle_for) = self.idle_for(now, id) {
             let path = &mut self.paths[usize::from(id.0)];
             let (rto, mtu) = (path.rtt.rto(), path.pmdcs());
@@ -362,6 +447,9 @@ impl Association {
         let mut bytes_left = 0;
         let mut resent: Option<Tsn> = None;
         let mut elsewhere = None;
+        //= specs/rfc9260.txt#section-6.10
+        //# The transmitter MUST transmit DATA chunks within an SCTP packet in
+        //# increasing order of TSN.
         while let Some(tsn) = up.sent.next_lost() {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
@@ -388,6 +476,18 @@ impl Association {
         let mut brought_new = false;
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
             let Some(rest) = self.queue.peek_len() else { break };
+            //= specs/rfc9260.txt#section-6
+            //# The size of each DATA chunk SHOULD be smaller than or equal to the
+            //# Association Maximum DATA Chunk Size (AMDCS).
+            //= specs/rfc9260.txt#section-6.9
+            //# If its peer is multi-homed, the endpoint SHOULD choose a DATA chunk
+            //# size smaller than or equal to the AMDCS.
+            //= specs/rfc9260.txt#section-6.9
+            //# The sender SHOULD choose a size of DATA chunks that is smaller than or
+            //# equal to the AMDCS.
+            //= specs/rfc9260.txt#section-6.10
+            //# If its peer endpoint is multi-homed, the sending endpoint SHOULD
+            //# choose a size no larger than the PMTU of the current primary path.
             let room = self.builder.room_for(self.queue.data_kind()).saturating_sub(self.queue.header_len());
             //= specs/rfc9260.txt#section-6.9
             //# When determining when to fragment, the SCTP implementation MUST take
@@ -395,6 +495,16 @@ impl Association {
             //# header(s).  The implementation MUST also take into account the space
             //# required for a SACK chunk if bundling a SACK chunk with the DATA
             //# chunk.
+            //= specs/rfc9260.txt#section-6
+            //# When converting user messages into DATA chunks, an endpoint MUST
+            //# fragment large user messages into multiple DATA chunks.
+            //= specs/rfc9260.txt#section-6.9
+            //# If an endpoint supports fragmentation, it MUST fragment a user message
+            //# if the size of the user message to be sent causes the outbound SCTP
+            //# packet size to exceed the current PMTU.
+            //= specs/rfc9260.txt#section-6.9
+            //# The data sender MUST break the user message into a series of DATA
+            //# chunks.
             let len = rest.min(room);
             // A fragment ends on a multiple of four, so that the packet is full without padding.
             let len = if len < rest { len & !3 } else { len };
@@ -413,6 +523,11 @@ impl Association {
             //= specs/rfc9260.txt#section-6.9
             //# 2)  The transmitter MUST then assign, in sequence, a separate TSN to
             //# each of the DATA chunks in the series.
+            //= specs/rfc9260.txt#section-3.3.1
+            //# This means that the TSNs for each fragment of a fragmented user
+            //# message MUST be strictly sequential.
+            //= specs/rfc9260.txt#section-3.3.1
+            //# The TSNs of DATA chunks sent SHOULD be strictly sequential.
             let tsn = up.sent.next_tsn();
             let data = Data {
                 begin: fragment.begin,
@@ -434,6 +549,9 @@ impl Association {
                 //# association, I-DATA chunks MUST be used for all user messages and
                 //# DATA chunks MUST NOT be used.
                 interleaved: fragment.interleaved,
+                //= specs/rfc9260.txt#section-3.3.1
+                //# This field MUST be sent even in fragmented DATA chunks (to make sure
+                //# it is available for agents in the middle of the network).
                 ppid: fragment.ppid,
                 payload: fragment.payload,
             };
@@ -489,6 +607,15 @@ impl Association {
             return;
         }
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        //= specs/rfc9260.txt#section-6.1
+        //# When starting or restarting the T3-rtx timer, the timer value SHOULD
+        //# be adjusted according to the timer rules defined in Sections 6.3.2 and
+        //# 6.3.3.
+        //= specs/rfc9260.txt#section-6.3.3
+        //# The RTO to be used for starting T3-rtx SHOULD be the one for the
+        //# destination address to which the retransmission is sent, which, when
+        //# the receiver is multi-homed, might be different from the destination
+        //# address for which the timer expired (see Section 6.4 below).
         let deadline = now + path.rtt.rto();
         //= specs/rfc9260.txt#section-6.1
         //# Whenever a transmission or retransmission is made to any address, if
@@ -512,6 +639,10 @@ fn may_send(shutdown: Shutdown) -> bool {
     //= specs/rfc9260.txt#section-6
     //# Data transmission MUST only happen in the ESTABLISHED, SHUTDOWN-
     //# PENDING, and SHUTDOWN-RECEIVED states.
+    //= specs/rfc9260.txt#section-4
+    //# In the SHUTDOWN-RECEIVED state, the endpoint MUST transmit or
+    //# retransmit data and leave this state when all data in queue is
+    //# transmitted.
     matches!(shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received)
 }
 
@@ -523,6 +654,9 @@ fn window_takes(up: &Up, len: usize) -> bool {
     //# that the peer has no buffer space (i.e., rwnd is smaller than the
     //# size of the next DATA chunk; see Section 6.2.1), except for zero
     //# window probes.
+    //= specs/rfc9260.txt#section-6.1
+    //# The sender MUST also have an algorithm for sending new DATA chunks to
+    //# avoid silly window syndrome (SWS) as described in [RFC1122].
     // A chunk is cut by its packet and never by the window, which is all the silly window avoidance there need be.
     up.window == Window::ProbeDue || up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes()) >= len
 }

@@ -11,6 +11,10 @@ use crate::wire::{Chunk, Header, PacketBuilder};
 
 /// The largest answer: an INIT ACK's reports of unknown parameters end there, so that no asker gets much more than it
 /// sent. It fits in the smallest packet that IPv6 carries whole, UDP's header included.
+//= specs/rfc9260.txt#section-12.4
+//# An SCTP implementation SHOULD attempt to make the INIT ACK chunk as
+//# small as possible to reduce the possibility of byte amplification
+//# attacks.
 pub(super) const MAX_ANSWER_LEN: usize = 1_232;
 
 /// A packet still to be built.

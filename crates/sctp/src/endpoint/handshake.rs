@@ -98,7 +98,19 @@ impl Endpoint {
             return;
         }
         match self.offer_to(route, &packet.header, &init) {
+            //= specs/rfc9260.txt#section-3.3.2
+            //# If an INIT chunk is received with all mandatory parameters that are
+            //# specified for the INIT chunk, then the receiver SHOULD process the
+            //# INIT chunk and send back an INIT ACK.
             Ok(Some((route, offer))) => {
+                //= specs/rfc9260.txt#section-5.1
+                //# After sending an INIT ACK chunk with the State Cookie parameter, "Z"
+                //# MUST NOT allocate any resources or keep any states for the new
+                //# association.
+                //= specs/rfc9260.txt#section-5.2.2
+                //# After sending the INIT ACK or ABORT chunk, the endpoint MUST take no
+                //# further actions, i.e., the existing association, including its current
+                //# state, and the corresponding TCB MUST NOT be changed.
                 let init_ack = self.init_ack(now, route, &packet.header, &init, offer);
                 self.answer_init(route, &packet.header, &init, Chunk::InitAck(init_ack));
             }
@@ -110,6 +122,13 @@ impl Endpoint {
                 //# Tag of the received INIT chunk, and the T bit of the ABORT chunk
                 //# has to be set to 0, indicating that the Verification Tag is not
                 //# reflected.
+                //= specs/rfc9260.txt#section-5.1
+                //# invalid parameter values, or lack of local resources, it SHOULD
+                //# respond with an ABORT chunk.
+                //= specs/rfc9260.txt#section-5.1
+                //# It SHOULD also specify the cause of abort, such as the type of the
+                //# missing mandatory parameters, etc., by including an error cause in the
+                //# ABORT chunk.
                 let abort = Chunk::Abort { reflected: false, causes };
                 if self.budget.take(now) {
                     self.answer_init(route, &packet.header, &init, abort);
@@ -134,6 +153,16 @@ impl Endpoint {
         //# response containing an ABORT chunk and using the Initiate Tag as
         //# the Verification Tag, and MUST NOT change the state of any
         //# existing association.
+        //= specs/rfc9260.txt#section-3.3.2
+        //# A receiver of an INIT chunk with the OS value set to 0 MUST discard
+        //# the packet, SHOULD send a packet in response containing an ABORT chunk
+        //# and using the Initiate Tag as the Verification Tag, and MUST NOT
+        //# change the state of any existing association.
+        //= specs/rfc9260.txt#section-3.3.2
+        //# A receiver of an INIT chunk with the MIS value set to 0 MUST discard
+        //# the packet, SHOULD send a packet in response containing an ABORT chunk
+        //# and using the Initiate Tag as the Verification Tag, and MUST NOT
+        //# change the state of any existing association.
         if init.a_rwnd < A_RWND_MIN || init.outbound_streams == 0 || init.inbound_streams == 0 {
             return Err(vec![Cause::InvalidMandatoryParameter]);
         }
@@ -141,6 +170,18 @@ impl Endpoint {
         //# The receiver of an INIT chunk or an INIT ACK containing
         //# a Host Name Address parameter MUST send an ABORT chunk and MAY
         //# include an "Unresolvable Address" error cause.
+        //= specs/rfc9260.txt#section-3.3.2
+        //# The receiver of an INIT chunk containing a Host Name Address parameter
+        //# MUST send an ABORT chunk and MAY include an "Unresolvable Address"
+        //# error cause.
+        //= specs/rfc9260.txt#section-5.1.2
+        //# If there is a Host Name Address parameter present in the received INIT
+        //# or INIT ACK chunk, the endpoint MUST immediately send an ABORT chunk
+        //# and MAY include an "Unresolvable Address" error cause to its peer.
+        //= specs/rfc9260.txt#section-12.2.4.1
+        //# Endpoints receiving INIT or INIT ACK chunks containing the Host Name
+        //# Address parameter MUST send an ABORT chunk in response and MAY include
+        //# an "Unresolvable Address" error cause.
         if let Some(name) = init.parameters.iter().find(|p| matches!(p, Parameter::HostName(_))) {
             return Err(vec![Cause::UnresolvableAddress(encoded(std::slice::from_ref(name)))]);
         }
@@ -170,6 +211,12 @@ impl Endpoint {
             return Ok(Some((route, self.new_offer(route, init, config, None))));
         };
         let phase = slot.association.phase();
+        //= specs/rfc9260.txt#section-5.2.2
+        //# Before responding, the endpoint MUST check to see if the unexpected
+        //# INIT chunk adds new addresses to the association.
+        //= specs/rfc9260.txt#section-5.2.2
+        //# The error SHOULD list the addresses that were added to the restarting
+        //# association.
         let added: Vec<_> = std::iter::once(route.peer.ip())
             .chain(init.addresses())
             // One that no local address goes with is in no association, the one before included.
@@ -192,6 +239,11 @@ impl Endpoint {
                 // By the address that made the INIT belong here: its source, or else one that it lists.
                 let path = slot.association.paths().find(|path| path.peer == peer && peer != route.peer);
                 let route = path.map_or(route, |path| Route { local: path.local, peer });
+                //= specs/rfc9260.txt#section-5.2.1
+                //# When responding, the following rules MUST be applied:
+                //= specs/rfc9260.txt#section-5.2.1
+                //# After that, the endpoint MUST NOT change its state, the T1-init timer
+                //# MUST be left running, and the corresponding TCB MUST NOT be destroyed.
                 Ok(Some((route, slot.offer_again(None))))
             }
             //= specs/rfc9260.txt#section-9.2
@@ -211,18 +263,41 @@ impl Endpoint {
             //# INIT chunk into the 'Verification Tag' of the outbound packet
             //# carrying the ABORT chunk.
             _ if !added.is_empty() => {
+                //= specs/rfc9260.txt#section-5.2.1
+                //# If the INIT chunk indicates that a new address has been added to the
+                //# association, then the entire INIT chunk MUST be discarded, and the
+                //# state of the existing association SHOULD NOT be changed.
+                //= specs/rfc9260.txt#section-5.2.1
+                //# An ABORT chunk SHOULD be sent in a response that MAY include the
+                //# "Restart of an Association with New Addresses" error cause.
+                //= specs/rfc9260.txt#section-5.2.1
+                //# The error SHOULD list the addresses that were added to the restarting
+                //# association.
                 Err(vec![Cause::RestartWithNewAddresses(encoded(&added[..added.len().min(MAX_ADDRESSES)]))])
             }
             //= specs/rfc9260.txt#section-5.2.1
             //# For an endpoint that is in the COOKIE-ECHOED state, it MUST populate
             //# its Tie-Tags within both the association TCB and inside the State
             //# Cookie (see Section 5.2.2 for a description of the Tie-Tags).
+            //= specs/rfc9260.txt#section-5.2.1
+            //# Upon receipt of an INIT chunk in the COOKIE-ECHOED state, an endpoint
+            //# MUST respond with an INIT ACK chunk using the same parameters it sent
+            //# in its original INIT chunk (including its Initiate Tag, unchanged),
             Phase::CookieEchoed => Ok(Some((route, slot.offer_again(Some(slot.known.tie_tags))))),
             //= specs/rfc9260.txt#section-5.2.2
             //# And the INIT ACK chunk MUST contain a new
             //# Initiate Tag (randomly generated; see Section 5.3.1).
             _ => {
+                //= specs/rfc9260.txt#section-5.2.2
+                //# Other parameters for the endpoint SHOULD be copied from the existing
+                //# parameters of the association (e.g., number of outbound streams) into
+                //# the INIT ACK chunk and cookie.
                 let (config, tie_tags) = (Arc::clone(&slot.known.config), slot.known.tie_tags);
+                //= specs/rfc9260.txt#section-5.2.2
+                //# If no new addresses are added, when responding to the INIT chunk in
+                //# the outbound INIT ACK chunk, the endpoint MUST copy its current
+                //# Tie-Tags to a reserved place within the State Cookie and the
+                //# association's TCB.
                 Ok(Some((route, self.new_offer(route, init, config, Some(tie_tags)))))
             }
         }
@@ -236,6 +311,9 @@ impl Endpoint {
         tie_tags: Option<TieTags>,
     ) -> Offer {
         let listed = listed_by(init, route);
+        //= specs/rfc9260.txt#section-3.3.3
+        //# The valid range is from 0 to 4294967295 and the Initial TSN SHOULD be
+        //# set to a random value in that range.
         let addresses = to_list(&self.addresses_for(route, &listed), route.peer.ip());
         let (tag, initial_tsn) = (self.new_tag(), Tsn(self.rng.next_u32()));
         let mut random = [0; RANDOM_LEN];
@@ -272,6 +350,16 @@ impl Endpoint {
         //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
         //# (indicating that no previous TCB existed).
         let supported = Extensions::of(&config);
+        //= specs/rfc9260.txt#section-5.1
+        //# Moreover, "Z" MUST generate and send along with the INIT ACK chunk a
+        //# State Cookie.
+        //= specs/rfc9260.txt#section-5.2.1
+        //# The endpoint MUST also generate a State Cookie with the INIT ACK
+        //# chunk.
+        //= specs/rfc9260.txt#section-5.2.2
+        //# Unless otherwise stated, upon receipt of an unexpected INIT chunk for
+        //# this association, the endpoint MUST generate an INIT ACK chunk with a
+        //# State Cookie.
         let auth = parameters(&config, &random);
         //= specs/rfc4895.txt#section-6.3
         //# Furthermore, it is important that the cookie contained in an INIT-ACK
@@ -287,6 +375,11 @@ impl Endpoint {
             local_port: header.destination_port,
             peer_port: header.source_port,
             local: route.local,
+            //= specs/rfc9260.txt#section-3.3.2.1.2
+            //# If the INIT chunk does not contain any IP Address parameters, the
+            //# endpoint receiving the INIT chunk MUST use the source address
+            //# associated with the received IP datagram as its sole destination
+            //# address for the association.
             peer: route.peer,
             peer_addresses: listed_by(init, route),
             local_tag: tag,
@@ -315,6 +408,12 @@ impl Endpoint {
             outbound_streams: config.outbound_streams.min(init.inbound_streams),
             inbound_streams: config.inbound_streams,
             initial_tsn,
+            //= specs/rfc9260.txt#section-3.3.3
+            //# Note 3: An INIT ACK chunk MUST NOT contain the Host Name Address
+            //# parameter.
+            //= specs/rfc9260.txt#section-3.3.3.1
+            //# The Host Name Address parameter is described in Section 3.3.2.1.4 and
+            //# MUST NOT be included in an INIT ACK chunk.
             parameters: Vec::new(),
         };
         let listed: Vec<_> = addresses.into_iter().filter(|ip| is_taken_by(init, route, *ip)).collect();
@@ -332,6 +431,10 @@ impl Endpoint {
         //# "Unrecognized Parameter" parameter(s) in the INIT ACK chunk sent in
         //# response to the INIT chunk.
         for raw in supported.unrecognized(init) {
+            //= specs/rfc9260.txt#section-3.3.3.1.2
+            //# This parameter is returned to the originator of the INIT chunk when
+            //# the INIT chunk contains an unrecognized parameter that has a type that
+            //# indicates it SHOULD be reported to the sender.
             let report = Parameter::Unrecognized(raw);
             if ack.encoded_len() + report.encoded_len() + 2 * 3 > room {
                 break;
@@ -346,6 +449,28 @@ impl Endpoint {
         //= specs/rfc9260.txt#section-5.1
         //# An endpoint MUST send the INIT ACK chunk to the IP address from which
         //# it received the INIT chunk.
+        //= specs/rfc9260.txt#section-3.3.2
+        //# This value MUST be placed into the Verification Tag field of every
+        //# SCTP packet that the receiver of the INIT chunk transmits within this
+        //# association.
+        //= specs/rfc9260.txt#section-5.1
+        //# In the response, besides filling in other parameters, "Z" MUST set the
+        //# Verification Tag field to Tag_A and also provide its own Verification
+        //# Tag (Tag_Z) in the Initiate Tag field.
+        //= specs/rfc9260.txt#section-5.2.2
+        //# The outbound SCTP packet containing this INIT ACK chunk MUST carry a
+        //# Verification Tag value equal to the Initiate Tag found in the
+        //# unexpected INIT chunk.
+        //= specs/rfc9260.txt#section-5.1
+        //# The destination IP address of the INIT ACK chunk MUST be set to the
+        //# source IP address of the INIT chunk to which this INIT ACK chunk is
+        //# responding.
+        //= specs/rfc9260.txt#section-5.1.2
+        //# The packet containing the INIT ACK chunk MUST be sent to the source
+        //# address of the packet containing the INIT chunk.
+        //= specs/rfc9260.txt#section-5.2.1
+        //# The packet containing the INIT ACK chunk SHOULD be sent to the source
+        //# address of the received packet containing the INIT chunk.
         self.answer(Answer { route, header: answering(header, init.initiate_tag), chunks: vec![chunk] });
     }
 
@@ -365,6 +490,10 @@ impl Endpoint {
         let opened = match self.keys.open(now, &header, &cookie) {
             Ok(opened) => opened,
             Err(CookieError::Forged) => {
+                //= specs/rfc9260.txt#section-4
+                //# If the State Cookie in the received COOKIE ECHO chunk is invalid
+                //# (i.e., failed to pass the integrity check), the receiver MUST silently
+                //# discard the packet.
                 self.counters.forged_cookies += 1;
                 return;
             }
@@ -382,6 +511,15 @@ impl Endpoint {
                         //# COOKIE ECHO chunk and any attached DATA chunks, SHOULD be
                         //# discarded, and the endpoint MUST transmit an ERROR chunk with a
                         //# "Stale Cookie" error cause to the peer endpoint.
+                        //= specs/rfc9260.txt#section-4
+                        //# Or, if the received State Cookie is expired (see Section 5.1.5), the
+                        //# receiver MUST send back an ERROR chunk.
+                        //= specs/rfc9260.txt#section-5.2.4
+                        //# the packet, including the COOKIE ECHO chunk and any DATA chunks,
+                        //# SHOULD be discarded.
+                        //= specs/rfc9260.txt#section-5.2.4
+                        //# The endpoint also MUST transmit an ERROR chunk with a "Stale Cookie"
+                        //# error cause to the peer endpoint (this is case C or D in Section 5.2).
                         self.counters.stale_cookies += 1;
                         let error = Chunk::Error(vec![Cause::StaleCookie(stale.staleness_us())]);
                         let header = answering(&header, stale.contents().peer_tag);
@@ -409,9 +547,18 @@ impl Endpoint {
                 let peer = slot.association.peer_tag().map_or(Tag::O, |tag| same(opened.peer_tag == tag));
                 let tie_tags = opened.tie_tags.map_or(Tag::O, |tags| same(tags == slot.known.tie_tags));
                 let id = slot.id;
+                //= specs/rfc9260.txt#section-5.1.5
+                //# If a COOKIE ECHO chunk is received from an endpoint with which the
+                //# receiver of the COOKIE ECHO chunk has an existing association, the
+                //# procedures in Section 5.2 SHOULD be followed.
                 match action(local, peer, tie_tags) {
                     Action::Restart => self.restart(now, route, id, &opened),
                     Action::Confirm => self.confirm(now, id, &opened),
+                    //= specs/rfc9260.txt#section-5.2.4
+                    //# The cookie SHOULD be silently discarded.
+                    //= specs/rfc9260.txt#section-5.2.4
+                    //# The endpoint SHOULD NOT change states and SHOULD leave any timers
+                    //# running.
                     Action::Discard => {
                         self.counters.discarded += 1;
                         None
@@ -528,6 +675,11 @@ impl Endpoint {
     ) -> Option<AssociationId> {
         let tie_tags = self.new_tie_tags();
         let slot = self.table.get_mut(id)?;
+        //= specs/rfc9260.txt#section-5.2.4
+        //# If the endpoint is in the SHUTDOWN-ACK-SENT state and recognizes that
+        //# the peer has restarted (Action A), it MUST NOT set up a new
+        //# association but instead resend the SHUTDOWN ACK chunk and send an
+        //# ERROR chunk with a "Cookie Received While Shutting Down" error cause
         if slot.association.phase() == Phase::ShutdownAckSent {
             //= specs/rfc9260.txt#section-5.2.4
             //# If the endpoint is in the SHUTDOWN-ACK-SENT state and recognizes
@@ -596,11 +748,18 @@ fn listed_by(init: &Init, route: Route) -> Vec<IpAddr> {
 //# Types' parameter SHOULD also be considered as supported by the
 //# receiver of the INIT chunk.
 fn is_taken_by(init: &Init, route: Route, ip: IpAddr) -> bool {
+    //= specs/rfc9260.txt#section-3.3.2.1.5
+    //# The value indicating the Host Name Address parameter MUST NOT be used
+    //# when sending this parameter and MUST be ignored when receiving this
+    //# parameter.
     let named = init.parameters.iter().find_map(|parameter| match parameter {
         Parameter::SupportedAddressTypes(types) => Some(types),
         _ => None,
     });
     let mut shown = std::iter::once(route.peer.ip()).chain(init.addresses());
+    //= specs/rfc9260.txt#section-5.1.2
+    //# The receiver of the INIT chunk SHOULD NOT respond with any kind of
+    //# error indication.
     named.is_none_or(|types| types.contains(&Parameter::Address(ip).kind()))
         || shown.any(|other| other.is_ipv4() == ip.is_ipv4())
 }

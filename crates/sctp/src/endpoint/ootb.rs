@@ -72,7 +72,21 @@ impl Endpoint {
             //# outbound packet with the Verification Tag received in the
             //# SHUTDOWN ACK chunk and set the T bit in the Chunk Flags to
             //# indicate that the Verification Tag is reflected.  Otherwise,
+            //= specs/rfc9260.txt#section-3.1
+            //# A packet containing a SHUTDOWN COMPLETE chunk with the T bit set MUST
+            //# have the Verification Tag copied from the packet with the SHUTDOWN ACK
+            //# chunk.
+            //= specs/rfc9260.txt#section-8.4
+            //# If the packet contains a SHUTDOWN ACK chunk, the receiver SHOULD
+            //# respond to the sender of the OOTB packet with a SHUTDOWN COMPLETE
+            //# chunk.
+            //= specs/rfc9260.txt#section-8.5.1
+            //# Only where no TCB exists SHOULD the sender use the Verification Tag
+            //# from the SHUTDOWN ACK chunk and MUST set the T bit.
             Chunk::ShutdownComplete { reflected: true }
+        //= specs/rfc9260.txt#section-8.4
+        //# If the packet contains a SHUTDOWN COMPLETE chunk, the receiver SHOULD
+        //# silently discard the packet and take no further action.
         } else if kinds.contains(Chunk::SHUTDOWN_COMPLETE) || kinds.contains(Chunk::COOKIE_ACK) {
             // 6) and the half of 7).
             return;
@@ -89,6 +103,18 @@ impl Endpoint {
             //# outbound packet with the value found in the Verification Tag
             //# field of the OOTB packet and set the T bit in the Chunk Flags to
             //# indicate that the Verification Tag is reflected.
+            //= specs/rfc9260.txt#section-6
+            //# A DATA chunk received in CLOSED is out of the blue and SHOULD be
+            //# handled per Section 8.4.
+            //= specs/rfc9260.txt#section-6
+            //# A SACK chunk in the CLOSED state is out of the blue and SHOULD be
+            //# processed according to the rules in Section 8.4.
+            //= specs/rfc9260.txt#section-8.4
+            //# The receiver SHOULD respond to the sender of the OOTB packet with an
+            //# ABORT chunk.
+            //= specs/rfc9260.txt#section-8.5.1
+            //# If the ABORT chunk is sent in response to an OOTB packet, the endpoint
+            //# MUST follow the procedure described in Section 8.4.
             Chunk::Abort { reflected: true, causes: Vec::new() }
         };
         let header = Header {
@@ -96,6 +122,9 @@ impl Endpoint {
             destination_port: header.source_port,
             tag: header.tag,
         };
+        //= specs/rfc9260.txt#section-8.4
+        //# After sending this ABORT chunk, the receiver of the OOTB packet MUST
+        //# discard the OOTB packet and MUST NOT take any further action.
         self.answer_within_budget(now, Answer { route, header, chunks: vec![answer] });
     }
 

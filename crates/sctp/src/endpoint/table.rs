@@ -92,6 +92,9 @@ pub(super) struct Footprint {
 }
 
 /// Local port, peer's port, peer's address.
+//= specs/rfc9260.txt#section-1.3
+//# All transport addresses used by an SCTP endpoint MUST use the same
+//# port number but can use multiple IP addresses.
 type Place = (u16, u16, SocketAddr);
 
 /// All associations.

@@ -217,6 +217,12 @@ impl Chunk {
             Self::Sack(sack) => return sack.encode(out),
             Self::ForwardTsn(forward) => return forward.encode(out),
             Self::IForwardTsn(forward) => return forward.encode(out),
+            //= specs/rfc9260.txt#section-3.3.2
+            //# The Chunk Flags field in INIT chunks is reserved, and all bits in it
+            //# SHOULD be set to 0 by the sender and ignored by the receiver.
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The Chunk Flags field in INIT ACK chunks is reserved, and all bits in
+            //# it SHOULD be set to 0 by the sender and ignored by the receiver.
             Self::Init(init) | Self::InitAck(init) => {
                 header(out, 0);
                 init.encode_body(out);
@@ -226,6 +232,8 @@ impl Chunk {
                 control::encode_heartbeat_info(info, out);
             }
             Self::Abort { reflected, causes } => {
+                //= specs/rfc9260.txt#section-3.3.7
+                //# If the Verification Tag is reflected, the T bit MUST be set to 1.
                 header(out, t_bit(*reflected));
                 causes.iter().for_each(|cause| cause.encode(out));
             }
@@ -242,6 +250,8 @@ impl Chunk {
                 out.extend_from_slice(cookie);
             }
             Self::ShutdownAck | Self::CookieAck => header(out, 0),
+            //= specs/rfc9260.txt#section-3.3.13
+            //# If the Verification Tag is reflected, the T bit MUST be set to 1.
             Self::ShutdownComplete { reflected } => header(out, t_bit(*reflected)),
             Self::Reconfig(parameters) => {
                 header(out, 0);

@@ -37,6 +37,11 @@ pub(super) fn decode_heartbeat(datagram: &Bytes, raw: &[u8]) -> Result<Option<By
     }
 }
 
+//= specs/rfc9260.txt#section-3.3.6
+//# Heartbeat Information: variable length This field MUST contain the
+//# Heartbeat Info parameter (as defined in Section 3.3.5) of the
+//# Heartbeat Request to which this Heartbeat Acknowledgement is
+//# responding.
 pub(super) fn encode_heartbeat_info(info: &Bytes, out: &mut BytesMut) {
     put_tlv_header(out, HEARTBEAT_INFO, Tlv::HEADER_LEN + info.len());
     out.extend_from_slice(info);

@@ -120,6 +120,8 @@ impl Data {
     pub(super) fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
         let len = u16::try_from(self.encoded_len()).expect("a DATA chunk fits in a packet");
+        //= specs/rfc9260.txt#section-3.3.1
+        //# The following format MUST be used for the DATA chunk:
         let mut header = [0; Self::INTERLEAVED_HEADER_LEN];
         header[0] = self.kind();
         header[1] = self.flags();

@@ -85,6 +85,12 @@ impl Init {
         out.extend_from_slice(&self.outbound_streams.to_be_bytes());
         out.extend_from_slice(&self.inbound_streams.to_be_bytes());
         out.extend_from_slice(&self.initial_tsn.0.to_be_bytes());
+        //= specs/rfc9260.txt#section-3.3.2.1
+        //# Any Type-Length-Value fields MUST be placed after the fixed-length
+        //# fields.
+        //= specs/rfc9260.txt#section-3.3.3.1
+        //# Any Type-Length-Value fields MUST be placed after the fixed-length
+        //# fields.
         for parameter in &self.parameters {
             parameter.encode(out);
         }

@@ -116,6 +116,9 @@ const fn padded(len: usize) -> usize {
     len + padding(len)
 }
 
+//= specs/rfc9260.txt#section-3
+//# All integer fields in an SCTP packet MUST be transmitted in network
+//# byte order, unless otherwise stated.
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
@@ -157,6 +160,8 @@ fn next_tlv(rest: &[u8]) -> Option<Result<(Tlv<'_>, &[u8]), WrongTlv>> {
     if len < Tlv::HEADER_LEN || len > rest.len() {
         return Some(Err((kind, len)));
     }
+    //= specs/rfc9260.txt#section-3.2.1
+    //# The receiver MUST ignore the padding bytes.
     Some(Ok((Tlv { kind, raw: &rest[..len] }, rest.get(padded(len)..).unwrap_or_default())))
 }
 
@@ -169,6 +174,22 @@ fn put_tlv_header(out: &mut bytes::BytesMut, kind: u16, len: usize) {
 }
 
 /// Appends the zeros that bring what began at `start` to a multiple of four bytes.
+//= specs/rfc9260.txt#section-3.2
+//# The total length of a chunk (including Type, Length, and Value fields)
+//# MUST be a multiple of 4 bytes.
+//= specs/rfc9260.txt#section-3.2
+//# If the length of the chunk is not a multiple of 4 bytes, the sender
+//# MUST pad the chunk with all zero bytes, and this padding is not
+//# included in the Chunk Length field.
+//= specs/rfc9260.txt#section-3.2
+//# The sender MUST NOT pad with more than 3 bytes.
+//= specs/rfc9260.txt#section-3.3.1
+//# The implementation MUST pad the end of the data to a 4-byte boundary
+//# with all zero bytes.
+//= specs/rfc9260.txt#section-3.3.1
+//# Any padding MUST NOT be included in the Length field.
+//= specs/rfc9260.txt#section-3.3.1
+//# A sender MUST never add more than 3 bytes of padding.
 fn put_padding(out: &mut bytes::BytesMut, start: usize) {
     const ZEROS: [u8; 3] = [0; 3];
     let count = padding(out.len() - start);

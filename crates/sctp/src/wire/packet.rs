@@ -37,6 +37,9 @@ impl Packet {
         //# Verify that the calculated CRC32c checksum is the same as the
         //# received CRC32c checksum.  If it is not, the receiver MUST treat
         //# the packet as an invalid SCTP packet.
+        //= specs/rfc9260.txt#section-6.8
+        //# When an SCTP packet is received, the receiver MUST first check the
+        //# CRC32c checksum as follows:
         let (found, computed) = (crc32c::found(&datagram), crc32c::expected(&datagram));
         if found != computed {
             return Err(WireError::Checksum { found, computed });
@@ -133,6 +136,8 @@ impl<'a> Chunks<'a> {
             return Some(Err(WireError::Truncated { left: rest.len() }));
         };
         // The padding of the last chunk may be missing; what it would hold is ignored anyhow (§3.2).
+        //= specs/rfc9260.txt#section-3.2
+        //# The receiver MUST ignore the padding bytes.
         self.at += padded(len);
         Some(Ok(raw))
     }
@@ -277,6 +282,9 @@ impl PacketBuilder {
     }
 
     /// Bytes left in the open packet, for chunks of any type with their padding; 0 if none is open.
+    //= specs/rfc9260.txt#section-6.10
+    //# The total size of the resultant SCTP packet MUST be less that or equal
+    //# to the current PMTU.
     pub fn room(&self) -> usize {
         self.room_behind(self.authentic.as_ref().filter(|authentic| !authentic.chunks.is_empty()))
     }
@@ -327,6 +335,8 @@ impl PacketBuilder {
     /// # Panics
     /// If no packet is open or the chunk does not fit: whoever fills a packet asks for [`Self::room`] first.
     pub fn push(&mut self, chunk: &Chunk) {
+        //= specs/rfc9260.txt#section-6.10
+        //# Partial chunks MUST NOT be placed in an SCTP packet.
         let room = self.room_for(chunk.kind());
         assert!(room >= chunk.padded_len(), "{} bytes into {room}", chunk.padded_len());
         self.open_auth(chunk.kind());
@@ -359,6 +369,9 @@ impl PacketBuilder {
         //# integrity of the transmission by including the CRC32c checksum value
         //# calculated on the packet, as described below.
         let checksum = crc32c::of_zeroed(packet);
+        //= specs/rfc9260.txt#section-6.8
+        //# After the packet is constructed (containing the SCTP common header and
+        //# one or more control or DATA chunks), the transmitter MUST:
         packet[crc32c::AT].copy_from_slice(&checksum.to_le_bytes());
         let len = packet.len();
         let segment_size = *self.segment_size.get_or_insert(len);

@@ -119,6 +119,11 @@ impl Parameter {
             out.extend_from_slice(raw);
             return put_padding(out, start);
         }
+        //= specs/rfc9260.txt#section-3.2.1
+        //# The total length of a parameter (including Parameter Type, Parameter
+        //# Length, and Parameter Value fields) MUST be a multiple of 4 bytes.
+        //= specs/rfc9260.txt#section-3.2.1
+        //# A sender MUST NOT pad with more than 3 bytes.
         put_tlv_header(out, self.kind(), self.encoded_len());
         match self {
             Self::Address(IpAddr::V4(address)) => out.extend_from_slice(&address.octets()),

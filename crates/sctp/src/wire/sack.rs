@@ -59,6 +59,13 @@ impl Sack {
 
     pub(super) fn encode(&self, out: &mut BytesMut) {
         let fits = "as many blocks as fit in a packet";
+        //= specs/rfc9260.txt#section-3.3.4
+        //# The SACK chunk MUST contain the Cumulative TSN Ack, Advertised
+        //# Receiver Window Credit (a_rwnd), Number of Gap Ack Blocks, and Number
+        //# of Duplicate TSNs fields.
+        //= specs/rfc9260.txt#section-3.3.4
+        //# Then, the parameter part of the SACK chunk MUST be constructed as
+        //# follows (assuming the new a_rwnd is set to 4660 by the sender):
         let mut header = [0; Self::HEADER_LEN];
         header[0] = Self::KIND;
         header[2..4].copy_from_slice(&u16::try_from(self.encoded_len()).expect(fits).to_be_bytes());

@@ -6,6 +6,7 @@ use crate::association::SendError;
 use crate::config::AllowedPath;
 use crate::ids::PathId;
 use crate::stats::{PathState, PathStats};
+use crate::wire::Parameter;
 
 const MESSAGE: usize = 5_000;
 
@@ -96,6 +97,43 @@ fn one_address_is_not_listed_and_of_several_all_are() {
     pair.run(Duration::from_secs(1));
     let ips = addresses().map(|side| side.iter().map(SocketAddr::ip).collect::<Vec<_>>());
     assert_eq!([first_init(&pair, Client), first_init(&pair, Server)], ips);
+}
+
+#[test]
+fn no_parameter_is_said_twice_and_none_is_a_host_name() {
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# Unless otherwise noted, each parameter MUST only be included once in
+    //# the INIT chunk.
+    //= specs/rfc9260.txt#section-3.3.2.1.4
+    //= type=test
+    //# The sender of an INIT chunk or INIT ACK chunk MUST NOT include this
+    //# parameter.
+    let mut pair = self::pair(Config { interleaving: true, ..modern() });
+    pair.run(Duration::from_secs(1));
+    let chunks = [Client, Server].map(|side| pair.packets(side)[0][0].clone());
+    let [Chunk::Init(init), Chunk::InitAck(init_ack)] = chunks else { panic!("{chunks:?}") };
+    for mut kinds in
+        [init, init_ack].map(|init| init.parameters.iter().map(Parameter::kind).collect::<Vec<_>>())
+    {
+        assert!(kinds.len() > 2, "{kinds:?}");
+        // An address is otherwise noted.
+        kinds.retain(|kind| ![Parameter::IPV4_ADDRESS, Parameter::IPV6_ADDRESS].contains(kind));
+        let different: BTreeSet<_> = kinds.iter().collect();
+        assert_eq!(different.len(), kinds.len(), "{kinds:?}");
+        //= specs/rfc9260.txt#section-3.3.2
+        //= type=test
+        //# An INIT chunk MUST NOT contain the Host Name Address parameter.
+        //= specs/rfc9260.txt#section-3.3.3
+        //= type=test
+        //# An INIT ACK chunk MUST NOT contain the Host Name Address
+        //# parameter.
+        //= specs/rfc9260.txt#section-3.3.3.1
+        //= type=test
+        //# The Host Name Address parameter is described in Section 3.3.2.1.4
+        //# and MUST NOT be included in an INIT ACK chunk.
+        assert!(!kinds.contains(&Parameter::HOST_NAME));
+    }
 }
 
 #[test]
