@@ -146,6 +146,36 @@ fn a_sack_that_is_wrong_in_part_is_not_applied_in_part() {
 }
 
 #[test]
+fn sacks_are_read_across_the_wrap_of_tsns() {
+    let mut bench = Bench::sending(u32::MAX - 3, 10);
+    bench.sack(u32::MAX - 4, &[(3, 4), (7, 8)]).unwrap();
+    assert_eq!(bench.acked(), 4);
+    bench.sack(u32::MAX, &[(3, 4)]).unwrap();
+    assert_eq!((bench.acked(), bench.sent.flight_bytes()), (2, 4 * BYTES));
+    assert_eq!(bench.sack(u32::MAX - 1, &[]), Err(SackError::Outdated));
+    bench.sack(5, &[]).unwrap();
+    assert!(bench.sent.is_empty());
+}
+
+#[test]
+fn a_full_window_is_acknowledged_chunk_by_chunk() {
+    // rtc #106, #242: with a walk over all that is outstanding at each SACK this would take minutes.
+    let mut bench = Bench::sending(1, OUTSTANDING_MAX);
+    let mut sack = |cum: u32, gaps: Vec<(u16, u16)>| {
+        let sack = Sack { cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps, dups: vec![] };
+        bench.sent.on_sack(&sack, Counting::BelowNewest, &mut bench.report).unwrap();
+        bench.sent.flight_bytes()
+    };
+    for last in 2..30_000 {
+        sack(0, vec![(2, last)]);
+    }
+    for cum in 1..30_000 {
+        sack(cum, vec![]);
+    }
+    assert_eq!(sack(OUTSTANDING_MAX as u32, vec![]), 0);
+}
+
+#[test]
 fn a_block_that_ends_at_65535_ends() {
     let mut bench = Bench::sending(1, 10);
     assert_eq!(bench.sack(0, &[(2, 65_535)]), Err(SackError::NeverSent));

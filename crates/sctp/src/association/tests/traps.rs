@@ -1,6 +1,9 @@
 //! What other stacks got wrong, each once.
 
 use super::*;
+use crate::association::timers::Timer;
+use crate::ids::PathId;
+use crate::wire::Interleaved;
 
 /// Loses the first transmission of the DATA chunks with these numbers, counted from 0 as they leave.
 fn lose_data(numbers: &'static [u32]) -> Option<Drop> {
@@ -46,6 +49,88 @@ fn a_sack_that_acks_nothing_earliest_leaves_t3_running() {
     assert_eq!(third.len(), 3);
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 400));
     assert!(pair.now.since(start) < Duration::from_secs(10));
+}
+
+#[test]
+fn t3_stops_with_the_last_chunk_of_its_path_and_the_other_paths_run_on() {
+    // usrsctp #750: data in flight and no timer, so that the sender stopped for good.
+    let at = |address: &str| address.parse::<SocketAddr>().unwrap();
+    let addresses =
+        [vec![at("10.0.1.1:9001"), at("10.0.2.1:9001")], vec![at("10.0.1.2:9002"), at("10.0.2.2:9002")]];
+    let mut pair = Pair::between(addresses, rfc(), rfc());
+    pair.run(Duration::from_secs(3));
+    let armed = |pair: &mut Pair| {
+        [0, 1].map(|path| pair.association(Client).timers.is_armed(Timer::T3Rtx(PathId(path))))
+    };
+    assert_eq!(armed(&mut pair), [false, false]);
+    // What leaves by the first path is lost there, and so is its repetition on the second.
+    pair.cut.insert(at("10.0.1.1:0").ip());
+    pair.send(Client, 0, "by the first");
+    pair.run(Duration::from_millis(500));
+    assert_eq!(armed(&mut pair), [true, false]);
+    pair.cut.insert(at("10.0.2.1:0").ip());
+    assert!(pair.run_until_within(Duration::from_secs(2), |pair| armed(pair) == [false, true]));
+    // New data goes by the first again, which answers; the second still waits for its own.
+    pair.cut.clear();
+    pair.send(Client, 0, "by the first again");
+    pair.run(Duration::from_millis(10));
+    assert_eq!(armed(&mut pair), [true, true]);
+    assert!(pair.run_until_within(Duration::from_secs(1), |pair| armed(pair) == [false, true]));
+    assert!(pair.run_until_within(Duration::from_secs(5), |pair| armed(pair) == [false, false]));
+    assert_eq!(pair.read(Server, 0).len(), 2);
+}
+
+#[test]
+fn a_sack_with_more_gaps_than_fit_is_one_packet() {
+    // usrsctp #443, pion #480: gap blocks without a bound made packets that no path carries.
+    let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, "first");
+    pair.run(Duration::from_secs(1));
+    let first = pair.data(Client)[0].clone();
+    pair.drop = Some(Box::new(|_, _, _| true));
+    for gap in 1..1_000 {
+        pair.clear_log();
+        pair.forge(&[Chunk::Data(Data { tsn: first.tsn.plus(2 * gap), unordered: true, ..first.clone() })]);
+    }
+    let [(_, _, packet)] = &pair.log[..] else { panic!("{:?}", pair.log) };
+    let [Chunk::Sack(sack)] = &chunks(packet)[..] else { panic!("{packet:?}") };
+    assert_eq!((packet.len(), sack.gaps.len()), (1_452, (1_452 - 12 - 16) / 4));
+    assert_eq!(sack.gaps[0], (2, 2), "the lowest");
+}
+
+#[test]
+fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
+    // pion #471: fragments of a byte cost nothing but that byte, and memory was without limit.
+    let config = Config { interleaving: true, receive_buffer_bytes: 10_000, ..rfc() };
+    let mut pair = Pair::with(config.clone(), config);
+    pair.reads = false;
+    pair.run(Duration::from_millis(100));
+    pair.send(Client, 0, "x");
+    pair.run(Duration::from_secs(1));
+    let first = pair.data(Client)[0].clone();
+    pair.drop = Some(Box::new(|_, _, _| true));
+    let window = |pair: &mut Pair| pair.association(Server).stats().a_rwnd;
+    for index in 1..=5_000u32 {
+        let before = window(&mut pair);
+        let place = Some(Interleaved { mid: 1 + index / 100, fsn: 2 + index % 100 });
+        let fragment = Data {
+            begin: false,
+            end: false,
+            tsn: first.tsn.plus(index),
+            interleaved: place,
+            ..first.clone()
+        };
+        pair.forge(&[Chunk::Data(fragment)]);
+        if !pair.association(Server).is_up() {
+            break;
+        }
+        let after = window(&mut pair);
+        assert!(
+            after == before.saturating_sub(1 + 64) || (before < 65 && after == before),
+            "{before} {after}"
+        );
+    }
+    assert!(pair.association(Server).stats().unread_bytes <= 2 * 10_000 / 64);
 }
 
 #[test]

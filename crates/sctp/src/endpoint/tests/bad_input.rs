@@ -122,6 +122,40 @@ fn a_wrong_tag_is_silently_discarded_whatever_the_chunk() {
     assert_eq!(bench.endpoint.association(bench.id()).unwrap().phase(), Phase::Established);
 }
 
+#[test]
+fn a_malformed_chunk_with_a_wrong_tag_is_nobodys() {
+    // CVE-2021-3772: an association was ended by packets that bore no tag of it, if only their chunks were bad.
+    let (mut bench, good) = established();
+    for chunk in [
+        &[0, 3, 0, 16, 0, 0, 3, 232, 0, 0, 0, 0, 0, 0, 0, 0][..],
+        &[3, 0, 0, 5, 0, 0, 0, 0],
+        &[6, 0, 0, 3],
+        &[1, 0, 0, 4],
+        &[2, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[0x7f, 0, 0, 4],
+    ] {
+        let mut bytes = good.payload[..12].to_vec();
+        bytes[7] ^= 1;
+        bytes.extend_from_slice(chunk);
+        assert!(
+            bench.tell_raw(Datagram { payload: resealed(bytes), ..good.clone() }).is_empty(),
+            "{chunk:?}"
+        );
+        assert_eq!(bench.endpoint.association(bench.id()).unwrap().phase(), Phase::Established);
+    }
+}
+
+#[test]
+fn a_checksum_of_zero_is_a_wrong_one_unless_it_was_agreed_on() {
+    // pion took every packet without a checksum, whatever had been agreed on.
+    let (mut bench, good) = established();
+    let mut bytes = good.payload.to_vec();
+    bytes[8..12].fill(0);
+    assert!(bench.tell_raw(Datagram { payload: bytes.into(), ..good.clone() }).is_empty());
+    assert_eq!(bench.endpoint.counters().invalid, 1);
+    assert!(!bench.tell_raw(good).is_empty());
+}
+
 //= specs/rfc9260.txt#section-8.5.1
 //= type=test
 //# The receiver of an ABORT chunk MUST accept the packet if the
