@@ -7,6 +7,7 @@
 //! PMDCS (RFC 9260 §1.6), chunk headers included; in TCP the segment size. Bytes are counted alike.
 #![forbid(unsafe_code)]
 
+pub mod hystart;
 pub mod rtt;
 pub mod sctp;
 
@@ -169,13 +170,28 @@ pub struct Options {
     /// L in RFC 9260 §7.2.1 and RFC 3465: by how many MTUs one acknowledgement may open the window in slow start. 1;
     /// 2 makes up for delayed acknowledgements.
     pub byte_counting_limit: NonZeroU8,
+    /// How slow start ends. At the first loss.
+    pub slow_start: SlowStart,
+}
+
+/// How slow start ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlowStart {
+    /// With a loss, as in RFC 9260 §7.2.1: by then up to half of what is in flight is too much.
+    UntilLoss,
+    /// When the round-trip time rises: HyStart++ (RFC 9406).
+    HyStart,
 }
 
 impl Default for Options {
     fn default() -> Self {
         //= specs/rfc9260.txt#section-7.2.1
         //# The positive integer L SHOULD be 1 and MAY be larger than 1.
-        Self { initial_window: InitialWindow::Ipv4, byte_counting_limit: NonZeroU8::MIN }
+        Self {
+            initial_window: InitialWindow::Ipv4,
+            byte_counting_limit: NonZeroU8::MIN,
+            slow_start: SlowStart::UntilLoss,
+        }
     }
 }
 

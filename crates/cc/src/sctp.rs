@@ -3,7 +3,8 @@
 //! Detecting the loss and keeping "at most one reduction a recovery" (§7.2.4) is the transport's part. "MTU" is the
 //! RFC's PMDCS: how much DATA chunk fits a packet of the path.
 
-use crate::{Ack, Cause, Congestion, Controller, Idle, InitialWindow, Options};
+use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
+use crate::{Ack, Cause, Congestion, Controller, Idle, InitialWindow, Options, SlowStart};
 
 /// "Arbitrarily high" (RFC 9260 §7.2.1): the largest window a peer can advertise.
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
@@ -28,6 +29,7 @@ pub struct Sctp {
     cwnd: usize,
     ssthresh: usize,
     partial_bytes_acked: usize,
+    hystart: Option<HyStart>,
 }
 
 impl Sctp {
@@ -52,6 +54,7 @@ impl Sctp {
             //# the size of the largest-possible advertised window).
             ssthresh: SSTHRESH_INITIAL,
             partial_bytes_acked: 0,
+            hystart: (options.slow_start == SlowStart::HyStart).then(HyStart::default),
         }
     }
 
@@ -82,6 +85,10 @@ impl Controller for Sctp {
             //# use the slow-start algorithm to increase cwnd only if the current
             //# congestion window is being fully utilized and the data sender is
             //# not in Fast Recovery.
+            let advice = match &mut self.hystart {
+                Some(hystart) if !ack.in_recovery => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
+                _ => Advice::Grow,
+            };
             if fully_used && !ack.in_recovery {
                 //= specs/rfc9260.txt#section-7.2.1
                 //# Only when these two conditions are met can the cwnd be increased;
@@ -89,7 +96,11 @@ impl Controller for Sctp {
                 //= specs/rfc9260.txt#section-7.2.1
                 //# If these conditions are met, then cwnd MUST be increased by, at most,
                 //# the lesser of
-                self.grow(ack.bytes.min(self.byte_counting_limit * self.mtu));
+                let growth = ack.bytes.min(self.byte_counting_limit * self.mtu);
+                self.grow(if advice == Advice::Slowly { growth / CSS_GROWTH_DIVISOR } else { growth });
+            }
+            if advice == Advice::Leave {
+                self.ssthresh = self.cwnd;
             }
         } else {
             // §7.2.2: the items in their order.
@@ -135,6 +146,7 @@ impl Controller for Sctp {
         //# start by:
         self.ssthresh = self.halved();
         self.partial_bytes_acked = 0;
+        self.hystart.iter_mut().for_each(HyStart::reset);
         self.cwnd = match congestion.cause {
             // A window below four MTUs thus grows on a loss, as the formula has it.
             Cause::Loss | Cause::Ecn => self.ssthresh,
@@ -163,6 +175,7 @@ impl Controller for Sctp {
         //# the cwnd.
         self.ssthresh = self.cwnd.max(idle.ssthresh_min);
         self.partial_bytes_acked = 0;
+        self.hystart.iter_mut().for_each(HyStart::reset);
         //= specs/rfc9260.txt#section-7.2.2
         //# Same as in the slow start, when the sender does not transmit DATA
         //# chunks on a given transport address, the cwnd of the transport address

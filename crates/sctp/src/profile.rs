@@ -32,6 +32,9 @@ impl Profile {
                 congestion_options: cc::Options {
                     initial_window: cc::InitialWindow::Mtus(NonZeroU8::new(10).expect("10 is not 0")),
                     byte_counting_limit: NonZeroU8::new(2).expect("2 is not 0"),
+                    // A slow start that overflows the queue costs more than its loss: in order nothing is delivered
+                    // until all of it has come again.
+                    slow_start: cc::SlowStart::HyStart,
                 },
                 // With SACKs gathered and batches sent, one event may answer for far more than four packets: the limit
                 // would hold back what the window allows, and a burst into a full queue is found in one round trip.

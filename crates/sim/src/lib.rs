@@ -6,6 +6,7 @@
 
 pub mod apps;
 pub mod dice;
+pub mod failover;
 pub mod host;
 pub mod link;
 pub mod scenario;

@@ -7,6 +7,7 @@
 mod actors;
 mod clients;
 mod compare;
+mod failover;
 mod faults;
 mod inits;
 mod memory;
@@ -45,6 +46,11 @@ const PROOFS: &[(&str, &str, Proof)] = &[
         "refusals",
         "a port in use, no server, no such path, an unreadable folder: codes and words",
         faults::refusals,
+    ),
+    (
+        "failover",
+        "one path of two is cut, at 50 ms: the other's goodput within a second, simulated",
+        failover::cut,
     ),
     ("clients", "lftp and curl fetch the tree over TCP", clients::run),
     ("demo", "the demo: exit code 0, a table, a picture", clients::demo),

@@ -54,9 +54,14 @@ impl Association {
 
     fn on_t3(&mut self, now: Time, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
+        let several = self.paths.len() > 1;
         let path = &mut self.paths[usize::from(id.0)];
         path.counters.timeouts += 1;
         path.timeouts_unanswered += 1;
+        // With failover as quick as a time-out, the path must answer for itself before it is used again.
+        path.in_doubt = several
+            && self.config.potentially_failed_max_retrans.is_some()
+            && path.params.heartbeat_interval.is_some();
         let probing = match &mut up.window {
             Window::Probing { answered, .. } => Some(std::mem::replace(answered, false)),
             Window::Open | Window::ProbeDue => None,
@@ -152,9 +157,9 @@ impl Association {
         };
         if std::mem::replace(&mut path.state, state) != state {
             self.events.push_back(Event::Path(id, state));
-            if state == PathState::PotentiallyFailed {
-                self.beat_now(id);
-            }
+        }
+        if unanswered == Unanswered::Data {
+            self.beat_now(id);
         }
         let State::Up(up) = &self.state else { return };
         //= specs/rfc9260.txt#section-8.1
@@ -175,6 +180,7 @@ impl Association {
     /// Whether a path is asked after once in an RTO, rather than when it was idle for long.
     fn is_probed(&self, id: PathId) -> bool {
         let path = &self.paths[usize::from(id.0)];
+        let avoided = self.state.up().is_some_and(|up| up.sack_avoids == Some(id));
         match path.state {
             //= specs/rfc9260.txt#section-5.4
             //# If during this probing
@@ -187,12 +193,13 @@ impl Association {
             //# HEARTBEAT chunks are sent to destination addresses in PF state
             //# once per RTO.
             PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
-            PathState::Active | PathState::Inactive => false,
+            PathState::Active => path.in_doubt || avoided,
+            PathState::Inactive => false,
         }
     }
 
     /// Asks after a path that is probed, unless it is being asked.
-    fn beat_now(&mut self, id: PathId) {
+    pub(super) fn beat_now(&mut self, id: PathId) {
         let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
         if self.is_probed(id) && !closing {
             let path = &mut self.paths[usize::from(id.0)];
@@ -365,6 +372,10 @@ impl Association {
         //# measurement for that destination transport address using the time
         //# value carried in the HEARTBEAT ACK chunk.
         path.measure(now, now.since(beat.sent_at));
+        path.in_doubt = false;
+        if up.sack_avoids == Some(id) {
+            up.sack_avoids = None;
+        }
         //= specs/rfc9260.txt#section-8.3
         //# Upon the receipt of the HEARTBEAT ACK chunk, the sender of the
         //# HEARTBEAT chunk SHOULD clear the error counter of the destination

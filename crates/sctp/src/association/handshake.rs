@@ -523,6 +523,7 @@ impl Association {
             control: Control::default(),
             primary: PathId(0),
             sack_path: PathId(0),
+            sack_avoids: None,
             offered_bytes: self.config.receive_buffer_bytes,
             errors: 0,
             window: Window::Open,

@@ -4,13 +4,16 @@
 //! Of each path it remembers in which order chunks left, retransmissions included. Once a packet has arrived, a chunk
 //! that left before it is lost if it left [`PACKETS_LATER`] packets before, or more than 9/8 of a round trip ago. So a
 //! retransmission can be found lost like anything else, and one SACK suffices for a burst of losses.
+//!
+//! A SACK with many gap blocks may have had no room for all of them, and says nothing of the TSNs beyond its last block.
+//! What left long enough ago is no longer under way then, but is not sent again until a SACK says that it is missing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use braidftp_base::Time;
 
-use crate::association::sent::{Sent, SlotState};
+use crate::association::sent::{Sent, Slot, SlotState};
 use crate::ids::{PathId, Tsn};
 
 /// How many packets a chunk may be overtaken by (RFC 9002 §6.1.1).
@@ -23,8 +26,19 @@ pub(super) const PROBES_MAX: u32 = 2;
 pub(super) struct SendOrder {
     /// Packet number and TSN, of chunks not yet known to have arrived; some have left again since.
     log: VecDeque<(u64, Tsn)>,
+    /// Those that are late, but that no SACK has spoken of yet; by TSN.
+    unspoken: VecDeque<(u64, Tsn)>,
     /// The number of the packet sent last among those that arrived.
     newest_arrived: Option<u64>,
+}
+
+/// What decides whether something is late.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Late {
+    pub(super) now: Time,
+    pub(super) round_trip: Duration,
+    /// See `Report`.
+    pub(super) silent_beyond: Option<Tsn>,
 }
 
 /// What `SendOrder::detect` found.
@@ -32,6 +46,8 @@ pub(super) struct SendOrder {
 pub(super) struct Found {
     /// Bytes found lost.
     pub(super) lost_bytes: usize,
+    /// Bytes that are not in flight any more, lost or not.
+    pub(super) landed_bytes: usize,
     /// When the next chunk will be overdue, if it does not arrive before.
     pub(super) overdue_at: Option<Time>,
 }
@@ -47,27 +63,50 @@ impl SendOrder {
         self.newest_arrived = self.newest_arrived.max(Some(order));
     }
 
-    /// Marks as lost in `sent` what left before a packet that arrived and is late by now.
-    pub(super) fn detect(&mut self, sent: &mut Sent, path: PathId, now: Time, round_trip: Duration) -> Found {
+    /// Marks as lost in `sent` what left before a packet that arrived and is late by now; but nothing of which the last
+    /// SACK was silent.
+    pub(super) fn detect(
+        &mut self,
+        sent: &mut Sent,
+        path: PathId,
+        Late { now, round_trip, silent_beyond }: Late,
+    ) -> Found {
         let mut found = Found::default();
         let patience = round_trip + round_trip / 8;
+        let is_spoken_of = |tsn: Tsn| silent_beyond.is_none_or(|last| !tsn.after(last));
+        while let Some(&(order, tsn)) = self.unspoken.front().filter(|(_, tsn)| is_spoken_of(*tsn)) {
+            if is_still(SlotState::Unspoken, sent, path, order, tsn).is_some() {
+                found.lost_bytes += sent.mark_lost(tsn).1;
+            }
+            self.unspoken.pop_front();
+        }
         while let Some(&(order, tsn)) = self.log.front() {
-            let under_way = sent
-                .get(tsn)
-                .filter(|slot| slot.state == SlotState::InFlight && slot.order == order && slot.path == path);
-            if let Some(slot) = under_way {
+            if let Some(slot) = is_still(SlotState::InFlight, sent, path, order, tsn) {
                 let Some(newest) = self.newest_arrived.filter(|newest| *newest > order) else { break };
                 let overdue_at = slot.sent_at + patience;
                 if newest - order < PACKETS_LATER && overdue_at > now {
                     found.overdue_at = Some(overdue_at);
                     break;
                 }
-                found.lost_bytes += sent.mark_lost(tsn).1;
+                if is_spoken_of(tsn) {
+                    let bytes = sent.mark_lost(tsn).1;
+                    found.lost_bytes += bytes;
+                    found.landed_bytes += bytes;
+                } else {
+                    found.landed_bytes += sent.mark_unspoken(tsn);
+                    let at = self.unspoken.partition_point(|(_, other)| other.before(tsn));
+                    self.unspoken.insert(at, (order, tsn));
+                }
             }
             self.log.pop_front();
         }
         found
     }
+}
+
+/// The chunk, if it did not leave again and is in this state.
+fn is_still(state: SlotState, sent: &Sent, path: PathId, order: u64, tsn: Tsn) -> Option<&Slot> {
+    sent.get(tsn).filter(|slot| slot.state == state && slot.order == order && slot.path == path)
 }
 
 #[cfg(test)]
@@ -143,7 +182,12 @@ mod tests {
                 self.order.on_arrived(newest.order);
             }
             self.sent.check(1);
-            self.order.detect(&mut self.sent, PATH, self.now, ROUND_TRIP)
+            self.detect(report.silent_beyond)
+        }
+
+        fn detect(&mut self, silent_beyond: Option<Tsn>) -> Found {
+            let late = Late { now: self.now, round_trip: ROUND_TRIP, silent_beyond };
+            self.order.detect(&mut self.sent, PATH, late)
         }
     }
 
@@ -165,7 +209,7 @@ mod tests {
         let found = bench.sack(0, &[(2, 2)]);
         assert_eq!((found.lost_bytes, found.overdue_at), (0, Some(sent_at + ROUND_TRIP * 9 / 8)));
         bench.now = sent_at + ROUND_TRIP * 9 / 8;
-        let found = bench.order.detect(&mut bench.sent, PATH, bench.now, ROUND_TRIP);
+        let found = bench.detect(None);
         assert_eq!((found.lost_bytes, found.overdue_at), (20, None));
     }
 
@@ -180,6 +224,23 @@ mod tests {
             let last = 7 + 3 * round;
             assert_eq!(bench.sack(0, &[(2, last)]).lost_bytes, 20);
         }
+    }
+
+    #[test]
+    fn what_a_full_sack_had_no_room_to_name_is_not_lost() {
+        let mut bench = Bench::new();
+        bench.send(100);
+        // Every second one has arrived. A SACK lists 16 of them, beyond the first `arrived`.
+        let every_second =
+            |from: u16| (0..16).map(|nth| (from + 2 * nth, from + 2 * nth)).collect::<Vec<_>>();
+        assert_eq!(bench.sack(0, &every_second(2)).lost_bytes, 15 * 20, "up to 29: 32 left three later");
+        assert_eq!(bench.resend().len(), 15);
+        // 1 arrives the second time: it left after all of the others, and of those from 35 on nothing is said.
+        assert_eq!(bench.sack(2, &every_second(2)).lost_bytes, 2 * 20, "31 and 33");
+        assert_eq!(bench.sack(4, &every_second(2)).lost_bytes, 20, "35, of which it is said now");
+        assert_eq!(bench.resend(), [31, 33, 35]);
+        // Beyond, up to three before 100, nothing is in flight, and what is missing shows when there is room for it.
+        assert_eq!(bench.sent.flight_bytes(), (13 + 3 + 1) * 20, "from 5 to 29, those three, and 100");
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub(super) struct Path {
     pub(super) errors: u32,
     /// Time-outs of T3-rtx since something on this path was acknowledged.
     pub(super) timeouts_unanswered: u32,
+    /// Whether T3-rtx ran out and nothing has come back by this path since: what is sent by it may arrive, and word of
+    /// it need not.
+    pub(super) in_doubt: bool,
     pub(super) beat: Option<Beat>,
     pub(super) heartbeat_due: bool,
     /// How it is watched.
@@ -73,6 +76,8 @@ pub(super) struct Path {
     /// Packets with DATA so far.
     pub(super) order: u64,
     pub(super) send_order: SendOrder,
+    /// The last TSN that the last SACK spoke of, if it had no room for all.
+    pub(super) silent_beyond: Option<Tsn>,
     pub(super) counters: Counters,
 }
 
@@ -132,6 +137,7 @@ impl Path {
             probes_unanswered: 0,
             errors: 0,
             timeouts_unanswered: 0,
+            in_doubt: false,
             beat: None,
             heartbeat_due: false,
             params: PathParams {
@@ -145,13 +151,19 @@ impl Path {
             retransmitted_at: None,
             order: 0,
             send_order: SendOrder::default(),
+            silent_beyond: None,
             counters: Counters::default(),
         }
     }
 
     /// Whether what is sent by it can be hoped to arrive.
     fn is_trusted(&self) -> bool {
-        self.state == PathState::Active && self.timeouts_unanswered == 0
+        self.is_sound() && self.timeouts_unanswered == 0
+    }
+
+    /// Whether it is active, and not merely because what went by it was acknowledged by another.
+    fn is_sound(&self) -> bool {
+        self.state == PathState::Active && !self.in_doubt
     }
 
     /// The addresses it goes between.
@@ -265,12 +277,17 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# If more than one alternate address is active when the primary path is
         //# marked inactive, only ONE transport address SHOULD be chosen and used
         //# as the new destination transport address.
-        in_state(PathState::Active).filter(|id| *id != from).min_by_key(likeness)
+        let others = || in_state(PathState::Active).filter(|id| *id != from);
+        others()
+            .filter(|id| !path(*id).in_doubt)
+            .min_by_key(likeness)
+            .or_else(|| others().min_by_key(likeness))
     };
     let least_bad =
         |state: PathState| in_state(state).min_by_key(|id: &PathId| (path(*id).errors, *id != primary, *id));
     let current = || {
-        if path(primary).state == PathState::Active {
+        let sound_elsewhere = || paths.iter().any(Path::is_sound);
+        if path(primary).is_sound() || (path(primary).state == PathState::Active && !sound_elsewhere()) {
             return primary;
         }
         //= specs/rfc9260.txt#section-6.4.1

@@ -4,6 +4,7 @@ use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
 use bytes::Bytes;
 
+use crate::association::loss::Late;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
 use crate::association::sent::{Counting, Report, SackError};
@@ -21,7 +22,7 @@ pub(super) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
     //= specs/rfc9260.txt#section-5.4
     //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
     //# the following exceptions:
-    if paths[usize::from(path.0)].state != PathState::Unconfirmed {
+    if paths[usize::from(path.0)].state != PathState::Unconfirmed && up.sack_avoids != Some(path) {
         //= specs/rfc9260.txt#section-6.4
         //# However, an endpoint SHOULD NOT vary the destination transport address
         //# of a SACK chunk when it receives DATA chunks coming from the same
@@ -131,7 +132,7 @@ impl Association {
             //# A SACK chunk received in any other state SHOULD be discarded.
             (Chunk::Sack(_), State::Up(_))
                 if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
-            (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, &sack),
+            (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, path, &sack),
             //= specs/rfc9260.txt#section-8.3
             //# The receiver of the HEARTBEAT chunk SHOULD immediately respond with a
             //# HEARTBEAT ACK chunk that contains the Heartbeat Information TLV,
@@ -182,7 +183,7 @@ impl Association {
             //= specs/rfc9260.txt#section-9.2
             //# If a SHUTDOWN chunk is received in the COOKIE-WAIT or COOKIE ECHOED
             //# state, the SHUTDOWN chunk SHOULD be silently discarded.
-            (Chunk::Shutdown { cum_tsn_ack }, State::Up(_)) => self.on_shutdown(now, cum_tsn_ack),
+            (Chunk::Shutdown { cum_tsn_ack }, State::Up(_)) => self.on_shutdown(now, path, cum_tsn_ack),
             (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
             (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),
             (Chunk::Unknown { kind, raw }, _) => return self.on_unknown(kind, &raw),
@@ -217,6 +218,7 @@ impl Association {
             return;
         }
         self.paths[usize::from(path.0)].counters.bytes_received += data.payload.len() as u64;
+        let answered_by = up.sack_path;
         sack_by(up, &self.paths, path);
         if data.immediate {
             //= specs/rfc9260.txt#section-6.2
@@ -229,7 +231,11 @@ impl Association {
         match up.received.look(data.tsn) {
             Seen::Duplicate => {
                 self.duplicates += 1;
-                return up.received.duplicate(data.tsn);
+                up.received.duplicate(data.tsn);
+                if up.sack_path != answered_by {
+                    self.suspect_way_back(answered_by);
+                }
+                return;
             }
             Seen::OutOfBounds => {
                 self.overruns += 1;
@@ -287,6 +293,21 @@ impl Association {
         self.report_readable();
     }
 
+    /// What was answered by a path came again by another: its SACKs do not get through. They go elsewhere until a
+    /// HEARTBEAT has found that it works both ways.
+    //= specs/rfc9260.txt#section-6.4
+    //# When a receiver of a duplicate DATA chunk sends a SACK chunk to a
+    //# multi-homed endpoint, it MAY be beneficial to vary the destination
+    //# address and not use the source address of the DATA chunk.
+    fn suspect_way_back(&mut self, answered_by: PathId) {
+        if let State::Up(up) = &mut self.state
+            && self.paths[usize::from(answered_by.0)].params.heartbeat_interval.is_some()
+        {
+            up.sack_avoids = Some(answered_by);
+            self.beat_now(answered_by);
+        }
+    }
+
     fn on_packet_end(&mut self, now: Time, brought_data: bool) {
         let State::Up(up) = &mut self.state else { return };
         if up.received.on_packet_end(self.config.sack_frequency) {
@@ -299,11 +320,11 @@ impl Association {
     }
 
     /// A SHUTDOWN's cumulative TSN. Whether it made sense.
-    pub(super) fn on_cum_tsn(&mut self, now: Time, cum_tsn_ack: Tsn) -> bool {
+    pub(super) fn on_cum_tsn(&mut self, now: Time, came_by: PathId, cum_tsn_ack: Tsn) -> bool {
         let State::Up(up) = &mut self.state else { return false };
         let mut report = std::mem::take(&mut up.report);
         match up.sent.on_cum_tsn(cum_tsn_ack, &mut report) {
-            Ok(()) => self.on_report(now, report),
+            Ok(()) => self.on_report(now, came_by, report),
             // An old SHUTDOWN is still one.
             Err(SackError::Outdated) => {}
             Err(_) => {
@@ -314,7 +335,7 @@ impl Association {
         true
     }
 
-    fn on_sack(&mut self, now: Time, sack: &Sack) {
+    fn on_sack(&mut self, now: Time, came_by: PathId, sack: &Sack) {
         //= specs/rfc9260.txt#section-6
         //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
         //# SHUTDOWN-RECEIVED states.
@@ -350,7 +371,7 @@ impl Association {
             up.window = Window::Open;
         }
         let advanced = report.cum_advanced;
-        self.on_report(now, report);
+        self.on_report(now, came_by, report);
         if reopened && !advanced {
             self.on_window_reopened();
         }
@@ -373,7 +394,7 @@ impl Association {
     }
 
     /// Draws the consequences of what a SACK or SHUTDOWN said.
-    fn on_report(&mut self, now: Time, report: Report) {
+    fn on_report(&mut self, now: Time, came_by: PathId, report: Report) {
         let State::Up(up) = &mut self.state else { return };
         let cum_tsn_ack_point = up.sent.cum_tsn_ack_point();
         //= specs/rfc9260.txt#section-8.1
@@ -390,6 +411,7 @@ impl Association {
             let id = PathId(index as u8);
             let said = &report.paths[index];
             let path = &mut self.paths[index];
+            path.silent_beyond = report.silent_beyond;
             let flight_before = path.flight_bytes;
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
             let mut sample = None;
@@ -414,8 +436,12 @@ impl Association {
             if let Some(arrival) = said.newest {
                 // An answer sooner than any round trip ever took is one to an earlier transmission.
                 let first = arrival.transmissions == 1;
-                if first || path.min_rtt.is_some_and(|min| now.since(arrival.sent_at) >= min) {
+                let since = now.since(arrival.sent_at);
+                if first || path.min_rtt.is_some_and(|min| since >= min) {
                     path.send_order.on_arrived(arrival.order);
+                    // To a controller it is one: if it was an earlier transmission that was answered, the round trip
+                    // was longer yet. It would know nothing of a path that carries what another has lost.
+                    sample = sample.or(Some(since));
                 }
             }
             if said.acked_bytes > 0 {
@@ -436,6 +462,9 @@ impl Association {
                 if said.proven || path.state == PathState::Active {
                     path.errors = 0;
                     path.timeouts_unanswered = 0;
+                }
+                if said.proven && came_by == id {
+                    path.in_doubt = false;
                 }
                 path.probes_unanswered = 0;
                 path.probe_due = false;
@@ -491,6 +520,12 @@ impl Association {
         }
         if let State::Up(up) = &mut self.state {
             up.report = report;
+            // A SACK that has no room for all names what is missing before. If it did not, nothing else would leave.
+            if up.sent.flight_bytes() == 0 && up.sent.next_lost().is_none() {
+                for index in 0..self.paths.len() {
+                    up.sent.mark_path_lost(PathId(index as u8));
+                }
+            }
         }
         self.report_writable();
     }
@@ -556,8 +591,9 @@ impl Association {
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
         let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto()).max(path.latest_rtt);
-        let found = path.send_order.detect(&mut up.sent, id, now, round_trip);
-        path.flight_bytes -= found.lost_bytes;
+        let late = Late { now, round_trip, silent_beyond: path.silent_beyond };
+        let found = path.send_order.detect(&mut up.sent, id, late);
+        path.flight_bytes -= found.landed_bytes;
         match found.overdue_at {
             Some(at) => self.timers.arm(Timer::Overdue(id), at),
             None => self.timers.stop(Timer::Overdue(id)),

@@ -26,6 +26,9 @@ use crate::wire::{Data, Sack};
 //# than 2^31 - 1 above the beginning TSN of its current send window.
 pub(super) const OUTSTANDING_MAX: usize = 65_000;
 
+/// From so many gap blocks on, a SACK may have had more to say: some peers list no more, whatever room there is.
+const BLOCKS_COMPLETE: usize = 16;
+
 /// So many miss indications make a TSN lost (RFC 9260 §7.2.4).
 const MISSING_REPORTS: u8 = 3;
 
@@ -59,6 +62,8 @@ pub(super) struct Slot {
 pub(super) enum SlotState {
     /// Under way.
     InFlight,
+    /// Not under way any more, and no SACK has said whether it arrived: those that could were full.
+    Unspoken,
     /// To be sent again.
     Lost,
     /// Named by a gap block.
@@ -99,6 +104,8 @@ pub(super) enum SackError {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) cum_advanced: bool,
+    /// The last TSN of which the SACK says whether it arrived; `None`: it says so of all.
+    pub(super) silent_beyond: Option<Tsn>,
     /// By path.
     pub(super) paths: Vec<PathReport>,
     /// The same before the SACK: the earliest outstanding TSN of each path.
@@ -294,13 +301,26 @@ impl Sent {
         found.map(|_| *hint)
     }
 
-    /// Finds a chunk in flight lost; its path and bytes.
+    /// Finds a chunk not in flight any more, whatever became of it; its bytes.
+    pub(super) fn mark_unspoken(&mut self, tsn: Tsn) -> usize {
+        let slot = self.slot(tsn);
+        assert_eq!(slot.state, SlotState::InFlight, "of other chunks more is known");
+        slot.state = SlotState::Unspoken;
+        let bytes = slot.bytes;
+        self.flight_bytes -= bytes;
+        bytes
+    }
+
+    /// Finds a chunk lost that is in flight or unspoken of; its path, and its bytes.
     pub(super) fn mark_lost(&mut self, tsn: Tsn) -> (PathId, usize) {
         let slot = self.slot(tsn);
-        assert_eq!(slot.state, SlotState::InFlight, "only what is under way can get lost");
+        let was_in_flight = slot.state == SlotState::InFlight;
+        assert!(was_in_flight || slot.state == SlotState::Unspoken, "only what is under way can get lost");
         slot.state = SlotState::Lost;
         let (path, bytes) = (slot.path, slot.bytes);
-        self.flight_bytes -= bytes;
+        if was_in_flight {
+            self.flight_bytes -= bytes;
+        }
         // Almost always the highest so far.
         let base = self.base;
         let ahead = tsn.distance_from(base);
@@ -319,10 +339,12 @@ impl Sent {
         let mut bytes = 0;
         self.lost.clear();
         for slot in &mut self.slots {
-            if slot.state == SlotState::InFlight && slot.path == path {
+            if slot.path == path && matches!(slot.state, SlotState::InFlight | SlotState::Unspoken) {
+                if slot.state == SlotState::InFlight {
+                    bytes += slot.bytes;
+                }
                 slot.state = SlotState::Lost;
                 slot.missing = 0;
-                bytes += slot.bytes;
             }
             if slot.state == SlotState::Lost {
                 self.lost.push_back(slot.data.tsn);
@@ -382,6 +404,10 @@ impl Sent {
                 self.count_missing(limit, report);
             }
         }
+        if sack.gaps.len() >= BLOCKS_COMPLETE {
+            let last = sack.gaps.iter().map(|gap| gap.1).max().expect("there are some");
+            report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
+        }
         self.finish(report);
         Ok(())
     }
@@ -402,6 +428,7 @@ impl Sent {
     fn begin(&mut self, report: &mut Report) {
         let paths = self.earliest_hint.len();
         report.cum_advanced = false;
+        report.silent_beyond = None;
         report.paths.clear();
         report.paths.resize(paths, PathReport::default());
         report.earliest.clear();
@@ -635,7 +662,7 @@ impl Sent {
             match slot.state {
                 SlotState::InFlight => by_path[usize::from(slot.path.0)] += slot.bytes,
                 SlotState::Lost => lost += 1,
-                SlotState::Acked => {}
+                SlotState::Acked | SlotState::Unspoken => {}
             }
             outstanding += if slot.state == SlotState::Acked { 0 } else { slot.bytes };
             retained += slot.data.payload.len();

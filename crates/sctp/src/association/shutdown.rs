@@ -257,8 +257,8 @@ impl Association {
         );
     }
 
-    pub(super) fn on_shutdown(&mut self, now: Time, cum_tsn_ack: Tsn) {
-        if !self.on_cum_tsn(now, cum_tsn_ack) {
+    pub(super) fn on_shutdown(&mut self, now: Time, came_by: PathId, cum_tsn_ack: Tsn) {
+        if !self.on_cum_tsn(now, came_by, cum_tsn_ack) {
             return;
         }
         match &mut self.shutdown {

@@ -92,6 +92,8 @@ pub(super) struct Up {
     pub(super) primary: PathId,
     /// Where the last DATA came from, and SACKs go.
     pub(super) sack_path: PathId,
+    /// A path by which SACKs seem not to arrive.
+    pub(super) sack_avoids: Option<PathId>,
     /// How much the peer may still send of what was advertised to it.
     pub(super) offered_bytes: usize,
     /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.1).

@@ -1,5 +1,7 @@
 //! How long a megabyte takes over the papers' paths, against the time that its bytes take on the wire.
 
+use braidftp_cc as cc;
+
 use super::*;
 
 /// A path and how much of it is lost.
@@ -48,7 +50,9 @@ fn without_loss_both_profiles_keep_the_link_busy() {
 
 #[test]
 fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
-    let mut pair = Pair::up(modern());
+    let mut config = modern();
+    config.congestion_options.slow_start = cc::SlowStart::UntilLoss;
+    let mut pair = Pair::up(config);
     pair.latency = Duration::from_millis(1);
     pair.rate = Some(Rate::from_bits_per_second(3_000_000));
     // 500 kB.
@@ -60,6 +64,8 @@ fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
     let path = pair.association(Client).stats().paths[0].clone();
     assert!(ratio < 1.10 && path.timeouts == 0, "{ratio} {path:?}");
     assert!(path.fast_retransmits > 0, "it did overflow");
+    let duplicates = pair.association(Server).stats().duplicates;
+    assert!(duplicates * 20 < path.retransmitted_chunks, "{duplicates} of {path:?}");
 }
 
 #[test]
