@@ -1,8 +1,9 @@
 //! Words of a packet script: packetdrill's tokens, each with the line it stands on.
 //!
-//! Comments are `//`, `/* */`; `#ifdef NAME`, `#ifndef NAME`, `#else` and `#endif` choose parts for a system's stack, and
-//! no such system is this one.
+//! Comments are `//`, `/* */`; `#ifdef NAME`, `#ifndef NAME`, `#else` and `#endif` choose parts by the names that are
+//! defined: `FreeBSD` unless the command line says otherwise, whose notation the public suites are written in.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::script::ScriptError;
@@ -64,12 +65,13 @@ pub(crate) struct Lexeme {
     pub(crate) at: std::ops::Range<usize>,
 }
 
-/// All tokens of a script.
-pub(crate) fn lex(text: &str) -> Result<Vec<Lexeme>, ScriptError> {
+/// All tokens of a script, of those parts that stand for one of the names `defined`.
+pub(crate) fn lex(text: &str, defined: &BTreeSet<String>) -> Result<Vec<Lexeme>, ScriptError> {
     if text.len() > SCRIPT_BYTES_MAX {
         return Err(ScriptError::new(1, format!("{} bytes are too many for a script", text.len())));
     }
-    let mut lexer = Lexer { text, at: 0, line: 1, skipping: Vec::new() };
+    let defined = defined.clone();
+    let mut lexer = Lexer { text, at: 0, line: 1, defined, skipping: Vec::new() };
     let mut lexemes = Vec::new();
     while let Some(lexeme) = lexer.next()? {
         lexemes.push(lexeme);
@@ -84,6 +86,7 @@ struct Lexer<'a> {
     text: &'a str,
     at: usize,
     line: usize,
+    defined: BTreeSet<String>,
     /// For each `#ifdef` that is open: its line, and whether its lines are left out.
     skipping: Vec<(usize, bool)>,
 }
@@ -160,9 +163,23 @@ impl Lexer<'_> {
         let len = self.rest().find('\n').unwrap_or(self.rest().len());
         let line = self.line;
         let text = self.pass(len).trim().to_owned();
-        match text.split_whitespace().next().unwrap_or_default() {
-            "#ifdef" => self.skipping.push((line, true)),
-            "#ifndef" => self.skipping.push((line, false)),
+        let text = text.split("//").next().unwrap_or_default();
+        let (directive, name) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let name = name.split_whitespace().next().unwrap_or_default();
+        if matches!(directive, "#ifdef" | "#ifndef" | "#define" | "#undef") && name.is_empty() {
+            return Err(ScriptError::new(line, format!("{directive} without a name")));
+        }
+        let skips = self.skipping.iter().any(|(_, skip)| *skip);
+        match directive.trim() {
+            "#ifdef" => self.skipping.push((line, !self.defined.contains(name))),
+            "#ifndef" => self.skipping.push((line, self.defined.contains(name))),
+            "#define" | "#undef" if skips => {}
+            "#define" => {
+                self.defined.insert(name.to_owned());
+            }
+            "#undef" => {
+                self.defined.remove(name);
+            }
             "#else" => match self.skipping.last_mut() {
                 Some((_, skip)) => *skip = !*skip,
                 None => return Err(ScriptError::new(line, "#else without #ifdef")),
@@ -296,6 +313,10 @@ fn address(text: &str) -> Option<(usize, std::net::IpAddr)> {
 mod tests {
     use super::*;
 
+    fn lex(text: &str) -> Result<Vec<Lexeme>, ScriptError> {
+        super::lex(text, &BTreeSet::from(["FreeBSD".to_owned()]))
+    }
+
     fn tokens(text: &str) -> Vec<String> {
         lex(text).unwrap().iter().map(|lexeme| lexeme.token.to_string()).collect()
     }
@@ -326,6 +347,16 @@ mod tests {
     fn comments_and_the_parts_of_other_systems_are_left_out() {
         assert_eq!(tokens("a // b\nc /* d\n e */ f"), ["a", "c", "f"]);
         assert_eq!(tokens("a\n#ifdef Linux\nb 'c\n#else\nd\n#endif\n#ifndef X\ne\n#endif"), ["a", "d", "e"]);
+        assert_eq!(
+            tokens("#ifdef FreeBSD // why\na\n#ifdef X\nb\n#else\nc\n#endif\n#else\nd\n#endif"),
+            ["a", "c"]
+        );
+        assert_eq!(
+            tokens("#ifdef X\n#define Y\n#else\n#define Z\n#endif\n#ifdef Y\na\n#endif\n#ifdef Z\nb\n#endif"),
+            ["b"]
+        );
+        assert_eq!(tokens("#undef FreeBSD\n#ifndef FreeBSD\na\n#endif"), ["a"]);
+        assert!(lex("#ifdef\n#endif").is_err());
         assert_eq!(lex("a\nb").unwrap()[1].line, 2);
         assert_eq!(lex("\n#ifdef X\n").unwrap_err(), ScriptError::new(2, "no #endif ends this"));
     }

@@ -1,7 +1,8 @@
 //! Between the numbers of a script and those that the stack chose: verification tags, TSNs and ports.
 //!
 //! As packetdrill does it: what the script says in the INIT or INIT ACK of the stack stands for what was found there, and
-//! every TSN of the stack's is told from there on. The peer's numbers are those of the script.
+//! every TSN of the stack's is told from there on, and so are the serial numbers of its requests, which begin with its
+//! first TSN (RFC 6525 §4.1, RFC 5061 §4.1.1). The peer's numbers are those of the script.
 
 use crate::pattern::{self, Pattern, Prepared};
 use crate::script::{Content, Crc, PacketSpec};
@@ -50,12 +51,13 @@ impl Live {
         if gives_cookie_back && let Some((numbers, remote_tag)) = self.offered.take() {
             (self.local, self.remote_tag) = (numbers, remote_tag);
         }
-        let (source, destination) = (self.ports.1.to_be_bytes(), self.ports.0.to_be_bytes());
+        let (source, destination) = packet.ports.unwrap_or((self.ports.1, self.ports.0));
+        let (source, destination) = (source.to_be_bytes(), destination.to_be_bytes());
         let mut bytes = [source, destination].concat();
         bytes.resize(HEADER_LEN, 0);
         match &packet.content {
             Content::Bytes(given) => bytes.extend_from_slice(given),
-            Content::Chunks(_) => {
+            Content::Chunks(_) | Content::Icmp(_) => {
                 for pattern in patterns {
                     pattern.encode(&self.prepared, &mut bytes);
                 }
@@ -76,16 +78,22 @@ impl Live {
                     }
                 }
                 (INIT_ACK, INIT_LEN..) if self.remote_tag == 0 => self.remote_tag = u32_at(chunk, TAG_AT),
-                // SACK: what it acknowledges is the stack's, and so are the TSNs that came twice.
-                (3, 16..) => {
+                // SACK and NR-SACK: what they acknowledge is the stack's, and so are the TSNs that came twice.
+                (kind @ (3 | 16), 16..) => {
                     add(chunk, 4, shift);
-                    let gaps = usize::from(u16::from_be_bytes([chunk[12], chunk[13]]));
-                    let dups = usize::from(u16::from_be_bytes([chunk[14], chunk[15]]));
-                    if chunk.len() == 16 + 4 * (gaps + dups) {
-                        (0..dups).for_each(|dup| add(chunk, 16 + 4 * (gaps + dup), shift));
+                    let count = |index: usize| usize::from(u16_at(chunk, 12 + 2 * index));
+                    let (blocks, dups) = match kind {
+                        3 => (16 + 4 * count(0), count(1)),
+                        _ if chunk.len() < 20 => (0, 0),
+                        _ => (20 + 4 * (count(0) + count(1)), count(2)),
+                    };
+                    if chunk.len() == blocks + 4 * dups {
+                        (0..dups).for_each(|dup| add(chunk, blocks + 4 * dup, shift));
                     }
                 }
-                (7, 8..) => add(chunk, 4, shift),
+                // SHUTDOWN, ECNE, ASCONF ACK.
+                (7 | 12 | 0x80, 8..) => add(chunk, 4, shift),
+                (130, _) => shift_requests(&mut chunk[4..], shift, Origin::Peer),
                 (6 | 14, _) => reflected |= chunk[1] & 1 != 0,
                 _ => {}
             }
@@ -147,7 +155,12 @@ impl Live {
                         self.prepared.cookie = cookie(&bytes[at + INIT_LEN..at + len]);
                     }
                 }
-                (0, 16..) => add(chunk, 4, self.local.script_tsn.wrapping_sub(self.local.live_tsn)),
+                // DATA, I-DATA, FORWARD TSN, I-FORWARD-TSN, CWR, ASCONF.
+                (0 | 64 | 192 | 194 | 13 | 0xc1, 8..) => add(chunk, 4, self.to_script()),
+                (130, _) => {
+                    let shift = self.to_script();
+                    shift_requests(&mut chunk[4..], shift, Origin::Stack);
+                }
                 (4, _) => self.prepared.heartbeat = Some(chunk[4..].to_vec()),
                 _ => {}
             }
@@ -159,9 +172,44 @@ impl Live {
         bytes
     }
 
+    /// From the stack's TSNs to the script's.
+    fn to_script(&self) -> u32 {
+        self.local.script_tsn.wrapping_sub(self.local.live_tsn)
+    }
+
     /// The tag that a packet of the stack must carry, if it is known: the peer's, or its own where it reflects it.
     pub(crate) fn remote_tag(&self) -> u32 {
         self.remote_tag
+    }
+}
+
+/// Who sent something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Stack,
+    Peer,
+}
+
+/// Shifts those numbers in the parameters of a RE-CONFIG chunk (RFC 6525 §4) that are the stack's.
+fn shift_requests(mut rest: &mut [u8], shift: u32, origin: Origin) {
+    while rest.len() >= 4 {
+        let (kind, len) = (u16_at(rest, 0), usize::from(u16_at(rest, 2)));
+        if len < 4 || len > rest.len() {
+            return;
+        }
+        // Where its sender's numbers stand, and where those of the other side do.
+        let (own, other): (&[usize], &[usize]) = match kind {
+            13 => (&[4, 12], &[8]),
+            14 | 15 | 17 | 18 => (&[4], &[]),
+            16 => (&[12], &[4, 16]),
+            _ => (&[], &[]),
+        };
+        let places = if origin == Origin::Stack { own } else { other };
+        for place in places.iter().filter(|place| **place + 4 <= len) {
+            add(&mut rest[..len], *place, shift);
+        }
+        let end = len.next_multiple_of(4).min(rest.len());
+        rest = &mut rest[end..];
     }
 }
 

@@ -1,9 +1,11 @@
 //! `pkt FILE...`: packet scripts in packetdrill's notation against the SCTP core, on a virtual clock.
 //!
-//! For each script it prints PASS, FAIL with the line and what differs, or UNSUPPORTED with what it lacks. It succeeds if
-//! all pass. See [`run`] for how a script is played, [`calls`] for the sockets.
+//! For each script it says whether it passes, or the line that fails and what differs there, or what the script asks for
+//! that is not here. It succeeds if all pass. See [`run`] for how a script is played, [`calls`] for the sockets, and
+//! `tests/scripts/README.md` for the notation.
 
 mod calls;
+mod files;
 mod lexer;
 mod live;
 mod parser;
@@ -11,63 +13,140 @@ mod pattern;
 mod run;
 mod script;
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 
-use self::run::{Leftovers, Verdict};
+use self::pattern::Exactness;
+use self::run::{Leftovers, Options, Verdict};
+use self::script::ScriptOption;
 
 const HELP: &str = "\
-pkt [--strict] FILE...    run packet scripts (packetdrill's notation) against the SCTP core
+pkt [OPTION...] FILE...    run packet scripts (packetdrill's notation) against the SCTP core
 
-  --strict    a packet that is sent and that the script does not ask for is a failure at its end, too
+A FILE may be a folder, all of whose *.pkt are run, or a pattern with *, ** and ?.
+
+  -D NAME        define NAME for #ifdef; without any, FreeBSD is defined, whose notation the public suites have
+  --strict       the parameters of INIT and INIT ACK must stand in the script's order, and a packet that is sent
+                 and that the script does not ask for is a failure at its end, too
+  -v             tell what was passed over: settings of a kernel that do not matter here
+  -q             tell only what does not pass, and the count
+  --NAME=VALUE   an option of packetdrill's, over what the scripts say: --ip_version=ipv6, --mtu=1500,
+                 --tolerance_usecs=4000, --local_ip=, --remote_ip=, --bind_port=, --connect_port=
 ";
 
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verbosity {
+    Quiet,
+    Normal,
+    Notes,
+}
+
 fn main() -> ExitCode {
-    let mut leftovers = Leftovers::Ignored;
-    let mut files = Vec::new();
-    for word in std::env::args_os().skip(1) {
+    let mut options = Options {
+        leftovers: Leftovers::Ignored,
+        exactness: Exactness::Sense,
+        defined: BTreeSet::new(),
+        overrides: Vec::new(),
+    };
+    let mut verbosity = Verbosity::Normal;
+    let mut named = Vec::new();
+    let mut words = std::env::args_os().skip(1);
+    let refuse = |what: String| {
+        eprint!("pkt: {what}\n\n{HELP}");
+        ExitCode::FAILURE
+    };
+    while let Some(word) = words.next() {
         match word.to_str() {
-            Some("--strict") => leftovers = Leftovers::Forbidden,
+            Some("--strict") => {
+                options.leftovers = Leftovers::Forbidden;
+                options.exactness = Exactness::Letter;
+            }
+            Some("-v" | "--verbose") => verbosity = Verbosity::Notes,
+            Some("-q" | "--quiet") => verbosity = Verbosity::Quiet,
             Some("--help" | "-h") => {
                 print!("{HELP}");
                 return ExitCode::SUCCESS;
             }
-            Some(option) if option.starts_with('-') => {
-                eprint!("pkt: there is no option `{}`\n\n{HELP}", option.escape_debug());
-                return ExitCode::FAILURE;
+            Some("-D") => match words.next().and_then(|name| name.into_string().ok()) {
+                Some(name) => {
+                    options.defined.insert(name);
+                }
+                None => return refuse("-D needs a name, as in `-D Linux`".to_owned()),
+            },
+            Some(option) if option.starts_with("-D") => {
+                options.defined.insert(option[2..].to_owned());
             }
-            _ => files.push(std::path::PathBuf::from(word)),
+            Some(option) if option.starts_with("--") && option.contains('=') => {
+                let (name, value) = option[2..].split_once('=').expect("there is one");
+                let (name, value) = (name.to_owned(), Some(value.to_owned()));
+                options.overrides.push(ScriptOption { line: 0, name, value });
+            }
+            Some(option) if option.starts_with('-') => {
+                return refuse(format!("there is no option `{}`", option.escape_debug()));
+            }
+            _ => named.push(word),
         }
     }
-    if files.is_empty() {
-        eprint!("pkt: no script is given\n\n{HELP}");
-        return ExitCode::FAILURE;
+    if options.defined.is_empty() {
+        options.defined.insert("FreeBSD".to_owned());
     }
-    let mut passed = 0;
-    for file in &files {
-        let name = file.display();
-        let verdict = match std::fs::read_to_string(file) {
-            Ok(text) => run::run(&text, leftovers),
+    if named.is_empty() {
+        return refuse("no script is given".to_owned());
+    }
+    let mut scripts = Vec::new();
+    for name in &named {
+        match files::scripts(Path::new(name)) {
+            Ok(found) => scripts.extend(found),
             Err(error) => {
-                println!("FAIL        {name}: cannot be read: {error}");
-                continue;
+                eprintln!("pkt: {}: {error}", name.to_string_lossy());
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    let mut counts = [0; 3];
+    for path in &scripts {
+        let (verdict, notes) = match std::fs::read(path) {
+            // A byte that is no UTF-8 stands in a comment, if anywhere.
+            Ok(text) => run::run(&String::from_utf8_lossy(&text), &options),
+            Err(error) => {
+                let what = format!("cannot be read: {error}");
+                (Verdict::Fail { line: 0, what, expected: None, got: None }, Vec::new())
             }
         };
-        match verdict {
-            Verdict::Pass => {
-                passed += 1;
-                println!("PASS        {name}");
-            }
-            Verdict::Unsupported { line, what } => println!("UNSUPPORTED {name}:{line}: {what}"),
-            Verdict::Fail { line, what, expected, got } => {
-                println!("FAIL        {name}:{line}: {what}");
-                for (label, text) in [("expected", expected), ("got", got)] {
-                    if let Some(text) = text {
-                        println!("            {label:<8}  {text}");
-                    }
+        let count = match &verdict {
+            Verdict::Pass => &mut counts[0],
+            Verdict::Fail { .. } => &mut counts[1],
+            Verdict::Unsupported { .. } => &mut counts[2],
+        };
+        *count += 1;
+        if verdict != Verdict::Pass || verbosity != Verbosity::Quiet {
+            tell(path, &verdict);
+        }
+        if verbosity == Verbosity::Notes {
+            notes.iter().for_each(|note| println!("    note: {note}"));
+        }
+    }
+    let [passed, failed, unsupported] = counts;
+    if scripts.len() > 1 {
+        println!("{} scripts: {passed} pass, {failed} fail, {unsupported} not supported", scripts.len());
+    }
+    if passed == scripts.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tell(path: &Path, verdict: &Verdict) {
+    let name = path.display();
+    match verdict {
+        Verdict::Pass => println!("{name}: pass"),
+        Verdict::Unsupported { line, what } => println!("{name}:{line}: not supported: {what}"),
+        Verdict::Fail { line, what, expected, got } => {
+            println!("{name}:{line}: fail: {what}");
+            for (label, text) in [("expected", expected), ("got", got)] {
+                if let Some(text) = text {
+                    println!("    {label:<8}  {text}");
                 }
             }
         }
     }
-    println!("{passed} of {} passed", files.len());
-    if passed == files.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

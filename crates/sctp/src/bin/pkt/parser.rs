@@ -1,7 +1,10 @@
 //! From tokens to a [`Script`]: the grammar of packetdrill for SCTP.
 //!
-//! What belongs to other protocols (TCP, UDP, ICMP packets) and to other programs (code snippets) is told as not
-//! supported, as are tunnels and explicit addresses and ports.
+//! What belongs to other protocols (TCP and UDP packets) and to other programs (code snippets) is told as not supported,
+//! as are tunnels.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use braidftp_base::Ecn;
 
@@ -16,9 +19,9 @@ type Result<T> = std::result::Result<T, ScriptError>;
 /// How deep values may stand in each other.
 const DEPTH_MAX: usize = 16;
 
-/// The script in `text`.
-pub(crate) fn parse(text: &str) -> Result<Script> {
-    let lexemes = lex(text)?;
+/// The script in `text`, of those parts that stand for one of the names `defined`.
+pub(crate) fn parse(text: &str, defined: &BTreeSet<String>) -> Result<Script> {
+    let lexemes = lex(text, defined)?;
     let mut parser = Parser { text, lexemes: &lexemes, at: 0, depth: 0 };
     let mut script = Script { options: Vec::new(), events: Vec::new() };
     while let Some(Token::Option(name)) = parser.peek() {
@@ -26,9 +29,6 @@ pub(crate) fn parse(text: &str) -> Result<Script> {
         parser.at += 1;
         let value = if parser.take_sign('=') { Some(parser.option_value()?) } else { None };
         script.options.push(ScriptOption { line, name, value });
-    }
-    if let Some(Token::Command(command)) = parser.peek() {
-        return parser.unsupported(format!("the command `{}` before the script", command.trim()));
     }
     while parser.peek().is_some() {
         let event = parser.event()?;
@@ -165,7 +165,9 @@ impl<'a> Parser<'a> {
 
     fn event(&mut self) -> Result<Event> {
         let (line, first) = (self.line(), self.at);
-        let when = self.when()?;
+        // A command before the script or behind it needs no time.
+        let bare = matches!(self.peek(), Some(Token::Command(_)));
+        let when = if bare { When::After(0) } else { self.when()? };
         let what = self.what()?;
         let waits = matches!(when, When::Any | When::AfterRange(..) | When::AtRange(..));
         if waits && !matches!(&what, What::Packet(packet) if packet.direction == Direction::Out) {
@@ -176,9 +178,7 @@ impl<'a> Parser<'a> {
         {
             return Err(ScriptError::new(line, "the range of times is backwards"));
         }
-        let text = &self.text[self.lexemes[first].at.start..self.lexemes[self.at - 1].at.end];
-        let text = text.lines().map(|line| line.split("//").next().unwrap_or_default());
-        let text = text.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+        let text = self.source(first);
         Ok(Event { line, when, what, text })
     }
 
@@ -229,9 +229,20 @@ impl<'a> Parser<'a> {
                 return self.unsupported(format!("{tunnel} around a packet"));
             }
         }
-        let ecn = self.ecn()?;
-        if matches!(self.peek(), Some(Token::Int(_))) {
-            return self.unsupported("explicit ports of a packet");
+        let (ecn, header) = self.ip_info()?;
+        let route = self.route()?;
+        let ports = match self.peek() {
+            Some(Token::Int(_)) if self.peek_at(1) == Some(&Token::Sign('>')) => {
+                let source = self.port()?;
+                self.sign('>')?;
+                Some((source, self.port()?))
+            }
+            _ => None,
+        };
+        if self.is_word("icmp") && direction == Direction::In {
+            let content = Content::Icmp(self.icmp()?);
+            let (tag, crc, udp) = (None, Crc::Right, None);
+            return Ok(PacketSpec { direction, ecn, header, route, ports, tag, crc, udp, content });
         }
         if !self.is_word("sctp") {
             return match self.peek() {
@@ -245,7 +256,17 @@ impl<'a> Parser<'a> {
             loop {
                 match self.word("`tag` or `bad_crc32c`")?.as_str() {
                     "bad_crc32c" if direction == Direction::In => crc = Crc::Wrong,
-                    "bad_crc32c" => return self.error("only an inbound packet can have a bad checksum"),
+                    // As older scripts have it.
+                    "crc32c" if direction == Direction::In => {
+                        self.sign('=')?;
+                        match self.word("`bad`")?.as_str() {
+                            "bad" => crc = Crc::Wrong,
+                            other => return self.unsupported(format!("a checksum that is `{other}`")),
+                        }
+                    }
+                    "bad_crc32c" | "crc32c" => {
+                        return self.error("only an inbound packet can have a bad checksum");
+                    }
                     "tag" => {
                         self.sign('=')?;
                         let number = self.number("a tag")?;
@@ -294,34 +315,96 @@ impl<'a> Parser<'a> {
             }
             Content::Chunks(chunks)
         };
-        Ok(PacketSpec { direction, ecn, tag, crc, udp, content })
+        Ok(PacketSpec { direction, ecn, header, route, ports, tag, crc, udp, content })
     }
 
-    /// `[ect0]`, `(ecn ce)`
-    fn ecn(&mut self) -> Result<EcnSpec> {
+    /// `192.168.0.2>192.0.2.2`
+    fn route(&mut self) -> Result<Option<(IpAddr, IpAddr)>> {
+        let Some(Token::Address(from)) = self.peek() else { return Ok(None) };
+        self.at += 1;
+        self.sign('>')?;
+        match self.peek() {
+            Some(Token::Address(to)) => {
+                self.at += 1;
+                Ok(Some((*from, *to)))
+            }
+            _ => self.expected("an address"),
+        }
+    }
+
+    /// `icmp unreachable frag_needed mtu 1400 [sctp(1)]`, as words.
+    fn icmp(&mut self) -> Result<String> {
+        let first = self.at;
+        self.at += 1;
+        self.word("the type of an ICMP message")?;
+        while let Some(Token::Word(word)) = self.peek() {
+            self.at += 1;
+            if matches!(word.as_str(), "mtu" | "id") {
+                self.number("a number")?;
+            }
+        }
+        if self.take_sign('[') {
+            while !self.take_sign(']') {
+                if self.peek().is_none() {
+                    return self.expected("`]`");
+                }
+                self.at += 1;
+            }
+        }
+        Ok(self.source(first))
+    }
+
+    /// What was parsed since `first`, on one line.
+    fn source(&self, first: usize) -> String {
+        let text = &self.text[self.lexemes[first].at.start..self.lexemes[self.at - 1].at.end];
+        let text = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        text.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+    }
+
+    /// `[ect0]`, `(ecn ce, ttl 3)`: the ECN field, and what else is said.
+    fn ip_info(&mut self) -> Result<(EcnSpec, Option<String>)> {
         let close = match self.peek() {
             Some(Token::Sign('(')) => ')',
             Some(Token::Sign('[')) => ']',
-            _ => return Ok(EcnSpec::Unsaid),
+            _ => return Ok((EcnSpec::Unsaid, None)),
         };
         self.at += 1;
-        let mut word = self.word("an ECN field")?;
-        if word == "ecn" {
-            word = self.word("an ECN field")?;
-        }
-        let spec = match word.as_str() {
-            "noecn" => EcnSpec::Exactly(Ecn::NotEct),
-            "ect0" => EcnSpec::Exactly(Ecn::Ect0),
-            "ect1" => EcnSpec::Exactly(Ecn::Ect1),
-            "ce" => EcnSpec::Exactly(Ecn::Ce),
-            "ect01" => EcnSpec::Ect01,
-            other => return self.unsupported(format!("`{other}` of the IP header")),
-        };
-        if self.is_sign(',') {
-            return self.unsupported("more of the IP header than ECN");
+        let (mut spec, mut header) = (EcnSpec::Unsaid, None);
+        loop {
+            let mut word = self.word("a field of the IP header")?;
+            if word == "ecn" {
+                word = self.word("an ECN field")?;
+            }
+            match word.as_str() {
+                "noecn" => spec = EcnSpec::Exactly(Ecn::NotEct),
+                "ect0" => spec = EcnSpec::Exactly(Ecn::Ect0),
+                "ect1" => spec = EcnSpec::Exactly(Ecn::Ect1),
+                "ce" => spec = EcnSpec::Exactly(Ecn::Ce),
+                "ect01" => spec = EcnSpec::Ect01,
+                "tos" | "class" => {
+                    let tos = self.number("a byte")?;
+                    spec = EcnSpec::Exactly(match tos & 3 {
+                        0 => Ecn::NotEct,
+                        1 => Ecn::Ect1,
+                        2 => Ecn::Ect0,
+                        _ => Ecn::Ce,
+                    });
+                    if tos > 3 {
+                        header = Some(word);
+                    }
+                }
+                "dscp" | "ttl" | "hlim" | "flowlabel" => {
+                    self.at += usize::from(self.peek().is_some());
+                    header = Some(word);
+                }
+                other => return self.error(format!("`{other}` is no field of the IP header")),
+            }
+            if !self.take_sign(',') {
+                break;
+            }
         }
         self.sign(close)?;
-        Ok(spec)
+        Ok((spec, header))
     }
 
     /// `NAME[…]`
@@ -519,6 +602,10 @@ mod tests {
     use super::*;
     use crate::script::Kind;
 
+    fn parse(text: &str) -> Result<Script> {
+        super::parse(text, &BTreeSet::new())
+    }
+
     fn event(text: &str) -> Event {
         parse(text).unwrap().events.remove(0)
     }
@@ -544,11 +631,36 @@ mod tests {
         else {
             panic!("a packet")
         };
+        assert_eq!((packet.ports, packet.route, packet.header.as_deref()), (None, None, None));
         assert_eq!((packet.direction, packet.ecn), (Direction::In, EcnSpec::Exactly(Ecn::Ce)));
         assert_eq!((packet.tag, packet.crc, packet.udp), (Some(7), Crc::Wrong, Some((1, 2))));
         let Content::Chunks(chunks) = packet.content else { panic!("chunks") };
         assert_eq!(chunks[0].fields[1].value, Value::List(vec![Value::Gap(2, 3)]));
         assert_eq!(chunks[1].fields, [Field { key: Some("val".into()), value: Value::Any }]);
+    }
+
+    #[test]
+    fn a_packet_between_ports_and_addresses_with_more_of_its_header() {
+        let packet = |text: &str| match event(text).what {
+            What::Packet(packet) => packet,
+            what => panic!("a packet, got {what:?}"),
+        };
+        let first = packet("+0 < (tos 0x02, ttl 3) 1.2.3.4>5.6.7.8 10>20 sctp(crc32c=bad): [0x01, 2]");
+        assert_eq!(first.ecn, EcnSpec::Exactly(Ecn::Ect0));
+        assert_eq!(first.header.as_deref(), Some("ttl"));
+        assert_eq!(first.route, Some(("1.2.3.4".parse().unwrap(), "5.6.7.8".parse().unwrap())));
+        assert_eq!((first.ports, first.crc), (Some((10, 20)), Crc::Wrong));
+        assert_eq!(first.content, Content::Bytes(vec![1, 2]));
+        let message = packet("+0 < [dscp cs1] icmp unreachable frag_needed mtu 1200 [sctp(7)/udp(1>2)]");
+        let text = "icmp unreachable frag_needed mtu 1200 [sctp(7)/udp(1>2)]";
+        assert_eq!(message.content, Content::Icmp(text.to_owned()));
+    }
+
+    #[test]
+    fn a_command_needs_no_time() {
+        let script = parse("`a`\n+0 close(3) = 0\n`b`").unwrap();
+        assert_eq!(script.events.len(), 3);
+        assert_eq!(script.events[2].what, What::Command("b".to_owned()));
     }
 
     #[test]
@@ -578,7 +690,8 @@ mod tests {
 
     #[test]
     fn what_is_not_here_is_told_apart_from_what_is_wrong() {
-        for text in ["0 < S 0:0(0) win 1", "0 < icmp x", "0 > ipv4 1.1.1.1 > 2.2.2.2: sctp: A[]", "0 %{ x }%"]
+        for text in
+            ["0 < S 0:0(0) win 1", "0 < udp (1000)", "0 > ipv4 1.1.1.1 > 2.2.2.2: sctp: A[]", "0 %{ x }%"]
         {
             assert_eq!(parse(text).unwrap_err().kind, Kind::Unsupported, "{text}");
         }

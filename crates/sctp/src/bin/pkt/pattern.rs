@@ -1,7 +1,8 @@
 //! What a packet of a script means: the bytes to inject, or what the bytes of a packet sent must be.
 //!
-//! The names and their fields are packetdrill's. Chunks of extensions that the core does not speak are told as not
-//! supported; any chunk can be given by its bytes, as `CHUNK[type=…, flgs=…, len=…, val=[…]]`.
+//! The names and their fields are packetdrill's; AUTH, ASCONF and their parameters, which packetdrill knows by number
+//! alone, are named as the core's log names them. Any chunk can be given by its bytes, as `CHUNK[type=…, flgs=…, len=…,
+//! val=[…]]`.
 
 mod fields;
 mod tlv;
@@ -15,33 +16,43 @@ type Result<T> = std::result::Result<T, ScriptError>;
 /// Bytes of a chunk's type, flags and length.
 const HEADER_LEN: usize = 4;
 
-/// Chunks that packetdrill knows by name: type, and what the core lacks to speak them.
-const CHUNKS: &[(&str, u8, Option<&str>)] = &[
-    ("DATA", 0, None),
-    ("INIT", 1, None),
-    ("INIT_ACK", 2, None),
-    ("SACK", 3, None),
-    ("HEARTBEAT", 4, None),
-    ("HEARTBEAT_ACK", 5, None),
-    ("ABORT", 6, None),
-    ("SHUTDOWN", 7, None),
-    ("SHUTDOWN_ACK", 8, None),
-    ("ERROR", 9, None),
-    ("COOKIE_ECHO", 10, None),
-    ("COOKIE_ACK", 11, None),
-    ("ECNE", 12, Some("ECN")),
-    ("CWR", 13, Some("ECN")),
-    ("SHUTDOWN_COMPLETE", 14, None),
-    ("AUTH", 15, Some("RFC 4895")),
-    ("NR_SACK", 16, Some("NR-SACK")),
-    ("I_DATA", 64, Some("RFC 8260")),
-    ("ASCONF_ACK", 0x80, Some("RFC 5061")),
-    ("RECONFIG", 130, Some("RFC 6525")),
-    ("PAD", 132, Some("RFC 4820")),
-    ("FORWARD_TSN", 192, Some("RFC 3758")),
-    ("ASCONF", 0xc1, Some("RFC 5061")),
-    ("I_FORWARD_TSN", 194, Some("RFC 8260")),
+/// Chunks that are known by name.
+const CHUNKS: &[(&str, u8)] = &[
+    ("DATA", 0),
+    ("INIT", 1),
+    ("INIT_ACK", 2),
+    ("SACK", 3),
+    ("HEARTBEAT", 4),
+    ("HEARTBEAT_ACK", 5),
+    ("ABORT", 6),
+    ("SHUTDOWN", 7),
+    ("SHUTDOWN_ACK", 8),
+    ("ERROR", 9),
+    ("COOKIE_ECHO", 10),
+    ("COOKIE_ACK", 11),
+    ("ECNE", 12),
+    ("CWR", 13),
+    ("SHUTDOWN_COMPLETE", 14),
+    ("AUTH", 15),
+    ("NR_SACK", 16),
+    ("I_DATA", 64),
+    ("ASCONF_ACK", 0x80),
+    ("RECONFIG", 130),
+    ("PAD", 132),
+    ("FORWARD_TSN", 192),
+    ("ASCONF", 0xc1),
+    ("I_FORWARD_TSN", 194),
 ];
+
+/// How exactly a packet must be what the script says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exactness {
+    /// In each byte that is not a wildcard.
+    Letter,
+    /// In its meaning: the parameters of INIT and INIT ACK may stand in any order, for the RFC gives them none, and one that says
+    /// what is so without it may be there or not; the extensions and streams that a list names may stand in any order.
+    Sense,
+}
 
 /// A chunk of a script; `None` is `...`.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,9 +87,16 @@ enum Rest {
     Heartbeat,
     Parameters(Vec<Tlv>),
     Causes(Vec<Tlv>),
+    /// SACK, and NR-SACK, which has one list more.
     Blocks {
         gaps: Option<Vec<(u16, u16)>>,
+        nr_gaps: Option<Option<Vec<(u16, u16)>>>,
         dups: Option<Vec<u32>>,
+    },
+    /// The streams of FORWARD TSN and I-FORWARD-TSN, each as its bytes.
+    Streams {
+        ids: Option<Vec<Vec<u8>>>,
+        len: usize,
     },
 }
 
@@ -106,18 +124,19 @@ impl Pattern {
         if item.name == "CHUNK" {
             return Self::generic(fields);
         }
-        let Some((_, kind, lacks)) = CHUNKS.iter().find(|(name, ..)| *name == item.name) else {
+        let Some((_, kind)) = CHUNKS.iter().find(|(name, _)| *name == item.name) else {
             return Err(ScriptError::new(item.line, format!("there is no chunk `{}`", item.name)));
         };
-        if let Some(lacks) = lacks {
-            return Err(ScriptError::unsupported(item.line, format!("the chunk {} ({lacks})", item.name)));
-        }
         let letters = match item.name.as_str() {
-            "DATA" => "EBUI",
+            "DATA" | "I_DATA" => "EBUI",
             "ABORT" | "SHUTDOWN_COMPLETE" => "T",
             _ => "",
         };
-        let flags = fields.flags(letters)?;
+        let flags = match item.name.as_str() {
+            // packetdrill's have no flags to say.
+            "FORWARD_TSN" | "I_FORWARD_TSN" if !fields.is("flgs") => Some(0),
+            _ => fields.flags(letters)?,
+        };
         let mut pattern =
             Self { kind: Some(*kind), flags, len: None, fixed: Vec::new(), rest: Rest::Nothing };
         let mut number = |fields: &mut Fields<'_>, name: &'static str, bytes: usize| {
@@ -134,6 +153,22 @@ impl Pattern {
                 pattern.len = len.map(|len| len as u16);
                 pattern.rest = Rest::Any;
             }
+            "I_DATA" => {
+                let len = fields.number("len", Range { min: 20, max: 65_535 })?;
+                for (name, bytes) in [("tsn", 4), ("sid", 2)] {
+                    number(&mut fields, name, bytes)?;
+                }
+                let mid = fields.number("mid", Range::of_bytes(4))?;
+                let last = if fields.is("fsn") { "fsn" } else { "ppid" };
+                let value = fields.number(last, Range::of_bytes(4))?;
+                pattern.fixed.extend([
+                    Fixed { name: "reserved", bytes: 2, value: Some(0) },
+                    Fixed { name: "mid", bytes: 4, value: mid },
+                    Fixed { name: last, bytes: 4, value },
+                ]);
+                pattern.len = len.map(|len| len as u16);
+                pattern.rest = Rest::Any;
+            }
             "INIT" | "INIT_ACK" => {
                 for (name, bytes) in [("tag", 4), ("a_rwnd", 4), ("os", 2), ("is", 2), ("tsn", 4)] {
                     number(&mut fields, name, bytes)?;
@@ -143,10 +178,43 @@ impl Pattern {
                     None => Rest::Any,
                 };
             }
-            "SACK" => {
+            "SACK" | "NR_SACK" => {
                 number(&mut fields, "cum_tsn", 4)?;
                 number(&mut fields, "a_rwnd", 4)?;
-                pattern.rest = Rest::Blocks { gaps: fields.gaps("gaps")?, dups: fields.numbers("dups")? };
+                let gaps = fields.gaps("gaps")?;
+                let nr_gaps = if item.name == "NR_SACK" { Some(fields.gaps("nr_gaps")?) } else { None };
+                pattern.rest = Rest::Blocks { gaps, nr_gaps, dups: fields.numbers("dups")? };
+            }
+            "ECNE" | "CWR" => number(&mut fields, "tsn", 4)?,
+            "FORWARD_TSN" | "I_FORWARD_TSN" => {
+                number(&mut fields, "cum_tsn", 4)?;
+                let sizes: &[usize] = if item.name == "FORWARD_TSN" { &[2, 2] } else { &[2, 2, 4] };
+                pattern.rest = Rest::Streams { ids: fields.tuples("ids", sizes)?, len: sizes.iter().sum() };
+            }
+            "RECONFIG" => {
+                pattern.rest = match fields.items()? {
+                    Some(items) => Rest::Parameters(tlv::parameters(&items)?),
+                    None => Rest::Any,
+                };
+            }
+            "ASCONF" | "ASCONF_ACK" => {
+                number(&mut fields, "serial", 4)?;
+                pattern.rest = match fields.items()? {
+                    Some(items) => Rest::Parameters(tlv::parameters(&items)?),
+                    None => Rest::Any,
+                };
+            }
+            "AUTH" => {
+                let len = fields.number("len", Range { min: 8, max: 65_535 })?;
+                number(&mut fields, "shk_id", 2)?;
+                number(&mut fields, "hmac_id", 2)?;
+                pattern.rest = fields.bytes("hmac")?.map_or(Rest::Any, Rest::Bytes);
+                pattern.len = len.map(|len| len as u16);
+            }
+            "PAD" => {
+                let len = fields.number("len", Range { min: 4, max: 65_535 })?;
+                pattern.rest = fields.bytes("val")?.map_or(Rest::Any, Rest::Bytes);
+                pattern.len = len.map(|len| len as u16);
             }
             "HEARTBEAT" | "HEARTBEAT_ACK" => {
                 let items = fields.items()?.unwrap_or_default();
@@ -208,7 +276,7 @@ impl Pattern {
         if self.kind.is_none() {
             return missing("type");
         }
-        let generic = item.name == "CHUNK" || item.name == "DATA";
+        let generic = matches!(item.name.as_str(), "CHUNK" | "DATA" | "I_DATA" | "PAD" | "AUTH");
         if generic && self.flags.is_none() {
             return missing("flgs");
         }
@@ -220,8 +288,15 @@ impl Pattern {
         }
         match &self.rest {
             Rest::Blocks { gaps: None, .. } => missing("gaps"),
+            Rest::Blocks { nr_gaps: Some(None), .. } => missing("nr_gaps"),
             Rest::Blocks { dups: None, .. } => missing("dups"),
-            Rest::Any if matches!(item.name.as_str(), "INIT" | "INIT_ACK") => {
+            Rest::Streams { ids: None, .. } => missing("ids"),
+            Rest::Any
+                if matches!(
+                    item.name.as_str(),
+                    "INIT" | "INIT_ACK" | "RECONFIG" | "ASCONF" | "ASCONF_ACK"
+                ) =>
+            {
                 missing("what parameters there are,")
             }
             Rest::Any if matches!(item.name.as_str(), "ABORT" | "ERROR") => missing("what causes there are,"),
@@ -257,11 +332,21 @@ impl Pattern {
             Rest::Cookie => out.extend_from_slice(prepared.cookie.as_deref().unwrap_or_default()),
             Rest::Heartbeat => out.extend_from_slice(prepared.heartbeat.as_deref().unwrap_or(&[0, 1, 0, 4])),
             Rest::Parameters(tlvs) | Rest::Causes(tlvs) => tlv::encode(tlvs, out),
-            Rest::Blocks { gaps, dups } => {
+            Rest::Streams { ids, .. } => {
+                ids.iter().flatten().for_each(|id| out.extend_from_slice(id));
+            }
+            Rest::Blocks { gaps, nr_gaps, dups } => {
                 let (gaps, dups) = (gaps.as_deref().unwrap_or_default(), dups.as_deref().unwrap_or_default());
+                let nr = nr_gaps.iter().flatten().flatten().copied().collect::<Vec<_>>();
                 out.extend_from_slice(&(gaps.len() as u16).to_be_bytes());
+                if nr_gaps.is_some() {
+                    out.extend_from_slice(&(nr.len() as u16).to_be_bytes());
+                }
                 out.extend_from_slice(&(dups.len() as u16).to_be_bytes());
-                for (from, to) in gaps {
+                if nr_gaps.is_some() {
+                    out.extend_from_slice(&[0; 2]);
+                }
+                for (from, to) in gaps.iter().chain(&nr) {
                     out.extend_from_slice(&from.to_be_bytes());
                     out.extend_from_slice(&to.to_be_bytes());
                 }
@@ -284,7 +369,7 @@ impl Pattern {
     }
 
     /// What differs in `chunk`, the bytes of a whole chunk without padding.
-    pub(crate) fn differs(&self, chunk: &[u8]) -> Option<String> {
+    pub(crate) fn differs(&self, chunk: &[u8], exactness: Exactness) -> Option<String> {
         let differs = |name: &str, expected: u64, got: u64| {
             (expected != got).then(|| format!("{name}: expected {expected}, got {got}"))
         };
@@ -322,41 +407,81 @@ impl Pattern {
                 let same = rest.starts_with(bytes) && rest[bytes.len()..].iter().all(|byte| *byte == 0);
                 (!same).then(|| format!("val: expected {bytes:02x?}, got {rest:02x?}"))
             }
+            // INIT and INIT ACK.
+            Rest::Parameters(tlvs) if exactness == Exactness::Sense && matches!(chunk[0], 1 | 2) => {
+                tlv::differ_in_sense(tlvs, rest)
+            }
             Rest::Parameters(tlvs) => tlv::differ(tlvs, rest, Found::Parameter),
             Rest::Causes(tlvs) => tlv::differ(tlvs, rest, Found::Cause),
-            Rest::Blocks { gaps, dups } => blocks_differ(gaps.as_deref(), dups.as_deref(), rest),
+            Rest::Blocks { gaps, nr_gaps, dups } => {
+                blocks_differ(gaps.as_deref(), nr_gaps.as_ref().map(Option::as_deref), dups.as_deref(), rest)
+            }
+            Rest::Streams { ids, len } => {
+                let mut found: Vec<_> = rest.chunks(*len).map(<[u8]>::to_vec).collect();
+                let mut ids = ids.clone()?;
+                if exactness == Exactness::Sense {
+                    for list in [&mut found, &mut ids] {
+                        list.sort();
+                        list.dedup();
+                    }
+                }
+                (ids != found).then(|| format!("ids: expected {}, got {}", ids_text(&ids), ids_text(&found)))
+            }
         }
     }
 }
 
 /// The name of a chunk type.
 pub(crate) fn name_of(kind: u8) -> String {
-    match CHUNKS.iter().find(|(_, known, _)| *known == kind) {
-        Some((name, ..)) => (*name).to_owned(),
+    match CHUNKS.iter().find(|(_, known)| *known == kind) {
+        Some((name, _)) => (*name).to_owned(),
         None => format!("CHUNK[type={kind:#04x}]"),
     }
 }
 
-fn blocks_differ(gaps: Option<&[(u16, u16)]>, dups: Option<&[u32]>, rest: &[u8]) -> Option<String> {
-    let [g0, g1, d0, d1, blocks @ ..] = rest else {
+/// What differs in the blocks of a SACK, or of an NR-SACK, which has `nr_gaps`.
+fn blocks_differ(
+    gaps: Option<&[(u16, u16)]>,
+    nr_gaps: Option<Option<&[(u16, u16)]>>,
+    dups: Option<&[u32]>,
+    rest: &[u8],
+) -> Option<String> {
+    let counts_len = if nr_gaps.is_some() { 8 } else { 4 };
+    let Some((counts, blocks)) = rest.split_at_checked(counts_len) else {
         return Some("gaps: the chunk is too short for them".to_owned());
     };
-    let gap_count = usize::from(u16::from_be_bytes([*g0, *g1]));
-    let dup_count = usize::from(u16::from_be_bytes([*d0, *d1]));
-    if blocks.len() != 4 * (gap_count + dup_count) {
+    let count = |index: usize| usize::from(u16::from_be_bytes([counts[2 * index], counts[2 * index + 1]]));
+    let (gap_count, nr_count, dup_count) =
+        if nr_gaps.is_some() { (count(0), count(1), count(2)) } else { (count(0), 0, count(1)) };
+    if blocks.len() != 4 * (gap_count + nr_count + dup_count) {
         return Some("gaps: their count does not fit the chunk".to_owned());
     }
     let mut words =
         blocks.chunks_exact(4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
-    let found: Vec<_> =
-        words.by_ref().take(gap_count).map(|word| ((word >> 16) as u16, word as u16)).collect();
-    if let Some(gaps) = gaps
-        && gaps != found
+    for (name, expected, count) in
+        [("gaps", gaps, gap_count), ("nr_gaps", nr_gaps.unwrap_or_default(), nr_count)]
     {
-        return Some(format!("gaps: expected {}, got {}", gaps_text(gaps), gaps_text(&found)));
+        let found: Vec<_> =
+            words.by_ref().take(count).map(|word| ((word >> 16) as u16, word as u16)).collect();
+        if let Some(expected) = expected
+            && expected != found
+        {
+            return Some(format!("{name}: expected {}, got {}", gaps_text(expected), gaps_text(&found)));
+        }
     }
     let found: Vec<_> = words.collect();
     dups.filter(|dups| *dups != found).map(|dups| format!("dups: expected {dups:?}, got {found:?}"))
+}
+
+/// Streams with their numbers, as a script has them.
+fn ids_text(ids: &[Vec<u8>]) -> String {
+    let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let text = |id: &Vec<u8>| {
+        let (head, tail) = id.split_at(id.len().min(4));
+        let parts = head.chunks(2).chain((!tail.is_empty()).then_some(tail));
+        format!("{{{}}}", parts.map(|part| number(part).to_string()).collect::<Vec<_>>().join(","))
+    };
+    format!("[{}]", ids.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
 fn gaps_text(gaps: &[(u16, u16)]) -> String {

@@ -3,7 +3,7 @@
 //! Time passes only where the script waits. A packet that the stack sends is kept with its time until the script asks for
 //! it; as with packetdrill, those that come after the last event are not looked at, unless [`Leftovers::Forbidden`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use bytes::Bytes;
 
 use crate::calls::{Done, Kernel, Outcome, Waiting};
 use crate::live::Live;
-use crate::pattern::{self, Pattern};
+use crate::pattern::{self, Exactness, Pattern};
 use crate::script::{
-    Call, Content, Direction, EcnSpec, Event, Kind, PacketSpec, Script, ScriptError, What, When,
+    Call, Content, Direction, EcnSpec, Event, Kind, PacketSpec, Script, ScriptError, ScriptOption, What, When,
 };
 
 /// How far from its time a packet or a return may be, unless the script says another: packetdrill's own.
@@ -51,28 +51,39 @@ pub(crate) enum Leftovers {
     Forbidden,
 }
 
-/// Runs the script in `text`.
-pub(crate) fn run(text: &str, leftovers: Leftovers) -> Verdict {
-    let played =
-        crate::parser::parse(text).map_err(Verdict::from).and_then(|script| play(&script, leftovers));
-    match played {
-        Ok(()) => Verdict::Pass,
-        Err(verdict) => verdict,
-    }
+/// How scripts are run.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) leftovers: Leftovers,
+    pub(crate) exactness: Exactness,
+    /// The names that `#ifdef` asks for.
+    pub(crate) defined: BTreeSet<String>,
+    /// What overrides the options of each script.
+    pub(crate) overrides: Vec<ScriptOption>,
 }
 
-fn play(script: &Script, leftovers: Leftovers) -> Result<(), Verdict> {
-    let settings = Settings::new(script)?;
+/// Runs the script in `text`; with the verdict come notes on what was passed over.
+pub(crate) fn run(text: &str, options: &Options) -> (Verdict, Vec<String>) {
+    let mut notes = Vec::new();
+    let script = crate::parser::parse(text, &options.defined).map_err(Verdict::from);
+    let verdict = match script.and_then(|script| play(&script, options, &mut notes)) {
+        Ok(()) => Verdict::Pass,
+        Err(verdict) => verdict,
+    };
+    (verdict, notes)
+}
+
+fn play(script: &Script, options: &Options, notes: &mut Vec<String>) -> Result<(), Verdict> {
+    let settings = Settings::new(script.options.iter().chain(&options.overrides))?;
     // All that the script says must be sayable before anything is done.
     let events = script.events.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
-    let mut world = World::new(settings);
-    for step in &events {
-        world.step(step)?;
-    }
-    world.finish_call()?;
+    let mut world = World::new(settings, options.exactness);
+    let played = events.iter().try_for_each(|step| world.step(step)).and_then(|()| world.finish_call());
+    notes.append(&mut world.kernel.notes);
+    played?;
     world.drain();
     match world.sent.front() {
-        Some(sent) if leftovers == Leftovers::Forbidden => {
+        Some(sent) if options.leftovers == Leftovers::Forbidden => {
             let sent = sent.clone();
             let got = world.text(&sent, &[]);
             let line = script.events.last().map_or(1, |event| event.line);
@@ -96,7 +107,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    fn new(script: &Script) -> Result<Self, ScriptError> {
+    fn new<'a>(options: impl Iterator<Item = &'a ScriptOption>) -> Result<Self, ScriptError> {
         let mut settings = Self {
             tolerance: TOLERANCE,
             local: "192.168.0.1".parse().expect("an address"),
@@ -105,7 +116,7 @@ impl Settings {
             connect_port: 8_080,
             mtu: 1_500,
         };
-        for option in &script.options {
+        for option in options {
             let wrong = || {
                 ScriptError::new(
                     option.line,
@@ -128,14 +139,18 @@ impl Settings {
                     settings.local = value.and_then(|value| value.parse().ok()).ok_or_else(wrong)?
                 }
                 "remote_ip" => {
-                    settings.remote = value.and_then(|value| value.parse().ok()).ok_or_else(wrong)?
+                    let address = value.and_then(|value| value.split('/').next());
+                    settings.remote = address.and_then(|value| value.parse().ok()).ok_or_else(wrong)?
                 }
-                // The way to the peer has no gateway here.
-                "gateway_ip" | "netmask_ip" | "verbose" => {}
+                // A network takes no time here, has no gateway, and speaks no TCP; no code is run.
+                "gateway_ip" | "netmask_ip" | "speed" | "verbose" | "tcp_ts_tick_usecs" | "code_command"
+                | "code_format" | "code_sockopt" | "send_omit_free" | "resolution_usecs" | "define"
+                | "tolerance_percent" => {}
                 "ip_version" => match value {
-                    Some("ipv4") => {}
+                    // Packets are IPv4's in both.
+                    Some("ipv4" | "ipv4-mapped-ipv6") => {}
                     Some("ipv6") => {
-                        settings.local = "fd3d:a0b:17d6::1".parse().expect("an address");
+                        settings.local = "fd3d:fa7b:d17d::1".parse().expect("an address");
                         settings.remote = "2001:db8::1".parse().expect("an address");
                     }
                     _ => {
@@ -175,6 +190,15 @@ impl<'a> Step<'a> {
                     return Err(ScriptError::unsupported(event.line, "an outbound packet by its bytes"));
                 }
                 Content::Bytes(_) => {}
+                Content::Icmp(text) => {
+                    let what = format!("a message of ICMP ({text}): the core takes none");
+                    return Err(ScriptError::unsupported(event.line, what));
+                }
+            }
+            if let Some(field) = &packet.header
+                && packet.direction == Direction::Out
+            {
+                return Err(ScriptError::unsupported(event.line, format!("`{field}` of the IP header")));
             }
         }
         Ok(Self { event, patterns })
@@ -189,6 +213,17 @@ struct Sent {
     to: SocketAddr,
     ecn: Ecn,
     payload: Bytes,
+}
+
+impl Sent {
+    /// The SCTP ports, the stack's and the peer's.
+    fn ports(&self) -> (u16, u16) {
+        let port = |at: usize| match self.payload.get(at..at + 2) {
+            Some(bytes) => u16::from_be_bytes([bytes[0], bytes[1]]),
+            None => 0,
+        };
+        (port(0), port(2))
+    }
 }
 
 /// A call that has not returned.
@@ -208,7 +243,11 @@ struct World {
     now: Time,
     endpoint: Endpoint,
     kernel: Kernel,
-    live: Live,
+    exactness: Exactness,
+    /// The numbers of each association, by the SCTP ports: the stack's and the peer's.
+    lives: BTreeMap<(u16, u16), Live>,
+    /// The ports of packets that say none.
+    ports: (u16, u16),
     sent: VecDeque<Sent>,
     /// When the stack wants to be asked again.
     wake: Option<Time>,
@@ -216,13 +255,15 @@ struct World {
 }
 
 impl World {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: Settings, exactness: Exactness) -> Self {
         Self {
             now: Time::ZERO,
             // Any seed: the script's numbers stand for what comes of it.
             endpoint: Endpoint::new([0x5c; 32]),
             kernel: Kernel::new(settings.clone()),
-            live: Live::default(),
+            exactness,
+            lives: BTreeMap::new(),
+            ports: (0, 0),
             sent: VecDeque::new(),
             wake: None,
             pending: None,
@@ -272,11 +313,22 @@ impl World {
         }
     }
 
+    /// When something happens by itself next: in the stack, with a socket, or to a call that waits.
+    fn next_wake(&self) -> Option<Time> {
+        let deadline = self.pending.as_ref().filter(|pending| pending.returned.is_none());
+        let deadline = deadline.and_then(|pending| pending.waiting.deadline());
+        [self.wake, self.kernel.wake(), deadline].into_iter().flatten().min()
+    }
+
     /// Lets time pass up to `then`.
     fn advance(&mut self, then: Time) {
-        while let Some(wake) = self.wake.filter(|wake| *wake <= then) {
+        while let Some(wake) = self.next_wake().filter(|wake| *wake <= then) {
             self.now = self.now.max(wake);
             self.drain();
+            // Whatever was due is done, or is not going to be.
+            if self.next_wake().is_some_and(|next| next <= wake) {
+                break;
+            }
         }
         self.now = self.now.max(then);
     }
@@ -293,10 +345,11 @@ impl World {
                 }
             }
         }
+        self.kernel.observe(&mut self.endpoint, self.now);
         self.kernel.bury(&mut self.endpoint);
         if let Some(pending) = &mut self.pending
             && pending.returned.is_none()
-            && let Outcome::Done(done) = self.kernel.poll(&mut self.endpoint, &mut pending.waiting)
+            && let Outcome::Done(done) = self.kernel.poll(&mut self.endpoint, self.now, &mut pending.waiting)
         {
             pending.returned = Some((self.now, done));
             // What was read may have opened a window.
@@ -305,7 +358,31 @@ impl World {
     }
 
     fn happened(&mut self, id: AssociationId, event: StackEvent) {
-        self.kernel.happened(&mut self.endpoint, id, event);
+        self.kernel.happened(&self.endpoint, self.now, id, event);
+    }
+
+    /// The ports of a packet that the script describes.
+    fn ports_of(&mut self, packet: &PacketSpec) -> (u16, u16) {
+        if let Some(ports) = self.kernel.take_new_ports() {
+            // Nothing is known of the numbers that a new socket will choose.
+            let mut live = Live::default();
+            live.reset(ports);
+            self.lives.insert(ports, live);
+            self.ports = ports;
+        }
+        match (packet.ports, packet.direction) {
+            (Some((source, destination)), Direction::Out) => (source, destination),
+            (Some((source, destination)), Direction::In) => (destination, source),
+            (None, _) => self.ports,
+        }
+    }
+
+    fn live(&mut self, ports: (u16, u16)) -> &mut Live {
+        self.lives.entry(ports).or_insert_with(|| {
+            let mut live = Live::default();
+            live.reset(ports);
+            live
+        })
     }
 
     fn note(&mut self, transmit: &Transmit) {
@@ -321,17 +398,16 @@ impl World {
     }
 
     fn inject(&mut self, packet: &PacketSpec, patterns: &[Pattern]) {
-        if let Some(ports) = self.kernel.take_new_ports() {
-            self.live.reset(ports);
-        }
-        let payload = Bytes::from(self.live.encode(packet, patterns));
+        let ports = self.ports_of(packet);
+        let payload = Bytes::from(self.live(ports).encode(packet, patterns));
         let (source, destination) = packet.udp.unwrap_or(self.kernel.udp_ports());
         let ecn = match packet.ecn {
             EcnSpec::Exactly(ecn) => ecn,
             EcnSpec::Unsaid | EcnSpec::Ect01 => Ecn::NotEct,
         };
-        let from = SocketAddr::new(self.settings.remote, source);
-        let to = SocketAddr::new(self.settings.local, destination);
+        let (from, to) = packet.route.unwrap_or((self.settings.remote, self.settings.local));
+        let (from, to) = (SocketAddr::new(from, source), SocketAddr::new(to, destination));
+        self.drain();
         self.endpoint.handle(self.now, Datagram { from, to, ecn, payload });
         self.drain();
     }
@@ -344,17 +420,15 @@ impl World {
         from: Time,
         to: Option<Time>,
     ) -> Result<(), Verdict> {
-        if let Some(ports) = self.kernel.take_new_ports() {
-            self.live.reset(ports);
-        }
+        self.ports_of(packet);
         let fail = |what: String, got: Option<String>| {
             Err(Verdict::Fail { line: event.line, what, expected: Some(event.text.clone()), got })
         };
         self.drain();
         let patience = self.now + PATIENCE;
         while self.sent.is_empty() {
-            match self.wake {
-                Some(wake) if wake <= patience => self.advance(wake),
+            match self.next_wake() {
+                Some(wake) if wake <= patience => self.advance(wake.max(self.now)),
                 _ => return fail("no packet was sent".to_owned(), None),
             }
         }
@@ -376,7 +450,8 @@ impl World {
     }
 
     fn differs(&mut self, sent: &Sent, packet: &PacketSpec, patterns: &[Pattern]) -> Option<String> {
-        let bytes = self.live.translate(&sent.payload, patterns);
+        let ports = sent.ports();
+        let bytes = self.live(ports).translate(&sent.payload, patterns);
         if Packet::decode(sent.payload.clone()).is_err() {
             return Some("the packet is none, or its checksum is wrong".to_owned());
         }
@@ -389,6 +464,17 @@ impl World {
             }
             _ => {}
         }
+        if let Some(said) = packet.ports
+            && said != ports
+        {
+            return Some(format!("ports: expected {said:?}, got {ports:?}"));
+        }
+        if let Some((from, to)) = packet.route
+            && (from, to) != (sent.from.ip(), sent.to.ip())
+        {
+            let (found_from, found_to) = (sent.from.ip(), sent.to.ip());
+            return Some(format!("addresses: expected {from}>{to}, got {found_from}>{found_to}"));
+        }
         if let Some(udp) = packet.udp
             && udp != (sent.from.port(), sent.to.port())
         {
@@ -397,10 +483,8 @@ impl World {
         if let Some(tag) = packet.tag {
             let got = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
             if got != tag {
-                return Some(format!(
-                    "tag: expected {tag}, got {got} (the peer's is {})",
-                    self.live.remote_tag()
-                ));
+                let peer = self.live(ports).remote_tag();
+                return Some(format!("tag: expected {tag}, got {got} (the peer's is {peer})"));
             }
         }
         let mut chunks = pattern::chunks(&bytes[12..]);
@@ -409,7 +493,7 @@ impl World {
                 let kind = pattern.kind().map_or("a chunk".to_owned(), pattern::name_of);
                 return Some(format!("chunk: expected {kind}, got no more"));
             };
-            if let Some(difference) = pattern.differs(chunk) {
+            if let Some(difference) = pattern.differs(chunk, self.exactness) {
                 return Some(difference);
             }
         }
@@ -418,7 +502,7 @@ impl World {
 
     /// A packet of the stack's in the script's notation and numbers.
     fn text(&mut self, sent: &Sent, patterns: &[Pattern]) -> String {
-        let bytes = self.live.translate(&sent.payload, patterns);
+        let bytes = self.live(sent.ports()).translate(&sent.payload, patterns);
         match Packet::decode(bytes.into()) {
             Ok(packet) => {
                 let chunks: Vec<_> = packet

@@ -96,6 +96,12 @@ pub(crate) enum Direction {
 pub(crate) struct PacketSpec {
     pub(crate) direction: Direction,
     pub(crate) ecn: EcnSpec,
+    /// What else is said of the IP header, and cannot be seen here: DSCP, TTL, flow label.
+    pub(crate) header: Option<String>,
+    /// From which address to which: this program's own notation, for peers with several.
+    pub(crate) route: Option<(IpAddr, IpAddr)>,
+    /// From which SCTP port to which.
+    pub(crate) ports: Option<(u16, u16)>,
     pub(crate) tag: Option<u32>,
     pub(crate) crc: Crc,
     /// Source and destination of the UDP header around it.
@@ -124,6 +130,8 @@ pub(crate) enum Crc {
 pub(crate) enum Content {
     Chunks(Vec<Item>),
     Bytes(Vec<u8>),
+    /// No SCTP packet but a message of ICMP about one.
+    Icmp(String),
 }
 
 /// `NAME[field, …]`: a chunk, a parameter or a cause.
@@ -152,6 +160,7 @@ pub(crate) enum Value {
     Address(IpAddr),
     /// `2:3`
     Gap(u64, u64),
+    /// In brackets, or in braces.
     List(Vec<Value>),
     Item(Item),
 }

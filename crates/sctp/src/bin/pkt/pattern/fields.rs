@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
     }
 
     /// `type=` of a chunk, by number or name.
-    pub(super) fn chunk_type(&mut self, names: &[(&str, u8, Option<&str>)]) -> Result<Option<u8>> {
+    pub(super) fn chunk_type(&mut self, names: &[(&str, u8)]) -> Result<Option<u8>> {
         match self.value("type")? {
             Value::Any => Ok(None),
             value => match chunk_type(value, names) {
@@ -142,6 +142,32 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Whether the next field is `key`.
+    pub(super) fn is(&self, key: &str) -> bool {
+        self.item.fields.get(self.at).is_some_and(|field| field.key.as_deref() == Some(key))
+    }
+
+    /// A list of `{1,0}`, each as the bytes of numbers of these sizes.
+    pub(super) fn tuples(&mut self, key: &str, sizes: &[usize]) -> Result<Option<Vec<Vec<u8>>>> {
+        let tuple = |value: &Value| {
+            let Value::List(numbers) = value else { return None };
+            if numbers.len() != sizes.len() {
+                return None;
+            }
+            let mut bytes = Vec::new();
+            for (number, size) in numbers.iter().zip(sizes) {
+                match number {
+                    Value::Number(number) if *number <= Range::of_bytes(*size).max => {
+                        bytes.extend_from_slice(&number.to_be_bytes()[8 - size..]);
+                    }
+                    _ => return None,
+                }
+            }
+            Some(bytes)
+        };
+        self.list_of(key, "streams with their numbers", tuple)
+    }
+
     /// All that is left, as items; `None` if it is `...`.
     pub(super) fn items(&mut self) -> Result<Option<Vec<&'a Item>>> {
         let rest = &self.item.fields[self.at..];
@@ -193,10 +219,10 @@ impl<'a> Fields<'a> {
 }
 
 /// A chunk type, by number or name.
-pub(super) fn chunk_type(value: &Value, names: &[(&str, u8, Option<&str>)]) -> Option<u8> {
+pub(super) fn chunk_type(value: &Value, names: &[(&str, u8)]) -> Option<u8> {
     match value {
         Value::Number(number) => u8::try_from(*number).ok(),
-        Value::Word(word) => names.iter().find(|(name, ..)| name == word).map(|(_, kind, _)| *kind),
+        Value::Word(word) => names.iter().find(|(name, _)| name == word).map(|(_, kind)| *kind),
         _ => None,
     }
 }

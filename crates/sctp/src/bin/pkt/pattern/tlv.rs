@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 
 use super::fields::{Fields, Range, chunk_type};
-use super::{CHUNKS, Pattern, list};
+use super::{CHUNKS, Exactness, Pattern, list};
 use crate::script::{Item, ScriptError, Value};
 
 type Result<T> = std::result::Result<T, ScriptError>;
 
 /// Bytes of a type or code, and a length.
 const HEADER_LEN: usize = 4;
+const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 
 /// A parameter or a cause of a script; `None` is `...`.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +30,14 @@ enum TlvValue {
     Bytes(Vec<u8>),
     Parameters(Vec<Tlv>),
     Chunk(Box<Pattern>),
+    /// Numbers of so many bytes, and nothing else.
+    Numbers(Vec<(usize, Option<u64>)>),
+    /// A correlation id, then parameters or causes (RFC 5061 §4.2); `None` is anything.
+    Request {
+        request: Option<u64>,
+        found: Found,
+        inner: Option<Vec<Tlv>>,
+    },
 }
 
 /// What is looked at, for words.
@@ -62,6 +72,11 @@ impl Tlv {
                     TlvValue::Any => false,
                     TlvValue::Bytes(_) | TlvValue::Chunk(_) => true,
                     TlvValue::Parameters(tlvs) => tlvs.iter().all(Self::can_be_sent),
+                    TlvValue::Numbers(numbers) => numbers.iter().all(|(_, number)| number.is_some()),
+                    TlvValue::Request { request, inner, .. } => {
+                        request.is_some()
+                            && inner.as_ref().is_some_and(|inner| inner.iter().all(Self::can_be_sent))
+                    }
                 })
     }
 
@@ -74,11 +89,33 @@ impl Tlv {
             TlvValue::Bytes(bytes) => out.extend_from_slice(bytes),
             TlvValue::Parameters(tlvs) => encode(tlvs, out),
             TlvValue::Chunk(chunk) => chunk.encode(&Default::default(), out),
+            TlvValue::Numbers(numbers) => {
+                for (bytes, number) in numbers {
+                    out.extend_from_slice(&number.unwrap_or(0).to_be_bytes()[8 - bytes..]);
+                }
+            }
+            TlvValue::Request { request, inner, .. } => {
+                out.extend_from_slice(&(request.unwrap_or(0) as u32).to_be_bytes());
+                encode(inner.as_deref().unwrap_or_default(), out);
+            }
         }
         let len = self.len.map_or(out.len() - start, usize::from);
         let end = (start + len).max(out.len());
         out.resize(end, 0);
         out[start + 2..start + 4].copy_from_slice(&(len as u16).to_be_bytes());
+    }
+
+    /// As `differs`, but that extensions may be listed in any order.
+    fn differs_in_sense(&self, tlv: &[u8]) -> Option<String> {
+        let mut found = tlv.to_vec();
+        let mut expected = self.clone();
+        if self.kind == Some(SUPPORTED_EXTENSIONS) && tlv[..2] == SUPPORTED_EXTENSIONS.to_be_bytes() {
+            found[HEADER_LEN..].sort_unstable();
+            if let TlvValue::Bytes(kinds) = &mut expected.value {
+                kinds.sort_unstable();
+            }
+        }
+        expected.differs(&found, Found::Parameter)
     }
 
     /// What differs in `tlv`, the bytes of a whole one without padding.
@@ -109,8 +146,42 @@ impl Tlv {
             TlvValue::Parameters(tlvs) => {
                 differ(tlvs, value, Found::Parameter).map(|difference| format!("{}: {difference}", self.name))
             }
+            TlvValue::Numbers(numbers) => {
+                let wanted: usize = numbers.iter().map(|(bytes, _)| bytes).sum();
+                if wanted != value.len() {
+                    return Some(format!(
+                        "len of {}: expected {}, got {}",
+                        self.name,
+                        wanted + HEADER_LEN,
+                        tlv.len()
+                    ));
+                }
+                let mut at = 0;
+                for (bytes, expected) in numbers {
+                    let got =
+                        value[at..at + bytes].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+                    at += bytes;
+                    if let Some(expected) = expected.filter(|expected| *expected != got) {
+                        return Some(format!("a number of {}: expected {expected}, got {got}", self.name));
+                    }
+                }
+                None
+            }
+            TlvValue::Request { request, found, inner } => {
+                let Some((id, rest)) = value.split_first_chunk::<4>() else {
+                    return Some(format!("correlation_id of {}: there is none", self.name));
+                };
+                let id = u64::from(u32::from_be_bytes(*id));
+                if let Some(expected) = request.filter(|expected| *expected != id) {
+                    return Some(format!("correlation_id of {}: expected {expected}, got {id}", self.name));
+                }
+                let difference = differ(inner.as_deref()?, rest, *found)?;
+                Some(format!("{}: {difference}", self.name))
+            }
             TlvValue::Chunk(chunk) => match super::chunks(value).next() {
-                Some(found) => chunk.differs(found).map(|difference| format!("{}: {difference}", self.name)),
+                Some(found) => chunk
+                    .differs(found, Exactness::Letter)
+                    .map(|difference| format!("{}: {difference}", self.name)),
                 None => Some(format!("{}: no chunk stands in it", self.name)),
             },
         }
@@ -154,6 +225,41 @@ pub(super) fn differ(tlvs: &[Tlv], mut rest: &[u8], found: Found) -> Option<Stri
         }
         _ => Some(format!("{what}: expected no more, got {rest:02x?}")),
     }
+}
+
+/// As `differ`, but in any order, and with or without SUPPORTED_ADDRESS_TYPES (RFC 9260 §3.3.2.1.5: one that is left out
+/// says that all are taken); extensions may be listed in any order.
+pub(super) fn differ_in_sense(tlvs: &[Tlv], rest: &[u8]) -> Option<String> {
+    let mut found = Vec::new();
+    let mut left = rest;
+    while left.len() >= HEADER_LEN {
+        let len = usize::from(u16::from_be_bytes([left[2], left[3]]));
+        if len < HEADER_LEN || len > left.len() {
+            return Some(format!("parameter: its length of {len} does not fit"));
+        }
+        found.push(&left[..len]);
+        left = left.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    let kind_of = |found: &[u8]| u16::from_be_bytes([found[0], found[1]]);
+    for tlv in tlvs {
+        let near = |found: &&[u8]| tlv.kind.is_none_or(|kind| kind == kind_of(found));
+        let same = found.iter().position(|found| tlv.differs_in_sense(found).is_none());
+        match same {
+            Some(index) => {
+                found.remove(index);
+            }
+            None if tlv.kind == Some(SUPPORTED_ADDRESS_TYPES) => {}
+            None => {
+                return Some(match found.iter().copied().find(|found| near(found)) {
+                    Some(found) => tlv.differs_in_sense(found).unwrap_or_default(),
+                    None => format!("parameter: expected {}, got none", tlv.name),
+                });
+            }
+        }
+    }
+    found.retain(|found| kind_of(found) != SUPPORTED_ADDRESS_TYPES);
+    let first = found.first()?;
+    Some(format!("parameter: expected no more, got {:#06x}", kind_of(first)))
 }
 
 pub(super) fn parameters(items: &[&Item]) -> Result<Vec<Tlv>> {
@@ -237,18 +343,86 @@ fn parameter(item: &Item) -> Result<Tlv> {
             Tlv::new(item, 0x8008, types.map(TlvValue::Bytes))
         }
         "ADAPTATION_INDICATION" => Tlv::new(item, 0xc006, number(&mut fields, "adaptation_code_point")?),
-        "OUTGOING_SSN_RESET"
-        | "INCOMING_SSN_RESET"
-        | "SSN_TSN_RESET"
-        | "RECONFIG_RESPONSE"
-        | "ADD_OUTGOING_STREAMS"
-        | "ADD_INCOMING_STREAMS"
-        | "RECONFIG_REQUEST_GENERIC" => {
-            return Err(ScriptError::unsupported(
-                item.line,
-                format!("the parameter {} (RFC 6525)", item.name),
-            ));
+        // RFC 6525.
+        "OUTGOING_SSN_RESET" => {
+            let mut numbers = Vec::new();
+            for key in ["req_sn", "resp_sn", "last_tsn"] {
+                numbers.push((4, fields.number(key, Range::of_bytes(4))?));
+            }
+            numbers_and_streams(item, &mut fields, 13, numbers)?
         }
+        "INCOMING_SSN_RESET" => {
+            let request = fields.number("req_sn", Range::of_bytes(4))?;
+            numbers_and_streams(item, &mut fields, 14, vec![(4, request)])?
+        }
+        "SSN_TSN_RESET" => {
+            let request = fields.number("req_sn", Range::of_bytes(4))?;
+            Tlv::new(item, 15, Some(TlvValue::Numbers(vec![(4, request)])))
+        }
+        "RECONFIG_RESPONSE" => {
+            let mut numbers = Vec::new();
+            for key in ["resp_sn", "result", "sender_next_tsn", "receiver_next_tsn"] {
+                if numbers.len() < 2 || fields.is(key) {
+                    numbers.push((4, fields.number(key, Range::of_bytes(4))?));
+                }
+            }
+            Tlv::new(item, 16, Some(TlvValue::Numbers(numbers)))
+        }
+        "ADD_OUTGOING_STREAMS" | "ADD_INCOMING_STREAMS" => {
+            let kind = if item.name == "ADD_OUTGOING_STREAMS" { 17 } else { 18 };
+            let request = fields.number("req_sn", Range::of_bytes(4))?;
+            let count = fields.number("number_of_new_streams", Range::of_bytes(2))?;
+            Tlv::new(item, kind, Some(TlvValue::Numbers(vec![(4, request), (2, count), (2, Some(0))])))
+        }
+        "RECONFIG_REQUEST_GENERIC" => {
+            let kind = fields.number("type", Range::of_bytes(2))?;
+            let len = fields.number("len", Range { min: HEADER_LEN as u64, max: 65_535 })?;
+            let request = fields.number("req_sn", Range::of_bytes(4))?;
+            let value = match (request, fields.bytes("val")?) {
+                (Some(request), Some(bytes)) => {
+                    TlvValue::Bytes([&(request as u32).to_be_bytes()[..], &bytes].concat())
+                }
+                _ => TlvValue::Any,
+            };
+            let (kind, len) = (kind.map(|kind| kind as u16), len.map(|len| len as u16));
+            Tlv { name: item.name.clone(), kind, len, value }
+        }
+        // RFC 4895 and RFC 5061, which packetdrill knows by number alone: as the log writes them.
+        "RANDOM" => {
+            let (len, value) = opaque(&mut fields, "val")?;
+            Tlv { name: item.name.clone(), kind: Some(0x8002), len, value }
+        }
+        "CHUNKS" => {
+            let types = fields.list_of("types", "chunk types", |value| chunk_type(value, CHUNKS))?;
+            Tlv::new(item, 0x8003, types.map(TlvValue::Bytes))
+        }
+        "HMAC_ALGO" => {
+            let ids = fields.numbers("ids")?;
+            let bytes = |ids: Vec<u32>| ids.iter().flat_map(|id| (*id as u16).to_be_bytes()).collect();
+            Tlv::new(item, 0x8004, ids.map(|ids| TlvValue::Bytes(bytes(ids))))
+        }
+        "ADD_IP_ADDRESS"
+        | "DELETE_IP_ADDRESS"
+        | "SET_PRIMARY_ADDRESS"
+        | "ERROR_CAUSE_INDICATION"
+        | "SUCCESS_INDICATION" => {
+            let kind = match item.name.as_str() {
+                "ADD_IP_ADDRESS" => 0xc001,
+                "DELETE_IP_ADDRESS" => 0xc002,
+                "ERROR_CAUSE_INDICATION" => 0xc003,
+                "SET_PRIMARY_ADDRESS" => 0xc004,
+                _ => 0xc005,
+            };
+            let request = fields.number("correlation_id", Range::of_bytes(4))?;
+            let inner = match fields.items()? {
+                None => None,
+                Some(items) if kind == 0xc003 => Some(causes(&items)?),
+                Some(items) => Some(parameters(&items)?),
+            };
+            let value = TlvValue::Request { request, found: found_in(kind), inner };
+            Tlv::new(item, kind, Some(value))
+        }
+        "ZERO_CHECKSUM_ACCEPTABLE" => Tlv::new(item, 0x8001, number(&mut fields, "edmid")?),
         _ => return Err(ScriptError::new(item.line, format!("there is no parameter `{}`", item.name))),
     };
     fields.end()?;
@@ -308,11 +482,36 @@ fn cause(item: &Item) -> Result<Tlv> {
         "COOKIE_RECEIVED_WHILE_SHUTDOWN" => Tlv::new(item, 10, nothing()),
         "RESTART_WITH_NEW_ADDRESSES" => Tlv::new(item, 11, nested(&mut fields, "params")?),
         "USER_INITIATED_ABORT" => Tlv::new(item, 12, text(&mut fields, "info")?.map(TlvValue::Bytes)),
+        "UNSUPPORTED_HMAC_ID" => {
+            let id = fields.number("hmac_id", Range::of_bytes(2))?;
+            Tlv::new(item, 0x105, Some(TlvValue::Numbers(vec![(2, id)])))
+        }
         "PROTOCOL_VIOLATION" => Tlv::new(item, 13, text(&mut fields, "info")?.map(TlvValue::Bytes)),
         _ => return Err(ScriptError::new(item.line, format!("there is no cause `{}`", item.name))),
     };
     fields.end()?;
     Ok(tlv)
+}
+
+/// What stands behind the correlation id.
+fn found_in(kind: u16) -> Found {
+    if kind == 0xc003 { Found::Cause } else { Found::Parameter }
+}
+
+/// Numbers, and then `sids=[…]`, which may be left out.
+fn numbers_and_streams(
+    item: &Item,
+    fields: &mut Fields<'_>,
+    kind: u16,
+    mut numbers: Vec<(usize, Option<u64>)>,
+) -> Result<Tlv> {
+    if fields.is("sids") {
+        let Some(sids) = fields.numbers("sids")? else {
+            return Ok(Tlv::new(item, kind, None));
+        };
+        numbers.extend(sids.iter().map(|sid| (2, Some(u64::from(*sid)))));
+    }
+    Ok(Tlv::new(item, kind, Some(TlvValue::Numbers(numbers))))
 }
 
 /// `len=…, val=…`

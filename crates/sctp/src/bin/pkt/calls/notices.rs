@@ -1,0 +1,399 @@
+//! Notifications (RFC 6458 §6): which there are, how long they are, and what of an association's events becomes one.
+//!
+//! Their lengths are those of FreeBSD's structures, whose padding the public suites count.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_sctp::wire::{Cause, Chunk, Header, PacketBuilder};
+use braidftp_sctp::{
+    AssociationId, AuthEvent, Endpoint, Event, Extensions, PathState, Reason, VerificationTag,
+};
+
+use super::socket::{Member, Socket, Style};
+use super::values::{self, structure};
+use super::{Kernel, errno_of};
+use crate::script::Expr;
+
+/// What a user can ask to be told (RFC 6458 §6.2.2); the numbers are those of the constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    AssocChange = 1,
+    PeerAddrChange = 2,
+    RemoteError = 3,
+    SendFailed = 4,
+    Shutdown = 5,
+    Adaptation = 6,
+    PartialDelivery = 7,
+    Authentication = 8,
+    StreamReset = 9,
+    SenderDry = 10,
+    Stopped = 11,
+    AssocReset = 12,
+    StreamChange = 13,
+    SendFailedEvent = 14,
+}
+
+impl Kind {
+    const ALL: [Self; 14] = [
+        Self::AssocChange,
+        Self::PeerAddrChange,
+        Self::RemoteError,
+        Self::SendFailed,
+        Self::Shutdown,
+        Self::Adaptation,
+        Self::PartialDelivery,
+        Self::Authentication,
+        Self::StreamReset,
+        Self::SenderDry,
+        Self::Stopped,
+        Self::AssocReset,
+        Self::StreamChange,
+        Self::SendFailedEvent,
+    ];
+
+    /// The kind of a number.
+    pub(super) fn of(number: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as i64 == number)
+    }
+
+    /// The members of the older structure of SCTP_EVENTS (RFC 6458 §6.2.1), each with its kind; the one of no kind asks
+    /// for what is said of each message.
+    pub(super) const SUBSCRIPTIONS: &'static [(&'static str, Option<Self>)] = &[
+        ("sctp_data_io_event", None),
+        ("sctp_association_event", Some(Self::AssocChange)),
+        ("sctp_address_event", Some(Self::PeerAddrChange)),
+        ("sctp_send_failure_event", Some(Self::SendFailed)),
+        ("sctp_peer_error_event", Some(Self::RemoteError)),
+        ("sctp_shutdown_event", Some(Self::Shutdown)),
+        ("sctp_partial_delivery_event", Some(Self::PartialDelivery)),
+        ("sctp_adaptation_layer_event", Some(Self::Adaptation)),
+        ("sctp_authentication_event", Some(Self::Authentication)),
+        ("sctp_sender_dry_event", Some(Self::SenderDry)),
+        ("sctp_stream_reset_event", Some(Self::StreamReset)),
+    ];
+}
+
+/// A notification to read.
+#[derive(Debug, Clone)]
+pub(super) struct Notice {
+    pub(super) kind: Kind,
+    /// Of which association.
+    pub(super) number: i64,
+    pub(super) len: i64,
+    pub(super) value: Expr,
+    /// How much of it was read.
+    pub(super) taken: i64,
+    /// Whether it comes behind all messages.
+    pub(super) last: bool,
+}
+
+impl Notice {
+    pub(super) fn new(kind: Kind, member: i64, len: i64, prefix: &str, fields: &[(&str, Expr)]) -> Self {
+        let key = |name: &str| format!("{prefix}_{name}");
+        let (kind_key, flags_key, length_key, id_key) =
+            (key("type"), key("flags"), key("length"), key("assoc_id"));
+        let mut members = vec![
+            (kind_key.as_str(), Expr::Int(kind as i64)),
+            (flags_key.as_str(), Expr::Int(0)),
+            (length_key.as_str(), Expr::Int(len)),
+            (id_key.as_str(), Expr::Int(member)),
+        ];
+        members.retain(|(name, _)| !fields.iter().any(|(other, _)| other == name));
+        members.extend(fields.iter().cloned());
+        Self { kind, number: member, len, value: structure(&members), taken: 0, last: false }
+    }
+
+    fn at_last(self) -> Self {
+        Self { last: true, ..self }
+    }
+
+    /// An association began or ended.
+    fn change(member: i64, state: &str, error: u16, streams: (u16, u16), info: Vec<Expr>) -> Self {
+        Self::new(
+            Kind::AssocChange,
+            member,
+            20 + info.len() as i64,
+            "sac",
+            &[
+                ("sac_state", Expr::Word(state.to_owned())),
+                ("sac_error", Expr::Int(error.into())),
+                ("sac_outbound_streams", Expr::Int(streams.0.into())),
+                ("sac_inbound_streams", Expr::Int(streams.1.into())),
+                ("sac_info", Expr::List(info)),
+            ],
+        )
+    }
+
+    fn authentication(member: i64, event: AuthEvent) -> Self {
+        let (key, indication) = match event {
+            AuthEvent::NewKey(key) => (key, "SCTP_AUTH_NEW_KEY"),
+            AuthEvent::FreeKey(key) => (key, "SCTP_AUTH_FREE_KEY"),
+            AuthEvent::NoAuth => (0, "SCTP_AUTH_NO_AUTH"),
+        };
+        Self::new(
+            Kind::Authentication,
+            member,
+            20,
+            "auth",
+            &[
+                ("auth_keynumber", Expr::Int(key.into())),
+                ("auth_indication", Expr::Word(indication.to_owned())),
+            ],
+        )
+    }
+
+    pub(super) fn dry(member: i64) -> Self {
+        Self::new(Kind::SenderDry, member, 12, "sender_dry", &[])
+    }
+}
+
+/// What an association supports, as SCTP_COMM_UP lists it.
+fn features(extensions: Option<Extensions>) -> Vec<Expr> {
+    let mut features = Vec::new();
+    if let Some(extensions) = extensions {
+        features.extend(super::features_of(extensions));
+    }
+    // Several messages at once are taken, whatever the peer supports.
+    let multibuf = Expr::Word("SCTP_ASSOC_SUPPORTS_MULTIBUF".to_owned());
+    let reconfig = features.iter().position(|feature| values::flag(feature, "SCTP_ASSOC_SUPPORTS_RE_CONFIG"));
+    features.insert(reconfig.unwrap_or(features.len()), multibuf);
+    features
+}
+
+/// A chunk as bytes, without padding.
+fn bytes_of(chunk: &Chunk) -> Vec<Expr> {
+    let mut builder = PacketBuilder::new();
+    builder.begin(Header { source_port: 0, destination_port: 0, tag: VerificationTag(0) }, 65_535);
+    builder.push(chunk);
+    builder.seal();
+    let payload = builder.finish().map(|batch| batch.payload).unwrap_or_default();
+    let chunk_len = chunk.encoded_len();
+    payload.iter().skip(12).take(chunk_len).map(|byte| Expr::Int((*byte).into())).collect()
+}
+
+impl Kernel {
+    /// The socket that has an association, and the association's number there.
+    fn holder(&mut self, id: AssociationId) -> Option<(&mut Socket, i64)> {
+        let number_in = |socket: &Socket| {
+            socket.members.iter().find(|(_, member)| member.id == id).map(|(number, _)| *number)
+        };
+        for socket in self.sockets.values_mut() {
+            if let Some(number) = number_in(socket) {
+                return Some((socket, number));
+            }
+            if let Some(index) = socket.waiting.iter().position(|waiting| number_in(waiting).is_some()) {
+                let waiting = &mut socket.waiting[index];
+                let number = number_in(waiting)?;
+                return Some((waiting, number));
+            }
+        }
+        None
+    }
+
+    /// A peer began an association.
+    fn accepted(&mut self, endpoint: &Endpoint, now: Time, id: AssociationId) {
+        let port = endpoint.association(id).map(|association| association.ports().0);
+        let listens = |socket: &&mut Socket| socket.listening && socket.port == port;
+        let Some(socket) = self.sockets.values_mut().find(listens) else {
+            self.orphans.push(id);
+            return;
+        };
+        let member = Member::new(id, now);
+        match socket.style {
+            Style::OneToMany => {
+                socket.enlist(member);
+            }
+            Style::OneToOne => {
+                let mut child = socket.child();
+                child.enlist(member);
+                socket.waiting.push_back(child);
+            }
+        }
+    }
+
+    /// Something happened to an association.
+    pub(crate) fn happened(&mut self, endpoint: &Endpoint, now: Time, id: AssociationId, event: Event) {
+        if event == Event::Accepted {
+            return self.accepted(endpoint, now, id);
+        }
+        let association = endpoint.association(id);
+        let extensions = association.and_then(braidftp_sctp::Association::extensions);
+        // The core says so itself where it wanted to authenticate and the peer did not.
+        let authenticates = association.is_some_and(|association| association.config().auth.is_some());
+        let ports = association.map_or((0, 0), braidftp_sctp::Association::ports);
+        let peers: Vec<_> = association.map(|association| association.paths().collect()).unwrap_or_default();
+        let Some((socket, number)) = self.holder(id) else { return };
+        let member = socket.members.get_mut(&number).expect("it was just found");
+        let streams = member.streams.unwrap_or_default();
+        match event {
+            Event::Up { outbound_streams, inbound_streams, adaptation } => {
+                let streams = (outbound_streams, inbound_streams);
+                member.streams = Some(streams);
+                member.active_at = now;
+                socket.tell(Notice::change(number, "SCTP_COMM_UP", 0, streams, features(extensions)));
+                if !authenticates {
+                    socket.tell(Notice::authentication(number, AuthEvent::NoAuth));
+                }
+                if let Some(code) = adaptation {
+                    let code = ("sai_adaptation_ind", Expr::Int(code.into()));
+                    socket.tell(Notice::new(Kind::Adaptation, number, 16, "sai", &[code]));
+                }
+            }
+            Event::Authentication(event) => socket.tell(Notice::authentication(number, event)),
+            Event::Restarted => {
+                socket.tell(Notice::change(number, "SCTP_RESTART", 0, streams, features(extensions)));
+            }
+            Event::Readable(_) => member.active_at = now,
+            Event::Path(path, state) => {
+                let known_gone = member.gone.contains(&path.0);
+                let state = match state {
+                    PathState::Active if known_gone => "SCTP_ADDR_AVAILABLE",
+                    PathState::Active => "SCTP_ADDR_CONFIRMED",
+                    PathState::Inactive => "SCTP_ADDR_UNREACHABLE",
+                    PathState::PotentiallyFailed | PathState::Unconfirmed => return,
+                };
+                if state == "SCTP_ADDR_UNREACHABLE" {
+                    member.gone.insert(path.0);
+                } else {
+                    member.gone.remove(&path.0);
+                }
+                let address = peers.iter().find(|view| view.id == path);
+                let address = address.map_or(Expr::Any, |view| values::sockaddr(view.peer.ip(), ports.1));
+                socket.tell(Notice::new(
+                    Kind::PeerAddrChange,
+                    number,
+                    152,
+                    "spc",
+                    &[
+                        ("spc_aaddr", address),
+                        ("spc_state", Expr::Word(state.to_owned())),
+                        ("spc_error", Expr::Int(0)),
+                    ],
+                ));
+            }
+            Event::PeerError(causes) => {
+                let code = causes.first().map_or(0, Cause::code);
+                let data = bytes_of(&Chunk::Error(causes));
+                socket.tell(Notice::new(
+                    Kind::RemoteError,
+                    number,
+                    20 + data.len() as i64,
+                    "sre",
+                    &[("sre_error", Expr::Int(code.into())), ("sre_data", Expr::List(data))],
+                ));
+            }
+            Event::PeerShutdown => {
+                socket.tell(Notice::new(Kind::Shutdown, number, 12, "sse", &[]).at_last());
+            }
+            Event::Closed(reason) => Self::closed(socket, number, &reason),
+            _ => Self::happened_more(socket, number, event),
+        }
+    }
+
+    /// An association is over.
+    fn closed(socket: &mut Socket, number: i64, reason: &Reason) {
+        let member = socket.members.get_mut(&number).expect("it was just found");
+        member.ended = true;
+        let partial = member.partial.take();
+        let was_up = member.streams.is_some();
+        let streams = member.streams.unwrap_or_default();
+        if let Some((stream, sequence)) = partial {
+            socket.tell(Notice::new(
+                Kind::PartialDelivery,
+                number,
+                24,
+                "pdapi",
+                &[
+                    ("pdapi_indication", Expr::Word("SCTP_PARTIAL_DELIVERY_ABORTED".to_owned())),
+                    ("pdapi_stream", Expr::Int(stream.into())),
+                    ("pdapi_seq", Expr::Int(sequence.into())),
+                ],
+            ));
+        }
+        let (state, error, info) = match reason {
+            Reason::Shutdown => ("SCTP_SHUTDOWN_COMP", 0, Vec::new()),
+            Reason::PeerAborted(causes) => {
+                let chunk = Chunk::Abort { reflected: false, causes: causes.clone() };
+                let state = if was_up { "SCTP_COMM_LOST" } else { "SCTP_CANT_STR_ASSOC" };
+                (state, causes.first().map_or(0, Cause::code), bytes_of(&chunk))
+            }
+            _ if was_up => ("SCTP_COMM_LOST", 0, Vec::new()),
+            _ => ("SCTP_CANT_STR_ASSOC", 0, Vec::new()),
+        };
+        socket.tell(Notice::change(number, state, error, streams, info).at_last());
+        if socket.style == Style::OneToOne {
+            socket.error = errno_of(reason, was_up);
+        }
+    }
+
+    /// What follows from what associations are like now: who has sent everything is told so, who idles too long ends.
+    pub(crate) fn observe(&mut self, endpoint: &mut Endpoint, now: Time) {
+        for socket in self.sockets.values_mut() {
+            let autoclose = socket.autoclose;
+            let mut dry = Vec::new();
+            for (number, member) in &mut socket.members {
+                let Some(association) = endpoint.association_mut(member.id) else { continue };
+                if member.ended || !association.is_up() {
+                    continue;
+                }
+                let stats = association.stats();
+                if stats.queued_bytes + stats.outstanding_bytes > 0 {
+                    (member.dry, member.active_at) = (false, now);
+                } else if !std::mem::replace(&mut member.dry, true) {
+                    dry.push(*number);
+                }
+                if autoclose.is_some_and(|patience| now.since(member.active_at) >= patience) {
+                    association.shutdown();
+                }
+            }
+            for number in dry {
+                socket.tell(Notice::dry(number));
+            }
+        }
+    }
+
+    /// When something is to be done though nothing happens.
+    pub(crate) fn wake(&self) -> Option<Time> {
+        let ends = |socket: &Socket| {
+            let patience: Option<Duration> = socket.autoclose;
+            let active = socket.members.values().filter(|member| !member.ended && member.streams.is_some());
+            let active = active.map(|member| member.active_at).min();
+            Some(active? + patience?)
+        };
+        self.sockets.values().filter_map(ends).min()
+    }
+
+    /// A message that the peer will not get (RFC 6458 §6.1.4, §6.1.11).
+    #[expect(dead_code, reason = "until the core tells of such messages")]
+    fn failed(socket: &mut Socket, member: i64, sent: bool, len: i64, info: &super::sending::Outgoing) {
+        let flags = Expr::Word(if sent { "SCTP_DATA_SENT" } else { "SCTP_DATA_UNSENT" }.to_owned());
+        socket.tell(Notice::new(
+            Kind::SendFailedEvent,
+            member,
+            32 + len,
+            "ssfe",
+            &[
+                ("ssfe_flags", flags.clone()),
+                ("ssfe_error", Expr::Int(0)),
+                ("ssfe_info", info.sndinfo(member)),
+                ("ssfe_data", Expr::Any),
+            ],
+        ));
+        socket.tell(Notice::new(
+            Kind::SendFailed,
+            member,
+            144 + len,
+            "ssf",
+            &[
+                ("ssf_flags", flags),
+                ("ssf_error", Expr::Int(0)),
+                ("ssf_info", info.sndrcvinfo(member)),
+                ("ssf_data", Expr::Any),
+            ],
+        ));
+    }
+
+    /// Events of extensions.
+    fn happened_more(_socket: &mut Socket, _number: i64, _event: Event) {}
+}

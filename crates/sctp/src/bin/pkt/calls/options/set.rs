@@ -1,0 +1,505 @@
+//! setsockopt.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_sctp::{AssociationId, Config, Endpoint, PathId, SackTiming, StreamId};
+
+use super::super::notices::{Kind, Notice};
+use super::super::sending::Outgoing;
+use super::super::socket::Style;
+use super::super::values::{self, address, int, member_int, text};
+use super::super::{Ctx, Kernel, Outcome, Result, done, fails};
+use super::{REMEMBERED, SCHEDULERS, association_in, extension, extension_is_on, name, plain};
+use crate::script::{Expr, ScriptError};
+
+/// The least and the most that a buffer may hold.
+const BUFFER_BYTES: std::ops::RangeInclusive<i64> = 1_500..=1 << 30;
+
+/// Whom an option is set for.
+struct Targets {
+    /// Associations to come.
+    future: bool,
+    /// Associations that live, by the user's number.
+    living: Vec<(i64, AssociationId)>,
+}
+
+impl Kernel {
+    pub(in super::super) fn set_option(&mut self, ctx: &mut Ctx<'_>, fd: i64) -> Result<Outcome> {
+        let (option, line) = (name(ctx)?, ctx.line);
+        let value = &ctx.call.arguments[3];
+        let targets = match self.targets(ctx.endpoint, fd, association_in(value, line)?) {
+            Ok(targets) => targets,
+            Err(errno) => return fails(errno),
+        };
+        match option {
+            "SCTP_STATUS"
+            | "SCTP_GET_PEER_ADDR_INFO"
+            | "SCTP_GET_ASSOC_NUMBER"
+            | "SCTP_GET_ASSOC_ID_LIST"
+            | "SCTP_PEER_AUTH_CHUNKS"
+            | "SCTP_LOCAL_AUTH_CHUNKS"
+            | "SCTP_TIMEOUTS"
+            | "SO_ERROR" => {
+                return fails("ENOPROTOOPT");
+            }
+            _ => {}
+        }
+        if let Some(outcome) = self.set_of_socket(ctx, fd, option, value, &targets)? {
+            return Ok(outcome);
+        }
+        self.set_of_associations(ctx, fd, option, value, &targets)
+    }
+
+    /// RFC 6458 §7.2: a one-to-one socket has one association, or none yet; others say which are meant.
+    fn targets(
+        &self,
+        endpoint: &Endpoint,
+        fd: i64,
+        named: Option<i64>,
+    ) -> std::result::Result<Targets, &'static str> {
+        let socket = &self.sockets[&fd];
+        let lives = |id: AssociationId| {
+            endpoint.association(id).is_some_and(|association| association.closed().is_none())
+        };
+        let members = socket.members.iter().filter(|(_, member)| lives(member.id));
+        let all = || members.clone().map(|(number, member)| (*number, member.id)).collect::<Vec<_>>();
+        Ok(match (socket.style, named) {
+            (Style::OneToOne, _) => Targets { future: true, living: all() },
+            (_, None | Some(0)) => Targets { future: true, living: Vec::new() },
+            (_, Some(values::SCTP_CURRENT_ASSOC)) => Targets { future: false, living: all() },
+            (_, Some(values::SCTP_ALL_ASSOC)) => Targets { future: true, living: all() },
+            (_, Some(number)) => match socket.members.get(&number) {
+                Some(member) => Targets { future: false, living: vec![(number, member.id)] },
+                None => return Err("ENOENT"),
+            },
+        })
+    }
+
+    /// Options of the socket itself; `None` if `option` is none of them.
+    fn set_of_socket(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        fd: i64,
+        option: &str,
+        value: &Expr,
+        targets: &Targets,
+    ) -> Result<Option<Outcome>> {
+        let line = ctx.line;
+        let socket = self.sockets.get_mut(&fd).expect("it was there");
+        match option {
+            "SO_LINGER" => {
+                let on = member_int(value, "onoff", line)?.is_some_and(|on| on != 0);
+                socket.linger = if on { Some(member_int(value, "linger", line)?.unwrap_or(0)) } else { None };
+            }
+            "SCTP_EVENT" => {
+                let Some(kind) = member_int(value, "se_type", line)?.and_then(Kind::of) else {
+                    return fails("EINVAL").map(Some);
+                };
+                if member_int(value, "se_on", line)?.unwrap_or(0) == 0 {
+                    socket.events.remove(&kind);
+                } else if socket.events.insert(kind) && kind == Kind::SenderDry {
+                    // RFC 6458 §6.1.9: who has nothing to send is told so at once.
+                    let is_dry = |id: AssociationId| {
+                        ctx.endpoint.association(id).is_some_and(|association| {
+                            let stats = association.stats();
+                            association.is_up() && stats.queued_bytes + stats.outstanding_bytes == 0
+                        })
+                    };
+                    for (number, id) in &targets.living {
+                        if is_dry(*id) {
+                            socket.notices.push_back(Notice::dry(*number));
+                        }
+                    }
+                }
+            }
+            "SCTP_EVENTS" => {
+                for (name, kind) in Kind::SUBSCRIPTIONS {
+                    let Some(on) = member_int(value, name, line)? else { continue };
+                    match kind {
+                        None => socket.wants.sndrcv = on != 0,
+                        Some(kind) if on != 0 => {
+                            socket.events.insert(*kind);
+                        }
+                        Some(kind) => {
+                            socket.events.remove(kind);
+                        }
+                    }
+                }
+            }
+            "SCTP_RECVRCVINFO" => socket.wants.rcvinfo = int(value, line)? != 0,
+            "SCTP_RECVNXTINFO" => socket.wants.nxtinfo = int(value, line)? != 0,
+            "SCTP_USE_EXT_RCVINFO" => socket.wants.extended = int(value, line)? != 0,
+            "SCTP_AUTOCLOSE" => {
+                if socket.style == Style::OneToOne {
+                    return fails("EOPNOTSUPP").map(Some);
+                }
+                let seconds = int(value, line)?;
+                socket.autoclose = (seconds > 0).then(|| Duration::from_secs(seconds as u64));
+            }
+            "SCTP_DEFAULT_SNDINFO" | "SCTP_DEFAULT_SEND_PARAM" => {
+                let prefix = if option == "SCTP_DEFAULT_SNDINFO" { "snd" } else { "sinfo" };
+                let stream = if prefix == "snd" { "snd_sid" } else { "sinfo_stream" };
+                let mut defaults = Outgoing::default();
+                defaults.policy = socket.defaults.policy;
+                defaults.info(value, stream, prefix, line)?;
+                defaults.forget_member();
+                socket.defaults = defaults;
+                remember(socket, targets, option, value);
+            }
+            "SCTP_DEFAULT_PRINFO" => {
+                socket.defaults.reliability(value, line)?;
+                remember(socket, targets, option, value);
+            }
+            "SCTP_REMOTE_UDP_ENCAPS_PORT" => {
+                socket.udp_port = member_int(value, "sue_port", line)?.unwrap_or(0) as u16;
+                if !targets.living.is_empty() {
+                    let what = "another encapsulation port for an association that lives";
+                    return Err(ScriptError::unsupported(line, what));
+                }
+            }
+            "SCTP_PARTIAL_DELIVERY_POINT" => {
+                if int(value, line)? < 0 {
+                    return fails("EINVAL").map(Some);
+                }
+                remember(socket, targets, option, value);
+            }
+            "SCTP_FRAGMENT_INTERLEAVE" if !(0..=2).contains(&int(value, line)?) => {
+                return fails("EINVAL").map(Some);
+            }
+            "SCTP_MAXSEG" => {
+                let most = plain(value, line)?;
+                let fits = (socket.config.mtu - super::COMMON_HEADER_LEN - super::DATA_HEADER_LEN) as i64;
+                if most != 0 && most < fits && !Self::limit_fragments(ctx, socket, targets, most)? {
+                    let what = "SCTP_MAXSEG below what fits a packet, on an association that lives";
+                    return Err(ScriptError::unsupported(line, what));
+                }
+                remember(socket, targets, option, value);
+            }
+            // A scheduler of a kernel's own naming.
+            "SCTP_PLUGGABLE_SS" => return Ok(None),
+            _ if REMEMBERED.iter().any(|(name, _)| *name == option) => {
+                remember(socket, targets, option, value);
+            }
+            _ => return Ok(None),
+        }
+        done(0).map(Some)
+    }
+
+    /// Cuts messages into smaller pieces than the MTU asks for: the MTU is all that the core knows of it.
+    fn limit_fragments(
+        _ctx: &mut Ctx<'_>,
+        socket: &mut super::super::socket::Socket,
+        targets: &Targets,
+        _most: i64,
+    ) -> Result<bool> {
+        // For those to come it is remembered; nothing is cut yet.
+        let _ = socket;
+        Ok(targets.living.is_empty() || targets.future)
+    }
+
+    /// Options of associations: of those that live, by what the core lets change, and of those to come, by their
+    /// configuration.
+    fn set_of_associations(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        fd: i64,
+        option: &str,
+        value: &Expr,
+        targets: &Targets,
+    ) -> Result<Outcome> {
+        let line = ctx.line;
+        let member =
+            |key: &str| member_int(value, key, line).map(|number| number.filter(|number| *number > 0));
+        let time = |key: &str| Ok(member(key)?.map(|millis| Duration::from_millis(millis as u64)));
+        let socket = self.sockets.get_mut(&fd).expect("it was there");
+        let mut config = socket.config.clone();
+        match option {
+            "SO_RCVBUF" | "SO_SNDBUF" => {
+                let bytes = int(value, line)?.clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()) as usize;
+                let buffer = match option {
+                    "SO_RCVBUF" => &mut config.receive_buffer_bytes,
+                    _ => &mut config.send_buffer_bytes,
+                };
+                if *buffer != bytes && !targets.living.is_empty() {
+                    return unchangeable(option, line);
+                }
+                *buffer = bytes;
+            }
+            "SCTP_RTOINFO" => {
+                let mut bounds =
+                    match targets.living.first().and_then(|(_, id)| ctx.endpoint.association(*id)) {
+                        Some(association) => association.config().rto,
+                        None => config.rto,
+                    };
+                bounds.initial = time("srto_initial")?.unwrap_or(bounds.initial);
+                bounds.max = time("srto_max")?.unwrap_or(bounds.max);
+                bounds.min = time("srto_min")?.unwrap_or(bounds.min);
+                if bounds.min > bounds.initial || bounds.initial > bounds.max {
+                    return fails("EINVAL");
+                }
+                config.rto = bounds;
+                for (_, id) in &targets.living {
+                    ctx.endpoint.association_mut(*id).expect("it lives").set_rto(bounds);
+                }
+            }
+            "SCTP_ASSOCINFO" => {
+                if let Some(max) = member("sasoc_asocmaxrxt")? {
+                    config.association_max_retrans = max as u32;
+                    for (_, id) in &targets.living {
+                        ctx.endpoint
+                            .association_mut(*id)
+                            .expect("it lives")
+                            .set_association_max_retrans(max as u32);
+                    }
+                }
+                config.valid_cookie_life = time("sasoc_cookie_life")?.unwrap_or(config.valid_cookie_life);
+            }
+            // What is said in an INIT is said: it holds for those to come (RFC 6458 §8.1.3).
+            "SCTP_INITMSG" => init_message(&mut config, value, line)?,
+            "SCTP_DELAYED_SACK" | "SCTP_DELAYED_ACK_TIME" => {
+                let delay = time("sack_delay")?.unwrap_or(config.sack_delay);
+                let frequency = member("sack_freq")?.map_or(config.sack_frequency, |number| number as u32);
+                if delay > Duration::from_millis(500) {
+                    return fails("EINVAL");
+                }
+                (config.sack_delay, config.sack_frequency) = (delay, frequency);
+                for (_, id) in &targets.living {
+                    let timing = SackTiming { delay, frequency };
+                    ctx.endpoint.association_mut(*id).expect("it lives").set_delayed_sack(timing);
+                }
+            }
+            "SCTP_MAX_BURST" => {
+                let burst = plain(value, line)?;
+                config.max_burst = (burst > 0).then_some(burst as u32);
+                for (_, id) in &targets.living {
+                    ctx.endpoint.association_mut(*id).expect("it lives").set_max_burst(config.max_burst);
+                }
+            }
+            "SCTP_PEER_ADDR_PARAMS" => return self.set_path_params(ctx, fd, value, targets),
+            "SCTP_PRIMARY_ADDR" | "SCTP_SET_PRIMARY_ADDR" => {
+                let wanted = value.member("ssp_addr").or(value.member("ssp_address")).unwrap_or(&Expr::Any);
+                let ip = address(wanted, line)?.map(|(ip, _)| ip);
+                let Some((_, id)) = targets.living.first() else { return fails("EINVAL") };
+                let path = ip.and_then(|ip| Self::path_at(ctx.endpoint, *id, Some(ip)));
+                let association = ctx.endpoint.association_mut(*id).expect("it lives");
+                return match path.map(|path| association.set_primary(path)) {
+                    Some(Ok(())) => done(0),
+                    _ => fails("EINVAL"),
+                };
+            }
+            "SCTP_STREAM_SCHEDULER" | "SCTP_PLUGGABLE_SS" => {
+                let wanted = plain(value, line)?;
+                let Some((_, scheduler)) = SCHEDULERS.iter().find(|(number, _)| *number == wanted) else {
+                    return fails("EINVAL");
+                };
+                let same = |(_, id): &(i64, AssociationId)| {
+                    ctx.endpoint
+                        .association(*id)
+                        .is_some_and(|association| association.config().scheduler == *scheduler)
+                };
+                if !targets.living.iter().all(same) {
+                    return unchangeable(option, line);
+                }
+                config.scheduler = *scheduler;
+            }
+            "SCTP_STREAM_SCHEDULER_VALUE" | "SCTP_SS_VALUE" => {
+                let number = |key: &str| Ok(member_int(value, key, line)?.unwrap_or(0));
+                let (stream, weight) = (number("stream_id")? as u16, number("stream_value")? as u16);
+                for (_, id) in &targets.living {
+                    let association = ctx.endpoint.association_mut(*id).expect("it lives");
+                    if association.set_stream_value(StreamId(stream), weight).is_err() {
+                        return fails("EINVAL");
+                    }
+                }
+                return if targets.living.is_empty() { fails("EINVAL") } else { done(0) };
+            }
+            "SCTP_ADAPTATION_LAYER" => {
+                config.adaptation = member_int(value, "ssb_adaptation_ind", line)?.map(|code| code as u32);
+            }
+            _ if extension_is_on(&config, option).is_some() => {
+                let on = plain(value, line)? != 0;
+                if extension(&mut config, option, on).is_none() {
+                    return Err(ScriptError::unsupported(line, format!("the option {option}")));
+                }
+                if !targets.living.is_empty() && config != socket.config {
+                    return unchangeable(option, line);
+                }
+            }
+            other => {
+                let mut living = Vec::new();
+                // One at a time, since each is borrowed from the endpoint: there is one, but for SCTP_ALL_ASSOC.
+                if let Some((_, id)) = targets.living.first() {
+                    living.extend(ctx.endpoint.association_mut(*id));
+                }
+                if let Some(outcome) = super::auth::set(&mut config, living, option, value, line)? {
+                    if targets.future && targets.living.len() < 2 {
+                        self.reconfigure(ctx, fd, config)?;
+                    }
+                    return Ok(outcome);
+                }
+                let what = format!("the option {other} ({})", text(value));
+                return Err(ScriptError::unsupported(line, what));
+            }
+        }
+        if !targets.future {
+            return done(0);
+        }
+        self.reconfigure(ctx, fd, config)
+    }
+
+    /// Whoever comes or goes from now on has this configuration.
+    pub(in super::super) fn reconfigure(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        fd: i64,
+        config: Config,
+    ) -> Result<Outcome> {
+        let socket = self.sockets.get_mut(&fd).expect("it was there");
+        if socket.listening && config != socket.config {
+            let port = socket.port.unwrap_or_default();
+            ctx.endpoint.unlisten(port);
+            if ctx.endpoint.listen(port, Arc::new(config.clone())).is_err() {
+                return fails("EADDRINUSE");
+            }
+        }
+        socket.config = config;
+        done(0)
+    }
+
+    /// SCTP_INIT with a message that begins an association (RFC 6458 §5.3.1).
+    pub(in super::super) fn set_init(&mut self, fd: i64, init: &Expr, line: usize) -> Result<()> {
+        let socket = self.sockets.get_mut(&fd).expect("it was there");
+        init_message(&mut socket.config, init, line)
+    }
+
+    /// How paths are watched (RFC 6458 §8.1.12).
+    fn set_path_params(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        fd: i64,
+        value: &Expr,
+        targets: &Targets,
+    ) -> Result<Outcome> {
+        let line = ctx.line;
+        let flags = match value.member("spp_flags") {
+            None | Some(Expr::Any) => 0,
+            Some(flags) => int(flags, line)?,
+        };
+        let has = |flag: i64| flags & flag != 0;
+        let both = (has(values::SPP_HB_ENABLE) && has(values::SPP_HB_DISABLE))
+            || (has(values::SPP_PMTUD_ENABLE) && has(values::SPP_PMTUD_DISABLE));
+        let wanted = value.member("spp_address").unwrap_or(&Expr::Any);
+        // The script's own address stands for `...` as well: it is the only one there is.
+        let ip: Option<IpAddr> = address(wanted, line)?.map(|(ip, _)| ip).filter(|ip| !ip.is_unspecified());
+        if both || (has(values::SPP_HB_DEMAND) && targets.living.is_empty()) {
+            return fails("EINVAL");
+        }
+        let interval = member_int(value, "spp_hbinterval", line)?.filter(|millis| *millis > 0);
+        let interval = interval.map(|millis| Duration::from_millis(millis as u64));
+        let max = member_int(value, "spp_pathmaxrxt", line)?.filter(|max| *max > 0).map(|max| max as u32);
+        let heartbeats = |before: Option<Duration>, default: Duration| {
+            if has(values::SPP_HB_DISABLE) {
+                None
+            } else if has(values::SPP_HB_TIME_IS_ZERO) {
+                Some(Duration::ZERO)
+            } else if has(values::SPP_HB_ENABLE) {
+                Some(interval.or(before).unwrap_or(default))
+            } else {
+                before
+            }
+        };
+        let default = self.base.heartbeat_interval.unwrap_or(Duration::from_secs(30));
+        for (_, id) in &targets.living {
+            let association = ctx.endpoint.association(*id).expect("it lives");
+            let paths: Vec<PathId> = association
+                .paths()
+                .filter(|path| ip.is_none_or(|ip| path.peer.ip() == ip))
+                .map(|path| path.id)
+                .collect();
+            if paths.is_empty() {
+                return fails("EINVAL");
+            }
+            let association = ctx.endpoint.association_mut(*id).expect("it lives");
+            for path in paths {
+                let Ok(mut params) = association.path_params(path) else { continue };
+                params.heartbeat_interval = heartbeats(params.heartbeat_interval, default);
+                params.path_max_retrans = max.unwrap_or(params.path_max_retrans);
+                if association.set_path_params(path, params).is_err() {
+                    return fails("EINVAL");
+                }
+                if has(values::SPP_HB_DEMAND) && association.demand_heartbeat(path).is_err() {
+                    return fails("EINVAL");
+                }
+            }
+        }
+        if has(values::SPP_PMTUD_DISABLE)
+            && let Some(mtu) = member_int(value, "spp_pathmtu", line)?.filter(|mtu| *mtu > 0)
+            && !Self::set_mtu(ctx, targets, ip, mtu as usize + super::COMMON_HEADER_LEN)
+        {
+            return Err(ScriptError::unsupported(line, "another path MTU (SPP_PMTUD_DISABLE)"));
+        }
+        let socket = self.sockets.get_mut(&fd).expect("it was there");
+        remember(socket, targets, "SCTP_PEER_ADDR_PARAMS", value);
+        if !targets.future || ip.is_some() {
+            return done(0);
+        }
+        let mut config = socket.config.clone();
+        config.heartbeat_interval = heartbeats(config.heartbeat_interval, default);
+        config.path_max_retrans = max.unwrap_or(config.path_max_retrans);
+        self.reconfigure(ctx, fd, config)
+    }
+
+    /// Makes the packets of a path so large; whether that can be done.
+    fn set_mtu(ctx: &mut Ctx<'_>, targets: &Targets, ip: Option<IpAddr>, mtu: usize) -> bool {
+        targets.living.iter().all(|(_, id)| {
+            let stats = ctx.endpoint.association(*id).expect("it lives").stats();
+            stats
+                .paths
+                .iter()
+                .filter(|path| ip.is_none_or(|ip| path.peer.ip() == ip))
+                .all(|path| path.mtu == mtu)
+        })
+    }
+}
+
+/// What an INIT says (RFC 6458 §8.1.3).
+fn init_message(config: &mut Config, value: &Expr, line: usize) -> Result<()> {
+    let streams = |number: i64| number.clamp(1, 65_535) as u16;
+    let member = |key: &str| member_int(value, key, line).map(|number| number.filter(|number| *number > 0));
+    if let Some(count) = member("sinit_num_ostreams")? {
+        config.outbound_streams = streams(count);
+    }
+    if let Some(count) = member("sinit_max_instreams")? {
+        config.inbound_streams = streams(count);
+    }
+    if let Some(count) = member("sinit_max_attempts")? {
+        config.max_init_retransmits = count as u32;
+    }
+    // The handshake's RTO has the bounds of all others here: a lower one holds for all.
+    if let Some(millis) = member("sinit_max_init_timeo")? {
+        let most = Duration::from_millis(millis as u64);
+        if most > config.rto.max || most < config.rto.initial {
+            return Ok(());
+        }
+        config.rto.max = most;
+    }
+    Ok(())
+}
+
+/// Remembers an option as it was written.
+fn remember(socket: &mut super::super::socket::Socket, targets: &Targets, option: &str, value: &Expr) {
+    for (number, _) in &targets.living {
+        if let Some(member) = socket.members.get_mut(number) {
+            member.stored.insert(option.to_owned(), value.clone());
+        }
+    }
+    if targets.future {
+        socket.stored.insert(option.to_owned(), value.clone());
+    }
+}
+
+fn unchangeable(option: &str, line: usize) -> Result<Outcome> {
+    Err(ScriptError::unsupported(line, format!("{option} on an association that lives")))
+}
