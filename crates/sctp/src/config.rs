@@ -24,6 +24,12 @@ pub(crate) const SACK_DELAY_MAX: Duration = Duration::from_millis(500);
 pub struct Config {
     /// The largest SCTP packet to send, in bytes: the path's MTU less IP (and UDP) headers. 1,452 fits Ethernet over
     /// IPv6 and UDP. A multiple of 4.
+    //= specs/rfc6951.txt#section-5.6
+    //# If an SCTP endpoint starts to encapsulate the packets of a path, it
+    //# MUST decrease the Path MTU of that path by the size of the UDP header.
+    //= specs/rfc6951.txt#section-5.6
+    //# If it stops encapsulating them, the Path MTU SHOULD be increased by
+    //# the size of the UDP header.
     pub mtu: usize,
     /// Outbound streams wanted (OS, RFC 9260 §3.3.2), at least 1. 10.
     pub outbound_streams: u16,
@@ -125,6 +131,19 @@ impl Default for Config {
             sack_frequency: 2,
             immediate_at_end: false,
             scheduler: Scheduler::RoundRobin,
+            //= specs/rfc8260.txt#section-2.2.1
+            //# An endpoint implementing the socket API specified in [RFC6458] MUST
+            //# NOT indicate user message interleaving support unless the user has
+            //# requested its use (e.g., via the socket API; see Section 4.3).
+            //= specs/rfc8260.txt#section-2.2.1
+            //# This is not the default choice within the socket API (see the
+            //# SCTP_FRAGMENT_INTERLEAVE socket option in Section 8.1.20 of
+            //# [RFC6458]); thus, the user MUST indicate to the SCTP implementation
+            //# its support for receiving completely interleaved messages.
+            //= specs/rfc8260.txt#section-2.2.1
+            //# The crucial point is that the SCTP stack MUST know that the
+            //# application can handle interleaved messages before indicating the
+            //# I-DATA support.
             interleaving: false,
             partial_reliability: false,
             auth: None,

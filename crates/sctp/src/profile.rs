@@ -44,6 +44,10 @@ impl Profile {
                 // With probes before it, T3 is the last resort; on a path of a few milliseconds a second of waiting is
                 // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
+                //= specs/rfc7829.txt#section-3.2
+                //# The RECOMMENDED value of PFMR is 0.
+                //= specs/rfc7829.txt#section-6
+                //# The following protocol parameter is RECOMMENDED:
                 potentially_failed_max_retrans: Some(0),
                 sack_delay: Duration::from_millis(20),
                 immediate_at_end: true,

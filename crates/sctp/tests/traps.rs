@@ -17,6 +17,8 @@ const TRAPS: &[(&str, &[&str])] = &[
         "a window of zero that never opens, if the chunk that was dropped is the last (webrtc-rs #822, rtc #201)",
         &[
             "a_tail_dropped_at_a_full_receiver_does_not_wait_for_ever",
+            "the_chunk_that_all_wait_for_is_taken_though_the_buffer_is_full",
+            "a_buffer_full_of_one_message_with_a_gap_is_read_as_far_as_it_goes",
             "a_message_that_fills_the_whole_window_unfinished_becomes_readable",
             "a_closed_window_is_probed_as_long_as_it_takes_and_nobody_is_given_up",
             "a_lost_window_update_is_made_good_by_a_probe",
@@ -92,6 +94,7 @@ const TRAPS: &[(&str, &[&str])] = &[
         "round trips measured on retransmissions; a reduction for each loss (dcSCTP, sipsorcery #1088)",
         &[
             "round_trips_are_never_measured_on_what_was_sent_twice",
+            "only_chunks_sent_once_can_be_measured",
             "three_missing_reports_bring_a_fast_retransmission_and_one_reduction",
         ],
     ),

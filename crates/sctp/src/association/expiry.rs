@@ -156,6 +156,14 @@ impl Association {
             unchanged => unchanged,
         };
         if std::mem::replace(&mut path.state, state) != state {
+            //= specs/rfc7829.txt#section-3.2
+            //# As described in [RFC4960], the sender SHOULD (i) notify the Upper
+            //# Layer Protocol (ULP) about this state transition,
+            //= specs/rfc7829.txt#section-3.2
+            //# The SCTP stack SHOULD expose the PF state of its destination addresses
+            //# to the ULP as well as provide the means to notify the ULP of state
+            //# transitions of its destination addresses from active to PF, and vice
+            //# versa.
             self.events.push_back(Event::Path(id, state));
         }
         if unanswered == Unanswered::Data {
@@ -192,6 +200,14 @@ impl Association {
             //# be ignored for destination addresses in PF state.  Instead,
             //# HEARTBEAT chunks are sent to destination addresses in PF state
             //# once per RTO.
+            //= specs/rfc7829.txt#section-3.2
+            //# HEARTBEAT chunks SHOULD be sent to destination addresses in PF state,
+            //# but the sending of HEARTBEATs MUST honor whether or not the Path
+            //# Heartbeat function (Section 8.3 of [RFC4960]) is enabled for the
+            //# destination address.
+            //= specs/rfc7829.txt#section-3.2
+            //# That is, if the Path Heartbeat function is disabled for the
+            //# destination address in question, HEARTBEATs MUST NOT be sent.
             PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
             PathState::Active => path.in_doubt || avoided,
             PathState::Inactive => false,
@@ -389,6 +405,11 @@ impl Association {
         //# When this
         //# match occurs, the address that the original HEARTBEAT was sent to is
         //# now considered CONFIRMED and available for normal data transfer.
+        //= specs/rfc7829.txt#section-3.2
+        //# When the sender receives a HEARTBEAT ACK from a HEARTBEAT sent to a
+        //# destination address in PF state, the sender SHOULD clear the error
+        //# counter of the destination address and transition the destination
+        //# address back to active state.
         if path.state != PathState::Active {
             path.state = PathState::Active;
             //= specs/rfc9260.txt#section-8.3

@@ -500,6 +500,10 @@ impl Association {
 
     fn new_up(&mut self, peer: Peer) -> Up {
         self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes);
+        //= specs/rfc8260.txt#section-2
+        //# An SCTP implementation supporting user message interleaving is
+        //# REQUIRED to support the coexistence of associations using DATA chunks
+        //# and associations using I-DATA chunks.
         if peer.extensions.interleaving {
             self.inbound.interleave(self.config.receive_buffer_bytes);
             self.queue.interleave();

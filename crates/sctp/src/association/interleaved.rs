@@ -13,6 +13,9 @@ use crate::ids::{Ppid, StreamId, Tsn};
 use crate::wire::{Data, Interleaved, SkippedMid};
 
 /// The messages of all streams that are not delivered.
+//= specs/rfc8260.txt#section-2.2.3
+//# The receiver MUST NOT make any assumption about the TSN assignments of
+//# the sender.
 #[derive(Debug)]
 pub(super) struct Messages {
     /// By number, up to the highest that was used.

@@ -72,6 +72,9 @@ pub(crate) fn in_scope(addresses: impl IntoIterator<Item = SocketAddr>, peer: Ip
 }
 
 /// What to list of an end's own addresses in INIT or INIT ACK: nothing, if there is but the one that it sends from.
+//= specs/rfc6951.txt#section-3.2
+//# For single-homed associations, IP addresses MUST NOT be listed in the
+//# INIT and INIT-ACK chunks.
 pub(crate) fn to_list(local: &[SocketAddr], peer: IpAddr) -> Vec<IpAddr> {
     let addresses = in_scope(local.iter().copied(), peer);
     //= specs/rfc9260.txt#section-3.3.2.1.2

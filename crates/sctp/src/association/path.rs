@@ -22,6 +22,10 @@ const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) local: SocketAddr,
+    //= specs/rfc6951.txt#section-5.1
+    //# An SCTP implementation supporting UDP encapsulation MUST maintain a
+    //# remote UDP encapsulation port number per destination address for each
+    //# SCTP association.
     pub(super) peer: SocketAddr,
     pub(super) state: PathState,
     pub(super) rtt: Rtt,
@@ -35,6 +39,11 @@ pub(super) struct Path {
     //# Unlike TCP, an SCTP sender MUST keep a set of the control variables
     //# cwnd, ssthresh, and partial_bytes_acked for EACH destination address
     //# of its peer (when its peer is multi-homed).
+    //= specs/rfc7829.txt#section-3.2
+    //# When the sender resumes data transmission on a destination address
+    //# after a transition of the destination address from PF to active state,
+    //# it MUST do this following the prescriptions of Section 7.2 of
+    //# [RFC4960].
     pub(super) controller: Box<dyn cc::Controller>,
     /// Bytes of the largest SCTP packet.
     pub(super) mtu: usize,
@@ -253,6 +262,19 @@ pub(super) enum Purpose {
 
 /// The path to use (RFC 9260 §6.4, RFC 7829 §3.2 and §4). Choosing one changes nothing; one that was never confirmed is
 /// not chosen (§5.4).
+//= specs/rfc7829.txt#section-3.2
+//# In all cases, the sender MUST NOT change the state of the chosen
+//# destination address, whether this state be active or PF, and it MUST
+//# NOT clear the error counter of the destination address as a result of
+//# choosing the destination address for data transmission.
+//= specs/rfc7829.txt#section-3.2
+//# The sender MUST NOT change the state and the error counter of any
+//# destination addresses as the result of the selection.
+//= specs/rfc7829.txt#section-4.1
+//# The sender MUST NOT change the state of the chosen destination address
+//# (it remains in inactive state) and MUST NOT clear the error counter of
+//# the destination address as a result of choosing the destination
+//# address for data transmission.
 pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathId {
     if paths.len() == 1 {
         return PathId(0);
@@ -284,8 +306,30 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
             .or_else(|| others().min_by_key(likeness))
     };
     let least_bad =
+        //= specs/rfc7829.txt#section-3.2
+        //# The sender SHOULD choose the destination in PF state with the lowest
+        //# error count (fewest consecutive timeouts) for data transmission and
+        //# transmit or retransmit data to this destination.
+        //= specs/rfc7829.txt#section-4.1
+        //# The sender SHOULD choose the destination in inactive state with the
+        //# lowest error count (fewest consecutive timeouts) for data
+        //# transmission.
         |state: PathState| in_state(state).min_by_key(|id: &PathId| (path(*id).errors, *id != primary, *id));
     let current = || {
+        //= specs/rfc7829.txt#section-3.2
+        //# An SCTP-PF sender SHOULD NOT send data to destination addresses in PF
+        //# state when alternative destination addresses in active state are
+        //# available.
+        //= specs/rfc7829.txt#section-3.2
+        //# When there is outbound data to send and the destination address
+        //# presently used for data transmission is in PF state, the sender SHOULD
+        //# choose a destination address in active state, if one exists, and use
+        //# this destination address for data transmission.
+        //= specs/rfc7829.txt#section-3.2
+        //# When there is outbound data to send and the SCTP user explicitly
+        //# requests to send data to a destination address in PF state, the sender
+        //# SHOULD send the data to an alternate destination address in active
+        //# state if one exists.
         let sound_elsewhere = || paths.iter().any(Path::is_sound);
         if path(primary).is_sound() || (path(primary).state == PathState::Active && !sound_elsewhere()) {
             return primary;
@@ -308,6 +352,15 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
             //# When the destination addresses are all in inactive state and data
             //# is available for transfer, the sender MUST choose one destination
             //# and transmit data to this destination address.
+            //= specs/rfc7829.txt#section-4
+            //# With the design goal that SCTP-PF shall provide the same level of
+            //# disruption tolerance as a standard SCTP implementation with the same
+            //# PMR and AMR setting, we prescribe that an SCTP-PF implementation
+            //# SHOULD operate as described in Section 4.1 during dormant state.
+            //= specs/rfc7829.txt#section-4
+            //# The prescription below for SCTP-PF dormant state handling MUST NOT be
+            //# coupled to the value of the PFMR, but solely to the activation of
+            //# SCTP-PF logic in an SCTP implementation.
             .or_else(|| least_bad(PathState::Inactive))
             .unwrap_or(primary)
     };
@@ -327,6 +380,9 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# retransmit a chunk that timed out to an active destination transport
         //# address that is different from the last destination address to which
         //# the chunk was sent.
+        //= specs/rfc7829.txt#section-3.2
+        //# In this case, the sender SHOULD choose an alternate destination
+        //# transport address in active state, if one exists.
         Purpose::Again(left_by) => farthest_from(left_by).unwrap_or_else(current),
         Purpose::Closing(0) => current(),
         Purpose::Closing(repeated) => {
@@ -338,3 +394,7 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         }
     }
 }
+
+#[cfg(test)]
+#[path = "tests/path.rs"]
+mod tests;

@@ -220,6 +220,9 @@ impl Association {
         self.paths[usize::from(path.0)].counters.bytes_received += data.payload.len() as u64;
         let answered_by = up.sack_path;
         sack_by(up, &self.paths, path);
+        //= specs/rfc8260.txt#section-2.1
+        //# I bit: 1 bit The (I)mmediate Bit, if set, indicates that the receiver
+        //# SHOULD NOT delay the sending of the corresponding SACK chunk.
         if data.immediate {
             //= specs/rfc9260.txt#section-6.2
             //# Upon receipt of an SCTP packet containing a DATA chunk with the I bit

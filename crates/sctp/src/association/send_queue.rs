@@ -147,6 +147,10 @@ impl SendQueue {
     pub(super) fn next(&mut self, max: usize) -> Option<Fragment> {
         let stream = self.turns.turn()?;
         let queue = &mut self.streams[usize::from(stream.0)];
+        //= specs/rfc8260.txt#section-2.2.2
+        //# The sender MUST NOT process (move user data into I-DATA chunks and
+        //# assign a TSN to it) more than one user message in any given stream at
+        //# any time.
         let message = queue.messages.front_mut()?;
         //= specs/rfc9260.txt#section-6.9
         //# 3)  The transmitter MUST also set the B/E bits of the first DATA
@@ -155,7 +159,15 @@ impl SendQueue {
         //# the series to 00.
         //= specs/rfc9260.txt#section-3.3.1
         //# An unfragmented user message MUST have both the B and E bits set to 1.
+        //= specs/rfc8260.txt#section-2.2.2
+        //# The first fragment MUST have the B bit set.
+        //= specs/rfc8260.txt#section-2.2.2
+        //# All other fragments MUST NOT have the B or E bit set.
         let begin = !message.begun;
+        //= specs/rfc8260.txt#section-2.1
+        //# The last fragment of a message MUST have the E bit set.
+        //= specs/rfc8260.txt#section-2.2.2
+        //# The last fragment MUST have the E bit set.
         let end = message.rest.len() <= max;
         let payload = if end { std::mem::take(&mut message.rest) } else { message.rest.split_to(max) };
         message.begun = true;
@@ -180,6 +192,10 @@ impl SendQueue {
         //# each outgoing stream: one for ordered messages and one for
         //# unordered messages.
         let mid = &mut queue.next_mid[usize::from(unordered)];
+        //= specs/rfc8260.txt#section-2.2.1
+        //# If user message interleaving support has not been negotiated for an
+        //# association, DATA chunks MUST be used for all user messages and I-DATA
+        //# chunks MUST NOT be used.
         let interleaved = self.interleaving.then_some(Interleaved { mid: *mid, fsn: message.fsn });
         message.fsn = message.fsn.wrapping_add(1);
         if end {

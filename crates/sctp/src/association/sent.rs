@@ -24,6 +24,13 @@ use crate::wire::{Data, Sack};
 //= specs/rfc9260.txt#section-1.6
 //# An endpoint SHOULD NOT transmit a DATA chunk with a TSN that is more
 //# than 2^31 - 1 above the beginning TSN of its current send window.
+//= specs/rfc8260.txt#section-2.1
+//# Therefore, the sender MUST NOT have more than 2**31 - 1 ordered
+//# messages for each outgoing stream in flight and MUST NOT have more
+//# than 2**31 - 1 unordered messages for each outgoing stream in flight.
+//= specs/rfc8260.txt#section-2.1
+//# Therefore, a sender MUST NOT have more than 2**31 - 1 fragments of a
+//# single user message in flight.
 pub(super) const OUTSTANDING_MAX: usize = 65_000;
 
 /// From so many gap blocks on, a SACK may have had more to say: some peers list no more, whatever room there is.

@@ -360,6 +360,10 @@ impl Association {
     //= specs/rfc9260.txt#section-6.1
     //# The following general rules MUST be applied by the data sender for
     //# transmission and/or retransmission of outbound DATA chunks:
+    //= specs/rfc8260.txt#section-2.2.2
+    //# All other properties of the existing SCTP DATA chunk also apply to the
+    //# I-DATA chunk, i.e., congestion control as well as receiver window
+    //# conditions MUST be observed, as defined in [RFC4960].
     fn license(&mut self, id: PathId) -> Option<License> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];

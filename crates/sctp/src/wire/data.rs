@@ -71,6 +71,9 @@ impl Data {
         self.header_len() + self.payload.len()
     }
 
+    //= specs/rfc8260.txt#section-2.1
+    //# They MUST be set to 0 by the sender and MUST be ignored by the
+    //# receiver.
     pub(super) fn flags(&self) -> u8 {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         flag(self.end, END)

@@ -358,6 +358,9 @@ impl PacketBuilder {
     ///
     /// # Panics
     /// If no packet is open.
+    //= specs/rfc6951.txt#section-5.3
+    //# The SCTP checksum MUST be computed for IPv4 and IPv6, and the UDP
+    //# checksum SHOULD be computed for IPv4 and IPv6.
     pub fn seal(&mut self) -> usize {
         let start = self.open.take().expect("a packet was begun");
         if let (Some(at), Some(authentic)) = (self.auth_at.take(), &self.authentic) {

@@ -367,6 +367,10 @@ fn every_other_form_has_its_bytes() {
 
 #[test]
 fn the_checksum_is_that_of_rfc_9260_and_any_other_is_refused() {
+    //= specs/rfc6951.txt#section-5.3
+    //= type=test
+    //# The SCTP checksum MUST be computed for IPv4 and IPv6, and the UDP
+    //# checksum SHOULD be computed for IPv4 and IPv6.
     //= specs/rfc9260.txt#section-6.8
     //= type=test
     //# When sending an SCTP packet, the endpoint MUST strengthen the data
@@ -438,6 +442,13 @@ fn padding_is_ignored_whatever_it_holds() {
 
 #[test]
 fn flags_without_meaning_are_ignored() {
+    //= specs/rfc8260.txt#section-2.1
+    //= type=test
+    //# They MUST be set to 0 by the sender and MUST be ignored by the
+    //# receiver.
+    //= specs/rfc8260.txt#section-2.1
+    //= type=test
+    //# It MUST be set to 0 by the sender and MUST be ignored by the receiver.
     //= specs/rfc9260.txt#section-3.3.2
     //= type=test
     //# The Chunk Flags field in INIT chunks is reserved, and all bits in it
@@ -450,6 +461,9 @@ fn flags_without_meaning_are_ignored() {
     assert_eq!(only(&hex("06fe0004")), Ok(Chunk::Abort { reflected: false, causes: vec![] }));
     let Ok(Chunk::Data(data)) = only(&hex("00f00011 00000001 00000000 00000000 61000000")) else { panic!() };
     assert_eq!(data.flags(), 0);
+    let i_data = hex("40f00015 00000001 0000ffff 00000003 00000005 61000000");
+    let Ok(Chunk::Data(data)) = only(&i_data) else { panic!() };
+    assert_eq!((data.flags(), data.ssn.0), (0, 0), "nor has the reserved field a meaning");
 }
 
 #[test]

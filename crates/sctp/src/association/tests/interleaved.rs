@@ -48,6 +48,16 @@ fn chunk(flags: &str, stream: u16, mid: u32, fsn: u32, payload: &[u8]) -> Data {
 
 #[test]
 fn messages_of_two_streams_mix() {
+    //= specs/rfc8260.txt#section-2.2.3
+    //= type=test
+    //# Upon reception of an SCTP packet containing an I-DATA chunk whose user
+    //# message needs to be reassembled, the receiver MUST first use the SID
+    //# to identify the stream, consider the U bit to determine if it is part
+    //# of an ordered or unordered message,
+    //= specs/rfc8260.txt#section-2.2.3
+    //= type=test
+    //# The receiver MUST NOT make any assumption about the TSN assignments of
+    //# the sender.
     let mut bench = Bench::new(1 << 20);
     bench.push(chunk("B", 0, 0, 0, b"lo")).unwrap();
     bench.push(chunk("BE", 1, 0, 0, b"short")).unwrap();

@@ -25,6 +25,11 @@ fn data_kinds(pair: &Pair) -> Vec<u8> {
 //# for all user messages and I-DATA chunks MUST NOT be used.
 #[test]
 fn i_data_is_used_if_both_sides_list_it_and_only_then() {
+    //= specs/rfc8260.txt#section-2
+    //= type=test
+    //# An SCTP implementation supporting user message interleaving is
+    //# REQUIRED to support the coexistence of associations using DATA chunks
+    //# and associations using I-DATA chunks.
     for (client, server) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut pair = Pair::with(with(client), with(server));
         pair.send(Client, 0, pattern(5_000));
@@ -46,7 +51,63 @@ fn i_data_is_used_if_both_sides_list_it_and_only_then() {
 }
 
 #[test]
+fn the_fragments_of_i_data_are_marked_and_numbered_and_a_stream_has_one_message_at_a_time() {
+    //= specs/rfc8260.txt#section-2.1
+    //= type=test
+    //# The last fragment of a message MUST have the E bit set.
+    //= specs/rfc8260.txt#section-2.2.2
+    //= type=test
+    //# The first fragment MUST have the B bit set.
+    //= specs/rfc8260.txt#section-2.2.2
+    //= type=test
+    //# The last fragment MUST have the E bit set.
+    //= specs/rfc8260.txt#section-2.2.2
+    //= type=test
+    //# All other fragments MUST NOT have the B or E bit set.
+    //= specs/rfc8260.txt#section-2.2.2
+    //= type=test
+    //# The sender MUST NOT process (move user data into I-DATA chunks and
+    //# assign a TSN to it) more than one user message in any given stream at
+    //# any time.
+    let mut pair = Pair::up(with(true));
+    for _ in 0..3 {
+        for stream in 0..2 {
+            pair.send(Client, stream, pattern(4_000));
+        }
+    }
+    pair.run(Duration::from_secs(1));
+    let data = pair.data(Client);
+    assert!(data.windows(2).any(|two| two[0].stream != two[1].stream && !two[0].end), "the streams do mix");
+    for stream in 0..2 {
+        let chunks: Vec<_> = data.iter().filter(|data| data.stream == StreamId(stream)).collect();
+        let places: Vec<_> = chunks.iter().map(|data| data.interleaved.unwrap()).collect();
+        let expected = (0..3).flat_map(|mid| (0..3).map(move |fsn| Interleaved { mid, fsn }));
+        assert_eq!(places, expected.collect::<Vec<_>>());
+        for (chunk, place) in chunks.iter().zip(&places) {
+            assert_eq!((chunk.begin, chunk.end), (place.fsn == 0, place.fsn == 2));
+        }
+        assert_eq!(pair.read(Server, stream), vec![pattern(4_000); 3]);
+    }
+}
+
+#[test]
 fn an_init_without_extensions_has_no_parameter() {
+    //= specs/rfc8260.txt#section-2.2.1
+    //= type=test
+    //# An endpoint implementing the socket API specified in [RFC6458] MUST
+    //# NOT indicate user message interleaving support unless the user has
+    //# requested its use (e.g., via the socket API; see Section 4.3).
+    //= specs/rfc8260.txt#section-2.2.1
+    //= type=test
+    //# This is not the default choice within the socket API (see the
+    //# SCTP_FRAGMENT_INTERLEAVE socket option in Section 8.1.20 of
+    //# [RFC6458]); thus, the user MUST indicate to the SCTP implementation
+    //# its support for receiving completely interleaved messages.
+    //= specs/rfc8260.txt#section-2.2.1
+    //= type=test
+    //# The crucial point is that the SCTP stack MUST know that the
+    //# application can handle interleaved messages before indicating the
+    //# I-DATA support.
     let pair = Pair::up(rfc());
     assert!(pair.log.is_empty());
     let mut pair = Pair::new(modern());
@@ -80,6 +141,15 @@ fn a_long_message_holds_up_no_short_one() {
 /// The trap of half messages that fill a receive buffer.
 #[test]
 fn many_long_messages_at_once_do_not_fill_a_small_buffer_for_good() {
+    //= specs/rfc8260.txt#section-2.2.2
+    //= type=test
+    //# All other properties of the existing SCTP DATA chunk also apply to the
+    //# I-DATA chunk, i.e., congestion control as well as receiver window
+    //# conditions MUST be observed, as defined in [RFC4960].
+    //= specs/rfc8260.txt#section-2.2.2
+    //= type=test
+    //# The sender MUST assign TSNs to I-DATA chunks in a way that the
+    //# receiver can make progress.
     for loss in [0, 50] {
         let mut pair = Pair::up(Config { receive_buffer_bytes: 20_000, ..with(true) }).seeded(3);
         pair.loss = loss;

@@ -3,6 +3,7 @@
 mod auth;
 mod data;
 mod everything;
+mod failover;
 mod interleaving;
 mod lifecycle;
 mod lossy;

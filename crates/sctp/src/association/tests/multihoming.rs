@@ -15,7 +15,7 @@ fn at(ip: &str, port: u16) -> SocketAddr {
 }
 
 /// The client's addresses, whose encapsulation ports differ, and the server's: two networks.
-fn addresses() -> [Vec<SocketAddr>; 2] {
+pub(super) fn addresses() -> [Vec<SocketAddr>; 2] {
     [vec![at("10.0.1.1", 9_001), at("10.0.2.1", 9_003)], vec![at("10.0.1.2", 9_002), at("10.0.2.2", 9_002)]]
 }
 
@@ -26,7 +26,7 @@ fn pair(config: Config) -> Pair {
 }
 
 /// Both are up, and all paths are confirmed.
-fn confirmed(config: Config) -> Pair {
+pub(super) fn confirmed(config: Config) -> Pair {
     let mut pair = pair(config);
     pair.run(Duration::from_secs(3));
     for side in [Client, Server] {
@@ -36,16 +36,16 @@ fn confirmed(config: Config) -> Pair {
     pair
 }
 
-fn paths(pair: &mut Pair, side: Side) -> Vec<PathStats> {
+pub(super) fn paths(pair: &mut Pair, side: Side) -> Vec<PathStats> {
     pair.association(side).stats().paths
 }
 
-fn states(pair: &mut Pair, side: Side) -> Vec<PathState> {
+pub(super) fn states(pair: &mut Pair, side: Side) -> Vec<PathState> {
     paths(pair, side).iter().map(|path| path.state).collect()
 }
 
 /// Cuts one of the two networks.
-fn cut(pair: &mut Pair, network: usize) {
+pub(super) fn cut(pair: &mut Pair, network: usize) {
     pair.cut.insert(addresses()[0][network].ip());
 }
 
@@ -90,6 +90,10 @@ fn first_init(pair: &Pair, side: Side) -> Vec<IpAddr> {
 
 #[test]
 fn one_address_is_not_listed_and_of_several_all_are() {
+    //= specs/rfc6951.txt#section-3.2
+    //= type=test
+    //# For single-homed associations, IP addresses MUST NOT be listed in the
+    //# INIT and INIT-ACK chunks.
     let mut pair = Pair::new(modern());
     pair.run(Duration::from_secs(1));
     assert!(first_init(&pair, Client).is_empty() && first_init(&pair, Server).is_empty());
@@ -247,6 +251,11 @@ fn unanswered_probes_of_an_unconfirmed_path_do_not_end_the_association() {
 //# packet is received from (see Section 5.1).
 #[test]
 fn each_address_has_its_own_encapsulation_port() {
+    //= specs/rfc6951.txt#section-5.1
+    //= type=test
+    //# An SCTP implementation supporting UDP encapsulation MUST maintain a
+    //# remote UDP encapsulation port number per destination address for each
+    //# SCTP association.
     let mut pair = confirmed(modern());
     let peers: Vec<_> = paths(&mut pair, Server).iter().map(|path| path.peer).collect();
     assert_eq!(peers, addresses()[0], "listed without ports, and learned from what came");

@@ -343,6 +343,15 @@ proptest! {
 
 #[test]
 fn no_more_tsns_are_outstanding_than_gap_blocks_can_speak_of() {
+    //= specs/rfc8260.txt#section-2.1
+    //= type=test
+    //# Therefore, the sender MUST NOT have more than 2**31 - 1 ordered
+    //# messages for each outgoing stream in flight and MUST NOT have more
+    //# than 2**31 - 1 unordered messages for each outgoing stream in flight.
+    //= specs/rfc8260.txt#section-2.1
+    //= type=test
+    //# Therefore, a sender MUST NOT have more than 2**31 - 1 fragments of a
+    //# single user message in flight.
     //= specs/rfc9260.txt#section-6.1
     //= type=test
     //# The data sender MUST NOT use a TSN that is more than 2^31 - 1 above

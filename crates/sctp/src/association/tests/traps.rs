@@ -153,6 +153,51 @@ fn a_tail_dropped_at_a_full_receiver_does_not_wait_for_ever() {
     }
 }
 
+/// A server with a buffer of 6,000 bytes that has read one message, and that message's chunk.
+fn nearly_full() -> (Pair, Data) {
+    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 6_000, ..rfc() });
+    pair.run(Duration::from_millis(100));
+    pair.send(Client, 0, "first");
+    pair.run(Duration::from_secs(1));
+    let first = pair.data(Client)[0].clone();
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.reads = false;
+    (pair, first)
+}
+
+#[test]
+fn the_chunk_that_all_wait_for_is_taken_though_the_buffer_is_full() {
+    // rtc #217, #218: nothing can be read before it comes, so that no room would ever be made for it.
+    let (mut pair, first) = nearly_full();
+    let chunk = |ahead: u32| {
+        let (tsn, ssn) = (first.tsn.plus(ahead), first.ssn.plus(ahead as u16));
+        Chunk::Data(Data { tsn, ssn, payload: pattern(1_400).into(), ..first.clone() })
+    };
+    for ahead in 2..=5 {
+        pair.forge(&[chunk(ahead)]);
+    }
+    pair.forge(&[chunk(6)]);
+    assert_eq!(pair.association(Server).stats().overruns, 1, "that one finds no room");
+    pair.forge(&[chunk(1)]);
+    pair.read_all(Server);
+    assert_eq!(pair.read(Server, 0).len(), 1 + 5);
+}
+
+#[test]
+fn a_buffer_full_of_one_message_with_a_gap_is_read_as_far_as_it_goes() {
+    let (mut pair, first) = nearly_full();
+    let fragment = |ahead: u32| {
+        let (tsn, ssn, begin) = (first.tsn.plus(ahead), first.ssn.next(), ahead == 1);
+        Chunk::Data(Data { tsn, ssn, begin, end: false, payload: pattern(540).into(), ..first.clone() })
+    };
+    pair.forge(&[fragment(1)]);
+    for ahead in 3..=11 {
+        assert_eq!(pair.association(Server).readable(), None);
+        pair.forge(&[fragment(ahead)]);
+    }
+    assert_eq!(pair.association(Server).recv(StreamId(0)).unwrap().len(), 540);
+}
+
 #[test]
 fn a_message_that_fills_the_whole_window_unfinished_becomes_readable() {
     let config = Config { receive_buffer_bytes: 6_000, ..rfc() };

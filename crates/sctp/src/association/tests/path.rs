@@ -1,0 +1,85 @@
+//! Which path is chosen for what (RFC 7829 §3.2 and §4.1); choosing takes the paths as they are and changes none.
+
+use super::*;
+use crate::config::Config;
+
+/// Paths in these states, with so many errors each, all between different addresses.
+fn paths(states: &[(PathState, u32)]) -> Vec<Path> {
+    let address = |side: usize, index: usize| format!("10.0.{index}.{side}:9899").parse().unwrap();
+    let path = |(index, &(state, errors)): (usize, &(PathState, u32))| {
+        let route = Route { local: address(1, index), peer: address(2, index) };
+        Path { errors, ..Path::new(route, state, &Config::default()) }
+    };
+    states.iter().enumerate().map(path).collect()
+}
+
+fn chosen(states: &[(PathState, u32)], purpose: Purpose) -> u8 {
+    let paths = paths(states);
+    let before = format!("{paths:?}");
+    let id = choose(&paths, PathId(0), purpose);
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# In all cases, the sender MUST NOT change the state of the chosen
+    //# destination address, whether this state be active or PF, and it MUST
+    //# NOT clear the error counter
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# The sender MUST NOT change the state and the error counter of any
+    //# destination addresses as the result of the selection.
+    //= specs/rfc7829.txt#section-4.1
+    //= type=test
+    //# The sender MUST NOT change the state of the chosen destination
+    //# address (it remains in inactive state) and MUST NOT clear the error
+    //# counter of the destination address as a result of choosing
+    assert_eq!(format!("{paths:?}"), before);
+    id.0
+}
+
+use PathState::{Active, Inactive, PotentiallyFailed};
+
+#[test]
+fn an_active_path_is_better_than_one_in_doubt() {
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# An SCTP-PF sender SHOULD NOT send data to destination addresses in PF
+    //# state when alternative destination addresses in active state are
+    //# available.
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# When there is outbound data to send and the destination address
+    //# presently used for data transmission is in PF state, the sender SHOULD
+    //# choose a destination address in active state, if one exists, and use
+    //# this destination address for data transmission.
+    let states = [(PotentiallyFailed, 1), (Inactive, 9), (Active, 0)];
+    assert_eq!(chosen(&states, Purpose::New), 2);
+    assert_eq!(chosen(&states, Purpose::Again(PathId(0))), 2);
+    assert_eq!(chosen(&[(Active, 3), (Active, 0)], Purpose::New), 0, "the primary, as long as it is active");
+}
+
+#[test]
+fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# When the destination addresses are all in PF state, or some are in PF
+    //# state and some in inactive state, the sender MUST choose one
+    //# destination address in PF state
+    let states = [(PotentiallyFailed, 3), (Inactive, 0), (PotentiallyFailed, 2), (PotentiallyFailed, 2)];
+    assert_eq!(chosen(&states, Purpose::New), 2);
+    assert_eq!(chosen(&states, Purpose::Again(PathId(2))), 2);
+}
+
+#[test]
+fn of_those_that_failed_one_is_used_all_the_same() {
+    //= specs/rfc7829.txt#section-4.1
+    //= type=test
+    //# When the destination addresses are all in inactive state and data is
+    //# available for transfer, the sender MUST choose one destination and
+    //# transmit data to this destination address.
+    //= specs/rfc7829.txt#section-4
+    //= type=test
+    //# The prescription below for SCTP-PF dormant state handling MUST NOT be
+    //# coupled to the value of the PFMR
+    assert_eq!(Config::default().potentially_failed_max_retrans, None);
+    assert_eq!(chosen(&[(Inactive, 7), (Inactive, 6), (Inactive, 6)], Purpose::New), 1);
+    assert_eq!(chosen(&[(Inactive, 6), (Inactive, 6)], Purpose::New), 0);
+}
