@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
+use braidftp_base::Time;
 use braidftp_sctp::{
-    self as sctp, AssociationId, Message, NoSuchPath, PathId, Piece, Reason, Stats, StreamId,
+    self as sctp, AssociationId, Message, NoSuchPath, PathId, Piece, Reason, ReconfigError, Stats, StreamId,
+    StreamReset,
 };
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -189,6 +191,53 @@ impl Association {
             Some(association) => association.set_primary(path),
             None => Err(NoSuchPath),
         })
+    }
+
+    /// Makes streams begin anew (RFC 6525): see [`reset_streams`](sctp::Association::reset_streams).
+    /// [`reconfigured`](Self::reconfigured) tells the end.
+    pub fn reset_streams(&self, streams: StreamReset) -> Result<(), ReconfigError> {
+        self.reconfigure(|association, _| association.reset_streams(streams))
+    }
+
+    /// Makes all streams and TSNs begin anew (RFC 6525): see
+    /// [`reset_association`](sctp::Association::reset_association). [`reconfigured`](Self::reconfigured) tells the end.
+    pub fn reset_association(&self) -> Result<(), ReconfigError> {
+        self.reconfigure(|association, now| association.reset_association(now))
+    }
+
+    /// Adds so many streams on which this side sends and on which the peer does (RFC 6525): see
+    /// [`add_streams`](sctp::Association::add_streams). [`reconfigured`](Self::reconfigured) tells the end.
+    pub fn add_streams(&self, outgoing: u16, incoming: u16) -> Result<(), ReconfigError> {
+        self.reconfigure(|association, _| association.add_streams(outgoing, incoming))
+    }
+
+    fn reconfigure(
+        &self,
+        tell: impl FnOnce(&mut sctp::Association, Time) -> Result<(), ReconfigError>,
+    ) -> Result<(), ReconfigError> {
+        let now = self.seated.shared.clock.now();
+        self.told(|core, id| match core.machine.association_mut(id) {
+            Some(association) => tell(association, now),
+            None => Err(ReconfigError::NotUp),
+        })
+    }
+
+    /// What became of streams next, at either side's request: a [`StreamReset`](sctp::Event::StreamReset),
+    /// [`AssociationReset`](sctp::Event::AssociationReset) or [`StreamChange`](sctp::Event::StreamChange). The last 64 are
+    /// kept for whoever asks first.
+    ///
+    /// # Cancel safety
+    /// If cancelled, nothing was taken.
+    pub async fn reconfigured(&self) -> Result<sctp::Event, Reason> {
+        let signal = &self.seated.signals.state;
+        let taken = |core: &mut Core, id: AssociationId| {
+            let seat = core.seats.get_mut(&id)?;
+            match seat.reconfigured.pop_front() {
+                Some(event) => Some(Ok(event)),
+                None => seat.closed.clone().map(Err),
+            }
+        };
+        self.attempt(signal, taken).await
     }
 
     /// Its number within the endpoint.

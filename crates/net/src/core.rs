@@ -20,6 +20,9 @@ use crate::sockets::Carrier;
 /// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
 pub(crate) const MAX_BACKLOG: usize = 1024;
 
+/// Re-configurations of an association that are remembered until somebody asks; the oldest are forgotten first.
+const RECONFIGURED_MAX: usize = 64;
+
 /// The clock of one endpoint: time since it was bound.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
@@ -154,6 +157,8 @@ pub(crate) struct Seat {
     /// Whether the peer sends no more.
     pub(crate) peer_is_done: bool,
     pub(crate) closed: Option<Reason>,
+    /// What became of streams and nobody has asked for; the last [`RECONFIGURED_MAX`].
+    pub(crate) reconfigured: VecDeque<Event>,
     /// Whether a handle exists or may still be accepted; otherwise what arrives is discarded.
     pub(crate) held: bool,
 }
@@ -175,6 +180,7 @@ impl Seat {
             up: None,
             peer_is_done: false,
             closed: None,
+            reconfigured: VecDeque::new(),
             held: true,
         }
     }
@@ -231,6 +237,20 @@ impl Core {
             Event::Writable => seat.signals.writable.notify_waiters(),
             Event::Authentication(what) => debug!(association = id.0, ?what, "authentication"),
             Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
+            event @ (Event::StreamReset { .. }
+            | Event::AssociationReset { .. }
+            | Event::StreamChange { .. }) => {
+                if let (Event::StreamChange { outbound_streams, inbound_streams, .. }, Some(up)) =
+                    (&event, &mut seat.up)
+                {
+                    *up = Up { outbound_streams: *outbound_streams, inbound_streams: *inbound_streams };
+                }
+                if seat.reconfigured.len() == RECONFIGURED_MAX {
+                    seat.reconfigured.pop_front();
+                }
+                seat.reconfigured.push_back(event);
+                seat.signals.state.notify_waiters();
+            }
             Event::PeerError(causes) => debug!(association = id.0, ?causes, "the peer reports an error"),
             Event::PeerShutdown => {
                 seat.peer_is_done = true;

@@ -36,7 +36,8 @@ pub use association::{Association, SendError};
 pub use braidftp_cc as cc;
 pub use braidftp_sctp::{
     self as sctp, AllowedPath, AssociationId, Config, Connect, ListenError, Message, NoSuchPath, Order,
-    PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, Stats, StreamId,
+    PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, ReconfigError, Stats, StreamId, StreamReset,
+    Streams,
 };
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};

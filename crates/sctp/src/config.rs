@@ -93,6 +93,13 @@ pub struct Config {
     pub auth: Option<AuthConfig>,
     /// The adaptation code point that the peer's user is told (RFC 5061 §4.2.6). None.
     pub adaptation: Option<u32>,
+    /// Whether streams may be reset and added, if the peer agrees (RE-CONFIG, RFC 6525). It makes an INIT longer. Off.
+    pub reconfiguration: bool,
+    /// Which re-configurations the peer may ask for (RFC 6525 §6.3.1). None.
+    pub peer_may: PeerMay,
+    /// To how many outbound streams the peer may have them brought (RFC 6525 §5.2.6); inbound ones, to
+    /// [`Config::inbound_streams`]. 2,048.
+    pub outbound_streams_max: u16,
 
     /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. At least 1,500. 1 MiB.
     pub receive_buffer_bytes: usize,
@@ -148,6 +155,9 @@ impl Default for Config {
             partial_reliability: false,
             auth: None,
             adaptation: None,
+            reconfiguration: false,
+            peer_may: PeerMay::default(),
+            outbound_streams_max: 2_048,
             receive_buffer_bytes: 1 << 20,
             send_buffer_bytes: 1 << 20,
             max_message_bytes: 16 << 20,
@@ -190,6 +200,17 @@ impl Config {
         let covers = |path: &AllowedPath| path.local == local && path.peer.is_none_or(|its| its == peer);
         self.allowed_paths.is_empty() || self.allowed_paths.iter().any(covers)
     }
+}
+
+/// Which re-configurations a peer may ask for (RFC 6525 §6.3.1, SCTP_ENABLE_STREAM_RESET). The others are denied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct PeerMay {
+    /// Whether streams of either direction may be reset.
+    pub reset_streams: bool,
+    /// Whether all SSNs and TSNs may be reset.
+    pub reset_association: bool,
+    /// Whether streams of either direction may be added.
+    pub add_streams: bool,
 }
 
 /// A path that may be used.

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::config::Config;
-use crate::wire::{Auth, Data, ForwardTsn, IForwardTsn, Init, Parameter};
+use crate::wire::{Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Extensions {
     pub forward_tsn: bool,
     /// I-FORWARD-TSN (RFC 8260 §2.3.1), which goes with I-DATA.
     pub i_forward_tsn: bool,
+    /// RE-CONFIG (RFC 6525).
+    pub reconfiguration: bool,
 }
 
 impl Extensions {
@@ -27,6 +29,7 @@ impl Extensions {
             interleaving: config.interleaving,
             forward_tsn: config.partial_reliability,
             i_forward_tsn: config.partial_reliability && config.interleaving,
+            reconfiguration: config.reconfiguration,
         }
     }
 
@@ -58,6 +61,11 @@ impl Extensions {
             //# association setup via the Supported Extensions Parameter, as defined
             //# in [RFC5061].
             i_forward_tsn: lists(IForwardTsn::KIND),
+            //= specs/rfc6525.txt#section-5.1.1
+            //# Before sending a RE-CONFIG chunk, the
+            //# sender MUST ensure that the peer advertised support for the
+            //# re-configuration extension.
+            reconfiguration: lists(Chunk::RECONFIG),
         }
     }
 
@@ -73,6 +81,7 @@ impl Extensions {
             interleaving: self.interleaving && other.interleaving,
             forward_tsn: self.forward_tsn && other.forward_tsn,
             i_forward_tsn: self.i_forward_tsn && other.i_forward_tsn,
+            reconfiguration: self.reconfiguration && other.reconfiguration,
         }
     }
 
@@ -91,6 +100,11 @@ impl Extensions {
         let listed = [
             (self.forward_tsn, ForwardTsn::KIND),
             (self.auth, Auth::KIND),
+            //= specs/rfc6525.txt#section-5.1.1
+            //# An SCTP endpoint supporting this extension MUST include the chunk
+            //# type of the RE-CONFIG chunk in the Supported Extensions Parameter in
+            //# either the INIT or INIT-ACK.
+            (self.reconfiguration, Chunk::RECONFIG),
             (self.interleaving, Data::INTERLEAVED_KIND),
             (self.i_forward_tsn, IForwardTsn::KIND),
         ];
@@ -133,6 +147,7 @@ impl Extensions {
             | u16::from(self.forward_tsn) << 1
             | u16::from(self.i_forward_tsn) << 2
             | u16::from(self.auth) << 3
+            | u16::from(self.reconfiguration) << 4
     }
 
     /// What `bits` gave.
@@ -142,6 +157,7 @@ impl Extensions {
             forward_tsn: bits & 2 != 0,
             i_forward_tsn: bits & 4 != 0,
             auth: bits & 8 != 0,
+            reconfiguration: bits & 16 != 0,
         }
     }
 }
@@ -152,7 +168,7 @@ mod tests {
 
     #[test]
     fn bits_say_what_they_were_made_of() {
-        for bits in 0..16 {
+        for bits in 0..32 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }

@@ -18,15 +18,16 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Association, AuthEvent, Event, KeyError, KeyVectors, Message, NoSuchPath, NoSuchStream, Order,
-    PathParams, PathView, Piece, Reason, SackTiming, Scheduler, SendError, Transmit, Violation,
+    Association, AuthEvent, Direction, Event, KeyError, KeyVectors, Message, NoSuchPath, NoSuchStream, Order,
+    Outcome, PathParams, PathView, Piece, Reason, ReconfigError, SackTiming, Scheduler, SendError,
+    StreamReset, Streams, Transmit, Violation,
 };
-pub use config::{AllowedPath, AuthConfig, Config, LossDetection, SharedKey};
+pub use config::{AllowedPath, AuthConfig, Config, LossDetection, PeerMay, SharedKey};
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;
 
-pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
+pub use ids::{AssociationId, PathId, Ppid, RequestNumber, Ssn, StreamId, Tsn, VerificationTag};
 pub use profile::Profile;
 pub use stats::{PathState, PathStats, Phase, Stats};
 pub use wire::HmacId;

@@ -48,6 +48,10 @@ impl Association {
         assert!(up.sent.count() <= sent::OUTSTANDING_MAX, "{} chunks are outstanding", up.sent.count());
         up.received.check();
         up.control.check();
+        let held = !self.queue.is_empty() && self.queue.is_idle();
+        let asked =
+            up.reconfiguration.as_ref().map(|reset| reset.check(self.timers.is_armed(Timer::Reconfig)));
+        assert!(!held || asked == Some(true), "what is held back waits for something");
         assert!(
             usize::from(up.primary.0) < self.paths.len() && usize::from(up.sack_path.0) < self.paths.len()
         );
@@ -61,7 +65,7 @@ impl Association {
                 );
             }
             Shutdown::No | Shutdown::Pending | Shutdown::Received => {
-                let waits = !self.queue.is_empty() && up.sent.is_empty();
+                let waits = !self.queue.is_idle() && up.sent.is_empty();
                 let probed = up.window != Window::Open || self.timers.is_armed(Timer::ZeroWindow);
                 assert!(!waits || probed, "the peer's window alone keeps data back, and it is probed");
             }

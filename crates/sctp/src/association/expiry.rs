@@ -40,6 +40,7 @@ impl Association {
                     up.received.sack_now();
                 }
             }
+            Timer::Reconfig => self.on_reconfig_timer(),
             Timer::ZeroWindow => self.on_zero_window(),
             Timer::T3Rtx(path) => self.on_t3(now, path),
             Timer::Overdue(path) => {
@@ -107,6 +108,11 @@ impl Association {
         if probing != Some(true) {
             self.count_error(id, Unanswered::Data);
         }
+    }
+
+    /// A request sent by a path was not answered in time, which counts like DATA.
+    pub(super) fn count_request_error(&mut self, id: PathId) {
+        self.count_error(id, Unanswered::Data);
     }
 
     /// Something sent by a path was not answered in time (RFC 9260 §8.1, §8.2; RFC 7829 §3.2).

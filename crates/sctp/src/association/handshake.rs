@@ -14,6 +14,7 @@ use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
 use crate::association::received::Received;
+use crate::association::reset::Reconfiguration;
 use crate::association::send_queue::SendQueue;
 use crate::association::sent::{Report, Sent};
 use crate::association::shutdown::Farewell;
@@ -531,6 +532,10 @@ impl Association {
             offered_bytes: self.config.receive_buffer_bytes,
             errors: 0,
             window: Window::Open,
+            reconfiguration: peer
+                .extensions
+                .reconfiguration
+                .then(|| Reconfiguration::new(self.config.peer_may, self.initial_tsn, peer.initial_tsn)),
         }
     }
 

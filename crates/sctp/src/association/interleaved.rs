@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::association::reassembly::{Inbox, charge};
-use crate::association::{Order, Piece, Violation};
+use crate::association::{Order, Piece, Streams, Violation};
 use crate::ids::{Ppid, StreamId, Tsn};
 use crate::wire::{Data, Interleaved, SkippedMid};
 
@@ -287,6 +287,51 @@ impl Messages {
         let order = if unordered { Order::Unordered } else { Order::Ordered };
         if order == Order::Unordered || mid.wrapping_sub(stream.next_mid) < 1 << 31 {
             stream.skip_to(id, order, mid, inbox);
+        }
+    }
+
+    /// These streams begin anew (RFC 6525 §5.2.2 E3). All of their messages that have begun have come.
+    pub(super) fn reset(&mut self, streams: &Streams) -> Result<(), Violation> {
+        for id in streams.up_to(self.streams.len()) {
+            let stream = &mut self.streams[usize::from(id.0)];
+            if !stream.ordered.is_empty() || !stream.unordered.is_empty() {
+                return Err(Violation::MessageInterrupted);
+            }
+            *stream = Stream::default();
+        }
+        Ok(())
+    }
+
+    /// Whether an ordered message of this number may come.
+    pub(super) fn expects(&self, stream: StreamId, mid: u32) -> bool {
+        let next_mid = self.streams.get(usize::from(stream.0)).map_or(0, |stream| stream.next_mid);
+        mid.wrapping_sub(next_mid) < 1 << 31
+    }
+
+    /// Whether a message is being delivered in pieces.
+    pub(super) fn is_mid_message(&self) -> bool {
+        self.streams.iter().any(|stream| stream.in_pieces.is_some())
+    }
+
+    /// All streams begin anew. What is not whole will never be, and what waited for it is delivered.
+    pub(super) fn restart(&mut self, inbox: &mut Inbox) {
+        for (index, stream) in std::mem::take(&mut self.streams).into_iter().enumerate() {
+            let id = StreamId(index as u16);
+            let in_pieces = stream.in_pieces;
+            let ordered = stream.ordered.into_iter().map(|(mid, partial)| (Order::Ordered, mid, partial));
+            let unordered =
+                stream.unordered.into_iter().map(|(mid, partial)| (Order::Unordered, mid, partial));
+            for (order, mid, mut partial) in ordered.chain(unordered) {
+                if in_pieces != Some((order, mid)) && partial.is_whole() {
+                    inbox.add(id, partial.take_run(order, mid).expect("it has a fragment"));
+                    continue;
+                }
+                partial.fragments.values().for_each(|(_, payload)| inbox.forget(payload));
+                if in_pieces == Some((order, mid)) {
+                    inbox.abort(id, Piece::aborted(partial.ppid, mid, order));
+                }
+            }
+            stream.behind.into_iter().for_each(|piece| inbox.add(id, piece));
         }
     }
 

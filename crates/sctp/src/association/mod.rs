@@ -12,6 +12,7 @@
 //! - `partial`: what either side gives up (RFC 3758)
 //! - `settings`: what a user may change while it lives
 //! - `check`: what holds between drains
+//! - `reset`: streams that begin anew or are added (RFC 6525)
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
 //!   what happens when nothing happens; `loss`: beyond RFC 9260
 
@@ -27,6 +28,7 @@ mod path;
 mod reassembly;
 mod receive;
 mod received;
+mod reset;
 mod scheduler;
 mod send_queue;
 mod sent;
@@ -53,6 +55,7 @@ pub(crate) use self::handshake::Passive;
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 use self::path::Path;
 use self::reassembly::Reassembly;
+pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
 pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
 pub use self::settings::{PathParams, SackTiming};
@@ -270,6 +273,34 @@ pub enum Event {
     Path(PathId, PathState),
     /// Something about authentication changed (RFC 6458 §6.1.8).
     Authentication(AuthEvent),
+    /// Streams began anew, or did not though it was asked for (RFC 6525 §6.1.1). What can still be read of incoming ones
+    /// was sent before, but for what came since.
+    StreamReset {
+        /// Whose streams they are.
+        direction: Direction,
+        /// Which ones.
+        streams: Streams,
+        /// What came of the request.
+        outcome: Outcome,
+    },
+    /// All streams and TSNs began anew, or did not though it was asked for (RFC 6525 §6.1.2).
+    AssociationReset {
+        /// What came of the request.
+        outcome: Outcome,
+        /// The TSN that this side uses next.
+        local_tsn: Tsn,
+        /// The TSN that the peer uses next.
+        peer_tsn: Tsn,
+    },
+    /// There are more streams, or are not though it was asked for (RFC 6525 §6.1.3).
+    StreamChange {
+        /// Streams to send on: 0 up to this, exclusive.
+        outbound_streams: u16,
+        /// Streams to receive on.
+        inbound_streams: u16,
+        /// What came of the request.
+        outcome: Outcome,
+    },
     /// The peer sends no more than what is under way; this side cannot send any more.
     PeerShutdown,
     /// The peer reported an error that does not end the association (an ERROR chunk, RFC 9260 §3.3.10).
@@ -565,6 +596,9 @@ impl Association {
         while let Some(timer) = self.timers.take_due(now) {
             self.on_timer(now, timer);
             self.stirred = true;
+        }
+        if self.stirred {
+            self.advance_reconfiguration();
         }
         if std::mem::take(&mut self.stirred) {
             self.burst = self.burst.saturating_add(self.config.max_burst.unwrap_or(u32::MAX));

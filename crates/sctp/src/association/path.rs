@@ -180,6 +180,14 @@ impl Path {
         Route { local: self.local, peer: self.peer }
     }
 
+    /// TSNs begin anew, and nothing is in flight: what is remembered of the old ones is forgotten.
+    pub(super) fn begin_anew(&mut self) {
+        self.recovery = Recovery::No;
+        self.fast_retransmit_due = false;
+        self.probe_due = false;
+        self.send_order = SendOrder::default();
+    }
+
     /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
     pub(super) fn pmdcs(&self) -> usize {
         pmdcs(self.mtu - self.auth_len)

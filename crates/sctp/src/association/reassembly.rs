@@ -11,12 +11,14 @@
 //!
 //! Every chunk held costs its bytes and [`CHUNK_OVERHEAD_BYTES`] until `recv` takes it.
 
+mod reset;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
 use crate::association::interleaved::Messages;
-use crate::association::{Order, Piece, Violation};
+use crate::association::{Order, Piece, Streams, Violation};
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 use crate::wire::{Data, SkippedMid};
 
@@ -53,6 +55,10 @@ pub(super) struct Reassembly {
     interleaved: Option<Messages>,
     /// From how much on the front message is delivered in pieces.
     partial_at_bytes: usize,
+    /// Streams that begin anew once all before a TSN have come.
+    deferred: Option<reset::Deferred>,
+    /// Those that did, until somebody asks.
+    reset_done: Option<Streams>,
 }
 
 /// The message in the sequence of TSNs that has begun and not ended.
@@ -198,6 +204,8 @@ impl Reassembly {
             inbox: Inbox::default(),
             interleaved: None,
             partial_at_bytes: receive_buffer_bytes / 2,
+            deferred: None,
+            reset_done: None,
         }
     }
 
@@ -234,6 +242,9 @@ impl Reassembly {
         if let Some(messages) = &self.interleaved {
             messages.check(&mut held);
         }
+        held.extend(
+            self.deferred.iter().flat_map(reset::Deferred::held).map(|data| (charge(data), data.len())),
+        );
         let (charged, unread) = held.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         assert_eq!((charged, unread), (self.inbox.charged_bytes, self.inbox.unread_bytes));
         let ready = self.inbox.streams.iter().filter(|stream| !stream.is_empty()).count();
@@ -263,6 +274,10 @@ impl Reassembly {
         }
         self.inbox.charge(&data.payload);
         if let (Some(messages), Some(place)) = (&mut self.interleaved, data.interleaved) {
+            if let Some(deferred) = self.deferred.as_mut().filter(|deferred| deferred.holds(&data)) {
+                deferred.held.push(data);
+                return Ok(());
+            }
             return messages.push(&data, place, &mut self.inbox);
         }
         let at = self.never_wrapping(data.tsn);
@@ -380,6 +395,7 @@ impl Reassembly {
                     return Err(Violation::MessageInterrupted);
                 }
             }
+            self.reset_before(at)?;
             self.push_in_sequence(chunk.data)?;
             self.next = at + 1;
         }
@@ -387,7 +403,7 @@ impl Reassembly {
             return Err(Violation::MessageInterrupted);
         }
         self.next = end;
-        Ok(())
+        self.reset_before(end)
     }
 
     fn push_in_sequence(&mut self, data: Data) -> Result<(), Violation> {
@@ -525,7 +541,9 @@ impl Reassembly {
             if first == at { data.begin } else { self.beyond[&first].data.begin },
             if last == at { data.end } else { self.beyond[&last].data.end },
         );
-        if whole_left && whole_right {
+        // What follows a reset that is still to come waits for it, though it is whole.
+        let held = self.deferred.as_ref().is_some_and(|deferred| deferred.holds(&data));
+        if whole_left && whole_right && !held {
             let tsn = if first == at { data.tsn } else { self.beyond[&first].data.tsn };
             let mut fragments = Vec::with_capacity((last - first + 1) as usize);
             for index in first..at {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::association::loss::Late;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
+use crate::association::reset::Reconfiguration;
 use crate::association::sent::{Counting, Report, SackError};
 use crate::association::state::{Shutdown, State, Up, Window, quotable};
 use crate::association::timers::Timer;
@@ -180,6 +181,7 @@ impl Association {
             (Chunk::Error(causes), State::Up(_) | State::CookieEchoed { .. }) => {
                 self.events.push_back(Event::PeerError(causes));
             }
+            (Chunk::Reconfig(parameters), State::Up(_)) => self.on_reconfig(path, parameters),
             //= specs/rfc9260.txt#section-9.2
             //# If a SHUTDOWN chunk is received in the COOKIE-WAIT or COOKIE ECHOED
             //# state, the SHUTDOWN chunk SHOULD be silently discarded.
@@ -245,6 +247,13 @@ impl Association {
                 return up.received.hurry();
             }
             Seen::New => {}
+        }
+        // The peer may have renumbered already, and its answer be under way: what could be of either numbering waits.
+        if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart)
+            && !(data.tsn == up.received.cum_tsn().next() && self.inbound.expects(&data))
+        {
+            self.overruns += 1;
+            return up.received.hurry();
         }
         // The sender counts user data, and was promised the window in bytes of user data: what was within the promise is
         // taken, though overhead may have closed the window since, up to twice the buffer in all. Beyond, the next in
@@ -312,6 +321,7 @@ impl Association {
     }
 
     fn on_packet_end(&mut self, now: Time, brought_data: bool) {
+        self.settle_deferred_reset();
         let State::Up(up) = &mut self.state else { return };
         if up.received.on_packet_end(self.config.sack_frequency) {
             self.timers.arm(Timer::DelayedSack, now + self.config.sack_delay);
@@ -355,6 +365,12 @@ impl Association {
         match up.sent.on_sack(sack, counting, &mut report) {
             Ok(()) => {}
             Err(SackError::Outdated) => return,
+            // Of what the peer renumbered, for all that is known here.
+            Err(SackError::NeverSent)
+                if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) =>
+            {
+                return;
+            }
             Err(SackError::NeverSent) => return self.on_violation(Violation::AckOfNothing),
             Err(SackError::BadBlock) => return self.on_violation(Violation::GapBlockInvalid),
         }

@@ -50,6 +50,8 @@ pub(super) struct Received {
     /// Whether any SACK was sent yet.
     answered: bool,
     packet: PacketSeen,
+    /// Whether TSNs began anew and none of the new ones has come: the peer might not know yet what a SACK is about.
+    silent: bool,
 }
 
 /// What the packet being read has brought so far.
@@ -70,7 +72,14 @@ impl Received {
             packets_unanswered: 0,
             answered: false,
             packet: PacketSeen::default(),
+            silent: false,
         }
+    }
+
+    /// The peer goes on with `next_tsn`, whatever is missing (RFC 6525 §5.2.4 G4).
+    pub(super) fn restart(&mut self, next_tsn: Tsn) {
+        let renumbered = next_tsn != self.cum_tsn.next();
+        *self = Self { answered: self.answered, silent: renumbered, ..Self::new(next_tsn) };
     }
 
     /// All TSNs up to this one have arrived.
@@ -86,7 +95,7 @@ impl Received {
             last = run.1;
         }
         assert!(self.runs.len() <= RUNS_MAX && last.distance_from(self.cum_tsn) <= SPAN_MAX);
-        assert!(self.duplicates.len() <= DUPLICATES_MAX && self.due != Due::Now);
+        assert!(self.duplicates.len() <= DUPLICATES_MAX && !self.sack_is_due());
     }
 
     /// Whether some TSN is missing below one that arrived.
@@ -139,6 +148,7 @@ impl Received {
     //# been acked in Gap Ack Blocks can result in suboptimal retransmission
     //# strategies in the data sender and thus in suboptimal performance.
     pub(super) fn accept(&mut self, tsn: Tsn) {
+        self.silent = false;
         let gap_before = self.has_gap();
         if tsn == self.cum_tsn.next() {
             self.cum_tsn = tsn;
@@ -286,12 +296,12 @@ impl Received {
 
     /// Whether a SACK must leave at once.
     pub(super) fn sack_is_due(&self) -> bool {
-        self.due == Due::Now
+        self.due == Due::Now && !self.silent
     }
 
     /// Whether a SACK should ride with DATA.
     pub(super) fn sack_may_ride(&self) -> bool {
-        self.due != Due::No
+        self.due != Due::No && !self.silent
     }
 
     /// The SACK that fits in `room` bytes. What it says is said.

@@ -47,6 +47,11 @@ impl std::error::Error for NoSuchStream {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arrival(u64);
 
+impl Arrival {
+    /// Before all messages.
+    pub(super) const NONE: Self = Self(0);
+}
+
 /// What a stream has left once a chunk was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
@@ -193,6 +198,13 @@ impl Turns {
         }
     }
 
+    /// A stream has nothing to send for now, though it has messages.
+    pub(super) fn withdraw(&mut self, id: StreamId) {
+        if let Some(place) = self.stream(id).place {
+            self.leave(place);
+        }
+    }
+
     /// A packet begins. It may be that nothing was cut for the one before.
     pub(super) fn begin_packet(&mut self) {
         //= specs/rfc8260.txt#section-3.3
@@ -222,6 +234,11 @@ impl Turns {
     pub(super) fn highest(&self) -> Option<StreamId> {
         let index = self.streams.iter().rposition(|stream| stream.place.is_some())?;
         Some(StreamId(index as u16))
+    }
+
+    /// How many streams wait.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
     }
 
     /// Whether no stream waits.

@@ -2,13 +2,16 @@
 //!
 //! A message is cut into DATA chunks only when it leaves (RFC 9260 §6.9), at the size that fits then; its TSNs are
 //! given by whoever sends. The fragments of a message follow each other without any other chunk between them.
+//!
+//! Streams that are to be reset hold back the messages behind a mark until it is known whether they were (RFC 6525 §5.1.2
+//! A1).
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
 use crate::association::scheduler::{Arrival, Left, Scheduler, Turns};
-use crate::association::{Message, Order};
+use crate::association::{Message, Order, Streams};
 use crate::ids::{Ppid, Ssn, StreamId};
 use crate::wire::{Data, Interleaved};
 
@@ -51,6 +54,31 @@ struct Stream {
     /// Of ordered messages, and of unordered ones.
     next_mid: [u32; 2],
     queued_bytes: usize,
+    /// If messages are held back: the last one that is not. One that has begun is never held.
+    held_behind: Option<Arrival>,
+}
+
+impl Stream {
+    /// Whether its first message may leave, if it has one.
+    fn may_send(&self) -> bool {
+        self.messages.front().is_some_and(|message| {
+            message.begun || self.held_behind.is_none_or(|mark| message.arrival <= mark)
+        })
+    }
+
+    /// Whether its numbers are those of a stream on which nothing was ever sent.
+    fn is_fresh(&self) -> bool {
+        self.next_ssn == Ssn(0) && self.next_mid == [0; 2]
+    }
+}
+
+/// Which messages of a stream still leave when it is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Those that are queued now.
+    BehindTheQueued,
+    /// Those of which a part has left.
+    BehindTheBegun,
 }
 
 /// The messages of all streams.
@@ -62,6 +90,8 @@ pub(super) struct SendQueue {
     interleaving: bool,
     queued_bytes: usize,
     messages: usize,
+    /// How streams are held that have never been used.
+    all_held_behind: Option<Arrival>,
 }
 
 impl SendQueue {
@@ -73,6 +103,7 @@ impl SendQueue {
             interleaving: false,
             queued_bytes: 0,
             messages: 0,
+            all_held_behind: None,
         }
     }
 
@@ -84,6 +115,7 @@ impl SendQueue {
             interleaving: false,
             queued_bytes: 0,
             messages: 0,
+            all_held_behind: None,
         }
     }
 
@@ -117,11 +149,12 @@ impl SendQueue {
     pub(super) fn push(&mut self, stream: StreamId, message: Message) {
         let index = usize::from(stream.0);
         if self.streams.len() <= index {
-            self.streams.resize_with(index + 1, Stream::default);
+            let held_behind = self.all_held_behind;
+            self.streams.resize_with(index + 1, || Stream { held_behind, ..Stream::default() });
         }
         let queue = &mut self.streams[index];
         let arrival = self.turns.arrival();
-        if queue.messages.is_empty() {
+        if queue.messages.is_empty() && queue.held_behind.is_none() {
             self.turns.join(stream, arrival);
         }
         queue.queued_bytes += message.payload.len();
@@ -218,16 +251,86 @@ impl SendQueue {
         }
         let left = match queue.messages.front() {
             Some(_) if !end => Left::Rest,
-            Some(next) => Left::Message(next.arrival),
-            None => Left::Nothing,
+            Some(next) if queue.may_send() => Left::Message(next.arrival),
+            _ => Left::Nothing,
         };
         self.turns.cut(stream, payload.len(), left);
         Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered, interleaved })
     }
 
-    /// Whether nothing waits.
+    /// Whether no message waits.
     pub(super) fn is_empty(&self) -> bool {
+        self.messages == 0
+    }
+
+    /// Whether no message may leave: none waits, or those that do are held.
+    pub(super) fn is_idle(&self) -> bool {
         self.turns.is_empty()
+    }
+
+    /// Holds back what is sent on these streams from now on.
+    pub(super) fn hold(&mut self, streams: &Streams, hold: Hold) {
+        let mark = match hold {
+            Hold::BehindTheQueued => self.turns.arrival(),
+            Hold::BehindTheBegun => Arrival::NONE,
+        };
+        if let Streams::These(list) = streams {
+            let used = list.iter().map(|id| usize::from(id.0) + 1).max().unwrap_or(0);
+            if self.streams.len() < used {
+                self.streams.resize_with(used, Stream::default);
+            }
+        } else {
+            self.all_held_behind = Some(mark);
+        }
+        for id in streams.up_to(self.streams.len()) {
+            let stream = &mut self.streams[usize::from(id.0)];
+            stream.held_behind = Some(mark);
+            if !stream.may_send() {
+                self.turns.withdraw(id);
+            }
+        }
+    }
+
+    /// Lets them send again.
+    pub(super) fn release(&mut self, streams: &Streams) {
+        if matches!(streams, Streams::All) {
+            self.all_held_behind = None;
+        }
+        for id in streams.up_to(self.streams.len()) {
+            let stream = &mut self.streams[usize::from(id.0)];
+            let waited = !stream.may_send();
+            stream.held_behind = None;
+            if let Some(first) = stream.messages.front().filter(|_| waited) {
+                self.turns.join(id, first.arrival);
+            }
+        }
+    }
+
+    /// Whether nothing of these streams may leave any more, for they are held.
+    pub(super) fn has_let_out(&self, streams: &Streams) -> bool {
+        streams.up_to(self.streams.len()).all(|id| !self.streams[usize::from(id.0)].may_send())
+    }
+
+    /// Whether nothing was sent on these streams since they began or were reset, and nothing waits.
+    pub(super) fn is_fresh(&self, streams: &Streams) -> bool {
+        streams.up_to(self.streams.len()).all(|id| {
+            let stream = &self.streams[usize::from(id.0)];
+            stream.is_fresh() && stream.messages.is_empty()
+        })
+    }
+
+    /// Messages of these streams are numbered from 0 again. None of them has begun.
+    pub(super) fn reset(&mut self, streams: &Streams) {
+        for id in streams.up_to(self.streams.len()) {
+            let stream = &mut self.streams[usize::from(id.0)];
+            debug_assert!(!stream.messages.front().is_some_and(|message| message.begun));
+            stream.next_ssn = Ssn(0);
+            //= specs/rfc8260.txt#section-2.3.2
+            //# When an association resets the SSN using the SCTP extension defined
+            //# in [RFC6525], the two counters (one for the ordered messages, one for
+            //# the unordered messages) used for the MIDs MUST be reset to 0.
+            stream.next_mid = [0; 2];
+        }
     }
 
     /// Bytes waiting on all streams.
@@ -260,7 +363,8 @@ impl SendQueue {
             bytes += queued;
         }
         assert_eq!((messages, bytes), (self.messages, self.queued_bytes));
-        assert_eq!(self.turns.is_empty(), messages == 0, "a stream with a message has a turn");
+        let ready = self.streams.iter().filter(|stream| stream.may_send()).count();
+        assert_eq!(self.turns.len(), ready, "a stream with a message has a turn, unless it is held");
     }
 
     /// Forgets all messages.

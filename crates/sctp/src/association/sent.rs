@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use braidftp_base::Time;
 
+use crate::association::Streams;
 use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
 use crate::ids::{PathId, Tsn};
 use crate::wire::{Data, Sack};
@@ -35,6 +36,9 @@ pub(super) const OUTSTANDING_MAX: usize = 65_000;
 
 /// From so many gap blocks on, a SACK may have had more to say: some peers list no more, whatever room there is.
 const BLOCKS_COMPLETE: usize = 16;
+
+/// For how many TSNs it is remembered which ones were used before a restart, half of all of them further on or less.
+const RESTART_MEMORY: u32 = (1 << 31) + (1 << 30);
 
 /// So many miss indications make a TSN lost (RFC 9260 §7.2.4).
 const MISSING_REPORTS: u8 = 3;
@@ -169,6 +173,8 @@ pub(super) struct Sent {
     flight_bytes: usize,
     outstanding_bytes: usize,
     retained_bytes: usize,
+    /// If TSNs began anew: the last one before.
+    before_restart: Option<Tsn>,
 }
 
 impl Sent {
@@ -185,7 +191,21 @@ impl Sent {
             flight_bytes: 0,
             outstanding_bytes: 0,
             retained_bytes: 0,
+            before_restart: None,
         }
+    }
+
+    /// TSNs go on with `next_tsn` (RFC 6525 §5.2.7 H5). Nothing is outstanding.
+    pub(super) fn restart(&mut self, next_tsn: Tsn) {
+        assert!(self.is_empty(), "what is outstanding has a number that nobody would know any more");
+        let last = self.cum_tsn_ack_point();
+        *self = Self { before_restart: Some(last), ..Self::new(next_tsn, self.earliest_hint.len()) };
+    }
+
+    /// Whether a chunk of these streams is not acknowledged.
+    pub(super) fn has_outstanding(&self, streams: &Streams) -> bool {
+        let outstanding = |slot: &Slot| matches!(slot.state, SlotState::InFlight | SlotState::Lost);
+        self.slots.iter().any(|slot| outstanding(slot) && streams.contains(slot.data.stream))
     }
 
     /// The TSN that the next new chunk gets.
@@ -424,6 +444,13 @@ impl Sent {
         //# i)    If Cumulative TSN Ack is less than the Cumulative TSN Ack
         //# Point, then drop the SACK chunk.
         if cum_tsn_ack.before(self.cum_tsn_ack_point()) {
+            return Err(SackError::Outdated);
+        }
+        // One that is still under way from before TSNs began anew, as long as it can be told from a new one.
+        if let Some(last) = self.before_restart
+            && last.distance_from(cum_tsn_ack) < u32::from(u16::MAX)
+            && self.base.distance_from(last) < RESTART_MEMORY
+        {
             return Err(SackError::Outdated);
         }
         if !cum_tsn_ack.before(self.next_tsn()) {

@@ -179,6 +179,7 @@ impl Association {
     }
 
     fn begin_t2(&mut self, now: Time) {
+        self.give_up_reconfiguration();
         self.sack_with_shutdown();
         self.restart_t2(now);
         for index in 0..self.paths.len() {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::association::Reason;
 use crate::association::received::Received;
+use crate::association::reset::Reconfiguration;
 use crate::association::sent::{Report, Sent};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
@@ -103,6 +104,8 @@ pub(super) struct Up {
     //# the destination transport addresses of the peer if it is multi-homed),
     pub(super) errors: u32,
     pub(super) window: Window,
+    /// If both sides support it.
+    pub(super) reconfiguration: Option<Reconfiguration>,
 }
 
 /// Whether the peer's window lets data out.

@@ -18,6 +18,8 @@ pub(super) enum Timer {
     T5Guard,
     /// A SACK has waited long enough (RFC 9260 §6.2).
     DelayedSack,
+    /// The Re-configuration Timer: a request of ours was not answered in time (RFC 6525 §5.1.1).
+    Reconfig,
     /// The peer's window has been closed for an RTO: time to probe it (RFC 9260 §6.1 A).
     ZeroWindow,
     /// T3-rtx of a path (RFC 9260 §6.3).
@@ -30,7 +32,7 @@ pub(super) enum Timer {
     Heartbeat(PathId),
 }
 
-const SHARED: usize = 5;
+const SHARED: usize = 6;
 const PER_PATH: usize = 4;
 
 impl Timer {
@@ -41,7 +43,8 @@ impl Timer {
             Self::T2Shutdown => 1,
             Self::T5Guard => 2,
             Self::DelayedSack => 3,
-            Self::ZeroWindow => 4,
+            Self::Reconfig => 4,
+            Self::ZeroWindow => 5,
             Self::T3Rtx(path) => of_path(path, 0),
             Self::Overdue(path) => of_path(path, 1),
             Self::TailProbe(path) => of_path(path, 2),
@@ -55,7 +58,8 @@ impl Timer {
             1 => Self::T2Shutdown,
             2 => Self::T5Guard,
             3 => Self::DelayedSack,
-            4 => Self::ZeroWindow,
+            4 => Self::Reconfig,
+            5 => Self::ZeroWindow,
             _ => {
                 let path = PathId(((slot - SHARED) / PER_PATH) as u8);
                 match (slot - SHARED) % PER_PATH {

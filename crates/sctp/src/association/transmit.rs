@@ -319,6 +319,13 @@ impl Association {
             up.control.heartbeat_acks.retain(|(path, _)| *path != id);
             up.control.errors.clear();
         }
+        if up.reconfiguration.is_some()
+            && let Some(reconfig) = self.take_reconfig(now, id, self.builder.room())
+        {
+            self.builder.push(&reconfig);
+        }
+        let State::Up(up) = &mut self.state else { return };
+        let builder = &mut self.builder;
         let cum_tsn_ack = up.received.cum_tsn();
         if closing_path == id {
             match &mut self.shutdown {
@@ -541,7 +548,7 @@ impl Association {
                 //# Whenever the sender of a DATA chunk can benefit from the
                 //# corresponding SACK chunk being sent back without delay, the sender
                 //# MAY set the I bit in the DATA chunk header.
-                immediate: (self.queue.is_empty() && (small_window || self.shutdown == Shutdown::Pending))
+                immediate: (self.queue.is_idle() && (small_window || self.shutdown == Shutdown::Pending))
                     || (small_window
                         && window_filled
                         && path.controller.window() <= SMALL_WINDOW * path.pmdcs()),

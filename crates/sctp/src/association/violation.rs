@@ -44,6 +44,10 @@ pub enum Violation {
     ForwardTsnTooFar(Tsn),
     /// A SACK, gap block or SHUTDOWN for a TSN that was never sent.
     AckOfNothing,
+    /// A RE-CONFIG chunk with parameters that cannot stand together (RFC 6525 §3.1).
+    ReconfigCombination,
+    /// A performed association reset without the new TSNs (RFC 6525 §4.4).
+    ReconfigResponse,
     /// A SACK with a gap block that ends before it begins.
     GapBlockInvalid,
 }
@@ -104,7 +108,10 @@ impl Violation {
             //# association by sending an ABORT chunk.  The ABORT chunk MAY include
             //# the 'Protocol Violation' error cause.
             Self::WrongForwardTsn | Self::ForwardTsnTooFar(_) => protocol_violation(),
-            Self::AckOfNothing => protocol_violation(),
+            Self::AckOfNothing | Self::ReconfigResponse => protocol_violation(),
+            Self::ReconfigCombination => {
+                Answer::Error(Cause::ProtocolViolation(Bytes::from(self.to_string().into_bytes())))
+            }
             // Stacks have had bugs here, and the next SACK says it all again.
             Self::GapBlockInvalid => Answer::Silence,
         }
@@ -135,6 +142,10 @@ impl fmt::Display for Violation {
             Self::WrongForwardTsn => f.write_str("FORWARD TSN with I-DATA, or I-FORWARD-TSN with DATA"),
             Self::ForwardTsnTooFar(tsn) => write!(f, "FORWARD TSN to {tsn}, beyond the receive window"),
             Self::AckOfNothing => f.write_str("acknowledgement of a TSN that was never sent"),
+            Self::ReconfigCombination => {
+                f.write_str("RE-CONFIG chunk with parameters that cannot stand together")
+            }
+            Self::ReconfigResponse => f.write_str("association reset without the new TSNs"),
             Self::GapBlockInvalid => f.write_str("gap ack block that makes no sense"),
         }
     }

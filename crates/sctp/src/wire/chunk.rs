@@ -192,6 +192,24 @@ impl Chunk {
                 exactly(Self::HEADER_LEN)?;
                 Self::ShutdownComplete { reflected: flags & Self::REFLECTED != 0 }
             }
+            //= specs/rfc6525.txt#section-4.1
+            //# This parameter MUST
+            //# NOT appear in any other chunk type.
+            //= specs/rfc6525.txt#section-4.2
+            //# This parameter MUST
+            //# NOT appear in any other chunk type.
+            //= specs/rfc6525.txt#section-4.3
+            //# This parameter MUST
+            //# NOT appear in any other chunk type.
+            //= specs/rfc6525.txt#section-4.4
+            //# This parameter MUST
+            //# NOT appear in any other chunk type.
+            //= specs/rfc6525.txt#section-4.5
+            //# This parameter MUST
+            //# NOT appear in any other chunk type.
+            //= specs/rfc6525.txt#section-4.6
+            //# This parameter MUST
+            //# NOT appear in any other chunk type.
             // One that is malformed is not understood: its high bits ask for it to be skipped.
             Self::RECONFIG => match reconfig::decode(datagram, value) {
                 Ok(parameters) => Self::Reconfig(parameters),

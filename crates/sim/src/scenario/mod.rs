@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sctp::{Announce, Association, Config, Connect, Endpoint, PathId, Phase};
+use braidftp_sctp::{Announce, Association, Config, Connect, Endpoint, PathId, Phase, StreamReset};
 
 use self::draw::Draw;
 use self::network::Network;
@@ -63,6 +63,16 @@ enum Act {
     Reopen,
     /// In all of its associations a side makes this path the primary one, if there is such.
     Primary { side: Side, path: u8 },
+    /// In all of its associations a side asks for other streams.
+    Reconfigure { side: Side, what: Reconfiguration },
+}
+
+/// What a side asks for (RFC 6525).
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reconfiguration {
+    Reset(StreamReset),
+    ResetAssociation,
+    Add { outgoing: u16, incoming: u16 },
 }
 
 /// How a run went.
@@ -162,6 +172,22 @@ impl Scenario {
 
     fn perform(&self, stage: &mut Stage, at: Duration, act: &Act) {
         match *act {
+            Act::Reconfigure { side, ref what } => {
+                let now = stage.world.now();
+                let (endpoint, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
+                for id in app.tallies().values().map(|tally| tally.id) {
+                    if let Some(association) = endpoint.association_mut(id) {
+                        // It may not be agreed on, or another be under way.
+                        let _ = match what {
+                            Reconfiguration::Reset(streams) => association.reset_streams(streams.clone()),
+                            Reconfiguration::ResetAssociation => association.reset_association(now),
+                            Reconfiguration::Add { outgoing, incoming } => {
+                                association.add_streams(*outgoing, *incoming)
+                            }
+                        };
+                    }
+                }
+            }
             Act::Open(index) => {
                 stage.opened.push(index);
                 self.open(stage, &[index]);
@@ -453,6 +479,14 @@ mod tests {
         };
         // On both sides, one, the other and none.
         assert!(configs(|config| config.interleaving));
+        assert!(configs(|config| config.reconfiguration));
+        let asked = |what: fn(&Reconfiguration) -> bool| {
+            let mut acts = scenarios.iter().flat_map(|s| &s.acts);
+            acts.any(|(_, act)| matches!(act, Act::Reconfigure { what: asked, .. } if what(asked)))
+        };
+        assert!(asked(|what| matches!(what, Reconfiguration::Reset(_))));
+        assert!(asked(|what| *what == Reconfiguration::ResetAssociation));
+        assert!(asked(|what| matches!(what, Reconfiguration::Add { .. })));
         assert!(configs(|config| config.tail_loss_probe));
         assert!(configs(|config| config.scheduler == Scheduler::Priority));
     }

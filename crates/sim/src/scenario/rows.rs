@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use braidftp_base::Rate;
 use braidftp_cc as cc;
-use braidftp_sctp::{Announce, Config, LossDetection, Order, Profile, Scheduler, StreamId};
+use braidftp_sctp::{
+    Announce, Config, LossDetection, Order, PeerMay, Profile, Scheduler, StreamId, StreamReset, Streams,
+};
 
 use super::draw::Draw;
 use super::network::{Crossing, Family, Fault, Trouble, address};
-use super::{Act, Scenario};
+use super::{Act, Reconfiguration, Scenario};
 use crate::apps::messages::{Appetite, Ending, Plan, Planned, Side, numbered};
 use crate::dice::Probability;
 use crate::link::{Bandwidth, GilbertElliott, LinkConfig, Loss, Queue, Reorder};
@@ -35,6 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "buffers", draw: buffers },
     Row { name: "scheduler", draw: scheduler },
     Row { name: "interleaving", draw: interleaving },
+    Row { name: "reconfiguration", draw: reconfiguration },
     Row { name: "addresses", draw: addresses },
     Row { name: "links", draw: links },
     Row { name: "outages", draw: outages },
@@ -126,6 +129,37 @@ fn scheduler(draw: &mut Draw, scenario: &mut Scenario) {
 fn interleaving(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| config.interleaving = both || draw.one_in(4));
+}
+
+/// Users reset streams and add some while messages are under way, and are allowed to or not.
+fn reconfiguration(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(3);
+    each(draw, scenario, |draw, config| {
+        config.reconfiguration = both || draw.one_in(4);
+        let allowed = draw.one_in(2);
+        config.peer_may = PeerMay {
+            reset_streams: allowed || draw.one_in(2),
+            reset_association: allowed || draw.one_in(2),
+            add_streams: allowed || draw.one_in(2),
+        };
+    });
+    if !both {
+        return;
+    }
+    for _ in 0..draw.up_to(8) {
+        let at = Duration::from_millis(draw.scale(1, 60_000));
+        let side = draw.pick(&[Side::Client, Side::Server]);
+        let mut streams = || match draw.up_to(2) {
+            0 => None,
+            1 => Some(Streams::All),
+            _ => Some(Streams::These(vec![StreamId(draw.up_to(3) as u16), StreamId(0)])),
+        };
+        let reset = StreamReset { outgoing: streams(), incoming: streams() };
+        let add = Reconfiguration::Add { outgoing: draw.up_to(2) as u16, incoming: draw.up_to(2) as u16 };
+        let reset = Reconfiguration::Reset(reset);
+        let what = draw.pick(&[reset.clone(), reset, Reconfiguration::ResetAssociation, add]);
+        scenario.acts.push((at, Act::Reconfigure { side, what }));
+    }
 }
 
 fn addresses(draw: &mut Draw, scenario: &mut Scenario) {

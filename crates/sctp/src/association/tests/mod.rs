@@ -10,6 +10,7 @@ mod lossy;
 mod multihoming;
 mod partial;
 mod peers;
+mod reset;
 mod settings;
 mod traps;
 
