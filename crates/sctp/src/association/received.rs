@@ -47,8 +47,8 @@ pub(super) struct Received {
     due: Due,
     /// Packets with DATA since the last SACK.
     packets_unanswered: u32,
-    /// Whether any SACK was sent yet.
-    answered: bool,
+    /// Whether DATA has come.
+    data_came: bool,
     packet: PacketSeen,
     /// Whether TSNs began anew and none of the new ones has come: the peer might not know yet what a SACK is about.
     silent: bool,
@@ -70,7 +70,7 @@ impl Received {
             duplicates: Vec::new(),
             due: Due::No,
             packets_unanswered: 0,
-            answered: false,
+            data_came: false,
             packet: PacketSeen::default(),
             silent: false,
         }
@@ -79,7 +79,7 @@ impl Received {
     /// The peer goes on with `next_tsn`, whatever is missing (RFC 6525 §5.2.4 G4).
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         let renumbered = next_tsn != self.cum_tsn.next();
-        *self = Self { answered: self.answered, silent: renumbered, ..Self::new(next_tsn) };
+        *self = Self { data_came: self.data_came, silent: renumbered, ..Self::new(next_tsn) };
     }
 
     /// All TSNs up to this one have arrived.
@@ -269,7 +269,8 @@ impl Received {
         //= specs/rfc9260.txt#section-5.1
         //# Subsequent acknowledgements SHOULD be done as described in Section
         //# 6.2.
-        let first = packet.data && !self.answered;
+        let first = packet.data && !self.data_came;
+        self.data_came |= packet.data;
         //= specs/rfc9260.txt#section-6.2
         //# Specifically, an
         //# acknowledgement SHOULD be generated for at least every second packet
@@ -306,7 +307,6 @@ impl Received {
 
     /// The SACK that fits in `room` bytes. What it says is said.
     pub(super) fn take_sack(&mut self, a_rwnd: u32, room: usize) -> Sack {
-        self.answered = true;
         let fit = Sack::blocks_in(room);
         //= specs/rfc9260.txt#section-6.2
         //# The SCTP endpoint MUST report as many

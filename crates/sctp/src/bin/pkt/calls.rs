@@ -294,6 +294,7 @@ fn features_of(extensions: Extensions) -> Vec<Expr> {
     let listed = [
         (extensions.partial_reliability(), "SCTP_ASSOC_SUPPORTS_PR"),
         (extensions.auth, "SCTP_ASSOC_SUPPORTS_AUTH"),
+        (extensions.reconfiguration, "SCTP_ASSOC_SUPPORTS_RE_CONFIG"),
         (extensions.interleaving, "SCTP_ASSOC_SUPPORTS_INTERLEAVING"),
     ];
     listed.into_iter().filter(|(on, _)| *on).map(|(_, name)| Expr::Word(name.to_owned())).collect()

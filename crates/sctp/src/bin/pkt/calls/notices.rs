@@ -7,7 +7,8 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_sctp::wire::{Cause, Chunk, Header, PacketBuilder};
 use braidftp_sctp::{
-    AssociationId, AuthEvent, Endpoint, Event, Extensions, PathState, Reason, VerificationTag,
+    AssociationId, AuthEvent, Direction, Endpoint, Event, Extensions, Outcome, PathState, Reason, Streams,
+    VerificationTag,
 };
 
 use super::socket::{Member, Socket, Style};
@@ -395,5 +396,45 @@ impl Kernel {
     }
 
     /// Events of extensions.
-    fn happened_more(_socket: &mut Socket, _number: i64, _event: Event) {}
+    fn happened_more(socket: &mut Socket, number: i64, event: Event) {
+        let flags = |of: i64, outcome: Outcome| {
+            of | match outcome {
+                Outcome::Done => 0,
+                Outcome::Denied => 4,
+                Outcome::Failed => 8,
+            }
+        };
+        match event {
+            Event::StreamReset { direction, streams, outcome } => {
+                let of = if direction == Direction::Incoming { 1 } else { 2 };
+                let list = match streams {
+                    Streams::All => Vec::new(),
+                    Streams::These(list) => list.iter().map(|id| Expr::Int(id.0.into())).collect(),
+                };
+                let fields = [
+                    ("strreset_flags", Expr::Int(flags(of, outcome))),
+                    ("strreset_stream_list", Expr::List(list)),
+                ];
+                let len = 12 + if let Expr::List(list) = &fields[1].1 { 2 * list.len() as i64 } else { 0 };
+                socket.tell(Notice::new(Kind::StreamReset, number, len, "strreset", &fields));
+            }
+            Event::AssociationReset { outcome, local_tsn, peer_tsn } => {
+                let fields = [
+                    ("assocreset_flags", Expr::Int(flags(0, outcome))),
+                    ("assocreset_local_tsn", Expr::Int(local_tsn.0.into())),
+                    ("assocreset_remote_tsn", Expr::Int(peer_tsn.0.into())),
+                ];
+                socket.tell(Notice::new(Kind::AssocReset, number, 20, "assocreset", &fields));
+            }
+            Event::StreamChange { outbound_streams, inbound_streams, outcome } => {
+                let fields = [
+                    ("strchange_flags", Expr::Int(flags(0, outcome))),
+                    ("strchange_instrms", Expr::Int(inbound_streams.into())),
+                    ("strchange_outstrms", Expr::Int(outbound_streams.into())),
+                ];
+                socket.tell(Notice::new(Kind::StreamChange, number, 16, "strchange", &fields));
+            }
+            _ => {}
+        }
+    }
 }

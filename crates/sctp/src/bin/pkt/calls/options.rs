@@ -6,6 +6,7 @@
 
 mod auth;
 mod get;
+mod reset;
 mod set;
 
 use braidftp_sctp::stats::Phase;
@@ -64,6 +65,7 @@ pub(super) fn extension(config: &mut Config, name: &str, on: bool) -> Option<()>
             config.auth = on.then(|| config.auth.take().unwrap_or_default());
         }
         "auth_disable" => config.auth = (!on).then(|| config.auth.take().unwrap_or_default()),
+        "reconfig_enable" | "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration = on,
         "pr_enable" | "prsctp_enable" | "SCTP_PR_SUPPORTED" => config.partial_reliability = on,
         // What the core does not have is off.
         _ if !on && ABSENT.contains(&name) => {}
@@ -79,8 +81,6 @@ const ABSENT: &[&str] = &[
     "asconf_enable",
     "addip_enable",
     "SCTP_ASCONF_SUPPORTED",
-    "reconfig_enable",
-    "SCTP_RECONFIG_SUPPORTED",
     "nrsack_enable",
     "nrsack_on_off",
     "SCTP_NRSACK_SUPPORTED",
@@ -93,6 +93,7 @@ fn extension_is_on(config: &Config, name: &str) -> Option<bool> {
         "SCTP_INTERLEAVING_SUPPORTED" => config.interleaving,
         "SCTP_AUTH_SUPPORTED" => config.auth.is_some(),
         "SCTP_PR_SUPPORTED" => config.partial_reliability,
+        "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration,
         _ if name.starts_with("SCTP_") && ABSENT.contains(&name) => false,
         _ => return None,
     })

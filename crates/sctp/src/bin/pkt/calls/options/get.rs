@@ -278,6 +278,9 @@ impl Kernel {
             }
             _ => {
                 // What is configured now: an association that lives keeps what it began with.
+                if let Some(value) = super::reset::get(config, option) {
+                    return Ok(Ok(value));
+                }
                 if let Some(value) = super::auth::get(&socket.config, living, id, option) {
                     return Ok(Ok(value));
                 }

@@ -328,6 +328,15 @@ impl Kernel {
                 }
             }
             other => {
+                let first = targets.living.first().map(|(_, id)| *id);
+                let association = first.and_then(|id| ctx.endpoint.association_mut(id));
+                let asked = (option, value);
+                if let Some(outcome) = super::reset::set(&mut config, association, ctx.now, asked, line)? {
+                    if targets.future {
+                        self.reconfigure(ctx, fd, config)?;
+                    }
+                    return Ok(outcome);
+                }
                 let mut living = Vec::new();
                 // One at a time, since each is borrowed from the endpoint: there is one, but for SCTP_ALL_ASSOC.
                 if let Some((_, id)) = targets.living.first() {
