@@ -170,6 +170,7 @@ fn an_association_is_woken_at_the_very_time_it_asked_for() {
     let mut bench = Bench::new();
     bench.connect();
     let Output::Wait(Some(when)) = bench.endpoint.poll(bench.now) else { panic!("an INIT is out") };
+    assert_eq!(when, Time::from_millis(1_000), "RTO.Initial, and no tick to wait for");
     bench.now = Time::from_nanos(when.as_nanos() - 1);
     assert!(bench.drain().is_empty());
     bench.now = when;
