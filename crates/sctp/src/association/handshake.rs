@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_base::Time;
 use bytes::{Bytes, BytesMut};
@@ -28,6 +29,20 @@ use crate::extensions::Extensions;
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::{Auth, Cause, Chunk, Header, Init, PacketBuilder, Parameter};
+
+/// By how much more than a round trip a cookie is to live longer, once one was stale.
+const RENEWAL_GRACE: Duration = Duration::from_millis(500);
+
+/// What a cookie that was found stale leaves to the INIT that asks for another (RFC 9260 §5.2.6).
+#[derive(Debug, Default)]
+pub(super) struct Renewal {
+    /// When COOKIE ECHO left last.
+    pub(super) cookie_sent_at: Option<Time>,
+    /// By how much the next cookie is to live longer, once one was stale.
+    extension: Option<Duration>,
+    /// What rode with the stale cookie and was dropped with it.
+    rode: Option<Sent>,
+}
 
 /// What the peer said of itself.
 #[derive(Debug, Clone, Copy)]
@@ -185,6 +200,7 @@ impl Association {
             inbound_streams: config.inbound_streams,
             events: std::collections::VecDeque::new(),
             farewell: None,
+            renewal: Renewal::default(),
             builder: PacketBuilder::new(),
             auth: Authentication::new(&config),
             auth_random: [0; RANDOM_LEN],
@@ -240,7 +256,10 @@ impl Association {
                 let adaptation = self.config.adaptation.map(Parameter::Adaptation);
                 let extensions = Extensions::of(&self.config).parameters();
                 let auth = auth::parameters(&self.config, &self.auth_random);
-                addresses.chain(adaptation).chain(extensions).chain(auth).collect()
+                let longer = self.renewal.extension.map(|extension| {
+                    Parameter::CookiePreservative(u32::try_from(extension.as_millis()).unwrap_or(u32::MAX))
+                });
+                addresses.chain(longer).chain(adaptation).chain(extensions).chain(auth).collect()
             },
         }
     }
@@ -466,12 +485,28 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §5.2.6. Of its alternatives the second: a cookie lives for a minute, and an association that took longer
-    /// than that to come about is better begun anew by its user.
-    pub(super) fn on_stale_cookie(&mut self) {
-        if matches!(self.state, State::CookieEchoed { .. }) {
-            self.close(Reason::StaleCookie);
+    /// RFC 9260 §5.2.6. Of its alternatives the third, once: INIT again, which asks for a cookie that lives longer.
+    pub(super) fn on_stale_cookie(&mut self, now: Time) {
+        //= specs/rfc9260.txt#section-5.2.6
+        //# an endpoint SHOULD first examine if an association is in the process
+        //# of being set up, i.e., the association is in the COOKIE-ECHOED state.
+        let State::CookieEchoed { up, .. } = &mut self.state else { return };
+        let Some(sent_at) = self.renewal.cookie_sent_at.filter(|_| self.renewal.extension.is_none()) else {
+            return self.close(Reason::StaleCookie);
+        };
+        //= specs/rfc9260.txt#section-5.2.6
+        //# When calculating the time
+        //# extension, an implementation SHOULD use the RTT information
+        //# measured based on the previous COOKIE ECHO/ERROR chunk exchange
+        //# and SHOULD add no more than 1 second beyond the measured RTT,
+        self.renewal.extension = Some(now.since(sent_at) + RENEWAL_GRACE);
+        self.renewal.rode = Some(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1)));
+        self.state = State::CookieWait { retry: 0, init_due: true };
+        for path in &mut self.paths {
+            path.flight_bytes = 0;
+            path.init_sent_at = None;
         }
+        self.arm_t1(now, 0);
     }
 
     fn up_from_cookie(&mut self, now: Time, opened: &Opened) {
@@ -509,6 +544,10 @@ impl Association {
             self.inbound.interleave(self.config.receive_buffer_bytes);
             self.queue.interleave();
         }
+        let sent = match self.renewal.rode.take() {
+            Some(rode) => rode.begun_again(self.paths.len()),
+            None => Sent::new(self.initial_tsn, self.paths.len()),
+        };
         Up {
             peer_tag: peer.tag,
             extensions: peer.extensions,
@@ -522,7 +561,7 @@ impl Association {
             //# When the TCB is created, each endpoint MUST set its internal
             //# Cumulative TSN Ack Point to the value of its transmitted Initial TSN
             //# minus one.
-            sent: Sent::new(self.initial_tsn, self.paths.len()),
+            sent,
             received: Received::new(peer.initial_tsn),
             report: Report::default(),
             control: Control::default(),

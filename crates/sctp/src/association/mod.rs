@@ -52,6 +52,7 @@ use rand_chacha::ChaCha12Rng;
 pub use self::auth::{AuthEvent, KeyError, KeyVectors};
 pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, key_vector, parameters};
 pub(crate) use self::handshake::Passive;
+use self::handshake::Renewal;
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 use self::path::Path;
 use self::reassembly::Reassembly;
@@ -355,6 +356,7 @@ pub struct Association {
     events: VecDeque<Event>,
     /// Said aside: when it is over, or to an INIT ACK that is none.
     farewell: Option<Farewell>,
+    renewal: Renewal,
     builder: PacketBuilder,
     auth: Authentication,
     /// What this side's INIT has in its RANDOM parameter.

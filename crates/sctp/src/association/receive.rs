@@ -175,10 +175,17 @@ impl Association {
             (Chunk::Error(causes), State::CookieEchoed { .. })
                 if causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_))) =>
             {
-                self.on_stale_cookie();
+                self.on_stale_cookie(now);
             }
-            // RFC 9260 §11.2.6: the user hears of it.
-            (Chunk::Error(causes), State::Up(_) | State::CookieEchoed { .. }) => {
+            //= specs/rfc9260.txt#section-5.2.6
+            //# In all cases, if the association is not in the COOKIE-ECHOED state,
+            //# the ERROR chunk SHOULD be silently discarded.
+            // As far as it speaks of a cookie; the user hears of the rest (§11.2.6).
+            (Chunk::Error(mut causes), State::Up(_) | State::CookieEchoed { .. }) => {
+                causes.retain(|cause| !matches!(cause, Cause::StaleCookie(_)));
+                if causes.is_empty() {
+                    return Then::Next;
+                }
                 self.events.push_back(Event::PeerError(causes));
             }
             (Chunk::Reconfig(parameters), State::Up(_)) => self.on_reconfig(path, parameters),

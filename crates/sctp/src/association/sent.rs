@@ -382,6 +382,20 @@ impl Sent {
         bytes
     }
 
+    /// What rode with a cookie that was stale: it rides with the next, over as many paths as there are then.
+    pub(super) fn begun_again(mut self, paths: usize) -> Self {
+        self.flight_bytes = 0;
+        self.lost.clear();
+        for slot in &mut self.slots {
+            slot.state = SlotState::Lost;
+            slot.path = PathId(0);
+            self.lost.push_back(slot.data.tsn);
+        }
+        self.first_countable = self.base;
+        self.earliest_hint = vec![self.base; paths];
+        self
+    }
+
     /// A cumulative TSN, as SHUTDOWN brings it.
     //= specs/rfc9260.txt#section-3.3.8
     //# Since the SHUTDOWN chunk does not contain Gap Ack Blocks, the

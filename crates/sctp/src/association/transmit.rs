@@ -128,6 +128,7 @@ impl Association {
     fn transmit_cookie(&mut self, now: Time) -> Transmit {
         let State::CookieEchoed { retry, .. } = self.state else { unreachable!("the caller has looked") };
         let mut path = self.handshake_path(retry);
+        self.renewal.cookie_sent_at = Some(now);
         let State::CookieEchoed { cookie, up, .. } = &mut self.state else {
             unreachable!("the caller has looked")
         };

@@ -164,6 +164,25 @@ fn cookie_echo_is_repeated_with_back_off_until_it_is_given_up() {
 }
 
 #[test]
+fn what_rode_with_a_stale_cookie_rides_with_the_next() {
+    let impatient = Config { valid_cookie_life: Duration::from_millis(5), ..rfc() };
+    for messages in [0, 1, 300] {
+        let mut pair = Pair::with(rfc(), impatient.clone());
+        for number in 0..messages {
+            pair.send(Client, number % 10, "first words");
+        }
+        pair.run(Duration::from_secs(2));
+        assert!(pair.association(Client).is_up() && pair.association(Server).is_up(), "{messages}");
+        let kinds: Vec<_> = pair.log.iter().take(8).map(|entry| chunks(&entry.2)[0].kind()).collect();
+        assert_eq!(kinds, [1, 2, 10, 9, 1, 2, 10, 11], "ERROR is the fourth");
+        let read: usize = (0..10).map(|stream| pair.read(Server, stream).len()).sum();
+        assert_eq!(read, usize::from(messages), "each once");
+        let stats = pair.association(Client).stats();
+        assert_eq!((stats.outstanding_bytes, stats.paths[0].timeouts), (0, 0));
+    }
+}
+
+#[test]
 fn what_is_acknowledged_ends_the_count_of_errors() {
     //= specs/rfc9260.txt#section-8.1
     //= type=test
