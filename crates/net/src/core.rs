@@ -235,6 +235,9 @@ impl Core {
             }
             Event::Readable(_) => self.discard(id),
             Event::Writable => seat.signals.writable.notify_waiters(),
+            Event::Abandoned(message) => {
+                debug!(association = id.0, ?message, "a message was given up");
+            }
             Event::Authentication(what) => debug!(association = id.0, ?what, "authentication"),
             Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
             event @ (Event::StreamReset { .. }

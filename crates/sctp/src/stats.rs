@@ -26,6 +26,10 @@ pub struct Stats {
     pub messages_sent: u64,
     /// Whole messages taken by `recv`.
     pub messages_received: u64,
+    /// Messages that were given up before anything of them left.
+    pub abandoned_unsent: u64,
+    /// Messages that were given up when some of them had left.
+    pub abandoned_sent: u64,
     /// DATA chunks that came more than once.
     pub duplicates: u64,
     /// DATA chunks dropped because they did not fit a receive limit.

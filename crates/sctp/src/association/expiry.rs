@@ -100,6 +100,7 @@ impl Association {
         path.probes_unanswered = 0;
         self.timers.stop(Timer::TailProbe(id));
         self.timers.stop(Timer::Overdue(id));
+        self.forward_on_timeout(id);
         //= specs/rfc9260.txt#section-6.1
         //# If the sender continues to receive SACK chunks from the peer
         //# while doing zero window probing, the unacknowledged window probes

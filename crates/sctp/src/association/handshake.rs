@@ -12,6 +12,7 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::association::auth::{self, Authentication, KeyVectors, RANDOM_LEN};
 use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
+use crate::association::partial::Forward;
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
 use crate::association::received::Received;
@@ -209,6 +210,8 @@ impl Association {
             writable_at: None,
             messages_sent: 0,
             messages_received: 0,
+            abandoned_unsent: 0,
+            abandoned_sent: 0,
             duplicates: 0,
             overruns: 0,
             config,
@@ -575,6 +578,7 @@ impl Association {
                 .extensions
                 .reconfiguration
                 .then(|| Reconfiguration::new(self.config.peer_may, self.initial_tsn, peer.initial_tsn)),
+            forward: Forward::default(),
         }
     }
 

@@ -304,8 +304,9 @@ impl Messages {
 
     /// Whether an ordered message of this number may come.
     pub(super) fn expects(&self, stream: StreamId, mid: u32) -> bool {
-        let next_mid = self.streams.get(usize::from(stream.0)).map_or(0, |stream| stream.next_mid);
-        mid.wrapping_sub(next_mid) < 1 << 31
+        self.streams.get(usize::from(stream.0)).map_or(mid < 1 << 31, |stream| {
+            mid.wrapping_sub(stream.next_mid) < 1 << 31 || stream.has_skipped(Order::Ordered, mid)
+        })
     }
 
     /// Whether a message is being delivered in pieces.

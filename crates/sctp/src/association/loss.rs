@@ -114,6 +114,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::association::partial::Terms;
     use crate::association::sent::{Counting, Departure, Report};
     use crate::ids::{Ppid, Ssn, StreamId};
     use crate::wire::{Data, Sack};
@@ -160,7 +161,7 @@ mod tests {
                     ppid: Ppid(0),
                     payload: Bytes::from_static(b"1234"),
                 };
-                self.sent.insert(data, departure);
+                self.sent.insert(data, Terms::default(), departure);
             }
         }
 

@@ -54,6 +54,7 @@ pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, 
 pub(crate) use self::handshake::Passive;
 use self::handshake::Renewal;
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
+pub use self::partial::{Abandoned, Reliability};
 use self::path::Path;
 use self::reassembly::Reassembly;
 pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
@@ -78,12 +79,17 @@ pub struct Message {
     pub payload: Bytes,
     /// Whether it waits for the messages before it on its stream.
     pub order: Order,
+    /// How long it is tried for. Ordinarily until it arrives.
+    pub reliability: Reliability,
+    /// Names the message in [`Event::Abandoned`] (snd_context, RFC 6458 §5.3.4).
+    pub context: u32,
 }
 
 impl Message {
-    /// An ordered message.
+    /// An ordered, reliable message.
     pub fn new(ppid: Ppid, payload: impl Into<Bytes>) -> Self {
-        Self { ppid, payload: payload.into(), order: Order::Ordered }
+        let (order, reliability) = (Order::Ordered, Reliability::Full);
+        Self { ppid, payload: payload.into(), order, reliability, context: 0 }
     }
 }
 
@@ -270,6 +276,8 @@ pub enum Event {
     Readable(StreamId),
     /// There is room to send again.
     Writable,
+    /// A message was given up, as its [`Reliability`] allows.
+    Abandoned(Abandoned),
     /// A path changed its state.
     Path(PathId, PathState),
     /// Something about authentication changed (RFC 6458 §6.1.8).
@@ -372,6 +380,8 @@ pub struct Association {
     writable_at: Option<usize>,
     messages_sent: u64,
     messages_received: u64,
+    abandoned_unsent: u64,
+    abandoned_sent: u64,
     duplicates: u64,
     overruns: u64,
 }
@@ -433,7 +443,8 @@ impl Association {
             return Err(SendError::TooLong);
         }
         // A message longer than the whole buffer still goes out, alone.
-        if len > self.send_room() && self.buffered_to_send() > 0 {
+        if len > self.send_room() && self.buffered_to_send() > 0 && !self.make_room(len, message.reliability)
+        {
             let capacity = self.config.send_buffer_bytes;
             self.writable_at = Some(len.min(capacity));
             return Err(SendError::Full);
@@ -548,6 +559,8 @@ impl Association {
             unread_bytes: self.inbound.unread_bytes(),
             messages_sent: self.messages_sent,
             messages_received: self.messages_received,
+            abandoned_unsent: self.abandoned_unsent,
+            abandoned_sent: self.abandoned_sent,
             duplicates: self.duplicates,
             overruns: self.overruns,
             paths: self.paths.iter().map(Path::stats).collect(),
@@ -595,6 +608,7 @@ impl Association {
 
     /// What comes next: packets to send, an event, or when to poll again at the latest.
     pub(crate) fn poll(&mut self, now: Time) -> Output<Transmit, Event> {
+        self.queue.begin_lifetimes(now);
         while let Some(timer) = self.timers.take_due(now) {
             self.on_timer(now, timer);
             self.stirred = true;
@@ -623,6 +637,7 @@ impl Association {
             Some(event) => Output::Event(event),
             None => {
                 self.await_window(now);
+                self.guard_forward(now);
                 if cfg!(debug_assertions) {
                     self.check();
                 }

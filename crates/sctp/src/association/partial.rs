@@ -1,16 +1,450 @@
 //! Partial reliability (RFC 3758, and RFC 8260 §2.3.1 where messages are interleaved): what either side gives up.
 //!
-//! The receiver of FORWARD TSN or I-FORWARD-TSN takes what is missing as received. It asks for no policy: that is the
-//! sender's own.
+//! A sender gives up whole messages: those whose lifetime is over when their turn comes to leave, those of which a chunk
+//! is lost and may not be sent again, and those whose place in the send buffer is wanted for something more important.
+//! What has left of them is then neither outstanding nor sent again, and FORWARD TSN or I-FORWARD-TSN tells the peer to go
+//! on without it. Nothing waits for a lifetime to end: it is looked at whenever the message would leave, or leave again.
+//!
+//! The receiver of FORWARD TSN takes what is missing as received. It knows of no policy: that is the sender's own.
 
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::association::path::{Path, Purpose, choose};
 use crate::association::receive::{Then, sack_by};
 use crate::association::received::SPAN_MAX;
-use crate::association::state::{Shutdown, State};
-use crate::association::{Association, Violation};
+use crate::association::send_queue::{self, Fragment, Stale};
+use crate::association::sent;
+use crate::association::state::{Shutdown, State, Up};
+use crate::association::timers::{Timer, Timers};
+use crate::association::{Association, Event, Order, Violation};
 use crate::extensions::Extensions;
-use crate::ids::{PathId, StreamId};
+use crate::ids::{PathId, Ppid, StreamId, Tsn};
 use crate::wire::Chunk;
 
+/// How long a message is tried for: the policies of RFC 6458 §5.3.7. What has left of a message is given up only where
+/// both sides agreed on partial reliability ([`Config::partial_reliability`](crate::Config::partial_reliability)); else it
+/// is reliable once some of it has left, and without a lifetime from the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// Until it arrives (SCTP_PR_SCTP_NONE).
+    //= specs/rfc3758.txt#section-4.1
+    //# TR1) If the lifetime parameter of a message is SCTP_LIFETIME_RELIABLE
+    //# (or unspecified see Section 5), that message is treated as a
+    //# normal reliable SCTP message, just as in the base SCTP protocol.
+    #[default]
+    Full,
+    /// For this long after `send` (SCTP_PR_SCTP_TTL): it does not leave later, nor leave again.
+    Lifetime(Duration),
+    /// Until a chunk of it would have to be sent again more often than this (SCTP_PR_SCTP_RTX).
+    Retransmissions(u32),
+    /// Until its place in the send buffer is wanted for a message of a lower number (SCTP_PR_SCTP_PRIO). A message without
+    /// a priority is more important than any with a number above 0.
+    Priority(u32),
+}
+
+/// A message that was given up (SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abandoned {
+    /// On which stream.
+    pub stream: StreamId,
+    /// What the payload was.
+    pub ppid: Ppid,
+    /// How it was sent.
+    pub order: Order,
+    /// What [`Message::context`](crate::Message::context) said.
+    pub context: u32,
+    /// Whether some of it has left (SCTP_DATA_SENT); the peer may even have delivered it. Else it certainly has nothing of
+    /// it (SCTP_DATA_UNSENT).
+    pub was_sent: bool,
+}
+
+/// What [`Reliability`] becomes once a message is queued.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Policy {
+    #[default]
+    Full,
+    /// It begins when the time is next known.
+    Lifetime(Duration),
+    Until(Time),
+    Retransmissions(u32),
+    Priority(u32),
+}
+
+impl From<Reliability> for Policy {
+    fn from(reliability: Reliability) -> Self {
+        match reliability {
+            Reliability::Full => Self::Full,
+            Reliability::Lifetime(lifetime) => Self::Lifetime(lifetime),
+            Reliability::Retransmissions(max) => Self::Retransmissions(max),
+            Reliability::Priority(priority) => Self::Priority(priority),
+        }
+    }
+}
+
+/// What a message was sent on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) policy: Policy,
+    pub(super) context: u32,
+}
+
+impl Terms {
+    pub(super) fn is_prioritized(self) -> bool {
+        matches!(self.policy, Policy::Priority(_))
+    }
+}
+
+/// What a SACK did to the cumulative TSN ack point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cum {
+    Same,
+    /// Data was acknowledged.
+    Advanced,
+    /// Nothing but what was given up was acknowledged.
+    Forwarded,
+}
+
+/// What the peer is told of what was given up.
+#[derive(Debug, Default)]
+pub(super) struct Forward {
+    /// Whether FORWARD TSN is to leave.
+    due: bool,
+    /// The point of which the peer was told last.
+    told: Option<Told>,
+    /// The path whose time-out asks for it to be said again.
+    timed_out: Option<PathId>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// Advanced.Peer.Ack.Point then.
+    point: Tsn,
+    /// Whether the streams did not all fit in the packet, so that the peer was told of a lower one.
+    lowered: bool,
+    path: PathId,
+    at: Time,
+}
+
+/// A message that may be given up for its place.
+enum Victim {
+    Queued(send_queue::Prioritized),
+    Sent(sent::Prioritized),
+}
+
+impl Victim {
+    fn priority(&self) -> u32 {
+        match self {
+            Self::Queued(message) => message.priority,
+            Self::Sent(message) => message.priority,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Queued(message) => message.bytes,
+            Self::Sent(message) => message.bytes,
+        }
+    }
+}
+
+/// The sender's side.
+impl Association {
+    /// Gives up what is next to leave and may not leave any more.
+    //= specs/rfc3758.txt#section-3.4
+    //# At some point, a sending PR-SCTP implementation MAY determine that a
+    //# particular data chunk SHOULD NOT be transmitted or retransmitted
+    //# further, in accordance with the rules governing some particular PR-
+    //# SCTP service definition (such as the definition of "timed
+    //# reliability" in Section 4.1.)
+    //= specs/rfc3758.txt#section-3.5
+    //# A2) From time to time, as governed by the rules of a particular PR-
+    //# SCTP service definition (see Section 4), the SCTP data sender may
+    //# make a determination that a particular data chunk that has
+    //# already been assigned a TSN SHOULD be "abandoned".
+    pub(super) fn give_up(&mut self, now: Time) {
+        let mut any = false;
+        loop {
+            let partial = self.gives_up_what_was_sent();
+            let lost = match &mut self.state {
+                State::Up(up) if partial => up.sent.next_lost(),
+                _ => None,
+            };
+            //= specs/rfc3758.txt#section-4.1
+            //# TR4) Before transmitting or retransmitting a message for which a TSN
+            //# is already assigned, the SCTP sender MUST evaluate the lifetime
+            //# of the message.  If the lifetime of the message is expired, the
+            //# SCTP sender MUST "abandon" the message, as per the rules
+            //# specified in Section 3.5 marking that TSN as eligible for
+            //# forward TSN.
+            let over = |tsn: &Tsn| {
+                let up = self.state.up();
+                up.and_then(|up| up.sent.get(*tsn)).is_some_and(|slot| slot.is_over(now))
+            };
+            if let Some(tsn) = lost.filter(over) {
+                self.abandon_sent(tsn);
+            } else {
+                match self.queue.stale(now) {
+                    //= specs/rfc3758.txt#section-4.1
+                    //# TR3) Before assigning a TSN to any message, the SCTP sender MUST
+                    //# evaluate the lifetime of that message.  If it is expired, the
+                    //# SCTP sender MUST NOT assign a TSN to that message, but instead,
+                    //# SHOULD issue a notification to the upper layer and abandon the
+                    //# message.
+                    Some(Stale::Whole(stream)) => {
+                        let fragment = self.queue.give_up(stream);
+                        self.report_abandoned(&fragment);
+                    }
+                    Some(Stale::Rest(stream)) if partial => {
+                        let rest = self.queue.give_up(stream);
+                        self.abandon_begun(rest);
+                    }
+                    //= specs/rfc3758.txt#section-4.1
+                    //# However, in the base
+                    //# protocol, if SCTP has sent the first transmission before the lifetime
+                    //# expires, then the message MUST be sent as a normal reliable message.
+                    Some(Stale::Rest(_)) | None => break,
+                }
+            }
+            any = true;
+        }
+        if any {
+            self.settle_given_up();
+            self.report_writable();
+            self.advance_shutdown(now);
+        }
+    }
+
+    /// Whether what has left may be given up: both sides agreed on it, and data flows.
+    //= specs/rfc3758.txt#section-3.3.2
+    //# o  SHOULD record the fact that the peer does not support the FORWARD
+    //# TSN chunk,
+    //= specs/rfc3758.txt#section-3.3.2
+    //# o  MUST NOT send a FORWARD TSN chunk at any time during the
+    //# associations life,
+    //= specs/rfc3758.txt#section-3.3.3
+    //# 2) continue the initiation process (in cases where the initiation
+    //# process has already completed, the endpoint MUST just mark the
+    //# association as not supporting partial reliability), but with the
+    //# understanding that partially reliable data transmission is not
+    //# supported.  In this case, the endpoint receiving the operational
+    //# error SHOULD note that the FORWARD TSN chunk is not supported, and
+    //# MUST NOT transmit a FORWARD TSN chunk at any time during the life
+    //# of the association.
+    pub(super) fn gives_up_what_was_sent(&self) -> bool {
+        matches!(&self.state, State::Up(up) if up.extensions.partial_reliability())
+    }
+
+    /// Makes room in the send buffer for a message, at the cost of less important ones. Whether there is enough now; if
+    /// not, nothing was given up.
+    pub(super) fn make_room(&mut self, len: usize, reliability: Reliability) -> bool {
+        if !self.gives_up_what_was_sent() {
+            return false;
+        }
+        let least = if let Reliability::Priority(priority) = reliability { priority } else { 0 };
+        let State::Up(up) = &self.state else { return false };
+        let queued = self.queue.prioritized(least).into_iter().map(Victim::Queued);
+        let mut victims: Vec<_> =
+            queued.chain(up.sent.prioritized(least).into_iter().map(Victim::Sent)).collect();
+        victims.sort_by_key(|victim| std::cmp::Reverse(victim.priority()));
+        let missing = len.saturating_sub(self.send_room());
+        let mut freed = 0;
+        let enough = victims.iter().position(|victim| {
+            freed += victim.bytes();
+            freed >= missing
+        });
+        let Some(last) = enough else { return false };
+        for victim in victims.into_iter().take(last + 1) {
+            match victim {
+                Victim::Queued(message) => {
+                    // One of which some had left may have been given up with that.
+                    if let Some(rest) = self.queue.give_up_prioritized(message) {
+                        if rest.begin { self.report_abandoned(&rest) } else { self.abandon_begun(rest) }
+                    }
+                }
+                Victim::Sent(message) => {
+                    let State::Up(up) = &self.state else { return false };
+                    if up.sent.terms(message.tsn).is_prioritized() {
+                        self.abandon_sent(message.tsn);
+                    }
+                }
+            }
+        }
+        self.settle_given_up();
+        len <= self.send_room()
+    }
+
+    /// Something was given up: what waited for it does so no more.
+    fn settle_given_up(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        if up.sent.next_lost().is_none() {
+            self.paths.iter_mut().for_each(|path| path.fast_retransmit_due = false);
+            if up.sent.flight_bytes() == 0 {
+                // Of which no SACK has spoken leaves again, for nothing else would.
+                for index in 0..self.paths.len() {
+                    up.sent.mark_path_lost(PathId(index as u8));
+                }
+            }
+        }
+    }
+
+    /// Gives up the message of a chunk that has left, and what of it has not.
+    //= specs/rfc3758.txt#section-4.3
+    //# (G1) When the sender side implementation gives up on transmitting a
+    //# message that has been assigned a TSN (i.e., when that message is
+    //# "abandoned", as defined in Section 3.4), the sender side MUST
+    //# mark that TSN as eligible for forward TSN, and the rules in
+    //# Section 3.4 regarding the sending of FORWARD TSN chunks MUST be
+    //# followed.
+    fn abandon_sent(&mut self, tsn: Tsn) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(slot) = up.sent.get(tsn) else { return };
+        let (stream, ppid, unordered) = (slot.data.stream, slot.data.ppid, slot.data.unordered);
+        let context = up.sent.terms(tsn).context;
+        if !abandon(up, &mut self.paths, &mut self.timers, tsn) {
+            let rest = self.queue.give_up(stream);
+            debug_assert_eq!(
+                (rest.begin, rest.unordered),
+                (false, unordered),
+                "it is the rest of this message"
+            );
+            up.sent.insert_abandoned_end(rest);
+        }
+        let order = if unordered { Order::Unordered } else { Order::Ordered };
+        self.abandoned_sent += 1;
+        self.events.push_back(Event::Abandoned(Abandoned { stream, ppid, order, context, was_sent: true }));
+    }
+
+    /// Gives up what has left of a message of which this is the rest, not queued any more.
+    fn abandon_begun(&mut self, rest: Fragment) {
+        self.report_abandoned(&rest);
+        let State::Up(up) = &mut self.state else { return };
+        if let Some(tsn) = up.sent.last_of(&rest) {
+            abandon(up, &mut self.paths, &mut self.timers, tsn);
+        }
+        up.sent.insert_abandoned_end(rest);
+    }
+
+    /// This is not queued any more.
+    pub(super) fn report_abandoned(&mut self, rest: &Fragment) {
+        let Fragment { stream, ppid, terms, begin, .. } = *rest;
+        let order = if rest.unordered { Order::Unordered } else { Order::Ordered };
+        let counter = if begin { &mut self.abandoned_unsent } else { &mut self.abandoned_sent };
+        *counter += 1;
+        let abandoned = Abandoned { stream, ppid, order, context: terms.context, was_sent: !begin };
+        self.events.push_back(Event::Abandoned(abandoned));
+    }
+
+    /// Whether FORWARD TSN is to leave by this path.
+    pub(super) fn forward_is_due(&mut self, id: PathId) -> bool {
+        let State::Up(up) = &mut self.state else { return false };
+        let point = up.sent.advanced_peer_ack_point();
+        up.forward.due &= point.is_some();
+        // What is new is said at once: others wait for it.
+        //= specs/rfc3758.txt#section-3.5
+        //# F3) Any delay applied to the sending of FORWARD TSN chunk SHOULD NOT
+        //# exceed 200ms and MUST NOT exceed 500ms.  In other words, an
+        //# implementation MAY lower this value below 500ms but MUST NOT
+        //# raise it above 500ms.
+        up.forward.due |= point.is_some() && point != up.forward.told.map(|told| told.point);
+        //= specs/rfc3758.txt#section-3.5
+        //# IMPLEMENTATION NOTE: It is an implementation decision as to
+        //# which destination address it is to be sent to, the only
+        //# restriction being that the address MUST be one that is
+        //# CONFIRMED.
+        let purpose = up.forward.timed_out.map_or(Purpose::New, Purpose::Again);
+        up.forward.due && choose(&self.paths, up.primary, purpose) == id
+    }
+
+    /// FORWARD TSN, as far as it fits; it leaves now by this path.
+    //= specs/rfc3758.txt#section-3.5
+    //# F1) An endpoint MUST NOT use the FORWARD TSN for any purposes other
+    //# than circumstances described in this document.
+    //= specs/rfc3758.txt#section-3.2
+    //# This chunk shall be used by the data sender to inform the data
+    //# receiver to adjust its cumulative received TSN point forward because
+    //# some missing TSNs are associated with data chunks that SHOULD NOT be
+    //# transmitted or retransmitted by the sender.
+    pub(super) fn take_forward(&mut self, now: Time, id: PathId) -> Option<Chunk> {
+        let room = self.builder.room();
+        let State::Up(up) = &mut self.state else { return None };
+        let (chunk, told) = up.sent.forward_chunk(room)?;
+        let point = up.sent.advanced_peer_ack_point()?;
+        let told = Told { point, lowered: told != point, path: id, at: now };
+        up.forward = Forward { due: false, told: Some(told), timed_out: None };
+        //= specs/rfc3758.txt#section-3.5
+        //# C5) If a FORWARD TSN is sent, the sender MUST assure that at
+        //# least one T3-rtx timer is running.
+        self.timers.arm_if_idle(Timer::T3Rtx(id), now + self.paths[usize::from(id.0)].rtt.rto());
+        Some(chunk)
+    }
+
+    /// A SACK or SHUTDOWN was processed.
+    //= specs/rfc3758.txt#section-3.5
+    //# C3) If, after step C1 and C2, the "Advanced.Peer.Ack.Point" is
+    //# greater than the Cumulative TSN ACK carried in the received
+    //# SACK, the data sender MUST send the data receiver a FORWARD
+    //# TSN chunk containing the latest value of the
+    //# "Advanced.Peer.Ack.Point".  Note that the sender MAY delay
+    //# the sending of a FORWARD TSN as defined in rule F2 below.
+    pub(super) fn forward_on_sack(&mut self, now: Time, cum: Cum) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(told) = up.forward.told else { return };
+        let path = &mut self.paths[usize::from(told.path.0)];
+        if cum == Cum::Forwarded {
+            // It is FORWARD TSN that was answered.
+            up.errors = 0;
+            path.errors = 0;
+            path.timeouts_unanswered = 0;
+        }
+        // One that says the same again waits a round trip, unless there is more to say.
+        let patience = path.rtt.srtt().unwrap_or(path.rtt.rto());
+        up.forward.due |= (cum != Cum::Same && told.lowered) || now.since(told.at) >= patience;
+    }
+
+    /// T3-rtx of a path ran out.
+    //= specs/rfc3758.txt#section-3.5
+    //# A5) Any time the T3-rtx timer expires, on any destination, the sender
+    //# SHOULD try to advance the "Advanced.Peer.Ack.Point" by following
+    //# the procedures outlined in C2 - C5.
+    pub(super) fn forward_on_timeout(&mut self, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        up.forward.due = true;
+        up.forward.timed_out = up.forward.told.is_some().then_some(id);
+    }
+
+    /// At the end of a drain: as long as the peer has not confirmed what was given up, a T3-rtx runs.
+    pub(super) fn guard_forward(&mut self, now: Time) {
+        let State::Up(up) = &mut self.state else { return };
+        if up.sent.advanced_peer_ack_point().is_none() {
+            up.forward = Forward::default();
+            return;
+        }
+        let runs = |index: usize| self.timers.is_armed(Timer::T3Rtx(PathId(index as u8)));
+        if let Some(told) = up.forward.told
+            && !(0..self.paths.len()).any(runs)
+        {
+            let deadline = told.at + self.paths[usize::from(told.path.0)].rtt.rto();
+            self.timers.arm(Timer::T3Rtx(told.path), deadline.max(now));
+        }
+    }
+}
+
+/// Gives up a message as far as it has left. Whether all of it had.
+fn abandon(up: &mut Up, paths: &mut [Path], timers: &mut Timers, tsn: Tsn) -> bool {
+    up.sent.abandon(tsn, |id, bytes| {
+        let path = &mut paths[usize::from(id.0)];
+        path.flight_bytes -= bytes;
+        if path.flight_bytes == 0 {
+            timers.stop(Timer::T3Rtx(id));
+            timers.stop(Timer::TailProbe(id));
+            timers.stop(Timer::Overdue(id));
+        }
+    })
+}
+
+/// The receiver's side.
 impl Association {
     /// FORWARD TSN or I-FORWARD-TSN came.
     pub(super) fn on_forward(&mut self, path: PathId, chunk: Chunk) -> Then {

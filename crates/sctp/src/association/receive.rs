@@ -5,6 +5,7 @@ use braidftp_cc as cc;
 use bytes::Bytes;
 
 use crate::association::loss::Late;
+use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
 use crate::association::reset::Reconfiguration;
@@ -216,6 +217,13 @@ impl Association {
         if unrecognized.stops() { Then::Stop } else { Then::Next }
     }
 
+    //= specs/rfc3758.txt#section-3.6
+    //# DATA chunk arrival at a PR-SCTP receiver proceeds exactly as for DATA
+    //# chunk arrival at a base protocol SCTP receiver---that is, the
+    //# receiver MUST perform the same TSN handling, including duplicate
+    //# detection, gap detection, SACK generation, cumulative TSN
+    //# advancement, etc. as defined in RFC 2960 [2]---with the following
+    //# exceptions and additions.
     fn on_data(&mut self, path: PathId, data: Data) {
         let State::Up(up) = &mut self.state else { return };
         //= specs/rfc9260.txt#section-6
@@ -544,6 +552,14 @@ impl Association {
                 self.arm_tail_probe(now, id);
             }
         }
+        let brought_data = report.paths.iter().any(|said| said.acked_bytes > 0);
+        let cum = if !report.cum_advanced {
+            Cum::Same
+        } else if brought_data {
+            Cum::Advanced
+        } else {
+            Cum::Forwarded
+        };
         if let State::Up(up) = &mut self.state {
             up.report = report;
             // A SACK that has no room for all names what is missing before. If it did not, nothing else would leave.
@@ -553,6 +569,13 @@ impl Association {
                 }
             }
         }
+        //= specs/rfc3758.txt#section-3.5
+        //# A4) Whenever the data sender receives a SACK from the data receiver,
+        //# it MUST first process the SACK using the normal procedures as
+        //# defined in Section 6.2.1 of RFC 2960 [2].
+        //= specs/rfc3758.txt#section-3.5
+        //# The data sender MUST then perform the following additional steps:
+        self.forward_on_sack(now, cum);
         self.report_writable();
     }
 

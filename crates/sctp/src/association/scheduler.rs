@@ -205,6 +205,22 @@ impl Turns {
         }
     }
 
+    /// The first message of a stream is given up, and this one is the first now. Whether it had begun, and so had the turn.
+    pub(super) fn give_up(&mut self, id: StreamId, had_begun: bool, next: Option<Arrival>) {
+        if had_begun && self.begun == Some(id) {
+            self.begun = None;
+        }
+        let Some(place) = self.stream(id).place else { return };
+        match next {
+            None => self.leave(place),
+            Some(next) if had_begun || self.scheduler == Scheduler::FirstComeFirstServed => {
+                self.leave(place);
+                self.take_place(id, next);
+            }
+            Some(_) => {}
+        }
+    }
+
     /// A packet begins. It may be that nothing was cut for the one before.
     pub(super) fn begin_packet(&mut self) {
         //= specs/rfc8260.txt#section-3.3

@@ -8,8 +8,10 @@
 
 use std::collections::VecDeque;
 
+use braidftp_base::Time;
 use bytes::Bytes;
 
+use crate::association::partial::{Policy, Terms};
 use crate::association::scheduler::{Arrival, Left, Scheduler, Turns};
 use crate::association::{Message, Order, Streams};
 use crate::ids::{Ppid, Ssn, StreamId};
@@ -28,8 +30,30 @@ pub(super) struct Fragment {
     pub(super) begin: bool,
     pub(super) end: bool,
     pub(super) unordered: bool,
+    /// What its message was sent on.
+    pub(super) terms: Terms,
     /// If messages of different streams may mix.
     pub(super) interleaved: Option<Interleaved>,
+}
+
+/// A message that waits, and whose lifetime is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stale {
+    /// Nothing of it has left.
+    Whole(StreamId),
+    /// Some of it has left.
+    Rest(StreamId),
+}
+
+/// A message that waits, and has a priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Prioritized {
+    pub(super) priority: u32,
+    stream: StreamId,
+    /// Its place among all messages.
+    pub(super) arrival: Arrival,
+    /// What it costs of the send buffer.
+    pub(super) bytes: usize,
 }
 
 #[derive(Debug)]
@@ -39,6 +63,7 @@ struct Queued {
     /// What is not cut off yet.
     rest: Bytes,
     unordered: bool,
+    terms: Terms,
     begun: bool,
     /// How many fragments were cut off; it may wrap.
     fsn: u32,
@@ -92,6 +117,10 @@ pub(super) struct SendQueue {
     messages: usize,
     /// How streams are held that have never been used.
     all_held_behind: Option<Arrival>,
+    /// Messages whose lifetime begins when the time is known.
+    fresh: Vec<(StreamId, Arrival)>,
+    /// How many messages have a priority.
+    prioritized: usize,
 }
 
 impl SendQueue {
@@ -104,6 +133,8 @@ impl SendQueue {
             queued_bytes: 0,
             messages: 0,
             all_held_behind: None,
+            fresh: Vec::new(),
+            prioritized: 0,
         }
     }
 
@@ -116,6 +147,8 @@ impl SendQueue {
             queued_bytes: 0,
             messages: 0,
             all_held_behind: None,
+            fresh: Vec::new(),
+            prioritized: 0,
         }
     }
 
@@ -160,11 +193,17 @@ impl SendQueue {
         queue.queued_bytes += message.payload.len();
         self.queued_bytes += message.payload.len();
         self.messages += 1;
+        let terms = Terms { policy: message.reliability.into(), context: message.context };
+        self.prioritized += usize::from(terms.is_prioritized());
+        if matches!(terms.policy, Policy::Lifetime(_)) {
+            self.fresh.push((stream, arrival));
+        }
         queue.messages.push_back(Queued {
             arrival,
             ppid: message.ppid,
             rest: message.payload,
             unordered: message.order == Order::Unordered,
+            terms,
             begun: false,
             fsn: 0,
         });
@@ -177,6 +216,9 @@ impl SendQueue {
     }
 
     /// Cuts the next fragment, of `max` bytes at most.
+    //= specs/rfc3758.txt#section-4.1
+    //# IMPLEMENTATION NOTE: An implementation SHOULD
+    //# delay TSN assignment as mentioned in RFC 2960 [2] Section 10.1.
     pub(super) fn next(&mut self, max: usize) -> Option<Fragment> {
         let stream = self.turns.turn()?;
         let queue = &mut self.streams[usize::from(stream.0)];
@@ -211,7 +253,7 @@ impl SendQueue {
         //# If the user indicates that the user message is to be delivered using
         //# unordered delivery, then the U flag of each DATA chunk of the user
         //# message MUST be set to 1.
-        let (ppid, unordered) = (message.ppid, message.unordered);
+        let (ppid, unordered, terms) = (message.ppid, message.unordered, message.terms);
         //= specs/rfc9260.txt#section-6.5
         //# For unordered user
         //# messages, the Stream Sequence Number MUST NOT be changed.
@@ -239,6 +281,7 @@ impl SendQueue {
         if end {
             queue.messages.pop_front();
             self.messages -= 1;
+            self.prioritized -= usize::from(terms.is_prioritized());
             if !unordered {
                 //= specs/rfc9260.txt#section-6.5
                 //# The Stream Sequence
@@ -255,7 +298,92 @@ impl SendQueue {
             _ => Left::Nothing,
         };
         self.turns.cut(stream, payload.len(), left);
-        Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered, interleaved })
+        Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered, terms, interleaved })
+    }
+
+    /// The lifetimes of messages that were queued since the last time begin.
+    pub(super) fn begin_lifetimes(&mut self, now: Time) {
+        for (stream, arrival) in self.fresh.drain(..) {
+            let messages = &mut self.streams[usize::from(stream.0)].messages;
+            if let Ok(index) = messages.binary_search_by_key(&arrival, |message| message.arrival)
+                && let Policy::Lifetime(lifetime) = messages[index].terms.policy
+            {
+                messages[index].terms.policy = Policy::Until(now + lifetime);
+            }
+        }
+    }
+
+    /// The message whose turn it is, if its lifetime is over.
+    pub(super) fn stale(&self, now: Time) -> Option<Stale> {
+        let stream = self.turns.turn()?;
+        let message = self.streams[usize::from(stream.0)].messages.front()?;
+        match message.terms.policy {
+            Policy::Until(end) if end <= now => {
+                Some(if message.begun { Stale::Rest(stream) } else { Stale::Whole(stream) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives up the first message of a stream that has one: what would have left next of it. If some of it has left
+    /// already, its number is used up.
+    pub(super) fn give_up(&mut self, stream: StreamId) -> Fragment {
+        self.remove(stream, 0)
+    }
+
+    fn remove(&mut self, stream: StreamId, index: usize) -> Fragment {
+        let queue = &mut self.streams[usize::from(stream.0)];
+        let message = queue.messages.remove(index).expect("the caller has seen it");
+        let Queued { ppid, unordered, terms, begun, fsn, .. } = message;
+        let mid = &mut queue.next_mid[usize::from(unordered)];
+        let interleaved = self.interleaving.then_some(Interleaved { mid: *mid, fsn });
+        let ssn = queue.next_ssn;
+        if begun {
+            *mid = mid.wrapping_add(1);
+            if !unordered {
+                queue.next_ssn = ssn.next();
+            }
+        }
+        queue.queued_bytes -= message.rest.len();
+        self.queued_bytes -= message.rest.len();
+        self.messages -= 1;
+        self.prioritized -= usize::from(terms.is_prioritized());
+        let next = queue.messages.front().filter(|_| queue.may_send()).map(|next| next.arrival);
+        if index == 0 {
+            self.turns.give_up(stream, begun, next);
+        }
+        let (begin, payload) = (!begun, message.rest);
+        Fragment { stream, ssn, ppid, payload, begin, end: true, unordered, terms, interleaved }
+    }
+
+    /// The messages with a priority number above `least`, those of a stream in their order.
+    pub(super) fn prioritized(&self, least: u32) -> Vec<Prioritized> {
+        if self.prioritized == 0 {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for (index, queue) in self.streams.iter().enumerate() {
+            for message in &queue.messages {
+                if let Policy::Priority(priority) = message.terms.policy
+                    && priority > least
+                {
+                    found.push(Prioritized {
+                        priority,
+                        stream: StreamId(index as u16),
+                        arrival: message.arrival,
+                        bytes: message.rest.len() + MESSAGE_OVERHEAD_BYTES,
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// Gives up such a message.
+    pub(super) fn give_up_prioritized(&mut self, victim: Prioritized) -> Option<Fragment> {
+        let messages = &self.streams[usize::from(victim.stream.0)].messages;
+        let index = messages.binary_search_by_key(&victim.arrival, |message| message.arrival).ok()?;
+        Some(self.remove(victim.stream, index))
     }
 
     /// Whether no message waits.
@@ -365,6 +493,8 @@ impl SendQueue {
         assert_eq!((messages, bytes), (self.messages, self.queued_bytes));
         let ready = self.streams.iter().filter(|stream| stream.may_send()).count();
         assert_eq!(self.turns.len(), ready, "a stream with a message has a turn, unless it is held");
+        let all = self.streams.iter().flat_map(|stream| &stream.messages);
+        assert_eq!(all.filter(|message| message.terms.is_prioritized()).count(), self.prioritized);
     }
 
     /// Forgets all messages.
@@ -378,7 +508,7 @@ mod tests {
     use super::*;
 
     fn message(len: usize, order: Order) -> Message {
-        Message { ppid: Ppid(7), payload: vec![0; len].into(), order }
+        Message { order, ..Message::new(Ppid(7), vec![0; len]) }
     }
 
     fn queue(messages: &[(u16, usize)]) -> SendQueue {

@@ -5,11 +5,15 @@
 //! compared with those known from before, and only the difference is visited. What a loss means to a path's window is
 //! not known here; neither is time, but that each chunk remembers when it left.
 
+mod forward;
+
 use std::collections::VecDeque;
 
 use braidftp_base::Time;
 
+pub(super) use self::forward::Prioritized;
 use crate::association::Streams;
+use crate::association::partial::{Policy, Terms};
 use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
 use crate::ids::{PathId, Tsn};
 use crate::wire::{Data, Sack};
@@ -57,11 +61,15 @@ pub(super) struct Slot {
     /// Whether it also left by another path before.
     moved: bool,
     pub(super) state: SlotState,
+    /// What its message was sent on.
+    terms: Terms,
     missing: u8,
     /// Whether it was retransmitted after missing reports, and so never will be again for them (§7.2.4 item 5).
     fast_retransmitted: bool,
-    /// How often it left.
+    /// How often it left, as far as acknowledgements can tell.
     pub(super) transmissions: u32,
+    /// How often it left again.
+    retransmissions: u32,
     /// When it left last.
     pub(super) sent_at: Time,
     /// The number, on its path, of the packet in which it left last.
@@ -79,6 +87,8 @@ pub(super) enum SlotState {
     Lost,
     /// Named by a gap block.
     Acked,
+    /// Given up (RFC 3758 §3.4): neither outstanding nor ever sent again.
+    Abandoned,
 }
 
 /// A departure, as `Sent` records it.
@@ -175,6 +185,10 @@ pub(super) struct Sent {
     retained_bytes: usize,
     /// If TSNs began anew: the last one before.
     before_restart: Option<Tsn>,
+    /// How many chunks from the first on are abandoned: Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1), as a distance.
+    forward: usize,
+    /// How many chunks have a priority.
+    prioritized: usize,
 }
 
 impl Sent {
@@ -192,6 +206,8 @@ impl Sent {
             outstanding_bytes: 0,
             retained_bytes: 0,
             before_restart: None,
+            forward: 0,
+            prioritized: 0,
         }
     }
 
@@ -204,8 +220,9 @@ impl Sent {
 
     /// Whether a chunk of these streams is not acknowledged.
     pub(super) fn has_outstanding(&self, streams: &Streams) -> bool {
-        let outstanding = |slot: &Slot| matches!(slot.state, SlotState::InFlight | SlotState::Lost);
-        self.slots.iter().any(|slot| outstanding(slot) && streams.contains(slot.data.stream))
+        // What is given up is not, until the peer has skipped it: its number must not come again before.
+        let open = |slot: &Slot| slot.state != SlotState::Acked;
+        self.slots.iter().any(|slot| open(slot) && streams.contains(slot.data.stream))
     }
 
     /// The TSN that the next new chunk gets.
@@ -253,21 +270,24 @@ impl Sent {
     }
 
     /// A new chunk leaves, which has `next_tsn`.
-    pub(super) fn insert(&mut self, data: Data, departure: Departure) -> &Data {
+    pub(super) fn insert(&mut self, data: Data, terms: Terms, departure: Departure) -> &Data {
         debug_assert_eq!(data.tsn, self.next_tsn(), "TSNs are given in sequence");
         let bytes = data.encoded_len().next_multiple_of(4);
         self.retained_bytes += data.payload.len();
         self.flight_bytes += bytes;
         self.outstanding_bytes += bytes;
+        self.prioritized += usize::from(terms.is_prioritized());
         self.slots.push_back(Slot {
             data,
             bytes,
             path: departure.path,
             moved: false,
             state: SlotState::InFlight,
+            terms,
             missing: 0,
             fast_retransmitted: false,
             transmissions: 1,
+            retransmissions: 0,
             sent_at: departure.now,
             order: departure.order,
         });
@@ -285,11 +305,11 @@ impl Sent {
         None
     }
 
-    /// The last chunk in flight on `path`.
-    pub(super) fn last_in_flight(&self, path: PathId) -> Option<Tsn> {
-        let slot =
-            self.slots.iter().rev().find(|slot| slot.path == path && slot.state == SlotState::InFlight)?;
-        Some(slot.data.tsn)
+    /// The last chunk in flight on `path` that may be sent again.
+    pub(super) fn last_in_flight(&self, path: PathId, now: Time) -> Option<Tsn> {
+        let may_leave =
+            |slot: &&Slot| slot.path == path && slot.state == SlotState::InFlight && !slot.is_over(now);
+        Some(self.slots.iter().rev().find(may_leave)?.data.tsn)
     }
 
     /// A chunk leaves again. What it adds to the flight of its new path, and the path that it leaves, if it counted
@@ -300,7 +320,7 @@ impl Sent {
             *hint = tsn;
         }
         let slot = &mut self.slots[tsn.distance_from(self.base) as usize];
-        debug_assert_ne!(slot.state, SlotState::Acked, "what arrived is not sent again");
+        debug_assert!(slot.is_outstanding(), "what arrived or is given up is not sent again");
         let was_in_flight = slot.state == SlotState::InFlight;
         let moved_from = was_in_flight.then_some(slot.path);
         if !was_in_flight {
@@ -310,6 +330,7 @@ impl Sent {
         slot.moved |= slot.path != departure.path;
         slot.path = departure.path;
         slot.transmissions += 1;
+        slot.retransmissions += 1;
         slot.sent_at = departure.now;
         slot.order = departure.order;
         (&mut slot.data, moved_from)
@@ -322,7 +343,7 @@ impl Sent {
             *hint = self.base;
         }
         let skip = hint.distance_from(self.base) as usize;
-        let outstanding = |slot: &Slot| slot.path == path && slot.state != SlotState::Acked;
+        let outstanding = |slot: &Slot| slot.path == path && slot.is_outstanding();
         let found = self.slots.range(skip.min(self.slots.len())..).position(outstanding);
         *hint = self.base.plus(skip.saturating_add(found.unwrap_or(self.slots.len() - skip)) as u32);
         found.map(|_| *hint)
@@ -453,6 +474,12 @@ impl Sent {
         Ok(())
     }
 
+    //= specs/rfc3758.txt#section-3.5
+    //# F4) The detection criterion for out-of-order SACKs MUST remain the
+    //# same as stated in RFC 2960, that is, a SACK is only considered
+    //# out-of-order if the Cumulative TSN ACK carried in the SACK is
+    //# earlier than that of the previous received SACK (i.e., the
+    //# comparison MUST NOT be made against "Advanced.Peer.Ack.Point").
     fn check_cum(&self, cum_tsn_ack: Tsn) -> Result<(), SackError> {
         //= specs/rfc9260.txt#section-6.2.1
         //# i)    If Cumulative TSN Ack is less than the Cumulative TSN Ack
@@ -506,7 +533,8 @@ impl Sent {
         //# Ack from its transmit queue.
         for slot in self.slots.drain(..count as usize) {
             self.retained_bytes -= slot.data.payload.len();
-            if slot.state == SlotState::Acked {
+            self.prioritized -= usize::from(slot.terms.is_prioritized());
+            if matches!(slot.state, SlotState::Acked | SlotState::Abandoned) {
                 continue;
             }
             self.outstanding_bytes -= slot.bytes;
@@ -516,6 +544,11 @@ impl Sent {
             note_arrival(&slot, false, report);
         }
         self.base = cum_tsn_ack.next();
+        //= specs/rfc3758.txt#section-3.5
+        //# If (Advanced.Peer.Ack.Point < SackCumAck), then update
+        //# Advanced.Peer.Ack.Point to be equal to SackCumAck.
+        self.forward = self.forward.saturating_sub(count as usize);
+        self.advance_forward();
         if self.first_countable.before(self.base) {
             self.first_countable = self.base;
         }
@@ -629,7 +662,7 @@ impl Sent {
     fn ack(&mut self, tsn: Tsn, report: &mut Report) {
         let index = tsn.distance_from(self.base) as usize;
         let slot = &mut self.slots[index];
-        if slot.state == SlotState::Acked {
+        if matches!(slot.state, SlotState::Acked | SlotState::Abandoned) {
             return;
         }
         self.outstanding_bytes -= slot.bytes;
@@ -643,6 +676,9 @@ impl Sent {
     /// The peer dropped what it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
     fn renege(&mut self, tsn: Tsn, report: &mut Report) {
         let slot = self.slot(tsn);
+        if slot.state == SlotState::Abandoned {
+            return;
+        }
         slot.state = SlotState::InFlight;
         slot.missing = slot.missing.max(1);
         slot.fast_retransmitted = false;
@@ -710,11 +746,19 @@ impl Sent {
             match slot.state {
                 SlotState::InFlight => by_path[usize::from(slot.path.0)] += slot.bytes,
                 SlotState::Lost => lost += 1,
-                SlotState::Acked | SlotState::Unspoken => {}
+                SlotState::Acked | SlotState::Unspoken | SlotState::Abandoned => {}
             }
-            outstanding += if slot.state == SlotState::Acked { 0 } else { slot.bytes };
+            outstanding += if slot.is_outstanding() { slot.bytes } else { 0 };
             retained += slot.data.payload.len();
         }
+        let abandoned = |slot: &&Slot| slot.state == SlotState::Abandoned;
+        assert_eq!(
+            self.slots.iter().take_while(abandoned).count(),
+            self.forward,
+            "the point is as far as it can be"
+        );
+        let prioritized = self.slots.iter().filter(|slot| slot.terms.is_prioritized()).count();
+        assert_eq!(prioritized, self.prioritized);
         let counted = (by_path.iter().sum(), outstanding, retained);
         assert_eq!(counted, (self.flight_bytes, self.outstanding_bytes, self.retained_bytes));
         assert!(lost <= self.lost.len(), "{lost} chunks are lost, {} are to be sent again", self.lost.len());
@@ -725,6 +769,22 @@ impl Sent {
     /// How many chunks are kept.
     pub(super) fn count(&self) -> usize {
         self.slots.len()
+    }
+}
+
+impl Slot {
+    /// Whether the peer is not known to have it, and it is not given up.
+    fn is_outstanding(&self) -> bool {
+        !matches!(self.state, SlotState::Acked | SlotState::Abandoned)
+    }
+
+    /// Whether it is not to be sent again, by what its message was sent on.
+    pub(super) fn is_over(&self, now: Time) -> bool {
+        match self.terms.policy {
+            Policy::Until(end) => end <= now,
+            Policy::Retransmissions(max) => self.retransmissions >= max,
+            Policy::Full | Policy::Lifetime(_) | Policy::Priority(_) => false,
+        }
     }
 }
 

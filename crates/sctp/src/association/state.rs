@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::association::Reason;
+use crate::association::partial::Forward;
 use crate::association::received::Received;
 use crate::association::reset::Reconfiguration;
 use crate::association::sent::{Report, Sent};
@@ -106,6 +107,7 @@ pub(super) struct Up {
     pub(super) window: Window,
     /// If both sides support it.
     pub(super) reconfiguration: Option<Reconfiguration>,
+    pub(super) forward: Forward,
 }
 
 /// Whether the peer's window lets data out.

@@ -6,10 +6,12 @@ use braidftp_cc as cc;
 use bytes::Bytes;
 
 use crate::association::path::{Purpose, choose};
+use crate::association::send_queue::Stale;
 use crate::association::sent::Departure;
 use crate::association::state::{Shutdown, State, Up, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Transmit};
+use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::{Chunk, Data, Header, Init, Sack};
@@ -126,6 +128,7 @@ impl Association {
     }
 
     fn transmit_cookie(&mut self, now: Time) -> Transmit {
+        self.give_up(now);
         let State::CookieEchoed { retry, .. } = self.state else { unreachable!("the caller has looked") };
         let mut path = self.handshake_path(retry);
         self.renewal.cookie_sent_at = Some(now);
@@ -222,6 +225,7 @@ impl Association {
         let mtu = self.paths[usize::from(path.0)].mtu;
         loop {
             self.begin(path, tag);
+            self.give_up(now);
             self.fill(now, path);
             if self.builder.is_empty() {
                 self.builder.cancel();
@@ -359,6 +363,15 @@ impl Association {
         //= specs/rfc9260.txt#section-6.10
         //# When bundling control chunks with DATA chunks, an endpoint MUST place
         //# control chunks first in the outbound SCTP packet.
+        //= specs/rfc3758.txt#section-3.5
+        //# F2) The data sender SHOULD always attempt to bundle an outgoing
+        //# FORWARD TSN with outbound DATA chunks for efficiency.
+        // In front of what leaves now, and not later for its sake.
+        if self.forward_is_due(id)
+            && let Some(forward) = self.take_forward(now, id)
+        {
+            self.builder.push(&forward);
+        }
         if let Some(license) = license {
             self.fill_data(now, id, license);
         }
@@ -452,6 +465,7 @@ impl Association {
             path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu, ssthresh_min });
         }
         let small_window = self.config.immediate_at_end;
+        let partial = self.extensions().is_some_and(Extensions::partial_reliability);
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         let path = &self.paths[usize::from(id.0)];
         let departure = Departure { path: id, now, order: path.order + 1 };
@@ -466,7 +480,9 @@ impl Association {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
             let here = choose(&self.paths, up.primary, Purpose::Again(left_by)) == id;
-            if bytes > self.builder.room_for(self.queue.data_kind()) || !here {
+            // What is over is given up before the next packet.
+            let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
+            if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
                 break;
             }
             let path = &mut self.paths[usize::from(id.0)];
@@ -488,6 +504,11 @@ impl Association {
         let mut brought_new = false;
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
             let Some(rest) = self.queue.peek_len() else { break };
+            match self.queue.stale(now) {
+                Some(Stale::Whole(_)) => break,
+                Some(Stale::Rest(_)) if partial => break,
+                _ => {}
+            }
             //= specs/rfc9260.txt#section-6
             //# The size of each DATA chunk SHOULD be smaller than or equal to the
             //# Association Maximum DATA Chunk Size (AMDCS).
@@ -541,6 +562,7 @@ impl Association {
             //= specs/rfc9260.txt#section-3.3.1
             //# The TSNs of DATA chunks sent SHOULD be strictly sequential.
             let tsn = up.sent.next_tsn();
+            let terms = fragment.terms;
             let data = Data {
                 begin: fragment.begin,
                 end: fragment.end,
@@ -568,7 +590,7 @@ impl Association {
                 payload: fragment.payload,
             };
             path.tail_is_immediate = data.immediate;
-            self.builder.push_data(up.sent.insert(data, departure));
+            self.builder.push_data(up.sent.insert(data, terms, departure));
             path.flight_bytes += bytes;
             path.send_order.on_sent(departure.order, tsn);
             bytes_left += bytes;
@@ -579,7 +601,7 @@ impl Association {
         }
         if license == License::Probe && bytes_left == 0 {
             // Nothing new may leave: the last chunk in flight does, again.
-            if let Some(tsn) = up.sent.last_in_flight(id) {
+            if let Some(tsn) = up.sent.last_in_flight(id, now) {
                 let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
                 if bytes <= self.builder.room_for(self.queue.data_kind()) {
                     let (data, moved_from) = up.sent.retransmit(tsn, departure);

@@ -697,6 +697,25 @@ fn the_high_bits_of_unknown_types_say_what_to_do() {
     );
 }
 
+//= specs/rfc8260.txt#section-2.3.1
+//= type=test
+//# These bits are reserved.  They MUST be set to 0 by the sender and
+//# MUST be ignored by the receiver.
+//= specs/rfc8260.txt#section-2.3.1
+//= type=test
+//# This field is reserved.  It MUST be set to 0 by the sender and
+//# MUST be ignored by the receiver.
+#[test]
+fn i_forward_tsn_has_bits_that_mean_nothing_and_whole_entries() {
+    let plain = only(&hex("c2000010 00000009 00010001 00000002")).unwrap();
+    assert_eq!(only(&hex("c2ff0010 00000009 0001ffff 00000002")), Ok(plain));
+    for (kind, bytes) in [(0xc2, "c200000c 00000009 00010001"), (0xc0, "c000000a 00000009 0001 0000")] {
+        let len = if kind == 0xc2 { 12 } else { 10 };
+        assert_eq!(only(&hex(bytes)), Err(WireError::ChunkLength { kind, len }));
+    }
+    assert_eq!(only(&hex("c0000004")), Err(WireError::ChunkLength { kind: 0xc0, len: 4 }));
+}
+
 //= specs/rfc9260.txt#section-3.2.1
 //= type=test
 //# In the 00 or 01 case, the processing of the parameters

@@ -2,6 +2,8 @@
 //! order, each exactly once, byte for byte, and no more held than the configuration allows. A mistake panics and says
 //! what was wrong. How an association ends is part of the plan.
 //!
+//! A message that may be given up need not come; whether it then was said to be is for [`Messages::loose`] to show.
+//!
 //! A host may lose its memory in the middle: its user begins every plan again from the start, in another *life*, whose
 //! number is in each message. So what is received at any time is from one life of the other side, in order and once, and
 //! from no life that had its time.
@@ -11,8 +13,8 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_sctp::{
-    Association, AssociationId, Connect, Endpoint, Event, Message, Order, Piece, Ppid, Reason, SendError,
-    StreamId,
+    Abandoned, Association, AssociationId, Connect, Endpoint, Event, Message, Order, Piece, Ppid, Reason,
+    Reliability, SendError, StreamId,
 };
 use bytes::Bytes;
 
@@ -32,9 +34,20 @@ pub struct Planned {
     pub order: Order,
     /// Its number among those of its stream and order.
     pub number: u32,
+    /// How long it is tried for.
+    pub reliability: Reliability,
 }
 
 impl Planned {
+    /// Whether it is to come whatever happens.
+    fn must_come(&self) -> bool {
+        self.reliability == Reliability::Full
+    }
+
+    fn key(&self) -> Key {
+        (self.stream, self.order == Order::Unordered, self.number)
+    }
+
     fn payload(self, from: Sender) -> Bytes {
         let salt = (self.number.wrapping_mul(0x9e37_79b9) >> 8) as usize
             + usize::from(self.stream.0) * 7
@@ -51,6 +64,20 @@ impl Planned {
     fn ppid(self, from: Sender) -> Ppid {
         Ppid(u32::from(from.life) << 24 | self.number)
     }
+}
+
+/// A message of one side: its stream, whether it is unordered, and its number.
+pub type Key = (StreamId, bool, u32);
+
+/// What became of the messages that may be given up.
+#[derive(Debug, Clone, Default)]
+pub struct Loose {
+    /// Those that the association took.
+    pub accepted: BTreeSet<Key>,
+    /// Those of them that it gave up, and whether they had left.
+    pub abandoned: BTreeMap<Key, bool>,
+    /// Those of the other side that came.
+    pub received: BTreeSet<Key>,
 }
 
 /// Of whom a message is.
@@ -116,7 +143,8 @@ pub fn numbered(messages: impl IntoIterator<Item = (StreamId, usize, Order)>) ->
         let unordered = order == Order::Unordered;
         let next = next.entry((stream, unordered)).or_default();
         *next += 1;
-        Planned { stream, bytes: bytes.max(if unordered { 4 } else { 1 }), order, number: *next - 1 }
+        let bytes = bytes.max(if unordered { 4 } else { 1 });
+        Planned { stream, bytes, order, number: *next - 1, reliability: Reliability::Full }
     };
     messages.into_iter().map(number).collect()
 }
@@ -183,6 +211,8 @@ struct Exchange {
     accepted: usize,
     /// Messages that came.
     received: usize,
+    /// Of those that may be given up, which neither counts.
+    loose: Loose,
 }
 
 /// What one side did in an association.
@@ -245,6 +275,14 @@ impl Messages {
         tallies.into_iter().map(|(port, (_, tally))| (port, tally)).collect()
     }
 
+    /// What became of the messages that may be given up, by the client's port: in the last association, if there were
+    /// several.
+    pub fn loose(&self) -> BTreeMap<u16, Loose> {
+        let mut exchanges: Vec<_> = self.exchanges.values().collect();
+        exchanges.sort_by_key(|exchange| exchange.life);
+        exchanges.into_iter().map(|exchange| (exchange.client_port, exchange.loose.clone())).collect()
+    }
+
     /// An association has come about.
     fn begin(&mut self, id: AssociationId, client_port: u16) {
         let lives = self.lives.entry(client_port).or_default();
@@ -294,6 +332,9 @@ impl App for Messages {
             return;
         }
         self.with(id, |exchange, side, lives| {
+            if let Event::Abandoned(abandoned) = event {
+                exchange.on_abandoned(side, abandoned);
+            }
             exchange.go_on(now, side, lives, association);
         });
     }
@@ -361,11 +402,24 @@ impl Exchange {
             ended: false,
             accepted: 0,
             received: 0,
+            loose: Loose::default(),
         }
     }
 
+    /// How many messages must still come.
     fn to_come(&self) -> usize {
-        self.ordered.values().map(VecDeque::len).sum::<usize>() + self.unordered.len()
+        self.awaited().filter(|planned| planned.must_come()).count()
+    }
+
+    fn awaited(&self) -> impl Iterator<Item = &Planned> {
+        self.ordered.values().flatten().chain(self.unordered.values())
+    }
+
+    fn on_abandoned(&mut self, side: Side, abandoned: Abandoned) {
+        let key = (abandoned.stream, abandoned.order == Order::Unordered, abandoned.context);
+        assert!(self.loose.accepted.contains(&key), "{side:?} is told of {abandoned:?}, which is reliable");
+        let before = self.loose.abandoned.insert(key, abandoned.was_sent);
+        assert_eq!(before, None, "{side:?} is told twice of {abandoned:?}");
     }
 
     /// Neither side holds more than it may, whatever the other does.
@@ -395,14 +449,23 @@ impl Exchange {
         self.check_limits(side, association);
         while let Some(planned) = self.to_send.front() {
             let (ppid, payload) = (planned.ppid(sender), planned.payload(sender));
-            let message = Message { ppid, payload, order: planned.order };
+            let Planned { order, reliability, number: context, .. } = *planned;
+            let message = Message { ppid, payload, order, reliability, context };
             match association.send(planned.stream, message) {
                 Ok(()) => {
-                    self.accepted += 1;
+                    if planned.must_come() {
+                        self.accepted += 1;
+                    } else {
+                        self.loose.accepted.insert(planned.key());
+                    }
                     self.to_send.pop_front();
                 }
                 Err(SendError::Full) => break,
                 Err(SendError::ShuttingDown) if self.may_be_cut_short() => break,
+                // The other side has all that it waits for.
+                Err(SendError::ShuttingDown) if !self.to_send.iter().any(Planned::must_come) => {
+                    self.to_send.clear();
+                }
                 // Events of before come out before the one that tells.
                 Err(SendError::Closed) if association.closed().is_some() => break,
                 Err(error) => panic!("{side:?}: {planned:?} was refused: {error}"),
@@ -418,7 +481,7 @@ impl Exchange {
                     self.read(side, lives, association, bytes);
                     self.next_sip = now + every;
                 }
-                (self.to_come() > 0).then_some(self.next_sip)
+                self.awaited().next().is_some().then_some(self.next_sip)
             }
         };
         self.end(side, association);
@@ -462,7 +525,8 @@ impl Exchange {
     }
 
     fn take(&mut self, side: Side, lives: &mut Lives, stream: StreamId, piece: Piece) {
-        assert!(!piece.is_empty(), "an empty piece on {stream:?}");
+        assert!(piece.aborted || !piece.is_empty(), "an empty piece on {stream:?}");
+        assert!(piece.end || !piece.aborted, "what is given up ends");
         let bytes = match self.partial.remove(&stream) {
             None => {
                 assert!(piece.begin, "{stream:?}: a piece of a message that has not begun");
@@ -474,18 +538,28 @@ impl Exchange {
                 bytes
             }
         };
+        if piece.aborted {
+            return;
+        }
         if !piece.end {
             self.partial.insert(stream, bytes);
             return;
         }
         let planned = match piece.order {
-            Order::Ordered => self.ordered.get_mut(&stream).and_then(VecDeque::pop_front),
+            Order::Ordered => {
+                let awaited = self.ordered.entry(stream).or_default();
+                let came = |planned: &Planned| planned.number == piece.ppid.0 & 0xff_ffff;
+                // Those before it that may be given up were.
+                while awaited.front().is_some_and(|planned| !planned.must_come() && !came(planned)) {
+                    awaited.pop_front();
+                }
+                awaited.pop_front()
+            }
             Order::Unordered => {
                 let number = bytes.first_chunk().map_or(u32::MAX, |number| u32::from_be_bytes(*number));
                 self.unordered.remove(&(stream, number))
             }
         };
-        self.received += 1;
         let length = bytes.len();
         let Some(planned) = planned else {
             panic!(
@@ -494,11 +568,12 @@ impl Exchange {
         };
         let life = (piece.ppid.0 >> 24) as u8;
         let sender = Sender { side: if side == Side::Client { Side::Server } else { Side::Client }, life };
+        let first = self.peer_life.is_none();
         if *self.peer_life.get_or_insert(life) != life {
             panic!("{side:?} got a message of life {life} among those of {:?}", self.peer_life);
         }
         assert_eq!(piece.ppid, planned.ppid(sender), "{side:?} got another message than {planned:?}");
-        if self.received == 1 {
+        if first {
             assert!(
                 lives.peer.insert(life),
                 "{side:?} got messages of life {life} before, in another association"
@@ -508,17 +583,19 @@ impl Exchange {
             bytes == planned.payload(sender),
             "{side:?} got {length} bytes for {planned:?}, and they differ"
         );
+        if planned.must_come() {
+            self.received += 1;
+        } else {
+            self.loose.received.insert(planned.key());
+        }
     }
 
     fn close(&mut self, side: Side, lives: &mut Lives, association: &mut Association, reason: Reason) {
         self.read(side, lives, association, usize::MAX);
         match (self.ending, &reason) {
             (Ending::Complete(_), Reason::Shutdown) => {
-                assert!(
-                    self.to_send.is_empty(),
-                    "{side:?}: closed with {} messages to send",
-                    self.to_send.len()
-                );
+                let left = self.to_send.iter().filter(|planned| planned.must_come()).count();
+                assert_eq!(left, 0, "{side:?}: closed with {left} messages to send");
                 assert_eq!(self.to_come(), 0, "{side:?}: closed with messages still to come");
             }
             (Ending::Early(_), Reason::Shutdown) => {

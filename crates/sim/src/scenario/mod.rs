@@ -21,7 +21,7 @@ use braidftp_sctp::{Announce, Association, Config, Connect, Endpoint, PathId, Ph
 use self::draw::Draw;
 use self::network::Network;
 use self::rows::ROWS;
-use crate::apps::messages::{Appetite, Ending, Messages, PeerRestarts, Plan, Planned, Side, Tally};
+use crate::apps::messages::{Appetite, Ending, Loose, Messages, PeerRestarts, Plan, Planned, Side, Tally};
 use crate::host::Host;
 use crate::link::Bandwidth;
 use crate::world::{HostId, LinkId, Seen, World};
@@ -259,6 +259,13 @@ impl Scenario {
                     missing += &format!("\n  association {index}, {id:?}: {tally:?}\n    {stats:?}");
                 }
             }
+            let restarted = forgot(Side::Client) || forgot(Side::Server);
+            if !restarted && !matches!(plan.ending, Ending::Abort(..)) {
+                let loose = |id| world.host(id).app().loose().remove(&client_port(index)).unwrap_or_default();
+                let [client, server] = stage.hosts.map(loose);
+                check_loose(&client, &server);
+                check_loose(&server, &client);
+            }
             if let (Ending::Early(_), Some(client), Some(server)) = (plan.ending, client, server) {
                 let delivered = client.accepted == server.received && server.accepted == client.received;
                 assert!(delivered, "association {index}: taken and not delivered: {client:?}, {server:?}");
@@ -406,6 +413,18 @@ fn client_port(index: usize) -> u16 {
     FIRST_CLIENT_PORT + index as u16
 }
 
+/// What was taken and may be given up has come, or was said to be given up; what was said never to have left has not come.
+fn check_loose(sender: &Loose, receiver: &Loose) {
+    for key in &sender.accepted {
+        let abandoned = sender.abandoned.get(key);
+        let came = receiver.received.contains(key);
+        assert!(came || abandoned.is_some(), "{key:?} did not come, and nobody said that it was given up");
+        assert!(!came || abandoned != Some(&false), "{key:?} came, and is said never to have left");
+    }
+    let unasked = receiver.received.difference(&sender.accepted).next();
+    assert_eq!(unasked, None, "it came, and was never taken");
+}
+
 /// Whether this side is done. An abort may hit a handshake in which the other side cannot learn of it: nothing more than
 /// a limit on repetitions ends that, and scenarios have none.
 fn has_ended(endpoint: &Endpoint, ending: Ending, tally: Option<Tally>) -> bool {
@@ -421,7 +440,7 @@ fn has_ended(endpoint: &Endpoint, ending: Ending, tally: Option<Tally>) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use braidftp_sctp::Scheduler;
+    use braidftp_sctp::{Reliability, Scheduler};
 
     use super::network::{Crossing, Trouble};
     use super::*;
@@ -471,6 +490,15 @@ mod tests {
             act(|act| *act == Act::Restart(Side::Client)) && act(|act| *act == Act::Restart(Side::Server))
         );
         assert!(act(|act| matches!(act, Act::Primary { .. })));
+        let policies = |what: fn(&Reliability) -> bool| {
+            let sends = |plan: &Plan| plan.client_sends.iter().any(|message| what(&message.reliability));
+            scenarios.iter().any(|s| {
+                s.configs.iter().all(|c| c.partial_reliability) && s.plans.iter().any(|(_, plan)| sends(plan))
+            })
+        };
+        assert!(policies(|reliability| matches!(reliability, Reliability::Lifetime(_))));
+        assert!(policies(|reliability| matches!(reliability, Reliability::Retransmissions(0))));
+        assert!(policies(|reliability| matches!(reliability, Reliability::Priority(_))));
         let configs = |what: fn(&Config) -> bool| {
             let sides = |s: &Scenario| s.configs.each_ref().map(what);
             [[true, true], [true, false], [false, true], [false, false]]
@@ -487,6 +515,7 @@ mod tests {
         assert!(asked(|what| matches!(what, Reconfiguration::Reset(_))));
         assert!(asked(|what| *what == Reconfiguration::ResetAssociation));
         assert!(asked(|what| matches!(what, Reconfiguration::Add { .. })));
+        assert!(configs(|config| config.partial_reliability));
         assert!(configs(|config| config.tail_loss_probe));
         assert!(configs(|config| config.scheduler == Scheduler::Priority));
     }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use braidftp_base::Rate;
 use braidftp_cc as cc;
 use braidftp_sctp::{
-    Announce, Config, LossDetection, Order, PeerMay, Profile, Scheduler, StreamId, StreamReset, Streams,
+    Announce, Config, LossDetection, Order, PeerMay, Profile, Reliability, Scheduler, StreamId, StreamReset,
+    Streams,
 };
 
 use super::draw::Draw;
@@ -43,6 +44,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "outages", draw: outages },
     Row { name: "narrows", draw: narrows },
     Row { name: "traffic", draw: traffic },
+    Row { name: "partial", draw: partial },
     Row { name: "primary", draw: primary },
     Row { name: "restarts", draw: restarts },
 ];
@@ -159,6 +161,25 @@ fn reconfiguration(draw: &mut Draw, scenario: &mut Scenario) {
         let reset = Reconfiguration::Reset(reset);
         let what = draw.pick(&[reset.clone(), reset, Reconfiguration::ResetAssociation, add]);
         scenario.acts.push((at, Act::Reconfigure { side, what }));
+    }
+}
+
+/// Messages that may be given up, and whether both sides agree that they may be once they have left.
+fn partial(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(3);
+    each(draw, scenario, |draw, config| config.partial_reliability = both || draw.one_in(4));
+    if !both && !draw.one_in(4) {
+        return;
+    }
+    for (_, plan) in &mut scenario.plans {
+        for planned in plan.client_sends.iter_mut().chain(&mut plan.server_sends) {
+            planned.reliability = match draw.up_to(5) {
+                0 => Reliability::Lifetime(Duration::from_millis(draw.scale(1, 8_000))),
+                1 => Reliability::Retransmissions(draw.up_to(3) as u32),
+                2 => Reliability::Priority(draw.up_to(3) as u32),
+                _ => Reliability::Full,
+            };
+        }
     }
 }
 

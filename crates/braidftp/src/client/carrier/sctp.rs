@@ -489,7 +489,7 @@ async fn write_control(
         let message = match out {
             Out::Lines(bytes) => Message::new(Ppid(lines), bytes),
             Out::Credit(credit) => {
-                Message { ppid: Ppid(ppid::CREDIT), payload: credit.encode(), order: Order::Unordered }
+                Message { order: Order::Unordered, ..Message::new(Ppid(ppid::CREDIT), credit.encode()) }
             }
         };
         if association.send(StreamId(CONTROL_STREAM), message).await.is_err() {

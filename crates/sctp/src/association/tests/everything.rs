@@ -1,10 +1,11 @@
-//! Whatever the link does: exactly once, in order, all of it, both ways, and the shutdown completes.
+//! Whatever the link does: exactly once, in order, all of it but for what the sender gave up and said so, both ways, and
+//! the shutdown completes.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::association::scheduler::tests::ALL as SCHEDULERS;
-use crate::association::{Order, Scheduler, SendError};
+use crate::association::{Order, Reliability, Scheduler, SendError};
 
 #[derive(Debug, Clone)]
 struct Plan {
@@ -16,13 +17,21 @@ struct Plan {
     small_buffers: bool,
     scheduler: Scheduler,
     interleaving: bool,
+    /// Whether what has left may be given up.
+    partial: bool,
     /// Side, stream, length, unordered.
-    messages: Vec<(bool, u16, usize, bool)>,
+    messages: Vec<(bool, u16, usize, bool, Reliability)>,
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
     let len = prop_oneof![4 => 1usize..200, 3 => 200usize..5_000, 1 => 5_000usize..60_000];
-    let message = (any::<bool>(), 0u16..5, len, prop::bool::weighted(0.1));
+    let reliability = prop_oneof![
+        2 => Just(Reliability::Full),
+        1 => (0u64..300).prop_map(|millis| Reliability::Lifetime(Duration::from_millis(millis))),
+        1 => (0u32..3).prop_map(Reliability::Retransmissions),
+        1 => (0u32..4).prop_map(Reliability::Priority),
+    ];
+    let message = (any::<bool>(), 0u16..5, len, prop::bool::weighted(0.1), reliability);
     (
         any::<u64>(),
         any::<bool>(),
@@ -30,7 +39,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         0u64..100,
         0u64..300,
         any::<bool>(),
-        (prop::sample::select(&SCHEDULERS[..]), any::<bool>()),
+        (prop::sample::select(&SCHEDULERS[..]), any::<bool>(), prop::bool::weighted(0.7)),
         prop::collection::vec(message, 1..40),
     )
         .prop_map(
@@ -41,7 +50,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 duplication,
                 reordering,
                 small_buffers,
-                (scheduler, interleaving),
+                (scheduler, interleaving, partial),
                 messages,
             )| {
                 Plan {
@@ -53,10 +62,22 @@ fn plan() -> impl Strategy<Value = Plan> {
                     small_buffers,
                     scheduler,
                     interleaving,
+                    partial,
                     messages,
                 }
             },
         )
+}
+
+/// The messages that a side gave up, and whether they had left.
+fn abandoned(pair: &Pair, side: Side) -> BTreeSet<(u32, bool)> {
+    let events = pair.events(side).iter();
+    events
+        .filter_map(|event| match event {
+            Event::Abandoned(abandoned) => Some((abandoned.context, abandoned.was_sent)),
+            _ => None,
+        })
+        .collect()
 }
 
 fn run(plan: &Plan) {
@@ -72,6 +93,7 @@ fn run(plan: &Plan) {
     }
     config.scheduler = plan.scheduler;
     config.interleaving = plan.interleaving;
+    config.partial_reliability = plan.partial;
     let mut pair = Pair::new(config).seeded(plan.seed);
     for stream in 0..5 {
         pair.association(Client).set_stream_value(StreamId(stream), stream % 3).unwrap();
@@ -80,11 +102,12 @@ fn run(plan: &Plan) {
     pair.duplication = plan.duplication;
     pair.reordering = plan.reordering;
     let mut queues: [Vec<_>; 2] = [Vec::new(), Vec::new()];
-    for (number, (from_client, stream, len, unordered)) in plan.messages.iter().enumerate() {
+    for (number, (from_client, stream, len, unordered, reliability)) in plan.messages.iter().enumerate() {
         let mut payload = pattern(*len);
         payload[0] = number as u8;
         let order = if *unordered { Order::Unordered } else { Order::Ordered };
         let message = Message { order, ..Message::new(Ppid(1), payload) };
+        let message = Message { reliability: *reliability, context: number as u32, ..message };
         queues[usize::from(!from_client)].push((*stream, message));
     }
     for queue in &mut queues {
@@ -104,8 +127,12 @@ fn run(plan: &Plan) {
                 };
             }
         }
-        let read = |read: &BTreeMap<u16, Vec<Vec<u8>>>| read.values().map(Vec::len).sum::<usize>();
-        read(&pair.client_read) + read(&pair.server_read) == total
+        let read = pair.client_read.values().chain(pair.server_read.values()).flatten();
+        let mut done: BTreeSet<_> = read.map(|message| u32::from(message[0])).collect();
+        done.extend(
+            [Client, Server].into_iter().flat_map(|side| abandoned(pair, side)).map(|message| message.0),
+        );
+        done.len() == total
     });
     if !arrived {
         let (client, server) = (pair.association(Client).stats(), pair.association(Server).stats());
@@ -121,6 +148,11 @@ fn run(plan: &Plan) {
     assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
     assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
     for (side, from_client) in [(Server, true), (Client, false)] {
+        let gone = abandoned(&pair, if from_client { Client } else { Server });
+        if !plan.partial {
+            assert!(gone.iter().all(|(_, was_sent)| !was_sent), "what has left is reliable");
+        }
+        assert_eq!(pair.association(side).inbound.charged_bytes(), 0);
         for stream in 0..5 {
             let read = pair.read(side, stream);
             let sent = |unordered| {
@@ -136,12 +168,18 @@ fn run(plan: &Plan) {
                 let mut expected = pattern(plan.messages[number].2);
                 expected[0] = number as u8;
                 assert!(*message == expected, "message {number} came as it was sent");
+                assert!(!gone.contains(&(number as u32, false)), "message {number} has never left");
                 if !unordered.contains(&number) {
-                    assert_eq!(Some(number), ordered.next(), "stream {stream} is in order");
+                    let skipped = |next: &usize| *next != number && gone.contains(&(*next as u32, true));
+                    let next = ordered.find(|next| !skipped(next) && !gone.contains(&(*next as u32, false)));
+                    assert_eq!(Some(number), next, "stream {stream} is in order");
                 }
             }
-            assert_eq!(ordered.next(), None);
-            assert!(unordered.iter().all(|number| seen.contains(number)));
+            let missing = ordered.chain(unordered).find(|number| {
+                let number = *number as u32;
+                !seen.contains(&(number as usize)) && !gone.iter().any(|(gone, _)| *gone == number)
+            });
+            assert_eq!(missing, None, "what did not come was given up, and said to be");
         }
     }
 }

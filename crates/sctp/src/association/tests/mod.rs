@@ -242,8 +242,11 @@ impl Pair {
             let piece = self.association(side).recv(stream).unwrap();
             let so_far = self.partial.entry((is_client, stream.0)).or_default();
             assert_eq!(piece.begin, so_far.is_empty(), "pieces of one message follow each other");
+            assert!(!piece.aborted || piece.end);
             so_far.extend(piece.payload.concat());
-            if piece.end {
+            if piece.aborted {
+                so_far.clear();
+            } else if piece.end {
                 let message = std::mem::take(so_far);
                 let read = if is_client { &mut self.client_read } else { &mut self.server_read };
                 read.entry(stream.0).or_default().push(message);

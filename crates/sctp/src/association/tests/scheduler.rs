@@ -4,8 +4,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::association::Message;
 use crate::association::send_queue::{Fragment, SendQueue};
-use crate::association::{Message, Order};
 use crate::ids::Ppid;
 
 pub(in crate::association) const ALL: [Scheduler; 6] = [
@@ -19,7 +19,7 @@ pub(in crate::association) const ALL: [Scheduler; 6] = [
 
 fn push(queue: &mut SendQueue, stream: u16, len: usize) {
     let payload = Bytes::from(vec![stream as u8; len]);
-    queue.push(StreamId(stream), Message { ppid: Ppid(0), payload, order: Order::Ordered });
+    queue.push(StreamId(stream), Message::new(Ppid(0), payload));
 }
 
 fn queue(scheduler: Scheduler, messages: &[(u16, usize)]) -> SendQueue {

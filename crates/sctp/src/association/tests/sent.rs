@@ -32,7 +32,7 @@ impl Bench {
         for _ in 0..count {
             let departure = self.departure(path);
             let tsn = self.sent.next_tsn();
-            self.sent.insert(data(tsn), departure);
+            self.sent.insert(data(tsn), Terms::default(), departure);
         }
     }
 
