@@ -21,8 +21,8 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
 
 /// What tests may import beyond that.
 pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
-    // One body, run in the simulator and over the kernel.
-    ("net", &["sim"]),
+    // One body, run in the simulator and over the kernel; links and wires between it and other stacks.
+    ("net", &["sim", "emu"]),
     ("braidftp", &["sctp", "sim"]),
 ];
 

@@ -39,9 +39,17 @@ pub(crate) fn pair_up(
         }
     }
     pairs.sort_unstable();
-    let mut own_used: Vec<bool> = local.iter().map(|own| first.is_some_and(|it| it.local == *own)).collect();
-    let mut its_used: Vec<bool> =
-        peer.iter().map(|its| first.is_some_and(|it| it.peer.ip() == its.ip())).collect();
+    // A handshake that went between two networks, for some stacks choose their source whatever the destination, leaves
+    // out no path within one: it is where packets go both ways by the same wire.
+    let likeness = first.map(|it| Reverse(bits_in_common(it.local.ip(), it.peer.ip())));
+    let suits_best = |at: &dyn Fn(usize, usize) -> bool| {
+        pairs.iter().find(|&&(_, _, l, p)| at(l, p)).is_none_or(|&(best, ..)| likeness <= Some(best))
+    };
+    let used = |l: &usize| first.is_some_and(|it| it.local == local[*l]) && suits_best(&|own, _| own == *l);
+    let mut own_used: Vec<bool> = (0..local.len()).map(|l| used(&l)).collect();
+    let used =
+        |p: &usize| first.is_some_and(|it| it.peer.ip() == peer[*p].ip()) && suits_best(&|_, its| its == *p);
+    let mut its_used: Vec<bool> = (0..peer.len()).map(|p| used(&p)).collect();
     let mut chosen = Vec::new();
     // Those that suit each other best, and then those that are left over, with whom suits them best.
     for leftover in [false, true] {
@@ -56,6 +64,8 @@ pub(crate) fn pair_up(
     }
     chosen.sort_unstable();
     let others = chosen.into_iter().map(|(p, l)| Route { local: local[l], peer: peer[p] });
+    let others = others
+        .filter(|it| first.is_none_or(|first| (first.local, first.peer.ip()) != (it.local, it.peer.ip())));
     first.into_iter().chain(others).take(PATHS_MAX).collect()
 }
 
@@ -143,6 +153,25 @@ mod tests {
             paths(&["192.0.2.1", "198.51.100.1"], &["10.0.0.1"]),
             pairs(&[("192.0.2.1", "10.0.0.1"), ("198.51.100.1", "10.0.0.1")])
         );
+    }
+
+    #[test]
+    fn a_handshake_between_two_networks_leaves_out_no_path_within_one() {
+        let (local, peer) =
+            (addresses(&["10.1.1.2", "10.1.2.2"]), addresses(&["10.1.1.1", "10.1.2.1", "10.1.3.1"]));
+        let paths = |l: usize, p: usize| {
+            let first = Route { local: local[l], peer: peer[p] };
+            let paths = pair_up(&local, &peer, Some(first), &Config::default());
+            let place = |route: &Route| {
+                let at = |all: &[SocketAddr], one| all.iter().position(|it| *it == one).unwrap();
+                (at(&local, route.local), at(&peer, route.peer))
+            };
+            paths.iter().map(place).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(0, 0), [(0, 0), (1, 1), (1, 2)]);
+        assert_eq!(paths(1, 1), [(1, 1), (0, 0), (1, 2)]);
+        assert_eq!(paths(0, 1), [(0, 1), (0, 0), (1, 1), (1, 2)]);
+        assert_eq!(paths(1, 0), [(1, 0), (0, 0), (1, 1), (1, 2)]);
     }
 
     //= specs/rfc9260.txt#section-5.1.2

@@ -77,6 +77,8 @@ struct Pair {
     server_addresses: Vec<SocketAddr>,
     /// Addresses from which and to which nothing goes.
     cut: BTreeSet<IpAddr>,
+    /// The address that the client's packets come from whatever their path, if it is so.
+    disguise: Option<SocketAddr>,
     sent: [usize; 2],
     total: u64,
     dice: Dice,
@@ -159,6 +161,7 @@ impl Pair {
             client_addresses,
             server_addresses,
             cut: BTreeSet::new(),
+            disguise: None,
             sent: [0; 2],
             total: 0,
             dice: Dice(0x9E37_79B9_7F4A_7C15),
@@ -290,7 +293,10 @@ impl Pair {
     }
 
     /// Puts a datagram on the link.
-    fn carry(&mut self, side: Side, datagram: Datagram) {
+    fn carry(&mut self, side: Side, mut datagram: Datagram) {
+        if let Some(disguise) = self.disguise.filter(|_| side == Client) {
+            datagram.from = disguise;
+        }
         let packet = Packet::decode(datagram.payload.clone()).expect("what leaves is well-formed");
         let nth = self.sent[side as usize];
         self.sent[side as usize] += 1;

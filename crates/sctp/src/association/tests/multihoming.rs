@@ -433,6 +433,28 @@ fn either_side_fails_over_whichever_profile_and_the_shutdown_as_well() {
     }
 }
 
+/// As usrsctp does over raw sockets.
+#[test]
+fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {
+    for profile in Profile::ALL {
+        let mut pair = confirmed(profile.config());
+        // What the client sends to the first network comes from its address in the second, which is cut: SACKs that
+        // go there are lost.
+        pair.disguise = Some(addresses()[0][1]);
+        pair.cut.insert(addresses()[1][1].ip());
+        let (mut next, count) = (0, 400);
+        let mut took = Duration::ZERO;
+        while read_so_far(&pair) < count as usize && took < Duration::from_secs(60) {
+            feed(&mut pair, &mut next, count);
+            pair.run(Duration::from_millis(50));
+            took += Duration::from_millis(50);
+        }
+        check_all(&pair, count);
+        let limit = Duration::from_secs(if *profile == Profile::Modern { 4 } else { 45 });
+        assert!(took < limit, "{profile}: {took:?}");
+    }
+}
+
 #[test]
 fn when_all_paths_are_dead_the_association_is_given_up() {
     for config in [rfc(), modern()] {

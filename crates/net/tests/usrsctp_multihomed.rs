@@ -1,0 +1,134 @@
+//! Against usrsctp over IP itself, one address and several, on hosts of their own: each side as client and as server,
+//! both ways at once, and a path that is cut in the middle and comes back.
+
+mod common;
+mod usrsctp_support;
+
+use std::time::Duration;
+
+use braidftp_emu::wires::{Cut, End, Wire};
+use braidftp_net::{Config, PathState, Profile, Reason};
+use usrsctp_support::{Ends, Load, Role, Session, inside, on_server, open, wires};
+
+const SOON: Duration = Duration::from_secs(60);
+const LIGHT: Load = Load { each_way: 4_000_000, streams: 4, message: 20_000, patience: SOON };
+const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
+
+fn over(between: &[Wire], role: Role, profile: Profile, options: &[&str]) {
+    let Some(net) = wires(between, None) else { return };
+    let ends = Ends::raw(between);
+    inside(&net.path(End::Client), async {
+        let opened = open(&ends, role, profile.config(), options, on_server(&net)).await;
+        let Some(mut session) = opened else { return };
+        session.exchange(LIGHT).await;
+        let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+        assert_eq!(end, Ok(Reason::Shutdown), "{role:?}");
+        assert_eq!(session.peer.tell("wait", SOON).await, "shutdown");
+    });
+}
+
+#[test]
+fn one_address_of_ipv4() {
+    for role in BOTH {
+        over(&[Wire::v4(1)], role, Profile::Modern, &[]);
+        over(&[Wire::v4(1)], role, Profile::Rfc9260, &[]);
+    }
+}
+
+#[test]
+fn one_address_of_ipv6() {
+    for role in BOTH {
+        over(&[Wire::v6(1)], role, Profile::Modern, &[]);
+    }
+}
+
+#[test]
+fn two_addresses_make_two_paths_that_both_sides_confirm() {
+    for between in [[Wire::v4(1), Wire::v4(2)], [Wire::v6(1), Wire::v6(2)], [Wire::v4(1), Wire::v6(2)]] {
+        for role in BOTH {
+            let Some(net) = wires(&between, None) else { return };
+            let ends = Ends::raw(&between);
+            inside(&net.path(End::Client), async {
+                let opened = open(&ends, role, Profile::Modern.config(), &[], on_server(&net)).await;
+                let Some(mut session) = opened else { return };
+                session.exchange(LIGHT).await;
+                confirmed(&mut session, &between).await;
+            });
+        }
+    }
+}
+
+/// Until each wire is an active path. usrsctp tells of addresses that it confirms as the side that is asked only.
+async fn confirmed(session: &mut Session, between: &[Wire; 2]) {
+    let expected = between.map(|wire| (wire.client, wire.server, PathState::Active));
+    let all = async {
+        // usrsctp begins with whichever address it likes.
+        while !expected.iter().all(|path| session.paths().contains(path)) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(SOON, all).await;
+    assert!(in_time.is_ok(), "{:?}", session.paths());
+}
+
+/// The first path is cut while data flows both ways, mended, and then the second is cut for good.
+fn survives(between: [Wire; 2], role: Role, cut: Cut, each_way: usize) {
+    let Some(net) = wires(&between, Some("100mbit")) else { return };
+    let ends = Ends::raw(&between);
+    inside(&net.path(End::Client), async {
+        let mut config = Profile::Modern.config();
+        config.heartbeat_interval = Some(Duration::from_millis(500));
+        let options = ["rto_min=100", "heartbeat=500"];
+        let Some(mut session) = open(&ends, role, config, &options, on_server(&net)).await else { return };
+        confirmed(&mut session, &between).await;
+        let load = Load { each_way, streams: 4, message: 20_000, patience: Duration::from_secs(120) };
+        let deeds = async {
+            // 100 Mbit/s carry a quarter of `each_way` in this time.
+            let quarter = Duration::from_secs_f64(each_way as f64 / 4.0 / 12e6);
+            tokio::time::sleep(quarter).await;
+            net.cut(0, cut).unwrap();
+            tokio::time::sleep(quarter).await;
+            net.mend(0, cut).unwrap();
+            tokio::time::sleep(quarter).await;
+            net.cut(1, cut).unwrap();
+        };
+        tokio::join!(session.exchange(load), deeds);
+        let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+        assert_eq!(end, Ok(Reason::Shutdown));
+    });
+}
+
+#[test]
+fn a_path_that_dies_and_returns_costs_no_byte() {
+    for role in BOTH {
+        survives([Wire::v4(1), Wire::v4(2)], role, Cut::Silent, 10_000_000);
+    }
+}
+
+#[test]
+#[ignore = "heavy: 100 MB; cargo xtask test interop runs it"]
+fn a_path_that_dies_and_returns_costs_no_byte_of_100_mb() {
+    for role in BOTH {
+        survives([Wire::v4(1), Wire::v4(2)], role, Cut::Silent, 100_000_000);
+        survives([Wire::v4(1), Wire::v6(2)], role, Cut::Down(End::Server), 100_000_000);
+    }
+}
+
+#[test]
+fn unknown_to_each_other_stays_the_single_homed_init() {
+    // A default configuration offers nothing: usrsctp sees no extension.
+    let between = [Wire::v4(1)];
+    let Some(net) = wires(&between, None) else { return };
+    let ends = Ends::raw(&between);
+    inside(&net.path(End::Client), async {
+        let options = ["pr=1", "asconf=1", "auth=1", "reconfig=1", "idata=1"];
+        for role in BOTH {
+            let opened = open(&ends, role, Config::default(), &options, on_server(&net)).await;
+            let Some(mut session) = opened else { return };
+            let up = session.peer.event("event up", SOON).await;
+            // That is a property of usrsctp's own sockets.
+            assert_eq!(up.split(' ').skip(4).collect::<Vec<_>>(), ["multibuf"], "{up}");
+            session.exchange(LIGHT).await;
+        }
+    });
+}

@@ -1,0 +1,298 @@
+//! What the tests against usrsctp share: the program `bench-peers/usrsctp_driven.c`, built here with `cc`, which does
+//! what a test tells it line by line; and hosts and wires to run it on.
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use braidftp_emu::wires::{End, Wire, Wires};
+use braidftp_net::{Association, Bind, Carrier, Config, Connect, Endpoint};
+use tokio::sync::mpsc;
+
+use crate::common::{PORT, receive_all, send_all};
+
+/// Says aloud that a test was left out, and why; fails instead where everything must be there.
+pub(crate) fn left_out(why: &str) {
+    assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "BRAIDFTP_REQUIRE_PEERS is set: {why}");
+    eprintln!("LEFT OUT: {why}");
+}
+
+/// The built program; `None` if this machine has no usrsctp.
+pub(crate) fn program() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let build = || {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-peers/usrsctp_driven.c");
+        // Several test programs may build it at a time.
+        let program =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("usrsctp_driven_{}", std::process::id()));
+        let mut cc = Command::new("cc");
+        cc.args(["-O2", "-o"]).arg(&program).args([source, "-lusrsctp", "-lpthread"]);
+        let why = match cc.output() {
+            Ok(output) if output.status.success() => return Some(program),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+            Err(error) => format!("cc: {error}"),
+        };
+        left_out(&format!(
+            "usrsctp_driven.c does not build here (Debian: apt install gcc libusrsctp-dev): {why}"
+        ));
+        None
+    };
+    BUILT.get_or_init(build).as_deref()
+}
+
+/// Hosts and wires; `None` without the privilege, which is said aloud and no fault of a peer's.
+pub(crate) fn wires(between: &[Wire], rate: Option<&str>) -> Option<Wires> {
+    Wires::up(between, rate).map_err(|error| eprintln!("LEFT OUT: {error}")).ok()
+}
+
+/// Runs `future` in a network namespace, on a thread of its own.
+pub(crate) fn inside<T: Send>(namespace: &Path, future: impl Future<Output = T> + Send) -> T {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    std::thread::scope(|scope| {
+        let run = || {
+            let file = std::fs::File::open(namespace).unwrap();
+            move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(LinkNameSpaceType::Network))
+                .unwrap();
+            block_on(future)
+        };
+        scope.spawn(run).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Runs `future` on this thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// The program at work. It ends with this.
+pub(crate) struct Peer {
+    child: Child,
+    stdin: ChildStdin,
+    lines: mpsc::UnboundedReceiver<String>,
+    /// What happened, as it told.
+    pub(crate) events: Vec<String>,
+}
+
+impl Peer {
+    /// The command that starts the program, to be run on the host of its choice.
+    pub(crate) fn command(mut on: Command, program: &Path, role: &str, options: &[String]) -> Command {
+        if on.get_program() == "ip" {
+            on.arg(program);
+        } else {
+            on = Command::new(program);
+        }
+        on.arg(role).arg(format!("port={PORT}")).args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
+        on
+    }
+
+    /// Takes over the program, and waits until it listens or connects.
+    pub(crate) async fn new(mut child: Child) -> Self {
+        let (told, lines) = mpsc::unbounded_channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if told.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let stdin = child.stdin.take().unwrap();
+        let mut peer = Self { child, stdin, lines, events: Vec::new() };
+        let first = peer.line(Duration::from_secs(20)).await;
+        assert!(matches!(first.as_str(), "listening" | "connecting"), "{first}");
+        peer
+    }
+
+    async fn line(&mut self, patience: Duration) -> String {
+        match tokio::time::timeout(patience, self.lines.recv()).await {
+            Ok(Some(line)) => line,
+            Ok(None) => panic!("usrsctp is gone; {:?}", self.events),
+            Err(_) => panic!("usrsctp says nothing for {patience:?}; {:?}", self.events),
+        }
+    }
+
+    /// Tells it something and gives back its answer, which must be that it is well.
+    pub(crate) async fn tell(&mut self, command: &str, patience: Duration) -> String {
+        writeln!(self.stdin, "{command}").unwrap();
+        loop {
+            let line = self.line(patience).await;
+            match line.strip_prefix("ok") {
+                Some(rest) => return rest.trim().to_owned(),
+                None if line.starts_with("event") => self.events.push(line),
+                None => panic!("`{command}`: {line}; {:?}", self.events),
+            }
+        }
+    }
+
+    /// Waits until it tells of something that holds `words`.
+    pub(crate) async fn event(&mut self, words: &str, patience: Duration) -> String {
+        let mut seen = 0;
+        loop {
+            while seen < self.events.len() {
+                seen += 1;
+                if self.events[seen - 1].contains(words) {
+                    return self.events.remove(seen - 1);
+                }
+            }
+            let line = self.line(patience).await;
+            assert!(line.starts_with("event"), "{line}");
+            self.events.push(line);
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How to reach usrsctp, or be reached by it.
+#[derive(Debug, Clone)]
+pub(crate) struct Ends {
+    pub(crate) carrier: Carrier,
+    pub(crate) ours: Vec<SocketAddr>,
+    pub(crate) theirs: Vec<SocketAddr>,
+}
+
+impl Ends {
+    /// Over IP itself, by these wires, we at the client's end.
+    pub(crate) fn raw(between: &[Wire]) -> Self {
+        let at = |ip| SocketAddr::new(ip, 0);
+        Self {
+            carrier: Carrier::Ip,
+            ours: between.iter().map(|wire| at(wire.client)).collect(),
+            theirs: between.iter().map(|wire| at(wire.server)).collect(),
+        }
+    }
+
+    /// Over UDP between these two.
+    pub(crate) fn udp(ours: SocketAddr, theirs: SocketAddr) -> Self {
+        Self { carrier: Carrier::Udp, ours: vec![ours], theirs: vec![theirs] }
+    }
+
+    /// The options for usrsctp to be `theirs`, and more.
+    pub(crate) fn options(&self, more: &[&str]) -> Vec<String> {
+        let ips = |of: &[SocketAddr]| {
+            let all: Vec<String> = of.iter().map(|addr| addr.ip().to_string()).collect();
+            all.join(",")
+        };
+        let mut options = vec![format!("local={}", ips(&self.theirs)), format!("peer={}", ips(&self.ours))];
+        if self.carrier == Carrier::Udp {
+            options.push(format!("udp={}", self.theirs[0].port()));
+            options.push(format!("peer_udp={}", self.ours[0].port()));
+        }
+        options.extend(more.iter().map(|&option| option.to_owned()));
+        options
+    }
+
+    pub(crate) fn bind(&self) -> Endpoint {
+        // To look at what was said: BRAIDFTP_TEST_PCAP=file.pcapng, with one test at a time.
+        let pcap = std::env::var_os("BRAIDFTP_TEST_PCAP").map(PathBuf::from);
+        Endpoint::bind(Bind { carrier: self.carrier, pcap, ..Bind::to(self.ours.clone()) }).unwrap()
+    }
+}
+
+/// Who begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    WeConnect,
+    TheyConnect,
+}
+
+/// An association with usrsctp.
+pub(crate) struct Session {
+    pub(crate) association: Association,
+    pub(crate) peer: Peer,
+    pub(crate) endpoint: Endpoint,
+}
+
+/// Opens one, by `role`; `spawn` starts the program on the host that it belongs to.
+pub(crate) async fn open(
+    ends: &Ends,
+    role: Role,
+    config: Config,
+    options: &[&str],
+    spawn: impl FnOnce(&Path, &str, &[String]) -> Child,
+) -> Option<Session> {
+    let program = program()?;
+    let config = Arc::new(config);
+    let endpoint = ends.bind();
+    let (association, peer) = match role {
+        Role::WeConnect => {
+            let peer = Peer::new(spawn(program, "listen", &ends.options(options))).await;
+            let connect = Connect {
+                local: vec![],
+                peer: ends.theirs.clone(),
+                source_port: None,
+                destination_port: PORT,
+                config,
+            };
+            (endpoint.connect(connect).unwrap(), peer)
+        }
+        Role::TheyConnect => {
+            let listener = endpoint.listen(PORT, config).unwrap();
+            let peer = Peer::new(spawn(program, "connect", &ends.options(options))).await;
+            let accepted = tokio::time::timeout(Duration::from_secs(30), listener.accept());
+            (accepted.await.expect("usrsctp does not connect").unwrap(), peer)
+        }
+    };
+    let up = tokio::time::timeout(Duration::from_secs(30), association.up());
+    up.await.expect("it does not come up").unwrap();
+    Some(Session { association, peer, endpoint })
+}
+
+/// Bytes both ways at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) each_way: usize,
+    pub(crate) streams: u16,
+    pub(crate) message: usize,
+    pub(crate) patience: Duration,
+}
+
+impl Session {
+    /// Moves `load`, every byte compared on both sides.
+    pub(crate) async fn exchange(&mut self, load: Load) {
+        let part = load.each_way / usize::from(load.streams);
+        let streams = 0..load.streams;
+        let ours: Vec<_> = streams
+            .clone()
+            .flat_map(|stream| {
+                let send = tokio::spawn(send_all(self.association.clone(), stream, part, load.message));
+                let receive = tokio::spawn(receive_all(self.association.clone(), stream, part));
+                [send, receive]
+            })
+            .collect();
+        for stream in streams {
+            self.peer.tell(&format!("send {stream} {part} {}", load.message), load.patience).await;
+        }
+        let total = part * usize::from(load.streams);
+        self.peer.tell(&format!("expect {total}"), load.patience).await;
+        for task in ours {
+            tokio::time::timeout(load.patience, task).await.expect("it takes too long").unwrap();
+        }
+    }
+
+    /// The states of the paths, with both addresses.
+    pub(crate) fn paths(&self) -> Vec<(IpAddr, IpAddr, braidftp_net::PathState)> {
+        let paths = self.association.stats().paths;
+        paths.iter().map(|path| (path.local.ip(), path.peer.ip(), path.state)).collect()
+    }
+}
+
+/// Starts the program at the server's end of wires.
+pub(crate) fn on_server(net: &Wires) -> impl FnOnce(&Path, &str, &[String]) -> Child {
+    let on = net.command(End::Server, "env");
+    move |program, role, options| Peer::command(on, program, role, options).spawn().unwrap()
+}
+
+/// Starts the program on this host.
+pub(crate) fn here(program: &Path, role: &str, options: &[String]) -> Child {
+    Peer::command(Command::new("here"), program, role, options).spawn().unwrap()
+}
