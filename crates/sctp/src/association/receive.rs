@@ -24,17 +24,34 @@ pub(super) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
     //= specs/rfc9260.txt#section-5.4
     //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
     //# the following exceptions:
-    if paths[usize::from(path.0)].state != PathState::Unconfirmed && up.sack_avoids != Some(path) {
-        //= specs/rfc9260.txt#section-6.4
-        //# However, an endpoint SHOULD NOT vary the destination transport address
-        //# of a SACK chunk when it receives DATA chunks coming from the same
-        //# source address.
-        //= specs/rfc9260.txt#section-6.7
-        //# When its peer is multi-homed, the SCTP endpoint SHOULD always try to
-        //# send the SACK chunk to the same destination address from which the
-        //# last DATA chunk was received.
-        up.sack_path = path;
+    if paths[usize::from(path.0)].state == PathState::Unconfirmed {
+        return;
     }
+    //= specs/rfc9260.txt#section-6.4
+    //# However, an endpoint SHOULD NOT vary the destination transport address
+    //# of a SACK chunk when it receives DATA chunks coming from the same
+    //# source address.
+    //= specs/rfc9260.txt#section-6.7
+    //# When its peer is multi-homed, the SCTP endpoint SHOULD always try to
+    //# send the SACK chunk to the same destination address from which the
+    //# last DATA chunk was received.
+    if carries_sacks(up, paths, path) {
+        up.sack_path = path;
+    } else if !carries_sacks(up, paths, up.sack_path) {
+        // Where nothing is answered, no SACK may arrive either.
+        up.sack_path = another(up, paths, path).unwrap_or(path);
+    }
+}
+
+/// Whether nothing speaks against SACKs by this path.
+fn carries_sacks(up: &Up, paths: &[Path], id: PathId) -> bool {
+    paths[usize::from(id.0)].state == PathState::Active && up.sack_avoids != Some(id)
+}
+
+/// The next path that carries SACKs, after this one.
+fn another(up: &Up, paths: &[Path], than: PathId) -> Option<PathId> {
+    let next = (1..paths.len()).map(|step| (usize::from(than.0) + step) % paths.len());
+    next.map(|index| PathId(index as u8)).find(|id| carries_sacks(up, paths, *id))
 }
 
 /// Whether the rest of a packet is read.
@@ -251,8 +268,13 @@ impl Association {
         match up.received.look(data.tsn) {
             Seen::Duplicate => {
                 self.duplicates += 1;
+                // Several may come where one did not get its SACK.
+                let first = !up.received.has_duplicates();
                 up.received.duplicate(data.tsn);
                 if up.sack_path != answered_by {
+                    self.suspect_way_back(answered_by);
+                } else if first && let Some(other) = another(up, &self.paths, answered_by) {
+                    up.sack_path = other;
                     self.suspect_way_back(answered_by);
                 }
                 return;
@@ -320,8 +342,9 @@ impl Association {
         self.report_readable();
     }
 
-    /// What was answered by a path came again by another: its SACKs do not get through. They go elsewhere until a
-    /// HEARTBEAT has found that it works both ways.
+    /// What was answered by a path came again, by another, or from where the answer went: its SACKs may not get through,
+    /// for some peers send from one address whatever the destination, though nothing leads to it any more. They go
+    /// elsewhere until a HEARTBEAT has found that it works both ways.
     //= specs/rfc9260.txt#section-6.4
     //# When a receiver of a duplicate DATA chunk sends a SACK chunk to a
     //# multi-homed endpoint, it MAY be beneficial to vary the destination

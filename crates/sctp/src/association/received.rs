@@ -181,6 +181,11 @@ impl Received {
         self.packet.at_once |= gap_before || self.has_gap();
     }
 
+    /// Whether duplicates came since the last SACK.
+    pub(super) fn has_duplicates(&self) -> bool {
+        !self.duplicates.is_empty()
+    }
+
     /// Records a TSN that `look` called a duplicate.
     pub(super) fn duplicate(&mut self, tsn: Tsn) {
         if self.duplicates.len() < DUPLICATES_MAX {
