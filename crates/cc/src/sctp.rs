@@ -261,6 +261,9 @@ mod tests {
     fn slow_start_grows_by_at_most_the_limit_for_each_acknowledgement() {
         //= specs/rfc9260.txt#section-7.2.1
         //= type=test
+        //# The positive integer L SHOULD be 1 and MAY be larger than 1.
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
         //# If these conditions are met, then cwnd MUST be increased by, at most,
         //# the lesser of
         let mut cc = sctp();
@@ -294,6 +297,11 @@ mod tests {
 
     #[test]
     fn congestion_avoidance_grows_by_one_mtu_a_window() {
+        //= specs/rfc9260.txt#section-7.2.2
+        //= type=test
+        //# When cwnd is greater than ssthresh, cwnd SHOULD be incremented by
+        //# PMDCS per RTT if the sender has cwnd or more bytes of data outstanding
+        //# for the corresponding transport address.
         //= specs/rfc9260.txt#section-7.2.2
         //= type=test
         //# SCTP SHOULD increment cwnd by PMDCS once per RTT when the sender has
@@ -333,6 +341,14 @@ mod tests {
 
     #[test]
     fn loss_halves_and_a_time_out_leaves_one_mtu() {
+        //= specs/rfc9260.txt#section-7.2.3
+        //= type=test
+        //# Upon detection of packet losses from SACK chunks (see Section 7.2.4),
+        //# an endpoint SHOULD do the following:
+        //= specs/rfc9260.txt#section-7.2.3
+        //= type=test
+        //# When the T3-rtx timer expires on an address, SCTP SHOULD perform slow
+        //# start by:
         //= specs/rfc9260.txt#section-7.2
         //= type=test
         //# The slow-start and congestion avoidance algorithms MUST be used by an
@@ -355,6 +371,22 @@ mod tests {
 
     #[test]
     fn idleness_halves_once_an_rto_down_to_four_mtus() {
+        //= specs/rfc9260.txt#section-6.1
+        //= type=test
+        //# Also note that the cwnd SHOULD be adjusted according to Section 7.2.1.
+        //= specs/rfc9260.txt#section-7.1
+        //= type=test
+        //# The parameters SHOULD decay if the address is not used for a long
+        //# enough time period.
+        //= specs/rfc9260.txt#section-7.2.2
+        //= type=test
+        //# Same as in the slow start, when the sender does not transmit DATA
+        //# chunks on a given transport address, the cwnd of the transport address
+        //# SHOULD be adjusted to max(cwnd / 2, 4 * PMDCS) per RTO.
+        //= specs/rfc9260.txt#section-7.2.1
+        //= type=test
+        //# The initial value of ssthresh SHOULD be arbitrarily high (e.g., the
+        //# size of the largest-possible advertised window).
         //= specs/rfc9260.txt#section-7.2.1
         //= type=test
         //# While the endpoint does not transmit data on a given transport

@@ -284,6 +284,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_defaults_are_those_of_section_16() {
+        //= specs/rfc9260.txt#section-9.2
+        //= type=test
+        //# If the T5-shutdown-guard timer is used, it SHOULD be set to the
+        //# RECOMMENDED value of 5 times 'RTO.Max'.
+        //= specs/rfc9260.txt#section-16
+        //= type=test
+        //# The following protocol parameters are RECOMMENDED:
+        //= specs/rfc9260.txt#section-16
+        //= type=test
+        //# 'RTO.Min' SHOULD be set as described above in this section.
+        let config = Config::default();
+        let seconds = Duration::from_secs;
+        assert_eq!(
+            (config.rto.initial, config.rto.min, config.rto.max),
+            (seconds(1), seconds(1), seconds(60))
+        );
+        assert_eq!((config.max_burst, config.valid_cookie_life), (Some(4), seconds(60)));
+        assert_eq!((config.association_max_retrans, config.path_max_retrans), (10, 5));
+        assert_eq!((config.max_init_retransmits, config.heartbeat_interval), (8, Some(seconds(30))));
+        assert_eq!(config.sack_delay, Duration::from_millis(200));
+        assert_eq!(config.shutdown_guard, 5 * config.rto.max);
+    }
+
+    #[test]
     fn what_the_rfc_does_not_allow_is_the_nearest_that_it_does() {
         //= specs/rfc9260.txt#section-3.3.2
         //= type=test

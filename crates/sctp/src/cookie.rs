@@ -427,6 +427,20 @@ mod tests {
 
     #[test]
     fn a_cookie_gives_back_what_it_holds() {
+        //= specs/rfc9260.txt#section-3.3.11
+        //= type=test
+        //# An implementation SHOULD make the cookie as small as possible to
+        //# ensure interoperability.
+        //= specs/rfc9260.txt#section-5.1.3
+        //= type=test
+        //# The State Cookie SHOULD also contain a timestamp on when the State
+        //# Cookie is created and the lifespan of the State Cookie, along with all
+        //# the information necessary for it to establish the association,
+        //# including the port numbers and the Verification Tags.
+        //= specs/rfc9260.txt#section-5.1.3
+        //= type=test
+        //# An implementation SHOULD make the cookie as small as possible to
+        //# ensure interoperability.
         //= specs/rfc9260.txt#section-3.3.3.1.1
         //= type=test
         //# Cookie: variable length This parameter value MUST contain all the
@@ -462,6 +476,9 @@ mod tests {
     fn a_cookie_with_any_bit_changed_is_forged() {
         //= specs/rfc9260.txt#section-5.1.3
         //= type=test
+        //# A MAC with acceptable security properties SHOULD be used.
+        //= specs/rfc9260.txt#section-5.1.3
+        //= type=test
         //# Inside this State Cookie, the sender MUST include a MAC (see [RFC2104]
         //# for an example) to provide integrity protection on the State Cookie.
         let sealed = keys().seal(&contents());
@@ -488,6 +505,14 @@ mod tests {
 
     #[test]
     fn another_endpoints_cookie_is_forged() {
+        //= specs/rfc9260.txt#section-5.1.3
+        //= type=test
+        //# The secret key SHOULD be random ([RFC4086] provides some information
+        //# on randomness guidelines).
+        //= specs/rfc9260.txt#section-14.1
+        //= type=test
+        //# This SHOULD be a cryptographic quality random number with a sufficient
+        //# length.
         let sealed = Keys::new([4; 32]).seal(&contents());
         assert_eq!(keys().open(Time::from_millis(5_000), &HEADER, &sealed), Err(CookieError::Forged));
     }

@@ -117,6 +117,14 @@ mod tests {
     fn serial_numbers_compare_across_the_wrap() {
         //= specs/rfc9260.txt#section-1.6
         //= type=test
+        //# Comparisons and arithmetic on TSNs in this document SHOULD use Serial
+        //# Number Arithmetic, as defined in [RFC1982], where SERIAL_BITS = 32.
+        //= specs/rfc9260.txt#section-1.6
+        //= type=test
+        //# Any arithmetic done on Stream Sequence Numbers SHOULD use Serial
+        //# Number Arithmetic, as defined in [RFC1982], where SERIAL_BITS = 16.
+        //= specs/rfc9260.txt#section-1.6
+        //= type=test
         //# Since the space is finite, all arithmetic dealing with Transmission
         //# Sequence Numbers MUST be performed modulo 2^32.
         //= specs/rfc9260.txt#section-1.6

@@ -309,6 +309,11 @@ impl Association {
 
     /// Waits for the path to be idle: an RTO, give or take half of it, and HB.interval (RFC 9260 §8.3).
     pub(super) fn arm_heartbeat(&mut self, now: Time, id: PathId) {
+        self.arm_heartbeat_since(now, now, id);
+    }
+
+    /// The same, counted from when the last one left.
+    fn arm_heartbeat_since(&mut self, left_at: Time, now: Time, id: PathId) {
         let path = &self.paths[usize::from(id.0)];
         // What ran was the wait for an answer to one that was sent for another reason.
         let Some(interval) = path.params.heartbeat_interval else {
@@ -320,12 +325,12 @@ impl Association {
         //# RECOMMENDED that a HEARTBEAT chunk is sent once per RTO of that
         //# destination address plus the protocol parameter 'HB.interval',
         let jitter = rto.mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
-        self.timers.arm(Timer::Heartbeat(id), now + interval + rto / 2 + jitter);
+        self.timers.arm(Timer::Heartbeat(id), (left_at + interval + rto / 2 + jitter).max(now));
     }
 
     fn on_heartbeat(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[usize::from(id.0)];
-        if path.beat.take().is_some() {
+        if let Some(beat) = path.beat.take() {
             //= specs/rfc9260.txt#section-8.3
             //# The endpoint SHOULD increment the respective error counter of the
             //# destination transport address each time a HEARTBEAT chunk is sent to
@@ -335,7 +340,7 @@ impl Association {
             if self.is_up() {
                 self.beat_now(id);
                 if !self.paths[usize::from(id.0)].heartbeat_due {
-                    self.arm_heartbeat(now, id);
+                    self.arm_heartbeat_since(beat.sent_at, now, id);
                 }
             }
             return;

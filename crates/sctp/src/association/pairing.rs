@@ -182,6 +182,9 @@ mod tests {
     //# family.  The other addresses MAY be ignored.
     #[test]
     fn families_do_not_mix() {
+        //= specs/rfc9260.txt#section-5.1.2
+        //= type=test
+        //# The endpoint SHOULD NOT respond with any kind of error indication.
         assert_eq!(
             paths(&["192.0.2.1", "2001:db8::1"], &["2001:db8::2", "192.0.2.2"]),
             pairs(&[("2001:db8::1", "2001:db8::2"), ("192.0.2.1", "192.0.2.2")])

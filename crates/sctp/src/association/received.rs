@@ -376,6 +376,9 @@ mod tests {
 
     #[test]
     fn tsns_beyond_a_gap_become_blocks_and_filling_it_joins_them() {
+        //= specs/rfc9260.txt#section-3.3.4
+        //= type=test
+        //# The Gap Ack Blocks SHOULD be isolated.
         let mut received = received(&[1, 4, 3, 7]);
         assert_eq!(gaps(&mut received), [(2, 3), (6, 6)]);
         received.accept(Tsn(5));
@@ -470,6 +473,11 @@ mod tests {
 
     #[test]
     fn a_gap_a_duplicate_and_the_i_bit_are_answered_at_once() {
+        //= specs/rfc9260.txt#section-7.2.4
+        //= type=test
+        //# However, whenever an endpoint notices a hole in the arriving TSN
+        //# sequence, it SHOULD start sending a SACK chunk back every time a
+        //# packet arrives carrying data until the hole is filled.
         let mut received = received(&[1, 3]);
         received.on_packet_end(FREQUENCY);
         assert!(received.sack_is_due(), "a gap");

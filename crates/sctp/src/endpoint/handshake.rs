@@ -782,6 +782,10 @@ mod tests {
 
     #[test]
     fn table_12_says_what_a_cookie_does_to_an_association() {
+        //= specs/rfc9260.txt#section-5.2.4
+        //= type=test
+        //# For any case not shown in Table 12, the cookie SHOULD be silently
+        //# discarded.
         for peer in [M, X, O] {
             for ties in [M, X, O] {
                 assert_eq!(action(M, peer, ties), Action::Confirm, "B, D: {peer:?} {ties:?}");

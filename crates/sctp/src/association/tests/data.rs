@@ -19,6 +19,22 @@ fn a_message_crosses_in_both_directions() {
 fn a_large_message_is_cut_to_the_mtu_and_joined() {
     //= specs/rfc9260.txt#section-6
     //= type=test
+    //# The size of each DATA chunk SHOULD be smaller than or equal to the
+    //# Association Maximum DATA Chunk Size (AMDCS).
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# If its peer is multi-homed, the endpoint SHOULD choose a DATA chunk
+    //# size smaller than or equal to the AMDCS.
+    //= specs/rfc9260.txt#section-6.9
+    //= type=test
+    //# The sender SHOULD choose a size of DATA chunks that is smaller than or
+    //# equal to the AMDCS.
+    //= specs/rfc9260.txt#section-6.10
+    //= type=test
+    //# If its peer endpoint is multi-homed, the sending endpoint SHOULD
+    //# choose a size no larger than the PMTU of the current primary path.
+    //= specs/rfc9260.txt#section-6
+    //= type=test
     //# When converting user messages into DATA chunks, an endpoint MUST
     //# fragment large user messages into multiple DATA chunks.
     //= specs/rfc9260.txt#section-6.9
@@ -128,7 +144,56 @@ fn a_round_trip_is_measured_in_each() {
 }
 
 #[test]
+fn what_is_in_flight_counts_headers_and_padding_and_the_peers_window_without_it() {
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# During the life of the association, this buffer space SHOULD NOT be
+    //# reduced (i.e., dedicated buffers ought not to be taken away from this
+    //# association); however, an endpoint MAY change the value of a_rwnd it
+    //# sends in SACK chunks.
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# During the life of the association, this buffer space SHOULD NOT be
+    //# reduced (i.e., dedicated buffers ought not to be taken away from this
+    //# association); however, an endpoint MAY change the value of a_rwnd it
+    //# sends in SACK chunks.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# The data receiver SHOULD NOT increment a_rwnd unless it has released
+    //# bytes from its receive buffer.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# When sending a SACK chunk, the data receiver SHOULD place the current
+    //# value of a_rwnd into the a_rwnd field.
+    //= specs/rfc9260.txt#section-6.2.1
+    //= type=test
+    //# An endpoint SHOULD use the following rules to calculate the rwnd,
+    //# using the a_rwnd value, the Cumulative TSN Ack, and Gap Ack Blocks in
+    //# a received SACK chunk.
+    //= specs/rfc9260.txt#section-7.2
+    //= type=test
+    //# When calculating one of these variables, the length of the DATA chunk,
+    //# including the padding, SHOULD be used.
+    let mut pair = Pair::up(rfc());
+    pair.reads = false;
+    pair.send(Client, 0, pattern(1_001));
+    pair.drain(Client);
+    let stats = pair.association(Client).stats();
+    assert_eq!(stats.paths[0].flight_bytes, 16 + 1_001 + 3);
+    assert_eq!(stats.peer_rwnd, (1 << 20) - stats.paths[0].flight_bytes);
+    pair.run(Duration::from_secs(1));
+    let held = 1_001 + 64;
+    assert_eq!(pair.association(Server).stats().a_rwnd, (1 << 20) - held);
+    assert_eq!(pair.association(Client).stats().peer_rwnd, (1 << 20) - held);
+    pair.read_all(Server);
+    assert_eq!(pair.association(Server).stats().a_rwnd, 1 << 20);
+}
+
+#[test]
 fn small_messages_share_packets() {
+    //= specs/rfc9260.txt#section-3.3.1
+    //= type=test
+    //# The TSNs of DATA chunks sent SHOULD be strictly sequential.
     //= specs/rfc9260.txt#section-6.10
     //= type=test
     //# The transmitter MUST transmit DATA chunks within an SCTP packet in
@@ -166,6 +231,10 @@ fn unordered_messages_arrive_too() {
 
 #[test]
 fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# Subsequent acknowledgements SHOULD be done as described in Section
+    //# 6.2.
     //= specs/rfc9260.txt#section-6.2
     //= type=test
     //# The SCTP endpoint MUST always acknowledge the reception of each valid
@@ -206,6 +275,12 @@ fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
 
 #[test]
 fn a_sack_rides_with_data_that_goes_the_other_way() {
+    //= specs/rfc9260.txt#section-6.1
+    //= type=test
+    //# if any received DATA chunks have not been acknowledged (e.g., due to
+    //# delayed ack), the sender SHOULD create a SACK chunk and bundle it with
+    //# the outbound DATA chunk, as long as the size of the final SCTP packet
+    //# does not exceed the current PMTU.
     //= specs/rfc9260.txt#section-6
     //= type=test
     //# Control chunks MUST come before DATA chunks in the packet.
@@ -352,6 +427,10 @@ fn a_short_packet_does_not_make_those_behind_it_short() {
 fn max_burst_limits_what_one_event_lets_out() {
     //= specs/rfc9260.txt#section-6.1
     //= type=test
+    //# When calculating the number of packets to transmit, and particularly
+    //# when using the formula above, cwnd SHOULD NOT be changed permanently.
+    //= specs/rfc9260.txt#section-6.1
+    //= type=test
     //# When the time comes for the sender to transmit new DATA chunks, the
     //# protocol parameter 'Max.Burst' SHOULD be used to limit the number of
     //# packets sent.
@@ -359,8 +438,10 @@ fn max_burst_limits_what_one_event_lets_out() {
     options.initial_window = braidftp_cc::InitialWindow::Mtus(20.try_into().unwrap());
     let mut pair = Pair::up(Config { congestion_options: options, ..rfc() });
     pair.send(Client, 0, pattern(1_424 * 20));
+    let window = pair.association(Client).stats().paths[0].cwnd;
     pair.run(Duration::from_millis(1));
     assert_eq!(pair.data(Client).len(), 4);
+    assert_eq!(pair.association(Client).stats().paths[0].cwnd, window);
 }
 
 #[test]

@@ -219,6 +219,20 @@ fn streams_that_the_peer_does_not_allow_end_the_association_if_messages_wait_for
 
 #[test]
 fn a_shutdown_waits_for_all_data_and_both_sides_hear_of_it() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# If the endpoint is in the SHUTDOWN-ACK-SENT state, the endpoint SHOULD
+    //# stop the T2-shutdown timer and remove all knowledge of the association
+    //# (and thus the association enters the CLOSED state).
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# An endpoint SHOULD ensure that all its outstanding DATA chunks have
+    //# been acknowledged before initiating the shutdown procedure.
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# An endpoint SHOULD reject any new data request from its upper layer if
+    //# it is in the SHUTDOWN-PENDING, SHUTDOWN-SENT, SHUTDOWN-RECEIVED, or
+    //# SHUTDOWN-ACK-SENT state.
     //= specs/rfc9260.txt#section-3.3.8
     //= type=test
     //# An endpoint in an association MUST use this chunk to initiate a
@@ -346,6 +360,25 @@ fn a_shutdown_that_is_never_answered_ends_all_the_same() {
 }
 
 #[test]
+fn a_shutdown_ack_is_repeated_association_max_retrans_times() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# The sender of the SHUTDOWN ACK chunk SHOULD limit the number of
+    //# retransmissions of the SHUTDOWN ACK chunk to the protocol parameter
+    //# 'Association.Max.Retrans'.
+    let mut pair = Pair::up(rfc());
+    pair.association(Client).shutdown();
+    assert!(pair.run_until(|pair| pair.association(Server).phase() == Phase::ShutdownAckSent));
+    pair.loss = 1_000;
+    pair.under_way.clear();
+    pair.clear_log();
+    assert!(pair.run_until(|pair| pair.closed(Server).is_some()));
+    assert_eq!(pair.closed(Server), Some(&Reason::PeerUnreachable));
+    let acks = pair.packets(Server).into_iter().filter(|packet| packet[..] == [Chunk::ShutdownAck]).count();
+    assert_eq!(acks, 10);
+}
+
+#[test]
 fn a_shutdown_that_takes_too_long_is_aborted() {
     //= specs/rfc9260.txt#section-9.2
     //= type=test
@@ -435,6 +468,11 @@ fn what_was_received_can_be_read_after_the_end() {
 fn a_peer_that_vanishes_is_given_up_after_association_max_retrans() {
     //= specs/rfc9260.txt#section-8.1
     //= type=test
+    //# An endpoint SHOULD keep a counter on the total number of consecutive
+    //# retransmissions to its peer (this includes data retransmissions to all
+    //# the destination transport addresses of the peer if it is multi-homed),
+    //= specs/rfc9260.txt#section-8.1
+    //= type=test
     //# If the value of this counter exceeds the limit indicated in the
     //# protocol parameter 'Association.Max.Retrans', the endpoint SHOULD
     //# consider the peer endpoint unreachable and SHALL stop transmitting any
@@ -457,6 +495,11 @@ fn a_peer_that_vanishes_is_given_up_after_association_max_retrans() {
 
 #[test]
 fn an_idle_path_is_heard_of_by_heartbeats() {
+    //= specs/rfc9260.txt#section-3.3.5
+    //= type=test
+    //# An endpoint SHOULD send a HEARTBEAT (HB) chunk to its peer endpoint to
+    //# probe the reachability of a particular destination transport address
+    //# defined in the present association.
     let mut pair = Pair::up(rfc());
     pair.run(Duration::from_secs(100));
     let beats = pair.packets(Client).iter().flatten().filter(|c| matches!(c, Chunk::Heartbeat(_))).count();

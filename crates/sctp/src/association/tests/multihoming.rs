@@ -184,6 +184,10 @@ fn addresses_that_merely_happen_to_be_there_are_listed_to_those_who_list_theirs(
 //# address for this peer.
 #[test]
 fn a_server_that_lists_nothing_has_one_address() {
+    //= specs/rfc9260.txt#section-5.1.2
+    //= type=test
+    //# The receiver SHOULD use only these transport addresses as destination
+    //# transport addresses when sending subsequent packets to its peer.
     //= specs/rfc9260.txt#section-3.3.3
     //= type=test
     //# If the INIT ACK chunk does not contain any IP Address parameters, the
@@ -208,6 +212,12 @@ fn a_server_that_lists_nothing_has_one_address() {
 //# ACK chunk was sent.
 #[test]
 fn a_path_is_asked_after_before_it_is_used_and_never_if_nobody_answers() {
+    //= specs/rfc9260.txt#section-6.4
+    //= type=test
+    //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
+    //# and HEARTBEAT ACK) in response to control chunks to the same
+    //# destination transport address from which it received the control chunk
+    //# to which it is replying.
     let mut pair = pair(rfc());
     cut(&mut pair, 1);
     let mut next = 0;
@@ -490,6 +500,21 @@ fn nothing_goes_by_a_path_that_is_not_allowed() {
 
 #[test]
 fn a_primary_path_can_be_chosen_among_those_there_are() {
+    //= specs/rfc9260.txt#section-6.4
+    //= type=test
+    //# By default, an endpoint SHOULD always transmit to the primary path,
+    //# unless the SCTP user explicitly specifies the destination transport
+    //# address (and possibly source transport address) to use.
+    //= specs/rfc9260.txt#section-6.4
+    //= type=test
+    //# However, an endpoint SHOULD NOT vary the destination transport address
+    //# of a SACK chunk when it receives DATA chunks coming from the same
+    //# source address.
+    //= specs/rfc9260.txt#section-6.7
+    //= type=test
+    //# When its peer is multi-homed, the SCTP endpoint SHOULD always try to
+    //# send the SACK chunk to the same destination address from which the
+    //# last DATA chunk was received.
     let mut pair = confirmed(modern());
     assert!(pair.association(Client).set_primary(PathId(2)).is_err());
     pair.association(Client).set_primary(PathId(1)).unwrap();

@@ -39,6 +39,11 @@ use PathState::{Active, Inactive, PotentiallyFailed};
 
 #[test]
 fn an_active_path_is_better_than_one_in_doubt() {
+    //= specs/rfc9260.txt#section-8.2
+    //= type=test
+    //# If more than one alternate address is active when the primary path is
+    //# marked inactive, only ONE transport address SHOULD be chosen and used
+    //# as the new destination transport address.
     //= specs/rfc7829.txt#section-3.2
     //= type=test
     //# An SCTP-PF sender SHOULD NOT send data to destination addresses in PF
@@ -54,6 +59,38 @@ fn an_active_path_is_better_than_one_in_doubt() {
     assert_eq!(chosen(&states, Purpose::New), 2);
     assert_eq!(chosen(&states, Purpose::Again(PathId(0))), 2);
     assert_eq!(chosen(&[(Active, 3), (Active, 0)], Purpose::New), 0, "the primary, as long as it is active");
+}
+
+#[test]
+fn the_path_most_unlike_the_one_that_failed_is_tried_next() {
+    //= specs/rfc9260.txt#section-6.4.1
+    //= type=test
+    //# When retransmitting timed-out data, the endpoint SHOULD attempt to
+    //# pick the most divergent source-destination pair from the original
+    //# source-destination pair to which the packet was transmitted.
+    let mut paths = paths(&[(Active, 1), (Active, 0), (Active, 0)]);
+    paths[0].timeouts_unanswered = 1;
+    // The second shares an address with the first, the third none.
+    paths[1].local = paths[0].local;
+    assert_eq!(choose(&paths, PathId(0), Purpose::Again(PathId(0))), PathId(2));
+    paths[2].peer = paths[0].peer;
+    paths[1].peer = "10.9.9.9:1".parse().unwrap();
+    assert_eq!(choose(&paths, PathId(0), Purpose::Again(PathId(0))), PathId(1), "alike: the first of them");
+}
+
+#[test]
+fn a_round_trip_is_measured_no_more_than_once() {
+    //= specs/rfc9260.txt#section-6.3.1
+    //= type=test
+    //# Furthermore, new RTT measurements SHOULD be made no more than once per
+    //# round trip for a given destination transport address.
+    let mut path = paths(&[(Active, 0)]).remove(0);
+    let ms = Duration::from_millis;
+    path.measure(Time::from_millis(1_000), ms(100));
+    path.measure(Time::from_millis(1_099), ms(500));
+    assert_eq!(path.rtt.srtt(), Some(ms(100)));
+    path.measure(Time::from_millis(1_100), ms(500));
+    assert_eq!(path.rtt.srtt(), Some(ms(150)));
 }
 
 #[test]

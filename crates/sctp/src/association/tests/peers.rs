@@ -156,6 +156,10 @@ fn a_sack_after_all_was_acknowledged_and_shutdown_began_is_discarded() {
 
 #[test]
 fn a_shutdown_goes_with_a_sack_as_long_as_there_are_gaps() {
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# Therefore, the endpoint SHOULD use a SACK chunk instead of the
+    //# SHUTDOWN chunk to acknowledge DATA chunks received out of order.
     //= specs/rfc9260.txt#section-9.2
     //= type=test
     //# If a SHUTDOWN chunk by itself cannot
@@ -223,6 +227,9 @@ fn one_packet_is_answered_by_one_packet() {
 
 #[test]
 fn data_that_comes_after_the_peers_shutdown_is_discarded() {
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# A DATA chunk received in any other state SHOULD be discarded.
     //= specs/rfc9260.txt#section-6
     //= type=test
     //# DATA chunks MUST only be received according to the rules below in
@@ -383,6 +390,10 @@ fn a_heartbeat_ack_that_nobody_asked_for_measures_nothing() {
 fn a_sender_that_ignores_the_window_is_not_let_in() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
+    //# In addition, the endpoint SHOULD take into account the dropped data
+    //# when calculating its a_rwnd.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
     //# The dropped DATA chunk(s) MUST NOT be included in the SACK chunk, as
     //# they were not accepted.
     let (mut pair, next) = bench();
@@ -427,6 +438,11 @@ fn tsns_far_ahead_cost_no_memory() {
 
 #[test]
 fn a_cookie_ack_an_init_ack_or_a_shutdown_complete_out_of_turn_is_nothing() {
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
+    //# Upon reception of the SHUTDOWN COMPLETE chunk, the endpoint verifies
+    //# that it is in the SHUTDOWN-ACK-SENT state; if it is not, the chunk
+    //# SHOULD be discarded.
     //= specs/rfc9260.txt#section-8.5.1
     //= type=test
     //# An endpoint MUST ignore the SHUTDOWN COMPLETE chunk if it is not in
@@ -499,6 +515,11 @@ fn the_abort(said: &[(VerificationTag, Vec<Chunk>)]) -> (u32, bool, Vec<Cause>) 
 fn a_good_init_ack_is_answered_with_its_cookie() {
     //= specs/rfc9260.txt#section-3.3.3
     //= type=test
+    //# If an INIT ACK chunk is received with all mandatory parameters that
+    //# are specified for the INIT ACK chunk, then the receiver SHOULD process
+    //# the INIT ACK chunk and send back a COOKIE ECHO chunk.
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
     //# This value MUST be placed into the Verification Tag field of every
     //# SCTP packet that the receiver of the INIT ACK chunk transmits within
     //# this association.
@@ -524,6 +545,15 @@ fn a_good_init_ack_is_answered_with_its_cookie() {
 
 #[test]
 fn an_init_ack_without_a_cookie_is_aborted() {
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# invalid parameter values, or lack of local resources, it SHOULD
+    //# respond with an ABORT chunk.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# It SHOULD also specify the cause of abort, such as the type of the
+    //# missing mandatory parameters, etc., by including an error cause in the
+    //# ABORT chunk.
     let (pair, said) = after_init_ack(|init_ack| init_ack.parameters.clear());
     assert_eq!(the_abort(&said), (77, false, vec![Cause::MissingMandatoryParameter(vec![7])]));
     assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::InitAckWithoutCookie)));
@@ -579,6 +609,10 @@ fn an_init_ack_with_hardly_a_window_is_aborted_and_the_association_waits_on() {
 
 #[test]
 fn an_init_ack_with_a_host_name_is_aborted() {
+    //= specs/rfc9260.txt#section-5.1.2
+    //= type=test
+    //# The ABORT chunk SHOULD be sent to the source IP address from which the
+    //# last peer packet was received.
     //= specs/rfc9260.txt#section-3.3.3
     //= type=test
     //# The receiver of INIT ACK chunks containing a Host Name Address

@@ -219,6 +219,10 @@ fn the_third_miss_indication_makes_a_chunk_lost_and_no_later_one_does_again() {
 
 #[test]
 fn only_tsns_below_the_highest_newly_acknowledged_are_counted() {
+    //= specs/rfc9260.txt#section-7.2.4
+    //= type=test
+    //# Miss indications SHOULD follow the Highest TSN Newly Acknowledged
+    //# (HTNA) algorithm.
     //= specs/rfc9260.txt#section-6.7
     //= type=test
     //# All DATA chunks with TSNs not included in the Gap Ack Blocks that are
@@ -343,6 +347,10 @@ proptest! {
 
 #[test]
 fn no_more_tsns_are_outstanding_than_gap_blocks_can_speak_of() {
+    //= specs/rfc9260.txt#section-1.6
+    //= type=test
+    //# An endpoint SHOULD NOT transmit a DATA chunk with a TSN that is more
+    //# than 2^31 - 1 above the beginning TSN of its current send window.
     //= specs/rfc8260.txt#section-2.1
     //= type=test
     //# Therefore, the sender MUST NOT have more than 2**31 - 1 ordered

@@ -100,6 +100,10 @@ fn a_sack_with_more_gaps_than_fit_is_one_packet() {
 
 #[test]
 fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# For example, if the receiver is holding fragmented DATA chunks in a
+    //# reassembly queue, it SHOULD NOT increment a_rwnd.
     // pion #471: fragments of a byte cost nothing but that byte, and memory was without limit.
     let config = Config { interleaving: true, receive_buffer_bytes: 10_000, ..rfc() };
     let mut pair = Pair::with(config.clone(), config);
@@ -167,6 +171,19 @@ fn nearly_full() -> (Pair, Data) {
 
 #[test]
 fn the_chunk_that_all_wait_for_is_taken_though_the_buffer_is_full() {
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# The data receiver SHOULD take into account that the data sender will
+    //# not retransmit DATA chunks that are acked via the Cumulative TSN Ack
+    //# (i.e., will drop from its retransmit queue).
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# An endpoint SHOULD NOT revoke a SACK chunk and discard data.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# The data receiver SHOULD take into account that dropping data that has
+    //# been acked in Gap Ack Blocks can result in suboptimal retransmission
+    //# strategies in the data sender and thus in suboptimal performance.
     // rtc #217, #218: nothing can be read before it comes, so that no room would ever be made for it.
     let (mut pair, first) = nearly_full();
     let chunk = |ahead: u32| {
@@ -264,6 +281,14 @@ fn a_reader_that_takes_little_at_a_time_does_not_offer_little_at_a_time() {
 fn a_window_that_opens_slowly_is_not_told_of_at_every_step() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
+    //# When the window opens up, an SCTP receiver SHOULD send additional SACK
+    //# chunks to update the window even if no new data is received.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# The data receiver SHOULD notify the data sender in a timely manner of
+    //# changes in its ability to receive data.
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
     //# The receiver MUST avoid sending a large number of window updates --
     //# in particular, large bursts of them.
     let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 20_000, ..rfc() });
@@ -330,6 +355,11 @@ fn three_missing_reports_bring_a_fast_retransmission_and_one_reduction() {
 
 #[test]
 fn round_trips_are_never_measured_on_what_was_sent_twice() {
+    //= specs/rfc9260.txt#section-6.3.1
+    //= type=test
+    //# RTT measurements SHOULD only be made using a DATA chunk with TSN r if
+    //# no DATA chunk with TSN less than or equal to r was retransmitted since
+    //# the DATA chunk with TSN r was sent first.
     //= specs/rfc9260.txt#section-6.3.1
     //= type=test
     //# C5) Karn's algorithm: RTT measurements MUST NOT be made using chunks

@@ -19,6 +19,19 @@ fn identity(init: &Init) -> (VerificationTag, Tsn, u16, u16, u32) {
 //# in its original INIT chunk (including its Initiate Tag, unchanged).
 #[test]
 fn in_cookie_wait_an_init_is_answered_with_the_own_parameters_and_its_cookie_is_case_b() {
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# If such an INIT ACK chunk is received in any state other than CLOSED
+    //# or COOKIE-WAIT, it SHOULD be discarded silently (see Section 5.2.3).
+    //= specs/rfc9260.txt#section-5.2.3
+    //= type=test
+    //# If an INIT ACK chunk is received by an endpoint in any state other
+    //# than the COOKIE-WAIT or CLOSED state, the endpoint SHOULD discard the
+    //# INIT ACK chunk.
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# The packet containing the INIT ACK chunk SHOULD be sent to the source
+    //# address of the received packet containing the INIT chunk.
     //= specs/rfc9260.txt#section-5.2.1
     //= type=test
     //# When responding, the following rules MUST be applied:
@@ -149,6 +162,14 @@ fn a_cookie_from_before_the_own_init_is_case_c() {
 //# changed.
 #[test]
 fn in_cookie_echoed_an_init_that_brings_an_address_is_refused() {
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# An ABORT chunk SHOULD be sent in a response that MAY include the
+    //# "Restart of an Association with New Addresses" error cause.
+    //= specs/rfc9260.txt#section-5.2.1
+    //= type=test
+    //# The error SHOULD list the addresses that were added to the restarting
+    //# association.
     let mut bench = Bench::new();
     let own = bench.connect();
     bench.tell(own.initiate_tag, &[init_ack()]);
@@ -170,6 +191,10 @@ fn in_cookie_echoed_an_init_that_brings_an_address_is_refused() {
 fn a_shutdown_ack_of_an_association_before_this_one_is_completed_during_the_handshake() {
     //= specs/rfc9260.txt#section-9.2
     //= type=test
+    //# If a SHUTDOWN chunk is received in the COOKIE-WAIT or COOKIE ECHOED
+    //# state, the SHUTDOWN chunk SHOULD be silently discarded.
+    //= specs/rfc9260.txt#section-9.2
+    //= type=test
     //# The sender of the INIT or COOKIE ECHO chunk SHOULD respond to the
     //# receipt of a SHUTDOWN ACK chunk with a stand-alone SHUTDOWN COMPLETE
     //# chunk in an SCTP packet with the Verification Tag field of its common
@@ -182,6 +207,7 @@ fn a_shutdown_ack_of_an_association_before_this_one_is_completed_during_the_hand
             let answer = bench.ask(tag, &[Chunk::ShutdownAck]);
             assert_eq!((answer.text().as_str(), answer.header.tag), ("SHUTDOWN_COMPLETE[flgs=T]", tag));
         }
+        assert!(bench.tell(own.initiate_tag, &[Chunk::Shutdown { cum_tsn_ack: Tsn(1) }]).is_empty());
         assert_eq!(bench.phase(), phase);
         bench.tell(own.initiate_tag, &[init_ack()]);
     }

@@ -5,6 +5,22 @@ use crate::cookie::KEY_LIFE;
 
 #[test]
 fn an_init_is_answered_with_a_cookie_and_forgotten() {
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# The valid range is from 0 to 4294967295 and the Initial TSN SHOULD be
+    //# set to a random value in that range.
+    //= specs/rfc9260.txt#section-3.3.3
+    //= type=test
+    //# The valid range is from 0 to 4294967295 and the Initial TSN SHOULD be
+    //# set to a random value in that range.
+    //= specs/rfc9260.txt#section-5.1
+    //= type=test
+    //# Tag_A SHOULD be a random number in the range of 1 to 4294967295 (see
+    //# Section 5.3.1 for Tag value selection).
+    //= specs/rfc9260.txt#section-5.3.1
+    //= type=test
+    //# Initiate Tag values SHOULD be selected from the range of 1 to 2^32 -
+    //# 1.
     //= specs/rfc9260.txt#section-5.2.2
     //= type=test
     //# For a normal association INIT chunk (i.e., the endpoint is in the
@@ -59,10 +75,16 @@ fn an_init_is_answered_with_a_cookie_and_forgotten() {
     assert!(bench.endpoint.is_empty() && bench.events.is_empty());
     let other = bench.shake(init());
     assert_ne!(other.initiate_tag, ack.initiate_tag, "a tag for each, since none is kept");
+    assert_ne!(other.initial_tsn, ack.initial_tsn);
 }
 
 #[test]
 fn a_cookie_makes_an_association() {
+    //= specs/rfc9260.txt#section-3.3.2
+    //= type=test
+    //# If an INIT chunk is received with all mandatory parameters that are
+    //# specified for the INIT chunk, then the receiver SHOULD process the
+    //# INIT chunk and send back an INIT ACK.
     //= specs/rfc9260.txt#section-3.3.2.1.2
     //= type=test
     //# If the INIT chunk does not contain any IP Address parameters, the
@@ -105,6 +127,11 @@ fn a_cookie_makes_an_association() {
 //# ECHO chunk with a SACK chunk
 #[test]
 fn data_rides_with_the_cookie() {
+    //= specs/rfc9260.txt#section-5.1.5
+    //= type=test
+    //# Immediately acknowledge any DATA chunk bundled with the COOKIE ECHO
+    //# chunk with a SACK chunk (subsequent DATA chunk acknowledgement SHOULD
+    //# follow the rules defined in Section 6.2).
     //= specs/rfc9260.txt#section-3.3.12
     //= type=test
     //# This chunk MUST precede any DATA or SACK chunk sent within the
@@ -220,6 +247,11 @@ fn a_host_name_is_refused() {
 //# response to the INIT chunk.
 #[test]
 fn unknown_parameters_are_reported_in_the_init_ack() {
+    //= specs/rfc9260.txt#section-3.3.3.1.2
+    //= type=test
+    //# This parameter is returned to the originator of the INIT chunk when
+    //# the INIT chunk contains an unrecognized parameter that has a type that
+    //# indicates it SHOULD be reported to the sender.
     let unknown =
         |kind: u16| Parameter::Unknown { kind, raw: [&kind.to_be_bytes()[..], &[0, 4]].concat().into() };
     let mut bench = Bench::new();
@@ -246,6 +278,10 @@ fn unknown_parameters_are_reported_in_the_init_ack() {
 //# receiver of the INIT chunk.
 #[test]
 fn addresses_of_a_family_that_the_peer_does_not_take_are_not_listed() {
+    //= specs/rfc9260.txt#section-5.1.2
+    //= type=test
+    //# The receiver of the INIT chunk SHOULD NOT respond with any kind of
+    //# error indication.
     //= specs/rfc9260.txt#section-3.3.2.1.5
     //= type=test
     //# The value indicating the Host Name Address parameter MUST NOT be used
@@ -474,6 +510,11 @@ fn two_cookies_of_one_peer_make_one_association() {
 fn a_restarted_peer_is_taken_back() {
     //= specs/rfc9260.txt#section-5.2.2
     //= type=test
+    //# Other parameters for the endpoint SHOULD be copied from the existing
+    //# parameters of the association (e.g., number of outbound streams) into
+    //# the INIT ACK chunk and cookie.
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
     //# Unless otherwise stated, upon receipt of an unexpected INIT chunk for
     //# this association, the endpoint MUST generate an INIT ACK chunk with a
     //# State Cookie.
@@ -502,6 +543,8 @@ fn a_restarted_peer_is_taken_back() {
     let reborn = Init { initiate_tag: VerificationTag(0x9999), initial_tsn: Tsn(5), ..init() };
     let ack = bench.shake(reborn);
     assert_ne!(ack.initiate_tag, old.initiate_tag, "a new tag (§5.2.2)");
+    let same = |init: &Init| (init.outbound_streams, init.inbound_streams, init.a_rwnd);
+    assert_eq!(same(&ack), same(&old));
     assert!(bench.tie_tags(&ack).is_some());
     assert_eq!(bench.tie_tags(&ack), bench.own_tie_tags());
     assert!(
@@ -531,6 +574,10 @@ fn a_restarted_peer_is_taken_back() {
 //# carrying the ABORT chunk.
 #[test]
 fn a_restart_that_brings_addresses_is_refused() {
+    //= specs/rfc9260.txt#section-5.2.2
+    //= type=test
+    //# The error SHOULD list the addresses that were added to the restarting
+    //# association.
     //= specs/rfc9260.txt#section-5.2.2
     //= type=test
     //# Before responding, the endpoint MUST check to see if the unexpected

@@ -44,6 +44,11 @@ fn a_flood_between_two_drains_waits_in_a_bounded_queue() {
 
 #[test]
 fn an_oversized_init_gets_a_small_answer() {
+    //= specs/rfc9260.txt#section-12.4
+    //= type=test
+    //# An SCTP implementation SHOULD attempt to make the INIT ACK chunk as
+    //# small as possible to reduce the possibility of byte amplification
+    //# attacks.
     let mut bench = Bench::new();
     let parameters =
         (0..8_000u32).map(|host| Parameter::Address(std::net::Ipv4Addr::from_bits(host + 1).into()));
@@ -92,6 +97,14 @@ fn an_endpoint_that_is_full_says_so() {
 
 #[test]
 fn associations_come_and_go_without_a_trace() {
+    //= specs/rfc9260.txt#section-9
+    //= type=test
+    //# An endpoint SHOULD terminate its association when it exits from
+    //# service.
+    //= specs/rfc9260.txt#section-14.2
+    //= type=test
+    //# Note: No "CLOSED" state is illustrated, since, if an association is
+    //# "CLOSED", its TCB SHOULD be removed.
     let mut bench = Bench::new();
     let mut ids = std::collections::BTreeSet::new();
     for round in 0..200 {

@@ -13,6 +13,14 @@ const TAG: VerificationTag = VerificationTag(0xaaaa);
 //# indicate that the Verification Tag is reflected.
 #[test]
 fn rule_8_any_other_packet_is_aborted_with_its_own_tag() {
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# A DATA chunk received in CLOSED is out of the blue and SHOULD be
+    //# handled per Section 8.4.
+    //= specs/rfc9260.txt#section-6
+    //= type=test
+    //# A SACK chunk in the CLOSED state is out of the blue and SHOULD be
+    //# processed according to the rules in Section 8.4.
     //= specs/rfc9260.txt#section-3.3.7
     //= type=test
     //# If the Verification Tag is reflected, the T bit MUST be set to 1.
