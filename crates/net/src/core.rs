@@ -238,6 +238,12 @@ impl Core {
             Event::Abandoned(message) => {
                 debug!(association = id.0, ?message, "a message was given up");
             }
+            Event::PeerAddress(address, change) => {
+                debug!(association = id.0, %address, ?change, "address of the peer");
+            }
+            Event::LocalAddress(address, change) => {
+                debug!(association = id.0, %address, ?change, "local address");
+            }
             Event::Authentication(what) => debug!(association = id.0, ?what, "authentication"),
             Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
             event @ (Event::StreamReset { .. }

@@ -91,6 +91,9 @@ pub struct Config {
     /// Which chunks are taken from the peer only behind an AUTH chunk, and with which keys (RFC 4895). An association
     /// without it authenticates nothing. It makes an INIT longer, and some stacks answer none that has parameters. None.
     pub auth: Option<AuthConfig>,
+    /// Whether addresses may come and go while an association lives, if the peer agrees (RFC 5061). It brings
+    /// authentication with it: if [`Config::auth`] asks for none, with the null key. Off.
+    pub asconf: bool,
     /// The adaptation code point that the peer's user is told (RFC 5061 §4.2.6). None.
     pub adaptation: Option<u32>,
     /// Whether streams may be reset and added, if the peer agrees (RE-CONFIG, RFC 6525). It makes an INIT longer. Off.
@@ -154,6 +157,7 @@ impl Default for Config {
             interleaving: false,
             partial_reliability: false,
             auth: None,
+            asconf: false,
             adaptation: None,
             reconfiguration: false,
             peer_may: PeerMay::default(),
@@ -169,6 +173,11 @@ impl Config {
     /// The same; but what RFC 9260 does not allow is the nearest that it does.
     pub(crate) fn within_bounds(self: Arc<Self>) -> Arc<Self> {
         let bounded = Self {
+            //= specs/rfc5061.txt#section-4.2.7
+            //# An implementation supporting this
+            //# extension MUST list the ASCONF,the ASCONF-ACK, and the AUTH chunks in
+            //# its INIT and INIT-ACK parameters.
+            auth: self.auth.clone().or_else(|| self.asconf.then(AuthConfig::default)),
             //= specs/rfc9260.txt#section-3.3.2
             //# The value of 0 MUST NOT be used.
             outbound_streams: self.outbound_streams.max(1),

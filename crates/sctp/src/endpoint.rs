@@ -30,7 +30,7 @@ use crate::cookie::{Keys, TieTags};
 use crate::error::{ConnectError, ListenError};
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::stats::Phase;
-use crate::wire::{Chunk, Header, Init, Kinds, Packet};
+use crate::wire::{Chunk, Init, Kinds, Packet};
 
 /// What may grow by the doing of peers, and how far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -338,7 +338,7 @@ impl Endpoint {
             //# be processed as described in Section 5.1.
             self.on_cookie_echo(now, route, ecn, packet);
         } else {
-            match self.whose(&header, kinds, from) {
+            match self.whose(&packet, kinds, from) {
                 Whose::Association(id) => self.deliver(now, id, route, ecn, packet),
                 Whose::OutOfTheBlue => self.on_out_of_the_blue(now, route, &header, kinds, &packet),
                 Whose::Nobody => self.counters.discarded += 1,
@@ -428,7 +428,8 @@ impl Endpoint {
     }
 
     /// Whose packet this is, by ports, tag and address; INIT and COOKIE ECHO are not asked about here.
-    fn whose(&self, header: &Header, kinds: Kinds, from: SocketAddr) -> Whose {
+    fn whose(&self, packet: &Packet, kinds: Kinds, from: SocketAddr) -> Whose {
+        let header = &packet.header;
         let handshaking =
             |slot: &Slot| matches!(slot.association.phase(), Phase::CookieWait | Phase::CookieEchoed);
         //= specs/rfc9260.txt#section-8.5
@@ -441,7 +442,7 @@ impl Endpoint {
         if let Some(slot) = self.table.by_tag(header) {
             // A T bit says that the tag is not the receiver's; an address that the association does not have proves a
             // stolen tag, or a NAT that changed its mind: an ABORT would kill a live one.
-            if kinds.reflected() || !slot.knows(from.ip()) {
+            if kinds.reflected() || !(slot.knows(from.ip()) || introduces_itself(packet, kinds, slot)) {
                 return Whose::Nobody;
             }
             //= specs/rfc9260.txt#section-8.5.1
@@ -459,6 +460,11 @@ impl Endpoint {
             return Whose::Association(slot.id);
         }
         match self.table.by_address(header.destination_port, header.source_port, from) {
+            //= specs/rfc5061.txt#section-5.2
+            //# D3)  If neither D1, D2, nor D2-ext locates the association, treat the
+            //# chunk as an Out Of The Blue packet as defined in [RFC4960].
+            // If they do, its tag is wrong (D4).
+            None if self.is_of_known_address(packet, kinds, from) => Whose::Nobody,
             None => Whose::OutOfTheBlue,
             //= specs/rfc9260.txt#section-8.5.1
             //# The receiver of an ABORT chunk MUST accept the packet if the
@@ -486,6 +492,16 @@ impl Endpoint {
         }
     }
 
+    /// Whether an ASCONF from an address that nobody has names one that leads to an association.
+    fn is_of_known_address(&self, packet: &Packet, kinds: Kinds, from: SocketAddr) -> bool {
+        let leads = |ip| {
+            let peer = SocketAddr::new(ip, from.port());
+            let header = &packet.header;
+            self.table.by_address(header.destination_port, header.source_port, peer).is_some()
+        };
+        kinds.has_asconf() && asconf_addresses(packet).any(leads)
+    }
+
     fn deliver(&mut self, now: Time, id: AssociationId, route: Route, ecn: Ecn, packet: Packet) {
         let Some(slot) = self.table.get_mut(id) else { return };
         // An INIT ACK may list addresses, and any packet may come from another encapsulation port than before.
@@ -511,6 +527,10 @@ impl Endpoint {
     //# Note: No "CLOSED" state is illustrated, since, if an association is
     //# "CLOSED", its TCB SHOULD be removed.
     fn settle(&mut self, now: Time, id: AssociationId) {
+        // Its peer's addresses may have changed.
+        if self.table.get_mut(id).is_some_and(|slot| slot.association.take_moved()) {
+            self.map_paths(id);
+        }
         if self.table.get(id).is_some_and(|slot| slot.association.phase() == Phase::Closed) {
             self.table.unmap(now, id);
         }
@@ -551,6 +571,28 @@ impl Endpoint {
         let mut nonzero = || self.rng.next_u32().max(1);
         TieTags { local: nonzero(), peer: nonzero() }
     }
+}
+
+/// Whether a packet with the right tag, from an address that its association does not know, may say that it is the peer's.
+//= specs/rfc5061.txt#section-5.2
+//# D2)  If the association is not found, use the address found in the
+//# Address Parameter TLV combined with the port number found in the
+//# SCTP common header.  If found, proceed to rule D4.
+//= specs/rfc5061.txt#section-5.3.2
+//# The receiver of such a chunk MUST always first use the source address
+//# found in the IP header in looking up the association.
+fn introduces_itself(packet: &Packet, kinds: Kinds, slot: &Slot) -> bool {
+    // If it does not say which address it had, the tag tells (§4.1.1).
+    let known = |ip: IpAddr| ip.is_unspecified() || slot.knows(ip);
+    kinds.has_asconf() && slot.association.takes_asconf() && asconf_addresses(packet).any(known)
+}
+
+/// The addresses by which the ASCONF chunks of a packet name their sender.
+fn asconf_addresses(packet: &Packet) -> impl Iterator<Item = IpAddr> {
+    packet.chunks().filter_map(|chunk| match chunk {
+        Ok(Chunk::Asconf(asconf)) => asconf.address,
+        _ => None,
+    })
 }
 
 /// Whose a packet is.

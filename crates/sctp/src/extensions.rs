@@ -4,11 +4,13 @@
 use bytes::Bytes;
 
 use crate::config::Config;
-use crate::wire::{Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, Parameter};
+use crate::wire::{Asconf, AsconfAck, Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extensions {
+    /// ASCONF and ASCONF-ACK (RFC 5061), which need authentication.
+    pub asconf: bool,
     /// Authenticated chunks (RFC 4895). Beside the list it takes parameters of its own, which are in the key vectors.
     pub auth: bool,
     /// I-DATA (RFC 8260 §2).
@@ -25,6 +27,7 @@ impl Extensions {
     /// What this side supports.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
+            asconf: config.asconf,
             auth: config.auth.is_some(),
             interleaving: config.interleaving,
             forward_tsn: config.partial_reliability,
@@ -53,6 +56,7 @@ impl Extensions {
         let forward_tsn =
             init.parameters.contains(&Parameter::ForwardTsnSupported) || lists(ForwardTsn::KIND);
         Self {
+            asconf: lists(Asconf::KIND) && lists(AsconfAck::KIND),
             auth: lists(Auth::KIND),
             interleaving: lists(Data::INTERLEAVED_KIND),
             forward_tsn,
@@ -77,6 +81,7 @@ impl Extensions {
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
+            asconf: self.asconf && other.asconf,
             auth: self.auth && other.auth,
             interleaving: self.interleaving && other.interleaving,
             forward_tsn: self.forward_tsn && other.forward_tsn,
@@ -99,6 +104,8 @@ impl Extensions {
     pub(crate) fn parameters(self) -> Vec<Parameter> {
         let listed = [
             (self.forward_tsn, ForwardTsn::KIND),
+            (self.asconf, Asconf::KIND),
+            (self.asconf, AsconfAck::KIND),
             (self.auth, Auth::KIND),
             //= specs/rfc6525.txt#section-5.1.1
             //# An SCTP endpoint supporting this extension MUST include the chunk
@@ -148,6 +155,7 @@ impl Extensions {
             | u16::from(self.i_forward_tsn) << 2
             | u16::from(self.auth) << 3
             | u16::from(self.reconfiguration) << 4
+            | u16::from(self.asconf) << 5
     }
 
     /// What `bits` gave.
@@ -158,6 +166,7 @@ impl Extensions {
             i_forward_tsn: bits & 4 != 0,
             auth: bits & 8 != 0,
             reconfiguration: bits & 16 != 0,
+            asconf: bits & 32 != 0,
         }
     }
 }
@@ -168,7 +177,7 @@ mod tests {
 
     #[test]
     fn bits_say_what_they_were_made_of() {
-        for bits in 0..32 {
+        for bits in 0..64 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }

@@ -18,9 +18,9 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Abandoned, Association, AuthEvent, Direction, Event, KeyError, KeyVectors, Message, NoSuchPath,
-    NoSuchStream, Order, Outcome, PathParams, PathView, Piece, Reason, ReconfigError, Reliability,
-    SackTiming, Scheduler, SendError, StreamReset, Streams, Transmit, Violation,
+    Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, KeyError, KeyVectors,
+    Message, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathView, Piece, Reason, ReconfigError,
+    Reliability, SackTiming, Scheduler, SendError, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{AllowedPath, AuthConfig, Config, LossDetection, PeerMay, SharedKey};
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits, Sharing};

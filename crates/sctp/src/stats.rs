@@ -110,4 +110,6 @@ pub enum PathState {
     PotentiallyFailed,
     /// More than Path.Max.Retrans time-outs in a row.
     Inactive,
+    /// One of its addresses belongs to the association no more (RFC 5061). Its number may be given to another path.
+    Removed,
 }

@@ -12,7 +12,9 @@ use bytes::{Bytes, BytesMut};
 use crate::association::state::State;
 use crate::association::{Association, Event};
 use crate::config::{AuthConfig, Config, SharedKey};
-use crate::wire::{Auth, Authentic, Cause, Chunk, ChunkTypes, HmacId, Init, Parameter, Signer};
+use crate::wire::{
+    Asconf, AsconfAck, Auth, Authentic, Cause, Chunk, ChunkTypes, HmacId, Init, Parameter, Signer,
+};
 
 /// Bytes of the random number of a RANDOM parameter.
 pub(crate) const RANDOM_LEN: usize = 32;
@@ -30,6 +32,9 @@ const HEADER_LEN: usize = 4;
 //# CHUNKS parameter is received then the types for INIT, INIT-ACK,
 //# SHUTDOWN-COMPLETE, and AUTH chunks MUST be ignored.
 const NEVER_LISTED: [u8; 4] = [Init::KIND, Init::ACK_KIND, Chunk::SHUTDOWN_COMPLETE, Auth::KIND];
+
+/// What is authenticated whatever the peer lists (RFC 5061 §4.1).
+const ASCONF: [u8; 2] = [Asconf::KIND, AsconfAck::KIND];
 
 /// What an association's user hears of its authentication (RFC 6458 §6.1.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +130,13 @@ pub(crate) fn parameters(config: &Config, random: &[u8; RANDOM_LEN]) -> Vec<Para
 /// The chunk types that this side takes only authenticated.
 pub(crate) fn required(config: &Config) -> ChunkTypes {
     let Some(auth) = &config.auth else { return ChunkTypes::default() };
-    auth.chunks.iter().copied().filter(|kind| !NEVER_LISTED.contains(kind)).collect()
+    //= specs/rfc5061.txt#section-4.1.1
+    //# This
+    //# chunk MUST be sent in an authenticated way by using the mechanism
+    //# defined in [RFC4895].  If this chunk is received unauthenticated it
+    //# MUST be silently discarded as described in [RFC4895].
+    let asconf = if config.asconf { &ASCONF[..] } else { &[] };
+    auth.chunks.iter().chain(asconf).copied().filter(|kind| !NEVER_LISTED.contains(kind)).collect()
 }
 
 /// The key vector of parameters, if they say that their sender authenticates.
@@ -221,8 +232,6 @@ pub(crate) struct Authentication {
     active: u16,
     /// What is taken from the peer only if it is authenticated.
     required: ChunkTypes,
-    /// Chunks that must be authenticated whatever the peer lists.
-    always: ChunkTypes,
     agreed: Option<Agreed>,
     /// The key that the peer used last.
     peer_key: Option<u16>,
@@ -300,7 +309,6 @@ impl Authentication {
             keys,
             active,
             required: required(config),
-            always: ChunkTypes::default(),
             agreed: None,
             peer_key: None,
             vouched: false,
@@ -317,7 +325,7 @@ impl Authentication {
         //# listed algorithm it supports.
         let Some(&hmac) = hmac_list(&vectors.peer).first() else { return };
         let mut chunks = chunk_list(&vectors.peer);
-        self.always.iter().for_each(|kind| chunks.insert(kind));
+        ASCONF.into_iter().for_each(|kind| chunks.insert(kind));
         self.agreed = Some(Agreed {
             vectors: vectors.clone(),
             hmac,
@@ -488,7 +496,10 @@ impl Association {
     /// The chunk types that the peer takes only authenticated (RFC 6458 §8.3.6); none before the handshake said so, or
     /// if there is no authentication.
     pub fn peer_auth_chunks(&self) -> Vec<u8> {
-        self.auth.agreed.as_ref().map_or(Vec::new(), |agreed| agreed.chunks.iter().collect())
+        self.auth
+            .agreed
+            .as_ref()
+            .map_or(Vec::new(), |agreed| chunk_list(&agreed.vectors.peer).iter().collect())
     }
 
     /// The chunk types that this side takes only authenticated (RFC 6458 §8.3.6).

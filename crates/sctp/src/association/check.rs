@@ -44,17 +44,31 @@ impl Association {
         }
         let flight: usize = self.paths.iter().map(|path| path.flight_bytes).sum();
         assert_eq!(flight, up.sent.flight_bytes(), "the paths share out all that is in flight");
+        let usable = self.has_usable_path();
         let forward = up.sent.advanced_peer_ack_point().is_some();
-        assert!(up.sent.is_empty() || flight > 0 || forward, "what is lost is sent again in the same drain");
+        assert!(
+            up.sent.is_empty() || flight > 0 || forward || !usable,
+            "what is lost is sent again in the same drain"
+        );
         let armed = |index: usize| self.timers.is_armed(Timer::T3Rtx(PathId(index as u8)));
         assert!(
-            !forward || (0..self.paths.len()).any(armed),
+            !forward || !usable || (0..self.paths.len()).any(armed),
             "what is given up has a timer until the peer knows"
         );
         // Each stream's message that is given up half sent ends in a TSN of its own.
         let most = sent::OUTSTANDING_MAX + usize::from(self.outbound_streams);
         assert!(up.sent.count() <= most, "{} chunks are outstanding", up.sent.count());
+        up.addresses.check();
+        assert_eq!(
+            up.addresses.is_outstanding(),
+            self.timers.is_armed(Timer::T4Asconf),
+            "T4 waits for an ASCONF-ACK"
+        );
+        for path in self.paths.iter().filter(|path| !path.is_usable()) {
+            assert_eq!(path.flight_bytes, 0, "nothing is in flight where nothing may be sent");
+        }
         up.received.check();
+        assert!(!up.received.sack_is_due() || !usable, "a SACK leaves when it is due");
         up.control.check();
         let held = !self.queue.is_empty() && self.queue.is_idle();
         let asked =
@@ -65,7 +79,7 @@ impl Association {
         );
         match self.shutdown {
             Shutdown::Sent { due, .. } | Shutdown::AckSent { due, .. } => {
-                assert!(!due, "SHUTDOWN leaves when it is due");
+                assert!(!due || !usable, "SHUTDOWN leaves when it is due");
                 assert!(self.timers.is_armed(Timer::T2Shutdown), "a shutdown has a timer");
                 assert!(
                     self.queue.is_empty() && up.sent.is_empty(),
@@ -75,7 +89,10 @@ impl Association {
             Shutdown::No | Shutdown::Pending | Shutdown::Received => {
                 let waits = !self.queue.is_idle() && up.sent.is_empty();
                 let probed = up.window != Window::Open || self.timers.is_armed(Timer::ZeroWindow);
-                assert!(!waits || probed, "the peer's window alone keeps data back, and it is probed");
+                assert!(
+                    !waits || probed || !usable,
+                    "the peer's window alone keeps data back, and it is probed"
+                );
             }
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rand_core::Rng;
 
 use crate::association::loss::PROBES_MAX;
-use crate::association::path::{Beat, Purpose, Recovery, choose};
+use crate::association::path::{Beat, Path, Purpose, Recovery, choose};
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Reason};
@@ -42,6 +42,7 @@ impl Association {
             }
             Timer::Reconfig => self.on_reconfig_timer(),
             Timer::ZeroWindow => self.on_zero_window(),
+            Timer::T4Asconf => self.on_t4(),
             Timer::T3Rtx(path) => self.on_t3(now, path),
             Timer::Overdue(path) => {
                 let flight = self.paths[usize::from(path.0)].flight_bytes;
@@ -54,8 +55,8 @@ impl Association {
     }
 
     fn on_t3(&mut self, now: Time, id: PathId) {
+        let several = self.has_several_paths();
         let State::Up(up) = &mut self.state else { return };
-        let several = self.paths.len() > 1;
         let path = &mut self.paths[usize::from(id.0)];
         path.counters.timeouts += 1;
         path.timeouts_unanswered += 1;
@@ -118,9 +119,10 @@ impl Association {
 
     /// Something sent by a path was not answered in time (RFC 9260 §8.1, §8.2; RFC 7829 §3.2).
     fn count_error(&mut self, id: PathId, unanswered: Unanswered) {
+        let several = self.has_several_paths();
+        let usable = self.has_usable_path();
         let State::Up(up) = &mut self.state else { return };
         let current = choose(&self.paths, up.primary, Purpose::New);
-        let several = self.paths.len() > 1;
         let path = &mut self.paths[usize::from(id.0)];
         //= specs/rfc9260.txt#section-8.3
         //# After this, the endpoint SHOULD continue
@@ -136,12 +138,15 @@ impl Association {
         //= specs/rfc9260.txt#section-5.4
         //# When probing UNCONFIRMED addresses, however, the
         //# association overall error count is not incremented.
-        if unanswered == Unanswered::Data || (id == current && path.state != PathState::Unconfirmed) {
+        // An association without any path that is confirmed (RFC 5061 §5.3 F14) would else never end.
+        let counts = path.state != PathState::Unconfirmed || !usable;
+        if unanswered == Unanswered::Data || (id == current && counts) {
             up.errors += 1;
         }
         let potentially_failed = self.config.potentially_failed_max_retrans.filter(|_| several);
         let state = match path.state {
             PathState::Unconfirmed => PathState::Unconfirmed,
+            PathState::Removed => PathState::Removed,
             //= specs/rfc9260.txt#section-8.2
             //# When the value in the error counter exceeds the protocol parameter
             //# 'Path.Max.Retrans' of that destination address, the endpoint SHOULD
@@ -192,6 +197,24 @@ impl Association {
         }
     }
 
+    /// Whether what is no question after a path can leave by any.
+    pub(super) fn has_usable_path(&self) -> bool {
+        self.paths.iter().any(Path::is_usable)
+    }
+
+    fn has_several_paths(&self) -> bool {
+        self.paths.iter().filter(|path| path.is_there()).count() > 1
+    }
+
+    /// An ASCONF that left by a path was not answered in time.
+    pub(super) fn count_asconf_error(&mut self, id: PathId) {
+        //= specs/rfc5061.txt#section-5.1
+        //# B1)  Increment the error counters and perform path failure detection
+        //# on the appropriate destination address as defined in [RFC4960],
+        //# Sections 8.1 and 8.2.
+        self.count_error(id, Unanswered::Data);
+    }
+
     /// Whether a path is asked after once in an RTO, rather than when it was idle for long.
     fn is_probed(&self, id: PathId) -> bool {
         let path = &self.paths[usize::from(id.0)];
@@ -201,7 +224,8 @@ impl Association {
             //# If during this probing
             //# the path becomes inactive, this rate is lowered to the normal
             //# HEARTBEAT rate.
-            PathState::Unconfirmed => path.errors <= path.params.path_max_retrans,
+            // If there is no other path, this one is what the association lives by.
+            PathState::Unconfirmed => path.errors <= path.params.path_max_retrans || !self.has_usable_path(),
             //= specs/rfc7829.txt#section-3.2
             //# The HB.Interval of the Path Heartbeat function of [RFC4960] MUST
             //# be ignored for destination addresses in PF state.  Instead,
@@ -217,7 +241,7 @@ impl Association {
             //# destination address in question, HEARTBEATs MUST NOT be sent.
             PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
             PathState::Active => path.in_doubt || avoided,
-            PathState::Inactive => false,
+            PathState::Inactive | PathState::Removed => false,
         }
     }
 
@@ -401,6 +425,7 @@ impl Association {
         //# value carried in the HEARTBEAT ACK chunk.
         path.measure(now, now.since(beat.sent_at));
         path.in_doubt = false;
+        let mut confirmed = false;
         if up.sack_avoids == Some(id) {
             up.sack_avoids = None;
         }
@@ -423,6 +448,7 @@ impl Association {
         //# counter of the destination address and transition the destination
         //# address back to active state.
         if path.state != PathState::Active {
+            confirmed = path.state == PathState::Unconfirmed;
             path.state = PathState::Active;
             //= specs/rfc9260.txt#section-8.3
             //# The endpoint SHOULD report to the upper layer when an inactive
@@ -439,6 +465,9 @@ impl Association {
         //# association overall error count (as defined in Section 8.1).
         if up.sent.is_empty() {
             up.errors = 0;
+        }
+        if confirmed {
+            self.on_confirmed(id);
         }
         if !matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
             self.arm_heartbeat(now, id);

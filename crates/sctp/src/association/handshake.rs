@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
+use crate::association::asconf::Addresses;
 use crate::association::auth::{self, Authentication, KeyVectors, RANDOM_LEN};
 use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::partial::Forward;
@@ -205,6 +206,7 @@ impl Association {
             builder: PacketBuilder::new(),
             auth: Authentication::new(&config),
             auth_random: [0; RANDOM_LEN],
+            moved: false,
             burst: 0,
             stirred: true,
             writable_at: None,
@@ -355,6 +357,17 @@ impl Association {
             Some(_) => auth::key_vector(&init_ack.parameters),
             None => Ok(None),
         };
+        //= specs/rfc5061.txt#section-6
+        //# An implementation that receives an INIT-ACK that indicates that the
+        //# peer does not support the [RFC4895] extension MUST NOT send the
+        //# COOKIE-ECHO to establish the association.  Instead, the
+        //# implementation MUST discard the INIT-ACK and report to the upper-
+        //# layer user that an association cannot be established destroying the
+        //# Transmission Control Block (TCB).
+        // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
+        if self.config.asconf && Extensions::listed(init_ack).asconf && vectors == Ok(None) {
+            return self.close(Reason::PeerViolation(Violation::AsconfWithoutAuth));
+        }
         let auth_len = if self.config.auth.is_some() { Auth::MAX_LEN } else { 0 };
         let host_name = |parameter: &Parameter| matches!(parameter, Parameter::HostName(_));
         let violation = if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
@@ -578,6 +591,7 @@ impl Association {
                 .extensions
                 .reconfiguration
                 .then(|| Reconfiguration::new(self.config.peer_may, self.initial_tsn, peer.initial_tsn)),
+            addresses: Addresses::new(self.initial_tsn, peer.initial_tsn),
             forward: Forward::default(),
         }
     }

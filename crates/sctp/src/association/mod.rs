@@ -6,7 +6,7 @@
 //! - `state`: where an association is in its life, and what only that state has
 //! - `handshake`, `shutdown`: how it begins and ends
 //! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages
-//! - `auth`: what is authenticated, and with which keys
+//! - `auth`: what is authenticated, and with which keys; `asconf`: addresses that come and go
 //! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
 //!   under way
 //! - `partial`: what either side gives up (RFC 3758)
@@ -16,6 +16,7 @@
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
 //!   what happens when nothing happens; `loss`: beyond RFC 9260
 
+mod asconf;
 mod auth;
 mod check;
 mod expiry;
@@ -49,6 +50,7 @@ use braidftp_base::{Ecn, Output, Time};
 use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 
+pub use self::asconf::{AddressChange, AddressError};
 pub use self::auth::{AuthEvent, KeyError, KeyVectors};
 pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, key_vector, parameters};
 pub(crate) use self::handshake::Passive;
@@ -280,6 +282,10 @@ pub enum Event {
     Abandoned(Abandoned),
     /// A path changed its state.
     Path(PathId, PathState),
+    /// The peer's addresses changed (RFC 5061).
+    PeerAddress(SocketAddr, AddressChange),
+    /// What became of a change of this side's addresses that was asked for (RFC 5061).
+    LocalAddress(SocketAddr, AddressChange),
     /// Something about authentication changed (RFC 6458 §6.1.8).
     Authentication(AuthEvent),
     /// Streams began anew, or did not though it was asked for (RFC 6525 §6.1.1). What can still be read of incoming ones
@@ -367,6 +373,8 @@ pub struct Association {
     renewal: Renewal,
     builder: PacketBuilder,
     auth: Authentication,
+    /// Whether paths came or went since the endpoint asked.
+    moved: bool,
     /// What this side's INIT has in its RANDOM parameter.
     auth_random: [u8; RANDOM_LEN],
     /// Packets with new data that Max.Burst still lets out in this drain.
@@ -574,7 +582,8 @@ impl Association {
 
     /// Its paths.
     pub fn paths(&self) -> impl Iterator<Item = PathView> {
-        self.paths.iter().enumerate().map(|(index, path)| PathView {
+        let there = self.paths.iter().enumerate().filter(|(_, path)| path.state != PathState::Removed);
+        there.map(|(index, path)| PathView {
             id: PathId(index as u8),
             local: path.local,
             peer: path.peer,
@@ -586,7 +595,7 @@ impl Association {
     /// association is up.
     pub fn set_primary(&mut self, path: PathId) -> Result<(), NoSuchPath> {
         match &mut self.state {
-            State::Up(up) if usize::from(path.0) < self.paths.len() => {
+            State::Up(up) if self.paths.get(usize::from(path.0)).is_some_and(Path::is_there) => {
                 up.primary = path;
                 self.stirred = true;
                 Ok(())

@@ -69,6 +69,18 @@ pub(crate) fn pair_up(
     first.into_iter().chain(others).take(PATHS_MAX).collect()
 }
 
+/// Of `others`, the address that goes best with `one`, if there is one of its family that is allowed.
+pub(crate) fn best_partner(
+    one: SocketAddr,
+    others: &[SocketAddr],
+    allowed: impl Fn(SocketAddr) -> bool,
+) -> Option<SocketAddr> {
+    let fits = |other: &SocketAddr| other.is_ipv4() == one.is_ipv4() && allowed(*other);
+    // The first of several that are as good, as `pair_up` has it.
+    let fitting = others.iter().copied().filter(fits).rev();
+    fitting.max_by_key(|other| bits_in_common(one.ip(), other.ip()))
+}
+
 /// Those of an end's own addresses that the other end, at `peer`, may hear of and reach.
 pub(crate) fn in_scope(addresses: impl IntoIterator<Item = SocketAddr>, peer: IpAddr) -> Vec<SocketAddr> {
     let mut kept: Vec<SocketAddr> = Vec::new();

@@ -117,6 +117,19 @@ pub(super) struct Forward {
     timed_out: Option<PathId>,
 }
 
+impl Forward {
+    /// A path is gone: what left by it counts as sent by `home`, and is said again there.
+    pub(super) fn rehome(&mut self, from: PathId, home: PathId) {
+        if let Some(told) = &mut self.told
+            && told.path == from
+        {
+            told.path = home;
+            self.due = true;
+        }
+        self.timed_out = self.timed_out.filter(|by| *by != from);
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Told {
     /// Advanced.Peer.Ack.Point then.

@@ -47,6 +47,8 @@ pub(super) struct Path {
     pub(super) controller: Box<dyn cc::Controller>,
     /// Bytes of the largest SCTP packet.
     pub(super) mtu: usize,
+    /// Whether the peer has not agreed yet to its local address: nothing leaves by it but ASCONF.
+    pub(super) awaits_ack: bool,
     /// Bytes of a packet with DATA that an AUTH chunk takes.
     pub(super) auth_len: usize,
     pub(super) flight_bytes: usize,
@@ -138,6 +140,7 @@ impl Path {
             measured_at: None,
             controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
             mtu: config.mtu,
+            awaits_ack: false,
             auth_len: 0,
             flight_bytes: 0,
             recovery: Recovery::No,
@@ -173,6 +176,25 @@ impl Path {
     /// Whether it is active, and not merely because what went by it was acknowledged by another.
     fn is_sound(&self) -> bool {
         self.state == PathState::Active && !self.in_doubt
+    }
+
+    /// Whether what is no question after the path itself may leave by it.
+    pub(super) fn is_usable(&self) -> bool {
+        !matches!(self.state, PathState::Unconfirmed | PathState::Removed)
+    }
+
+    /// Whether it belongs to the association, for both sides.
+    pub(super) fn is_there(&self) -> bool {
+        self.state != PathState::Removed && !self.awaits_ack
+    }
+
+    /// It is gone: nothing more is to leave by it.
+    pub(super) fn retire(&mut self) {
+        self.beat = None;
+        self.heartbeat_due = false;
+        self.probe_due = false;
+        self.fast_retransmit_due = false;
+        self.awaits_ack = false;
     }
 
     /// The addresses it goes between.

@@ -17,14 +17,14 @@ use crate::config::LossDetection;
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
-use crate::wire::{Cause, Chunk, Data, Packet, Sack, Unrecognized, WireError};
+use crate::wire::{Asconf, Cause, Chunk, Data, Packet, Sack, Unrecognized, WireError};
 
 /// SACKs go where data came from last, if it may be used.
 pub(super) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
     //= specs/rfc9260.txt#section-5.4
     //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
     //# the following exceptions:
-    if paths[usize::from(path.0)].state == PathState::Unconfirmed {
+    if !paths[usize::from(path.0)].is_usable() {
         return;
     }
     //= specs/rfc9260.txt#section-6.4
@@ -63,7 +63,14 @@ pub(super) enum Then {
 impl Association {
     /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
     pub(crate) fn handle(&mut self, now: Time, route: Route, _ecn: Ecn, packet: Packet) {
-        let path = self.path_of(route);
+        let mut path = self.path_of(route);
+        // From an address that is not the peer's, an ASCONF may come that says so (RFC 5061 §5.3.2): that, and whatever
+        // is vouched for with it.
+        let of_peer = |path: &Path| path.state != PathState::Removed && path.peer.ip() == route.peer.ip();
+        let is_stranger = !self.paths.iter().any(of_peer);
+        if let State::Up(up) = &mut self.state {
+            up.addresses.begin_packet();
+        }
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.stirred = true;
         let mut brought_data = false;
@@ -89,7 +96,38 @@ impl Association {
                 //# only after an AUTH-chunk.  This list has been sent to the peer during
                 //# the association setup.  It MUST silently discard these chunks if they
                 //# are not placed after an AUTH chunk in the packet.
-                Ok(chunk) if authentic != Some(true) && self.auth.requires(chunk.kind()) => Then::Next,
+                Ok(chunk) if authentic != Some(true) && self.auth.requires(chunk.kind()) => match chunk {
+                    //= specs/rfc5061.txt#section-5.2
+                    //# If either authentication fails, or the AUTH chunk is missing,
+                    //# the receiver MUST silently discard this chunk and the rest of
+                    //# the packet.
+                    Chunk::Asconf(_) => Then::Stop,
+                    _ => Then::Next,
+                },
+                Ok(_) if authentic != Some(true) && is_stranger => Then::Next,
+                Ok(Chunk::Asconf(asconf)) if self.config.asconf => {
+                    if authentic == Some(true) && self.takes_asconf() {
+                        self.on_asconf(now, route, &asconf);
+                        path = self.path_of(route);
+                    }
+                    Then::Next
+                }
+                Ok(Chunk::AsconfAck(ack)) if self.config.asconf => {
+                    if authentic == Some(true) && self.takes_asconf() {
+                        self.on_asconf_ack(now, &ack);
+                        path = self.path_of(route);
+                    }
+                    Then::Next
+                }
+                // Unknown, if it is not configured: its type's high bits say what to do.
+                Ok(chunk @ (Chunk::Asconf(_) | Chunk::AsconfAck(_))) => {
+                    self.on_unknown(chunk.kind(), &chunk.quoted())
+                }
+                //= specs/rfc5061.txt#section-5.3.1
+                //# For this case, during the deletion of an IP address, an Abort MUST be
+                //# ignored if the destination address of the Abort message is that of a
+                //# destination being deleted.
+                Ok(Chunk::Abort { .. }) if self.is_leaving(route.local) => Then::Stop,
                 Ok(Chunk::Data(data)) => {
                     brought_data = true;
                     self.on_data(path, data);
@@ -120,7 +158,9 @@ impl Association {
 
     /// The path that a packet with the right tag came by.
     fn path_of(&mut self, Route { local, peer }: Route) -> PathId {
-        let position = |is: &dyn Fn(&Path) -> bool| self.paths.iter().position(is);
+        let there = |path: &Path| path.state != PathState::Removed;
+        let position =
+            |is: &dyn Fn(&Path) -> bool| self.paths.iter().position(|path| there(path) && is(path));
         if let Some(index) = position(&|path| path.peer == peer && path.local == local) {
             return PathId(index as u8);
         }
@@ -131,7 +171,7 @@ impl Association {
             return PathId(index as u8);
         }
         let Some(index) = ours.or_else(|| position(&|path| path.peer.ip() == peer.ip())) else {
-            return PathId(0);
+            return self.state.up().map_or(PathId(0), |up| up.primary);
         };
         //= specs/rfc6951.txt#section-5.4
         //# After finding the SCTP association (which
@@ -201,6 +241,13 @@ impl Association {
             // As far as it speaks of a cookie; the user hears of the rest (§11.2.6).
             (Chunk::Error(mut causes), State::Up(_) | State::CookieEchoed { .. }) => {
                 causes.retain(|cause| !matches!(cause, Cause::StaleCookie(_)));
+                let names_asconf = |cause: &Cause| match cause {
+                    Cause::UnrecognizedChunkType(raw) => raw.first() == Some(&Asconf::KIND),
+                    _ => false,
+                };
+                if causes.iter().any(names_asconf) {
+                    self.on_asconf_unknown(now);
+                }
                 if causes.is_empty() {
                     return Then::Next;
                 }

@@ -290,6 +290,13 @@ impl Reconfiguration {
         }
     }
 
+    /// A path is gone: what was to leave by it leaves by `home`.
+    pub(super) fn rehome(&mut self, from: PathId, home: PathId) {
+        let replies = self.replies.iter_mut().map(|(by, _)| by);
+        let waiting = self.deferred.iter_mut().chain(&mut self.yielding).map(|(_, by)| by);
+        replies.chain(waiting).filter(|by| **by == from).for_each(|by| *by = home);
+    }
+
     fn reply(&mut self, path: PathId, parameters: Vec<Reconfig>) {
         if !parameters.is_empty() && self.replies.len() < REPLIES_MAX {
             self.replies.push((path, parameters));

@@ -417,6 +417,26 @@ impl Sent {
         self
     }
 
+    /// There are so many paths.
+    pub(super) fn grow(&mut self, paths: usize) {
+        self.earliest_hint.resize(paths, self.base);
+    }
+
+    /// A path is gone: what left by it and is not acknowledged is lost, as if it had left by `home`. The bytes that were in
+    /// flight.
+    pub(super) fn rehome(&mut self, from: PathId, home: PathId) -> usize {
+        let bytes = self.mark_path_lost(from);
+        for slot in self.slots.iter_mut().filter(|slot| slot.path == from) {
+            slot.path = home;
+            slot.moved = true;
+            // An acknowledgement tells nothing of the path that it is charged to now.
+            slot.transmissions += 1;
+            slot.order = 0;
+        }
+        self.earliest_hint[usize::from(home.0)] = self.base;
+        bytes
+    }
+
     /// A cumulative TSN, as SHUTDOWN brings it.
     //= specs/rfc9260.txt#section-3.3.8
     //# Since the SHUTDOWN chunk does not contain Gap Ack Blocks, the

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::association::Reason;
+use crate::association::asconf::Addresses;
 use crate::association::partial::Forward;
 use crate::association::received::Received;
 use crate::association::reset::Reconfiguration;
@@ -107,6 +108,7 @@ pub(super) struct Up {
     pub(super) window: Window,
     /// If both sides support it.
     pub(super) reconfiguration: Option<Reconfiguration>,
+    pub(super) addresses: Addresses,
     pub(super) forward: Forward,
 }
 

@@ -22,6 +22,8 @@ pub(super) enum Timer {
     Reconfig,
     /// The peer's window has been closed for an RTO: time to probe it (RFC 9260 §6.1 A).
     ZeroWindow,
+    /// T4: an ASCONF is not answered (RFC 5061 §5.1).
+    T4Asconf,
     /// T3-rtx of a path (RFC 9260 §6.3).
     T3Rtx(PathId),
     /// What was sent before a packet that arrived is now overdue: see `loss`.
@@ -32,7 +34,7 @@ pub(super) enum Timer {
     Heartbeat(PathId),
 }
 
-const SHARED: usize = 6;
+const SHARED: usize = 7;
 const PER_PATH: usize = 4;
 
 impl Timer {
@@ -45,6 +47,7 @@ impl Timer {
             Self::DelayedSack => 3,
             Self::Reconfig => 4,
             Self::ZeroWindow => 5,
+            Self::T4Asconf => 6,
             Self::T3Rtx(path) => of_path(path, 0),
             Self::Overdue(path) => of_path(path, 1),
             Self::TailProbe(path) => of_path(path, 2),
@@ -60,6 +63,7 @@ impl Timer {
             3 => Self::DelayedSack,
             4 => Self::Reconfig,
             5 => Self::ZeroWindow,
+            6 => Self::T4Asconf,
             _ => {
                 let path = PathId(((slot - SHARED) / PER_PATH) as u8);
                 match (slot - SHARED) % PER_PATH {
@@ -98,6 +102,17 @@ impl Timers {
     /// Stops `timer`.
     pub(super) fn stop(&mut self, timer: Timer) {
         self.deadlines[timer.slot()] = None;
+    }
+
+    /// Room for those of so many paths.
+    pub(super) fn grow(&mut self, paths: usize) {
+        self.deadlines.resize(SHARED + paths * PER_PATH, None);
+    }
+
+    /// Stops those of a path.
+    pub(super) fn stop_path(&mut self, path: PathId) {
+        let first = SHARED + usize::from(path.0) * PER_PATH;
+        self.deadlines[first..first + PER_PATH].fill(None);
     }
 
     /// Stops all of them.

@@ -71,13 +71,16 @@ impl Association {
             //# complete an initialization process in order to set up an SCTP
             //# association between them.
             State::Up(_) => {
+                if let Some(transmit) = self.transmit_asconf(now) {
+                    return Some(transmit);
+                }
                 (0..self.paths.len()).find_map(|index| self.transmit_by(now, PathId(index as u8)))
             }
             State::Closed(_) => None,
         }
     }
 
-    fn begin(&mut self, path: PathId, tag: VerificationTag) {
+    pub(super) fn begin(&mut self, path: PathId, tag: VerificationTag) {
         let header = Header { source_port: self.local_port, destination_port: self.peer_port, tag };
         self.builder.begin(header, self.paths[usize::from(path.0)].mtu);
         self.queue.begin_packet();
@@ -92,7 +95,7 @@ impl Association {
     }
 
     /// Seals the open packet and makes its batch a transmission.
-    fn finish(&mut self, id: PathId) -> Transmit {
+    pub(super) fn finish(&mut self, id: PathId) -> Transmit {
         if !self.builder.is_empty() {
             self.seal(id);
         }
@@ -221,6 +224,10 @@ impl Association {
         //# Verification Tag field of the outbound packet with the tag value in
         //# the Initiate Tag parameter of the INIT or INIT ACK chunk received from
         //# its peer.
+        let path_now = &self.paths[usize::from(path.0)];
+        if path_now.state == PathState::Removed || path_now.awaits_ack {
+            return None;
+        }
         let tag = self.peer_tag().expect("the peer is known once up");
         let mtu = self.paths[usize::from(path.0)].mtu;
         loop {
@@ -245,6 +252,10 @@ impl Association {
         let license = self.license(id);
         let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
         let closing_path = self.closing_path();
+        //= specs/rfc9260.txt#section-5.4
+        //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
+        //# the following exceptions:
+        let confirmed = self.paths[usize::from(id.0)].is_usable();
         let State::Up(up) = &mut self.state else { return };
         let builder = &mut self.builder;
         //= specs/rfc9260.txt#section-5.1
@@ -272,7 +283,9 @@ impl Association {
         //# DATA chunk, as long as the size of the final SCTP packet does not
         //# exceed the current PMTU.
         let rides = license.is_some() && up.received.sack_may_ride();
-        if (rides || (up.sack_path == id && up.received.sack_is_due())) && builder.room() >= Sack::HEADER_LEN
+        if confirmed
+            && (rides || (up.sack_path == id && up.received.sack_is_due()))
+            && builder.room() >= Sack::HEADER_LEN
         {
             //= specs/rfc9260.txt#section-6.2
             //# Acknowledgements MUST be sent in SACK chunks unless shutdown was
@@ -305,7 +318,7 @@ impl Association {
             up.control.heartbeat_acks.remove(index);
             answered = true;
         }
-        if up.sack_path == id && !up.control.errors.is_empty() {
+        if confirmed && up.sack_path == id && !up.control.errors.is_empty() {
             let error = Chunk::Error(std::mem::take(&mut up.control.errors));
             if error.padded_len() <= builder.room() {
                 builder.push(&error);
@@ -324,7 +337,8 @@ impl Association {
             up.control.heartbeat_acks.retain(|(path, _)| *path != id);
             up.control.errors.clear();
         }
-        if up.reconfiguration.is_some()
+        if confirmed
+            && up.reconfiguration.is_some()
             && let Some(reconfig) = self.take_reconfig(now, id, self.builder.room())
         {
             self.builder.push(&reconfig);
@@ -332,7 +346,7 @@ impl Association {
         let State::Up(up) = &mut self.state else { return };
         let builder = &mut self.builder;
         let cum_tsn_ack = up.received.cum_tsn();
-        if closing_path == id {
+        if closing_path == id && confirmed {
             match &mut self.shutdown {
                 Shutdown::Sent { due, .. } => {
                     let shutdown = Chunk::Shutdown { cum_tsn_ack };
@@ -367,7 +381,8 @@ impl Association {
         //# F2) The data sender SHOULD always attempt to bundle an outgoing
         //# FORWARD TSN with outbound DATA chunks for efficiency.
         // In front of what leaves now, and not later for its sake.
-        if self.forward_is_due(id)
+        if confirmed
+            && self.forward_is_due(id)
             && let Some(forward) = self.take_forward(now, id)
         {
             self.builder.push(&forward);
@@ -388,6 +403,9 @@ impl Association {
     fn license(&mut self, id: PathId) -> Option<License> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
+        if !path.is_usable() {
+            return None;
+        }
         //= specs/rfc9260.txt#section-6.1
         //# B)  At any given time, the sender MUST NOT transmit new data to a
         //# given transport address if it has cwnd + (PMDCS - 1) or more

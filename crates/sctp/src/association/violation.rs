@@ -18,6 +18,10 @@ pub enum Violation {
     HostName,
     /// A random number that has not 32 bytes, or a list that is too long, among the parameters of authentication.
     AuthParameters,
+    /// ASCONF among the extensions, and no authentication (RFC 5061 §6).
+    AsconfWithoutAuth,
+    /// An ASCONF-ACK with a serial number that no ASCONF had yet.
+    AsconfAckOfNothing,
     /// A cookie that no packet can carry.
     CookieTooLong,
     /// A DATA chunk without user data.
@@ -76,6 +80,12 @@ impl Violation {
             //# Number is not 32 bytes, the association MUST be aborted.  The ABORT
             //# chunk SHOULD contain the error cause 'Protocol Violation'.
             Self::AuthParameters => protocol_violation(),
+            Self::AsconfWithoutAuth => Answer::Silence,
+            //= specs/rfc5061.txt#section-4.3.4
+            //# This error is to be included in an ABORT that is generated due to the
+            //# reception of an ASCONF-ACK that was not expected but is larger than
+            //# the current Sequence Number (see Section 5.3, Rule F0 ).
+            Self::AsconfAckOfNothing => Answer::Abort(Cause::IllegalAsconfAck),
             Self::HostName | Self::CookieTooLong => protocol_violation(),
             //= specs/rfc9260.txt#section-6.2
             //# If an endpoint receives a DATA chunk with no user data (i.e., the
@@ -124,6 +134,8 @@ impl fmt::Display for Violation {
             Self::InitAckWithoutCookie => f.write_str("INIT ACK without a state cookie"),
             Self::InitAckInvalid => f.write_str("INIT ACK with an invalid mandatory value"),
             Self::HostName => f.write_str("INIT ACK with a host name"),
+            Self::AsconfWithoutAuth => f.write_str("ASCONF without authentication"),
+            Self::AsconfAckOfNothing => f.write_str("ASCONF-ACK to no ASCONF"),
             Self::AuthParameters => f.write_str("parameters of authentication that are malformed"),
             Self::CookieTooLong => f.write_str("state cookie longer than a packet"),
             Self::NoUserData(tsn) => write!(f, "DATA chunk {tsn} without user data"),

@@ -200,6 +200,18 @@ impl Endpoint {
             let words = Violation::AuthParameters.to_string().into_bytes();
             return Err(vec![Cause::ProtocolViolation(words.into())]);
         }
+        //= specs/rfc5061.txt#section-6
+        //# If an SCTP endpoint that supports this extension receives an INIT
+        //# that indicates that the peer supports the ASCONF extension but does
+        //# NOT support the [RFC4895] extension, the receiver of such an INIT
+        //# MUST send an ABORT in response.
+        if config.is_some_and(|config| config.asconf)
+            && Extensions::listed(init).asconf
+            && key_vector(&init.parameters) == Ok(None)
+        {
+            let words = Violation::AsconfWithoutAuth.to_string().into_bytes();
+            return Err(vec![Cause::ProtocolViolation(words.into())]);
+        }
         let Some((peer, slot)) = existing else {
             let Some(config) = self.listeners.get(&header.destination_port) else {
                 return Err(Vec::new());

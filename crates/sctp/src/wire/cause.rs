@@ -34,6 +34,16 @@ pub enum Cause {
     UserInitiatedAbort(Bytes),
     /// 13: what was violated
     ProtocolViolation(Bytes),
+    /// 0xA0: the request to delete the last address, as it stood (RFC 5061 §4.3.1)
+    DeleteLastAddress(Bytes),
+    /// 0xA1: the request that there is no room for, as it stood (RFC 5061 §4.3.2)
+    ResourceShortage(Bytes),
+    /// 0xA2: the request to delete the address that it came from, as it stood (RFC 5061 §4.3.3)
+    DeleteSourceAddress(Bytes),
+    /// 0xA3: an ASCONF-ACK to no ASCONF (RFC 5061 §4.3.4)
+    IllegalAsconfAck,
+    /// 0xA4: the request that is not allowed, as it stood (RFC 5061 §4.3.5)
+    NoAuthorization(Bytes),
     /// 0x105: the HMAC identifier that was not asked for (RFC 4895 §4.1)
     UnsupportedHmac(u16),
     /// Any other, and one of those above with a length that is not its own.
@@ -62,6 +72,11 @@ impl Cause {
             Self::RestartWithNewAddresses(_) => 11,
             Self::UserInitiatedAbort(_) => 12,
             Self::ProtocolViolation(_) => 13,
+            Self::DeleteLastAddress(_) => 0xa0,
+            Self::ResourceShortage(_) => 0xa1,
+            Self::DeleteSourceAddress(_) => 0xa2,
+            Self::IllegalAsconfAck => 0xa3,
+            Self::NoAuthorization(_) => 0xa4,
             Self::UnsupportedHmac(_) => 0x105,
             Self::Unknown { code, .. } => *code,
         }
@@ -76,11 +91,16 @@ impl Cause {
                 Self::MissingMandatoryParameter(types) => 4 + 2 * types.len(),
                 Self::OutOfResource
                 | Self::InvalidMandatoryParameter
-                | Self::CookieReceivedWhileShuttingDown => 0,
+                | Self::CookieReceivedWhileShuttingDown
+                | Self::IllegalAsconfAck => 0,
                 Self::UnresolvableAddress(info)
                 | Self::UnrecognizedChunkType(info)
                 | Self::UnrecognizedParameters(info)
                 | Self::RestartWithNewAddresses(info)
+                | Self::DeleteLastAddress(info)
+                | Self::ResourceShortage(info)
+                | Self::DeleteSourceAddress(info)
+                | Self::NoAuthorization(info)
                 | Self::UserInitiatedAbort(info)
                 | Self::ProtocolViolation(info)
                 | Self::Unknown { info, .. } => info.len(),
@@ -105,12 +125,18 @@ impl Cause {
             Self::StaleCookie(number) | Self::NoUserData(Tsn(number)) => {
                 out.extend_from_slice(&number.to_be_bytes());
             }
-            Self::OutOfResource | Self::InvalidMandatoryParameter | Self::CookieReceivedWhileShuttingDown => {
-            }
+            Self::OutOfResource
+            | Self::InvalidMandatoryParameter
+            | Self::CookieReceivedWhileShuttingDown
+            | Self::IllegalAsconfAck => {}
             Self::UnresolvableAddress(info)
             | Self::UnrecognizedChunkType(info)
             | Self::UnrecognizedParameters(info)
             | Self::RestartWithNewAddresses(info)
+            | Self::DeleteLastAddress(info)
+            | Self::ResourceShortage(info)
+            | Self::DeleteSourceAddress(info)
+            | Self::NoAuthorization(info)
             | Self::UserInitiatedAbort(info)
             | Self::ProtocolViolation(info)
             | Self::Unknown { info, .. } => out.extend_from_slice(info),
@@ -151,6 +177,11 @@ fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Cause {
         (11, _) => Cause::RestartWithNewAddresses(shared()),
         (12, _) => Cause::UserInitiatedAbort(shared()),
         (13, _) => Cause::ProtocolViolation(shared()),
+        (0xa0, _) => Cause::DeleteLastAddress(shared()),
+        (0xa1, _) => Cause::ResourceShortage(shared()),
+        (0xa2, _) => Cause::DeleteSourceAddress(shared()),
+        (0xa3, 0) => Cause::IllegalAsconfAck,
+        (0xa4, _) => Cause::NoAuthorization(shared()),
         (0x105, 2) => Cause::UnsupportedHmac(u16_at(value, 0)),
         (code, _) => Cause::Unknown { code, info: shared() },
     }

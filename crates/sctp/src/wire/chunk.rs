@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Auth, Cause, Data, ForwardTsn, IForwardTsn, Init, Reconfig, Sack, WireError, cause, control, padded,
-    put_padding, reconfig,
+    Asconf, AsconfAck, Auth, Cause, Data, ForwardTsn, IForwardTsn, Init, Reconfig, Sack, WireError, cause,
+    control, padded, put_padding, reconfig,
 };
 use crate::ids::Tsn;
 
@@ -56,6 +56,10 @@ pub enum Chunk {
     IForwardTsn(IForwardTsn),
     /// RFC 4895 §5.1
     Auth(Auth),
+    /// RFC 5061 §4.1.1
+    Asconf(Asconf),
+    /// RFC 5061 §4.1.2
+    AsconfAck(AsconfAck),
     /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
     /// info, which is sent back as it stood.
     Unknown {
@@ -114,6 +118,8 @@ impl Chunk {
             Self::ForwardTsn(_) => ForwardTsn::KIND,
             Self::IForwardTsn(_) => IForwardTsn::KIND,
             Self::Auth(_) => Auth::KIND,
+            Self::Asconf(_) => Asconf::KIND,
+            Self::AsconfAck(_) => AsconfAck::KIND,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -133,8 +139,18 @@ impl Chunk {
             Self::ForwardTsn(forward) => forward.encoded_len(),
             Self::IForwardTsn(forward) => forward.encoded_len(),
             Self::Auth(auth) => auth.encoded_len(),
+            Self::Asconf(asconf) => asconf.encoded_len(),
+            Self::AsconfAck(ack) => ack.encoded_len(),
             Self::Unknown { raw, .. } => raw.len(),
         }
+    }
+
+    /// The chunk as it stands in a packet, without padding: what a report quotes.
+    pub(crate) fn quoted(&self) -> Bytes {
+        let mut raw = BytesMut::new();
+        self.encode(&mut raw);
+        raw.truncate(self.encoded_len());
+        raw.freeze()
     }
 
     /// Bytes that the chunk takes of a packet, padding included.
@@ -218,6 +234,8 @@ impl Chunk {
             ForwardTsn::KIND => Self::ForwardTsn(ForwardTsn::decode(raw)?),
             IForwardTsn::KIND => Self::IForwardTsn(IForwardTsn::decode(raw)?),
             Auth::KIND => Self::Auth(Auth::decode(datagram, raw)?),
+            Asconf::KIND => Self::Asconf(Asconf::decode(datagram, raw)?),
+            AsconfAck::KIND => Self::AsconfAck(AsconfAck::decode(datagram, raw)?),
             kind => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
         })
     }
@@ -278,6 +296,14 @@ impl Chunk {
             Self::Auth(auth) => {
                 header(out, 0);
                 auth.encode_body(out);
+            }
+            Self::Asconf(asconf) => {
+                header(out, 0);
+                asconf.encode_body(out);
+            }
+            Self::AsconfAck(ack) => {
+                header(out, 0);
+                ack.encode_body(out);
             }
             Self::Unknown { raw, .. } => out.extend_from_slice(raw),
         }

@@ -5,6 +5,7 @@
 //! payload a slice of the datagram. [`PacketBuilder`] writes packets back to back into one buffer. Whether a chunk makes
 //! sense in a state, or its numbers in a window, is for `association` to say.
 
+mod asconf;
 mod auth;
 mod cause;
 mod chunk;
@@ -23,6 +24,7 @@ mod text;
 
 use std::fmt;
 
+pub use asconf::{Asconf, AsconfAck, Change, Outcome, Request, Response};
 pub use auth::{Auth, HmacId};
 pub(crate) use auth::{Authentic, ChunkTypes, Signer};
 pub use cause::Cause;

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Auth, Authentic, Chunk, Data, Init, WireError, crc32c, padded, u16_at, u32_at};
+use super::{Asconf, Auth, Authentic, Chunk, Data, Init, WireError, crc32c, padded, u16_at, u32_at};
 use crate::ids::VerificationTag;
 
 /// The common header (RFC 9260 §3.1), without its checksum.
@@ -73,13 +73,20 @@ impl Packet {
     /// Which chunk types the packet holds, without decoding the chunks. What stands behind a chunk that leaves the
     /// packet is not seen, by this or by anyone.
     pub fn kinds(&self) -> Kinds {
-        let mut kinds =
-            Kinds { first: self.datagram[Header::LEN], low: 0, count: 0, reflected: false, authentic: false };
+        let mut kinds = Kinds {
+            first: self.datagram[Header::LEN],
+            low: 0,
+            count: 0,
+            reflected: false,
+            authentic: false,
+            asconf: false,
+        };
         let mut raw_chunks = self.chunks();
         while let Some(Ok(raw)) = raw_chunks.next_raw() {
             if raw[0] < 16 {
                 kinds.low |= 1 << raw[0];
             }
+            kinds.asconf |= raw[0] == Asconf::KIND;
             //= specs/rfc4895.txt#section-6.3
             //# If the receiver does not find an STCB for a packet containing an AUTH
             //# chunk as the first chunk and does not find a COOKIE-ECHO chunk as the
@@ -168,12 +175,18 @@ pub struct Kinds {
     count: usize,
     reflected: bool,
     authentic: bool,
+    asconf: bool,
 }
 
 impl Kinds {
     /// Whether there is a chunk of this type, one of those of RFC 9260.
     pub const fn contains(self, kind: u8) -> bool {
         kind < 16 && self.low & (1 << kind) != 0
+    }
+
+    /// Whether there is an ASCONF chunk (RFC 5061).
+    pub const fn has_asconf(self) -> bool {
+        self.asconf
     }
 
     /// Whether the packet begins with an AUTH chunk.

@@ -121,6 +121,48 @@ fn every_other_form_has_its_bytes() {
             "0f00000d 0007 0001 6162636465 000000",
             "AUTH[flgs=0, len=13, shk_id=7, hmac_id=1, hmac=...]",
         ),
+        // The examples of RFC 5061 §4.2.1, §4.2.2, §4.2.4 and §4.3.1.
+        (
+            Chunk::Asconf(Asconf {
+                serial: Tsn(7),
+                address: Some("192.0.2.9".parse().unwrap()),
+                requests: vec![
+                    Request { correlation: 0x0102_3474, change: Change::Add("192.0.2.1".parse().unwrap()) },
+                    Request {
+                        correlation: 0x0102_3476,
+                        change: Change::Delete("192.0.2.1".parse().unwrap()),
+                    },
+                    Request {
+                        correlation: 0x0102_3479,
+                        change: Change::SetPrimary("192.0.2.1".parse().unwrap()),
+                    },
+                ],
+            }),
+            "c1000040 00000007 00050008 c0000209 c0010010 01023474 00050008 c0000201 \
+             c0020010 01023476 00050008 c0000201 c0040010 01023479 00050008 c0000201",
+            "ASCONF[flgs=0, serial=7, IPV4_ADDRESS[addr=192.0.2.9], \
+             ADD_IP_ADDRESS[correlation_id=16921716, IPV4_ADDRESS[addr=192.0.2.1]], \
+             DELETE_IP_ADDRESS[correlation_id=16921718, IPV4_ADDRESS[addr=192.0.2.1]], \
+             SET_PRIMARY_ADDRESS[correlation_id=16921721, IPV4_ADDRESS[addr=192.0.2.1]]]",
+        ),
+        (
+            Chunk::AsconfAck(AsconfAck {
+                serial: Tsn(7),
+                responses: vec![
+                    Response {
+                        correlation: 0x0102_3476,
+                        outcome: Outcome::Error(vec![Cause::DeleteLastAddress(hex(
+                            "c0020010 01023476 00050008 c0000201",
+                        ))]),
+                    },
+                    Response { correlation: 1, outcome: Outcome::Success },
+                ],
+            }),
+            "8000002c 00000007 c003001c 01023476 00a00014 c0020010 01023476 00050008 c0000201 c0050008 00000001",
+            "ASCONF_ACK[flgs=0, serial=7, \
+             ERROR_CAUSE_INDICATION[correlation_id=16921718, DELETE_LAST_ADDRESS[len=20]], \
+             SUCCESS_INDICATION[correlation_id=1]]",
+        ),
         (
             Chunk::Error(vec![Cause::UnsupportedHmac(2)]),
             "0900000a 0105 0006 0002 0000",
@@ -880,7 +922,13 @@ fn is_unknown_parameter(kind: &u16) -> bool {
 fn is_unknown_chunk(kind: &u8) -> bool {
     !matches!(
         *kind,
-        Auth::KIND | Data::INTERLEAVED_KIND | Chunk::RECONFIG | ForwardTsn::KIND | IForwardTsn::KIND
+        Auth::KIND
+            | Asconf::KIND
+            | AsconfAck::KIND
+            | Data::INTERLEAVED_KIND
+            | Chunk::RECONFIG
+            | ForwardTsn::KIND
+            | IForwardTsn::KIND
     )
 }
 
@@ -933,7 +981,12 @@ fn cause() -> impl Strategy<Value = Cause> {
         bytes(0..32).prop_map(Cause::UserInitiatedAbort),
         bytes(0..32).prop_map(Cause::ProtocolViolation),
         any::<u16>().prop_map(Cause::UnsupportedHmac),
-        ((14u16..).prop_filter("unknown", |code| *code != 0x105), bytes(0..32))
+        bytes(0..32).prop_map(Cause::DeleteLastAddress),
+        bytes(0..32).prop_map(Cause::ResourceShortage),
+        bytes(0..32).prop_map(Cause::DeleteSourceAddress),
+        Just(Cause::IllegalAsconfAck),
+        bytes(0..32).prop_map(Cause::NoAuthorization),
+        ((14u16..).prop_filter("unknown", |code| !matches!(code, 0xa0..=0xa4 | 0x105)), bytes(0..32))
             .prop_map(|(code, info)| Cause::Unknown { code, info }),
     ]
 }
@@ -961,6 +1014,30 @@ fn reconfig() -> impl Strategy<Value = Reconfig> {
     ]
 }
 
+fn asconf() -> impl Strategy<Value = Asconf> {
+    let change = prop_oneof![
+        any::<std::net::IpAddr>().prop_map(Change::Add),
+        any::<std::net::IpAddr>().prop_map(Change::Delete),
+        any::<std::net::IpAddr>().prop_map(Change::SetPrimary),
+        (0xc005u16.., bytes(0..40)).prop_map(|(kind, value)| Change::Other { kind, value }),
+    ];
+    let request = (any::<u32>(), change).prop_map(|(correlation, change)| Request { correlation, change });
+    (any::<u32>(), any::<Option<std::net::IpAddr>>(), vec(request, 0..5))
+        .prop_map(|(serial, address, requests)| Asconf { serial: Tsn(serial), address, requests })
+}
+
+fn asconf_ack() -> impl Strategy<Value = AsconfAck> {
+    let outcome = prop_oneof![
+        Just(Outcome::Success),
+        vec(cause(), 0..3).prop_map(Outcome::Error),
+        (0xc006u16.., bytes(0..40)).prop_map(|(kind, value)| Outcome::Other { kind, value }),
+    ];
+    let response =
+        (any::<u32>(), outcome).prop_map(|(correlation, outcome)| Response { correlation, outcome });
+    (any::<u32>(), vec(response, 0..5))
+        .prop_map(|(serial, responses)| AsconfAck { serial: Tsn(serial), responses })
+}
+
 fn chunk() -> impl Strategy<Value = Chunk> {
     prop_oneof![
         vec(reconfig(), 0..4).prop_map(Chunk::Reconfig),
@@ -985,6 +1062,8 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         bytes(0..200).prop_map(Chunk::CookieEcho),
         Just(Chunk::CookieAck),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
+        asconf().prop_map(Chunk::Asconf),
+        asconf_ack().prop_map(Chunk::AsconfAck),
         (any::<(u16, u16)>(), bytes(0..40)).prop_map(|((key_id, hmac_id), hmac)| Chunk::Auth(Auth {
             key_id,
             hmac_id,

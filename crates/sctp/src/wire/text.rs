@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::{
-    Auth, Cause, Chunk, Data, ForwardTsn, IForwardTsn, Init, Interleaved, NextTsns, Packet, Parameter,
-    Reconfig, Sack, Tlv, next_tlv, param,
+    Asconf, AsconfAck, Auth, Cause, Change, Chunk, Data, ForwardTsn, IForwardTsn, Init, Interleaved,
+    NextTsns, Outcome, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
 };
 use crate::ids::StreamId;
 
@@ -51,6 +51,8 @@ impl Display for Chunk {
             Self::ForwardTsn(forward) => forward.fmt(f),
             Self::IForwardTsn(forward) => forward.fmt(f),
             Self::Auth(auth) => auth.fmt(f),
+            Self::Asconf(asconf) => asconf.fmt(f),
+            Self::AsconfAck(ack) => ack.fmt(f),
             Self::Unknown { kind, raw } => {
                 let flags = raw.get(1).copied().unwrap_or_default();
                 write!(f, "CHUNK[type={kind:#04x}, flgs={flags:#04x}, len={}]", raw.len())
@@ -79,6 +81,48 @@ impl Display for Data {
             Some(Interleaved { mid, .. }) if self.begin => write!(f, "mid={mid}, ppid={}]", self.ppid.0),
             Some(Interleaved { mid, fsn }) => write!(f, "mid={mid}, fsn={fsn}]"),
         }
+    }
+}
+
+impl Display for Asconf {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "ASCONF[flgs=0, serial={}", self.serial)?;
+        match self.address {
+            Some(ip) => write!(f, ", {}", Parameter::Address(ip))?,
+            None => f.write_str(", HOSTNAME_ADDRESS[addr=...]")?,
+        }
+        for request in &self.requests {
+            let (name, ip) = match &request.change {
+                Change::Add(ip) => ("ADD_IP_ADDRESS", ip),
+                Change::Delete(ip) => ("DELETE_IP_ADDRESS", ip),
+                Change::SetPrimary(ip) => ("SET_PRIMARY_ADDRESS", ip),
+                Change::Other { kind, .. } => {
+                    write!(f, ", PARAMETER[type={kind:#06x}, len={}]", request.encoded_len())?;
+                    continue;
+                }
+            };
+            write!(f, ", {name}[correlation_id={}, {}]", request.correlation, Parameter::Address(*ip))?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl Display for AsconfAck {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "ASCONF_ACK[flgs=0, serial={}", self.serial)?;
+        for response in &self.responses {
+            let id = response.correlation;
+            match &response.outcome {
+                Outcome::Success => write!(f, ", SUCCESS_INDICATION[correlation_id={id}]")?,
+                Outcome::Error(causes) => {
+                    write!(f, ", ERROR_CAUSE_INDICATION[correlation_id={id}{}]", Behind(causes))?;
+                }
+                Outcome::Other { kind, .. } => {
+                    write!(f, ", PARAMETER[type={kind:#06x}, len={}]", response.encoded_len())?;
+                }
+            }
+        }
+        f.write_str("]")
     }
 }
 
@@ -257,6 +301,17 @@ impl Display for Cause {
             Self::RestartWithNewAddresses(raw) => write!(f, "RESTART_WITH_NEW_ADDRESSES[{}]", Raw(raw)),
             Self::UserInitiatedAbort(info) => write!(f, "USER_INITIATED_ABORT[info={}]", Quoted(info)),
             Self::ProtocolViolation(info) => write!(f, "PROTOCOL_VIOLATION[info={}]", Quoted(info)),
+            Self::DeleteLastAddress(raw) => {
+                write!(f, "DELETE_LAST_ADDRESS[len={}]", Tlv::HEADER_LEN + raw.len())
+            }
+            Self::ResourceShortage(raw) => {
+                write!(f, "RESOURCE_SHORTAGE[len={}]", Tlv::HEADER_LEN + raw.len())
+            }
+            Self::DeleteSourceAddress(raw) => {
+                write!(f, "DELETE_SOURCE_ADDRESS[len={}]", Tlv::HEADER_LEN + raw.len())
+            }
+            Self::IllegalAsconfAck => f.write_str("ILLEGAL_ASCONF_ACK[]"),
+            Self::NoAuthorization(raw) => write!(f, "NO_AUTHORIZATION[len={}]", Tlv::HEADER_LEN + raw.len()),
             Self::UnsupportedHmac(id) => write!(f, "UNSUPPORTED_HMAC_ID[hmac_id={id}]"),
             Self::Unknown { code, info } => {
                 write!(f, "CAUSE[code={code:#06x}, len={}]", Tlv::HEADER_LEN + info.len())

@@ -1,5 +1,6 @@
 //! Two endpoints, a clock, and links whose faults are fields.
 
+mod asconf;
 mod auth;
 mod data;
 mod everything;

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use super::table::Footprint;
 use super::*;
 use crate::ids::{Ppid, Ssn, StreamId};
-use crate::wire::{Cause, Data, PacketBuilder, Parameter};
+use crate::wire::{Cause, Data, Header, PacketBuilder, Parameter};
 
 /// Where the bench listens.
 const LOCAL_PORT: u16 = 21;

@@ -252,7 +252,8 @@ impl Kernel {
                     PathState::Active if known_gone => "SCTP_ADDR_AVAILABLE",
                     PathState::Active => "SCTP_ADDR_CONFIRMED",
                     PathState::Inactive => "SCTP_ADDR_UNREACHABLE",
-                    PathState::PotentiallyFailed | PathState::Unconfirmed => return,
+                    // What becomes of an address says `Event::PeerAddress`.
+                    PathState::PotentiallyFailed | PathState::Unconfirmed | PathState::Removed => return,
                 };
                 if state == "SCTP_ADDR_UNREACHABLE" {
                     member.gone.insert(path.0);
