@@ -345,7 +345,9 @@ impl World {
                 }
             }
         }
-        self.kernel.observe(&mut self.endpoint, self.now);
+        if self.kernel.observe(&mut self.endpoint, self.now) {
+            return self.drain();
+        }
         self.kernel.bury(&mut self.endpoint);
         if let Some(pending) = &mut self.pending
             && pending.returned.is_none()
@@ -427,9 +429,14 @@ impl World {
         self.drain();
         let patience = self.now + PATIENCE;
         while self.sent.is_empty() {
-            match self.next_wake() {
+            let before = (self.now, self.next_wake());
+            match before.1 {
                 Some(wake) if wake <= patience => self.advance(wake.max(self.now)),
                 _ => return fail("no packet was sent".to_owned(), None),
+            }
+            // What was due has been tried, and nothing came of it.
+            if self.sent.is_empty() && before == (self.now, self.next_wake()) {
+                return fail("no packet was sent".to_owned(), None);
             }
         }
         let sent = self.sent.pop_front().expect("one was sent");
@@ -576,6 +583,81 @@ impl World {
                 expected: Some(text.to_owned()),
                 got: Some(done.to_string()),
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn options() -> Options {
+        Options {
+            leftovers: Leftovers::Ignored,
+            exactness: Exactness::Sense,
+            defined: BTreeSet::from(["FreeBSD".to_owned()]),
+            overrides: Vec::new(),
+        }
+    }
+
+    /// Scripts that use most of what there is.
+    const SCRIPTS: &[&str] = &[
+        include_str!("../../../tests/scripts/rfc6458/3.1.2-two-peers.pkt"),
+        include_str!("../../../tests/scripts/rfc6458/5.3.6-nxtinfo.pkt"),
+        include_str!("../../../tests/scripts/rfc6458/9.3-addresses.pkt"),
+        include_str!("../../../tests/scripts/rfc6458/8.1.12-heartbeats.pkt"),
+        include_str!("../../../tests/scripts/rfc6525/5.1.2-outgoing-reset.pkt"),
+        include_str!("../../../tests/scripts/rfc8260/2.1-i-data.pkt"),
+        include_str!("../../../tests/scripts/rfc9260/6.7-gaps.pkt"),
+    ];
+
+    #[test]
+    fn a_call_that_waits_for_nothing_is_told() {
+        let text = "0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n+0 accept(3, ..., ...) = 4";
+        let (verdict, _) = run(text, &options());
+        assert!(matches!(verdict, Verdict::Fail { line: 4, .. }), "{verdict:?}");
+    }
+
+    #[test]
+    fn settings_that_no_packet_shows_are_noted() {
+        let (verdict, notes) = run("`sysctl -w net.inet.sctp.blackhole=1`", &options());
+        assert_eq!(verdict, Verdict::Pass);
+        assert_eq!(notes, ["the setting blackhole is passed over"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+        #[test]
+        fn no_change_of_a_script_makes_it_panic(
+            which in 0..SCRIPTS.len(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
+        ) {
+            let pieces = |text: &str| {
+                let mut pieces = vec![String::new()];
+                for sign in text.chars() {
+                    let word = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '.');
+                    let last = pieces.last_mut().expect("there is one");
+                    if last.is_empty() || (last.chars().all(word) && word(sign)) {
+                        last.push(sign);
+                    } else {
+                        pieces.push(sign.to_string());
+                    }
+                }
+                pieces
+            };
+            let others: Vec<String> = ["0", "1", "-1", "4294967295", "99999999999", "0.5", "...", "NULL", "[]", "{}", "", "\n", "3", "4"]
+                .iter()
+                .map(|piece| (*piece).to_owned())
+                .collect();
+            let mut text = pieces(SCRIPTS[which]);
+            let pool: Vec<String> = text.iter().chain(&others).chain(&others).cloned().collect();
+            for (place, piece) in changes {
+                let place = place.index(text.len());
+                text[place] = pool[piece.index(pool.len())].clone();
+            }
+            let _ = run(&text.concat(), &options());
         }
     }
 }

@@ -330,7 +330,9 @@ impl Kernel {
     }
 
     /// What follows from what associations are like now: who has sent everything is told so, who idles too long ends.
-    pub(crate) fn observe(&mut self, endpoint: &mut Endpoint, now: Time) {
+    /// Says whether one was told to end.
+    pub(crate) fn observe(&mut self, endpoint: &mut Endpoint, now: Time) -> bool {
+        let mut closed = false;
         for socket in self.sockets.values_mut() {
             let autoclose = socket.autoclose;
             let mut dry = Vec::new();
@@ -345,21 +347,25 @@ impl Kernel {
                 } else if !std::mem::replace(&mut member.dry, true) {
                     dry.push(*number);
                 }
-                if autoclose.is_some_and(|patience| now.since(member.active_at) >= patience) {
+                let idles = autoclose.is_some_and(|patience| now.since(member.active_at) >= patience);
+                if idles && !std::mem::replace(&mut member.closing, true) {
                     association.shutdown();
+                    closed = true;
                 }
             }
             for number in dry {
                 socket.tell(Notice::dry(number));
             }
         }
+        closed
     }
 
     /// When something is to be done though nothing happens.
     pub(crate) fn wake(&self) -> Option<Time> {
         let ends = |socket: &Socket| {
             let patience: Option<Duration> = socket.autoclose;
-            let active = socket.members.values().filter(|member| !member.ended && member.streams.is_some());
+            let living = |member: &&Member| !member.ended && !member.closing && member.streams.is_some();
+            let active = socket.members.values().filter(living);
             let active = active.map(|member| member.active_at).min();
             Some(active? + patience?)
         };

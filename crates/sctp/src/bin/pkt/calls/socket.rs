@@ -43,6 +43,8 @@ pub(super) struct Member {
     pub(super) streams: Option<(u16, u16)>,
     /// Whether it is over.
     pub(super) ended: bool,
+    /// Whether it was idle for too long and is being shut down.
+    pub(super) closing: bool,
     /// Whether the user heard that nothing is left to send.
     pub(super) dry: bool,
     /// When something was sent or received last.
@@ -61,6 +63,7 @@ impl Member {
             id,
             streams: None,
             ended: false,
+            closing: false,
             dry: true,
             active_at: now,
             partial: None,
