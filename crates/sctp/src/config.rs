@@ -96,6 +96,9 @@ pub struct Config {
     pub asconf: bool,
     /// The adaptation code point that the peer's user is told (RFC 5061 §4.2.6). None.
     pub adaptation: Option<u32>,
+    /// Whether the network may mark packets instead of dropping them, if the peer agrees (ECN, RFC 4960 Appendix A, RFC
+    /// 3168). It makes an INIT longer, and is of use only where queues mark. Off.
+    pub ecn: bool,
     /// Whether streams may be reset and added, if the peer agrees (RE-CONFIG, RFC 6525). It makes an INIT longer. Off.
     pub reconfiguration: bool,
     /// Which re-configurations the peer may ask for (RFC 6525 §6.3.1). None.
@@ -159,6 +162,7 @@ impl Default for Config {
             auth: None,
             asconf: false,
             adaptation: None,
+            ecn: false,
             reconfiguration: false,
             peer_may: PeerMay::default(),
             outbound_streams_max: 2_048,

@@ -21,6 +21,8 @@ pub struct Extensions {
     pub i_forward_tsn: bool,
     /// RE-CONFIG (RFC 6525).
     pub reconfiguration: bool,
+    /// Explicit congestion notification (RFC 4960 Appendix A).
+    pub ecn: bool,
 }
 
 impl Extensions {
@@ -33,6 +35,7 @@ impl Extensions {
             forward_tsn: config.partial_reliability,
             i_forward_tsn: config.partial_reliability && config.interleaving,
             reconfiguration: config.reconfiguration,
+            ecn: config.ecn,
         }
     }
 
@@ -70,6 +73,7 @@ impl Extensions {
             //# sender MUST ensure that the peer advertised support for the
             //# re-configuration extension.
             reconfiguration: lists(Chunk::RECONFIG),
+            ecn: init.parameters.contains(&Parameter::EcnCapable),
         }
     }
 
@@ -87,6 +91,7 @@ impl Extensions {
             forward_tsn: self.forward_tsn && other.forward_tsn,
             i_forward_tsn: self.i_forward_tsn && other.i_forward_tsn,
             reconfiguration: self.reconfiguration && other.reconfiguration,
+            ecn: self.ecn && other.ecn,
         }
     }
 
@@ -118,6 +123,10 @@ impl Extensions {
         let kinds: Bytes =
             listed.into_iter().filter_map(|(supported, kind)| supported.then_some(kind)).collect();
         let mut parameters = Vec::new();
+        // RFC 4960 Appendix A: "an endpoint SHOULD add to the INIT and or INIT ACK chunk the TLV reserved for ECN".
+        if self.ecn {
+            parameters.push(Parameter::EcnCapable);
+        }
         if self.forward_tsn {
             parameters.push(Parameter::ForwardTsnSupported);
         }
@@ -156,6 +165,7 @@ impl Extensions {
             | u16::from(self.auth) << 3
             | u16::from(self.reconfiguration) << 4
             | u16::from(self.asconf) << 5
+            | u16::from(self.ecn) << 6
     }
 
     /// What `bits` gave.
@@ -167,6 +177,7 @@ impl Extensions {
             auth: bits & 8 != 0,
             reconfiguration: bits & 16 != 0,
             asconf: bits & 32 != 0,
+            ecn: bits & 64 != 0,
         }
     }
 }
@@ -177,7 +188,7 @@ mod tests {
 
     #[test]
     fn bits_say_what_they_were_made_of() {
-        for bits in 0..64 {
+        for bits in 0..128 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }

@@ -55,6 +55,8 @@ impl Profile {
                 // association that stalls; what is not full costs nothing.
                 receive_buffer_bytes: 8 << 20,
                 send_buffer_bytes: 4 << 20,
+                // Whatever has to be agreed on in INIT stays off, ECN among it: it would be of use on few paths, and some
+                // peers answer no INIT that has a parameter.
                 ..Config::default()
             },
         }

@@ -75,6 +75,10 @@ pub struct PathStats {
     pub timeouts: u64,
     /// Tail loss probes sent.
     pub probes: u64,
+    /// Packets with data received that carried a congestion mark (ECN), duplicates included.
+    pub ce_received: u64,
+    /// Times that a congestion mark made the window smaller (ECN).
+    pub ecn_reductions: u64,
 }
 
 /// The states of RFC 9260 §4 that an association can be in.

@@ -12,6 +12,7 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::association::asconf::Addresses;
 use crate::association::auth::{self, Authentication, KeyVectors, RANDOM_LEN};
+use crate::association::ecn::EcnState;
 use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::partial::Forward;
 use crate::association::path::Path;
@@ -208,6 +209,7 @@ impl Association {
             auth_random: [0; RANDOM_LEN],
             moved: false,
             burst: 0,
+            new_data_alone: false,
             stirred: true,
             writable_at: None,
             messages_sent: 0,
@@ -587,6 +589,7 @@ impl Association {
             offered_bytes: self.config.receive_buffer_bytes,
             errors: 0,
             window: Window::Open,
+            ecn: peer.extensions.ecn.then(EcnState::default),
             reconfiguration: peer
                 .extensions
                 .reconfiguration

@@ -12,6 +12,7 @@
 //! - `partial`: what either side gives up (RFC 3758)
 //! - `settings`: what a user may change while it lives
 //! - `check`: what holds between drains
+//! - `ecn`: congestion that is marked and not dropped
 //! - `reset`: streams that begin anew or are added (RFC 6525)
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
 //!   what happens when nothing happens; `loss`: beyond RFC 9260
@@ -19,6 +20,7 @@
 mod asconf;
 mod auth;
 mod check;
+mod ecn;
 mod expiry;
 mod handshake;
 mod interleaved;
@@ -382,6 +384,8 @@ pub struct Association {
     //# When calculating the number of packets to transmit, and particularly
     //# when using the formula above, cwnd SHOULD NOT be changed permanently.
     burst: u32,
+    /// Whether the packet being filled has new data, and none that was sent before or that probes a closed window.
+    new_data_alone: bool,
     /// Whether something was told since the last drain ended.
     stirred: bool,
     /// From which free room on the user hears that it can write again.

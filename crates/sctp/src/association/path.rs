@@ -53,6 +53,8 @@ pub(super) struct Path {
     pub(super) auth_len: usize,
     pub(super) flight_bytes: usize,
     pub(super) recovery: Recovery,
+    /// If a congestion mark has made the window small: the last TSN of the window that it stands for.
+    pub(super) marked_up_to: Option<Tsn>,
     /// Whether one packet of retransmissions may go out whatever the window is (RFC 9260 §7.2.4 item 3).
     pub(super) fast_retransmit_due: bool,
     /// Whether one packet may go out to probe the tail, whatever the window is.
@@ -121,6 +123,8 @@ pub(super) struct Counters {
     pub(super) fast_retransmits: u64,
     pub(super) timeouts: u64,
     pub(super) probes: u64,
+    pub(super) ce_received: u64,
+    pub(super) ecn_reductions: u64,
 }
 
 impl Path {
@@ -144,6 +148,7 @@ impl Path {
             auth_len: 0,
             flight_bytes: 0,
             recovery: Recovery::No,
+            marked_up_to: None,
             fast_retransmit_due: false,
             probe_due: false,
             probes_unanswered: 0,
@@ -205,6 +210,7 @@ impl Path {
     /// TSNs begin anew, and nothing is in flight: what is remembered of the old ones is forgotten.
     pub(super) fn begin_anew(&mut self) {
         self.recovery = Recovery::No;
+        self.marked_up_to = None;
         self.fast_retransmit_due = false;
         self.probe_due = false;
         self.send_order = SendOrder::default();
@@ -271,6 +277,8 @@ impl Path {
             fast_retransmits: counters.fast_retransmits,
             timeouts: counters.timeouts,
             probes: counters.probes,
+            ce_received: counters.ce_received,
+            ecn_reductions: counters.ecn_reductions,
         }
     }
 }

@@ -62,7 +62,7 @@ pub(super) enum Then {
 
 impl Association {
     /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
-    pub(crate) fn handle(&mut self, now: Time, route: Route, _ecn: Ecn, packet: Packet) {
+    pub(crate) fn handle(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
         let mut path = self.path_of(route);
         // From an address that is not the peer's, an ASCONF may come that says so (RFC 5061 §5.3.2): that, and whatever
         // is vouched for with it.
@@ -74,6 +74,7 @@ impl Association {
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.stirred = true;
         let mut brought_data = false;
+        let mut lowest: Option<Tsn> = None;
         //= specs/rfc9260.txt#section-6.10
         //# An endpoint MUST process received chunks in their order in the packet.
         let mut authentic = None;
@@ -130,6 +131,9 @@ impl Association {
                 Ok(Chunk::Abort { .. }) if self.is_leaving(route.local) => Then::Stop,
                 Ok(Chunk::Data(data)) => {
                     brought_data = true;
+                    lowest = Some(
+                        lowest.map_or(data.tsn, |tsn| if data.tsn.before(tsn) { data.tsn } else { tsn }),
+                    );
                     self.on_data(path, data);
                     Then::Next
                 }
@@ -152,6 +156,9 @@ impl Association {
             if matches!(then, Then::Stop) || matches!(self.state, State::Closed(_)) {
                 break;
             }
+        }
+        if let (Ecn::Ce, Some(lowest)) = (ecn, lowest) {
+            self.on_ce(path, lowest);
         }
         self.on_packet_end(now, brought_data);
     }
@@ -253,6 +260,10 @@ impl Association {
                 }
                 self.events.push_back(Event::PeerError(causes));
             }
+            // Without ECN these are unknown chunks.
+            (Chunk::Ecne { .. } | Chunk::Cwr { .. }, _) if !self.config.ecn => return Then::Stop,
+            (Chunk::Ecne { lowest_tsn }, State::Up(_)) => self.on_ecne(now, lowest_tsn),
+            (Chunk::Cwr { lowest_tsn }, State::Up(_)) => self.on_cwr(lowest_tsn),
             (Chunk::Reconfig(parameters), State::Up(_)) => self.on_reconfig(path, parameters),
             //= specs/rfc9260.txt#section-9.2
             //# If a SHUTDOWN chunk is received in the COOKIE-WAIT or COOKIE ECHOED
@@ -515,6 +526,7 @@ impl Association {
             let id = PathId(index as u8);
             let said = &report.paths[index];
             let path = &mut self.paths[index];
+            path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             path.silent_beyond = report.silent_beyond;
             let flight_before = path.flight_bytes;
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
@@ -691,12 +703,15 @@ impl Association {
         if path.recovery != Recovery::No {
             return;
         }
-        path.controller.on_congestion(cc::Congestion {
-            cause: cc::Cause::Loss,
-            now,
-            flight_bytes: flight_before,
-            mtu: path.pmdcs(),
-        });
+        // RFC 3168 §6.1.2: a window of data makes it smaller once, for a mark or for a loss.
+        if path.marked_up_to.is_none() {
+            path.controller.on_congestion(cc::Congestion {
+                cause: cc::Cause::Loss,
+                now,
+                flight_bytes: flight_before,
+                mtu: path.pmdcs(),
+            });
+        }
         path.recovery = Recovery::Fast(up.sent.next_tsn().minus(1));
         path.fast_retransmit_due = true;
         path.counters.fast_retransmits += 1;

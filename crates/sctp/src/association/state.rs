@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::association::Reason;
 use crate::association::asconf::Addresses;
+use crate::association::ecn::EcnState;
 use crate::association::partial::Forward;
 use crate::association::received::Received;
 use crate::association::reset::Reconfiguration;
@@ -110,6 +111,8 @@ pub(super) struct Up {
     pub(super) reconfiguration: Option<Reconfiguration>,
     pub(super) addresses: Addresses,
     pub(super) forward: Forward,
+    /// If both sides are ECN-capable.
+    pub(super) ecn: Option<EcnState>,
 }
 
 /// Whether the peer's window lets data out.

@@ -230,21 +230,26 @@ impl Association {
         }
         let tag = self.peer_tag().expect("the peer is known once up");
         let mtu = self.paths[usize::from(path.0)].mtu;
+        let mut ect = self.state.up().is_some_and(|up| up.ecn.is_some());
         loop {
             self.begin(path, tag);
             self.give_up(now);
+            self.new_data_alone = false;
             self.fill(now, path);
             if self.builder.is_empty() {
                 self.builder.cancel();
                 break;
             }
+            // A batch has one ECN field: one packet that may not be marked keeps the others from it.
+            ect &= self.new_data_alone;
             let len = self.seal(path);
             // The others of a batch may not be longer than its first.
             if self.builder.is_full() || len + BATCH_SLACK < mtu {
                 break;
             }
         }
-        (self.builder.packets() > 0).then(|| self.finish(path))
+        let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+        (self.builder.packets() > 0).then(|| Transmit { ecn, ..self.finish(path) })
     }
 
     /// Fills the open packet with what is to leave by this path: the bundling order.
@@ -294,6 +299,13 @@ impl Association {
             //= specs/rfc9260.txt#section-6.2
             //# When sending a SACK chunk, the data receiver SHOULD place the current
             //# value of a_rwnd into the a_rwnd field.
+            if let Some(lowest_tsn) = up.ecn.as_ref().and_then(|ecn| ecn.echo) {
+                let ecne = Chunk::Ecne { lowest_tsn };
+                // Before the SACK, which would open the window once more.
+                if builder.room() >= Sack::HEADER_LEN + ecne.padded_len() {
+                    builder.push(&ecne);
+                }
+            }
             let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), builder.room());
             up.offered_bytes = a_rwnd;
             self.timers.stop(Timer::DelayedSack);
@@ -336,6 +348,14 @@ impl Association {
             //# chunks other than DATA chunks.
             up.control.heartbeat_acks.retain(|(path, _)| *path != id);
             up.control.errors.clear();
+        }
+        if let Some(ecn) = &mut up.ecn
+            && up.sack_path == id
+            && let Some(lowest_tsn) = ecn.cwr
+            && builder.room() >= Chunk::HEADER_LEN + 4
+        {
+            builder.push(&Chunk::Cwr { lowest_tsn });
+            ecn.cwr = None;
         }
         if confirmed
             && up.reconfiguration.is_some()
@@ -643,6 +663,7 @@ impl Association {
             }
             return;
         }
+        self.new_data_alone = brought_new && resent.is_none() && !matches!(up.window, Window::Probing { .. });
         path.probe_due = false;
         path.fast_retransmit_due = false;
         path.order += 1;

@@ -52,6 +52,16 @@ pub enum Chunk {
     Reconfig(Vec<Reconfig>),
     /// FORWARD TSN (RFC 3758 §3.2)
     ForwardTsn(ForwardTsn),
+    /// ECNE (RFC 4960 Appendix A)
+    Ecne {
+        /// The lowest TSN of a packet that came with a congestion mark.
+        lowest_tsn: Tsn,
+    },
+    /// CWR (RFC 4960 Appendix A)
+    Cwr {
+        /// What stood in the ECNE that it answers.
+        lowest_tsn: Tsn,
+    },
     /// I-FORWARD-TSN (RFC 8260 §2.3.1)
     IForwardTsn(IForwardTsn),
     /// RFC 4895 §5.1
@@ -90,6 +100,10 @@ impl Chunk {
     pub const COOKIE_ECHO: u8 = 10;
     /// COOKIE ACK.
     pub const COOKIE_ACK: u8 = 11;
+    /// ECNE.
+    pub const ECNE: u8 = 12;
+    /// CWR.
+    pub const CWR: u8 = 13;
     /// SHUTDOWN COMPLETE.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// RE-CONFIG.
@@ -115,6 +129,8 @@ impl Chunk {
             Self::CookieAck => Self::COOKIE_ACK,
             Self::ShutdownComplete { .. } => Self::SHUTDOWN_COMPLETE,
             Self::Reconfig(_) => Self::RECONFIG,
+            Self::Ecne { .. } => Self::ECNE,
+            Self::Cwr { .. } => Self::CWR,
             Self::ForwardTsn(_) => ForwardTsn::KIND,
             Self::IForwardTsn(_) => IForwardTsn::KIND,
             Self::Auth(_) => Auth::KIND,
@@ -132,7 +148,7 @@ impl Chunk {
             Self::Sack(sack) => sack.encoded_len(),
             Self::Heartbeat(info) | Self::HeartbeatAck(info) => control::heartbeat_len(info),
             Self::Abort { causes, .. } | Self::Error(causes) => Self::HEADER_LEN + cause::encoded_len(causes),
-            Self::Shutdown { .. } => control::SHUTDOWN_LEN,
+            Self::Shutdown { .. } | Self::Ecne { .. } | Self::Cwr { .. } => control::SHUTDOWN_LEN,
             Self::CookieEcho(cookie) => Self::HEADER_LEN + cookie.len(),
             Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete { .. } => Self::HEADER_LEN,
             Self::Reconfig(parameters) => Self::HEADER_LEN + reconfig::encoded_len(parameters),
@@ -194,6 +210,11 @@ impl Chunk {
                 exactly(control::SHUTDOWN_LEN)?;
                 Self::Shutdown { cum_tsn_ack: Tsn(super::u32_at(value, 0)) }
             }
+            // Some stacks count marked packets behind the TSN.
+            Self::ECNE if matches!(value.len(), 4 | 8) => {
+                Self::Ecne { lowest_tsn: Tsn(super::u32_at(value, 0)) }
+            }
+            Self::CWR if value.len() == 4 => Self::Cwr { lowest_tsn: Tsn(super::u32_at(value, 0)) },
             Self::SHUTDOWN_ACK => {
                 exactly(Self::HEADER_LEN)?;
                 Self::ShutdownAck
@@ -272,6 +293,10 @@ impl Chunk {
                 //# If the Verification Tag is reflected, the T bit MUST be set to 1.
                 header(out, t_bit(*reflected));
                 causes.iter().for_each(|cause| cause.encode(out));
+            }
+            Self::Ecne { lowest_tsn: tsn } | Self::Cwr { lowest_tsn: tsn } => {
+                header(out, 0);
+                out.extend_from_slice(&tsn.0.to_be_bytes());
             }
             Self::Shutdown { cum_tsn_ack } => {
                 header(out, 0);

@@ -34,6 +34,11 @@ pub enum Parameter {
     SupportedExtensions(Bytes),
     /// The sender takes FORWARD TSN (type 0xC000, RFC 3758 §3.1).
     ForwardTsnSupported,
+    /// The sender is ECN-capable (type 0x8000, RFC 4960 Appendix A).
+    EcnCapable,
+    /// The sender takes packets without a checksum if this error detection method guards them (type 0x8001, RFC 9653
+    /// §3).
+    ZeroChecksum(u32),
     /// Any other, header included; its high bits say what to do (§3.2.1).
     Unknown {
         /// The parameter type.
@@ -66,6 +71,10 @@ impl Parameter {
     pub const HMAC_ALGO: u16 = 0x8004;
     /// Adaptation Layer Indication.
     pub const ADAPTATION: u16 = 0xc006;
+    /// ECN Capable.
+    pub const ECN_CAPABLE: u16 = 0x8000;
+    /// Zero Checksum Acceptable.
+    pub const ZERO_CHECKSUM: u16 = 0x8001;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// Forward-TSN-Supported.
@@ -84,7 +93,8 @@ impl Parameter {
             | Self::SupportedExtensions(value) => Tlv::HEADER_LEN + value.len(),
             Self::CookiePreservative(_) | Self::Adaptation(_) => Tlv::HEADER_LEN + 4,
             Self::SupportedAddressTypes(types) | Self::HmacAlgo(types) => Tlv::HEADER_LEN + 2 * types.len(),
-            Self::ForwardTsnSupported => Tlv::HEADER_LEN,
+            Self::ForwardTsnSupported | Self::EcnCapable => Tlv::HEADER_LEN,
+            Self::ZeroChecksum(_) => Tlv::HEADER_LEN + 4,
             Self::Unknown { raw, .. } => raw.len(),
         }
     }
@@ -144,7 +154,8 @@ impl Parameter {
                     out.extend_from_slice(&kind.to_be_bytes());
                 }
             }
-            Self::ForwardTsnSupported | Self::Unknown { .. } => {}
+            Self::ZeroChecksum(method) => out.extend_from_slice(&method.to_be_bytes()),
+            Self::ForwardTsnSupported | Self::EcnCapable | Self::Unknown { .. } => {}
         }
         put_padding(out, start);
     }
@@ -165,6 +176,8 @@ impl Parameter {
             Self::Adaptation(_) => Self::ADAPTATION,
             Self::SupportedExtensions(_) => Self::SUPPORTED_EXTENSIONS,
             Self::ForwardTsnSupported => Self::FORWARD_TSN_SUPPORTED,
+            Self::EcnCapable => Self::ECN_CAPABLE,
+            Self::ZeroChecksum(_) => Self::ZERO_CHECKSUM,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -217,6 +230,8 @@ pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireE
             Parameter::SupportedAddressTypes(value.chunks_exact(2).map(|kind| u16_at(kind, 0)).collect())
         }
         Parameter::FORWARD_TSN_SUPPORTED if value.is_empty() => Parameter::ForwardTsnSupported,
+        Parameter::ECN_CAPABLE if value.is_empty() => Parameter::EcnCapable,
+        Parameter::ZERO_CHECKSUM if value.len() == 4 => Parameter::ZeroChecksum(u32_at(value, 0)),
         Parameter::COOKIE_PRESERVATIVE | Parameter::SUPPORTED_ADDRESS_TYPES => return Err(wrong),
         kind => Parameter::Unknown { kind, raw: datagram.slice_ref(tlv.raw) },
     })

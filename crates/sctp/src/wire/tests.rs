@@ -346,6 +346,22 @@ fn every_other_form_has_its_bytes() {
              IPV6_ADDRESS[addr=2001:db8::1], COOKIE_PRESERVATIVE[incr=1000], \
              SUPPORTED_ADDRESS_TYPES[types=[IPv4, IPv6, HOSTNAME]]]",
         ),
+        // RFC 4960 Appendix A.
+        (Chunk::Ecne { lowest_tsn: Tsn(7) }, "0c000008 00000007", "ECNE[flgs=0, tsn=7]"),
+        (Chunk::Cwr { lowest_tsn: Tsn(7) }, "0d000008 00000007", "CWR[flgs=0, tsn=7]"),
+        (
+            Chunk::Init(Init {
+                initiate_tag: VerificationTag(1),
+                a_rwnd: 1_500,
+                outbound_streams: 2,
+                inbound_streams: 3,
+                initial_tsn: Tsn(4),
+                parameters: vec![Parameter::EcnCapable, Parameter::ZeroChecksum(1)],
+            }),
+            "01000020 00000001 000005dc 0002 0003 00000004 80000004 80010008 00000001",
+            "INIT[flgs=0, tag=1, a_rwnd=1500, os=2, is=3, tsn=4, ECN_CAPABLE[], \
+             ZERO_CHECKSUM_ACCEPTABLE[edmid=1]]",
+        ),
         // RFC 6525 Appendix A: all streams in both directions, of which the one wants two.
         (
             Chunk::Reconfig(vec![
@@ -916,6 +932,8 @@ fn is_unknown_parameter(kind: &u16) -> bool {
             | Parameter::SUPPORTED_EXTENSIONS
             | Parameter::FORWARD_TSN_SUPPORTED
             | Parameter::ADAPTATION
+            | Parameter::ECN_CAPABLE
+            | Parameter::ZERO_CHECKSUM
     )
 }
 
@@ -946,6 +964,8 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         vec(any::<u16>(), 0..5).prop_map(Parameter::HmacAlgo),
         any::<u32>().prop_map(Parameter::Adaptation),
         Just(Parameter::ForwardTsnSupported),
+        Just(Parameter::EcnCapable),
+        any::<u32>().prop_map(Parameter::ZeroChecksum),
         // Those that end the processing would hide what follows.
         ((0x8000u16..).prop_filter("unknown", is_unknown_parameter), bytes(0..64))
             .prop_map(|(kind, value)| Parameter::Unknown { kind, raw: tlv(kind, &value) }),
@@ -1041,6 +1061,8 @@ fn asconf_ack() -> impl Strategy<Value = AsconfAck> {
 fn chunk() -> impl Strategy<Value = Chunk> {
     prop_oneof![
         vec(reconfig(), 0..4).prop_map(Chunk::Reconfig),
+        any::<u32>().prop_map(|tsn| Chunk::Ecne { lowest_tsn: Tsn(tsn) }),
+        any::<u32>().prop_map(|tsn| Chunk::Cwr { lowest_tsn: Tsn(tsn) }),
         data().prop_map(Chunk::Data),
         init().prop_map(Chunk::Init),
         init().prop_map(Chunk::InitAck),

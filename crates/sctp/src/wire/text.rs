@@ -48,6 +48,8 @@ impl Display for Chunk {
             Self::CookieAck => f.write_str("COOKIE_ACK[flgs=0]"),
             Self::ShutdownComplete { reflected } => write!(f, "SHUTDOWN_COMPLETE[flgs={}]", TBit(*reflected)),
             Self::Reconfig(parameters) => write!(f, "RECONFIG[flgs=0{}]", Behind(parameters)),
+            Self::Ecne { lowest_tsn } => write!(f, "ECNE[flgs=0, tsn={lowest_tsn}]"),
+            Self::Cwr { lowest_tsn } => write!(f, "CWR[flgs=0, tsn={lowest_tsn}]"),
             Self::ForwardTsn(forward) => forward.fmt(f),
             Self::IForwardTsn(forward) => forward.fmt(f),
             Self::Auth(auth) => auth.fmt(f),
@@ -234,6 +236,8 @@ impl Display for Parameter {
                 }
                 f.write_str("]]")
             }
+            Self::EcnCapable => f.write_str("ECN_CAPABLE[]"),
+            Self::ZeroChecksum(method) => write!(f, "ZERO_CHECKSUM_ACCEPTABLE[edmid={method}]"),
             Self::ForwardTsnSupported => f.write_str("FORWARD_TSN_SUPPORTED[]"),
             Self::Unknown { kind, raw } => write!(f, "PARAMETER[type={kind:#06x}, len={}]", raw.len()),
         }

@@ -26,6 +26,8 @@ pub struct LinkConfig {
     pub loss: Loss,
     /// How much may wait for the wire. 500 kB, as in the papers' experiments.
     pub queue: Queue,
+    /// From how much that waits on, packets that are ECN-capable get a congestion mark. `None`: none is marked.
+    pub ecn: Option<Queue>,
     /// How fast the wire is. Unlimited.
     pub rate: Bandwidth,
     /// How long a packet travels. None.
@@ -48,6 +50,7 @@ impl Default for LinkConfig {
         Self {
             loss: Loss::None,
             queue: Queue::Bytes(500_000),
+            ecn: None,
             rate: Bandwidth::Unlimited,
             delay: Duration::ZERO,
             reorder: None,
@@ -107,6 +110,7 @@ impl LinkConfig {
         "burst-loss",
         "lose",
         "queue",
+        "ecn",
         "reorder",
         "duplicate",
         "corrupt",
@@ -141,6 +145,8 @@ impl LinkConfig {
             }
             ("lose", numbers) => self.loss = script(numbers)?,
             ("queue", [queue]) => self.queue = parsed::<Queue>(queue)?,
+            ("ecn", ["none"]) => self.ecn = None,
+            ("ecn", [queue]) => self.ecn = Some(parsed::<Queue>(queue)?),
             ("reorder", [probability_text, rest @ ..]) if rest.len() <= 1 => {
                 let probability = probability(probability_text)?;
                 let extra_delay =
@@ -159,7 +165,10 @@ impl LinkConfig {
             ("overhead", [value]) => self.overhead_bytes = bytes(value, OVERHEAD_MAX)?,
             ("mtu", ["none"]) => self.mtu = None,
             ("mtu", [value]) => self.mtu = Some(bytes(value, MTU_MAX)?),
-            ("rate" | "delay" | "loss" | "queue" | "duplicate" | "corrupt" | "overhead" | "mtu", _) => {
+            (
+                "rate" | "delay" | "loss" | "queue" | "ecn" | "duplicate" | "corrupt" | "overhead" | "mtu",
+                _,
+            ) => {
                 return Err(ConfigError(format!("`{key}` takes one value, not `{}`", value.escape_debug())));
             }
             _ => {
@@ -207,10 +216,9 @@ impl fmt::Display for LinkConfig {
             Bandwidth::Fixed(rate) => write!(f, "rate={rate}")?,
         }
         write!(f, ",delay={}", Text(self.delay))?;
-        match self.queue {
-            Queue::Bytes(bytes) if bytes.is_multiple_of(1_000) => write!(f, ",queue={}kB", bytes / 1_000)?,
-            Queue::Bytes(bytes) => write!(f, ",queue={bytes}B")?,
-            Queue::Packets(packets) => write!(f, ",queue={packets}p")?,
+        write!(f, ",queue={}", self.queue)?;
+        if let Some(threshold) = self.ecn {
+            write!(f, ",ecn={threshold}")?;
         }
         match &self.loss {
             Loss::None => {}
@@ -240,6 +248,16 @@ impl fmt::Display for LinkConfig {
             write!(f, ",mtu={mtu}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) if bytes.is_multiple_of(1_000) => write!(f, "{}kB", bytes / 1_000),
+            Self::Bytes(bytes) => write!(f, "{bytes}B"),
+            Self::Packets(packets) => write!(f, "{packets}p"),
+        }
     }
 }
 
@@ -357,6 +375,8 @@ mod tests {
             "reorder=0.2:35ms,delay=17us,queue=1501B",
             "rate=unlimited,reorder=0.2",
             "mtu=1280",
+            "ecn=50kB,queue=100p",
+            "ecn=7p",
         ] {
             let config: LinkConfig = text.parse().unwrap();
             assert_eq!(config.to_string().parse(), Ok(config), "{text}");
@@ -374,6 +394,7 @@ mod tests {
             ("loss=2", "is not a probability"),
             ("queue=500", "write a number above 0 and p (packets), B, kB or MB"),
             ("queue=0p", "is not a queue"),
+            ("ecn=0p", "is not a queue"),
             ("queue=99999999999999MB", "is not a queue"),
             ("burst-loss=0.1", "write p,r or p,r,k,h"),
             ("burst-loss=0.1:0.1:0.1:0.1:0.1", "write p,r or p,r,k,h"),

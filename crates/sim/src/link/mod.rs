@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
 use std::time::Duration;
 
-use braidftp_base::{Datagram, Output, Time};
+use braidftp_base::{Datagram, Ecn, Output, Time};
 use bytes::{Bytes, BytesMut};
 
 pub use config::{Bandwidth, ConfigError, LinkConfig, Queue, Reorder};
@@ -61,6 +61,8 @@ pub struct Counters {
     pub dropped_loss: u64,
     /// Packets that the queue had no room for.
     pub dropped_queue: u64,
+    /// Packets that got a congestion mark.
+    pub marked: u64,
     /// Packets that were too long.
     pub dropped_mtu: u64,
     /// Copies made.
@@ -211,7 +213,7 @@ impl Link {
         self.config = config;
     }
 
-    fn enqueue(&mut self, now: Time, packet: Waiting) {
+    fn enqueue(&mut self, now: Time, mut packet: Waiting) {
         let held = self.queue_bytes + self.travelling_bytes + packet.wire_bytes;
         // An empty queue takes any packet: one that is on the wire does not wait.
         let room = self.queue.is_empty()
@@ -222,6 +224,16 @@ impl Link {
         if !room || held > HELD_BYTES_MAX {
             self.counters.dropped_queue += 1;
             return;
+        }
+        let congested = match self.config.ecn {
+            Some(Queue::Bytes(threshold)) => self.queue_bytes + packet.wire_bytes > threshold,
+            Some(Queue::Packets(threshold)) => self.queue.len() >= threshold,
+            None => false,
+        };
+        // An empty queue is none.
+        if congested && !self.queue.is_empty() && packet.datagram.ecn != Ecn::NotEct {
+            packet.datagram.ecn = Ecn::Ce;
+            self.counters.marked += 1;
         }
         self.counters.queued += 1;
         if self.queue.is_empty() {

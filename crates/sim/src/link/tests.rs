@@ -51,6 +51,31 @@ fn without_any_property_packets_come_out_at_once_and_in_order() {
 }
 
 #[test]
+fn packets_that_would_wait_long_are_marked_if_they_can_be() {
+    let mut link = link("rate=3mbit,ecn=3000B");
+    for number in 0..5 {
+        let ecn = if number == 3 { Ecn::NotEct } else { Ecn::Ect0 };
+        link.handle(Time::ZERO, Datagram { ecn, ..datagram(number, 1_500) });
+    }
+    let mut seen = Vec::new();
+    let mut now = Time::ZERO;
+    loop {
+        match link.poll(now) {
+            Output::Send(datagram) => seen.push(datagram.ecn),
+            Output::Wait(Some(next)) => now = next,
+            _ => break,
+        }
+    }
+    // The third finds 3,000 bytes before it.
+    assert_eq!(seen, [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::NotEct, Ecn::Ce]);
+    assert_eq!((link.counters().marked, link.counters().dropped_queue), (2, 0));
+    let mut alone = self::link("rate=3mbit,ecn=1p");
+    alone.handle(Time::ZERO, datagram(0, 1_500));
+    alone.poll(Time::ZERO);
+    assert_eq!(alone.counters().marked, 0, "an empty queue is none");
+}
+
+#[test]
 fn packets_take_turns_on_the_wire_and_then_travel() {
     let mut link = link("rate=3mbit,delay=1ms");
     for number in 0..3 {
@@ -218,6 +243,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
             duplicate,
             corrupt,
             overhead_bytes: 28,
+            ecn: Some(Queue::Packets(2)),
             mtu,
         },
     )

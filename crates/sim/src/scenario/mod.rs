@@ -507,6 +507,8 @@ mod tests {
         };
         // On both sides, one, the other and none.
         assert!(configs(|config| config.interleaving));
+        assert!(configs(|config| config.ecn));
+        assert!(links().any(|link| link.ecn.is_some()));
         assert!(configs(|config| config.reconfiguration));
         let asked = |what: fn(&Reconfiguration) -> bool| {
             let mut acts = scenarios.iter().flat_map(|s| &s.acts);

@@ -41,6 +41,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "reconfiguration", draw: reconfiguration },
     Row { name: "addresses", draw: addresses },
     Row { name: "links", draw: links },
+    Row { name: "marks", draw: marks },
     Row { name: "outages", draw: outages },
     Row { name: "narrows", draw: narrows },
     Row { name: "traffic", draw: traffic },
@@ -225,6 +226,7 @@ fn link(draw: &mut Draw) -> LinkConfig {
         duplicate: if draw.one_in(3) { draw.percent(20) } else { Probability::NEVER },
         corrupt: if draw.one_in(3) { draw.percent(20) } else { Probability::NEVER },
         overhead_bytes: 28,
+        ecn: None,
         mtu: None,
     }
 }
@@ -233,6 +235,16 @@ fn links(draw: &mut Draw, scenario: &mut Scenario) {
     let nets = scenario.network.addresses.iter().map(Vec::len).max().expect("two hosts");
     scenario.network.links = (0..nets).map(|_| [link(draw), link(draw)]).collect();
     scenario.network.heal = draw.duration(0, 60_000);
+}
+
+/// Hosts are ECN-capable or not, and links mark or do not.
+fn marks(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(3);
+    each(draw, scenario, |draw, config| config.ecn = both || draw.one_in(4));
+    for link in scenario.network.links.iter_mut().flatten() {
+        let threshold = Queue::Bytes(draw.scale(1_500, 50_000) as usize);
+        link.ecn = draw.pick(&[None, Some(Queue::Packets(1)), Some(threshold)]);
+    }
 }
 
 /// Links that are hit together: all of some networks, or one way of one.

@@ -177,7 +177,7 @@ impl Association {
         let primary = up.primary;
         let paths = &self.paths;
         let by = |path: PathId| match paths.get(usize::from(path.0)) {
-            Some(way) if way.state != PathState::Unconfirmed => path,
+            Some(way) if !matches!(way.state, PathState::Unconfirmed | PathState::Removed) => path,
             _ => primary,
         };
         //= specs/rfc6525.txt#section-5.1.1

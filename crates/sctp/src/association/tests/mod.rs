@@ -3,6 +3,7 @@
 mod asconf;
 mod auth;
 mod data;
+mod ecn;
 mod everything;
 mod failover;
 mod interleaving;
@@ -93,6 +94,11 @@ struct Pair {
     rate: Option<Rate>,
     /// How long a packet waits for the link at most before it is dropped.
     queue: Duration,
+    /// From how long a wait on packets are marked that can be.
+    mark_at: Duration,
+    /// Packets that were marked, and that the queue had no room for.
+    marked: usize,
+    overflowed: usize,
     /// Until when the link is busy, each way.
     busy: [Time; 2],
     client_events: Vec<Event>,
@@ -101,6 +107,8 @@ struct Pair {
     last_header: Option<Header>,
     /// All packets that left, lost ones included.
     log: Vec<(Time, Side, Packet)>,
+    /// How each packet of the log left.
+    ecns: Vec<Ecn>,
     /// Between which addresses, packet by packet of the log.
     routes: Vec<(SocketAddr, SocketAddr)>,
     /// Whether what becomes readable is read at once.
@@ -173,12 +181,16 @@ impl Pair {
             latency: LATENCY,
             rate: None,
             queue: Duration::MAX,
+            mark_at: Duration::MAX,
+            marked: 0,
+            overflowed: 0,
             busy: [Time::ZERO; 2],
             client_events: Vec::new(),
             server_events: Vec::new(),
             last_header: None,
             log: Vec::new(),
             routes: Vec::new(),
+            ecns: Vec::new(),
             reads: true,
             client_read: BTreeMap::new(),
             server_read: BTreeMap::new(),
@@ -198,6 +210,7 @@ impl Pair {
     fn clear_log(&mut self) {
         self.log.clear();
         self.routes.clear();
+        self.ecns.clear();
     }
 
     fn seeded(mut self, seed: u64) -> Self {
@@ -306,6 +319,7 @@ impl Pair {
             self.last_header = Some(packet.header);
         }
         self.log.push((self.now, side, packet));
+        self.ecns.push(datagram.ecn);
         self.routes.push((datagram.from, datagram.to));
         let dropped =
             dropped || self.cut.contains(&datagram.from.ip()) || self.cut.contains(&datagram.to.ip());
@@ -322,7 +336,12 @@ impl Pair {
             let busy = &mut self.busy[side as usize];
             *busy = self.now.max(*busy);
             if busy.since(self.now) > self.queue {
+                self.overflowed += 1;
                 continue;
+            }
+            if busy.since(self.now) > self.mark_at && datagram.ecn != Ecn::NotEct {
+                datagram.ecn = Ecn::Ce;
+                self.marked += 1;
             }
             if let Some(rate) = self.rate {
                 *busy += rate.transmit_time(datagram.payload.len() + CARRIER_BYTES);

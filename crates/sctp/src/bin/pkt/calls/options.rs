@@ -65,6 +65,7 @@ pub(super) fn extension(config: &mut Config, name: &str, on: bool) -> Option<()>
             config.auth = on.then(|| config.auth.take().unwrap_or_default());
         }
         "auth_disable" => config.auth = (!on).then(|| config.auth.take().unwrap_or_default()),
+        "ecn_enable" | "SCTP_ECN_SUPPORTED" => config.ecn = on,
         "reconfig_enable" | "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration = on,
         "pr_enable" | "prsctp_enable" | "SCTP_PR_SUPPORTED" => config.partial_reliability = on,
         // What the core does not have is off.
@@ -76,8 +77,6 @@ pub(super) fn extension(config: &mut Config, name: &str, on: bool) -> Option<()>
 
 /// Extensions that the core does not have, by a kernel's setting and by option.
 const ABSENT: &[&str] = &[
-    "ecn_enable",
-    "SCTP_ECN_SUPPORTED",
     "asconf_enable",
     "addip_enable",
     "SCTP_ASCONF_SUPPORTED",
@@ -94,6 +93,7 @@ fn extension_is_on(config: &Config, name: &str) -> Option<bool> {
         "SCTP_AUTH_SUPPORTED" => config.auth.is_some(),
         "SCTP_PR_SUPPORTED" => config.partial_reliability,
         "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration,
+        "SCTP_ECN_SUPPORTED" => config.ecn,
         _ if name.starts_with("SCTP_") && ABSENT.contains(&name) => false,
         _ => return None,
     })

@@ -1,0 +1,78 @@
+//! Explicit congestion notification (RFC 4960 Appendix A, RFC 3168): a mark on the way is told to the sender until it says
+//! that its window is smaller, and makes it so once a window.
+//!
+//! Packets with new data alone are sent as ECN-capable. Retransmissions and window probes are not (RFC 3168 §6.1.5,
+//! §6.1.6): who could make them up, or the network that marked them into a hole, would take from the sender the one sign
+//! of congestion that cannot be lost. RFC 9260 leaves ECN out; what its Appendix of before said is what other stacks speak.
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+
+use crate::association::Association;
+use crate::association::path::{Purpose, Recovery, choose};
+use crate::association::state::State;
+use crate::ids::{PathId, Tsn};
+
+/// What is to be said of congestion, if both sides are ECN-capable.
+#[derive(Debug, Default)]
+pub(super) struct EcnState {
+    /// The lowest TSN of the packet that came last with a mark of which the peer has not said that it knows: ECNE repeats
+    /// it.
+    pub(super) echo: Option<Tsn>,
+    /// The TSN of an ECNE that CWR is to answer.
+    pub(super) cwr: Option<Tsn>,
+}
+
+impl Association {
+    /// A packet came with a congestion mark; the lowest TSN in it.
+    pub(super) fn on_ce(&mut self, path: PathId, lowest: Tsn) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(ecn) = &mut up.ecn else { return };
+        self.paths[usize::from(path.0)].counters.ce_received += 1;
+        if ecn.echo.is_none() {
+            // The sooner it is known, the shorter the queue.
+            up.received.sack_now();
+        }
+        if ecn.echo.is_none_or(|before| lowest.after(before)) {
+            ecn.echo = Some(lowest);
+        }
+    }
+
+    /// The peer says that it saw a mark on the packet with this TSN.
+    pub(super) fn on_ecne(&mut self, now: Time, tsn: Tsn) {
+        let State::Up(up) = &mut self.state else { return };
+        let next_tsn = up.sent.next_tsn();
+        let Some(ecn) = up.ecn.as_mut().filter(|_| tsn.before(next_tsn)) else { return };
+        ecn.cwr = Some(tsn);
+        // What is acknowledged already does not know its path any more.
+        let id = match up.sent.get(tsn) {
+            Some(slot) => slot.path,
+            None => choose(&self.paths, up.primary, Purpose::New),
+        };
+        let path = &mut self.paths[usize::from(id.0)];
+        // RFC 3168 §6.1.2: once a window of data, whether for a mark or a loss.
+        let lost_since = match path.recovery {
+            Recovery::Fast(exit) | Recovery::AfterTimeout(exit) => !tsn.after(exit),
+            Recovery::No => false,
+        };
+        if lost_since || path.marked_up_to.is_some_and(|exit| !tsn.after(exit)) {
+            return;
+        }
+        path.controller.on_congestion(cc::Congestion {
+            cause: cc::Cause::Ecn,
+            now,
+            flight_bytes: path.flight_bytes,
+            mtu: path.pmdcs(),
+        });
+        path.marked_up_to = Some(next_tsn.minus(1));
+        path.counters.ecn_reductions += 1;
+    }
+
+    /// The peer says that its window is smaller, for the mark on the packet with this TSN.
+    pub(super) fn on_cwr(&mut self, tsn: Tsn) {
+        let State::Up(up) = &mut self.state else { return };
+        if let Some(ecn) = &mut up.ecn {
+            ecn.echo.take_if(|echo| !echo.after(tsn));
+        }
+    }
+}
