@@ -193,7 +193,7 @@ impl Association {
             //# In addition, the endpoint SHOULD report the failure to the upper layer
             //# and optionally report back all outstanding user data remaining in its
             //# outbound queue.
-            self.close(Reason::PeerUnreachable);
+            self.give_up_peer();
         }
     }
 

@@ -63,6 +63,12 @@ impl Association {
         self.close(reason);
     }
 
+    /// The peer has not answered for too long. It is told all the same: it may hear what it cannot answer.
+    pub(super) fn give_up_peer(&mut self) {
+        self.say_farewell(Chunk::Abort { reflected: false, causes: Vec::new() });
+        self.close(Reason::PeerUnreachable);
+    }
+
     fn say_farewell(&mut self, chunk: Chunk) {
         let path = self.closing_path();
         let known = self.state.up().map(|up| Farewell { path, tag: up.peer_tag, chunk: None });
@@ -234,7 +240,7 @@ impl Association {
         //# SHOULD report the peer endpoint unreachable to the upper layer (and
         //# thus the association enters the CLOSED state).
         if *retry > self.config.association_max_retrans {
-            return self.close(Reason::PeerUnreachable);
+            return self.give_up_peer();
         }
         //= specs/rfc9260.txt#section-9.2
         //# If the timer expires, the endpoint MUST resend the SHUTDOWN

@@ -288,6 +288,19 @@ impl Association {
         //# DATA chunk, as long as the size of the final SCTP packet does not
         //# exceed the current PMTU.
         let rides = license.is_some() && up.received.sack_may_ride();
+        // As other stacks have it: what came before the DATA of a packet is answered before that.
+        let mut answered = false;
+        if confirmed && up.sack_path == id && !up.control.errors.is_empty() {
+            let error = Chunk::Error(std::mem::take(&mut up.control.errors));
+            if error.padded_len() + Sack::HEADER_LEN <= builder.room() {
+                builder.push(&error);
+                answered = true;
+            } else if let Chunk::Error(mut causes) = error {
+                // Some other time, and fewer, so that there is one.
+                causes.pop();
+                up.control.errors = causes;
+            }
+        }
         if confirmed
             && (rides || (up.sack_path == id && up.received.sack_is_due()))
             && builder.room() >= Sack::HEADER_LEN
@@ -311,7 +324,6 @@ impl Association {
             self.timers.stop(Timer::DelayedSack);
             builder.push(&Chunk::Sack(sack));
         }
-        let mut answered = false;
         //= specs/rfc9260.txt#section-6.4
         //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
         //# and HEARTBEAT ACK) in response to control chunks to the same
@@ -329,17 +341,6 @@ impl Association {
             builder.push(&ack);
             up.control.heartbeat_acks.remove(index);
             answered = true;
-        }
-        if confirmed && up.sack_path == id && !up.control.errors.is_empty() {
-            let error = Chunk::Error(std::mem::take(&mut up.control.errors));
-            if error.padded_len() <= builder.room() {
-                builder.push(&error);
-                answered = true;
-            } else if let Chunk::Error(mut causes) = error {
-                // Some other time, and fewer, so that there is one.
-                causes.pop();
-                up.control.errors = causes;
-            }
         }
         if answered {
             //= specs/rfc9260.txt#section-12.4

@@ -490,6 +490,9 @@ fn a_peer_that_vanishes_is_given_up_after_association_max_retrans() {
     assert_eq!(pair.closed(Client), Some(&Reason::PeerUnreachable));
     assert_eq!(pair.data(Client).len(), 11, "once, and Association.Max.Retrans times again");
     assert_eq!(pair.now.since(start).as_secs(), 363, "1 + 2 + 4 + 8 + 16 + 32 and five times 60");
+    pair.run(Duration::from_secs(1));
+    let abort = Chunk::Abort { reflected: false, causes: vec![] };
+    assert_eq!(pair.packets(Client).pop(), Some(vec![abort]), "it may hear what it cannot answer");
     assert!(pair.events(Client).contains(&Event::Path(PathId(0), PathState::Inactive)));
 }
 
