@@ -158,6 +158,10 @@ pub(crate) struct Ends {
     pub(crate) carrier: Carrier,
     pub(crate) ours: Vec<SocketAddr>,
     pub(crate) theirs: Vec<SocketAddr>,
+    /// Where we send to reach them, if a link is between.
+    pub(crate) by: Option<SocketAddr>,
+    /// Where they send to reach us, likewise.
+    pub(crate) their_way: Option<SocketAddr>,
 }
 
 impl Ends {
@@ -168,12 +172,14 @@ impl Ends {
             carrier: Carrier::Ip,
             ours: between.iter().map(|wire| at(wire.client)).collect(),
             theirs: between.iter().map(|wire| at(wire.server)).collect(),
+            by: None,
+            their_way: None,
         }
     }
 
     /// Over UDP between these two.
     pub(crate) fn udp(ours: SocketAddr, theirs: SocketAddr) -> Self {
-        Self { carrier: Carrier::Udp, ours: vec![ours], theirs: vec![theirs] }
+        Self { carrier: Carrier::Udp, ours: vec![ours], theirs: vec![theirs], by: None, their_way: None }
     }
 
     /// The options for usrsctp to be `theirs`, and more.
@@ -185,7 +191,7 @@ impl Ends {
         let mut options = vec![format!("local={}", ips(&self.theirs)), format!("peer={}", ips(&self.ours))];
         if self.carrier == Carrier::Udp {
             options.push(format!("udp={}", self.theirs[0].port()));
-            options.push(format!("peer_udp={}", self.ours[0].port()));
+            options.push(format!("peer_udp={}", self.their_way.unwrap_or(self.ours[0]).port()));
         }
         options.extend(more.iter().map(|&option| option.to_owned()));
         options
@@ -228,7 +234,7 @@ pub(crate) async fn open(
             let peer = Peer::new(spawn(program, "listen", &ends.options(options))).await;
             let connect = Connect {
                 local: vec![],
-                peer: ends.theirs.clone(),
+                peer: ends.by.map_or_else(|| ends.theirs.clone(), |by| vec![by]),
                 source_port: None,
                 destination_port: PORT,
                 config,
