@@ -15,6 +15,8 @@ const INSTALLED: &[(Proof, &str)] = &[
     (Proof::Program("lftp"), "lftp"),
     (Proof::Program("curl"), "curl"),
     (Proof::Program("tnftp"), "tnftp"),
+    (Proof::Program("python3"), "python3"),
+    (Proof::Program("ip"), "iproute2"),
     (Proof::Program("tshark"), "tshark"),
     (Proof::Program("gcc"), "gcc"),
     (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev"),

@@ -11,7 +11,11 @@ use crate::peers;
 use crate::shell::{cargo, check};
 
 /// The files of tests against other people's programs.
-const INTEROP: &[&str] = &["interop", "server_clients", "usrsctp", "tshark"];
+const INTEROP: &[&str] =
+    &["interop", "server_clients", "tshark", "usrsctp", "usrsctp_features", "usrsctp_multihomed"];
+
+/// Those of them with heavy tests, which only `cargo xtask test interop` runs.
+const HEAVY: &[&str] = &["usrsctp_features", "usrsctp_multihomed"];
 
 /// Run the tests that `args` asks for: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -38,7 +42,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if state.missing.is_empty() {
             command.env("BRAIDFTP_REQUIRE_PEERS", "1");
         }
-        let result = check(&mut command);
+        let mut result = check(&mut command);
+        if filter == Some("interop") && result.is_ok() {
+            let mut heavy = cargo();
+            heavy.args(["test", "--package", "braidftp-net"]);
+            heavy.args(HEAVY.iter().flat_map(|name| ["--test", name]));
+            heavy.args(["--", "--ignored", "--test-threads", "1"]);
+            heavy.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            result = check(&mut heavy);
+        }
         // Again at the end, where it is seen.
         state.tell();
         return result;

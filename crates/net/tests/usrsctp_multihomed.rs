@@ -4,11 +4,15 @@
 mod common;
 mod usrsctp_support;
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use braidftp_emu::LinkConfig;
+use braidftp_emu::tun::{Net, TunConfig};
 use braidftp_emu::wires::{Cut, End, Wire};
 use braidftp_net::{Config, PathState, Profile, Reason};
-use usrsctp_support::{Ends, Load, Role, Session, inside, on_server, open, wires};
+use usrsctp_support::{Ends, Load, Peer, Role, Session, block_on, inside, on_server, open, wires};
 
 const SOON: Duration = Duration::from_secs(60);
 const LIGHT: Load = Load { each_way: 4_000_000, streams: 4, message: 20_000, patience: SOON };
@@ -131,4 +135,69 @@ fn unknown_to_each_other_stays_the_single_homed_init() {
             session.exchange(LIGHT).await;
         }
     });
+}
+
+/// Over IP itself through a link that loses and delays.
+fn lossy(role: Role, link: &str, load: Load) {
+    let mut bad = LinkConfig::default();
+    bad.apply(link).unwrap();
+    let net = match Net::up(TunConfig { forward: bad.clone(), back: bad, ..TunConfig::default() }) {
+        Ok(net) => Arc::new(net),
+        Err(error) => return eprintln!("LEFT OUT: {error}"),
+    };
+    let ends = Ends::raw(&[Wire { client: IpAddr::V4(Net::CLIENT), server: IpAddr::V4(Net::SERVER) }]);
+    let hosts = net.clone();
+    net.client().run(move || {
+        block_on(async {
+            let spawn = |program: &std::path::Path, role: &str, options: &[String]| {
+                let here = std::process::Command::new("here");
+                let mut command = Peer::command(here, program, role, options);
+                hosts.server().run(move || command.spawn().unwrap())
+            };
+            let opened = open(&ends, role, Profile::Modern.config(), &["rto_min=100"], spawn).await;
+            let Some(mut session) = opened else { return };
+            session.exchange(load).await;
+            let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+            assert_eq!(end, Ok(Reason::Shutdown));
+            assert_eq!(session.peer.tell("wait", SOON).await, "shutdown");
+        });
+    });
+    // A link that lost nothing would prove nothing; without usrsctp it carried nothing.
+    let forward = net.counters().forward;
+    assert!(forward.dropped_loss > 0 || forward.packets_in == 0, "{forward:?}");
+}
+
+#[test]
+fn a_lossy_link() {
+    for role in BOTH {
+        lossy(role, "loss=0.05,delay=1ms", Load { each_way: 1_000_000, ..LIGHT });
+    }
+}
+
+#[test]
+#[ignore = "heavy: 100 MB; cargo xtask test interop runs it"]
+fn a_hundred_megabytes_each_way_at_five_percent_loss() {
+    let load = Load { each_way: 100_000_000, patience: Duration::from_secs(900), ..LIGHT };
+    for role in BOTH {
+        lossy(role, "loss=0.05,delay=1ms", load);
+    }
+}
+
+#[test]
+#[ignore = "heavy: 100 MB; cargo xtask test interop runs it"]
+fn a_hundred_megabytes_each_way() {
+    let load = Load { each_way: 100_000_000, patience: Duration::from_secs(300), ..LIGHT };
+    for between in [&[Wire::v4(1)][..], &[Wire::v6(1)], &[Wire::v4(1), Wire::v4(2)]] {
+        for role in BOTH {
+            let Some(net) = wires(between, None) else { return };
+            let ends = Ends::raw(between);
+            inside(&net.path(End::Client), async {
+                let opened = open(&ends, role, Profile::Modern.config(), &[], on_server(&net)).await;
+                let Some(mut session) = opened else { return };
+                session.exchange(load).await;
+                let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+                assert_eq!(end, Ok(Reason::Shutdown));
+            });
+        }
+    }
 }
