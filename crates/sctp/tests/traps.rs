@@ -30,7 +30,10 @@ const TRAPS: &[(&str, &[&str])] = &[
     ),
     (
         "flight leaks when chunks are abandoned or sent again (aiortc #1438, pion #104)",
-        &["nothing_in_flight_is_forgotten_when_it_is_lost_and_found"],
+        &[
+            "nothing_in_flight_is_forgotten_when_it_is_lost_and_found",
+            "trap_what_is_given_up_leaves_the_flight_and_the_window_to_others",
+        ],
     ),
     (
         "SACKs: a loop to 65,535 in 16 bits, half of one applied, the wrap, blocks below, blocks twice, counts that are \
@@ -42,6 +45,15 @@ const TRAPS: &[(&str, &[&str])] = &[
             "blocks_out_of_order_and_overlapping_say_the_same",
             "a_sacks_counts_must_account_for_its_length",
             "a_sack_with_more_gaps_than_fit_is_one_packet",
+        ],
+    ),
+    (
+        "FORWARD TSN that ends within a message, names what was never sent, or costs a walk over the window (pion, dcSCTP, \
+         usrsctp #547)",
+        &[
+            "trap_a_message_given_up_half_sent_ends_where_a_message_ends",
+            "forward_tsn_goes_as_far_as_a_window_and_no_further",
+            "a_flood_of_forward_tsn_costs_what_it_removes",
         ],
     ),
     (
@@ -80,6 +92,14 @@ const TRAPS: &[(&str, &[&str])] = &[
         &[
             "back_off_doubles_up_to_the_maximum_and_a_sample_ends_it",
             "no_measurement_leads_out_of_the_bounds",
+        ],
+    ),
+    (
+        "AUTH before there is a key, and ASCONF of a length that is believed (CVE-2026-23125, usrsctp #380, \
+         CVE-2022-46871)",
+        &[
+            "an_auth_chunk_before_there_are_keys_is_no_trap",
+            "unknown_requests_are_skipped_and_reported_by_their_high_bits",
         ],
     ),
     (

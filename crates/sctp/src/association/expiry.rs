@@ -12,7 +12,7 @@ use crate::association::loss::PROBES_MAX;
 use crate::association::path::{Beat, Path, Purpose, Recovery, choose};
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
-use crate::association::{Association, Event, Reason};
+use crate::association::{Association, Event};
 use crate::ids::PathId;
 use crate::stats::PathState;
 
