@@ -99,7 +99,7 @@ const TRAPS: &[(&str, &[&str])] = &[
          CVE-2022-46871)",
         &[
             "an_auth_chunk_before_there_are_keys_is_no_trap",
-            "unknown_requests_are_skipped_and_reported_by_their_high_bits",
+            "an_asconf_that_lies_about_its_length_is_refused",
         ],
     ),
     (
