@@ -1,43 +1,90 @@
-//! Cookies that were not sealed here, or were changed on their way, never open.
+//! Cookies that were not sealed here, or were changed on their way, or come late, never open; those that were, do, and
+//! hold what was put in.
 #![no_main]
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use arbitrary::Arbitrary;
 use braidftp_base::Time;
-use braidftp_sctp::cookie::{Contents, Keys};
+use braidftp_sctp::cookie::{Contents, CookieError, Keys, MAX_ADDRESSES, TieTags};
 use braidftp_sctp::wire::Header;
 use braidftp_sctp::{Extensions, Tsn, VerificationTag};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+#[derive(Debug, Arbitrary)]
+struct Case {
+    forged: Vec<u8>,
+    created_ms: u32,
+    lifespan_ms: u16,
+    local: SocketAddr,
+    peer: SocketAddr,
+    peer_addresses: Vec<IpAddr>,
+    numbers: [u32; 5],
+    streams: [u16; 2],
+    interleaving: bool,
+    tie_tags: Option<[u32; 2]>,
+    later_ms: u32,
+    /// What is changed, and how.
+    changes: Vec<(u16, u8)>,
+    cut: u16,
+}
+
+const PORTS: [u16; 2] = [21, 40_000];
+
+fuzz_target!(|case: Case| {
     let keys = Keys::new([7; 32]);
-    let header = Header { source_port: 40_000, destination_port: 21, tag: VerificationTag(1) };
-    assert!(keys.open(Time::ZERO, &header, bytes).is_err(), "128 bits were guessed");
-    let Some((&at, changes)) = bytes.split_first() else { return };
-    let contents = Contents {
-        created: Time::ZERO,
-        lifespan: Duration::from_secs(60),
-        local_port: 21,
-        peer_port: 40_000,
-        local: ([127, 0, 0, 1], 9_899).into(),
-        peer: ([127, 0, 0, 1], 5_000).into(),
-        peer_addresses: Vec::new(),
-        local_tag: VerificationTag(1),
-        peer_tag: VerificationTag(2),
-        local_initial_tsn: Tsn(3),
-        peer_initial_tsn: Tsn(4),
-        peer_a_rwnd: 5,
-        outbound_streams: 6,
-        inbound_streams: 7,
-        extensions: Extensions { interleaving: true },
-        tie_tags: None,
+    let created = Time::from_millis(case.created_ms.into());
+    let lifespan = Duration::from_millis(case.lifespan_ms.into());
+    let header = |tag: u32| Header {
+        source_port: PORTS[1],
+        destination_port: PORTS[0],
+        tag: VerificationTag(tag),
     };
+    // An address with a scope or flow says more than a cookie holds; one in the family of IPv4 is one.
+    let plain = |address: SocketAddr| SocketAddr::new(address.ip(), address.port());
+    let contents = Contents {
+        created,
+        lifespan,
+        local_port: PORTS[0],
+        peer_port: PORTS[1],
+        local: plain(case.local),
+        peer: plain(case.peer),
+        peer_addresses: case.peer_addresses.iter().copied().take(MAX_ADDRESSES).collect(),
+        local_tag: VerificationTag(case.numbers[0].max(1)),
+        peer_tag: VerificationTag(case.numbers[1].max(1)),
+        local_initial_tsn: Tsn(case.numbers[2]),
+        peer_initial_tsn: Tsn(case.numbers[3]),
+        peer_a_rwnd: case.numbers[4],
+        outbound_streams: case.streams[0],
+        inbound_streams: case.streams[1],
+        extensions: Extensions { interleaving: case.interleaving, ..Extensions::default() },
+        tie_tags: case.tie_tags.map(|[local, peer]| TieTags { local: local.max(1), peer: peer.max(1) }),
+    };
+    let header = header(contents.local_tag.0);
+    assert!(keys.open(created, &header, &case.forged).is_err(), "128 bits were guessed");
     let sealed = keys.seal(&contents);
-    assert_eq!(*keys.open(Time::ZERO, &header, &sealed).expect("our own cookie"), contents);
-    let mut changed = sealed.to_vec();
-    for (index, change) in changes.iter().enumerate() {
-        let len = changed.len();
-        changed[(usize::from(at) + index) % len] ^= change;
+    assert_eq!(*keys.open(created, &header, &sealed).expect("our own cookie"), contents);
+    let late = Duration::from_millis(case.later_ms.into());
+    match keys.open(created + late, &header, &sealed) {
+        Ok(opened) => assert!(late <= lifespan && *opened == contents),
+        Err(CookieError::Stale(stale)) => assert!(late > lifespan && *stale.contents() == contents),
+        // Its key is gone.
+        Err(CookieError::Forged) => assert!(late > Duration::from_secs(3_600)),
     }
-    assert_eq!(keys.open(Time::ZERO, &header, &changed).is_ok(), changed == sealed);
+    let mut changed = sealed.to_vec();
+    changed.truncate(sealed.len() - usize::from(case.cut) % (sealed.len() + 1) * usize::from(case.cut % 3 == 0));
+    for (at, change) in case.changes {
+        if let Some(byte) = changed.get_mut(usize::from(at)) {
+            *byte ^= change;
+        }
+    }
+    assert_eq!(keys.open(created, &header, &changed).is_ok(), changed == sealed);
+    for wrong in [
+        Header { source_port: PORTS[1] ^ 1, ..header },
+        Header { destination_port: PORTS[0] ^ 1, ..header },
+        Header { tag: VerificationTag(header.tag.0 ^ 1), ..header },
+    ] {
+        assert!(keys.open(created, &wrong, &sealed).is_err(), "it is a cookie of {header:?}");
+    }
 });

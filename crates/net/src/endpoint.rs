@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sctp::{self as sctp, Announce, Config, Connect, ListenError, Sharing};
+use braidftp_sctp::{self as sctp, Announce, Config, Connect, Counters, ListenError, Sharing};
 
 use crate::association::Association;
 use crate::capture::Capture;
@@ -256,6 +256,11 @@ impl Endpoint {
             }
         }
         totals
+    }
+
+    /// What came and belonged to none of its associations.
+    pub fn counters(&self) -> Counters {
+        self.shared.lock().machine.counters()
     }
 
     /// Waits until no association is open, without closing anything.

@@ -35,9 +35,9 @@ mod udp;
 pub use association::{Association, SendError};
 pub use braidftp_cc as cc;
 pub use braidftp_sctp::{
-    self as sctp, AllowedPath, AssociationId, Config, Connect, ListenError, Message, NoSuchPath, Order,
-    PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, ReconfigError, Stats, StreamId, StreamReset,
-    Streams,
+    self as sctp, AllowedPath, AssociationId, Config, Connect, Counters, ListenError, Message, NoSuchPath,
+    Order, PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, ReconfigError, Stats, StreamId,
+    StreamReset, Streams,
 };
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};

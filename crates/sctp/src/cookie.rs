@@ -159,6 +159,8 @@ impl Stale {
 /// The keys that seal an endpoint's cookies: one for each hour, all from one secret.
 pub struct Keys {
     secret: [u8; 32],
+    /// That of the hour it was last, made ready to seal: making one costs more than sealing.
+    latest: Option<(u32, Hmac<Sha256>)>,
 }
 
 impl fmt::Debug for Keys {
@@ -176,7 +178,15 @@ impl Keys {
     //# This SHOULD be a cryptographic quality random number with a sufficient
     //# length.
     pub fn new(secret: [u8; 32]) -> Self {
-        Self { secret }
+        Self { secret, latest: None }
+    }
+
+    /// Makes the key of this hour ready. Without it all works, slower.
+    pub(crate) fn prepare(&mut self, now: Time) {
+        let hour = hour_of(now);
+        if self.latest.as_ref().is_none_or(|(latest, _)| *latest != hour) {
+            self.latest = Some((hour, self.derive(hour)));
+        }
     }
 
     /// A cookie with `contents`.
@@ -243,6 +253,13 @@ impl Keys {
     }
 
     fn mac(&self, hour: u32) -> Hmac<Sha256> {
+        match &self.latest {
+            Some((latest, mac)) if *latest == hour => mac.clone(),
+            _ => self.derive(hour),
+        }
+    }
+
+    fn derive(&self, hour: u32) -> Hmac<Sha256> {
         let key = hmac(&self.secret).chain_update(b"state cookie").chain_update(hour.to_be_bytes());
         hmac(&key.finalize().into_bytes())
     }

@@ -5,6 +5,7 @@
 //! What goes on within an association is [`Association`]'s part; this one never looks into a chunk but those of the
 //! handshake.
 
+mod admission;
 mod answers;
 mod handshake;
 mod ootb;
@@ -20,6 +21,7 @@ use braidftp_base::{Datagram, Ecn, Output, Time};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
+use self::admission::Admission;
 use self::answers::Answers;
 use self::ootb::Budget;
 pub(crate) use self::ootb::is_unicast;
@@ -39,13 +41,15 @@ pub struct Limits {
     pub associations: usize,
     /// Answers waiting to be sent to those who have no association. 256. Beyond, they are dropped, as if lost.
     pub answers: usize,
+    /// INIT ACKs a second (§5.1). 10,000, and half of that to any one network. Beyond, INITs are dropped, as if lost.
+    pub init_acks: u32,
     /// Answers a second to packets that belong to no association (§8.4). 200. Beyond, such packets are dropped.
     pub out_of_the_blue: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { associations: 65_536, answers: 256, out_of_the_blue: 200 }
+        Self { associations: 65_536, answers: 256, init_acks: 10_000, out_of_the_blue: 200 }
     }
 }
 
@@ -148,6 +152,9 @@ pub struct Endpoint {
     table: Table,
     answers: Answers,
     budget: Budget,
+    admission: Admission,
+    /// Whose turn it is to say something, if both have something to say.
+    turn: Turn,
     keys: Keys,
     rng: ChaCha12Rng,
     counters: Counters,
@@ -167,6 +174,7 @@ impl Endpoint {
     pub fn with_limits(seed: [u8; 32], limits: Limits) -> Self {
         let mut rng = ChaCha12Rng::from_seed(seed);
         let keys = Keys::new(next_seed(&mut rng));
+        let secret = rng.next_u64().to_be_bytes();
         Self {
             limits,
             sharing: Sharing::Alone,
@@ -176,6 +184,8 @@ impl Endpoint {
             table: Table::default(),
             answers: Answers::new(limits.answers),
             budget: Budget::new(limits.out_of_the_blue),
+            admission: Admission::new(limits.init_acks, secret),
+            turn: Turn::Answers,
             keys,
             rng,
             counters: Counters::default(),
@@ -348,10 +358,15 @@ impl Endpoint {
 
     /// What comes next: a packet to send, an event, or when to poll again at the latest.
     pub fn poll(&mut self, now: Time) -> Output<Transmit, (AssociationId, Event)> {
-        if let Some(transmit) = self.answers.next() {
+        self.table.wake(now);
+        // One answer, one transmission of an association: a flood of those who ask holds up nobody who is served.
+        if self.turn == Turn::Answers
+            && let Some(transmit) = self.answers.next()
+        {
+            self.turn = Turn::Associations;
             return Output::Send(transmit);
         }
-        self.table.wake(now);
+        self.turn = Turn::Answers;
         while let Some(slot) = self.table.next_ready() {
             let id = slot.id;
             match slot.association.poll(now) {
@@ -373,7 +388,10 @@ impl Endpoint {
                 }
             }
         }
-        Output::Wait(self.table.next_wake())
+        match self.answers.next() {
+            Some(transmit) => Output::Send(transmit),
+            None => Output::Wait(self.table.next_wake()),
+        }
     }
 
     /// An association, until it is removed.
@@ -593,6 +611,13 @@ fn asconf_addresses(packet: &Packet) -> impl Iterator<Item = IpAddr> {
         Ok(Chunk::Asconf(asconf)) => asconf.address,
         _ => None,
     })
+}
+
+/// Who says something next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Answers,
+    Associations,
 }
 
 /// Whose a packet is.

@@ -436,6 +436,12 @@ impl Association {
             Ok(()) => self.on_report(now, came_by, report),
             // An old SHUTDOWN is still one.
             Err(SackError::Outdated) => {}
+            // As with a SACK; it comes again.
+            Err(SackError::NeverSent)
+                if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) =>
+            {
+                return false;
+            }
             Err(_) => {
                 self.on_violation(Violation::AckOfNothing);
                 return false;

@@ -97,6 +97,10 @@ impl Endpoint {
             self.counters.discarded += 1;
             return;
         }
+        if !self.admission.admits(now, route.peer.ip()) {
+            self.counters.answers_dropped += 1;
+            return;
+        }
         match self.offer_to(route, &packet.header, &init) {
             //= specs/rfc9260.txt#section-3.3.2
             //# If an INIT chunk is received with all mandatory parameters that are
@@ -381,6 +385,7 @@ impl Endpoint {
             (Ok(Some(local)), Ok(Some(peer))) => Some(KeyVectors { local, peer }),
             _ => None,
         };
+        self.keys.prepare(now);
         let cookie = self.keys.seal(&Contents {
             created: now,
             lifespan: (config.valid_cookie_life + extension).min(KEY_LIFE),
@@ -499,6 +504,7 @@ impl Endpoint {
             return;
         };
         let header = packet.header;
+        self.keys.prepare(now);
         let opened = match self.keys.open(now, &header, &cookie) {
             Ok(opened) => opened,
             Err(CookieError::Forged) => {

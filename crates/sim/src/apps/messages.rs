@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_sctp::{
-    Abandoned, Association, AssociationId, Connect, Endpoint, Event, Message, Order, Piece, Ppid, Reason,
-    Reliability, SendError, StreamId,
+    Abandoned, Association, AssociationId, Connect, Endpoint, Event, Message, Order, PathStats, Piece, Ppid,
+    Reason, Reliability, SendError, StreamId,
 };
 use bytes::Bytes;
 
@@ -160,17 +160,17 @@ pub struct Messages {
     dial: Option<Connect>,
     lives: BTreeMap<u16, Lives>,
     /// Whether the other host may have lost its memory.
-    peer_restarts: PeerRestarts,
+    restarts: Restarts,
     /// How often this host did.
     forgot: u32,
 }
 
-/// Whether the other host may lose its memory.
+/// Whether one of the hosts may lose its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PeerRestarts {
-    /// It keeps it.
+pub enum Restarts {
+    /// They keep it.
     Never,
-    /// It may: associations with it may break, and are opened again.
+    /// They may: associations may break, and are opened again.
     Perhaps,
 }
 
@@ -195,6 +195,8 @@ struct Exchange {
     /// Of the other side, once something came.
     peer_life: Option<u8>,
     to_send: VecDeque<Planned>,
+    /// The first of them, once it was made.
+    ready: Option<Message>,
     /// What is still to come, in its order on each stream.
     ordered: BTreeMap<StreamId, VecDeque<Planned>>,
     unordered: BTreeMap<(StreamId, u32), Planned>,
@@ -213,6 +215,8 @@ struct Exchange {
     received: usize,
     /// Of those that may be given up, which neither counts.
     loose: Loose,
+    /// Packets sent and received when the core was last asked whether all is well with it.
+    looked_at: (u64, u64),
 }
 
 /// What one side did in an association.
@@ -232,18 +236,18 @@ pub struct Tally {
 
 impl Messages {
     /// The side that opens associations by [`Messages::open`], like this but for the port, over which these plans pass.
-    pub fn client(plans: BTreeMap<u16, Plan>, dial: Connect, peer_restarts: PeerRestarts) -> Self {
-        Self { dial: Some(dial), ..Self::new(Side::Client, plans, peer_restarts) }
+    pub fn client(plans: BTreeMap<u16, Plan>, dial: Connect, restarts: Restarts) -> Self {
+        Self { dial: Some(dial), ..Self::new(Side::Client, plans, restarts) }
     }
 
     /// The side that accepts them, with what passes over each, by the client's port.
-    pub fn server(plans: BTreeMap<u16, Plan>, peer_restarts: PeerRestarts) -> Self {
-        Self::new(Side::Server, plans, peer_restarts)
+    pub fn server(plans: BTreeMap<u16, Plan>, restarts: Restarts) -> Self {
+        Self::new(Side::Server, plans, restarts)
     }
 
-    fn new(side: Side, plans: BTreeMap<u16, Plan>, peer_restarts: PeerRestarts) -> Self {
+    fn new(side: Side, plans: BTreeMap<u16, Plan>, restarts: Restarts) -> Self {
         let (exchanges, lives) = (BTreeMap::new(), BTreeMap::new());
-        Self { side, exchanges, plans, dial: None, lives, peer_restarts, forgot: 0 }
+        Self { side, exchanges, plans, dial: None, lives, restarts, forgot: 0 }
     }
 
     /// Opens the association of one of the client's ports.
@@ -289,7 +293,9 @@ impl Messages {
         let plan = self.plans.get(&client_port);
         let plan = plan.unwrap_or_else(|| panic!("port {client_port} was accepted and never opened")).clone();
         // Then a client opens a port once, and its cookie makes one association.
-        let once = self.peer_restarts == PeerRestarts::Never && self.forgot == 0;
+        // But one that never hears of its end asks again when its cookie is too old.
+        let unheard = plan.ending.may_go_unheard();
+        let once = self.restarts == Restarts::Never && self.forgot == 0 && !unheard;
         assert!(!once || lives.own == 0, "port {client_port} was accepted twice");
         assert!(lives.own < LIVES_MAX, "port {client_port} was opened again and again");
         lives.own += 1;
@@ -304,7 +310,7 @@ impl Messages {
             Side::Client => matches!(reason, Reason::PeerAborted(_) | Reason::NoAnswer | Reason::StaleCookie),
             Side::Server => matches!(reason, Reason::PeerAborted(_)),
         };
-        broken && self.peer_restarts == PeerRestarts::Perhaps && !exchange.ending.is_abort()
+        broken && self.restarts == Restarts::Perhaps && !exchange.ending.is_abort()
     }
 }
 
@@ -345,7 +351,13 @@ impl App for Messages {
             if exchange.closed.is_none()
                 && let Some(association) = endpoint.association_mut(*id)
             {
-                association.check();
+                let stats = association.stats();
+                let sum = |of: fn(&PathStats) -> u64| stats.paths.iter().map(of).sum::<u64>();
+                let so_far = (sum(|path| path.packets_sent), sum(|path| path.packets_received));
+                // Debug builds look for themselves.
+                if std::mem::replace(&mut exchange.looked_at, so_far) != so_far && !cfg!(debug_assertions) {
+                    association.check();
+                }
                 let lives = self.lives.entry(exchange.client_port).or_default();
                 if let Some(sip) = exchange.go_on(now, self.side, lives, association) {
                     next = Some(next.map_or(sip, |next: Time| next.min(sip)));
@@ -367,6 +379,11 @@ impl Messages {
 impl Ending {
     fn is_abort(self) -> bool {
         matches!(self, Self::Abort(..))
+    }
+
+    /// Whether the server may be done with it while the client takes its handshake for unfinished.
+    fn may_go_unheard(self) -> bool {
+        matches!(self, Self::Abort(Side::Server, _))
     }
 }
 
@@ -391,6 +408,7 @@ impl Exchange {
             life,
             peer_life: None,
             to_send: to_send.into(),
+            ready: None,
             ordered,
             unordered,
             partial: BTreeMap::new(),
@@ -403,6 +421,7 @@ impl Exchange {
             accepted: 0,
             received: 0,
             loose: Loose::default(),
+            looked_at: (0, 0),
         }
     }
 
@@ -448,10 +467,12 @@ impl Exchange {
         let sender = Sender { side, life: self.life };
         self.check_limits(side, association);
         while let Some(planned) = self.to_send.front() {
-            let (ppid, payload) = (planned.ppid(sender), planned.payload(sender));
-            let Planned { order, reliability, number: context, .. } = *planned;
-            let message = Message { ppid, payload, order, reliability, context };
-            match association.send(planned.stream, message) {
+            let message = self.ready.get_or_insert_with(|| {
+                let (ppid, payload) = (planned.ppid(sender), planned.payload(sender));
+                let Planned { order, reliability, number: context, .. } = *planned;
+                Message { ppid, payload, order, reliability, context }
+            });
+            match association.send(planned.stream, message.clone()) {
                 Ok(()) => {
                     if planned.must_come() {
                         self.accepted += 1;
@@ -459,6 +480,7 @@ impl Exchange {
                         self.loose.accepted.insert(planned.key());
                     }
                     self.to_send.pop_front();
+                    self.ready = None;
                 }
                 Err(SendError::Full) => break,
                 Err(SendError::ShuttingDown) if self.may_be_cut_short() => break,
@@ -574,8 +596,9 @@ impl Exchange {
         }
         assert_eq!(piece.ppid, planned.ppid(sender), "{side:?} got another message than {planned:?}");
         if first {
+            // One whose association was aborted unheard sends again what it was never up to send.
             assert!(
-                lives.peer.insert(life),
+                lives.peer.insert(life) || self.ending.may_go_unheard(),
                 "{side:?} got messages of life {life} before, in another association"
             );
         }

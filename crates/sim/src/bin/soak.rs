@@ -3,13 +3,17 @@
 //! It is the one program of this crate, so it may know the time of day; the scenarios may not.
 #![allow(clippy::disallowed_types, reason = "a soak of so many seconds needs a clock; no scenario sees it")]
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 use braidftp_pcap::{Carrier, Direction, Packet, Writer};
+use braidftp_sctp::wire;
 use braidftp_sim::scenario::{Outcome, Scenario};
 use braidftp_sim::world::{Seen, Sight};
 
@@ -19,19 +23,40 @@ soak [OPTIONS]    order, exactly-once delivery and an end, under faults drawn fr
   --seeds N       run N seeds [default: 1000]
   --seconds N     run seeds for N seconds instead
   --from SEED     the first seed; the others follow it [default: taken from the time of day]
+  --jobs N        so many at a time [default: one a processor]
   --seed SEED     run this one and tell what it is
   --pcap FILE     with --seed: write what the hosts send and get, as pcapng
+  --log           with --seed: print the same in packetdrill's notation
+  --samples DIR   with --seed: write a packet of each kind that the hosts send, a file each
 ";
 /// So many failures are enough to look at.
 const FAILURES_MAX: usize = 10;
+/// A packet of every kind is written so often at most.
+const SAMPLES_OF_A_KIND: usize = 2;
 
 #[derive(Debug, Default)]
 struct Args {
     seeds: Option<u64>,
     seconds: Option<u64>,
     from: Option<u64>,
+    jobs: Option<u64>,
+    replay: Replay,
+}
+
+/// One seed, and what is to be seen of it.
+#[derive(Debug, Default)]
+struct Replay {
     seed: Option<u64>,
     pcap: Option<String>,
+    samples: Option<String>,
+    log: Log,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Log {
+    #[default]
+    No,
+    Packets,
 }
 
 fn main() -> ExitCode {
@@ -46,8 +71,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match args.seed {
-        Some(seed) => replay(seed, args.pcap.as_deref()),
+    match args.replay.seed {
+        Some(seed) => match replay(seed, &args.replay) {
+            Ok(code) => code,
+            Err(error) => {
+                eprintln!("soak: cannot write what was seen: {error}");
+                ExitCode::FAILURE
+            }
+        },
         None => soak(&args),
     }
 }
@@ -63,16 +94,29 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             "--seeds" => args.seeds = Some(number(value()?)?),
             "--seconds" => args.seconds = Some(number(value()?)?),
             "--from" => args.from = Some(number(value()?)?),
-            "--seed" => args.seed = Some(number(value()?)?),
-            "--pcap" => args.pcap = Some(value()?),
+            "--jobs" => args.jobs = Some(number(value()?)?),
+            "--seed" => args.replay.seed = Some(number(value()?)?),
+            "--pcap" => args.replay.pcap = Some(value()?),
+            "--samples" => args.replay.samples = Some(value()?),
+            "--log" => args.replay.log = Log::Packets,
             "-h" | "--help" => return Ok(None),
             _ => return Err(format!("there is no option `{}`", word.escape_debug())),
         }
     }
-    if args.pcap.is_some() && args.seed.is_none() {
-        return Err("--pcap needs --seed".into());
+    let Replay { seed, pcap, samples, log } = &args.replay;
+    if seed.is_none() && (pcap.is_some() || samples.is_some() || *log == Log::Packets) {
+        return Err("--pcap, --log and --samples need --seed".into());
     }
     Ok(Some(args))
+}
+
+/// What all threads did so far.
+#[derive(Debug, Default)]
+struct Progress {
+    runs: u64,
+    packets: u64,
+    virtual_time: Duration,
+    failures: Vec<u64>,
 }
 
 fn soak(args: &Args) -> ExitCode {
@@ -82,30 +126,46 @@ fn soak(args: &Args) -> ExitCode {
     let first = args.from.unwrap_or((time_of_day.as_nanos() as u64 >> 10) % 1_000_000_000);
     let seconds = args.seconds.map(Duration::from_secs);
     let seeds = args.seeds.unwrap_or(if seconds.is_some() { u64::MAX } else { 1_000 });
-    let (mut runs, mut packets, mut virtual_time) = (0_u64, 0, Duration::ZERO);
-    let mut failures = Vec::new();
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let progress = Mutex::new(Progress::default());
+    let next = || {
+        let mut progress = progress.lock().expect("no thread panics while it counts");
+        let goes_on = progress.runs < seeds
+            && seconds.is_none_or(|limit| started.elapsed() < limit)
+            && progress.failures.len() < FAILURES_MAX;
+        goes_on.then(|| {
+            progress.runs += 1;
+            first.wrapping_add(progress.runs - 1)
+        })
+    };
+    let work = || {
+        while let Some(seed) = next() {
+            let result = run(|| Scenario::from_seed(seed).run());
+            let mut progress = progress.lock().expect("no thread panics while it counts");
+            match result {
+                Ok(outcome) => {
+                    progress.packets += outcome.packets;
+                    progress.virtual_time += outcome.took;
+                }
+                Err(error) => {
+                    println!("seed {seed} failed: {error}");
+                    println!("  replay: cargo run --release -p braidftp-sim --bin soak -- --seed {seed}");
+                    progress.failures.push(seed);
+                }
+            }
+        }
+    };
     // A failure is told once, with its seed.
     let words = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    while runs < seeds
-        && seconds.is_none_or(|limit| started.elapsed() < limit)
-        && failures.len() < FAILURES_MAX
-    {
-        let seed = first.wrapping_add(runs);
-        runs += 1;
-        match run(|| Scenario::from_seed(seed).run()) {
-            Ok(outcome) => {
-                packets += outcome.packets;
-                virtual_time += outcome.took;
-            }
-            Err(error) => {
-                println!("seed {seed} failed: {error}");
-                println!("  replay: cargo run --release -p braidftp-sim --bin soak -- --seed {seed}");
-                failures.push(seed);
-            }
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs.unwrap_or(processors).max(1) {
+            scope.spawn(work);
         }
-    }
+    });
     std::panic::set_hook(words);
+    let Progress { runs, packets, virtual_time, failures } =
+        progress.into_inner().expect("no thread panics while it counts");
     println!(
         "soak: {runs} seeds from {first}, {} failed; {packets} packets, {:.0} virtual seconds in {:.1}",
         failures.len(),
@@ -115,31 +175,36 @@ fn soak(args: &Args) -> ExitCode {
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn replay(seed: u64, pcap: Option<&str>) -> ExitCode {
+fn replay(seed: u64, how: &Replay) -> std::io::Result<ExitCode> {
     print!("{}", Scenario::from_seed(seed));
-    let mut writer = match pcap
-        .map(|path| File::create(path).and_then(|file| Writer::new(BufWriter::new(file), Duration::ZERO)))
-    {
-        None => None,
-        Some(Ok(writer)) => Some(writer),
-        Some(Err(error)) => {
-            eprintln!("soak: cannot write the capture file: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
+    let create =
+        |path: &String| File::create(path).and_then(|file| Writer::new(BufWriter::new(file), Duration::ZERO));
+    let mut writer = how.pcap.as_ref().map(create).transpose()?;
+    let mut samples = how.samples.as_deref().map(Samples::new).transpose()?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
     let mut trouble = None;
-    let result = run(|| {
-        let scenario = Scenario::from_seed(seed);
-        let Some(writer) = &mut writer else { return scenario.run() };
-        scenario.watch(|seen| trouble = writer.write(packet(&seen)).err().or(trouble.take()))
-    });
+    let mut see = |seen: Seen| -> std::io::Result<()> {
+        if let Some(writer) = &mut writer {
+            writer.write(packet(&seen))?;
+        }
+        if how.log == Log::Packets {
+            writeln!(out, "{}", line(&seen))?;
+        }
+        if let Some(samples) = samples.as_mut().filter(|_| seen.what == Sight::Sent) {
+            samples.take(&seen.datagram.payload)?;
+        }
+        Ok(())
+    };
+    let result = run(|| Scenario::from_seed(seed).watch(|seen| trouble = see(seen).err().or(trouble.take())));
+    out.flush()?;
+    drop(out);
     if let Some(writer) = &mut writer {
-        trouble = writer.flush().err().or(trouble);
+        writer.flush()?;
     }
     if let Some(error) = trouble {
-        eprintln!("soak: cannot write the capture file: {error}");
+        return Err(error);
     }
-    match result {
+    Ok(match result {
         Ok(outcome) => {
             println!("ended well: {outcome:?}");
             ExitCode::SUCCESS
@@ -148,6 +213,49 @@ fn replay(seed: u64, pcap: Option<&str>) -> ExitCode {
             println!("failed: {error}");
             ExitCode::FAILURE
         }
+    })
+}
+
+/// A datagram as packetdrill would write it, with who sends to whom.
+fn line(seen: &Seen) -> String {
+    let way = match seen.what {
+        Sight::Sent => '>',
+        Sight::Arrived => '<',
+    };
+    let packet = match wire::Packet::decode(seen.datagram.payload.clone()) {
+        Ok(packet) => packet.to_string(),
+        Err(error) => format!("({error})"),
+    };
+    format!("{:.6} {way} {} {} {packet}", seen.at.as_secs_f64(), seen.datagram.from, seen.datagram.to)
+}
+
+/// Packets to begin fuzzing with: some of each sequence of chunk types.
+struct Samples<'a> {
+    folder: &'a Path,
+    written: BTreeMap<Vec<u8>, usize>,
+}
+
+impl<'a> Samples<'a> {
+    fn new(folder: &'a str) -> std::io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        Ok(Self { folder: Path::new(folder), written: BTreeMap::new() })
+    }
+
+    fn take(&mut self, packet: &bytes::Bytes) -> std::io::Result<()> {
+        let Ok(decoded) = wire::Packet::decode(packet.clone()) else { return Ok(()) };
+        let mut kinds: Vec<u8> = decoded.chunks().flatten().map(|chunk| chunk.kind()).collect();
+        kinds.dedup();
+        // Long ones say no more than short ones.
+        if packet.len() > 512 {
+            return Ok(());
+        }
+        let written = self.written.entry(kinds.clone()).or_default();
+        if *written >= SAMPLES_OF_A_KIND {
+            return Ok(());
+        }
+        *written += 1;
+        let name: Vec<String> = kinds.iter().map(u8::to_string).collect();
+        std::fs::write(self.folder.join(format!("{}-{written}", name.join("-"))), packet)
     }
 }
 

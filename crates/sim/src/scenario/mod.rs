@@ -21,7 +21,7 @@ use braidftp_sctp::{Announce, Association, Config, Connect, Endpoint, PathId, Ph
 use self::draw::Draw;
 use self::network::Network;
 use self::rows::ROWS;
-use crate::apps::messages::{Appetite, Ending, Loose, Messages, PeerRestarts, Plan, Planned, Side, Tally};
+use crate::apps::messages::{Appetite, Ending, Loose, Messages, Plan, Planned, Restarts, Side, Tally};
 use crate::host::Host;
 use crate::link::Bandwidth;
 use crate::world::{HostId, LinkId, Seen, World};
@@ -287,9 +287,9 @@ impl Scenario {
             .map(|(index, (_, plan))| (client_port(index), plan.clone()))
             .collect();
         let [here, there] = &self.network.addresses;
-        let restarts = |side: Side| match self.acts.iter().any(|(_, act)| *act == Act::Restart(side)) {
-            true => PeerRestarts::Perhaps,
-            false => PeerRestarts::Never,
+        let restarts = match self.acts.iter().any(|(_, act)| matches!(act, Act::Restart(_))) {
+            true => Restarts::Perhaps,
+            false => Restarts::Never,
         };
         let dial = Connect {
             local: here.clone(),
@@ -298,8 +298,8 @@ impl Scenario {
             destination_port: PORT,
             config: Arc::new(self.configs[0].clone()),
         };
-        let client = Messages::client(plans.clone(), dial, restarts(Side::Server));
-        let server = Messages::server(plans, restarts(Side::Client));
+        let client = Messages::client(plans.clone(), dial, restarts);
+        let server = Messages::server(plans, restarts);
         let hosts = [
             world.add_host(Host::new(self.endpoint(Side::Client, &mut seeds), client), ips(here)),
             world.add_host(Host::new(self.endpoint(Side::Server, &mut seeds), server), ips(there)),

@@ -356,9 +356,6 @@ fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
         let at = Duration::from_millis(draw.scale(1, 30_000));
         let side = draw.pick(&[Side::Client, Side::Server]);
         scenario.acts.push((at, Act::Restart(side)));
-        if side == Side::Server {
-            scenario.configs[Side::Client as usize].max_init_retransmits = draw.between(4, 8) as u32;
-        }
         if side == Side::Client {
             let down = if draw.one_in(2) { Duration::ZERO } else { draw.duration(1, 5_000) };
             scenario.acts.push((at + down, Act::Reopen));
@@ -367,7 +364,9 @@ fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
     for (_, plan) in &mut scenario.plans {
         plan.ending = complete(draw);
     }
-    // Who waits only for the other learns by a HEARTBEAT that it has lost its memory, and one whose cookie comes to a
-    // server that has lost its key never.
+    // Who waits only for the other learns by a HEARTBEAT that it has lost its memory.
     scenario.beat();
+    // Whose cookie comes to a server that has lost its key, or one that a late cookie of its former life has made an
+    // association with (X X 0 0 in RFC 9260 §5.2.4), is not answered, and begins anew.
+    scenario.configs[Side::Client as usize].max_init_retransmits = draw.between(4, 8) as u32;
 }

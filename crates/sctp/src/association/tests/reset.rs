@@ -878,6 +878,24 @@ fn old_data_and_old_sacks_do_no_harm_after_a_renumbering() {
     }
 }
 
+/// The peer has renumbered its TSNs and says so, and its SHUTDOWN overtakes that.
+#[test]
+fn a_shutdown_that_overtakes_the_answer_to_a_renumbering_does_no_harm() {
+    let mut pair = Pair::up(with(ALL));
+    let mut dropped = false;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        side == Client && has(packet, Chunk::RECONFIG) && !std::mem::replace(&mut dropped, true)
+    }));
+    let now = pair.now;
+    pair.association(Server).reset_association(now).unwrap();
+    pair.run(Duration::from_millis(15));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(10));
+    for side in [Client, Server] {
+        assert_eq!(pair.closed(side), Some(&Reason::Shutdown));
+    }
+}
+
 #[test]
 fn a_performed_renumbering_without_numbers_ends_the_association() {
     let mut pair = Pair::up(with(ALL));

@@ -27,7 +27,10 @@ fn a_hundred_thousand_inits_leave_nothing_behind_and_a_real_client_is_served() {
         bench.pass(Duration::from_micros(10));
     }
     answered += bench.drain().len();
-    assert_eq!(answered, 100_000);
+    // All from one network: what is given to it in the second that passed, and what was saved up in one before.
+    let given = Limits::default().init_acks as usize;
+    assert!((given - 1..=given + 1).contains(&answered), "{answered}");
+    assert_eq!(bench.endpoint.counters().answers_dropped, 100_000 - answered as u64);
     assert_eq!(bench.endpoint.footprint(), Bench::new().endpoint.footprint());
     bench.establish();
 }
@@ -40,6 +43,22 @@ fn a_flood_between_two_drains_waits_in_a_bounded_queue() {
     }
     assert_eq!(bench.drain().len(), Limits::default().answers);
     assert_eq!(bench.endpoint.counters().answers_dropped, 10_000 - Limits::default().answers as u64);
+}
+
+#[test]
+fn a_flood_does_not_hold_up_what_an_association_sends() {
+    let mut bench = Bench::new();
+    let ack = bench.establish();
+    for port in 1..=200 {
+        let flooder = SocketAddr::from(([198, 51, 100, 1], 5_000));
+        bench.endpoint.handle(bench.now, datagram(flooder, from_port(port), &[Chunk::Init(init())]));
+    }
+    let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"there?"));
+    bench.endpoint.handle(bench.now, datagram(peer(), to_bench(ack.initiate_tag), &[heartbeat]));
+    let sent = bench.drain();
+    assert_eq!(sent.len(), 201);
+    let at = sent.iter().position(|sent| sent.text().starts_with("HEARTBEAT_ACK"));
+    assert!(at.is_some_and(|at| at <= 1), "{at:?}");
 }
 
 #[test]

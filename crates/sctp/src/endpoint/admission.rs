@@ -1,0 +1,131 @@
+//! How many INITs are answered. An INIT ACK costs a seal and a packet; a flood of INITs shall cost the associations that
+//! are up next to nothing.
+//!
+//! There is a rate for all, and half of it for each of a fixed number of groups of networks, so that a flood from one
+//! place leaves room for others. Which networks share a group only the endpoint knows. What is not answered is as if it
+//! had got lost: a peer that is there asks again (RFC 9260 §5.1). Nothing here grows.
+
+use std::hash::Hasher;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+/// Groups of networks.
+const GROUPS: usize = 256;
+/// After a pause, what would have been given in so much time is given at once.
+const BURST: Duration = Duration::from_secs(1);
+
+/// The rates, and how far they are used.
+#[derive(Debug)]
+pub(super) struct Admission {
+    a_second: u32,
+    /// By group, and for all at the end: the time up to which what was given would have sufficed.
+    given_until: Vec<Time>,
+    secret: [u8; 8],
+}
+
+impl Admission {
+    /// So many in a second.
+    pub(super) fn new(a_second: u32, secret: [u8; 8]) -> Self {
+        Self { a_second, given_until: vec![Time::ZERO; GROUPS + 1], secret }
+    }
+
+    /// Whether an INIT that came from this address at `now` is answered; it then is.
+    pub(super) fn admits(&mut self, now: Time, from: IpAddr) -> bool {
+        let group = self.group(from);
+        let shares = [(group, self.a_second / 2), (GROUPS, self.a_second)];
+        let mut next = [now; 2];
+        for (next, (index, rate)) in next.iter_mut().zip(shares) {
+            let Some(nanos) = 1_000_000_000_u64.checked_div(rate.into()) else { return false };
+            *next = self.given_until[index].max(now) + Duration::from_nanos(nanos);
+            if *next > now + BURST {
+                return false;
+            }
+        }
+        for (next, (index, _)) in next.into_iter().zip(shares) {
+            self.given_until[index] = next;
+        }
+        true
+    }
+
+    fn group(&self, from: IpAddr) -> usize {
+        // What one holder of addresses has at least: a /24, a /56.
+        let network = match from {
+            IpAddr::V4(ip) => u64::from(ip.to_bits() >> 8),
+            IpAddr::V6(ip) => (ip.to_bits() >> 72) as u64,
+        };
+        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        hasher.write(&self.secret);
+        hasher.write(&network.to_be_bytes());
+        hasher.write(&self.secret);
+        let hash = hasher.finish();
+        ((hash ^ hash >> 32 ^ hash >> 16) as usize) % GROUPS
+    }
+}
+
+/// FNV-1a: who guesses the group of another's network gains little.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(nth: u32) -> IpAddr {
+        std::net::Ipv4Addr::from_bits(0x0a00_0001 + (nth << 8)).into()
+    }
+
+    fn admitted(admission: &mut Admission, now: Time, count: u32, from: impl Fn(u32) -> IpAddr) -> u32 {
+        (0..count).map(|nth| u32::from(admission.admits(now, from(nth)))).sum()
+    }
+
+    #[test]
+    fn a_rate_for_all_and_half_of_it_for_one_network() {
+        let mut admission = Admission::new(1_000, [3; 8]);
+        let now = Time::from_millis(5_000);
+        assert_eq!(admitted(&mut admission, now, 9_999, |_| network(1)), 500);
+        assert_eq!(admitted(&mut admission, now, 9_999, network), 500, "the rest is for others");
+        assert_eq!(admitted(&mut admission, now, 9_999, network), 0);
+        let later = now + Duration::from_millis(100);
+        assert_eq!(admitted(&mut admission, later, 9_999, |_| network(1)), 50);
+        assert_eq!(admitted(&mut admission, later, 9_999, network), 50);
+    }
+
+    #[test]
+    fn what_was_not_used_is_saved_for_a_second() {
+        let mut admission = Admission::new(1_000, [3; 8]);
+        assert_eq!(admitted(&mut admission, Time::from_millis(3_600_000), 9_999, network), 1_000);
+    }
+
+    #[test]
+    fn a_flood_from_one_place_leaves_room_for_others() {
+        let mut admission = Admission::new(1_000, [3; 8]);
+        let mut others = 0;
+        for ms in 0..10_000 {
+            let now = Time::from_millis(ms);
+            admitted(&mut admission, now, 50, |_| network(1));
+            // One of another network now and then.
+            if ms % 100 == 0 {
+                others += u32::from(admission.admits(now, network(2 + ms as u32)));
+            }
+        }
+        assert!(others >= 99, "{others} of 100");
+    }
+
+    #[test]
+    fn none_is_a_rate_too() {
+        assert!(!Admission::new(0, [3; 8]).admits(Time::ZERO, network(1)));
+    }
+}

@@ -1,0 +1,618 @@
+//! Two endpoints and a man in the middle: he sees all that they say, and holds, loses, replays, reorders, alters,
+//! splices and forges it, with the right tags and checksums.
+//!
+//! Whatever he does, nothing panics, what is held is bounded, both sides come to rest after every move, and what the core
+//! keeps count of is counted right ([`Association::check`]). As long as he only holds, loses, replays and reorders, all
+//! that is sent arrives, in order and once, as soon as he goes away. If he alters, but neither data nor what begins an
+//! association or renumbers it, nothing arrives that was not sent, nothing twice, and nothing out of order.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use braidftp_base::{Datagram, Output, Time};
+use braidftp_sctp::{
+    Announce, Association, AssociationId, Config, Connect, Endpoint, Event, Message, Order, PathId, Piece, Ppid,
+    Profile, Scheduler, StreamId,
+};
+use bytes::Bytes;
+
+use crate::{HEADER_LEN, datagram, fix_checksum, sealed};
+
+/// The server's SCTP port, and the client's.
+const PORTS: [u16; 2] = [40_000, 21];
+/// So many packets he holds; beyond, the oldest is lost.
+const HELD_MAX: usize = 256;
+/// So many packets he remembers.
+const SEEN_MAX: usize = 512;
+/// So many moves are enough.
+const MOVES_MAX: usize = 300;
+/// The client connects so often at most.
+const LIVES_MAX: u8 = 4;
+/// What one side sends at most.
+const MESSAGES_MAX: usize = 200;
+/// One move is answered by so many outputs at most.
+const OUTPUTS_MAX: usize = 20_000;
+/// How long both take at most when he is gone.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// What is played.
+#[derive(Debug, Arbitrary)]
+pub struct Game {
+    setups: [Setup; 2],
+    /// Addresses of either side, less one.
+    addresses: [bool; 2],
+    moves: Vec<Move>,
+}
+
+/// How a side is configured.
+#[derive(Debug, Arbitrary)]
+struct Setup {
+    modern: bool,
+    small: bool,
+    interleaving: bool,
+    scheduler: u8,
+}
+
+/// Client or server.
+#[derive(Debug, Clone, Copy, Arbitrary, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Client,
+    Server,
+}
+
+use Side::{Client, Server};
+
+impl Side {
+    fn other(self) -> Self {
+        if self == Client { Server } else { Client }
+    }
+}
+
+/// What happens next.
+#[derive(Debug, Arbitrary)]
+enum Move {
+    /// So many of the packets held, oldest first, go on.
+    Pass(u8),
+    /// One of those held goes on before the others.
+    Prefer(u8),
+    /// One of those held is lost.
+    Lose(u8),
+    /// One that was seen comes again.
+    Replay(u16),
+    /// One of those held goes on, changed: some bytes from the ports on.
+    Alter { which: u8, changes: Vec<(u16, u8)> },
+    /// The chunks of one packet behind those of another of that way.
+    Splice { first: u16, second: u16 },
+    /// Any chunks, with the right ports and a tag.
+    Forge { to: Side, tag: Tag, chunks: Vec<u8> },
+    /// Time passes, in milliseconds.
+    Wait(u16),
+    /// A side sends.
+    Send { side: Side, stream: u8, bytes: u16, unordered: bool },
+    /// A side reads so many pieces.
+    Read { side: Side, pieces: u8 },
+    Shutdown(Side),
+    Abort(Side),
+    Primary { side: Side, path: u8 },
+    /// The client connects again, if its association is over.
+    Connect,
+}
+
+/// Which tag he writes.
+#[derive(Debug, Clone, Copy, Arbitrary)]
+enum Tag {
+    /// That of the packet last sent to this side.
+    Right,
+    /// That of the packet last sent by this side.
+    Reflected,
+    Zero,
+    Any(u32),
+}
+
+/// What he has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Tampering {
+    /// He held, lost, replayed, reordered.
+    No,
+    /// He altered or forged, but neither data nor what sets its numbers.
+    Control,
+    Data,
+}
+
+/// What one association of a side is for its user.
+#[derive(Debug, Default)]
+struct Talk {
+    life: u8,
+    peer_life: Option<u8>,
+    sent: u32,
+    seen: BTreeSet<u32>,
+    /// By stream: the last ordered one that came.
+    last: BTreeMap<u16, u32>,
+    partial: BTreeMap<u16, Vec<u8>>,
+    /// Of the messages of either order.
+    over: bool,
+}
+
+/// A message as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sent {
+    stream: u16,
+    order: Order,
+    payload: Bytes,
+}
+
+struct Host {
+    side: Side,
+    endpoint: Endpoint,
+    talks: BTreeMap<AssociationId, Talk>,
+    /// The association in use.
+    id: Option<AssociationId>,
+    lives: u8,
+    buffer_bytes: usize,
+    wake: Option<Time>,
+}
+
+/// The table.
+struct Table {
+    now: Time,
+    hosts: [Host; 2],
+    held: VecDeque<(Side, Datagram)>,
+    seen: VecDeque<(Side, Datagram)>,
+    /// The DATA chunks that each side wrote, as bytes.
+    data: [BTreeSet<Vec<u8>>; 2],
+    /// The tag that each side put on last.
+    tags: [u32; 2],
+    sent: BTreeMap<(Side, u8), Vec<Sent>>,
+    tampering: Tampering,
+    connect: Connect,
+}
+
+/// Plays it.
+pub fn play(game: &Game) {
+    let mut table = Table::new(game);
+    table.connect();
+    table.settle();
+    for one in game.moves.iter().take(MOVES_MAX) {
+        table.perform(one);
+        table.settle();
+    }
+    if table.tampering == Tampering::No {
+        table.finish();
+    }
+}
+
+fn config(setup: &Setup) -> Config {
+    let base = if setup.modern { Profile::Modern } else { Profile::Rfc9260 }.config();
+    let schedulers = [
+        Scheduler::RoundRobin,
+        Scheduler::FirstComeFirstServed,
+        Scheduler::RoundRobinByPacket,
+        Scheduler::Priority,
+        Scheduler::FairCapacity,
+        Scheduler::WeightedFairQueueing,
+    ];
+    Config {
+        association_max_retrans: 100_000,
+        valid_cookie_life: Duration::from_secs(36_000),
+        shutdown_guard: Duration::from_secs(36_000),
+        receive_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
+        send_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
+        interleaving: setup.interleaving,
+        scheduler: schedulers[usize::from(setup.scheduler) % schedulers.len()],
+        ..base
+    }
+}
+
+fn addresses(side: Side, several: bool) -> Vec<SocketAddr> {
+    let host = 1 + side as u8;
+    (0..1 + u8::from(several)).map(|net| ([10, 0, net, host], 9_899).into()).collect()
+}
+
+impl Table {
+    fn new(game: &Game) -> Self {
+        let configs = game.setups.each_ref().map(config);
+        let buffers = configs.each_ref().map(|config| config.receive_buffer_bytes);
+        let [client, server] = configs.map(Arc::new);
+        let mut endpoints = [Endpoint::new([1; 32]), Endpoint::new([2; 32])];
+        let local = [addresses(Client, game.addresses[0]), addresses(Server, game.addresses[1])];
+        endpoints[1].set_addresses(local[1].clone(), Announce::Always);
+        endpoints[1].listen(PORTS[1], server).expect("a free port");
+        let [own, its] = local;
+        let connect = Connect {
+            local: own,
+            peer: its,
+            source_port: Some(PORTS[0]),
+            destination_port: PORTS[1],
+            config: client,
+        };
+        let [one, other] = endpoints;
+        let host = |side, endpoint, buffer_bytes| Host {
+            side,
+            endpoint,
+            talks: BTreeMap::new(),
+            id: None,
+            lives: 0,
+            buffer_bytes,
+            wake: None,
+        };
+        Self {
+            now: Time::ZERO,
+            hosts: [host(Client, one, buffers[0]), host(Server, other, buffers[1])],
+            held: VecDeque::new(),
+            seen: VecDeque::new(),
+            data: Default::default(),
+            tags: [0; 2],
+            sent: BTreeMap::new(),
+            tampering: Tampering::No,
+            connect,
+        }
+    }
+
+    fn connect(&mut self) {
+        let host = &mut self.hosts[0];
+        if host.id.is_none() && host.lives < LIVES_MAX {
+            // The port may be taken by what is not yet done with.
+            if let Ok(id) = host.endpoint.connect(self.now, self.connect.clone()) {
+                host.begin(id);
+            }
+        }
+    }
+
+    fn perform(&mut self, one: &Move) {
+        match *one {
+            Move::Pass(count) => {
+                for _ in 0..=count % 16 {
+                    let Some((from, packet)) = self.held.pop_front() else { break };
+                    self.deliver(from, packet);
+                }
+            }
+            Move::Prefer(which) => {
+                if let Some((from, packet)) = self.take(which) {
+                    self.deliver(from, packet);
+                }
+            }
+            Move::Lose(which) => {
+                self.take(which);
+            }
+            Move::Replay(which) => {
+                if let Some((from, packet)) = self.nth_seen(which) {
+                    self.deliver(from, packet);
+                }
+            }
+            Move::Alter { which, ref changes } => {
+                let Some((from, packet)) = self.take(which) else { return };
+                let mut bytes = packet.payload.to_vec();
+                for (at, change) in changes {
+                    let at = usize::from(*at) % bytes.len();
+                    bytes[at] ^= change;
+                }
+                if bytes != packet.payload {
+                    fix_checksum(&mut bytes);
+                    self.tampered(from, &bytes, &packet.payload);
+                }
+                self.deliver(from, Datagram { payload: bytes.into(), ..packet });
+            }
+            Move::Splice { first, second } => {
+                let (Some((from, one)), Some((also, other))) = (self.nth_seen(first), self.nth_seen(second)) else {
+                    return;
+                };
+                if from != also {
+                    return;
+                }
+                let mut bytes = one.payload.to_vec();
+                bytes.resize(bytes.len().next_multiple_of(4), 0);
+                bytes.extend_from_slice(&other.payload[HEADER_LEN..]);
+                bytes.truncate(65_000);
+                fix_checksum(&mut bytes);
+                self.tampered(from, &bytes, &[]);
+                self.deliver(from, Datagram { payload: bytes.into(), ..one });
+            }
+            Move::Forge { to, tag, ref chunks } => {
+                let from = to.other();
+                let tag = match tag {
+                    Tag::Right => self.tags[from as usize],
+                    Tag::Reflected => self.tags[to as usize],
+                    Tag::Zero => 0,
+                    Tag::Any(tag) => tag,
+                };
+                let ports = if from == Client { PORTS } else { [PORTS[1], PORTS[0]] };
+                let chunks = &chunks[..chunks.len().min(9_000)];
+                let bytes = sealed(ports, tag, chunks);
+                self.tampered(from, &bytes, &[]);
+                let (own, its) = (self.connect.local[0], self.connect.peer[0]);
+                let (source, target) = if from == Client { (own, its) } else { (its, own) };
+                self.deliver(from, datagram(source, target, bytes));
+            }
+            Move::Wait(ms) => self.now += Duration::from_millis(ms.into()),
+            Move::Send { side, stream, bytes, unordered } => {
+                let order = if unordered { Order::Unordered } else { Order::Ordered };
+                self.send(side, stream % 5, bytes.into(), order);
+            }
+            Move::Read { side, pieces } => self.read(side, pieces.into()),
+            Move::Shutdown(side) => {
+                if let Some(association) = self.hosts[side as usize].association() {
+                    association.shutdown();
+                }
+            }
+            Move::Abort(side) => {
+                if let Some(association) = self.hosts[side as usize].association() {
+                    association.abort(Bytes::from_static(b"enough"));
+                }
+            }
+            Move::Primary { side, path } => {
+                if let Some(association) = self.hosts[side as usize].association() {
+                    let _ = association.set_primary(PathId(path % 3));
+                }
+            }
+            Move::Connect => self.connect(),
+        }
+    }
+
+    fn take(&mut self, which: u8) -> Option<(Side, Datagram)> {
+        let index = usize::from(which) % self.held.len().max(1);
+        self.held.remove(index)
+    }
+
+    fn nth_seen(&self, which: u16) -> Option<(Side, Datagram)> {
+        self.seen.get(usize::from(which) % self.seen.len().max(1)).cloned()
+    }
+
+    /// Takes note of a packet that `from` did not send so.
+    fn tampered(&mut self, from: Side, bytes: &[u8], original: &[u8]) {
+        let own = &self.data[from as usize];
+        // DATA and I-DATA as they were written are no lie, where nothing renumbered them.
+        let harmless = |chunk: &[u8]| match chunk[0] {
+            0 | 64 => own.contains(chunk),
+            // INIT, INIT ACK, COOKIE ECHO; RE-CONFIG, FORWARD-TSN, ASCONF, I-FORWARD-TSN.
+            1 | 2 | 10 | 130 | 192 | 193 | 194 => false,
+            _ => true,
+        };
+        // What is not changed in its chunks may be in its header, as to whom it is.
+        let same_chunks = original.get(HEADER_LEN..) == Some(&bytes[HEADER_LEN..]);
+        let only_control = same_chunks || chunks(bytes).all(harmless);
+        let level = if only_control { Tampering::Control } else { Tampering::Data };
+        self.tampering = self.tampering.max(level);
+    }
+
+    fn deliver(&mut self, from: Side, packet: Datagram) {
+        self.hosts[from.other() as usize].endpoint.handle(self.now, packet);
+    }
+
+    fn send(&mut self, side: Side, stream: u8, bytes: usize, order: Order) {
+        let host = &mut self.hosts[side as usize];
+        let Some(id) = host.id else { return };
+        let Some(talk) = host.talks.get_mut(&id) else { return };
+        let number = talk.sent;
+        let mut payload = vec![side as u8, talk.life];
+        payload.extend_from_slice(&number.to_be_bytes());
+        payload.extend((0..bytes % 20_000).map(|at| (at ^ (at >> 8) ^ number as usize) as u8));
+        let payload = Bytes::from(payload);
+        let life = talk.life;
+        let Some(association) = host.endpoint.association_mut(id) else { return };
+        let message = Message { payload: payload.clone(), order, ..Message::new(Ppid(number), Bytes::new()) };
+        if number as usize >= MESSAGES_MAX || association.send(StreamId(stream.into()), message).is_err() {
+            return;
+        }
+        talk.sent += 1;
+        self.sent.entry((side, life)).or_default().push(Sent { stream: stream.into(), order, payload });
+    }
+
+    fn read(&mut self, side: Side, pieces: usize) {
+        let host = &mut self.hosts[side as usize];
+        let Some(id) = host.id else { return };
+        host.read(id, pieces, &self.sent, self.tampering);
+    }
+
+    /// Lets both sides say what they have to say, and looks at them.
+    fn settle(&mut self) {
+        for side in [Client, Server] {
+            let host = &mut self.hosts[side as usize];
+            let mut outputs = 0;
+            loop {
+                outputs += 1;
+                assert!(outputs < OUTPUTS_MAX, "{side:?} talks without end");
+                match host.endpoint.poll(self.now) {
+                    Output::Send(transmit) => {
+                        let size = transmit.segment_size.unwrap_or(transmit.payload.len()).max(1);
+                        let mut rest = transmit.payload;
+                        while !rest.is_empty() {
+                            let payload = rest.split_to(size.min(rest.len()));
+                            self.data[side as usize]
+                                .extend(chunks(&payload).filter(|c| matches!(c[0], 0 | 64)).map(<[u8]>::to_vec));
+                            self.tags[side as usize] =
+                                u32::from_be_bytes(payload[4..8].try_into().expect("a header has a tag"));
+                            let packet = Datagram {
+                                from: transmit.from,
+                                to: transmit.to,
+                                ecn: transmit.ecn,
+                                payload,
+                            };
+                            self.seen.push_back((side, packet.clone()));
+                            self.held.push_back((side, packet));
+                            if self.seen.len() > SEEN_MAX {
+                                self.seen.pop_front();
+                            }
+                            if self.held.len() > HELD_MAX {
+                                self.held.pop_front();
+                            }
+                        }
+                    }
+                    Output::Event((id, event)) => host.on_event(id, event, &self.sent, self.tampering),
+                    Output::Wait(wake) => {
+                        host.wake = wake;
+                        break;
+                    }
+                }
+            }
+            host.check();
+        }
+    }
+
+    /// He goes away: what both hold to send arrives, and they shut down.
+    fn finish(&mut self) {
+        let end = self.now + PATIENCE;
+        let mut asked = false;
+        loop {
+            self.settle();
+            for side in [Client, Server] {
+                self.read(side, usize::MAX);
+            }
+            self.settle();
+            if !self.held.is_empty() {
+                self.now += Duration::from_millis(1);
+                for (from, packet) in std::mem::take(&mut self.held) {
+                    self.deliver(from, packet);
+                }
+                continue;
+            }
+            if self.hosts.iter().all(|host| host.id.is_none()) {
+                return;
+            }
+            if !asked && self.all_arrived() {
+                asked = true;
+                // A side that has no association knows nothing of the other's, which a HEARTBEAT or this brings to light.
+                for side in [Client, Server] {
+                    if let Some(association) = self.hosts[side as usize].association() {
+                        association.shutdown();
+                    }
+                }
+                continue;
+            }
+            let next = self.hosts.iter().filter_map(|host| host.wake).min();
+            match next.filter(|next| *next < end) {
+                Some(next) => self.now = self.now.max(next),
+                None => panic!("it does not end: {:?}", self.hosts.each_ref().map(Host::describe)),
+            }
+        }
+    }
+
+    /// Whether all that was sent in the associations that both sides have did arrive.
+    fn all_arrived(&self) -> bool {
+        let [one, other] = self.hosts.each_ref().map(|host| host.id.and_then(|id| host.talks.get(&id)));
+        let (Some(one), Some(other)) = (one, other) else { return true };
+        one.seen.len() == other.sent as usize && other.seen.len() == one.sent as usize
+    }
+}
+
+impl Host {
+    fn begin(&mut self, id: AssociationId) {
+        self.talks.insert(id, Talk { life: self.lives, ..Talk::default() });
+        self.lives = self.lives.wrapping_add(1);
+        self.id = Some(id);
+    }
+
+    fn association(&mut self) -> Option<&mut Association> {
+        self.endpoint.association_mut(self.id?)
+    }
+
+    fn on_event(
+        &mut self,
+        id: AssociationId,
+        event: Event,
+        sent: &BTreeMap<(Side, u8), Vec<Sent>>,
+        tampering: Tampering,
+    ) {
+        match event {
+            Event::Accepted => self.begin(id),
+            Event::Restarted => {
+                assert!(tampering == Tampering::Data || self.side == Server, "a client's peer does not restart");
+                self.begin(id);
+            }
+            Event::Closed(_) => {
+                self.read(id, usize::MAX, sent, tampering);
+                if let Some(talk) = self.talks.get_mut(&id) {
+                    talk.over = true;
+                }
+                self.endpoint.remove(id);
+                if self.id == Some(id) {
+                    self.id = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn read(
+        &mut self,
+        id: AssociationId,
+        pieces: usize,
+        sent: &BTreeMap<(Side, u8), Vec<Sent>>,
+        tampering: Tampering,
+    ) {
+        let Some(association) = self.endpoint.association_mut(id) else { return };
+        let Some(talk) = self.talks.get_mut(&id) else { return };
+        for _ in 0..pieces {
+            let Some(stream) = association.readable() else { return };
+            let piece = association.recv(stream).expect("what is readable gives something");
+            talk.take(self.side, stream, piece, sent, tampering);
+        }
+    }
+
+    /// What holds whenever it is at rest.
+    fn check(&mut self) {
+        assert!(self.endpoint.len() <= MOVES_MAX + 2, "{} associations", self.endpoint.len());
+        for id in self.talks.iter().filter(|(_, talk)| !talk.over).map(|(id, _)| *id) {
+            let Some(association) = self.endpoint.association(id) else { continue };
+            association.check();
+            let stats = association.stats();
+            let most = 2 * self.buffer_bytes + 65_536;
+            assert!(stats.unread_bytes <= most, "{} bytes unread of {most}", stats.unread_bytes);
+            assert!(stats.a_rwnd <= self.buffer_bytes);
+        }
+    }
+
+    fn describe(&self) -> String {
+        let stats = self.id.and_then(|id| self.endpoint.association(id)).map(Association::stats);
+        format!("{:?}: {:?} {stats:?}", self.side, self.id.and_then(|id| self.talks.get(&id)))
+    }
+}
+
+impl Talk {
+    fn take(
+        &mut self,
+        side: Side,
+        stream: StreamId,
+        piece: Piece,
+        sent: &BTreeMap<(Side, u8), Vec<Sent>>,
+        tampering: Tampering,
+    ) {
+        if tampering == Tampering::Data {
+            return;
+        }
+        let so_far = self.partial.entry(stream.0).or_default();
+        assert_eq!(piece.begin, so_far.is_empty(), "pieces of one message follow each other");
+        piece.payload.iter().for_each(|part| so_far.extend_from_slice(part));
+        if !piece.end {
+            return;
+        }
+        let message = std::mem::take(so_far);
+        let from = side.other();
+        assert!(message.len() >= 6 && message[0] == from as u8, "{side:?} got what was never sent: {message:?}");
+        let life = message[1];
+        assert_eq!(*self.peer_life.get_or_insert(life), life, "messages of two lives in one association");
+        let number = u32::from_be_bytes(message[2..6].try_into().expect("four bytes"));
+        let original = sent.get(&(from, life)).and_then(|sent| sent.get(number as usize));
+        let this = Sent { stream: stream.0, order: piece.order, payload: message.into() };
+        assert!(original == Some(&this), "{side:?} got {this:?} for {original:?}");
+        assert_eq!(piece.ppid, Ppid(number));
+        assert!(self.seen.insert(number), "{side:?} got {number} of stream {} twice", stream.0);
+        if piece.order == Order::Ordered {
+            let last = self.last.insert(stream.0, number);
+            assert!(last.is_none_or(|last| last < number), "{number} came after {last:?} on stream {}", stream.0);
+        }
+    }
+}
+
+/// The chunks of a packet as bytes, without padding; what is cut short is the last one.
+fn chunks(packet: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = packet.get(HEADER_LEN..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?])).max(4).min(rest.len());
+        let chunk = &rest[..length];
+        rest = &rest[length.next_multiple_of(4).min(rest.len())..];
+        Some(chunk)
+    })
+}
