@@ -19,6 +19,7 @@ use std::fmt;
 
 use braidftp_base::Time;
 use braidftp_sctp::{AssociationId, Config, Endpoint, Extensions, Reason};
+use bytes::Bytes;
 
 use self::socket::Socket;
 use self::values::{int, matches};
@@ -147,6 +148,12 @@ impl Kernel {
     /// The UDP ports, the peer's and ours; 0 is IP alone.
     pub(crate) fn udp_ports(&self) -> (u16, u16) {
         self.udp_ports
+    }
+
+    /// The keys that the user set, by number.
+    pub(crate) fn auth_keys(&self) -> BTreeMap<u16, Bytes> {
+        let configs = self.sockets.values().filter_map(|socket| socket.config.auth.as_ref());
+        configs.flat_map(|auth| &auth.keys).map(|key| (key.id, key.secret.clone())).collect()
     }
 
     /// Forgets associations that are over and that no socket has.
@@ -294,6 +301,7 @@ fn features_of(extensions: Extensions) -> Vec<Expr> {
     let listed = [
         (extensions.partial_reliability(), "SCTP_ASSOC_SUPPORTS_PR"),
         (extensions.auth, "SCTP_ASSOC_SUPPORTS_AUTH"),
+        (extensions.asconf, "SCTP_ASSOC_SUPPORTS_ASCONF"),
         (extensions.reconfiguration, "SCTP_ASSOC_SUPPORTS_RE_CONFIG"),
         (extensions.interleaving, "SCTP_ASSOC_SUPPORTS_INTERLEAVING"),
     ];

@@ -6,6 +6,7 @@
 
 use crate::pattern::{self, Pattern, Prepared};
 use crate::script::{Content, Crc, PacketSpec};
+use crate::vouching::Vouching;
 
 /// Bytes of the common header.
 const HEADER_LEN: usize = 12;
@@ -35,6 +36,7 @@ pub(crate) struct Live {
     /// The tag in the INIT that came last.
     init_tag: u32,
     pub(crate) prepared: Prepared,
+    pub(crate) vouching: Vouching,
     /// SCTP ports, the stack's and the peer's.
     pub(crate) ports: (u16, u16),
 }
@@ -55,10 +57,14 @@ impl Live {
         let (source, destination) = (source.to_be_bytes(), destination.to_be_bytes());
         let mut bytes = [source, destination].concat();
         bytes.resize(HEADER_LEN, 0);
+        let mut auth_at = None;
         match &packet.content {
             Content::Bytes(given) => bytes.extend_from_slice(given),
             Content::Chunks(_) | Content::Icmp(_) => {
                 for pattern in patterns {
+                    if pattern.is_open_auth() {
+                        auth_at = Some(bytes.len());
+                    }
                     pattern.encode(&self.prepared, &mut bytes);
                 }
             }
@@ -69,6 +75,9 @@ impl Live {
         while let Some(len) = chunk_len(&bytes[at..]) {
             let end = at + len;
             let chunk = &mut bytes[at..end];
+            if matches!((chunk[0], chunk.len()), (INIT | INIT_ACK, INIT_LEN..)) {
+                self.vouching.heard_peer(&chunk[INIT_LEN..]);
+            }
             match (chunk[0], chunk.len()) {
                 (INIT, INIT_LEN..) => {
                     opens = true;
@@ -99,6 +108,9 @@ impl Live {
             }
             at = end.next_multiple_of(4).min(bytes.len());
         }
+        if let Some(at) = auth_at {
+            self.vouching.sign(&mut bytes, at);
+        }
         let tag = match packet.tag {
             Some(0) => 0,
             // So far from the right one as the script says.
@@ -125,6 +137,7 @@ impl Live {
             let chunk = &mut bytes[at..at + len];
             match (chunk[0], chunk.len()) {
                 (kind @ (INIT | INIT_ACK), INIT_LEN..) => {
+                    self.vouching.heard_stack(&chunk[INIT_LEN..]);
                     let (live_tag, live_tsn) = (u32_at(chunk, TAG_AT), u32_at(chunk, TSN_AT));
                     let said = |name: &str| match pattern {
                         Some(pattern) if pattern.kind() == Some(kind) => {

@@ -12,6 +12,7 @@ mod parser;
 mod pattern;
 mod run;
 mod script;
+mod vouching;
 
 use std::collections::BTreeSet;
 use std::path::Path;

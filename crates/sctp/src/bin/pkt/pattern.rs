@@ -308,6 +308,11 @@ impl Pattern {
         }
     }
 
+    /// Whether it is an AUTH chunk whose code is not said.
+    pub(crate) fn is_open_auth(&self) -> bool {
+        self.kind == Some(15) && matches!(self.rest, Rest::Any)
+    }
+
     /// The chunk type, unless it is `...`.
     pub(crate) fn kind(&self) -> Option<u8> {
         self.kind

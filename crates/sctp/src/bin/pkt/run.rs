@@ -401,7 +401,10 @@ impl World {
 
     fn inject(&mut self, packet: &PacketSpec, patterns: &[Pattern]) {
         let ports = self.ports_of(packet);
-        let payload = Bytes::from(self.live(ports).encode(packet, patterns));
+        let keys = self.kernel.auth_keys();
+        let live = self.live(ports);
+        live.vouching.keys = keys;
+        let payload = Bytes::from(live.encode(packet, patterns));
         let (source, destination) = packet.udp.unwrap_or(self.kernel.udp_ports());
         let ecn = match packet.ecn {
             EcnSpec::Exactly(ecn) => ecn,

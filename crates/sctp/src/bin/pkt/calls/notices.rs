@@ -7,8 +7,8 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_sctp::wire::{Cause, Chunk, Header, PacketBuilder};
 use braidftp_sctp::{
-    AssociationId, AuthEvent, Direction, Endpoint, Event, Extensions, Outcome, PathState, Reason, Streams,
-    VerificationTag,
+    Abandoned, AddressChange, AssociationId, AuthEvent, Direction, Endpoint, Event, Extensions, Outcome,
+    PathState, Reason, Streams, VerificationTag,
 };
 
 use super::socket::{Member, Socket, Style};
@@ -144,6 +144,13 @@ impl Notice {
         )
     }
 
+    /// Something about an address of the peer (RFC 6458 §6.1.2).
+    fn address(member: i64, address: Expr, state: &str) -> Self {
+        let state = Expr::Word(state.to_owned());
+        let fields = [("spc_aaddr", address), ("spc_state", state), ("spc_error", Expr::Int(0))];
+        Self::new(Kind::PeerAddrChange, member, 152, "spc", &fields)
+    }
+
     pub(super) fn dry(member: i64) -> Self {
         Self::new(Kind::SenderDry, member, 12, "sender_dry", &[])
     }
@@ -262,17 +269,17 @@ impl Kernel {
                 }
                 let address = peers.iter().find(|view| view.id == path);
                 let address = address.map_or(Expr::Any, |view| values::sockaddr(view.peer.ip(), ports.1));
-                socket.tell(Notice::new(
-                    Kind::PeerAddrChange,
-                    number,
-                    152,
-                    "spc",
-                    &[
-                        ("spc_aaddr", address),
-                        ("spc_state", Expr::Word(state.to_owned())),
-                        ("spc_error", Expr::Int(0)),
-                    ],
-                ));
+                socket.tell(Notice::address(number, address, state));
+            }
+            Event::PeerAddress(peer, change) => {
+                let state = match change {
+                    AddressChange::Added => "SCTP_ADDR_ADDED",
+                    AddressChange::Removed => "SCTP_ADDR_REMOVED",
+                    AddressChange::MadePrimary => "SCTP_ADDR_MADE_PRIM",
+                    AddressChange::Refused(_) => return,
+                };
+                let address = values::sockaddr(peer.ip(), ports.1);
+                socket.tell(Notice::address(number, address, state));
             }
             Event::PeerError(causes) => {
                 let code = causes.first().map_or(0, Cause::code);
@@ -373,8 +380,10 @@ impl Kernel {
     }
 
     /// A message that the peer will not get (RFC 6458 §6.1.4, §6.1.11).
-    #[expect(dead_code, reason = "until the core tells of such messages")]
-    fn failed(socket: &mut Socket, member: i64, sent: bool, len: i64, info: &super::sending::Outgoing) {
+    fn failed(socket: &mut Socket, member: i64, abandoned: Abandoned) {
+        let unsure = socket.members.get(&member).map(|it| &it.unsure);
+        let Some(info) = unsure.and_then(|unsure| unsure.get(abandoned.context as usize)) else { return };
+        let (info, len, sent) = (info.clone(), info.len, abandoned.was_sent);
         let flags = Expr::Word(if sent { "SCTP_DATA_SENT" } else { "SCTP_DATA_UNSENT" }.to_owned());
         socket.tell(Notice::new(
             Kind::SendFailedEvent,
@@ -412,6 +421,7 @@ impl Kernel {
             }
         };
         match event {
+            Event::Abandoned(abandoned) => Self::failed(socket, number, abandoned),
             Event::StreamReset { direction, streams, outcome } => {
                 let of = if direction == Direction::Incoming { 1 } else { 2 };
                 let list = match streams {

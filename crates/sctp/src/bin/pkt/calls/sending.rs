@@ -39,7 +39,7 @@ impl From<Policy> for Reliability {
 /// A message to send, and what is said of it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outgoing {
-    len: i64,
+    pub(super) len: i64,
     pub(super) sid: u16,
     pub(super) ppid: u32,
     pub(super) flags: i64,
@@ -331,9 +331,17 @@ impl Kernel {
         }
         if len > 0 {
             let payload = Bytes::from(vec![0; len as usize]);
-            let message = Self::message(line, outgoing, payload)?;
+            let member = socket.members.get_mut(&number).expect("it was there");
+            // The core gives back this number; the script's own may stand for many messages.
+            let context = member.unsure.len() as u32;
+            let message = Message { context, ..Self::message(line, outgoing, payload)? };
             match association.send(StreamId(outgoing.sid), message) {
-                Ok(()) => socket.unfinished = 0,
+                Ok(()) => {
+                    if outgoing.policy != Policy::Reliable {
+                        member.unsure.push(Outgoing { len, ..outgoing.clone() });
+                    }
+                    socket.unfinished = 0;
+                }
                 Err(SendError::Full) => return Self::again(socket, ctx),
                 Err(SendError::ShuttingDown | SendError::Closed) => return fails("EPIPE"),
                 Err(SendError::TooLong) => return fails("EMSGSIZE"),

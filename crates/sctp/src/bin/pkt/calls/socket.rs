@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sctp::{AssociationId, Config, Connect, Endpoint, PathId};
+use braidftp_sctp::{AddressError, AssociationId, Config, Connect, Endpoint, PathId};
 use bytes::Bytes;
 
 use super::notices::{Kind, Notice};
@@ -55,6 +55,8 @@ pub(super) struct Member {
     pub(super) gone: BTreeSet<u8>,
     /// Options of this association alone that are nothing but remembered.
     pub(super) stored: BTreeMap<String, Expr>,
+    /// Messages that may be given up, by the number that the core knows them by.
+    pub(super) unsure: Vec<Outgoing>,
 }
 
 impl Member {
@@ -69,6 +71,7 @@ impl Member {
             partial: None,
             gone: BTreeSet::new(),
             stored: BTreeMap::new(),
+            unsure: Vec::new(),
         }
     }
 }
@@ -282,15 +285,34 @@ impl Kernel {
         done(0)
     }
 
-    /// sctp_bindx on a socket with associations that live: RFC 5061's part.
+    /// sctp_bindx on a socket with associations that live: they ask their peers (RFC 5061 §4.2).
     fn rebind(
         &mut self,
         ctx: &mut Ctx<'_>,
-        _fd: i64,
-        _listed: &[(IpAddr, u16)],
-        _remove: bool,
+        fd: i64,
+        listed: &[(IpAddr, u16)],
+        remove: bool,
     ) -> Result<Outcome> {
-        Err(ScriptError::unsupported(ctx.line, "sctp_bindx on a socket with an association (RFC 5061)"))
+        let socket = self.sockets.get_mut(&fd).expect("it was there");
+        let udp = self.tunnel_port.unwrap_or(0);
+        for member in socket.members.values().filter(|member| !member.ended) {
+            let Some(association) = ctx.endpoint.association_mut(member.id) else { continue };
+            for (ip, _) in listed {
+                let local = SocketAddr::new(*ip, udp);
+                let asked =
+                    if remove { association.remove_address(local) } else { association.add_address(local) };
+                if let Err(error) = asked {
+                    return fails(errno_of_address(error));
+                }
+            }
+        }
+        for (ip, _) in listed {
+            socket.local.retain(|it| it != ip);
+            if !remove {
+                socket.local.push(*ip);
+            }
+        }
+        done(0)
     }
 
     pub(super) fn listen(&mut self, ctx: &mut Ctx<'_>, fd: i64) -> Result<Outcome> {
@@ -595,5 +617,17 @@ impl Kernel {
     /// The address in an argument, if it is one.
     pub(super) fn destination(expr: &Expr, line: usize) -> Result<Vec<(IpAddr, u16)>> {
         if is_null(expr) { Ok(Vec::new()) } else { addresses(expr, line) }
+    }
+}
+
+/// Why addresses do not change.
+pub(super) fn errno_of_address(error: AddressError) -> &'static str {
+    match error {
+        AddressError::NotUp => "ENOTCONN",
+        AddressError::NotSupported => "EOPNOTSUPP",
+        AddressError::InUse => "EADDRINUSE",
+        AddressError::NoSuchAddress => "EADDRNOTAVAIL",
+        AddressError::Last | AddressError::NoPath => "EINVAL",
+        AddressError::TooMany => "ENOBUFS",
     }
 }

@@ -64,8 +64,9 @@ impl Tlv {
 
     /// Whether it says all that there is to send.
     pub(super) fn can_be_sent(&self) -> bool {
-        // packetdrill sends a cookie, or what a HEARTBEAT holds, as zeros where the script says `...`.
-        let opaque = matches!(self.name.as_str(), "STATE_COOKIE" | "HEARTBEAT_INFORMATION" | "PAD");
+        // packetdrill sends a cookie, or what a HEARTBEAT holds, as zeros where the script says `...`. So is RANDOM.
+        let opaque =
+            matches!(self.name.as_str(), "STATE_COOKIE" | "HEARTBEAT_INFORMATION" | "PAD" | "RANDOM");
         self.kind.is_some()
             && (opaque
                 || match &self.value {

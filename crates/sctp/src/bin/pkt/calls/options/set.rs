@@ -1,6 +1,6 @@
 //! setsockopt.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use braidftp_sctp::{AssociationId, Config, Endpoint, PathId, SackTiming, StreamI
 
 use super::super::notices::{Kind, Notice};
 use super::super::sending::Outgoing;
-use super::super::socket::Style;
+use super::super::socket::{Style, errno_of_address};
 use super::super::values::{self, address, int, member_int, text};
 use super::super::{Ctx, Kernel, Outcome, Result, done, fails};
 use super::{REMEMBERED, SCHEDULERS, association_in, extension, extension_is_on, name, plain};
@@ -287,6 +287,17 @@ impl Kernel {
                 return match path.map(|path| association.set_primary(path)) {
                     Some(Ok(())) => done(0),
                     _ => fails("EINVAL"),
+                };
+            }
+            "SCTP_SET_PEER_PRIMARY_ADDR" => {
+                let wanted = value.member("sspp_addr").unwrap_or(&Expr::Any);
+                let ip = address(wanted, line)?.map_or(self.settings.local, |(ip, _)| ip);
+                let local = SocketAddr::new(ip, self.tunnel_port.unwrap_or(0));
+                let Some((_, id)) = targets.living.first() else { return fails("EINVAL") };
+                let association = ctx.endpoint.association_mut(*id).expect("it lives");
+                return match association.set_peer_primary(local) {
+                    Ok(()) => done(0),
+                    Err(error) => fails(errno_of_address(error)),
                 };
             }
             "SCTP_STREAM_SCHEDULER" | "SCTP_PLUGGABLE_SS" => {
