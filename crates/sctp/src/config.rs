@@ -87,6 +87,9 @@ pub struct Config {
     /// [`Message::reliability`](crate::Message::reliability) asks for. It makes an INIT longer. RFC 3758 §4.2 recommends
     /// that it is asked for. Off.
     pub partial_reliability: bool,
+    /// Whether a peer that knows NR-SACK (draft-natarajan-tsvwg-sctp-nrsack) is told that what arrived will never be
+    /// dropped, so that neither side keeps what the other has. It makes an INIT longer. Off.
+    pub nr_sack: bool,
 
     /// Which chunks are taken from the peer only behind an AUTH chunk, and with which keys (RFC 4895). An association
     /// without it authenticates nothing. It makes an INIT longer, and some stacks answer none that has parameters. None.
@@ -159,6 +162,7 @@ impl Default for Config {
             //# I-DATA support.
             interleaving: false,
             partial_reliability: false,
+            nr_sack: false,
             auth: None,
             asconf: false,
             adaptation: None,

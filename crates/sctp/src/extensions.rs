@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::config::Config;
-use crate::wire::{Asconf, AsconfAck, Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, Parameter};
+use crate::wire::{Asconf, AsconfAck, Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, NrSack, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Extensions {
     pub reconfiguration: bool,
     /// Explicit congestion notification (RFC 4960 Appendix A).
     pub ecn: bool,
+    /// NR-SACK (draft-natarajan-tsvwg-sctp-nrsack).
+    pub nr_sack: bool,
 }
 
 impl Extensions {
@@ -36,6 +38,7 @@ impl Extensions {
             i_forward_tsn: config.partial_reliability && config.interleaving,
             reconfiguration: config.reconfiguration,
             ecn: config.ecn,
+            nr_sack: config.nr_sack,
         }
     }
 
@@ -74,6 +77,7 @@ impl Extensions {
             //# re-configuration extension.
             reconfiguration: lists(Chunk::RECONFIG),
             ecn: init.parameters.contains(&Parameter::EcnCapable),
+            nr_sack: lists(NrSack::KIND),
         }
     }
 
@@ -92,6 +96,7 @@ impl Extensions {
             i_forward_tsn: self.i_forward_tsn && other.i_forward_tsn,
             reconfiguration: self.reconfiguration && other.reconfiguration,
             ecn: self.ecn && other.ecn,
+            nr_sack: self.nr_sack && other.nr_sack,
         }
     }
 
@@ -117,6 +122,7 @@ impl Extensions {
             //# type of the RE-CONFIG chunk in the Supported Extensions Parameter in
             //# either the INIT or INIT-ACK.
             (self.reconfiguration, Chunk::RECONFIG),
+            (self.nr_sack, NrSack::KIND),
             (self.interleaving, Data::INTERLEAVED_KIND),
             (self.i_forward_tsn, IForwardTsn::KIND),
         ];
@@ -166,6 +172,7 @@ impl Extensions {
             | u16::from(self.reconfiguration) << 4
             | u16::from(self.asconf) << 5
             | u16::from(self.ecn) << 6
+            | u16::from(self.nr_sack) << 7
     }
 
     /// What `bits` gave.
@@ -178,6 +185,7 @@ impl Extensions {
             reconfiguration: bits & 16 != 0,
             asconf: bits & 32 != 0,
             ecn: bits & 64 != 0,
+            nr_sack: bits & 128 != 0,
         }
     }
 }
@@ -188,7 +196,7 @@ mod tests {
 
     #[test]
     fn bits_say_what_they_were_made_of() {
-        for bits in 0..128 {
+        for bits in 0..256 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }

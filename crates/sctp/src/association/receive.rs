@@ -17,7 +17,7 @@ use crate::config::LossDetection;
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
-use crate::wire::{Asconf, Cause, Chunk, Data, Packet, Sack, Unrecognized, WireError};
+use crate::wire::{Asconf, Cause, Chunk, Data, NrSack, Packet, Sack, Unrecognized, WireError};
 
 /// SACKs go where data came from last, if it may be used.
 pub(super) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
@@ -196,9 +196,17 @@ impl Association {
         match (chunk, &mut self.state) {
             //= specs/rfc9260.txt#section-6
             //# A SACK chunk received in any other state SHOULD be discarded.
-            (Chunk::Sack(_), State::Up(_))
+            (Chunk::Sack(_) | Chunk::NrSack(_), State::Up(_))
                 if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
-            (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, path, &sack),
+            (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, path, &sack, &[]),
+            (Chunk::NrSack(sack), State::Up(up)) if up.extensions.nr_sack => {
+                let gaps = [&sack.gaps[..], &sack.nr_gaps].concat();
+                let NrSack { cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
+                self.on_sack(now, path, &Sack { cum_tsn_ack, a_rwnd, gaps, dups }, &nr_gaps);
+            }
+            (Chunk::NrSack(sack), _) => {
+                return self.on_unknown(NrSack::KIND, &Chunk::NrSack(sack).to_bytes());
+            }
             //= specs/rfc9260.txt#section-8.3
             //# The receiver of the HEARTBEAT chunk SHOULD immediately respond with a
             //# HEARTBEAT ACK chunk that contains the Heartbeat Information TLV,
@@ -450,7 +458,8 @@ impl Association {
         true
     }
 
-    fn on_sack(&mut self, now: Time, came_by: PathId, sack: &Sack) {
+    /// `kept`: those of its gap blocks of which the peer promises to keep what they name.
+    fn on_sack(&mut self, now: Time, came_by: PathId, sack: &Sack, kept: &[(u16, u16)]) {
         //= specs/rfc9260.txt#section-6
         //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
         //# SHUTDOWN-RECEIVED states.
@@ -465,8 +474,9 @@ impl Association {
             }
         };
         match up.sent.on_sack(sack, counting, &mut report) {
-            Ok(()) => {}
+            Ok(()) => up.sent.release(sack.cum_tsn_ack, kept),
             Err(SackError::Outdated) => return,
+            Err(SackError::TakenBack) => return self.on_violation(Violation::AckTakenBack),
             // Of what the peer renumbered, for all that is known here.
             Err(SackError::NeverSent)
                 if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) =>

@@ -61,6 +61,8 @@ pub(super) struct Slot {
     /// Whether it also left by another path before.
     moved: bool,
     pub(super) state: SlotState,
+    /// Whether the peer keeps it for sure, so that its payload is not kept here.
+    released: bool,
     /// What its message was sent on.
     terms: Terms,
     missing: u8,
@@ -119,6 +121,8 @@ pub(super) enum SackError {
     NeverSent,
     /// A gap block ends before it begins.
     BadBlock,
+    /// The next in sequence is missing, and an NR-SACK promised to keep it.
+    TakenBack,
 }
 
 /// What a SACK said that was not known before.
@@ -172,6 +176,8 @@ pub(super) struct Sent {
     slots: VecDeque<Slot>,
     /// Runs of acknowledged TSNs, first and last, ascending, never adjacent.
     acked: Vec<(Tsn, Tsn)>,
+    /// Those of them that the peer keeps for sure, by the last NR-SACK.
+    released: Vec<(Tsn, Tsn)>,
     /// Scratch: the same of the SACK being read.
     blocks: Vec<(Tsn, Tsn)>,
     /// TSNs to send again, ascending; some may have been acknowledged since.
@@ -198,6 +204,7 @@ impl Sent {
             base: initial_tsn,
             slots: VecDeque::new(),
             acked: Vec::new(),
+            released: Vec::new(),
             blocks: Vec::new(),
             lost: VecDeque::new(),
             first_countable: initial_tsn,
@@ -283,6 +290,7 @@ impl Sent {
             path: departure.path,
             moved: false,
             state: SlotState::InFlight,
+            released: false,
             terms,
             missing: 0,
             fast_retransmitted: false,
@@ -491,6 +499,9 @@ impl Sent {
             report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
         }
         self.finish(report);
+        if self.slots.front().is_some_and(|slot| slot.released) {
+            return Err(SackError::TakenBack);
+        }
         Ok(())
     }
 
@@ -581,7 +592,7 @@ impl Sent {
 
     /// Compares the SACK's blocks with those known; the highest TSN newly acknowledged by them.
     fn apply_blocks(&mut self, sack: &Sack, report: &mut Report) -> Option<Tsn> {
-        self.read_blocks(sack);
+        read_blocks(sack.cum_tsn_ack, &sack.gaps, &mut self.blocks);
         let mut newest = None;
         // What is in the new blocks and not in the old ones has arrived.
         let mut known = 0;
@@ -652,31 +663,35 @@ impl Sent {
         newest
     }
 
-    /// The SACK's blocks as runs of TSNs, ascending and never adjacent, whatever their order was.
-    fn read_blocks(&mut self, sack: &Sack) {
-        self.blocks.clear();
-        let tsn = |offset: u16| sack.cum_tsn_ack.plus(u32::from(offset));
-        let mut previous = 0;
-        let ascending = sack.gaps.iter().all(|&(first, last)| {
-            let fits = first > previous;
-            previous = last;
-            fits
-        });
-        let mut add = |(first, last): (u16, u16)| match self.blocks.last_mut() {
-            Some(block) if !tsn(first).after(block.1.next()) => {
-                if tsn(last).after(block.1) {
-                    block.1 = tsn(last);
+    /// The peer will not drop what these blocks name: it need not be kept here.
+    pub(super) fn release(&mut self, cum_tsn_ack: Tsn, blocks: &[(u16, u16)]) {
+        if blocks.is_empty() && self.released.is_empty() {
+            return;
+        }
+        let mut runs = Vec::with_capacity(blocks.len());
+        read_blocks(cum_tsn_ack, blocks, &mut runs);
+        let mut known = 0;
+        for &(first, last) in &runs {
+            let mut at = first;
+            while !at.after(last) {
+                while self.released.get(known).is_some_and(|run| run.1.before(at)) {
+                    known += 1;
+                }
+                match self.released.get(known) {
+                    Some(run) if !run.0.after(at) => at = run.1.next(),
+                    _ => {
+                        let slot = &mut self.slots[at.distance_from(self.base) as usize];
+                        if slot.state == SlotState::Acked {
+                            slot.released = true;
+                            self.retained_bytes -= slot.data.payload.len();
+                            slot.data.payload = Default::default();
+                        }
+                        at = at.next();
+                    }
                 }
             }
-            _ => self.blocks.push((tsn(first), tsn(last))),
-        };
-        if ascending {
-            sack.gaps.iter().copied().for_each(&mut add);
-        } else {
-            let mut sorted = sack.gaps.clone();
-            sorted.sort_unstable();
-            sorted.into_iter().for_each(&mut add);
         }
+        self.released = runs;
     }
 
     fn ack(&mut self, tsn: Tsn, report: &mut Report) {
@@ -696,7 +711,7 @@ impl Sent {
     /// The peer dropped what it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
     fn renege(&mut self, tsn: Tsn, report: &mut Report) {
         let slot = self.slot(tsn);
-        if slot.state == SlotState::Abandoned {
+        if slot.state == SlotState::Abandoned || slot.released {
             return;
         }
         slot.state = SlotState::InFlight;
@@ -805,6 +820,33 @@ impl Slot {
             Policy::Retransmissions(max) => self.retransmissions >= max,
             Policy::Full | Policy::Lifetime(_) | Policy::Priority(_) => false,
         }
+    }
+}
+
+/// A SACK's blocks as runs of TSNs, ascending and never adjacent, whatever their order was.
+fn read_blocks(cum_tsn_ack: Tsn, gaps: &[(u16, u16)], runs: &mut Vec<(Tsn, Tsn)>) {
+    runs.clear();
+    let tsn = |offset: u16| cum_tsn_ack.plus(u32::from(offset));
+    let mut previous = 0;
+    let ascending = gaps.iter().all(|&(first, last)| {
+        let fits = first > previous;
+        previous = last;
+        fits
+    });
+    let mut add = |(first, last): (u16, u16)| match runs.last_mut() {
+        Some(run) if !tsn(first).after(run.1.next()) => {
+            if tsn(last).after(run.1) {
+                run.1 = tsn(last);
+            }
+        }
+        _ => runs.push((tsn(first), tsn(last))),
+    };
+    if ascending {
+        gaps.iter().copied().for_each(&mut add);
+    } else {
+        let mut sorted = gaps.to_vec();
+        sorted.sort_unstable();
+        sorted.into_iter().for_each(&mut add);
     }
 }
 

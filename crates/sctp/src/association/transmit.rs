@@ -14,7 +14,7 @@ use crate::association::{Association, Transmit};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
-use crate::wire::{Chunk, Data, Header, Init, Sack};
+use crate::wire::{Chunk, Data, Header, Init, NrSack, Sack};
 
 /// A message is not cut for less than this much room: the rest of the packet stays empty instead.
 const FRAGMENT_MIN: usize = 256;
@@ -303,7 +303,7 @@ impl Association {
         }
         if confirmed
             && (rides || (up.sack_path == id && up.received.sack_is_due()))
-            && builder.room() >= Sack::HEADER_LEN
+            && builder.room() >= NrSack::HEADER_LEN
         {
             //= specs/rfc9260.txt#section-6.2
             //# Acknowledgements MUST be sent in SACK chunks unless shutdown was
@@ -315,14 +315,22 @@ impl Association {
             if let Some(lowest_tsn) = up.ecn.as_ref().and_then(|ecn| ecn.echo) {
                 let ecne = Chunk::Ecne { lowest_tsn };
                 // Before the SACK, which would open the window once more.
-                if builder.room() >= Sack::HEADER_LEN + ecne.padded_len() {
+                if builder.room() >= NrSack::HEADER_LEN + ecne.padded_len() {
                     builder.push(&ecne);
                 }
             }
-            let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), builder.room());
+            let header_more = if up.extensions.nr_sack { NrSack::HEADER_LEN - Sack::HEADER_LEN } else { 0 };
+            let room = builder.room().saturating_sub(header_more);
+            let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), room);
             up.offered_bytes = a_rwnd;
             self.timers.stop(Timer::DelayedSack);
-            builder.push(&Chunk::Sack(sack));
+            // What is accepted is kept until it is read.
+            builder.push(&if up.extensions.nr_sack {
+                let Sack { cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } = sack;
+                Chunk::NrSack(NrSack { cum_tsn_ack, a_rwnd, gaps: Vec::new(), nr_gaps, dups })
+            } else {
+                Chunk::Sack(sack)
+            });
         }
         //= specs/rfc9260.txt#section-6.4
         //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,

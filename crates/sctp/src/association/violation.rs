@@ -52,6 +52,8 @@ pub enum Violation {
     ReconfigCombination,
     /// A performed association reset without the new TSNs (RFC 6525 §4.4).
     ReconfigResponse,
+    /// A SACK that takes back what an NR-SACK promised to keep.
+    AckTakenBack,
     /// A SACK with a gap block that ends before it begins.
     GapBlockInvalid,
 }
@@ -118,6 +120,7 @@ impl Violation {
             //# association by sending an ABORT chunk.  The ABORT chunk MAY include
             //# the 'Protocol Violation' error cause.
             Self::WrongForwardTsn | Self::ForwardTsnTooFar(_) => protocol_violation(),
+            Self::AckTakenBack => protocol_violation(),
             Self::AckOfNothing | Self::ReconfigResponse => protocol_violation(),
             Self::ReconfigCombination => {
                 Answer::Error(Cause::ProtocolViolation(Bytes::from(self.to_string().into_bytes())))
@@ -153,6 +156,7 @@ impl fmt::Display for Violation {
             Self::NoProgress => f.write_str("a full receive buffer, and no message in it can be delivered"),
             Self::WrongForwardTsn => f.write_str("FORWARD TSN with I-DATA, or I-FORWARD-TSN with DATA"),
             Self::ForwardTsnTooFar(tsn) => write!(f, "FORWARD TSN to {tsn}, beyond the receive window"),
+            Self::AckTakenBack => f.write_str("SACK that takes back what an NR-SACK promised to keep"),
             Self::AckOfNothing => f.write_str("acknowledgement of a TSN that was never sent"),
             Self::ReconfigCombination => {
                 f.write_str("RE-CONFIG chunk with parameters that cannot stand together")

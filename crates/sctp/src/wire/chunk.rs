@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Asconf, AsconfAck, Auth, Cause, Data, ForwardTsn, IForwardTsn, Init, Reconfig, Sack, WireError, cause,
-    control, padded, put_padding, reconfig,
+    Asconf, AsconfAck, Auth, Cause, Data, ForwardTsn, IForwardTsn, Init, NrSack, Reconfig, Sack, WireError,
+    cause, control, padded, put_padding, reconfig,
 };
 use crate::ids::Tsn;
 
@@ -50,6 +50,8 @@ pub enum Chunk {
     },
     /// RE-CONFIG (RFC 6525 §3.1)
     Reconfig(Vec<Reconfig>),
+    /// NR-SACK (draft-natarajan-tsvwg-sctp-nrsack)
+    NrSack(NrSack),
     /// FORWARD TSN (RFC 3758 §3.2)
     ForwardTsn(ForwardTsn),
     /// ECNE (RFC 4960 Appendix A)
@@ -131,6 +133,7 @@ impl Chunk {
             Self::Reconfig(_) => Self::RECONFIG,
             Self::Ecne { .. } => Self::ECNE,
             Self::Cwr { .. } => Self::CWR,
+            Self::NrSack(_) => NrSack::KIND,
             Self::ForwardTsn(_) => ForwardTsn::KIND,
             Self::IForwardTsn(_) => IForwardTsn::KIND,
             Self::Auth(_) => Auth::KIND,
@@ -152,6 +155,7 @@ impl Chunk {
             Self::CookieEcho(cookie) => Self::HEADER_LEN + cookie.len(),
             Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete { .. } => Self::HEADER_LEN,
             Self::Reconfig(parameters) => Self::HEADER_LEN + reconfig::encoded_len(parameters),
+            Self::NrSack(sack) => sack.encoded_len(),
             Self::ForwardTsn(forward) => forward.encoded_len(),
             Self::IForwardTsn(forward) => forward.encoded_len(),
             Self::Auth(auth) => auth.encoded_len(),
@@ -252,6 +256,7 @@ impl Chunk {
                 Ok(parameters) => Self::Reconfig(parameters),
                 Err(_) => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
             },
+            NrSack::KIND => Self::NrSack(NrSack::decode(raw)?),
             ForwardTsn::KIND => Self::ForwardTsn(ForwardTsn::decode(raw)?),
             IForwardTsn::KIND => Self::IForwardTsn(IForwardTsn::decode(raw)?),
             Auth::KIND => Self::Auth(Auth::decode(datagram, raw)?),
@@ -272,6 +277,7 @@ impl Chunk {
         match self {
             Self::Data(data) => return data.encode(out),
             Self::Sack(sack) => return sack.encode(out),
+            Self::NrSack(sack) => return sack.encode(out),
             Self::ForwardTsn(forward) => return forward.encode(out),
             Self::IForwardTsn(forward) => return forward.encode(out),
             //= specs/rfc9260.txt#section-3.3.2

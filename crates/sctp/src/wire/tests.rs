@@ -286,6 +286,17 @@ fn every_other_form_has_its_bytes() {
             "I_DATA[flgs=IE, len=24, tsn=2, sid=2, mid=3, fsn=5]",
         ),
         (
+            Chunk::NrSack(NrSack {
+                cum_tsn_ack: Tsn(1),
+                a_rwnd: 1_500,
+                gaps: vec![(2, 3)],
+                nr_gaps: vec![(5, 6), (9, 9)],
+                dups: vec![Tsn(1)],
+            }),
+            "10000024 00000001 000005dc 0001 0002 0001 0000 00020003 00050006 00090009 00000001",
+            "NR_SACK[flgs=0, cum_tsn=1, a_rwnd=1500, gaps=[2:3], nr_gaps=[5:6, 9:9], dups=[1]]",
+        ),
+        (
             Chunk::ForwardTsn(ForwardTsn {
                 new_cum_tsn: Tsn(9),
                 streams: vec![(StreamId(1), Ssn(2)), (StreamId(3), Ssn(0))],
@@ -604,6 +615,7 @@ fn is_unknown_chunk(kind: &u8) -> bool {
             | AsconfAck::KIND
             | Data::INTERLEAVED_KIND
             | Chunk::RECONFIG
+            | NrSack::KIND
             | ForwardTsn::KIND
             | IForwardTsn::KIND
     )
@@ -750,6 +762,11 @@ fn chunk() -> impl Strategy<Value = Chunk> {
             hmac_id,
             hmac
         })),
+        (any::<[u32; 2]>(), [(); 2].map(|()| vec(any::<(u16, u16)>(), 0..9)), vec(any::<u32>(), 0..9))
+            .prop_map(|([cum, a_rwnd], [gaps, nr_gaps], dups)| {
+                let dups = dups.into_iter().map(Tsn).collect();
+                Chunk::NrSack(NrSack { cum_tsn_ack: Tsn(cum), a_rwnd, gaps, nr_gaps, dups })
+            }),
         (any::<u32>(), vec(any::<(u16, u16)>(), 0..9)).prop_map(|(cum, streams)| {
             let streams = streams.into_iter().map(|(stream, ssn)| (StreamId(stream), Ssn(ssn))).collect();
             Chunk::ForwardTsn(ForwardTsn { new_cum_tsn: Tsn(cum), streams })

@@ -10,9 +10,9 @@ use bytes::Bytes;
 
 use super::{
     Asconf, AsconfAck, Auth, Cause, Change, Chunk, Data, ForwardTsn, IForwardTsn, Init, Interleaved,
-    NextTsns, Outcome, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
+    NextTsns, NrSack, Outcome, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
 };
-use crate::ids::StreamId;
+use crate::ids::{StreamId, Tsn};
 
 impl Display for Packet {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -50,6 +50,7 @@ impl Display for Chunk {
             Self::Reconfig(parameters) => write!(f, "RECONFIG[flgs=0{}]", Behind(parameters)),
             Self::Ecne { lowest_tsn } => write!(f, "ECNE[flgs=0, tsn={lowest_tsn}]"),
             Self::Cwr { lowest_tsn } => write!(f, "CWR[flgs=0, tsn={lowest_tsn}]"),
+            Self::NrSack(sack) => sack.fmt(f),
             Self::ForwardTsn(forward) => forward.fmt(f),
             Self::IForwardTsn(forward) => forward.fmt(f),
             Self::Auth(auth) => auth.fmt(f),
@@ -138,14 +139,32 @@ impl Display for Auth {
 impl Display for Sack {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "SACK[flgs=0, cum_tsn={}, a_rwnd={}, gaps=[", self.cum_tsn_ack, self.a_rwnd)?;
-        for (index, (start, end)) in self.gaps.iter().enumerate() {
-            write!(f, "{}{start}:{end}", comma(index))?;
-        }
-        f.write_str("], dups=[")?;
-        for (index, tsn) in self.dups.iter().enumerate() {
-            write!(f, "{}{tsn}", comma(index))?;
-        }
-        f.write_str("]]")
+        write!(f, "{}], dups=[{}]]", Blocks(&self.gaps), Tsns(&self.dups))
+    }
+}
+
+impl Display for NrSack {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { cum_tsn_ack, a_rwnd, gaps, nr_gaps, dups } = self;
+        write!(f, "NR_SACK[flgs=0, cum_tsn={cum_tsn_ack}, a_rwnd={a_rwnd}, gaps=[{}]", Blocks(gaps))?;
+        write!(f, ", nr_gaps=[{}], dups=[{}]]", Blocks(nr_gaps), Tsns(dups))
+    }
+}
+
+struct Blocks<'a>(&'a [(u16, u16)]);
+
+impl Display for Blocks<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut blocks = self.0.iter().enumerate();
+        blocks.try_for_each(|(index, (start, end))| write!(f, "{}{start}:{end}", comma(index)))
+    }
+}
+
+struct Tsns<'a>(&'a [Tsn]);
+
+impl Display for Tsns<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(index, tsn)| write!(f, "{}{tsn}", comma(index)))
     }
 }
 
@@ -229,6 +248,7 @@ impl Display for Parameter {
                     match *kind {
                         Data::INTERLEAVED_KIND => write!(f, "{}I_DATA", comma(index))?,
                         Chunk::RECONFIG => write!(f, "{}RECONFIG", comma(index))?,
+                        NrSack::KIND => write!(f, "{}NR_SACK", comma(index))?,
                         ForwardTsn::KIND => write!(f, "{}FORWARD_TSN", comma(index))?,
                         IForwardTsn::KIND => write!(f, "{}I_FORWARD_TSN", comma(index))?,
                         kind => write!(f, "{}{kind:#04x}", comma(index))?,

@@ -38,6 +38,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "buffers", draw: buffers },
     Row { name: "scheduler", draw: scheduler },
     Row { name: "interleaving", draw: interleaving },
+    Row { name: "nr_sack", draw: nr_sack },
     Row { name: "reconfiguration", draw: reconfiguration },
     Row { name: "addresses", draw: addresses },
     Row { name: "links", draw: links },
@@ -132,6 +133,12 @@ fn scheduler(draw: &mut Draw, scenario: &mut Scenario) {
 fn interleaving(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| config.interleaving = both || draw.one_in(4));
+}
+
+/// Receivers that promise to keep what arrived. That nothing is missing in the end is what is checked.
+fn nr_sack(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(3);
+    each(draw, scenario, |draw, config| config.nr_sack = both || draw.one_in(4));
 }
 
 /// Users reset streams and add some while messages are under way, and are allowed to or not.

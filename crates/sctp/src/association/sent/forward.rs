@@ -126,6 +126,7 @@ impl Sent {
             path: PathId(0),
             moved: false,
             state: SlotState::Abandoned,
+            released: false,
             terms: Terms::default(),
             missing: 0,
             fast_retransmitted: false,

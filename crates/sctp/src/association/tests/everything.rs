@@ -19,6 +19,7 @@ struct Plan {
     interleaving: bool,
     /// Whether what has left may be given up.
     partial: bool,
+    nr_sack: bool,
     /// Side, stream, length, unordered.
     messages: Vec<(bool, u16, usize, bool, Reliability)>,
 }
@@ -39,7 +40,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         0u64..100,
         0u64..300,
         any::<bool>(),
-        (prop::sample::select(&SCHEDULERS[..]), any::<bool>(), prop::bool::weighted(0.7)),
+        (prop::sample::select(&SCHEDULERS[..]), any::<bool>(), prop::bool::weighted(0.7), any::<bool>()),
         prop::collection::vec(message, 1..40),
     )
         .prop_map(
@@ -50,7 +51,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 duplication,
                 reordering,
                 small_buffers,
-                (scheduler, interleaving, partial),
+                (scheduler, interleaving, partial, nr_sack),
                 messages,
             )| {
                 Plan {
@@ -63,6 +64,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                     scheduler,
                     interleaving,
                     partial,
+                    nr_sack,
                     messages,
                 }
             },
@@ -94,6 +96,7 @@ fn run(plan: &Plan) {
     config.scheduler = plan.scheduler;
     config.interleaving = plan.interleaving;
     config.partial_reliability = plan.partial;
+    config.nr_sack = plan.nr_sack;
     let mut pair = Pair::new(config).seeded(plan.seed);
     for stream in 0..5 {
         pair.association(Client).set_stream_value(StreamId(stream), stream % 3).unwrap();

@@ -10,6 +10,7 @@ mod interleaving;
 mod lifecycle;
 mod lossy;
 mod multihoming;
+mod nr_sack;
 mod partial;
 mod peers;
 mod reset;

@@ -366,3 +366,16 @@ fn an_asconf_that_lies_about_its_length_is_refused() {
     let Ok(Chunk::Asconf(asconf)) = only(&inner) else { panic!("{:?}", only(&inner)) };
     assert!(matches!(asconf.requests[..], [Request { change: Change::Other { .. }, .. }]), "{asconf:?}");
 }
+
+#[test]
+fn an_nr_sack_whose_counts_are_not_its_length_is_none() {
+    for bytes in [
+        "10000018 00000001 000005dc 0001 0001 0000 0000 00020003",
+        "10000018 00000001 000005dc 0000 0000 ffff 0000 00020003",
+        "10000014 00000001 000005dc 0001 0000 0000 0000",
+        "10000010 00000001 000005dc 0000 0000",
+    ] {
+        let raw = hex(bytes);
+        assert_eq!(only(&raw), Err(WireError::ChunkLength { kind: 16, len: raw.len() }), "{bytes}");
+    }
+}

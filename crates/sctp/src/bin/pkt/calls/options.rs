@@ -69,6 +69,7 @@ pub(super) fn extension(config: &mut Config, name: &str, on: bool) -> Option<()>
         "asconf_enable" | "addip_enable" | "SCTP_ASCONF_SUPPORTED" => config.asconf = on,
         "reconfig_enable" | "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration = on,
         "pr_enable" | "prsctp_enable" | "SCTP_PR_SUPPORTED" => config.partial_reliability = on,
+        "nrsack_enable" | "nrsack_on_off" | "SCTP_NRSACK_SUPPORTED" => config.nr_sack = on,
         // What the core does not have is off.
         _ if !on && ABSENT.contains(&name) => {}
         _ => return None,
@@ -77,8 +78,7 @@ pub(super) fn extension(config: &mut Config, name: &str, on: bool) -> Option<()>
 }
 
 /// Extensions that the core does not have, by a kernel's setting and by option.
-const ABSENT: &[&str] =
-    &["nrsack_enable", "nrsack_on_off", "SCTP_NRSACK_SUPPORTED", "SCTP_PKTDROP_SUPPORTED"];
+const ABSENT: &[&str] = &["SCTP_PKTDROP_SUPPORTED"];
 
 /// Whether an extension that an option names is on; `None` if there is no such option.
 fn extension_is_on(config: &Config, name: &str) -> Option<bool> {
@@ -87,6 +87,7 @@ fn extension_is_on(config: &Config, name: &str) -> Option<bool> {
         "SCTP_AUTH_SUPPORTED" => config.auth.is_some(),
         "SCTP_PR_SUPPORTED" => config.partial_reliability,
         "SCTP_ASCONF_SUPPORTED" => config.asconf,
+        "SCTP_NRSACK_SUPPORTED" => config.nr_sack,
         "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration,
         "SCTP_ECN_SUPPORTED" => config.ecn,
         _ if name.starts_with("SCTP_") && ABSENT.contains(&name) => false,

@@ -1,0 +1,149 @@
+//! NR-SACK (draft-natarajan-tsvwg-sctp-nrsack): where both know it, what arrived is kept by nobody but its receiver.
+
+use super::*;
+use crate::association::Violation;
+use crate::ids::Tsn;
+use crate::wire::NrSack;
+
+fn config() -> Config {
+    Config { nr_sack: true, ..rfc() }
+}
+
+fn nr_sacks(pair: &Pair, side: Side) -> Vec<NrSack> {
+    let chunks = pair.packets(side).into_iter().flatten();
+    chunks.filter_map(|chunk| if let Chunk::NrSack(sack) = chunk { Some(sack) } else { None }).collect()
+}
+
+/// Loses the first DATA that the client sends.
+fn lose_first() -> Option<Drop> {
+    let mut lost = false;
+    Some(Box::new(move |side, _, packet| {
+        side == Client && has(packet, Data::KIND) && !std::mem::replace(&mut lost, true)
+    }))
+}
+
+/// The TSN of the first chunk that the client keeps.
+fn first_kept(pair: &mut Pair) -> Tsn {
+    pair.association(Client).state.up().unwrap().sent.cum_tsn_ack_point().next()
+}
+
+/// Hands the client a packet of the server's.
+fn answer(pair: &mut Pair, chunk: Chunk) {
+    let header = pair.log.iter().rev().find(|entry| entry.1 == Server).unwrap().2.header;
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, 1_452);
+    builder.push(&chunk);
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    let (from, to) = (server_address(), client_address());
+    pair.client.handle(pair.now, Datagram { from, to, ecn: Ecn::NotEct, payload });
+    pair.drain(Client);
+}
+
+#[test]
+fn what_arrived_beyond_a_gap_is_kept_by_its_receiver_alone() {
+    for nr_sack in [true, false] {
+        let mut pair = Pair::up(Config { nr_sack, ..rfc() });
+        let room = pair.association(Client).send_room();
+        pair.drop = lose_first();
+        for _ in 0..3 {
+            pair.send(Client, 0, pattern(1_400));
+        }
+        pair.run(Duration::from_millis(50));
+        let kept = room - pair.association(Client).send_room();
+        let slots = 3 * crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
+        assert_eq!(kept - slots, if nr_sack { 1_400 } else { 3 * 1_400 });
+        assert_eq!(nr_sacks(&pair, Server).is_empty(), !nr_sack);
+        assert_eq!(pair.sacks(Server).is_empty(), nr_sack, "one or the other");
+        pair.run(Duration::from_secs(3));
+        assert_eq!(pair.read(Server, 0).len(), 3);
+        assert_eq!(pair.association(Client).send_room(), room);
+    }
+}
+
+#[test]
+fn blocks_are_said_to_be_kept() {
+    let mut pair = Pair::up(config());
+    pair.drop = lose_first();
+    for _ in 0..3 {
+        pair.send(Client, 0, pattern(1_400));
+    }
+    pair.run(Duration::from_millis(50));
+    let said = nr_sacks(&pair, Server);
+    let last = said.last().unwrap();
+    assert_eq!((&last.gaps, &last.nr_gaps), (&vec![], &vec![(2, 3)]));
+}
+
+#[test]
+fn where_one_side_does_not_know_it_sacks_are_sent_and_nr_sack_ends_its_packet() {
+    for (client, server) in [(config(), rfc()), (rfc(), config())] {
+        let mut pair = Pair::with(client, server);
+        pair.run(Duration::from_millis(100));
+        pair.send(Client, 0, "a");
+        pair.run(Duration::from_millis(500));
+        assert!(nr_sacks(&pair, Server).is_empty() && !pair.sacks(Server).is_empty());
+        pair.clear_log();
+        // Its type asks for nothing of the packet to be processed any more, and for no report.
+        let nr_sack = Chunk::NrSack(NrSack { cum_tsn_ack: Tsn(1), ..NrSack::default() });
+        pair.forge(&[nr_sack, Chunk::Heartbeat(Bytes::from_static(b"hello"))]);
+        assert_eq!(pair.packets(Server).len(), 0);
+        assert!(pair.closed(Server).is_none());
+    }
+}
+
+#[test]
+fn both_kinds_of_blocks_acknowledge_and_only_one_of_them_can_be_taken_back() {
+    let mut pair = Pair::up(config());
+    pair.send(Client, 0, "x");
+    pair.run(Duration::from_millis(500));
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Data::KIND)));
+    for _ in 0..4 {
+        pair.send(Client, 0, pattern(1_400));
+    }
+    pair.run(Duration::from_millis(1));
+    let first = first_kept(&mut pair);
+    let sack = |gaps: &[(u16, u16)], nr_gaps: &[(u16, u16)]| {
+        Chunk::NrSack(NrSack {
+            cum_tsn_ack: first.minus(1),
+            a_rwnd: 100_000,
+            gaps: gaps.to_vec(),
+            nr_gaps: nr_gaps.to_vec(),
+            dups: vec![],
+        })
+    };
+    let outstanding = |pair: &mut Pair| pair.association(Client).stats().outstanding_bytes / 1_416;
+    // The two overlap, and stand in no order.
+    answer(&mut pair, sack(&[(4, 4), (2, 3)], &[(3, 3)]));
+    assert_eq!(outstanding(&mut pair), 1);
+    answer(&mut pair, sack(&[(4, 4)], &[]));
+    assert_eq!(outstanding(&mut pair), 2, "the second is taken back, the third cannot be");
+    assert!(pair.closed(Client).is_none());
+    // All up to the second has come, and the third has not: but it was to be kept.
+    let NrSack { cum_tsn_ack, a_rwnd, .. } = NrSack { cum_tsn_ack: first.next(), ..NrSack::default() };
+    answer(&mut pair, Chunk::Sack(Sack { cum_tsn_ack, a_rwnd, gaps: vec![], dups: vec![] }));
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::AckTakenBack)));
+}
+
+#[test]
+fn a_long_list_of_blocks_is_cut_to_the_packet() {
+    let mut pair = Pair::up(Config { mtu: 512, ..config() });
+    pair.association(Server).state.up().unwrap();
+    let tsn = pair.association(Server).cum_tsn().unwrap();
+    for number in 0..300 {
+        pair.forge(&[Chunk::Data(Data {
+            begin: true,
+            end: true,
+            unordered: true,
+            immediate: false,
+            tsn: tsn.plus(2 + 2 * number),
+            stream: StreamId(0),
+            ssn: crate::ids::Ssn(0),
+            interleaved: None,
+            ppid: Ppid(0),
+            payload: Bytes::from_static(b"x"),
+        })]);
+    }
+    let said = nr_sacks(&pair, Server);
+    let most = (512 - Header::LEN - NrSack::HEADER_LEN) / NrSack::BLOCK_LEN;
+    assert_eq!(said.last().unwrap().nr_gaps.len(), most);
+}
