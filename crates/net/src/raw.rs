@@ -26,21 +26,6 @@ pub(crate) fn open(addr: SocketAddr) -> io::Result<socket2::Socket> {
     socket2::Socket::new(Domain::for_address(addr), Type::RAW, Some(Protocol::from(i32::from(SCTP))))
 }
 
-/// Lets the kernel and routers fragment what is larger than the path takes.
-pub(crate) fn allow_fragments(_socket: &socket2::Socket, _addr: SocketAddr) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::net::sockopt;
-        if _addr.is_ipv4() {
-            sockopt::set_ip_mtu_discover(_socket, sockopt::Ipv4PathMtuDiscovery::DONT)?;
-        } else {
-            sockopt::set_ipv6_mtu_discover(_socket, sockopt::Ipv6PathMtuDiscovery::DONT)?;
-            nix::sys::socket::setsockopt(_socket, nix::sys::socket::sockopt::Ipv6DontFrag, &false)?;
-        }
-    }
-    Ok(())
-}
-
 /// The SCTP packet within what a socket bound to `local` received: IPv4 comes with its header, IPv6 without.
 pub(crate) fn payload(local: SocketAddr, received: &Bytes) -> Option<Bytes> {
     if local.is_ipv6() {

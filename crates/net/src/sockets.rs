@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
 use braidftp_base::{Datagram, Ecn};
-use braidftp_sctp::Transmit;
+use braidftp_sctp::{Split, Transmit};
 use bytes::Buf;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
@@ -76,6 +76,10 @@ pub(crate) struct Socket {
     local: SocketAddr,
     queue: VecDeque<Transmit>,
     queued_bytes: usize,
+    /// Whether IP may cut packets of which nothing is said in pieces.
+    usual: Split,
+    /// Whether it may now.
+    split: Split,
 }
 
 impl Socket {
@@ -92,13 +96,17 @@ impl Socket {
         let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
         let state = UdpSocketState::new((&socket).into())?;
         without_timestamps(&socket);
-        if carrier == Carrier::Ip {
-            raw::allow_fragments(&socket, addr)?;
-        }
+        let split = match carrier {
+            Carrier::Udp => Split::Forbidden,
+            Carrier::Ip => {
+                allow(&socket, addr, Split::Allowed)?;
+                Split::Allowed
+            }
+        };
         // To tokio a socket is one that takes and gives datagrams, of whatever protocol.
         let io = UdpSocket::from_std(socket.into())?;
         let local = carrier.address(io.local_addr()?);
-        Ok(Self { carrier, io, state, local, queue: VecDeque::new(), queued_bytes: 0 })
+        Ok(Self { carrier, io, state, local, queue: VecDeque::new(), queued_bytes: 0, usual: split, split })
     }
 
     /// The address it is bound to; its IP may be unspecified.
@@ -144,6 +152,13 @@ impl Socket {
                 },
                 _ => len,
             };
+            let split = if transmit.split == Split::Unspecified { self.usual } else { transmit.split };
+            if split != self.split {
+                match allow(&socket2::SockRef::from(io), self.local, split) {
+                    Ok(()) => self.split = split,
+                    Err(error) => debug!(from = %self.local, %error, "cannot set or clear DF"),
+                }
+            }
             let src_ip = Some(transmit.from.ip())
                 .filter(|ip| self.local.ip().is_unspecified() && !ip.is_unspecified());
             //= specs/rfc6951.txt#section-5.8
@@ -184,6 +199,33 @@ impl Socket {
             }
         }
     }
+}
+
+/// Whether the kernel and routers may cut what is larger than the path takes.
+//= specs/rfc8899.txt#section-3
+//# In IPv4, a probe packet MUST be sent with the Don't
+//# Fragment (DF) bit set in the IP header and without network layer
+//# endpoint fragmentation.
+//= specs/rfc8899.txt#section-4.5
+//# A PL implementing this specification MUST suspend network layer
+//# processing of outgoing packets that enforces a PMTU
+//# [RFC1191][RFC8201] for each flow utilizing DPLPMTUD and instead use
+//# DPLPMTUD to control the size of packets that are sent by a flow.
+fn allow(_socket: &socket2::Socket, _addr: SocketAddr, _split: Split) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+        let cut = _split == Split::Allowed;
+        if _addr.is_ipv4() {
+            let how = if cut { Ipv4PathMtuDiscovery::DONT } else { Ipv4PathMtuDiscovery::PROBE };
+            sockopt::set_ip_mtu_discover(_socket, how)?;
+        } else {
+            let how = if cut { Ipv6PathMtuDiscovery::DONT } else { Ipv6PathMtuDiscovery::PROBE };
+            sockopt::set_ipv6_mtu_discover(_socket, how)?;
+            nix::sys::socket::setsockopt(_socket, nix::sys::socket::sockopt::Ipv6DontFrag, &!cut)?;
+        }
+    }
+    Ok(())
 }
 
 /// The sockets of one endpoint.
@@ -380,7 +422,14 @@ mod tests {
 
     fn transmit(from: SocketAddr, to: SocketAddr, len: usize, segment_size: Option<usize>) -> Transmit {
         let payload: Vec<u8> = (0..len).map(|at| (at / 100) as u8).collect();
-        Transmit { from, to, ecn: Ecn::Ect0, payload: payload.into(), segment_size }
+        Transmit {
+            from,
+            to,
+            ecn: Ecn::Ect0,
+            payload: payload.into(),
+            segment_size,
+            split: Split::Unspecified,
+        }
     }
 
     /// Sends what is queued and receives until `count` datagrams came.

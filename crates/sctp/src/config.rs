@@ -31,6 +31,9 @@ pub struct Config {
     //# If it stops encapsulating them, the Path MTU SHOULD be increased by
     //# the size of the UDP header.
     pub mtu: usize,
+    /// Whether packets become smaller where [`Config::mtu`] proves too large, and larger where there is room: path MTU
+    /// discovery (RFC 8899). Each path then starts from `mtu`. None: `mtu` is what it is.
+    pub path_mtu_discovery: Option<MtuDiscovery>,
     /// Outbound streams wanted (OS, RFC 9260 §3.3.2), at least 1. 10.
     pub outbound_streams: u16,
     /// Inbound streams allowed (MIS, RFC 9260 §3.3.2), at least 1. 2,048, as RFC 9260's implementations allow.
@@ -124,6 +127,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mtu: 1_452,
+            path_mtu_discovery: None,
             outbound_streams: 10,
             inbound_streams: 2_048,
             congestion_control: cc::Kind::Sctp,
@@ -228,6 +232,28 @@ pub struct PeerMay {
     pub reset_association: bool,
     /// Whether streams of either direction may be added.
     pub add_streams: bool,
+}
+
+/// The constants of RFC 8899 §5.1, as sizes of SCTP packets: a link's MTU less the headers of IP, and of UDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MtuDiscovery {
+    /// MIN_PLPMTU: less is not tried. 512; over IPv6 never less than 1,232, which IPv6 guarantees.
+    pub min: usize,
+    /// BASE_PLPMTU: what most paths carry, to which a path falls that carries less than it did. 1,200.
+    //= specs/rfc8899.txt#section-5.1.2
+    //# When using IPv4, there is no currently equivalent size specified, and a
+    //# default BASE_PLPMTU of 1200 bytes is RECOMMENDED.
+    pub base: usize,
+    /// MAX_PLPMTU: more is not tried. 1,452, if [`Config::mtu`] is not more.
+    pub max: usize,
+    /// PMTU_RAISE_TIMER: how long until larger sizes are tried again. 600 s.
+    pub raise_after: Duration,
+}
+
+impl Default for MtuDiscovery {
+    fn default() -> Self {
+        Self { min: 512, base: 1_200, max: 1_452, raise_after: Duration::from_secs(600) }
+    }
 }
 
 /// A path that may be used.

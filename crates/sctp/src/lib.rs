@@ -20,9 +20,9 @@ pub mod wire;
 pub use association::{
     Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, KeyError, KeyVectors,
     Message, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathView, Piece, Reason, ReconfigError,
-    Reliability, SackTiming, Scheduler, SendError, StreamReset, Streams, Transmit, Violation,
+    Reliability, SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
-pub use config::{AllowedPath, AuthConfig, Config, LossDetection, PeerMay, SharedKey};
+pub use config::{AllowedPath, AuthConfig, Config, LossDetection, MtuDiscovery, PeerMay, SharedKey};
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use braidftp_cc as cc;
 
-use crate::config::{Config, LossDetection};
+use crate::config::{Config, LossDetection, MtuDiscovery};
 
 /// A named [`Config`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +49,8 @@ impl Profile {
                 //= specs/rfc7829.txt#section-6
                 //# The following protocol parameter is RECOMMENDED:
                 potentially_failed_max_retrans: Some(0),
+                // From a size that works nearly everywhere, so that nothing is probed unless packets vanish.
+                path_mtu_discovery: Some(MtuDiscovery::default()),
                 sack_delay: Duration::from_millis(20),
                 immediate_at_end: true,
                 // A gigabit a second over 60 ms. A process that is to stay under 64 MB has room for one such

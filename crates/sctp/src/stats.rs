@@ -58,6 +58,14 @@ pub struct PathStats {
     /// Bytes in flight, chunk headers included.
     pub flight_bytes: usize,
     /// The largest SCTP packet, in bytes.
+    //= specs/rfc8899.txt#section-4.4
+    //# To determine the largest data block that can be sent, a PL SHOULD
+    //# provide applications with a primitive that returns the MPS, derived from
+    //# the current PLPMTU.
+    //= specs/rfc8899.txt#section-3
+    //# To assist applications in choosing a suitable data block size, the PL is
+    //# RECOMMENDED to provide a primitive that returns the MPS derived from the
+    //# PLPMTU to the higher layer using the PL.
     pub mtu: usize,
     /// SCTP packets sent.
     pub packets_sent: u64,

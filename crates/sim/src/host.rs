@@ -83,7 +83,7 @@ impl<A: App> Actor for Host<A> {
 
 /// What goes out for a batch: one datagram a packet.
 fn packets(transmit: Transmit) -> impl Iterator<Item = Datagram> {
-    let Transmit { from, to, ecn, mut payload, segment_size } = transmit;
+    let Transmit { from, to, ecn, mut payload, segment_size, .. } = transmit;
     let size = segment_size.unwrap_or(payload.len()).max(1);
     std::iter::from_fn(move || {
         let length = payload.len().min(size);
@@ -94,6 +94,7 @@ fn packets(transmit: Transmit) -> impl Iterator<Item = Datagram> {
 #[cfg(test)]
 mod tests {
     use braidftp_base::Ecn;
+    use braidftp_sctp::Split;
     use bytes::Bytes;
 
     use super::*;
@@ -106,6 +107,7 @@ mod tests {
             ecn: Ecn::Ect0,
             payload: Bytes::from_static(payload),
             segment_size,
+            split: Split::Unspecified,
         };
         let payloads =
             |transmit| packets(transmit).map(|datagram| datagram.payload.to_vec()).collect::<Vec<_>>();

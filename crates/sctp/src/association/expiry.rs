@@ -17,7 +17,7 @@ use crate::ids::PathId;
 use crate::stats::PathState;
 
 /// Bytes of the Heartbeat Info that this side sends: the path and a nonce.
-const BEAT_LEN: usize = 9;
+pub(super) const BEAT_LEN: usize = 9;
 
 /// What was not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,7 @@ impl Association {
             }
             Timer::TailProbe(path) => self.on_tail_probe(path),
             Timer::Heartbeat(path) => self.on_heartbeat(now, path),
+            Timer::Pmtu(path) => self.on_pmtu_timer(now, path),
         }
     }
 
@@ -93,6 +94,11 @@ impl Association {
         //# did not fit in an SCTP packet of size smaller than or equal to the
         //# PMTU (rule E3 above) SHOULD be marked for retransmission and sent as
         //# soon as cwnd allows (normally, when a SACK chunk arrives).
+        if let (Some(pmtu), Some(tsn)) = (&mut path.pmtu, up.sent.earliest(id))
+            && probing.is_none()
+        {
+            pmtu.suspect(up.sent.get(tsn).map_or(0, |slot| slot.packet_bytes.into()));
+        }
         path.flight_bytes -= up.sent.mark_path_lost(id);
         debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
         path.recovery = Recovery::AfterTimeout(up.sent.next_tsn().minus(1));
@@ -110,6 +116,7 @@ impl Association {
         if probing != Some(true) {
             self.count_error(id, Unanswered::Data);
         }
+        self.settle_pmtu(now, id);
     }
 
     /// A request sent by a path was not answered in time, which counts like DATA.
@@ -262,6 +269,7 @@ impl Association {
             let id = PathId(index as u8);
             if self.paths[index].state != PathState::Unconfirmed {
                 self.arm_heartbeat(now, id);
+                self.begin_pmtu(now, id);
             } else if self.paths[index].beat.is_none() {
                 //= specs/rfc9260.txt#section-5.4
                 //# The number of packets containing HEARTBEAT chunks sent at each RTO
@@ -415,7 +423,9 @@ impl Association {
         // The nonce proves that the peer got this very HEARTBEAT; one that comes after its RTO proves it as well, but
         // was counted already.
         let nonce = u64::from_be_bytes(info[1..].try_into().expect("nine bytes less one"));
-        let Some(beat) = path.beat.take_if(|beat| beat.nonce == nonce) else { return };
+        let Some(beat) = path.beat.take_if(|beat| beat.nonce == nonce) else {
+            return self.on_probe_answer(now, id, nonce);
+        };
         //= specs/rfc9260.txt#section-8.3
         //# Whenever a HEARTBEAT ACK chunk arrives, the sender SHOULD clear the
         //# error counter of the destination that the HEARTBEAT chunk was sent to.
@@ -471,6 +481,7 @@ impl Association {
         }
         if !matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
             self.arm_heartbeat(now, id);
+            self.begin_pmtu(now, id);
         }
     }
 

@@ -586,6 +586,7 @@ impl Association {
             primary: PathId(0),
             sack_path: PathId(0),
             sack_avoids: None,
+            packed: Vec::new(),
             offered_bytes: self.config.receive_buffer_bytes,
             errors: 0,
             window: Window::Open,

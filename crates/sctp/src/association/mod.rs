@@ -28,6 +28,7 @@ mod loss;
 mod pairing;
 mod partial;
 mod path;
+mod pmtu;
 mod reassembly;
 mod receive;
 mod received;
@@ -339,6 +340,19 @@ pub struct Transmit {
     pub payload: Bytes,
     /// How long each packet is, but for the last, which may be shorter. `None`: there is one packet.
     pub segment_size: Option<usize>,
+    /// Whether IP may cut it in pieces.
+    pub split: Split,
+}
+
+/// Whether IP may cut a packet in pieces, on this host or on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// As the carrier has it: packets are as large as the configuration says, and nobody finds out whether they pass.
+    Unspecified,
+    /// Not: it is no larger than what the path carries, or it is to find out what that is. DF is set.
+    Forbidden,
+    /// It holds a chunk from before the path was found to carry less, and a chunk cannot be cut again (RFC 9260 §6.9).
+    Allowed,
 }
 
 /// One association.

@@ -9,6 +9,7 @@ use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
 use crate::association::loss::SendOrder;
+use crate::association::pmtu::{Family, Pmtu};
 use crate::config::Config;
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
@@ -49,6 +50,11 @@ pub(super) struct Path {
     pub(super) mtu: usize,
     /// Whether the peer has not agreed yet to its local address: nothing leaves by it but ASCONF.
     pub(super) awaits_ack: bool,
+    /// What is known of it, if it is to be found out.
+    //= specs/rfc9260.txt#section-7.3
+    //# An endpoint SHOULD apply these techniques and SHOULD do so on a per-
+    //# destination-address basis.
+    pub(super) pmtu: Option<Pmtu>,
     /// Bytes of a packet with DATA that an AUTH chunk takes.
     pub(super) auth_len: usize,
     pub(super) flight_bytes: usize,
@@ -145,6 +151,10 @@ impl Path {
             controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
             mtu: config.mtu,
             awaits_ack: false,
+            pmtu: config.path_mtu_discovery.as_ref().map(|settings| {
+                let family = if peer.is_ipv4() { Family::V4 } else { Family::V6 };
+                Pmtu::new(settings, config.mtu, family)
+            }),
             auth_len: 0,
             flight_bytes: 0,
             recovery: Recovery::No,
@@ -217,6 +227,9 @@ impl Path {
     }
 
     /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
+    //= specs/rfc8899.txt#section-5
+    //# A PL MUST adjust the MPS indicated by DPLPMTUD to account for any
+    //# additional overhead introduced by the PL.
     pub(super) fn pmdcs(&self) -> usize {
         pmdcs(self.mtu - self.auth_len)
     }

@@ -598,6 +598,9 @@ impl Association {
                 if said.proven && came_by == id {
                     path.in_doubt = false;
                 }
+                if let Some(pmtu) = &mut path.pmtu {
+                    pmtu.vindicate(said.largest_packet.into());
+                }
                 path.probes_unanswered = 0;
                 path.probe_due = false;
                 //= specs/rfc7829.txt#section-3.2

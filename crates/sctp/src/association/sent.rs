@@ -74,6 +74,8 @@ pub(super) struct Slot {
     retransmissions: u32,
     /// When it left last.
     pub(super) sent_at: Time,
+    /// How large the packet was in which it left last.
+    pub(super) packet_bytes: u16,
     /// The number, on its path, of the packet in which it left last.
     pub(super) order: u64,
 }
@@ -152,6 +154,8 @@ pub(super) struct PathReport {
     pub(super) lost: bool,
     /// Whether the earliest outstanding TSN was acknowledged.
     pub(super) earliest_acked: bool,
+    /// The largest packet of which something is newly acknowledged.
+    pub(super) largest_packet: u16,
     /// The chunk sent last among those newly acknowledged.
     pub(super) newest: Option<Arrival>,
     /// The same among those that were sent only once and can be measured (RFC 9260 §6.3.1 C5).
@@ -297,6 +301,7 @@ impl Sent {
             transmissions: 1,
             retransmissions: 0,
             sent_at: departure.now,
+            packet_bytes: 0,
             order: departure.order,
         });
         &self.slots.back().expect("it was just pushed").data
@@ -355,6 +360,13 @@ impl Sent {
         let found = self.slots.range(skip.min(self.slots.len())..).position(outstanding);
         *hint = self.base.plus(skip.saturating_add(found.unwrap_or(self.slots.len() - skip)) as u32);
         found.map(|_| *hint)
+    }
+
+    /// The packet in which some chunks have left turned out to be this large.
+    pub(super) fn set_packet(&mut self, tsns: &[Tsn], bytes: usize) {
+        for tsn in tsns {
+            self.slot(*tsn).packet_bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
+        }
     }
 
     /// Finds a chunk not in flight any more, whatever became of it; its bytes.
@@ -854,6 +866,7 @@ fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     path.acked_bytes += slot.bytes;
     path.proven |= !slot.moved;
+    path.largest_packet = path.largest_packet.max(slot.packet_bytes);
     if slot.state == SlotState::InFlight {
         path.landed_bytes += slot.bytes;
     }

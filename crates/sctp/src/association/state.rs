@@ -98,6 +98,8 @@ pub(super) struct Up {
     pub(super) sack_path: PathId,
     /// A path by which SACKs seem not to arrive.
     pub(super) sack_avoids: Option<PathId>,
+    /// Scratch: the chunks of the packet that is being filled.
+    pub(super) packed: Vec<Tsn>,
     /// How much the peer may still send of what was advertised to it.
     pub(super) offered_bytes: usize,
     /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.1).

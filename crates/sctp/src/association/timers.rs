@@ -32,10 +32,12 @@ pub(super) enum Timer {
     TailProbe(PathId),
     /// An idle path's next HEARTBEAT (RFC 9260 §8.3).
     Heartbeat(PathId),
+    /// PROBE_TIMER or PMTU_RAISE_TIMER, whichever the path's discovery waits for (RFC 8899 §5.1.1).
+    Pmtu(PathId),
 }
 
 const SHARED: usize = 7;
-const PER_PATH: usize = 4;
+const PER_PATH: usize = 5;
 
 impl Timer {
     fn slot(self) -> usize {
@@ -52,6 +54,7 @@ impl Timer {
             Self::Overdue(path) => of_path(path, 1),
             Self::TailProbe(path) => of_path(path, 2),
             Self::Heartbeat(path) => of_path(path, 3),
+            Self::Pmtu(path) => of_path(path, 4),
         }
     }
 
@@ -70,7 +73,8 @@ impl Timer {
                     0 => Self::T3Rtx(path),
                     1 => Self::Overdue(path),
                     2 => Self::TailProbe(path),
-                    _ => Self::Heartbeat(path),
+                    3 => Self::Heartbeat(path),
+                    _ => Self::Pmtu(path),
                 }
             }
         }

@@ -5,12 +5,12 @@ use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
 use bytes::Bytes;
 
-use crate::association::path::{Purpose, choose};
+use crate::association::path::{Path, Purpose, choose};
 use crate::association::send_queue::Stale;
 use crate::association::sent::Departure;
 use crate::association::state::{Shutdown, State, Up, Window};
 use crate::association::timers::Timer;
-use crate::association::{Association, Transmit};
+use crate::association::{Association, Split, Transmit};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
@@ -81,8 +81,12 @@ impl Association {
     }
 
     pub(super) fn begin(&mut self, path: PathId, tag: VerificationTag) {
+        self.begin_sized(tag, self.paths[usize::from(path.0)].mtu);
+    }
+
+    pub(super) fn begin_sized(&mut self, tag: VerificationTag, size: usize) {
         let header = Header { source_port: self.local_port, destination_port: self.peer_port, tag };
-        self.builder.begin(header, self.paths[usize::from(path.0)].mtu);
+        self.builder.begin(header, size);
         self.queue.begin_packet();
     }
 
@@ -107,6 +111,7 @@ impl Association {
             ecn: Ecn::NotEct,
             payload: batch.payload,
             segment_size: batch.segment_size,
+            split: if path.pmtu.is_some() { Split::Forbidden } else { Split::Unspecified },
         }
     }
 
@@ -229,6 +234,12 @@ impl Association {
             return None;
         }
         let tag = self.peer_tag().expect("the peer is known once up");
+        if let Some(probe) = self.transmit_probe(now, path, tag) {
+            return Some(probe);
+        }
+        if let Some(oversized) = self.transmit_oversized(now, path, tag) {
+            return Some(oversized);
+        }
         let mtu = self.paths[usize::from(path.0)].mtu;
         let mut ect = self.state.up().is_some_and(|up| up.ecn.is_some());
         loop {
@@ -250,6 +261,28 @@ impl Association {
         }
         let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
         (self.builder.packets() > 0).then(|| Transmit { ecn, ..self.finish(path) })
+    }
+
+    /// The next lost chunk, if it is larger than the path's packets: it left before they became smaller.
+    fn transmit_oversized(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
+        let State::Up(up) = &mut self.state else { return None };
+        let path = &self.paths[usize::from(id.0)];
+        let bytes = up.sent.next_lost().and_then(|tsn| up.sent.get(tsn)).map_or(0, |slot| slot.bytes);
+        if bytes <= path.pmdcs() {
+            return None;
+        }
+        let size = Header::LEN + path.auth_len + bytes;
+        let license = self.license(id)?;
+        self.begin_sized(tag, size);
+        self.fill_data(now, id, license);
+        if self.builder.is_empty() {
+            self.builder.cancel();
+            return None;
+        }
+        //= specs/rfc9260.txt#section-6.9
+        //# Instead, if
+        //# the PMTU has been reduced, then IP fragmentation MUST be used.
+        Some(Transmit { split: Split::Allowed, ..self.finish(id) })
     }
 
     /// Fills the open packet with what is to leave by this path: the bundling order.
@@ -520,18 +553,24 @@ impl Association {
         let mut bytes_left = 0;
         let mut resent: Option<Tsn> = None;
         let mut elsewhere = None;
+        up.packed.clear();
         //= specs/rfc9260.txt#section-6.10
         //# The transmitter MUST transmit DATA chunks within an SCTP packet in
         //# increasing order of TSN.
         while let Some(tsn) = up.sent.next_lost() {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
+            let lost_again = (slot.transmissions > 1).then_some(usize::from(slot.packet_bytes));
             let here = choose(&self.paths, up.primary, Purpose::Again(left_by)) == id;
             // What is over is given up before the next packet.
             let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
                 break;
             }
+            if let (Some(size), Some(pmtu)) = (lost_again, &mut self.paths[usize::from(left_by.0)].pmtu) {
+                pmtu.suspect(size);
+            }
+            up.packed.push(tsn);
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
@@ -547,6 +586,11 @@ impl Association {
             && up.sent.next_lost().is_none()
             && may_send(self.shutdown)
             && choose(&self.paths, up.primary, Purpose::New) == id;
+        //= specs/rfc9260.txt#section-7.3
+        //# The sender SHOULD track an AMDCS that will be the smallest PMDCS
+        //# discovered for all of the peer's destination addresses.
+        let there = self.paths.iter().filter(|path| path.state != PathState::Removed);
+        let amdcs = there.map(Path::pmdcs).min().expect("there is a path");
         let path = &mut self.paths[usize::from(id.0)];
         let mut brought_new = false;
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
@@ -585,7 +629,7 @@ impl Association {
             //= specs/rfc9260.txt#section-6.9
             //# The data sender MUST break the user message into a series of DATA
             //# chunks.
-            let len = rest.min(room);
+            let len = rest.min(room).min(amdcs - self.queue.header_len());
             // A fragment ends on a multiple of four, so that the packet is full without padding.
             let len = if len < rest { len & !3 } else { len };
             if len == 0 || (len < rest && len < FRAGMENT_MIN) {
@@ -638,6 +682,7 @@ impl Association {
             };
             path.tail_is_immediate = data.immediate;
             self.builder.push_data(up.sent.insert(data, terms, departure));
+            up.packed.push(tsn);
             path.flight_bytes += bytes;
             path.send_order.on_sent(departure.order, tsn);
             bytes_left += bytes;
@@ -651,6 +696,7 @@ impl Association {
             if let Some(tsn) = up.sent.last_in_flight(id, now) {
                 let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
                 if bytes <= self.builder.room_for(self.queue.data_kind()) {
+                    up.packed.push(tsn);
                     let (data, moved_from) = up.sent.retransmit(tsn, departure);
                     data.immediate = true;
                     self.builder.push_data(data);
@@ -673,6 +719,7 @@ impl Association {
             return;
         }
         self.new_data_alone = brought_new && resent.is_none() && !matches!(up.window, Window::Probing { .. });
+        up.sent.set_packet(&up.packed, self.builder.len());
         path.probe_due = false;
         path.fast_retransmit_due = false;
         path.order += 1;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use braidftp_base::Ecn;
 
 use super::Route;
-use crate::association::Transmit;
+use crate::association::{Split, Transmit};
 use crate::wire::{Chunk, Header, PacketBuilder};
 
 /// The largest answer: an INIT ACK's reports of unknown parameters end there, so that no asker gets much more than it
@@ -62,6 +62,7 @@ impl Answers {
             ecn: Ecn::NotEct,
             payload: batch.payload,
             segment_size: None,
+            split: Split::Unspecified,
         })
     }
 

@@ -72,6 +72,8 @@ pub enum Chunk {
     Asconf(Asconf),
     /// RFC 5061 §4.1.2
     AsconfAck(AsconfAck),
+    /// PAD (RFC 4820 §3): so many bytes of padding that mean nothing
+    Pad(u16),
     /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
     /// info, which is sent back as it stood.
     Unknown {
@@ -108,6 +110,8 @@ impl Chunk {
     pub const CWR: u8 = 13;
     /// SHUTDOWN COMPLETE.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// PAD.
+    pub const PAD: u8 = 0x84;
     /// RE-CONFIG.
     pub const RECONFIG: u8 = reconfig::KIND;
 
@@ -139,6 +143,7 @@ impl Chunk {
             Self::Auth(_) => Auth::KIND,
             Self::Asconf(_) => Asconf::KIND,
             Self::AsconfAck(_) => AsconfAck::KIND,
+            Self::Pad(_) => Self::PAD,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -161,6 +166,7 @@ impl Chunk {
             Self::Auth(auth) => auth.encoded_len(),
             Self::Asconf(asconf) => asconf.encoded_len(),
             Self::AsconfAck(ack) => ack.encoded_len(),
+            Self::Pad(len) => Self::HEADER_LEN + usize::from(*len),
             Self::Unknown { raw, .. } => raw.len(),
         }
     }
@@ -262,6 +268,7 @@ impl Chunk {
             Auth::KIND => Self::Auth(Auth::decode(datagram, raw)?),
             Asconf::KIND => Self::Asconf(Asconf::decode(datagram, raw)?),
             AsconfAck::KIND => Self::AsconfAck(AsconfAck::decode(datagram, raw)?),
+            Self::PAD => Self::Pad(value.len() as u16),
             kind => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
         })
     }
@@ -335,6 +342,10 @@ impl Chunk {
             Self::AsconfAck(ack) => {
                 header(out, 0);
                 ack.encode_body(out);
+            }
+            Self::Pad(len) => {
+                header(out, 0);
+                out.resize(out.len() + usize::from(*len), 0);
             }
             Self::Unknown { raw, .. } => out.extend_from_slice(raw),
         }

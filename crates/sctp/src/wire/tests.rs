@@ -165,6 +165,7 @@ fn every_other_form_has_its_bytes() {
              ERROR_CAUSE_INDICATION[correlation_id=16921718, DELETE_LAST_ADDRESS[len=20]], \
              SUCCESS_INDICATION[correlation_id=1]]",
         ),
+        (Chunk::Pad(5), "84000009 00000000 00000000", "PAD[flgs=0, len=9, val=...]"),
         (
             Chunk::Error(vec![Cause::UnsupportedHmac(2)]),
             "0900000a 0105 0006 0002 0000",
@@ -614,6 +615,7 @@ fn is_unknown_chunk(kind: &u8) -> bool {
             | Asconf::KIND
             | AsconfAck::KIND
             | Data::INTERLEAVED_KIND
+            | Chunk::PAD
             | Chunk::RECONFIG
             | NrSack::KIND
             | ForwardTsn::KIND
@@ -757,6 +759,7 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
         asconf().prop_map(Chunk::Asconf),
         asconf_ack().prop_map(Chunk::AsconfAck),
+        (0..2_000_u16).prop_map(Chunk::Pad),
         (any::<(u16, u16)>(), bytes(0..40)).prop_map(|((key_id, hmac_id), hmac)| Chunk::Auth(Auth {
             key_id,
             hmac_id,

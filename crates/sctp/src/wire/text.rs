@@ -56,6 +56,7 @@ impl Display for Chunk {
             Self::Auth(auth) => auth.fmt(f),
             Self::Asconf(asconf) => asconf.fmt(f),
             Self::AsconfAck(ack) => ack.fmt(f),
+            Self::Pad(_) => write!(f, "PAD[flgs=0, len={}, val=...]", self.encoded_len()),
             Self::Unknown { kind, raw } => {
                 let flags = raw.get(1).copied().unwrap_or_default();
                 write!(f, "CHUNK[type={kind:#04x}, flgs={flags:#04x}, len={}]", raw.len())

@@ -11,8 +11,8 @@ use std::time::Duration;
 use braidftp_base::Rate;
 use braidftp_cc as cc;
 use braidftp_sctp::{
-    Announce, Config, LossDetection, Order, PeerMay, Profile, Reliability, Scheduler, StreamId, StreamReset,
-    Streams,
+    Announce, Config, LossDetection, MtuDiscovery, Order, PeerMay, Profile, Reliability, Scheduler, StreamId,
+    StreamReset, Streams,
 };
 
 use super::draw::Draw;
@@ -75,6 +75,12 @@ fn profiles(draw: &mut Draw, scenario: &mut Scenario) {
 fn sizes(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         config.mtu = draw.pick(&[512, 1_200, 1_452, 1_452, 1_452, 8_952]);
+        let discovery = MtuDiscovery {
+            max: draw.pick(&[1_452, 1_472, 8_952]),
+            raise_after: draw.duration(1_000, 60_000),
+            ..MtuDiscovery::default()
+        };
+        config.path_mtu_discovery = draw.pick(&[None, Some(MtuDiscovery::default()), Some(discovery)]);
         config.outbound_streams = draw.between(1, 20) as u16;
         config.inbound_streams = draw.between(1, 20) as u16;
     });

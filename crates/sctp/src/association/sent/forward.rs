@@ -133,6 +133,7 @@ impl Sent {
             transmissions: 0,
             retransmissions: 0,
             sent_at: Time::ZERO,
+            packet_bytes: 0,
             order: 0,
         });
         self.advance_forward();

@@ -13,6 +13,7 @@ mod multihoming;
 mod nr_sack;
 mod partial;
 mod peers;
+mod pmtu;
 mod reset;
 mod settings;
 mod traps;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use braidftp_base::{Datagram, Ecn, Output, Rate, Time};
 use bytes::Bytes;
 
-use crate::association::{Association, Event, Message, Reason};
+use crate::association::{Association, Event, Message, Reason, Split};
 use crate::config::Config;
 use crate::endpoint::{Announce, Connect, Endpoint};
 use crate::ids::{AssociationId, Ppid, StreamId};
@@ -85,6 +86,15 @@ struct Pair {
     sent: [usize; 2],
     total: u64,
     dice: Dice,
+    /// The largest packet that a link carries whole.
+    carries: Option<usize>,
+    /// The same for those from and to an address.
+    narrow: BTreeMap<IpAddr, usize>,
+    /// How many packets were too large and dropped, and how many IP was allowed to cut.
+    whole_only: usize,
+    cut_by_ip: usize,
+    /// What was said of that.
+    splits: BTreeSet<u8>,
     /// In a thousand packets.
     loss: u64,
     duplication: u64,
@@ -175,6 +185,11 @@ impl Pair {
             sent: [0; 2],
             total: 0,
             dice: Dice(0x9E37_79B9_7F4A_7C15),
+            carries: None,
+            narrow: BTreeMap::new(),
+            whole_only: 0,
+            cut_by_ip: 0,
+            splits: BTreeSet::new(),
             loss: 0,
             duplication: 0,
             reordering: 0,
@@ -287,7 +302,8 @@ impl Pair {
                         let payload = rest.split_to(size.min(rest.len()));
                         let datagram =
                             Datagram { from: transmit.from, to: transmit.to, ecn: transmit.ecn, payload };
-                        self.carry(side, datagram);
+                        self.splits.insert(transmit.split as u8);
+                        self.carry(side, datagram, transmit.split);
                     }
                 }
                 Output::Event((id, event)) => {
@@ -308,7 +324,7 @@ impl Pair {
     }
 
     /// Puts a datagram on the link.
-    fn carry(&mut self, side: Side, mut datagram: Datagram) {
+    fn carry(&mut self, side: Side, mut datagram: Datagram, split: Split) {
         if let Some(disguise) = self.disguise.filter(|_| side == Client) {
             datagram.from = disguise;
         }
@@ -324,6 +340,12 @@ impl Pair {
         self.routes.push((datagram.from, datagram.to));
         let dropped =
             dropped || self.cut.contains(&datagram.from.ip()) || self.cut.contains(&datagram.to.ip());
+        let ends = [datagram.from.ip(), datagram.to.ip()];
+        let carries = ends.iter().filter_map(|ip| self.narrow.get(ip)).chain(&self.carries).min();
+        let too_large = carries.is_some_and(|carries| datagram.payload.len() > *carries);
+        self.whole_only += usize::from(too_large && split != Split::Allowed);
+        self.cut_by_ip += usize::from(too_large && split == Split::Allowed);
+        let dropped = dropped || (too_large && split != Split::Allowed);
         let copies = if self.dice.falls(self.duplication) { 2 } else { 1 };
         for _ in 0..copies {
             if dropped || self.dice.falls(self.loss) {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sctp::{AssociationId, Config, Endpoint, PathId, SackTiming, StreamId};
+use braidftp_sctp::{AssociationId, Config, Endpoint, MtuDiscovery, PathId, SackTiming, StreamId};
 
 use super::super::notices::{Kind, Notice};
 use super::super::sending::Outgoing;
@@ -468,6 +468,11 @@ impl Kernel {
         let mut config = socket.config.clone();
         config.heartbeat_interval = heartbeats(config.heartbeat_interval, default);
         config.path_max_retrans = max.unwrap_or(config.path_max_retrans);
+        if has(values::SPP_PMTUD_ENABLE) {
+            config.path_mtu_discovery = Some(MtuDiscovery { max: config.mtu, ..MtuDiscovery::default() });
+        } else if has(values::SPP_PMTUD_DISABLE) {
+            config.path_mtu_discovery = None;
+        }
         self.reconfigure(ctx, fd, config)
     }
 

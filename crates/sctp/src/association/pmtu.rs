@@ -1,0 +1,459 @@
+//! How large the packets of a path may be: Datagram Packetization Layer Path MTU Discovery (RFC 8899), by probes of
+//! HEARTBEAT and PAD (§6.2).
+//!
+//! One machine a path, which knows sizes and counts; nonces come from its association, and time is its association's too.
+//! All sizes are of SCTP packets. A path starts from the size that the configuration says: what has carried a packet of
+//! that size needs no probe. Packets that vanish while smaller ones arrive bring it down to the base, and it searches again
+//! from there.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+use bytes::Bytes;
+use rand_core::Rng;
+
+use crate::association::expiry::BEAT_LEN;
+use crate::association::state::Shutdown;
+use crate::association::timers::Timer;
+use crate::association::{Association, Transmit};
+use crate::config::MtuDiscovery;
+use crate::endpoint::Route;
+use crate::ids::{PathId, VerificationTag};
+use crate::stats::PathState;
+use crate::wire::Chunk;
+
+/// MAX_PROBES (RFC 8899 §5.1.2).
+const MAX_PROBES: u32 = 3;
+/// PROBE_TIMER (RFC 8899 §5.1.1): no less than this. SCTP knows its round trips, and so it is an RTO if that is more.
+//= specs/rfc8899.txt#section-5.1.1
+//# This value MUST NOT be smaller than 1 second and
+//# SHOULD be larger than 15 seconds.
+const PROBE_TIMER_MIN: Duration = Duration::from_secs(1);
+/// So many losses in a row of large packets, and none that arrived, are a black hole.
+const SUSPICIONS: u32 = 2;
+//= specs/rfc8899.txt#section-5.3.2
+//# Implementations SHOULD select the set of probe packet sizes to maximize
+//# the gain in PLPMTU from each search step.
+/// What links carry, in bytes of IP packets: the sizes that a search tries.
+const LINK_MTUS: [usize; 12] =
+    [1_280, 1_380, 1_400, 1_420, 1_440, 1_460, 1_480, 1_492, 1_500, 4_352, 9_000, 16_384];
+/// What RFC 8200 has every IPv6 link carry.
+const IPV6_MTU_MIN: usize = 1_280;
+
+/// Where discovery is (RFC 8899 §5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The path is not known to work.
+    Disabled,
+    /// The base is to be confirmed.
+    Base,
+    /// Larger sizes are tried.
+    Searching,
+    /// Nothing larger is tried for now.
+    SearchComplete,
+    /// Not even the base passes: the least is used, and to be confirmed.
+    Error,
+}
+
+/// What is waited for, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// For nothing.
+    None,
+    /// For the answer to a probe: PROBE_TIMER.
+    Answer,
+    /// For the next search: PMTU_RAISE_TIMER.
+    Raise(Duration),
+}
+
+/// The state of one path's discovery.
+#[derive(Debug)]
+pub(super) struct Pmtu {
+    min: usize,
+    base: usize,
+    max: usize,
+    raise_after: Duration,
+    /// What IP and UDP add to a packet.
+    overhead: usize,
+    phase: Phase,
+    /// The PLPMTU.
+    size: usize,
+    /// PROBED_SIZE.
+    probed: usize,
+    /// PROBE_COUNT.
+    count: u32,
+    /// The nonce of a probe under way.
+    probe: Option<u64>,
+    due: bool,
+    suspicions: u32,
+    /// What the association's timer runs for.
+    armed: Patience,
+}
+
+impl Pmtu {
+    /// A path that starts with packets of `size`, over IPv6 or not.
+    pub(super) fn new(settings: &MtuDiscovery, size: usize, family: Family) -> Self {
+        let (overhead, least) = match family {
+            Family::V4 => (28, 0),
+            Family::V6 => (48, IPV6_MTU_MIN - 48),
+        };
+        let size = size & !3;
+        let max = settings.max.max(size) & !3;
+        let min = settings.min.max(least).min(size) & !3;
+        let base = settings.base.clamp(min, max) & !3;
+        Self {
+            min,
+            base,
+            max,
+            raise_after: settings.raise_after,
+            overhead,
+            phase: Phase::Disabled,
+            size,
+            probed: size,
+            count: 0,
+            probe: None,
+            due: false,
+            suspicions: 0,
+            armed: Patience::None,
+        }
+    }
+
+    /// The size that packets may have.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    #[cfg(test)]
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The size of a probe that is to leave.
+    pub(super) fn due(&self) -> Option<usize> {
+        self.due.then_some(self.probed)
+    }
+
+    /// What to wait for now.
+    pub(super) fn patience(&self) -> Patience {
+        match self.phase {
+            _ if self.probe.is_some() => Patience::Answer,
+            //= specs/rfc8899.txt#section-6.2.1.3
+            //# Since SCTP provides an acknowledged PL, a sender MUST NOT implement
+            //# the CONFIRMATION_TIMER while in the SEARCH_COMPLETE state.
+            //= specs/rfc8899.txt#section-5.1.1
+            //# When an acknowledged PL is used, this timer MUST NOT be used.
+            //= specs/rfc8899.txt#section-5.2
+            //# When used with an acknowledged PL (e.g., SCTP), DPLPMTUD SHOULD NOT
+            //# continue to generate PLPMTU probes in this state.
+            Phase::SearchComplete if self.size < self.max => Patience::Raise(self.raise_after),
+            _ => Patience::None,
+        }
+    }
+
+    /// The peer answered by this path, after it was not known to.
+    pub(super) fn on_connected(&mut self) {
+        if self.phase == Phase::Disabled {
+            if self.size < self.base {
+                self.enter(Phase::Base, self.base);
+            } else {
+                self.search();
+            }
+        }
+    }
+
+    /// A probe left.
+    //= specs/rfc8899.txt#section-3
+    //# When the transmission of probe packets is not controlled by the
+    //# congestion controller, the interval between probe packets MUST be at
+    //# least one RTT.
+    //= specs/rfc8899.txt#section-8
+    //# To avoid excessive load, the interval between individual probe packets
+    //# MUST be at least one RTT, and the interval between rounds of probing is
+    //# determined by the PMTU_RAISE_TIMER.
+    pub(super) fn on_sent(&mut self, nonce: u64) {
+        self.due = false;
+        self.probe = Some(nonce);
+    }
+
+    /// A HEARTBEAT ACK came back. Whether it answers the probe under way.
+    //= specs/rfc8899.txt#section-4.1
+    //# Probe messages sent by a PL MUST contain enough information to
+    //# uniquely identify the probe within the Maximum Segment Lifetime
+    //# (e.g., including a unique identifier from the PL or the DPLPMTUD
+    //# implementation), while being robust to reordering and replay of probe
+    //# response and PTB messages.
+    //= specs/rfc8899.txt#section-3
+    //# Datagram delay and duplication: The feedback mechanism is REQUIRED to be
+    //# robust to the possibility that packets could be significantly delayed or
+    //# duplicated along a network path.
+    //= specs/rfc8899.txt#section-3
+    //# Datagram reordering: A method is REQUIRED to be robust to the
+    //# possibility that a flow encounters reordering or that the traffic
+    //# (including probe packets) is divided over more than one network path.
+    pub(super) fn on_answer(&mut self, nonce: u64) -> bool {
+        if self.probe != Some(nonce) {
+            return false;
+        }
+        self.probe = None;
+        self.count = 0;
+        self.suspicions = 0;
+        self.size = self.probed;
+        self.search();
+        true
+    }
+
+    /// What was waited for did not come; the search begins again, if it was for that.
+    //= specs/rfc8899.txt#section-3
+    //# The PL is REQUIRED to be robust in the case where probe packets are lost
+    //# due to other reasons (including link transmission error, congestion).
+    pub(super) fn on_timeout(&mut self) {
+        if self.probe.take().is_some() {
+            self.count += 1;
+            if self.count < MAX_PROBES {
+                self.due = true;
+                return;
+            }
+            match self.phase {
+                Phase::Base => {
+                    self.size = self.min;
+                    self.enter(Phase::Error, self.min);
+                }
+                Phase::Error => self.phase = Phase::Disabled,
+                _ => self.phase = Phase::SearchComplete,
+            }
+        } else if self.phase == Phase::SearchComplete {
+            self.search();
+        }
+    }
+
+    //= specs/rfc8899.txt#section-4.3
+    //# A DPLPMTUD method MUST NOT rely solely on this method.
+    /// A packet of this size was lost although it had been sent before, or ended in a time-out.
+    pub(super) fn suspect(&mut self, size: usize) {
+        if size <= self.size && size > self.floor() {
+            self.suspicions += 1;
+            if self.suspicions >= SUSPICIONS {
+                self.fall();
+            }
+        }
+    }
+
+    /// A packet of this size has arrived, in one piece.
+    pub(super) fn vindicate(&mut self, size: usize) {
+        if size <= self.size && size > self.floor() {
+            self.suspicions = 0;
+        }
+    }
+
+    /// A router says what it can carry, as the size of a packet of ours; who says so was validated.
+    //= specs/rfc8899.txt#section-3
+    //# Any received PTB message MUST be validated before it is used to update
+    //# the PLPMTU discovery information [RFC8201].
+    //= specs/rfc8899.txt#section-6.2.1.4
+    //# When a PTB message has been validated, the PL_PTB_SIZE calculated from
+    //# the PTB_SIZE reported in the PTB message SHOULD be used with the
+    //# DPLPMTUD algorithm, provided that the reported PL_PTB_SIZE is less than
+    //# the current probe size (see Section 4.6).
+    //= specs/rfc8899.txt#section-6.2.2.4
+    //# When the validation is completed, the PL_PTB_SIZE calculated from the
+    //# PTB_SIZE in the PTB message SHOULD be used with the DPLPMTUD providing
+    //# that the reported PL_PTB_SIZE is less than the current probe size.
+    pub(super) fn on_too_big(&mut self, size: usize) {
+        let size = size & !3;
+        //= specs/rfc8899.txt#section-3
+        //# A
+        //# PTB message MUST NOT be used to increase the PLPMTU [RFC8201] but
+        //# could trigger a probe to test for a larger PLPMTU.
+        //= specs/rfc8899.txt#section-3
+        //# A PL_PTB_SIZE that is greater than
+        //# that currently probed SHOULD be ignored.
+        let probed = if self.probe.is_some() { self.probed } else { self.size };
+        if self.phase == Phase::Disabled || size < self.min || size >= probed.max(self.size) {
+            return;
+        }
+        if size < self.base {
+            self.size = self.min;
+            self.enter(Phase::Error, self.min);
+        } else if size < self.size {
+            //= specs/rfc8899.txt#section-4.6.2
+            //# The PLPMTU SHOULD
+            //# be set to BASE_PLPMTU (the PLPMTU is reduced to the BASE_PLPMTU
+            //# to avoid unnecessary packet loss when a black hole is
+            //# encountered).
+            self.size = self.base;
+            self.try_next(size);
+        } else if size == self.size {
+            self.give_up_probe();
+            self.phase = Phase::SearchComplete;
+        } else {
+            self.try_next(size);
+        }
+    }
+
+    /// What a black hole would leave.
+    fn floor(&self) -> usize {
+        if self.size > self.base { self.base } else { self.min }
+    }
+
+    fn fall(&mut self) {
+        self.size = self.floor();
+        if self.size < self.base {
+            self.enter(Phase::Error, self.min);
+        } else {
+            self.enter(Phase::Base, self.base);
+        }
+    }
+
+    /// Goes on to the next size.
+    fn search(&mut self) {
+        if self.size >= self.max {
+            self.give_up_probe();
+            self.phase = Phase::SearchComplete;
+        } else {
+            let steps = LINK_MTUS.iter().map(|mtu| (mtu - self.overhead) & !3);
+            let next = steps.chain([self.base]).filter(|step| *step > self.size && *step < self.max).min();
+            self.try_next(next.unwrap_or(self.max));
+        }
+    }
+
+    fn try_next(&mut self, size: usize) {
+        if size > self.size {
+            self.enter(Phase::Searching, size.min(self.max));
+        } else {
+            self.search();
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, probed: usize) {
+        self.give_up_probe();
+        self.phase = phase;
+        self.probed = probed;
+        self.due = true;
+    }
+
+    fn give_up_probe(&mut self) {
+        self.probe = None;
+        self.due = false;
+        self.count = 0;
+        self.suspicions = 0;
+    }
+}
+
+/// Which IP a path goes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    V4,
+    V6,
+}
+
+impl Association {
+    /// The peer has answered by this path.
+    pub(super) fn begin_pmtu(&mut self, now: Time, id: PathId) {
+        if let Some(pmtu) = &mut self.paths[usize::from(id.0)].pmtu {
+            pmtu.on_connected();
+            self.settle_pmtu(now, id);
+        }
+    }
+
+    /// Draws the consequences of what discovery came to: packets of another size, and what to wait for.
+    pub(super) fn settle_pmtu(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[usize::from(id.0)];
+        let Some(size) = path.pmtu.as_ref().map(Pmtu::size) else { return };
+        if path.mtu != size {
+            path.mtu = size;
+            //= specs/rfc8899.txt#section-3
+            //# An update to the
+            //# PLPMTU (or MPS) MUST NOT increase the congestion window measured
+            //# in bytes [RFC4821].
+            path.controller.on_mtu(path.pmdcs());
+        }
+        let Some(pmtu) = &mut path.pmtu else { return };
+        let (timer, patience) = (Timer::Pmtu(id), pmtu.patience());
+        if std::mem::replace(&mut pmtu.armed, patience) != patience {
+            match patience {
+                Patience::None => self.timers.stop(timer),
+                Patience::Answer => self.timers.arm(timer, now + path.rtt.rto().max(PROBE_TIMER_MIN)),
+                Patience::Raise(after) => self.timers.arm(timer, now + after),
+            }
+        }
+    }
+
+    pub(super) fn on_pmtu_timer(&mut self, now: Time, id: PathId) {
+        if let Some(pmtu) = &mut self.paths[usize::from(id.0)].pmtu {
+            //= specs/rfc8899.txt#section-3
+            //# Loss of a probe packet SHOULD NOT be treated as an
+            //# indication of congestion and SHOULD NOT trigger a congestion
+            //# control reaction [RFC4821]
+            pmtu.armed = Patience::None;
+            pmtu.on_timeout();
+            self.settle_pmtu(now, id);
+        }
+    }
+
+    /// A HEARTBEAT ACK that answers no HEARTBEAT of the path's: a probe, perhaps.
+    pub(super) fn on_probe_answer(&mut self, now: Time, id: PathId, nonce: u64) {
+        let path = &mut self.paths[usize::from(id.0)];
+        if path.pmtu.as_mut().is_some_and(|pmtu| pmtu.on_answer(nonce)) {
+            //= specs/rfc8899.txt#section-6.2.1.2
+            //# A
+            //# successful probe updates the association and path counters, but an
+            //# unsuccessful probe is discounted (assumed to be a result of choosing
+            //# too large a PLPMTU).
+            path.errors = 0;
+            self.settle_pmtu(now, id);
+        }
+    }
+
+    /// The probe that is to leave by this path.
+    pub(super) fn transmit_probe(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
+        let path = &self.paths[usize::from(id.0)];
+        let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
+        if path.state != PathState::Active || closing {
+            return None;
+        }
+        let size = path.pmtu.as_ref()?.due()?;
+        let nonce = self.rng.next_u64();
+        let mut info = [id.0; BEAT_LEN];
+        info[1..].copy_from_slice(&nonce.to_be_bytes());
+        //= specs/rfc8899.txt#section-6.2.1.2
+        //# Probe packets consist of an SCTP common header followed by a
+        //# HEARTBEAT chunk and a PAD chunk.
+        //= specs/rfc8899.txt#section-6.2
+        //# The PAD chunk defined in [RFC4820] SHOULD be attached
+        //# to a minimum-length HEARTBEAT (HB) chunk to build a probe packet.
+        //= specs/rfc8899.txt#section-6.2
+        //# The RECOMMENDED method for generating probes is to add a chunk
+        //# consisting only of padding to an SCTP message.
+        //= specs/rfc8899.txt#section-3
+        //# Probe loss recovery: It is RECOMMENDED to use probe packets that do not
+        //# carry any user data that would require retransmission if lost.
+        //= specs/rfc8899.txt#section-3
+        //# Flow control SHOULD NOT apply to DPLPMTU when probe packets use a design
+        //# that does not carry user data to the remote application.
+        self.begin_sized(tag, size);
+        self.builder.push(&Chunk::Heartbeat(Bytes::copy_from_slice(&info)));
+        let room = self.builder.room_for(Chunk::PAD).saturating_sub(Chunk::HEADER_LEN);
+        self.builder.push(&Chunk::Pad(u16::try_from(room).unwrap_or(!3)));
+        let path = &mut self.paths[usize::from(id.0)];
+        path.pmtu.as_mut()?.on_sent(nonce);
+        self.settle_pmtu(now, id);
+        Some(self.finish(id))
+    }
+
+    /// A router on the way of a path says that it carries SCTP packets of this size at most; that the packet which it
+    /// quotes was ours has been checked.
+    pub(crate) fn on_packet_too_big(&mut self, now: Time, route: Route, size: usize) {
+        let index = self.paths.iter().position(|path| path.route() == route);
+        if let Some(index) = index
+            && let Some(pmtu) = &mut self.paths[index].pmtu
+        {
+            pmtu.on_too_big(size);
+            self.stirred = true;
+            self.settle_pmtu(now, PathId(index as u8));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/pmtu_machine.rs"]
+mod tests;

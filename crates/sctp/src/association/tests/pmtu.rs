@@ -1,0 +1,306 @@
+//! Path MTU discovery between two endpoints (RFC 8899 §6.2), over links that drop what is too large without a word.
+
+use super::*;
+use crate::association::Split;
+use crate::config::MtuDiscovery;
+use crate::ids::PathId;
+use crate::stats::PathStats;
+
+fn discovering(mtu: usize, discovery: MtuDiscovery) -> Config {
+    Config { mtu, path_mtu_discovery: Some(discovery), ..modern() }
+}
+
+/// Both know how; the handshake is done.
+fn pair(config: Config, carries: usize) -> Pair {
+    let mut pair = Pair::up(config);
+    pair.carries = Some(carries);
+    pair
+}
+
+fn path(pair: &mut Pair) -> PathStats {
+    pair.association(Client).stats().paths[0].clone()
+}
+
+/// Packets that the client sent with a PAD chunk: their sizes.
+fn probes(pair: &Pair) -> Vec<usize> {
+    let padded = |entry: &&(Time, Side, Packet)| entry.1 == Client && has(&entry.2, Chunk::PAD);
+    pair.log.iter().filter(padded).map(|entry| entry.2.len()).collect()
+}
+
+fn jumbo() -> MtuDiscovery {
+    MtuDiscovery { max: 8_952, ..MtuDiscovery::default() }
+}
+
+//= specs/rfc8899.txt#section-6.2
+//= type=test
+//# The PAD chunk defined in [RFC4820] SHOULD be attached
+//# to a minimum-length HEARTBEAT (HB) chunk to build a probe packet.
+//= specs/rfc8899.txt#section-6.2.1.2
+//= type=test
+//# Probe packets consist of an SCTP common header followed by a
+//# HEARTBEAT chunk and a PAD chunk.
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# Loss of a probe packet SHOULD NOT be treated as an
+//# indication of congestion and SHOULD NOT trigger a congestion
+//# control reaction [RFC4821]
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# An update to the
+//# PLPMTU (or MPS) MUST NOT increase the congestion window measured
+//# in bytes [RFC4821].
+#[test]
+fn the_size_is_found_and_costs_the_window_nothing() {
+    let mut pair = Pair::new(discovering(1_200, jumbo()));
+    pair.carries = Some(4_324);
+    pair.run(Duration::from_millis(30));
+    let before = path(&mut pair);
+    pair.run(Duration::from_secs(20));
+    let after = path(&mut pair);
+    assert_eq!(after.mtu, 4_324);
+    assert_eq!((after.cwnd, after.ssthresh, after.timeouts), (before.cwnd, before.ssthresh, 0));
+    let sizes = probes(&pair);
+    assert_eq!(
+        sizes,
+        [1_252, 1_352, 1_372, 1_392, 1_412, 1_432, 1_452, 1_464, 1_472, 4_324, 8_952, 8_952, 8_952]
+    );
+    for (_, _, packet) in
+        pair.log.iter().filter(|(_, side, packet)| *side == Client && has(packet, Chunk::PAD))
+    {
+        assert!(matches!(chunks(packet)[..], [Chunk::Heartbeat(_), Chunk::Pad(_)]));
+    }
+    // Data now fills such packets, and no probe is repeated before the time comes.
+    pair.clear_log();
+    pair.send(Client, 0, pattern(100_000));
+    pair.run(Duration::from_secs(500));
+    assert_eq!(pair.read(Server, 0), [pattern(100_000)]);
+    assert_eq!(pair.log.iter().map(|entry| entry.2.len()).max(), Some(4_324));
+    assert!(probes(&pair).is_empty());
+    pair.carries = None;
+    pair.run(Duration::from_secs(200));
+    assert_eq!(path(&mut pair).mtu, 8_952, "tried again after PMTU_RAISE_TIMER");
+}
+
+//= specs/rfc8899.txt#section-6.2.1.3
+//= type=test
+//# Since SCTP provides an acknowledged PL, a sender MUST NOT implement
+//# the CONFIRMATION_TIMER while in the SEARCH_COMPLETE state.
+//= specs/rfc8899.txt#section-5.1.1
+//= type=test
+//# When an acknowledged PL is used, this timer MUST NOT be used.
+#[test]
+fn a_path_that_starts_at_the_most_is_never_probed() {
+    let mut pair = Pair::new(discovering(1_452, MtuDiscovery::default()));
+    pair.send(Client, 0, pattern(50_000));
+    pair.run(Duration::from_secs(2_000));
+    assert_eq!(pair.read(Server, 0), [pattern(50_000)]);
+    assert!(probes(&pair).is_empty());
+}
+
+//= specs/rfc8899.txt#section-4.3
+//= type=test
+//# A DPLPMTUD method MUST NOT rely solely on this method.
+//= specs/rfc9260.txt#section-6.9
+//= type=test
+//# Instead, if
+//# the PMTU has been reduced, then IP fragmentation MUST be used.
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# A PL MUST NOT send a datagram (other than a probe
+//# packet) with a size at the PL that is larger than the current
+//# PLPMTU.
+#[test]
+fn a_black_hole_is_noticed_and_what_is_too_large_by_now_is_left_to_ip() {
+    for config in [modern(), rfc()] {
+        let config = Config { path_mtu_discovery: Some(MtuDiscovery::default()), ..config };
+        let mut pair = pair(config, usize::MAX);
+        pair.send(Client, 0, pattern(60_000));
+        pair.run(Duration::from_millis(15));
+        pair.carries = Some(1_392);
+        let start = pair.now;
+        assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+        assert!(pair.now.since(start) < Duration::from_secs(60), "{:?}", pair.now.since(start));
+        assert!(pair.whole_only > 0 && pair.cut_by_ip > 0, "some were dropped, then some were cut");
+        pair.run(Duration::from_secs(20));
+        assert_eq!(path(&mut pair).mtu, 1_392);
+        pair.clear_log();
+        pair.send(Client, 0, pattern(60_000));
+        pair.run(Duration::from_secs(5));
+        assert_eq!(pair.read(Server, 0).len(), 2);
+        assert!(pair.log.iter().all(|entry| entry.2.len() <= 1_392));
+    }
+}
+
+#[test]
+fn small_messages_that_share_packets_fall_into_no_hole() {
+    let config = discovering(1_452, MtuDiscovery::default());
+    let mut pair = pair(config, 1_300);
+    for _ in 0..300 {
+        pair.send(Client, 0, pattern(100));
+    }
+    assert!(pair.run_until_within(Duration::from_secs(60), |pair| pair.read(Server, 0).len() == 300));
+    pair.run(Duration::from_secs(10));
+    assert_eq!(path(&mut pair).mtu, 1_252);
+}
+
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# The PL is REQUIRED to be robust in the case where probe packets are lost
+//# due to other reasons (including link transmission error, congestion).
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# Datagram reordering: A method is REQUIRED to be robust to the
+//# possibility that a flow encounters reordering or that the traffic
+//# (including probe packets) is divided over more than one network path.
+#[test]
+fn losses_that_have_nothing_to_do_with_size_do_not_make_packets_small() {
+    let mut pair = Pair::up(discovering(1_452, MtuDiscovery::default())).seeded(3);
+    pair.loss = 100;
+    let mut least = usize::MAX;
+    for _ in 0..40 {
+        pair.send(Client, 0, pattern(50_000));
+        pair.run(Duration::from_secs(2));
+        least = least.min(path(&mut pair).mtu);
+    }
+    pair.loss = 0;
+    pair.run(Duration::from_secs(100));
+    assert_eq!(pair.read(Server, 0).len(), 40);
+    assert_eq!(path(&mut pair).mtu, 1_452, "at worst it was {least} for a while");
+}
+
+//= specs/rfc9260.txt#section-7.3
+//= type=test
+//# An endpoint SHOULD apply these techniques and SHOULD do so on a per-
+//# destination-address basis.
+//= specs/rfc9260.txt#section-7.3
+//= type=test
+//# 2)  The sender SHOULD track an AMDCS that will be the smallest PMDCS
+//# discovered for all of the peer's destination addresses.
+//= specs/rfc9260.txt#section-7.3
+//= type=test
+//# An endpoint MUST
+//# maintain separate PMTU estimates for each destination address of
+//# its peer.
+//= specs/rfc9260.txt#section-7.3
+//= type=test
+//# When
+//# fragmenting messages into multiple parts, this AMDCS SHOULD be
+//# used to calculate the size of each DATA chunk.
+//= specs/rfc8899.txt#section-5
+//= type=test
+//# A PL MUST adjust the MPS indicated by DPLPMTUD to account for any
+//# additional overhead introduced by the PL.
+#[test]
+fn each_path_has_its_size_and_chunks_fit_all_of_them() {
+    let at = |ip: &str| SocketAddr::new(ip.parse().unwrap(), 9_001);
+    let addresses = [vec![at("10.0.1.1"), at("10.0.2.1")], vec![at("10.0.1.2"), at("10.0.2.2")]];
+    let config = discovering(1_200, jumbo());
+    let mut pair = Pair::between(addresses.clone(), config.clone(), config);
+    pair.carries = Some(4_324);
+    pair.narrow.insert(addresses[0][1].ip(), 1_392);
+    pair.run(Duration::from_secs(20));
+    let mtus: Vec<_> = pair.association(Client).stats().paths.iter().map(|path| path.mtu).collect();
+    assert_eq!(mtus, [4_324, 1_392]);
+    pair.clear_log();
+    pair.send(Client, 0, pattern(30_000));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 0), [pattern(30_000)]);
+    let longest = pair.data(Client).iter().map(|data| data.payload.len()).max().unwrap();
+    assert_eq!(longest, 1_392 - Header::LEN - Data::HEADER_LEN);
+    let packet = pair.log.iter().map(|entry| entry.2.len()).max().unwrap();
+    assert!(packet > 4_000, "of which several share a packet: {packet}");
+}
+
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# Any received PTB message MUST be validated before it is used to update
+//# the PLPMTU discovery information [RFC8201].
+//= specs/rfc8899.txt#section-4.6.1
+//= type=test
+//# A PL that supports PTB messages MUST validate these messages before they
+//# are further processed.
+//= specs/rfc8899.txt#section-4.6.1
+//= type=test
+//# The PL MUST check the protocol information in the quoted packet carried
+//# in an ICMP PTB message payload to validate the message originated from
+//# the sending node.
+//= specs/rfc8899.txt#section-6.2.1.4
+//= type=test
+//# Normal ICMP validation MUST be performed as specified in Appendix C of
+//# [RFC4960].
+//= specs/rfc8899.txt#section-6.2.2.4
+//= type=test
+//# ICMP validation MUST be performed for PTB messages as specified in
+//# Appendix C of [RFC4960].
+//= specs/rfc8899.txt#section-8
+//= type=test
+//# A node supporting DPLPMTUD MUST therefore appropriately validate the
+//# payload of PTB messages to ensure these are received in response to
+//# transmitted traffic (i.e., a reported error condition that corresponds
+//# to a datagram actually sent by the path layer, see Section 4.6.1).
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# ICMP6)  An implementation MUST validate that the Verification Tag
+//# contained in the ICMP message matches the Verification Tag of
+//# the peer.
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# ICMP5)  An implementation MUST use the payload of the ICMP message
+//# (v4 or v6) to locate the association that sent the message to
+//# which ICMP is responding.  If the association cannot be
+//# found, an implementation SHOULD ignore the ICMP message.
+//= specs/rfc8899.txt#section-4.6.1
+//= type=test
+//# A PTB message
+//# that does not complete the validation MUST NOT be further utilized by
+//# the DPLPMTUD method
+#[test]
+fn what_a_router_says_counts_if_it_quotes_what_was_sent() {
+    let mut pair = pair(discovering(1_452, MtuDiscovery::default()), usize::MAX);
+    pair.send(Client, 0, pattern(10));
+    pair.run(Duration::from_secs(1));
+    let header = pair.last_header.unwrap();
+    let quote = |source: u16, destination: u16, tag: u32| {
+        [&source.to_be_bytes()[..], &destination.to_be_bytes(), &tag.to_be_bytes()].concat()
+    };
+    let (source, destination, tag) = (header.source_port, header.destination_port, header.tag.0);
+    let right = quote(source, destination, tag);
+    let (here, there) = (client_address(), server_address());
+    let other = "127.0.0.9:9002".parse().unwrap();
+    for (local, peer, quoted) in [
+        (here, there, &right[..7]),
+        (here, there, &quote(source, destination, tag ^ 1)[..]),
+        (here, there, &quote(source, destination, 0)[..]),
+        (here, there, &quote(source, destination + 1, tag)[..]),
+        (here, there, &quote(source + 1, destination, tag)[..]),
+        (here, other, &right[..]),
+        (other, there, &right[..]),
+    ] {
+        pair.client.handle_packet_too_big(pair.now, local, peer, quoted, 1_252);
+        pair.run(Duration::from_millis(100));
+        assert_eq!(path(&mut pair).mtu, 1_452, "{local} {peer} {quoted:?}");
+    }
+    pair.client.handle_packet_too_big(pair.now, here, there, &right, 1_252);
+    pair.run(Duration::from_millis(5));
+    assert_eq!(path(&mut pair).mtu, 1_200, "the base, while what it said is tried");
+    pair.run(Duration::from_millis(25));
+    assert_eq!(path(&mut pair).mtu, 1_252);
+}
+
+#[test]
+fn without_discovery_nothing_changes_and_nothing_is_said_of_fragments() {
+    let mut pair = pair(rfc(), usize::MAX);
+    pair.association(Client).set_primary(PathId(0)).unwrap();
+    pair.send(Client, 0, pattern(10_000));
+    pair.run(Duration::from_secs(5));
+    assert_eq!(pair.splits, BTreeSet::from([Split::Unspecified as u8]));
+    let header = pair.last_header.unwrap();
+    let quoted = [
+        &header.source_port.to_be_bytes()[..],
+        &header.destination_port.to_be_bytes(),
+        &header.tag.0.to_be_bytes(),
+    ];
+    pair.client.handle_packet_too_big(pair.now, client_address(), server_address(), &quoted.concat(), 1_200);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(path(&mut pair).mtu, 1_452);
+}

@@ -1,0 +1,217 @@
+//! The machine of RFC 8899 §5.2 alone, against a path that carries so much and no more.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn settings() -> MtuDiscovery {
+    MtuDiscovery { max: 8_952, ..MtuDiscovery::default() }
+}
+
+fn pmtu(start: usize) -> Pmtu {
+    Pmtu::new(&settings(), start, Family::V4)
+}
+
+/// Answers or lets time out each probe that is due; the sizes probed.
+fn run(pmtu: &mut Pmtu, carries: usize) -> Vec<usize> {
+    let mut probed = Vec::new();
+    while let Some(size) = pmtu.due() {
+        probed.push(size);
+        assert!(probed.len() < 100, "it comes to an end: {probed:?}");
+        pmtu.on_sent(probed.len() as u64);
+        assert_eq!((pmtu.due(), pmtu.patience()), (None, Patience::Answer), "one at a time");
+        if size <= carries {
+            assert!(pmtu.on_answer(probed.len() as u64));
+        } else {
+            pmtu.on_timeout();
+        }
+    }
+    probed
+}
+
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# When the transmission of probe packets is not controlled by the
+//# congestion controller, the interval between probe packets MUST be at
+//# least one RTT.
+//= specs/rfc8899.txt#section-8
+//= type=test
+//# To avoid excessive load, the interval between individual probe packets
+//# MUST be at least one RTT, and the interval between rounds of probing is
+//# determined by the PMTU_RAISE_TIMER.
+#[test]
+fn the_search_goes_up_until_three_probes_of_a_size_are_lost() {
+    let mut pmtu = pmtu(1_200);
+    pmtu.on_connected();
+    let probed = run(&mut pmtu, 1_464);
+    assert_eq!(probed, [1_252, 1_352, 1_372, 1_392, 1_412, 1_432, 1_452, 1_464, 1_472, 1_472, 1_472]);
+    assert_eq!((pmtu.size(), pmtu.phase()), (1_464, Phase::SearchComplete));
+    assert_eq!(pmtu.patience(), Patience::Raise(settings().raise_after));
+    pmtu.on_timeout();
+    assert_eq!(run(&mut pmtu, 9_000), [1_472, 4_324, 8_952], "after a while it tries again");
+    assert_eq!((pmtu.size(), pmtu.phase(), pmtu.patience()), (8_952, Phase::SearchComplete, Patience::None));
+}
+
+#[test]
+fn a_path_that_starts_at_the_most_is_not_probed() {
+    let mut pmtu = pmtu(8_952);
+    pmtu.on_connected();
+    assert_eq!((pmtu.due(), pmtu.patience()), (None, Patience::None));
+}
+
+#[test]
+fn large_packets_that_vanish_bring_it_down_to_the_base_and_up_again() {
+    let mut pmtu = pmtu(1_452);
+    pmtu.on_connected();
+    run(&mut pmtu, 1_452);
+    pmtu.suspect(1_100);
+    pmtu.suspect(1_100);
+    assert_eq!(pmtu.size(), 1_452, "small ones prove nothing");
+    pmtu.suspect(1_452);
+    pmtu.vindicate(1_452);
+    pmtu.suspect(1_452);
+    assert_eq!(pmtu.size(), 1_452, "one arrived in between");
+    pmtu.suspect(1_452);
+    assert_eq!((pmtu.size(), pmtu.phase()), (1_200, Phase::Base));
+    assert_eq!(run(&mut pmtu, 1_372), [1_200, 1_252, 1_352, 1_372, 1_392, 1_392, 1_392]);
+    assert_eq!(pmtu.size(), 1_372);
+}
+
+#[test]
+fn a_path_below_the_base_gets_the_least() {
+    let mut pmtu = pmtu(1_200);
+    pmtu.on_connected();
+    run(&mut pmtu, 1_200);
+    pmtu.suspect(1_200);
+    pmtu.suspect(1_200);
+    assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::Error));
+    run(&mut pmtu, 600);
+    assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::SearchComplete));
+    // And one that carries nothing is not asked any more, until something comes back by it.
+    let mut pmtu = self::pmtu(1_452);
+    pmtu.on_connected();
+    (0..2).for_each(|_| pmtu.suspect(1_452));
+    run(&mut pmtu, 0);
+    assert_eq!((pmtu.size(), pmtu.phase(), pmtu.patience()), (512, Phase::Disabled, Patience::None));
+    pmtu.on_connected();
+    assert_eq!((pmtu.phase(), pmtu.due()), (Phase::Base, Some(1_200)));
+}
+
+#[test]
+fn over_ipv6_nothing_is_below_1280() {
+    let mut pmtu = Pmtu::new(&settings(), 1_452, Family::V6);
+    pmtu.on_connected();
+    run(&mut pmtu, 1_452);
+    (0..2).for_each(|_| pmtu.suspect(1_452));
+    assert_eq!(pmtu.size(), 1_232);
+}
+
+//= specs/rfc8899.txt#section-4.1
+//= type=test
+//# Probe messages sent by a PL MUST contain enough information to uniquely
+//# identify the probe within the Maximum Segment Lifetime (e.g., including
+//# a unique identifier from the PL or the DPLPMTUD implementation), while
+//# being robust to reordering and replay of probe response and PTB
+//# messages.
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# Datagram delay and duplication: The feedback mechanism is REQUIRED to be
+//# robust to the possibility that packets could be significantly delayed or
+//# duplicated along a network path.
+#[test]
+fn an_answer_to_no_probe_changes_nothing() {
+    let mut pmtu = pmtu(1_452);
+    pmtu.on_connected();
+    pmtu.on_sent(7);
+    assert!(!pmtu.on_answer(8));
+    assert!(pmtu.on_answer(7) && !pmtu.on_answer(7));
+    assert_eq!(pmtu.size(), 1_464);
+}
+
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# A
+//# PTB message MUST NOT be used to increase the PLPMTU [RFC8201] but
+//# could trigger a probe to test for a larger PLPMTU.
+//= specs/rfc8899.txt#section-4.6.2
+//= type=test
+//# PTB messages that have been validated MAY be utilized by the DPLPMTUD
+//# algorithm but MUST NOT be used directly to set the PLPMTU.
+//= specs/rfc8899.txt#section-4.6.2
+//= type=test
+//# The PLPMTU SHOULD
+//# be set to BASE_PLPMTU (the PLPMTU is reduced to the BASE_PLPMTU
+//# to avoid unnecessary packet loss when a black hole is
+//# encountered).
+#[test]
+fn what_a_router_says_is_probed_and_never_believed() {
+    let searching = || {
+        let mut pmtu = pmtu(1_452);
+        pmtu.on_connected();
+        pmtu.on_sent(1);
+        pmtu
+    };
+    let after = |size: usize| {
+        let mut pmtu = searching();
+        pmtu.on_too_big(size);
+        (pmtu.size(), pmtu.phase(), pmtu.due())
+    };
+    for ignored in [0, 68, 511, 1_472, 1_476, 9_000, usize::MAX] {
+        assert_eq!(after(ignored), (1_452, Phase::Searching, None), "{ignored}");
+    }
+    assert_eq!(after(600), (512, Phase::Error, Some(512)));
+    assert_eq!(after(1_199), (512, Phase::Error, Some(512)));
+    assert_eq!(after(1_380), (1_200, Phase::Searching, Some(1_380)));
+    assert_eq!(after(1_452), (1_452, Phase::SearchComplete, None));
+    assert_eq!(after(1_460), (1_452, Phase::Searching, Some(1_460)));
+}
+
+#[derive(Debug, Clone)]
+enum Told {
+    Connected,
+    Leave,
+    Answer,
+    Timeout,
+    Suspect(usize),
+    Vindicate(usize),
+    TooBig(usize),
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    prop_oneof![
+        Just(Told::Connected),
+        Just(Told::Leave),
+        Just(Told::Answer),
+        Just(Told::Timeout),
+        (0..10_000_usize).prop_map(Told::Suspect),
+        (0..10_000_usize).prop_map(Told::Vindicate),
+        (0..10_000_usize).prop_map(Told::TooBig),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_it_is_told_its_sizes_stay_within_bounds(
+        start in (128..2_238_usize).prop_map(|words| words * 4),
+        all in prop::collection::vec(told(), 0..200),
+    ) {
+        let mut pmtu = pmtu(start);
+        for told in all {
+            let before = pmtu.size();
+            match &told {
+                Told::Connected => pmtu.on_connected(),
+                Told::Leave if pmtu.due().is_some() => pmtu.on_sent(9),
+                Told::Answer => { pmtu.on_answer(9); },
+                Told::Timeout => pmtu.on_timeout(),
+                Told::Suspect(size) => pmtu.suspect(*size),
+                Told::Vindicate(size) => pmtu.vindicate(*size),
+                Told::TooBig(size) => pmtu.on_too_big(*size),
+                Told::Leave => {}
+            }
+            prop_assert!(pmtu.size() >= 512 && pmtu.size() <= 8_952 && pmtu.size().is_multiple_of(4));
+            prop_assert!(pmtu.due().is_none_or(|size| (512..=8_952).contains(&size) && size.is_multiple_of(4)));
+            prop_assert!(pmtu.due().is_none() || pmtu.patience() != Patience::Answer, "one at a time");
+            prop_assert!(pmtu.size() <= before || matches!(told, Told::Answer), "only an answer raises it");
+        }
+    }
+}
