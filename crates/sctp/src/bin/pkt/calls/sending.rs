@@ -2,8 +2,9 @@
 //! (RFC 6458 §3.1.4, §5.3, §9.7, §9.9 to §9.12).
 
 use std::net::IpAddr;
+use std::time::Duration;
 
-use braidftp_sctp::{Message, Order, Ppid, SendError, StreamId};
+use braidftp_sctp::{Message, Order, Ppid, Reliability, SendError, StreamId};
 use bytes::Bytes;
 
 use super::socket::{Socket, Style};
@@ -22,6 +23,17 @@ pub(super) enum Policy {
     Priority(u32),
     /// So many retransmissions.
     Retransmissions(u32),
+}
+
+impl From<Policy> for Reliability {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Reliable => Self::Full,
+            Policy::Ttl(millis) => Self::Lifetime(Duration::from_millis(millis.into())),
+            Policy::Priority(priority) => Self::Priority(priority),
+            Policy::Retransmissions(max) => Self::Retransmissions(max),
+        }
+    }
 }
 
 /// A message to send, and what is said of it.
@@ -351,15 +363,13 @@ impl Kernel {
         let unsupported = |what: &str| Err(ScriptError::unsupported(line, what.to_owned()));
         let unordered = outgoing.flags & values::SCTP_UNORDERED != 0;
         let order = if unordered { Order::Unordered } else { Order::Ordered };
-        if outgoing.policy != Policy::Reliable {
-            return unsupported("a message that may be given up (RFC 3758)");
-        }
         if outgoing.key.is_some() {
             return unsupported("a key for a message (RFC 4895)");
         }
         if outgoing.flags & values::SCTP_SACK_IMMEDIATELY != 0 {
             return unsupported("a message that asks for its SACK (RFC 7053)");
         }
-        Ok(Message { order, ..Message::new(Ppid(outgoing.ppid), payload) })
+        let (reliability, context) = (outgoing.policy.into(), outgoing.context);
+        Ok(Message { order, reliability, context, ..Message::new(Ppid(outgoing.ppid), payload) })
     }
 }
