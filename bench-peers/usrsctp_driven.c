@@ -335,9 +335,11 @@ static void on_reset(const char *how, unsigned stream)
 static void on_address(const char *command, const char *ip, uint16_t port)
 {
 	struct sockaddr_storage it;
-	if (address(&it, ip, strlen(ip), port) == 0) {
+	int own = strcmp(command, "add") == 0 || strcmp(command, "del") == 0;
+	/* Own addresses have the port that the socket is bound to, whichever it is. */
+	if (address(&it, ip, strlen(ip), own ? 0 : port) == 0) {
 		say("error no address");
-	} else if (strcmp(command, "add") == 0 || strcmp(command, "del") == 0) {
+	} else if (own) {
 		int how = command[0] == 'a' ? SCTP_BINDX_ADD_ADDR : SCTP_BINDX_REM_ADDR;
 		answer(usrsctp_bindx(so, (struct sockaddr *)&it, 1, how));
 	} else {

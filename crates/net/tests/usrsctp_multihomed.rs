@@ -65,9 +65,52 @@ fn two_addresses_make_two_paths_that_both_sides_confirm() {
 /// Until each wire is an active path. usrsctp tells of addresses that it confirms as the side that is asked only.
 async fn confirmed(session: &mut Session, between: &[Wire; 2]) {
     let expected = between.map(|wire| (wire.client, wire.server, PathState::Active));
+    // usrsctp begins with whichever address it likes.
+    until(session, |paths| expected.iter().all(|path| paths.contains(path))).await;
+}
+
+/// usrsctp begins with one address, adds the other, and takes it away again, while data flows.
+#[test]
+fn an_address_comes_and_goes() {
+    for between in [[Wire::v4(1), Wire::v4(2)], [Wire::v6(1), Wire::v6(2)]] {
+        for role in BOTH {
+            let Some(net) = wires(&between, None) else { return };
+            let mut ends = Ends::raw(&between);
+            ends.theirs.truncate(1);
+            inside(&net.path(End::Client), async {
+                let config = Config { asconf: true, ..Profile::Modern.config() };
+                let options = ["asconf=1", "auth=1", "rto_min=100"];
+                let Some(mut session) = open(&ends, role, config, &options, on_server(&net)).await else {
+                    return;
+                };
+                let up = session.peer.event("event up", SOON).await;
+                assert!(up.contains(" auth") && up.contains(" asconf"), "{up}");
+                let load = Load { each_way: 1_000_000, streams: 2, ..LIGHT };
+                session.exchange(load).await;
+                let other = between[1].server;
+                session.peer.tell(&format!("add {other}"), SOON).await;
+                until(&mut session, |paths| {
+                    paths.iter().any(|(_, peer, state)| *peer == other && *state == PathState::Active)
+                })
+                .await;
+                session.exchange(load).await;
+                session.peer.tell(&format!("del {other}"), SOON).await;
+                until(&mut session, |paths| {
+                    paths.iter().all(|(_, peer, state)| *peer != other || *state == PathState::Removed)
+                })
+                .await;
+                session.exchange(load).await;
+                let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+                assert_eq!(end, Ok(Reason::Shutdown));
+            });
+        }
+    }
+}
+
+/// Until the paths are so.
+async fn until(session: &mut Session, so: impl Fn(&[(IpAddr, IpAddr, PathState)]) -> bool) {
     let all = async {
-        // usrsctp begins with whichever address it likes.
-        while !expected.iter().all(|path| session.paths().contains(path)) {
+        while !so(&session.paths()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

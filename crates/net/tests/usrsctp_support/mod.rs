@@ -216,6 +216,9 @@ pub(crate) struct Session {
     pub(crate) association: Association,
     pub(crate) peer: Peer,
     pub(crate) endpoint: Endpoint,
+    /// Streams and bytes of exchanges before.
+    streams_used: u16,
+    bytes_sent: usize,
 }
 
 /// Opens one, by `role`; `spawn` starts the program on the host that it belongs to.
@@ -250,7 +253,7 @@ pub(crate) async fn open(
     };
     let up = tokio::time::timeout(Duration::from_secs(30), association.up());
     up.await.expect("it does not come up").unwrap();
-    Some(Session { association, peer, endpoint })
+    Some(Session { association, peer, endpoint, streams_used: 0, bytes_sent: 0 })
 }
 
 /// Bytes both ways at once.
@@ -263,10 +266,11 @@ pub(crate) struct Load {
 }
 
 impl Session {
-    /// Moves `load`, every byte compared on both sides.
+    /// Moves `load` on streams that were not used yet, every byte compared on both sides.
     pub(crate) async fn exchange(&mut self, load: Load) {
         let part = load.each_way / usize::from(load.streams);
-        let streams = 0..load.streams;
+        let streams = self.streams_used..self.streams_used + load.streams;
+        self.streams_used = streams.end;
         let ours: Vec<_> = streams
             .clone()
             .flat_map(|stream| {
@@ -278,8 +282,8 @@ impl Session {
         for stream in streams {
             self.peer.tell(&format!("send {stream} {part} {}", load.message), load.patience).await;
         }
-        let total = part * usize::from(load.streams);
-        self.peer.tell(&format!("expect {total}"), load.patience).await;
+        self.bytes_sent += part * usize::from(load.streams);
+        self.peer.tell(&format!("expect {}", self.bytes_sent), load.patience).await;
         for task in ours {
             tokio::time::timeout(load.patience, task).await.expect("it takes too long").unwrap();
         }
