@@ -261,7 +261,7 @@ impl Association {
     }
 
     /// Tells the machine something and wakes the task.
-    fn told<T>(&self, tell: impl FnOnce(&mut Core, AssociationId) -> T) -> T {
+    pub(crate) fn told<T>(&self, tell: impl FnOnce(&mut Core, AssociationId) -> T) -> T {
         let told = tell(&mut self.seated.shared.lock(), self.seated.id);
         self.seated.shared.task.notify_one();
         told

@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::sockets::Carrier;
+use crate::addresses::Leaving;
+use crate::sockets::{Carrier, Socket};
 
 /// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
 pub(crate) const MAX_BACKLOG: usize = 1024;
@@ -53,7 +54,6 @@ pub(crate) struct Shared {
     pub(crate) ends: Notify,
     pub(crate) clock: Clock,
     pub(crate) carrier: Carrier,
-    pub(crate) local_addrs: Vec<SocketAddr>,
 }
 
 impl Shared {
@@ -66,6 +66,9 @@ impl Shared {
             endpoints: 0,
             phase: Phase::Open,
             forgotten: Totals::default(),
+            local_addrs,
+            arriving: Vec::new(),
+            leaving: Vec::new(),
         };
         Self {
             core: Mutex::new(core),
@@ -73,7 +76,6 @@ impl Shared {
             ends: Notify::new(),
             clock: Clock::start(),
             carrier,
-            local_addrs,
         }
     }
 
@@ -96,6 +98,12 @@ pub(crate) struct Core {
     pub(crate) phase: Phase,
     /// Of associations that were forgotten.
     pub(crate) forgotten: Totals,
+    /// What the endpoint is bound to.
+    pub(crate) local_addrs: Vec<SocketAddr>,
+    /// Sockets that the task has not taken over yet.
+    pub(crate) arriving: Vec<Socket>,
+    /// Addresses that were given up, whose sockets some association may still need.
+    pub(crate) leaving: Vec<Leaving>,
 }
 
 /// What all associations of an endpoint did together, those that are over included.

@@ -157,7 +157,7 @@ impl std::error::Error for ConnectError {}
 /// The task ends once no handle is left (of the endpoint, of listeners, of associations) and every association has
 /// shut down; [`Bind::linger`] bounds that.
 pub struct Endpoint {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     linger: Duration,
 }
 
@@ -206,9 +206,10 @@ impl Endpoint {
         self.shared.carrier
     }
 
-    /// The addresses bound, in the order of [`Bind::addrs`], with the ports that the system chose.
-    pub fn local_addrs(&self) -> &[SocketAddr] {
-        &self.shared.local_addrs
+    /// The addresses bound, in the order of [`Bind::addrs`], with the ports that the system chose, and those that were
+    /// added since.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.shared.lock().local_addrs.clone()
     }
 
     /// Takes associations on SCTP port `port` from now on.
@@ -300,7 +301,7 @@ impl Endpoint {
     fn sources(&self, peers: &[SocketAddr]) -> Result<Vec<SocketAddr>, ConnectError> {
         let mut sources = Vec::new();
         for peer in peers {
-            for local in self.shared.local_addrs.iter().filter(|local| local.is_ipv4() == peer.is_ipv4()) {
+            for local in self.local_addrs().iter().filter(|local| local.is_ipv4() == peer.is_ipv4()) {
                 let mut source = *local;
                 if source.ip().is_unspecified() {
                     let ip = sockets::route_source(*peer);
@@ -331,7 +332,7 @@ impl Drop for Endpoint {
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Endpoint").field(&self.shared.local_addrs).finish()
+        f.debug_tuple("Endpoint").field(&self.local_addrs()).finish()
     }
 }
 
@@ -383,7 +384,7 @@ impl fmt::Debug for Listener {
 }
 
 /// Where peers can reach an endpoint with these sockets, and whether it was chosen to be there.
-fn reachable_at(local_addrs: &[SocketAddr]) -> (Vec<SocketAddr>, Announce) {
+pub(crate) fn reachable_at(local_addrs: &[SocketAddr]) -> (Vec<SocketAddr>, Announce) {
     if local_addrs.iter().all(|addr| !addr.ip().is_unspecified()) {
         return (local_addrs.to_vec(), Announce::Always);
     }

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod association;
 mod capture;
 mod core;
@@ -32,12 +33,13 @@ mod sockets;
 mod task;
 mod udp;
 
+pub use addresses::NoSuchAddress;
 pub use association::{Association, SendError};
 pub use braidftp_cc as cc;
 pub use braidftp_sctp::{
-    self as sctp, AllowedPath, AssociationId, Config, Connect, Counters, ListenError, Message, NoSuchPath,
-    Order, PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, ReconfigError, Stats, StreamId,
-    StreamReset, Streams,
+    self as sctp, AddressError, AllowedPath, AssociationId, Config, Connect, Counters, ListenError, Message,
+    NoSuchPath, Order, PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, ReconfigError, Stats,
+    StreamId, StreamReset, Streams,
 };
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};

@@ -244,6 +244,16 @@ impl Sockets {
         Self { all, pool, buffers }
     }
 
+    /// One more.
+    pub(crate) fn add(&mut self, socket: Socket) {
+        self.all.push(socket);
+    }
+
+    /// Gives the port of one back.
+    pub(crate) fn remove(&mut self, local: SocketAddr) {
+        self.all.retain(|socket| socket.local != local);
+    }
+
     /// Takes one batch from each socket that has something; returns whether there may be more.
     pub(crate) fn receive(&mut self, into: &mut Vec<Datagram>) -> bool {
         let mut more = false;

@@ -84,7 +84,8 @@ impl Task {
             }
             core.machine.handle(now, datagram);
         }
-        let deadline = self.mind_the_end(&mut core, now);
+        let freed = core.settle(now, &mut self.sockets);
+        let deadline = [self.mind_the_end(&mut core, now), freed].into_iter().flatten().min();
         if self.sockets.all_blocked() {
             // The kernel is full: what the machine has to say now would only wait here.
             return Next::Wait(deadline);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_net::{
-    AllowedPath, Association, Bind, Endpoint, Message, NoSuchPath, PathId, PathState, Ppid, Profile, StreamId,
+    AddressError, AllowedPath, Association, Bind, Config, Endpoint, Message, NoSuchAddress, NoSuchPath,
+    PathId, PathState, Ppid, Profile, StreamId,
 };
 use common::{PORT, soon, to};
 
@@ -96,4 +97,53 @@ async fn only_paths_that_are_allowed_are_used() {
     soon(client.up()).await.unwrap();
     assert_eq!(paths(&client).await, [("127.0.0.2".to_owned(), "127.0.0.1".to_owned())]);
     carry(&client, &server).await;
+}
+
+/// The ways that are there, once there are so many and all are active.
+async fn ways(association: &Association, count: usize) -> Vec<(String, String)> {
+    let there = || {
+        let paths = association.stats().paths;
+        let mut there = paths.into_iter().filter(|path| path.state != PathState::Removed).collect::<Vec<_>>();
+        there.sort_by_key(|path| (path.local, path.peer));
+        there
+    };
+    let settled = async {
+        while there().len() != count || there().iter().any(|path| path.state != PathState::Active) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon(settled).await;
+    there().iter().map(|path| (path.local.ip().to_string(), path.peer.ip().to_string())).collect()
+}
+
+#[tokio::test]
+async fn an_endpoint_gains_an_address_and_loses_another_while_it_talks() {
+    let (client_end, server_end) = (bind(&["127.0.0.1:0"]), bind(&["127.0.0.1:0"]));
+    let config = Arc::new(Config { asconf: true, ..Profile::Modern.config() });
+    let listener = server_end.listen(PORT, config.clone()).unwrap();
+    let client = client_end.connect(to(&server_end, &config)).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    soon(client.up()).await.unwrap();
+    let first = client_end.local_addrs()[0];
+    assert_eq!(client_end.remove_address(first), Err(NoSuchAddress), "it has no other");
+    let added = client_end.add_address("127.0.0.2:0".parse().unwrap()).unwrap();
+    assert_eq!((added.port(), client_end.local_addrs()), (first.port(), vec![first, added]));
+    let both = ["127.0.0.1", "127.0.0.2"].map(|ip| (ip.to_owned(), "127.0.0.1".to_owned()));
+    assert_eq!(ways(&client, 2).await, both);
+    carry(&client, &server).await;
+    client_end.remove_address(first).unwrap();
+    assert_eq!(ways(&client, 1).await, [both[1].clone()]);
+    assert_eq!(ways(&server, 1).await, [("127.0.0.1".to_owned(), "127.0.0.2".to_owned())]);
+    carry(&client, &server).await;
+    carry(&server, &client).await;
+    // Its port is free again.
+    let freed = async {
+        while std::net::UdpSocket::bind(first).is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon(freed).await;
+    client.set_peer_primary(added).unwrap();
+    assert_eq!(client.add_address(added), Err(AddressError::InUse));
+    assert_eq!(soon(client.shutdown()).await, braidftp_net::Reason::Shutdown);
 }

@@ -362,10 +362,10 @@ impl Server {
                 Listen::Tcp(listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0))))
             }
             Bound::Sctp(endpoint, listener) => match endpoint.carrier() {
-                Carrier::Udp => Listen::SctpUdp(endpoint.local_addrs().to_vec()),
+                Carrier::Udp => Listen::SctpUdp(endpoint.local_addrs()),
                 Carrier::Ip => {
-                    let addresses = endpoint.local_addrs().iter().map(SocketAddr::ip);
-                    Listen::SctpIp(addresses.collect(), listener.port())
+                    let addresses = endpoint.local_addrs().iter().map(SocketAddr::ip).collect();
+                    Listen::SctpIp(addresses, listener.port())
                 }
             },
         };

@@ -1,0 +1,153 @@
+//! A living endpoint gains and loses local addresses, and its associations with it (RFC 5061).
+//!
+//! A socket comes before anything is sent by it, and goes once no association has its address any more; what becomes of
+//! each association is the machine's part.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_sctp::{AddressError, Phase};
+
+use crate::association::Association;
+use crate::core::Core;
+use crate::endpoint::{BindError, Endpoint, reachable_at};
+use crate::sockets::{Socket, Sockets};
+
+/// How long a socket stays once no association has its address: what the peers sent there before they heard is still on
+/// its way. Never more than two RTOs (RFC 5061 §5.3), of which the shortest of any profile is 100 ms.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// An address that was given up.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    addr: SocketAddr,
+    /// When its socket goes; `None` while some association needs it.
+    until: Option<Time>,
+}
+
+/// The endpoint has no such address, or no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoSuchAddress;
+
+impl std::fmt::Display for NoSuchAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the endpoint is not bound to this address, or to no other; see what it is bound to")
+    }
+}
+
+impl std::error::Error for NoSuchAddress {}
+
+impl Endpoint {
+    /// Binds one more address, at the port of the first if its own is 0; the address with its port. Peers are told of it,
+    /// those that came before as far as they take such news ([`Config::asconf`](crate::Config::asconf)).
+    pub fn add_address(&self, addr: SocketAddr) -> Result<SocketAddr, BindError> {
+        let carrier = self.carrier();
+        let mut addr = addr;
+        let mut core = self.shared.lock();
+        if addr.port() == 0 {
+            addr.set_port(core.local_addrs.first().map_or(0, SocketAddr::port));
+        }
+        // One that stands for all addresses is bound to this one as well.
+        let covers = |bound: &SocketAddr| {
+            bound.ip().is_unspecified() && bound.is_ipv4() == addr.is_ipv4() && bound.port() == addr.port()
+        };
+        if !core.local_addrs.iter().any(covers) {
+            let socket =
+                Socket::bind(carrier, addr).map_err(|error| BindError::Address { carrier, addr, error })?;
+            addr = socket.local();
+            core.arriving.push(socket);
+            core.local_addrs.push(addr);
+        }
+        core.announce();
+        let ids: Vec<_> = core.seats.keys().copied().collect();
+        for id in ids {
+            if let Some(association) = core.machine.association_mut(id) {
+                // Those that cannot go on with what they have.
+                let _ = association.add_address(addr);
+            }
+        }
+        drop(core);
+        self.shared.task.notify_one();
+        Ok(addr)
+    }
+
+    /// Gives up a local address: nothing leaves by it any more, where peers take such news. Where they do not, or have no
+    /// other, it is used until the association ends, and its socket goes with the last of them.
+    pub fn remove_address(&self, addr: SocketAddr) -> Result<(), NoSuchAddress> {
+        let mut core = self.shared.lock();
+        let is_bound = core.local_addrs.contains(&addr);
+        if !is_bound || core.local_addrs.len() == 1 {
+            return Err(NoSuchAddress);
+        }
+        core.local_addrs.retain(|bound| *bound != addr);
+        core.leaving.push(Leaving { addr, until: None });
+        core.announce();
+        let ids: Vec<_> = core.seats.keys().copied().collect();
+        for id in ids {
+            if let Some(association) = core.machine.association_mut(id) {
+                let _ = association.remove_address(addr);
+            }
+        }
+        drop(core);
+        self.shared.task.notify_one();
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Tells the machine which addresses new associations have.
+    fn announce(&mut self) {
+        let (addresses, announce) = reachable_at(&self.local_addrs);
+        self.machine.set_addresses(addresses, announce);
+    }
+
+    /// Hands over the sockets that came, and takes back those that nobody needs; when to look again.
+    pub(crate) fn settle(&mut self, now: Time, sockets: &mut Sockets) -> Option<Time> {
+        self.arriving.drain(..).for_each(|socket| sockets.add(socket));
+        let Self { machine, seats, leaving, .. } = self;
+        let in_use = |addr: &SocketAddr| {
+            let mut associations = seats.keys().filter_map(|id| machine.association(*id));
+            associations.any(|it| it.phase() != Phase::Closed && it.local_addresses().contains(addr))
+        };
+        leaving.retain_mut(|Leaving { addr, until }| {
+            *until = if in_use(addr) { None } else { until.or(Some(now + GRACE)) };
+            let over = until.is_some_and(|until| until <= now);
+            if over {
+                sockets.remove(*addr);
+            }
+            !over
+        });
+        leaving.iter().filter_map(|it| it.until).min()
+    }
+}
+
+impl Association {
+    /// Asks the peer to take one of the endpoint's addresses as one of this association's: see
+    /// [`add_address`](braidftp_sctp::Association::add_address).
+    pub fn add_address(&self, local: SocketAddr) -> Result<(), AddressError> {
+        self.change(|association| association.add_address(local))
+    }
+
+    /// Asks the peer to forget an address of this association's: see
+    /// [`remove_address`](braidftp_sctp::Association::remove_address).
+    pub fn remove_address(&self, local: SocketAddr) -> Result<(), AddressError> {
+        self.change(|association| association.remove_address(local))
+    }
+
+    /// Asks the peer to send to this address first: see
+    /// [`set_peer_primary`](braidftp_sctp::Association::set_peer_primary).
+    pub fn set_peer_primary(&self, local: SocketAddr) -> Result<(), AddressError> {
+        self.change(|association| association.set_peer_primary(local))
+    }
+
+    fn change(
+        &self,
+        tell: impl FnOnce(&mut braidftp_sctp::Association) -> Result<(), AddressError>,
+    ) -> Result<(), AddressError> {
+        self.told(|core, id| match core.machine.association_mut(id) {
+            Some(association) => tell(association),
+            None => Err(AddressError::NotUp),
+        })
+    }
+}

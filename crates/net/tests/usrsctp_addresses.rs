@@ -1,0 +1,128 @@
+//! Against usrsctp: authenticated chunks (RFC 4895) over UDP on this host, and addresses that come and go (RFC 5061) over
+//! IP on hosts of their own, asked for by either side.
+
+mod common;
+mod usrsctp_support;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use braidftp_emu::wires::{End, Wire};
+use braidftp_net::sctp::{AuthConfig, HmacId, SharedKey};
+use braidftp_net::{Config, PathState, Profile, Reason};
+use usrsctp_support::{Ends, Load, Role, Session, block_on, here, inside, on_server, open, wires};
+
+const SOON: Duration = Duration::from_secs(60);
+const LIGHT: Load = Load { each_way: 1_000_000, streams: 2, message: 20_000, patience: SOON };
+const HEAVY: Load = Load { each_way: 20_000_000, streams: 2, message: 20_000, patience: SOON };
+const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
+
+/// Chunk types that we want authenticated: DATA, SACK, HEARTBEAT, COOKIE ECHO and COOKIE ACK.
+const WANTED: [u8; 5] = [0, 3, 4, 10, 11];
+
+fn free() -> SocketAddr {
+    std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn auth(keys: Vec<SharedKey>, hmacs: Vec<HmacId>) -> Config {
+    let active_key = keys.first().map_or(0, |key| key.id);
+    let auth = AuthConfig { chunks: WANTED.to_vec(), hmacs, keys, active_key };
+    Config { auth: Some(auth), ..Profile::Modern.config() }
+}
+
+/// usrsctp has SHA-1, and SHA-256 where it was built so.
+#[test]
+fn what_either_side_wants_authenticated_is_and_both_come_to_the_same_keys() {
+    let secret = || vec![SharedKey { id: 1, secret: "a secret of both".into() }];
+    for role in BOTH {
+        for (keys, options) in [
+            (vec![], &["auth=1", "data_auth=1"][..]),
+            (secret(), &["auth=1", "data_auth=1", "key=a secret of both"]),
+        ] {
+            for hmacs in [HmacId::ALL.to_vec(), vec![HmacId::Sha1]] {
+                let ends = Ends::udp(free(), free());
+                block_on(async {
+                    let opened = open(&ends, role, auth(keys.clone(), hmacs), options, here).await;
+                    let Some(mut session) = opened else { return };
+                    session.exchange(LIGHT).await;
+                    let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+                    assert_eq!(end, Ok(Reason::Shutdown), "{role:?} {options:?}");
+                });
+            }
+        }
+    }
+}
+
+/// Until the paths that are there are these, and active.
+async fn settle(session: &Session, expected: &[(IpAddr, IpAddr)]) {
+    let there = || {
+        let mut there = session.paths();
+        there.retain(|path| path.2 != PathState::Removed);
+        there.sort_by_key(|(ours, theirs, _)| (*ours, *theirs));
+        there
+    };
+    let expected: Vec<_> =
+        expected.iter().map(|(ours, theirs)| (*ours, *theirs, PathState::Active)).collect();
+    let settled = async {
+        while there() != expected {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(SOON, settled).await;
+    assert!(in_time.is_ok(), "{:?} and not {expected:?}; {:?}", there(), session.peer.events);
+}
+
+/// An address comes and the other goes while data flows both ways; nothing of it is lost.
+#[test]
+fn our_addresses_come_and_go() {
+    let between = [Wire::v4(1), Wire::v4(2)];
+    let [one, two] = between;
+    for role in BOTH {
+        let Some(net) = wires(&between, None) else { return };
+        let mut ends = Ends::raw(&between);
+        let second = ends.ours.pop().unwrap();
+        inside(&net.path(End::Client), async {
+            let config = Config { asconf: true, ..Profile::Modern.config() };
+            let opened = open(&ends, role, config, &["asconf=1"], on_server(&net)).await;
+            let Some(mut session) = opened else { return };
+            let endpoint = session.endpoint.clone();
+            let changes = async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                endpoint.add_address(second).unwrap();
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                endpoint.remove_address(ends.ours[0]).unwrap();
+            };
+            tokio::join!(session.exchange(HEAVY), changes);
+            settle(&session, &[(two.client, one.server), (two.client, two.server)]).await;
+            let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+            assert_eq!(end, Ok(Reason::Shutdown), "{role:?}");
+        });
+    }
+}
+
+/// The same by usrsctp, as the side that is asked: as the other it is bound to a port that the test cannot name.
+#[test]
+fn addresses_of_usrsctp_come_and_go() {
+    let between = [Wire::v4(1), Wire::v4(2)];
+    let [one, two] = between;
+    let Some(net) = wires(&between, None) else { return };
+    let ends = Ends::raw(&between);
+    let theirs = Ends { theirs: ends.theirs[..1].to_vec(), ..ends.clone() };
+    inside(&net.path(End::Client), async {
+        let config = Config { asconf: true, ..Profile::Modern.config() };
+        let opened = open(&theirs, Role::WeConnect, config, &["asconf=1"], on_server(&net)).await;
+        let Some(mut session) = opened else { return };
+        session.peer.tell(&format!("add {}", two.server), SOON).await;
+        let all = [(one.client, one.server), (two.client, one.server), (two.client, two.server)];
+        settle(&session, &all).await;
+        session.peer.tell(&format!("peer-primary {}", two.server), SOON).await;
+        session.exchange(LIGHT).await;
+        let stats = session.association.stats().paths;
+        let sent: u64 = stats.iter().filter(|it| it.peer.ip() == two.server).map(|it| it.bytes_sent).sum();
+        assert!(sent > LIGHT.each_way as u64, "{sent} bytes by the path that it prefers");
+        session.peer.tell(&format!("del {}", one.server), SOON).await;
+        settle(&session, &[(one.client, two.server), (two.client, two.server)]).await;
+        let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+        assert_eq!(end, Ok(Reason::Shutdown));
+    });
+}
