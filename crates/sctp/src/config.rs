@@ -105,6 +105,10 @@ pub struct Config {
     /// Whether the network may mark packets instead of dropping them, if the peer agrees (ECN, RFC 4960 Appendix A, RFC
     /// 3168). It makes an INIT longer, and is of use only where queues mark. Off.
     pub ecn: bool,
+    /// What guards packets below SCTP, so that they need no checksum: such packets are taken from the peer, and sent to
+    /// one that takes them (RFC 9653). Over plain UDP or IP there is no such thing, and a corrupt packet would not be
+    /// seen. None.
+    pub zero_checksum: Option<ErrorDetection>,
     /// Whether streams may be reset and added, if the peer agrees (RE-CONFIG, RFC 6525). It makes an INIT longer. Off.
     pub reconfiguration: bool,
     /// Which re-configurations the peer may ask for (RFC 6525 §6.3.1). None.
@@ -171,6 +175,7 @@ impl Default for Config {
             asconf: false,
             adaptation: None,
             ecn: false,
+            zero_checksum: None,
             reconfiguration: false,
             peer_may: PeerMay::default(),
             outbound_streams_max: 2_048,
@@ -220,6 +225,22 @@ impl Config {
     pub(crate) fn allows(&self, local: IpAddr, peer: IpAddr) -> bool {
         let covers = |path: &AllowedPath| path.local == local && path.peer.is_none_or(|its| its == peer);
         self.allowed_paths.is_empty() || self.allowed_paths.iter().any(covers)
+    }
+}
+
+/// A method by which the layer below SCTP detects errors (RFC 9653 §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorDetection {
+    /// SCTP over DTLS (RFC 8261): every packet is authenticated.
+    Dtls,
+}
+
+impl ErrorDetection {
+    /// The Error Detection Method Identifier.
+    pub fn edmid(self) -> u32 {
+        match self {
+            Self::Dtls => 1,
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
+use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -360,7 +361,8 @@ impl Endpoint {
     pub fn handle(&mut self, now: Time, datagram: Datagram) {
         let Datagram { from, to, ecn, payload } = datagram;
         let route = Route { local: to, peer: from };
-        let packet = match Packet::decode(payload) {
+        let guarded = self.guarded(from, &payload);
+        let packet = match guarded.map_or_else(|| Packet::decode(payload), Ok) {
             // An SCTP port is never 0 (§3.1).
             Ok(packet) if packet.header.source_port != 0 && packet.header.destination_port != 0 => packet,
             _ => {
@@ -416,6 +418,22 @@ impl Endpoint {
                 Whose::Nobody => self.counters.discarded += 1,
             }
         }
+    }
+
+    /// The packet in a datagram that has no checksum, if it is of an association that takes such (RFC 9653 §5.3): one whose
+    /// tag it has, and which said so in INIT or INIT ACK. What may begin one, and what is nobody's, needs a checksum.
+    fn guarded(&self, from: SocketAddr, payload: &Bytes) -> Option<Packet> {
+        if !Packet::has_zero_checksum(payload) {
+            return None;
+        }
+        let packet = Packet::decode_without_checksum(payload.clone()).ok()?;
+        let kinds = packet.kinds();
+        if kinds.contains(Init::KIND) || kinds.contains(Chunk::COOKIE_ECHO) {
+            return None;
+        }
+        let Whose::Association(id) = self.whose(&packet, kinds, from) else { return None };
+        let slot = self.table.get(id)?;
+        (slot.known.tag == packet.header.tag && slot.association.takes_zero_checksum()).then_some(packet)
     }
 
     /// What comes next: a packet to send, an event, or when to poll again at the latest.

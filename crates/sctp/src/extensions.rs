@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::config::Config;
+use crate::config::{Config, ErrorDetection};
 use crate::wire::{Asconf, AsconfAck, Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, NrSack, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
@@ -25,6 +25,8 @@ pub struct Extensions {
     pub ecn: bool,
     /// NR-SACK (draft-natarajan-tsvwg-sctp-nrsack).
     pub nr_sack: bool,
+    /// Packets without a checksum (RFC 9653), for what carries them detects errors.
+    pub zero_checksum: bool,
 }
 
 impl Extensions {
@@ -39,6 +41,7 @@ impl Extensions {
             reconfiguration: config.reconfiguration,
             ecn: config.ecn,
             nr_sack: config.nr_sack,
+            zero_checksum: config.zero_checksum.is_some(),
         }
     }
 
@@ -78,6 +81,7 @@ impl Extensions {
             reconfiguration: lists(Chunk::RECONFIG),
             ecn: init.parameters.contains(&Parameter::EcnCapable),
             nr_sack: lists(NrSack::KIND),
+            zero_checksum: init.parameters.contains(&Parameter::ZeroChecksum(ErrorDetection::Dtls.edmid())),
         }
     }
 
@@ -97,6 +101,7 @@ impl Extensions {
             reconfiguration: self.reconfiguration && other.reconfiguration,
             ecn: self.ecn && other.ecn,
             nr_sack: self.nr_sack && other.nr_sack,
+            zero_checksum: self.zero_checksum && other.zero_checksum,
         }
     }
 
@@ -136,6 +141,9 @@ impl Extensions {
         if self.forward_tsn {
             parameters.push(Parameter::ForwardTsnSupported);
         }
+        if self.zero_checksum {
+            parameters.push(Parameter::ZeroChecksum(ErrorDetection::Dtls.edmid()));
+        }
         if !kinds.is_empty() {
             parameters.push(Parameter::SupportedExtensions(kinds));
         }
@@ -173,6 +181,7 @@ impl Extensions {
             | u16::from(self.asconf) << 5
             | u16::from(self.ecn) << 6
             | u16::from(self.nr_sack) << 7
+            | u16::from(self.zero_checksum) << 8
     }
 
     /// What `bits` gave.
@@ -186,6 +195,7 @@ impl Extensions {
             asconf: bits & 32 != 0,
             ecn: bits & 64 != 0,
             nr_sack: bits & 128 != 0,
+            zero_checksum: bits & 256 != 0,
         }
     }
 }
@@ -196,7 +206,7 @@ mod tests {
 
     #[test]
     fn bits_say_what_they_were_made_of() {
-        for bits in 0..256 {
+        for bits in 0..512 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }

@@ -22,7 +22,9 @@ pub use association::{
     Message, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathView, Piece, Reason, ReconfigError,
     Reliability, SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
-pub use config::{AllowedPath, AuthConfig, Config, LossDetection, MtuDiscovery, PeerMay, SharedKey};
+pub use config::{
+    AllowedPath, AuthConfig, Config, ErrorDetection, LossDetection, MtuDiscovery, PeerMay, SharedKey,
+};
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;

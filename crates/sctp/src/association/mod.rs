@@ -628,6 +628,11 @@ impl Association {
         own.map(|own| own.ip()).any(|own| own.is_ipv4() == peer.is_ipv4() && self.config.allows(own, peer))
     }
 
+    /// Whether packets without a checksum are taken: this side has said so with its INIT or INIT ACK.
+    pub(crate) fn takes_zero_checksum(&self) -> bool {
+        self.config.zero_checksum.is_some()
+    }
+
     /// The tag that the peer gave, once it did.
     pub(crate) fn peer_tag(&self) -> Option<VerificationTag> {
         self.state.up().map(|up| up.peer_tag)

@@ -14,7 +14,7 @@ use crate::association::{Association, Split, Transmit};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
-use crate::wire::{Chunk, Data, Header, Init, NrSack, Sack};
+use crate::wire::{Checksum, Chunk, Data, Header, Init, NrSack, Sack};
 
 /// A message is not cut for less than this much room: the rest of the packet stays empty instead.
 const FRAGMENT_MIN: usize = 256;
@@ -90,8 +90,8 @@ impl Association {
         self.queue.begin_packet();
     }
 
-    fn seal(&mut self, id: PathId) -> usize {
-        let len = self.builder.seal();
+    fn seal(&mut self, id: PathId, checksum: Checksum) -> usize {
+        let len = self.builder.seal_with(checksum);
         let counters = &mut self.paths[usize::from(id.0)].counters;
         counters.packets_sent += 1;
         counters.bytes_sent += len as u64;
@@ -101,7 +101,7 @@ impl Association {
     /// Seals the open packet and makes its batch a transmission.
     pub(super) fn finish(&mut self, id: PathId) -> Transmit {
         if !self.builder.is_empty() {
-            self.seal(id);
+            self.seal(id, Checksum::Crc32c);
         }
         let batch = self.builder.finish().expect("a packet was sealed");
         let path = &self.paths[usize::from(id.0)];
@@ -241,6 +241,10 @@ impl Association {
             return Some(oversized);
         }
         let mtu = self.paths[usize::from(path.0)].mtu;
+        // By what the peer said and never by what it does: whoever sends without a checksum may not take what has none.
+        // INIT, COOKIE ECHO and the last words of an association do not come this way.
+        let bare = self.state.up().is_some_and(|up| up.extensions.zero_checksum);
+        let checksum = if bare { Checksum::Zero } else { Checksum::Crc32c };
         let mut ect = self.state.up().is_some_and(|up| up.ecn.is_some());
         loop {
             self.begin(path, tag);
@@ -253,7 +257,7 @@ impl Association {
             }
             // A batch has one ECN field: one packet that may not be marked keeps the others from it.
             ect &= self.new_data_alone;
-            let len = self.seal(path);
+            let len = self.seal(path, checksum);
             // The others of a batch may not be longer than its first.
             if self.builder.is_full() || len + BATCH_SLACK < mtu {
                 break;

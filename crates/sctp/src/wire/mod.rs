@@ -34,7 +34,7 @@ pub use data::{Data, Interleaved};
 pub use forward_tsn::{ForwardTsn, IForwardTsn, SkippedMid};
 pub use init::Init;
 pub use nr_sack::NrSack;
-pub use packet::{Batch, Chunks, Header, Kinds, Packet, PacketBuilder};
+pub use packet::{Batch, Checksum, Chunks, Header, Kinds, Packet, PacketBuilder};
 pub use param::Parameter;
 pub use reconfig::{NextTsns, Reconfig, ReconfigResult};
 pub use sack::Sack;

@@ -47,6 +47,21 @@ impl Packet {
         Ok(Self { header, datagram })
     }
 
+    /// Whether the checksum field is zero, as in a packet whose sender relies on what guards it below (RFC 9653).
+    pub fn has_zero_checksum(datagram: &[u8]) -> bool {
+        datagram.len() >= Header::LEN && crc32c::found(datagram) == 0
+    }
+
+    /// The packet in `datagram`, if it is long enough to be one and its checksum field is zero. Whether that may be is for
+    /// the caller to say.
+    pub fn decode_without_checksum(datagram: Bytes) -> Result<Self, WireError> {
+        let header = Self::peek(&datagram)?;
+        match crc32c::found(&datagram) {
+            0 => Ok(Self { header, datagram }),
+            found => Err(WireError::Checksum { found, computed: 0 }),
+        }
+    }
+
     /// The common header of `datagram`, whatever its checksum.
     fn peek(datagram: &[u8]) -> Result<Header, WireError> {
         if datagram.len() < Header::LEN + Chunk::HEADER_LEN {
@@ -57,6 +72,11 @@ impl Packet {
             destination_port: u16_at(datagram, 2),
             tag: VerificationTag(u32_at(datagram, 4)),
         })
+    }
+
+    /// Whether there is something else than zero in the checksum field.
+    pub fn has_checksum(&self) -> bool {
+        !Self::has_zero_checksum(&self.datagram)
     }
 
     /// Bytes of the whole packet.
@@ -213,6 +233,15 @@ impl Kinds {
     pub const fn bundles_init(self) -> bool {
         (self.contains(Init::KIND) || self.contains(Init::ACK_KIND)) && (self.count > 1 || self.authentic)
     }
+}
+
+/// What stands in a packet's checksum field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// The checksum (RFC 9260 §6.8).
+    Crc32c,
+    /// Zero: the peer takes that, for something below guards the packet (RFC 9653 §5.2).
+    Zero,
 }
 
 /// Packets ready to leave: of one size, but the last may be shorter.
@@ -375,6 +404,11 @@ impl PacketBuilder {
     //# The SCTP checksum MUST be computed for IPv4 and IPv6, and the UDP
     //# checksum SHOULD be computed for IPv4 and IPv6.
     pub fn seal(&mut self) -> usize {
+        self.seal_with(Checksum::Crc32c)
+    }
+
+    /// As [`Self::seal`], with or without a checksum.
+    pub fn seal_with(&mut self, checksum: Checksum) -> usize {
         let start = self.open.take().expect("a packet was begun");
         if let (Some(at), Some(authentic)) = (self.auth_at.take(), &self.authentic) {
             authentic.signer.sign(&mut self.buffer[at..]);
@@ -384,11 +418,13 @@ impl PacketBuilder {
         //# When sending an SCTP packet, the endpoint MUST strengthen the data
         //# integrity of the transmission by including the CRC32c checksum value
         //# calculated on the packet, as described below.
-        let checksum = crc32c::of_zeroed(packet);
-        //= specs/rfc9260.txt#section-6.8
-        //# After the packet is constructed (containing the SCTP common header and
-        //# one or more control or DATA chunks), the transmitter MUST:
-        packet[crc32c::AT].copy_from_slice(&checksum.to_le_bytes());
+        if checksum == Checksum::Crc32c {
+            let checksum = crc32c::of_zeroed(packet);
+            //= specs/rfc9260.txt#section-6.8
+            //# After the packet is constructed (containing the SCTP common header and
+            //# one or more control or DATA chunks), the transmitter MUST:
+            packet[crc32c::AT].copy_from_slice(&checksum.to_le_bytes());
+        }
         let len = packet.len();
         let segment_size = *self.segment_size.get_or_insert(len);
         self.ended = len < segment_size;

@@ -507,6 +507,7 @@ mod tests {
         };
         // On both sides, one, the other and none.
         assert!(configs(|config| config.interleaving));
+        assert!(configs(|config| config.zero_checksum.is_some()));
         assert!(configs(|config| config.ecn));
         assert!(links().any(|link| link.ecn.is_some()));
         assert!(configs(|config| config.reconfiguration));

@@ -11,8 +11,8 @@ use std::time::Duration;
 use braidftp_base::Rate;
 use braidftp_cc as cc;
 use braidftp_sctp::{
-    Announce, Config, LossDetection, MtuDiscovery, Order, PeerMay, Profile, Reliability, Scheduler, StreamId,
-    StreamReset, Streams,
+    Announce, Config, ErrorDetection, LossDetection, MtuDiscovery, Order, PeerMay, Profile, Reliability,
+    Scheduler, StreamId, StreamReset, Streams,
 };
 
 use super::draw::Draw;
@@ -43,6 +43,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "addresses", draw: addresses },
     Row { name: "links", draw: links },
     Row { name: "marks", draw: marks },
+    Row { name: "checksums", draw: checksums },
     Row { name: "outages", draw: outages },
     Row { name: "narrows", draw: narrows },
     Row { name: "traffic", draw: traffic },
@@ -257,6 +258,16 @@ fn marks(draw: &mut Draw, scenario: &mut Scenario) {
     for link in scenario.network.links.iter_mut().flatten() {
         let threshold = Queue::Bytes(draw.scale(1_500, 50_000) as usize);
         link.ecn = draw.pick(&[None, Some(Queue::Packets(1)), Some(threshold)]);
+    }
+}
+
+/// Where no link corrupts anything, hosts may do without checksums.
+fn checksums(draw: &mut Draw, scenario: &mut Scenario) {
+    if scenario.network.links.iter().flatten().all(|link| link.corrupt == Probability::NEVER) {
+        let both = draw.one_in(3);
+        each(draw, scenario, |draw, config| {
+            config.zero_checksum = (both || draw.one_in(3)).then_some(ErrorDetection::Dtls);
+        });
     }
 }
 

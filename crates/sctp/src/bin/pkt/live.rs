@@ -122,7 +122,11 @@ impl Live {
         };
         bytes[4..8].copy_from_slice(&tag.to_be_bytes());
         let crc = crc_fast::crc32_iscsi(&bytes);
-        let crc = if packet.crc == Crc::Wrong { !crc } else { crc };
+        let crc = match packet.crc {
+            Crc::Right => crc,
+            Crc::Wrong => !crc,
+            Crc::Zero => 0,
+        };
         bytes[8..12].copy_from_slice(&crc.to_le_bytes());
         bytes
     }

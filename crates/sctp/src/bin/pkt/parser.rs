@@ -256,15 +256,17 @@ impl<'a> Parser<'a> {
             loop {
                 match self.word("`tag` or `bad_crc32c`")?.as_str() {
                     "bad_crc32c" if direction == Direction::In => crc = Crc::Wrong,
-                    // As older scripts have it.
-                    "crc32c" if direction == Direction::In => {
+                    // As older scripts have it; what leaves without a checksum is this project's own.
+                    "crc32c" => {
                         self.sign('=')?;
-                        match self.word("`bad`")?.as_str() {
-                            "bad" => crc = Crc::Wrong,
+                        match self.word("`bad` or `zero`")?.as_str() {
+                            "zero" => crc = Crc::Zero,
+                            "bad" if direction == Direction::In => crc = Crc::Wrong,
+                            "bad" => return self.error("only an inbound packet can have a bad checksum"),
                             other => return self.unsupported(format!("a checksum that is `{other}`")),
                         }
                     }
-                    "bad_crc32c" | "crc32c" => {
+                    "bad_crc32c" => {
                         return self.error("only an inbound packet can have a bad checksum");
                     }
                     "tag" => {

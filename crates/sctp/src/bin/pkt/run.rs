@@ -16,7 +16,8 @@ use crate::calls::{Done, Kernel, Outcome, Waiting};
 use crate::live::Live;
 use crate::pattern::{self, Exactness, Pattern};
 use crate::script::{
-    Call, Content, Direction, EcnSpec, Event, Kind, PacketSpec, Script, ScriptError, ScriptOption, What, When,
+    Call, Content, Crc, Direction, EcnSpec, Event, Kind, PacketSpec, Script, ScriptError, ScriptOption, What,
+    When,
 };
 
 /// How far from its time a packet or a return may be, unless the script says another: packetdrill's own.
@@ -462,8 +463,12 @@ impl World {
     fn differs(&mut self, sent: &Sent, packet: &PacketSpec, patterns: &[Pattern]) -> Option<String> {
         let ports = sent.ports();
         let bytes = self.live(ports).translate(&sent.payload, patterns);
-        if Packet::decode(sent.payload.clone()).is_err() {
-            return Some("the packet is none, or its checksum is wrong".to_owned());
+        let decoded = match packet.crc {
+            Crc::Zero => Packet::decode_without_checksum(sent.payload.clone()),
+            Crc::Right | Crc::Wrong => Packet::decode(sent.payload.clone()),
+        };
+        if decoded.is_err() {
+            return Some("the packet is none, or its checksum is not that which was expected".to_owned());
         }
         match packet.ecn {
             EcnSpec::Exactly(ecn) if ecn != sent.ecn => {

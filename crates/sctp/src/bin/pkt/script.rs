@@ -123,6 +123,8 @@ pub(crate) enum EcnSpec {
 pub(crate) enum Crc {
     Right,
     Wrong,
+    /// None: zero stands in its place.
+    Zero,
 }
 
 /// What follows the common header.

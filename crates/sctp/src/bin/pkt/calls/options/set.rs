@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sctp::{AssociationId, Config, Endpoint, MtuDiscovery, PathId, SackTiming, StreamId};
+use braidftp_sctp::{
+    AssociationId, Config, Endpoint, ErrorDetection, MtuDiscovery, PathId, SackTiming, StreamId,
+};
 
 use super::super::notices::{Kind, Notice};
 use super::super::sending::Outgoing;
@@ -325,6 +327,15 @@ impl Kernel {
                     }
                 }
                 return if targets.living.is_empty() { fails("EINVAL") } else { done(0) };
+            }
+            "SCTP_ACCEPT_ZERO_CHECKSUM" => {
+                let method = [ErrorDetection::Dtls].into_iter();
+                let wanted = plain(value, line)?;
+                let found = method.clone().find(|method| i64::from(method.edmid()) == wanted);
+                if found.is_none() && wanted != 0 {
+                    return fails("EINVAL");
+                }
+                config.zero_checksum = found;
             }
             "SCTP_ADAPTATION_LAYER" => {
                 config.adaptation = member_int(value, "ssb_adaptation_ind", line)?.map(|code| code as u32);

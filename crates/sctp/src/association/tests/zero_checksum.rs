@@ -1,0 +1,145 @@
+//! Packets without a checksum where something below guards them (RFC 9653): by what was agreed on, and never by guessing.
+
+use super::*;
+use crate::config::ErrorDetection;
+use crate::wire::{Checksum, Init, Parameter, WireError};
+
+fn with(guarded: bool) -> Config {
+    Config { zero_checksum: guarded.then_some(ErrorDetection::Dtls), ..modern() }
+}
+
+/// The log, and the checksum field of each of its packets, of a transfer each way and a shutdown.
+fn transfer(client: bool, server: bool) -> (Pair, Vec<bool>) {
+    let mut pair = Pair::with(with(client), with(server));
+    pair.send(Client, 0, pattern(5_000));
+    pair.run(Duration::from_secs(1));
+    pair.send(Server, 1, pattern(5_000));
+    pair.run(Duration::from_secs(1));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(1));
+    assert_eq!((pair.read(Server, 0).len(), pair.read(Client, 1).len()), (1, 1));
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+    let bare = pair.log.iter().map(|(_, _, packet)| !packet.has_checksum()).collect();
+    (pair, bare)
+}
+
+#[test]
+fn the_checksum_is_left_out_if_both_sides_are_guarded_and_only_then() {
+    for (client, server) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (pair, bare) = transfer(client, server);
+        assert_eq!(bare.iter().any(|bare| *bare), client && server);
+        let says = |side| {
+            pair.packets(side).into_iter().flatten().any(|chunk| match chunk {
+                Chunk::Init(init) | Chunk::InitAck(init) => {
+                    init.parameters.contains(&Parameter::ZeroChecksum(1))
+                }
+                _ => false,
+            })
+        };
+        assert_eq!((says(Client), says(Server)), (client, server));
+    }
+}
+
+#[test]
+fn what_begins_or_ends_an_association_has_its_checksum() {
+    let (pair, bare) = transfer(true, true);
+    let mut seen = BTreeSet::new();
+    for ((_, _, packet), bare) in pair.log.iter().zip(bare) {
+        for kind in [Init::KIND, Init::ACK_KIND, Chunk::COOKIE_ECHO, Chunk::SHUTDOWN_COMPLETE] {
+            if has(packet, kind) {
+                assert!(!bare, "{packet}");
+                seen.insert(kind);
+            }
+        }
+    }
+    assert_eq!(seen.len(), 4);
+}
+
+/// A packet of the client's with these chunks and this in its checksum field.
+fn forged(pair: &Pair, chunks: &[Chunk], checksum: Option<u32>) -> Bytes {
+    let mut builder = PacketBuilder::new();
+    builder.begin(pair.last_header.unwrap(), 1_452);
+    chunks.iter().for_each(|chunk| builder.push(chunk));
+    builder.seal_with(Checksum::Zero);
+    let mut bytes = builder.finish().unwrap().payload.to_vec();
+    let right = crc_fast::crc32_iscsi(&bytes);
+    bytes[8..12].copy_from_slice(&checksum.unwrap_or(right).to_le_bytes());
+    bytes.into()
+}
+
+#[test]
+fn zero_is_taken_from_whom_it_was_announced_and_any_other_wrong_checksum_from_nobody() {
+    let beat = Chunk::Heartbeat(Bytes::from_static(b"beat"));
+    for (client, server) in [(true, true), (false, true), (true, false), (false, false)] {
+        let mut pair = Pair::with(with(client), with(server));
+        pair.run(Duration::from_secs(1));
+        let mut answers = |checksum| {
+            pair.clear_log();
+            let packet = forged(&pair, std::slice::from_ref(&beat), checksum);
+            pair.forge_bytes(packet);
+            pair.log.len()
+        };
+        assert_eq!(answers(None), 1, "the right one is always taken");
+        assert_eq!(answers(Some(0)), usize::from(server), "what counts is what the receiver said");
+        assert_eq!(answers(Some(1)), 0);
+        assert_eq!(answers(Some(u32::MAX)), 0);
+    }
+}
+
+#[test]
+fn a_handshake_without_checksums_is_none() {
+    let mut pair = Pair::with(with(true), with(true));
+    pair.run(Duration::from_millis(15));
+    let packets: Vec<_> = pair.log.iter().map(|(_, side, packet)| (*side, packet.clone())).collect();
+    let mut fresh = Pair::with(with(true), with(true));
+    for (_, packet) in packets.iter().filter(|(side, _)| *side == Client) {
+        let mut builder = PacketBuilder::new();
+        builder.begin(packet.header, 1_452);
+        chunks(packet).iter().for_each(|chunk| builder.push(chunk));
+        builder.seal_with(Checksum::Zero);
+        let payload = builder.finish().unwrap().payload;
+        assert!(matches!(Packet::decode(payload.clone()), Err(WireError::Checksum { found: 0, .. })));
+        fresh.forge_bytes(payload);
+    }
+    assert!(fresh.log.is_empty() && fresh.server_id.is_none());
+    assert!(fresh.server.counters().invalid > 0);
+}
+
+#[test]
+fn a_packet_for_nobody_needs_its_checksum() {
+    let mut pair = Pair::with(with(true), with(true));
+    pair.run(Duration::from_secs(1));
+    pair.clear_log();
+    let mut header = pair.last_header.unwrap();
+    header.tag.0 ^= 1;
+    pair.last_header = Some(header);
+    // From a port that has no association.
+    let answers = |pair: &mut Pair, checksum| {
+        let packet = forged(pair, &[Chunk::ShutdownAck], checksum);
+        let mut bytes = packet.to_vec();
+        bytes[0] ^= 1;
+        if checksum.is_none() {
+            bytes[8..12].fill(0);
+            let crc = crc_fast::crc32_iscsi(&bytes);
+            bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        }
+        pair.clear_log();
+        pair.forge_bytes(bytes.into());
+        pair.log.iter().map(|(_, _, packet)| packet.has_checksum()).collect::<Vec<_>>()
+    };
+    assert_eq!(answers(&mut pair, Some(0)), []);
+    assert_eq!(answers(&mut pair, None), [true], "and so does the answer");
+}
+
+#[test]
+fn another_method_of_the_peers_is_of_no_use() {
+    let mut pair = Pair::with(with(true), with(true));
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.run(Duration::from_millis(1));
+    let init = |method: u32| {
+        let Chunk::Init(mut init) = pair.packets(Client)[0][0].clone() else { panic!() };
+        init.parameters = vec![Parameter::ZeroChecksum(method)];
+        crate::extensions::Extensions::listed(&init).zero_checksum
+    };
+    assert!(init(1) && !init(0) && !init(2));
+}
