@@ -169,6 +169,25 @@ fn messages_may_be_given_up_in_i_data_chunks() {
     messages_may_be_given_up(true);
 }
 
+/// With NR-SACKs in both directions nothing is missing in the end, though much was lost, and little is kept twice.
+#[test]
+fn what_arrived_beyond_a_gap_is_promised_to_be_kept() {
+    block_on(async {
+        for role in BOTH {
+            for interleaving in [false, true] {
+                let config = Config { nr_sack: true, interleaving, ..modern() };
+                let idata = if interleaving { "idata=1" } else { "idata=0" };
+                let options = ["nrsack=1", "rto_min=100", idata];
+                let opened = lossy(role, config, &options, "loss=0.03,delay=2ms").await;
+                let Some((mut session, _relay)) = opened else { return };
+                session.exchange(Load { each_way: 1_000_000, message: 20_000, ..LIGHT }).await;
+                assert!(session.association.stats().extensions.is_some_and(|both| both.nr_sack));
+                ends_well(session).await;
+            }
+        }
+    });
+}
+
 /// What is told of streams next.
 async fn told(session: &Session) -> Event {
     tokio::time::timeout(SOON, session.association.reconfigured()).await.expect("nothing is told").unwrap()

@@ -3,11 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::extensions::Extensions;
+
 /// An association at one moment, and what it did so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// Where in its life it is.
     pub phase: Phase,
+    /// The extensions that both sides use, once the peer is known.
+    pub extensions: Option<Extensions>,
     /// Outbound streams, once negotiated; before, those wanted.
     pub outbound_streams: u16,
     /// Inbound streams, once negotiated; before, those allowed.

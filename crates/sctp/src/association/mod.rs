@@ -576,6 +576,7 @@ impl Association {
         let up = self.state.up();
         Stats {
             phase: self.phase(),
+            extensions: self.extensions(),
             outbound_streams: self.outbound_streams,
             inbound_streams: self.inbound_streams,
             a_rwnd: self.a_rwnd(),
