@@ -484,7 +484,6 @@ impl Association {
                 return;
             }
             Err(SackError::NeverSent) => return self.on_violation(Violation::AckOfNothing),
-            Err(SackError::BadBlock) => return self.on_violation(Violation::GapBlockInvalid),
         }
         //= specs/rfc9260.txt#section-6.2.1
         //# ii)   Set rwnd equal to the newly received a_rwnd minus the

@@ -121,8 +121,6 @@ pub(super) enum SackError {
     Outdated,
     /// It acknowledges what was never sent, cumulatively or in a gap block.
     NeverSent,
-    /// A gap block ends before it begins.
-    BadBlock,
     /// The next in sequence is missing, and an NR-SACK promised to keep it.
     TakenBack,
 }
@@ -479,10 +477,9 @@ impl Sent {
     ) -> Result<(), SackError> {
         self.check_cum(sack.cum_tsn_ack)?;
         let sent_beyond = self.next_tsn().minus(1).distance_from(sack.cum_tsn_ack);
-        for &(first, last) in &sack.gaps {
-            if first == 0 || first > last {
-                return Err(SackError::BadBlock);
-            }
+        // Stacks have had bugs here: with a block that makes no sense none is believed, but what is said before them is.
+        let sound = sack.gaps.iter().all(|&(first, last)| first != 0 && first <= last);
+        for &(_, last) in sack.gaps.iter().filter(|_| sound) {
             //= specs/rfc9260.txt#section-12.4
             //# An SCTP implementation MUST abort the association if it receives a
             //# SACK chunk acknowledging a TSN that has not been sent.
@@ -492,7 +489,7 @@ impl Sent {
         }
         self.begin(report);
         self.advance(sack.cum_tsn_ack, report);
-        if !sack.gaps.is_empty() || !self.acked.is_empty() {
+        if sound && (!sack.gaps.is_empty() || !self.acked.is_empty()) {
             let newest = self.apply_blocks(sack, report);
             let limit = match counting {
                 Counting::Off => None,
@@ -506,7 +503,7 @@ impl Sent {
                 self.count_missing(limit, report);
             }
         }
-        if sack.gaps.len() >= BLOCKS_COMPLETE {
+        if sound && sack.gaps.len() >= BLOCKS_COMPLETE {
             let last = sack.gaps.iter().map(|gap| gap.1).max().expect("there are some");
             report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
         }

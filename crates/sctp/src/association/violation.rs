@@ -54,8 +54,6 @@ pub enum Violation {
     ReconfigResponse,
     /// A SACK that takes back what an NR-SACK promised to keep.
     AckTakenBack,
-    /// A SACK with a gap block that ends before it begins.
-    GapBlockInvalid,
 }
 
 /// What is done about a violation.
@@ -125,8 +123,6 @@ impl Violation {
             Self::ReconfigCombination => {
                 Answer::Error(Cause::ProtocolViolation(Bytes::from(self.to_string().into_bytes())))
             }
-            // Stacks have had bugs here, and the next SACK says it all again.
-            Self::GapBlockInvalid => Answer::Silence,
         }
     }
 }
@@ -162,7 +158,6 @@ impl fmt::Display for Violation {
                 f.write_str("RE-CONFIG chunk with parameters that cannot stand together")
             }
             Self::ReconfigResponse => f.write_str("association reset without the new TSNs"),
-            Self::GapBlockInvalid => f.write_str("gap ack block that makes no sense"),
         }
     }
 }

@@ -61,7 +61,8 @@ impl Endpoint {
         //# 2)  If the OOTB packet contains an ABORT chunk, the receiver MUST
         //# silently discard the OOTB packet and take no further action.
         //# Otherwise,
-        if kinds.contains(Chunk::ABORT) {
+        // A packet without a whole chunk is dropped like the chunk (§6.10).
+        if kinds.contains(Chunk::ABORT) || kinds.is_empty() {
             return;
         }
         // 3) and 4), INIT without a tag and COOKIE ECHO at the front, did not come here.

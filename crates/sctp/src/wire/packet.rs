@@ -219,6 +219,11 @@ impl Kinds {
         self.first == kind
     }
 
+    /// Whether there is no whole chunk in it.
+    pub const fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
     /// Whether the packet holds this one chunk and no other.
     pub const fn is_only(self, kind: u8) -> bool {
         self.count == 1 && self.first == kind

@@ -152,6 +152,21 @@ fn rules_6_and_7_say_nothing() {
 }
 
 #[test]
+fn a_packet_without_a_whole_chunk_is_not_answered() {
+    let mut bench = Bench::new();
+    for chunk in [&[0x01, 0, 0, 0x60][..], &[0, 3, 0, 17, 0, 0, 0, 0], &[7, 0, 0, 3]] {
+        let mut bytes = datagram(peer(), to_bench(TAG), &[]).payload.to_vec();
+        bytes.extend_from_slice(chunk);
+        bytes[8..12].fill(0);
+        let checksum = crc_fast::crc32_iscsi(&bytes).to_le_bytes();
+        bytes[8..12].copy_from_slice(&checksum);
+        let datagram = Datagram { from: peer(), to: local(), ecn: Ecn::NotEct, payload: bytes.into() };
+        assert!(bench.tell_raw(datagram).is_empty(), "{chunk:?}");
+    }
+    assert_eq!(bench.endpoint.counters().out_of_the_blue, 3);
+}
+
+#[test]
 fn an_endpoint_is_no_mirror() {
     let limits = Limits { out_of_the_blue: 3, ..Limits::default() };
     let mut bench = Bench::with_limits(limits);
