@@ -22,7 +22,8 @@ struct Case {
     peer_addresses: Vec<IpAddr>,
     numbers: [u32; 5],
     streams: [u16; 2],
-    interleaving: bool,
+    extensions: [bool; 7],
+    adaptation: Option<u32>,
     tie_tags: Option<[u32; 2]>,
     later_ms: u32,
     /// What is changed, and how.
@@ -58,7 +59,17 @@ fuzz_target!(|case: Case| {
         peer_a_rwnd: case.numbers[4],
         outbound_streams: case.streams[0],
         inbound_streams: case.streams[1],
-        extensions: Extensions { interleaving: case.interleaving, ..Extensions::default() },
+        extensions: Extensions {
+            interleaving: case.extensions[0],
+            forward_tsn: case.extensions[1],
+            i_forward_tsn: case.extensions[2],
+            auth: case.extensions[3],
+            asconf: case.extensions[4],
+            reconfiguration: case.extensions[5],
+            ecn: case.extensions[6],
+        },
+        adaptation: case.adaptation,
+        auth: None,
         tie_tags: case.tie_tags.map(|[local, peer]| TieTags { local: local.max(1), peer: peer.max(1) }),
     };
     let header = header(contents.local_tag.0);

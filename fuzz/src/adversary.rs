@@ -14,8 +14,8 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use braidftp_base::{Datagram, Output, Time};
 use braidftp_sctp::{
-    Announce, Association, AssociationId, Config, Connect, Endpoint, Event, Message, Order, PathId, Piece, Ppid,
-    Profile, Scheduler, StreamId,
+    Announce, Association, AssociationId, AuthConfig, Config, Connect, Endpoint, Event, Message, Order, PathId, PeerMay,
+    Piece, Ppid, Profile, Reliability, Scheduler, StreamId, StreamReset, Streams,
 };
 use bytes::Bytes;
 
@@ -52,8 +52,11 @@ pub struct Game {
 struct Setup {
     modern: bool,
     small: bool,
-    interleaving: bool,
     scheduler: u8,
+    /// A bit for each.
+    extensions: u8,
+    /// The chunk types to be authenticated.
+    authenticated: Option<Vec<u8>>,
 }
 
 /// Client or server.
@@ -91,14 +94,34 @@ enum Move {
     /// Time passes, in milliseconds.
     Wait(u16),
     /// A side sends.
-    Send { side: Side, stream: u8, bytes: u16, unordered: bool },
+    Send { side: Side, stream: u8, bytes: u16, unordered: bool, reliability: u8 },
     /// A side reads so many pieces.
     Read { side: Side, pieces: u8 },
     Shutdown(Side),
     Abort(Side),
     Primary { side: Side, path: u8 },
+    /// A side asks for streams to be reset or added, or for all to be renumbered.
+    Reconfigure { side: Side, what: Reconfigure },
+    /// A side takes an address more, or one less, or has the peer prefer one.
+    Address { side: Side, nth: u8, what: Address },
     /// The client connects again, if its association is over.
     Connect,
+}
+
+#[derive(Debug, Clone, Copy, Arbitrary)]
+enum Reconfigure {
+    Outgoing(Option<u8>),
+    Incoming(Option<u8>),
+    Both,
+    All,
+    Add(u8, u8),
+}
+
+#[derive(Debug, Clone, Copy, Arbitrary)]
+enum Address {
+    Add,
+    Remove,
+    Prefer,
 }
 
 /// Which tag he writes.
@@ -128,6 +151,8 @@ struct Talk {
     life: u8,
     peer_life: Option<u8>,
     sent: u32,
+    /// Of what was sent: what must arrive.
+    reliable: BTreeSet<u32>,
     seen: BTreeSet<u32>,
     /// By stream: the last ordered one that came.
     last: BTreeMap<u16, u32>,
@@ -200,7 +225,16 @@ fn config(setup: &Setup) -> Config {
         shutdown_guard: Duration::from_secs(36_000),
         receive_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
         send_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
-        interleaving: setup.interleaving,
+        interleaving: setup.extensions & 1 != 0,
+        partial_reliability: setup.extensions & 2 != 0,
+        reconfiguration: setup.extensions & 4 != 0,
+        peer_may: PeerMay { reset_streams: true, reset_association: true, add_streams: true },
+        asconf: setup.extensions & 8 != 0,
+        ecn: setup.extensions & 16 != 0,
+        auth: setup.authenticated.as_ref().map(|chunks| AuthConfig {
+            chunks: chunks.iter().copied().take(16).collect(),
+            ..AuthConfig::default()
+        }),
         scheduler: schedulers[usize::from(setup.scheduler) % schedulers.len()],
         ..base
     }
@@ -327,9 +361,15 @@ impl Table {
                 self.deliver(from, datagram(source, target, bytes));
             }
             Move::Wait(ms) => self.now += Duration::from_millis(ms.into()),
-            Move::Send { side, stream, bytes, unordered } => {
+            Move::Send { side, stream, bytes, unordered, reliability } => {
                 let order = if unordered { Order::Unordered } else { Order::Ordered };
-                self.send(side, stream % 5, bytes.into(), order);
+                let reliability = match reliability {
+                    0..=63 => Reliability::Retransmissions((reliability % 4).into()),
+                    64..=127 => Reliability::Lifetime(Duration::from_millis(u64::from(reliability) * 20)),
+                    128..=159 => Reliability::Priority((reliability % 4).into()),
+                    _ => Reliability::Full,
+                };
+                self.send(side, stream % 5, bytes.into(), order, reliability);
             }
             Move::Read { side, pieces } => self.read(side, pieces.into()),
             Move::Shutdown(side) => {
@@ -346,6 +386,31 @@ impl Table {
                 if let Some(association) = self.hosts[side as usize].association() {
                     let _ = association.set_primary(PathId(path % 3));
                 }
+            }
+            Move::Reconfigure { side, what } => {
+                let now = self.now;
+                let Some(association) = self.hosts[side as usize].association() else { return };
+                let streams = |which: Option<u8>| match which {
+                    None => Streams::All,
+                    Some(stream) => Streams::These(vec![StreamId((stream % 6).into())]),
+                };
+                let reset = |outgoing, incoming| StreamReset { outgoing, incoming };
+                let _ = match what {
+                    Reconfigure::Outgoing(which) => association.reset_streams(reset(Some(streams(which)), None)),
+                    Reconfigure::Incoming(which) => association.reset_streams(reset(None, Some(streams(which)))),
+                    Reconfigure::Both => association.reset_streams(reset(Some(Streams::All), Some(Streams::All))),
+                    Reconfigure::All => association.reset_association(now),
+                    Reconfigure::Add(outgoing, incoming) => association.add_streams(outgoing.into(), incoming.into()),
+                };
+            }
+            Move::Address { side, nth, what } => {
+                let address = addresses(side, true)[usize::from(nth % 2)];
+                let Some(association) = self.hosts[side as usize].association() else { return };
+                let _ = match what {
+                    Address::Add => association.add_address(address),
+                    Address::Remove => association.remove_address(address),
+                    Address::Prefer => association.set_peer_primary(address),
+                };
             }
             Move::Connect => self.connect(),
         }
@@ -381,7 +446,7 @@ impl Table {
         self.hosts[from.other() as usize].endpoint.handle(self.now, packet);
     }
 
-    fn send(&mut self, side: Side, stream: u8, bytes: usize, order: Order) {
+    fn send(&mut self, side: Side, stream: u8, bytes: usize, order: Order, reliability: Reliability) {
         let host = &mut self.hosts[side as usize];
         let Some(id) = host.id else { return };
         let Some(talk) = host.talks.get_mut(&id) else { return };
@@ -392,11 +457,15 @@ impl Table {
         let payload = Bytes::from(payload);
         let life = talk.life;
         let Some(association) = host.endpoint.association_mut(id) else { return };
-        let message = Message { payload: payload.clone(), order, ..Message::new(Ppid(number), Bytes::new()) };
+        let message =
+            Message { payload: payload.clone(), order, reliability, ..Message::new(Ppid(number), Bytes::new()) };
         if number as usize >= MESSAGES_MAX || association.send(StreamId(stream.into()), message).is_err() {
             return;
         }
         talk.sent += 1;
+        if reliability == Reliability::Full {
+            talk.reliable.insert(number);
+        }
         self.sent.entry((side, life)).or_default().push(Sent { stream: stream.into(), order, payload });
     }
 
@@ -493,7 +562,7 @@ impl Table {
     fn all_arrived(&self) -> bool {
         let [one, other] = self.hosts.each_ref().map(|host| host.id.and_then(|id| host.talks.get(&id)));
         let (Some(one), Some(other)) = (one, other) else { return true };
-        one.seen.len() == other.sent as usize && other.seen.len() == one.sent as usize
+        other.reliable.is_subset(&one.seen) && one.reliable.is_subset(&other.seen)
     }
 }
 

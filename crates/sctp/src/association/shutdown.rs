@@ -4,6 +4,7 @@ use braidftp_base::Time;
 use bytes::Bytes;
 
 use crate::association::path::{Purpose, choose};
+use crate::association::reset::Reconfiguration;
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::violation::Answer;
@@ -143,6 +144,9 @@ impl Association {
             //# Ack field the last sequential TSN it has received from the peer.  It
             //# SHOULD then start the T2-shutdown timer and enter the SHUTDOWN-SENT
             //# state.
+            // Whether the peer has renumbered its TSNs must be known first: its data of then could not be taken.
+            Shutdown::Pending if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) => {
+            }
             Shutdown::Pending => {
                 //= specs/rfc9260.txt#section-3.3.8
                 //# An endpoint in an association MUST use this chunk to initiate a

@@ -174,11 +174,12 @@ impl Association {
                 return Some(Chunk::Reconfig(chunk));
             }
         }
-        let primary = up.primary;
+        // The primary path itself may not be confirmed yet.
+        let current = choose(&self.paths, up.primary, Purpose::New);
         let paths = &self.paths;
         let by = |path: PathId| match paths.get(usize::from(path.0)) {
             Some(way) if !matches!(way.state, PathState::Unconfirmed | PathState::Removed) => path,
-            _ => primary,
+            _ => current,
         };
         //= specs/rfc6525.txt#section-5.1.1
         //# If it contains no request

@@ -6,7 +6,7 @@ use super::*;
 use crate::association::SendError;
 use crate::association::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
 use crate::config::PeerMay;
-use crate::ids::{RequestNumber, Ssn, Tsn};
+use crate::ids::{PathId, RequestNumber, Ssn, Tsn};
 use crate::wire::{Cause, NextTsns, Reconfig, ReconfigResult};
 
 const ALL: PeerMay = PeerMay { reset_streams: true, reset_association: true, add_streams: true };
@@ -894,6 +894,42 @@ fn a_shutdown_that_overtakes_the_answer_to_a_renumbering_does_no_harm() {
     for side in [Client, Server] {
         assert_eq!(pair.closed(side), Some(&Reason::Shutdown));
     }
+}
+
+#[test]
+fn a_shutdown_waits_to_hear_whether_the_peer_has_renumbered() {
+    let mut pair = Pair::up(with(ALL));
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Data::KIND)));
+    pair.send(Client, 1, pattern(3_000));
+    pair.run(Duration::from_millis(1));
+    let now = pair.now;
+    pair.association(Server).reset_association(now).unwrap();
+    pair.run(Duration::from_millis(50));
+    // The client answers once its data has arrived; what it sends from now on has new numbers.
+    pair.send(Client, 1, pattern(20));
+    pair.association(Server).shutdown();
+    pair.run(Duration::from_millis(50));
+    pair.drop = None;
+    pair.run(Duration::from_secs(20));
+    assert_eq!(pair.read(Server, 1).len(), 2);
+    for side in [Client, Server] {
+        assert_eq!(pair.closed(side), Some(&Reason::Shutdown));
+    }
+}
+
+#[test]
+fn an_answer_leaves_though_neither_its_path_nor_the_primary_one_is_confirmed() {
+    let addresses = |host: u8| (1..3).map(|net| SocketAddr::from(([10, 0, net, host], 9_899))).collect();
+    let mut pair = Pair::between([addresses(1), addresses(2)], with(ALL), with(ALL));
+    // The client alone confirms no path.
+    pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, Chunk::HEARTBEAT_ACK)));
+    pair.run(Duration::from_secs(1));
+    for side in [Client, Server] {
+        pair.association(side).set_primary(PathId(1)).unwrap();
+    }
+    pair.association(Server).add_streams(1, 0).unwrap();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(told(&pair, Server), [change(6, 5, Outcome::Done)]);
 }
 
 #[test]
