@@ -5,21 +5,15 @@
 //! protocol lives in `sctp`; here are sockets, the clock, waiting and back-pressure.
 //!
 //! ```no_run
-//! use std::sync::Arc;
-//! use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, StreamId};
+//! use braidftp_net::{Bind, Connect, Endpoint, Message, Ppid, StreamId};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let endpoint = Endpoint::bind(Bind::to(["0.0.0.0:0".parse()?]))?;
-//! let association = endpoint.connect(Connect {
-//!     local: vec![],
-//!     peer: vec!["127.0.0.1:9899".parse()?],
-//!     source_port: None,
-//!     destination_port: 21,
-//!     config: Arc::new(Config::default()),
-//! })?;
+//! let association = endpoint.connect(Connect::to(["127.0.0.1:9899".parse()?], 21))?;
 //! association.send(StreamId(0), Message::new(Ppid(0), "hello")).await?;
 //! # Ok(()) }
 //! ```
+//! `examples/hello.rs` is both ends of that.
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -90,6 +90,20 @@ pub struct Connect {
     pub config: Arc<Config>,
 }
 
+impl Connect {
+    /// To these addresses of a peer, the first first, with the defaults of everything else: by the local address that the
+    /// driver has, from a free port, with RFC 9260's values.
+    pub fn to(peer: impl IntoIterator<Item = SocketAddr>, destination_port: u16) -> Self {
+        Self {
+            local: Vec::new(),
+            peer: peer.into_iter().collect(),
+            source_port: None,
+            destination_port,
+            config: Arc::default(),
+        }
+    }
+}
+
 /// What a new association is made of when this side starts it.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
