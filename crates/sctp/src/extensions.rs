@@ -7,6 +7,11 @@ use crate::config::{Config, ErrorDetection};
 use crate::wire::{Asconf, AsconfAck, Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, NrSack, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
+//= specs/rfc8260.txt#section-2
+//# If an SCTP implementation supports user message interleaving and the
+//# Partial Reliability extension described in [RFC3758] or the Stream
+//# Reconfiguration Extension described in [RFC6525], it is REQUIRED to
+//# implement the corresponding changes specified in Section 2.3.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// ASCONF and ASCONF-ACK (RFC 5061), which need authentication.

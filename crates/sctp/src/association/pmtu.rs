@@ -67,6 +67,11 @@ pub(super) enum Patience {
 }
 
 /// The state of one path's discovery.
+//= specs/rfc6951.txt#section-5.6
+//# When performing Path MTU discovery as described in [RFC4820] and
+//# [RFC4821], it MUST be taken into account that one cannot rely on the
+//# feedback provided by ICMP or ICMPv6 due to the limitation laid out in
+//# Section 5.5.
 #[derive(Debug)]
 pub(super) struct Pmtu {
     min: usize,

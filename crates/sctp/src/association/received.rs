@@ -473,6 +473,10 @@ mod tests {
 
     #[test]
     fn a_gap_a_duplicate_and_the_i_bit_are_answered_at_once() {
+        //= specs/rfc8260.txt#section-2.1
+        //= type=test
+        //# I bit: 1 bit The (I)mmediate Bit, if set, indicates that the receiver
+        //# SHOULD NOT delay the sending of the corresponding SACK chunk.
         //= specs/rfc9260.txt#section-7.2.4
         //= type=test
         //# However, whenever an endpoint notices a hole in the arriving TSN

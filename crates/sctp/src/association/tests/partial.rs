@@ -195,6 +195,12 @@ fn forward_tsn_may_be_the_first_of_all_and_name_what_does_not_exist() {
 
 #[test]
 fn i_forward_tsn_skips_messages_of_either_order() {
+    //= specs/rfc8260.txt#section-2
+    //= type=test
+    //# If an SCTP implementation supports user message interleaving and the
+    //# Partial Reliability extension described in [RFC3758] or the Stream
+    //# Reconfiguration Extension described in [RFC6525], it is REQUIRED to
+    //# implement the corresponding changes specified in Section 2.3.
     let mut pair = Pair::up(interleaved());
     let tsn = cum_tsn(&mut pair, Server);
     let data = |ahead: u32, unordered: bool, mid: u32, flags: u8| {

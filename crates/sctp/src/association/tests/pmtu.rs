@@ -111,6 +111,12 @@ fn a_path_that_starts_at_the_most_is_never_probed() {
 //# PLPMTU.
 #[test]
 fn a_black_hole_is_noticed_and_what_is_too_large_by_now_is_left_to_ip() {
+    //= specs/rfc6951.txt#section-5.6
+    //= type=test
+    //# When performing Path MTU discovery as described in [RFC4820] and
+    //# [RFC4821], it MUST be taken into account that one cannot rely on the
+    //# feedback provided by ICMP or ICMPv6 due to the limitation laid out in
+    //# Section 5.5.
     for config in [modern(), rfc()] {
         let config = Config { path_mtu_discovery: Some(MtuDiscovery::default()), ..config };
         let mut pair = pair(config, usize::MAX);
