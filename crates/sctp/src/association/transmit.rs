@@ -243,8 +243,7 @@ impl Association {
         let mtu = self.paths[usize::from(path.0)].mtu;
         // By what the peer said and never by what it does: whoever sends without a checksum may not take what has none.
         // INIT, COOKIE ECHO and the last words of an association do not come this way.
-        let bare = self.state.up().is_some_and(|up| up.extensions.zero_checksum);
-        let checksum = if bare { Checksum::Zero } else { Checksum::Crc32c };
+        let agreed = self.state.up().is_some_and(|up| up.extensions.zero_checksum);
         let mut ect = self.state.up().is_some_and(|up| up.ecn.is_some());
         loop {
             self.begin(path, tag);
@@ -257,7 +256,13 @@ impl Association {
             }
             // A batch has one ECN field: one packet that may not be marked keeps the others from it.
             ect &= self.new_data_alone;
-            let len = self.seal(path, checksum);
+            // A peer that has no association any more understands only what has a checksum, and can say so: what asks
+            // whether it is there, and what it did not answer before, has one.
+            let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
+            let way = &self.paths[usize::from(path.0)];
+            let silent = way.errors > 0 || way.timeouts_unanswered > 0 || way.beat.is_some();
+            let bare = agreed && !closing && !silent;
+            let len = self.seal(path, if bare { Checksum::Zero } else { Checksum::Crc32c });
             // The others of a batch may not be longer than its first.
             if self.builder.is_full() || len + BATCH_SLACK < mtu {
                 break;

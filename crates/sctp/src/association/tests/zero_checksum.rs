@@ -55,6 +55,31 @@ fn what_begins_or_ends_an_association_has_its_checksum() {
     assert_eq!(seen.len(), 4);
 }
 
+/// A peer that has forgotten the association takes no packet without a checksum, and so could not say so.
+#[test]
+fn a_peer_that_may_be_gone_is_asked_with_a_checksum() {
+    let config = Config { heartbeat_interval: Some(Duration::from_secs(5)), ..with(true) };
+    let mut pair = Pair::up(config);
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::SHUTDOWN_COMPLETE)));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(5));
+    assert!(pair.closed(Client).is_some());
+    let asks = |pair: &Pair, kind| {
+        let of_kind = pair.log.iter().filter(|entry| has(&entry.2, kind));
+        of_kind.map(|entry| entry.2.has_checksum()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(asks(&pair, Chunk::SHUTDOWN_ACK), BTreeSet::from([true]));
+    let mut pair = Pair::up(Config { heartbeat_interval: Some(Duration::from_secs(5)), ..with(true) });
+    pair.run(Duration::from_secs(20));
+    assert_eq!(asks(&pair, Chunk::HEARTBEAT), BTreeSet::from([true]));
+    pair.clear_log();
+    pair.drop = Some(Box::new(|side, _, _| side == Client));
+    pair.send(Client, 0, pattern(10));
+    pair.run(Duration::from_secs(3));
+    let sent: Vec<_> = pair.log.iter().filter(|entry| has(&entry.2, Data::KIND)).collect();
+    assert!(!sent[0].2.has_checksum() && sent.last().unwrap().2.has_checksum());
+}
+
 /// A packet of the client's with these chunks and this in its checksum field.
 fn forged(pair: &Pair, chunks: &[Chunk], checksum: Option<u32>) -> Bytes {
     let mut builder = PacketBuilder::new();
