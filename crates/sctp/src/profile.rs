@@ -113,9 +113,17 @@ mod tests {
 
     #[test]
     fn every_profile_reads_back_from_its_name() {
+        //= specs/rfc7829.txt#section-3.2
+        //= type=test
+        //# The RECOMMENDED value of PFMR is 0.
+        //= specs/rfc7829.txt#section-6
+        //= type=test
+        //# The following protocol parameter is RECOMMENDED:
         for profile in Profile::ALL {
             assert_eq!(profile.to_string().parse(), Ok(*profile));
             assert_eq!(profile.config().mtu % 4, 0, "a full packet then needs no padding");
+            let max = profile.config().potentially_failed_max_retrans;
+            assert_eq!(max, (*profile == Profile::Modern).then_some(0));
         }
     }
 

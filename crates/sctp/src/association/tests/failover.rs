@@ -58,6 +58,10 @@ fn a_path_in_doubt_is_asked_after_once_in_an_rto_if_paths_are_asked_after_at_all
 
 #[test]
 fn heartbeats_count_until_the_path_is_inactive_and_an_answer_clears_the_count() {
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# As described in [RFC4960], the sender SHOULD (i) notify the Upper
+    //# Layer Protocol (ULP) about this state transition,
     //= specs/rfc9260.txt#section-8.1
     //= type=test
     //# Unacknowledged HEARTBEAT chunks observed on paths different from the
@@ -261,6 +265,12 @@ fn an_answer_ends_the_doubt_and_the_path_begins_slowly() {
 
 #[test]
 fn data_that_arrives_ends_the_doubt() {
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# The SCTP stack SHOULD expose the PF state of its destination addresses
+    //# to the ULP as well as provide the means to notify the ULP of state
+    //# transitions of its destination addresses from active to PF, and vice
+    //# versa.
     //= specs/rfc7829.txt#section-3.2
     //= type=test
     //# Acknowledgments for data chunks that have been transmitted to one

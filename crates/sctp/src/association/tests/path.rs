@@ -39,6 +39,16 @@ use PathState::{Active, Inactive, PotentiallyFailed};
 
 #[test]
 fn an_active_path_is_better_than_one_in_doubt() {
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# In this case, the sender SHOULD choose an alternate destination
+    //# transport address in active state, if one exists.
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
+    //# When there is outbound data to send and the SCTP user explicitly
+    //# requests to send data to a destination address in PF state, the sender
+    //# SHOULD send the data to an alternate destination address in active
+    //# state if one exists.
     //= specs/rfc9260.txt#section-8.2
     //= type=test
     //# If more than one alternate address is active when the primary path is
@@ -97,6 +107,11 @@ fn a_round_trip_is_measured_no_more_than_once() {
 fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
     //= specs/rfc7829.txt#section-3.2
     //= type=test
+    //# The sender SHOULD choose the destination in PF state with the lowest
+    //# error count (fewest consecutive timeouts) for data transmission and
+    //# transmit or retransmit data to this destination.
+    //= specs/rfc7829.txt#section-3.2
+    //= type=test
     //# When the destination addresses are all in PF state, or some are in PF
     //# state and some in inactive state, the sender MUST choose one
     //# destination address in PF state
@@ -107,6 +122,17 @@ fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
 
 #[test]
 fn of_those_that_failed_one_is_used_all_the_same() {
+    //= specs/rfc7829.txt#section-4
+    //= type=test
+    //# With the design goal that SCTP-PF shall provide the same level of
+    //# disruption tolerance as a standard SCTP implementation with the same
+    //# PMR and AMR setting, we prescribe that an SCTP-PF implementation
+    //# SHOULD operate as described in Section 4.1 during dormant state.
+    //= specs/rfc7829.txt#section-4.1
+    //= type=test
+    //# The sender SHOULD choose the destination in inactive state with the
+    //# lowest error count (fewest consecutive timeouts) for data
+    //# transmission.
     //= specs/rfc7829.txt#section-4.1
     //= type=test
     //# When the destination addresses are all in inactive state and data is
