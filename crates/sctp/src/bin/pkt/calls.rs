@@ -199,7 +199,9 @@ impl Kernel {
             | "sendmsg" | "poll" | "getsockname" | "getpeername" | "sctp_getpaddrs" | "sctp_getladdrs" => {
                 &[3]
             }
-            "send" | "recv" | "sctp_bindx" | "sctp_connectx" => &[4],
+            "send" | "recv" | "sctp_bindx" => &[4],
+            // Without an association id, as it was once.
+            "sctp_connectx" => &[3, 4],
             "fcntl" => &[2, 3],
             "getsockopt" | "setsockopt" | "sctp_send" | "sctp_opt_info" => &[5],
             "sendto" | "recvfrom" => &[6],
@@ -242,9 +244,8 @@ impl Kernel {
             "sctp_peeloff" => self.peeloff(ctx, fd),
             "sctp_getpaddrs" | "sctp_getladdrs" => self.all_addresses(ctx, fd),
             "getsockname" | "getpeername" => self.name(ctx, fd),
-            "getsockopt" => self.get_option(ctx, fd),
+            "getsockopt" | "sctp_opt_info" => self.get_option(ctx, fd),
             "setsockopt" => self.set_option(ctx, fd),
-            "sctp_opt_info" => Err(ScriptError::unsupported(ctx.line, "the call sctp_opt_info")),
             _ => self.send(ctx, fd),
         }
     }

@@ -356,7 +356,7 @@ impl Kernel {
     pub(super) fn connect(&mut self, ctx: &mut Ctx<'_>, fd: i64) -> Result<Outcome> {
         let socket = self.sockets.get_mut(&fd).expect("it was there");
         let (nonblocking, style) = (socket.nonblocking, socket.style);
-        let connectx = ctx.call.name == "sctp_connectx";
+        let connectx = ctx.call.name == "sctp_connectx" && ctx.call.arguments.len() == 4;
         if ctx.again {
             let Some((number, member)) = socket.members.last_key_value() else { return fails("ENOTCONN") };
             let (number, up, ended) = (*number, member.streams.is_some(), member.ended);
@@ -379,16 +379,16 @@ impl Kernel {
                 };
             }
         }
-        let peers = match connectx {
-            false => address(&ctx.call.arguments[1], ctx.line)?.into_iter().collect(),
-            true => addresses(&ctx.call.arguments[1], ctx.line)?,
+        let peers = match ctx.call.name.as_str() {
+            "connect" => address(&ctx.call.arguments[1], ctx.line)?.into_iter().collect(),
+            _ => addresses(&ctx.call.arguments[1], ctx.line)?,
         };
         let number = match self.begin(ctx, fd, &peers)? {
             Ok(number) => number,
             Err(errno) => return fails(errno),
         };
         match (nonblocking, connectx) {
-            // RFC 6458 leaves it open; the public suites have it so.
+            // RFC 6458 leaves it open; the public suites have it so where they ask for the number.
             (true, true) => Self::connected(true, number),
             (true, false) => fails("EINPROGRESS"),
             (false, _) => Self::again(&self.sockets[&fd], ctx),

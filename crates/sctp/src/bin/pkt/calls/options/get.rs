@@ -51,7 +51,11 @@ impl Kernel {
             let found = socket.error.take().unwrap_or("0");
             return wrote(error(found, expected));
         }
-        let named = association_in(expected, line)?;
+        let named = match ctx.call.name.as_str() {
+            // RFC 6458 §9.14 says which association beside the option.
+            "sctp_opt_info" => int(&ctx.call.arguments[1], line).ok().filter(|number| *number != 0),
+            _ => association_in(expected, line)?,
+        };
         let member = socket.meant(named).map(|(number, member)| (number, member.id));
         if named.is_some_and(|number| number > values::SCTP_ALL_ASSOC) && member.is_none() {
             return fails("ENOENT");
