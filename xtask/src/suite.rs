@@ -11,11 +11,18 @@ use crate::peers;
 use crate::shell::{cargo, check};
 
 /// The files of tests against other people's programs.
-const INTEROP: &[&str] =
-    &["interop", "server_clients", "tshark", "usrsctp", "usrsctp_features", "usrsctp_multihomed"];
+const INTEROP: &[&str] = &[
+    "interop",
+    "server_clients",
+    "tshark",
+    "usrsctp",
+    "usrsctp_features",
+    "usrsctp_multihomed",
+    "sctp_proto",
+];
 
 /// Those of them with heavy tests, which only `cargo xtask test interop` runs.
-const HEAVY: &[&str] = &["usrsctp_features", "usrsctp_multihomed"];
+const HEAVY: &[&str] = &["usrsctp_features", "usrsctp_multihomed", "sctp_proto"];
 
 /// Run the tests that `args` asks for: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {
