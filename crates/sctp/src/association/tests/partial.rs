@@ -1,5 +1,7 @@
 //! What is given up (RFC 3758; RFC 8260 §2.3.1): when it can be, what the peer makes of it, and what the user hears.
 
+mod forged;
+
 use super::*;
 use crate::association::{Abandoned, Order, Reliability, Violation};
 use crate::ids::{Ssn, Tsn};
