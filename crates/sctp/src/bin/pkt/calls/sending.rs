@@ -309,6 +309,10 @@ impl Kernel {
             association.abort(Bytes::from(vec![0; outgoing.len as usize]));
             return done(outgoing.len);
         }
+        // Where nothing is authenticated the key does nothing.
+        if outgoing.key.is_some() && association.extensions().is_some_and(|agreed| agreed.auth) {
+            return Err(ScriptError::unsupported(line, "a key for a message (RFC 4895)"));
+        }
         if outgoing.flags & values::SCTP_ADDR_OVER != 0 && association.paths().count() > 1 {
             return Err(ScriptError::unsupported(
                 line,
@@ -363,9 +367,6 @@ impl Kernel {
         let unsupported = |what: &str| Err(ScriptError::unsupported(line, what.to_owned()));
         let unordered = outgoing.flags & values::SCTP_UNORDERED != 0;
         let order = if unordered { Order::Unordered } else { Order::Ordered };
-        if outgoing.key.is_some() {
-            return unsupported("a key for a message (RFC 4895)");
-        }
         if outgoing.flags & values::SCTP_SACK_IMMEDIATELY != 0 {
             return unsupported("a message that asks for its SACK (RFC 7053)");
         }

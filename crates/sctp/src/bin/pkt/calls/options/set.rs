@@ -31,6 +31,15 @@ impl Kernel {
     pub(in super::super) fn set_option(&mut self, ctx: &mut Ctx<'_>, fd: i64) -> Result<Outcome> {
         let (option, line) = (name(ctx)?, ctx.line);
         let value = &ctx.call.arguments[3];
+        let needed = match (option, value) {
+            ("SCTP_RTOINFO", _) => 16,
+            ("SCTP_INITMSG", _) => 8,
+            (_, Expr::List(_)) => 4,
+            _ => 0,
+        };
+        if int(&ctx.call.arguments[4], line).is_ok_and(|len| len < needed) {
+            return fails("EINVAL");
+        }
         let targets = match self.targets(ctx.endpoint, fd, association_in(value, line)?) {
             Ok(targets) => targets,
             Err(errno) => return fails(errno),
