@@ -672,9 +672,11 @@ impl Sent {
         newest
     }
 
-    /// The peer will not drop what these blocks name: it need not be kept here.
+    /// The peer will not drop what these blocks name: it need not be kept here, as far as it is acknowledged. Blocks that
+    /// make no sense name nothing.
     pub(super) fn release(&mut self, cum_tsn_ack: Tsn, blocks: &[(u16, u16)]) {
-        if blocks.is_empty() && self.released.is_empty() {
+        let sound = blocks.iter().all(|&(first, last)| first != 0 && first <= last);
+        if !sound || (blocks.is_empty() && self.released.is_empty()) {
             return;
         }
         let mut runs = Vec::with_capacity(blocks.len());
@@ -689,7 +691,10 @@ impl Sent {
                 match self.released.get(known) {
                     Some(run) if !run.0.after(at) => at = run.1.next(),
                     _ => {
-                        let slot = &mut self.slots[at.distance_from(self.base) as usize];
+                        // Beyond what was sent there are none, if others of the SACK made no sense.
+                        let Some(slot) = self.slots.get_mut(at.distance_from(self.base) as usize) else {
+                            return self.released.clear();
+                        };
                         if slot.state == SlotState::Acked {
                             slot.released = true;
                             self.retained_bytes -= slot.data.payload.len();

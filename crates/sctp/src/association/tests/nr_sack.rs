@@ -125,6 +125,29 @@ fn both_kinds_of_blocks_acknowledge_and_only_one_of_them_can_be_taken_back() {
 }
 
 #[test]
+fn blocks_that_make_no_sense_or_name_what_never_left_release_nothing() {
+    let kinds: [[&[(u16, u16)]; 2]; 4] =
+        [[&[], &[(0, 0), (0, 0)]], [&[], &[(3, 2)]], [&[(0, 0)], &[(2, 60_000)]], [&[(5, 1)], &[(2, 2)]]];
+    for [gaps, nr_gaps] in kinds {
+        let mut pair = Pair::up(config());
+        pair.send(Client, 0, "x");
+        pair.run(Duration::from_millis(500));
+        pair.drop = Some(Box::new(|side, _, _| side == Client));
+        for _ in 0..3 {
+            pair.send(Client, 0, pattern(1_400));
+        }
+        pair.run(Duration::from_millis(1));
+        let before = pair.association(Client).send_room();
+        let cum_tsn_ack = first_kept(&mut pair).minus(1);
+        let (gaps, nr_gaps) = (gaps.to_vec(), nr_gaps.to_vec());
+        let sack = NrSack { cum_tsn_ack, a_rwnd: 100_000, gaps, nr_gaps, dups: vec![] };
+        answer(&mut pair, Chunk::NrSack(sack));
+        assert_eq!(pair.association(Client).send_room(), before);
+        assert!(pair.closed(Client).is_none());
+    }
+}
+
+#[test]
 fn a_long_list_of_blocks_is_cut_to_the_packet() {
     let mut pair = Pair::up(Config { mtu: 512, ..config() });
     pair.association(Server).state.up().unwrap();
