@@ -96,7 +96,14 @@ impl Association {
             //= specs/rfc6525.txt#section-5.1.4
             //# The SSN/TSN Reset Request Parameter MUST be put into a RE-CONFIG
             //# chunk.  There MUST NOT be any other parameter in this chunk.
-            Operation::Association => chunk.push(Reconfig::AssociationReset { request: number(reset) }),
+            Operation::Association => {
+                chunk.push(Reconfig::AssociationReset { request: number(reset) });
+                // What is not acknowledged yet is before the request: after it the peer numbers anew, and usrsctp takes the
+                // new cumulative TSN for one that was never sent while it waits for the old.
+                if up.received.sack_may_ride() {
+                    up.received.sack_now();
+                }
+            }
             Operation::Add { outgoing, incoming } => {
                 if *outgoing > 0 {
                     chunk.push(Reconfig::AddOutgoing { request: number(reset), count: *outgoing });

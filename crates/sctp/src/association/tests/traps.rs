@@ -415,6 +415,23 @@ fn data_after_shutdown_is_answered_at_once() {
 }
 
 #[test]
+fn what_came_before_a_request_for_new_tsns_is_acknowledged_before_it() {
+    // usrsctp: `Cum ack greater or equal than TSN`, if it still waits for the old acknowledgement when it numbers anew.
+    let mut pair = Pair::up(Config { reconfiguration: true, ..rfc() });
+    for number in 1..=2 {
+        pair.send(Server, 0, "a first message is acknowledged at once, a second one later");
+        assert!(pair.run_until(|pair| pair.read(Client, 0).len() == number));
+        pair.run(LATENCY);
+    }
+    pair.clear_log();
+    let now = pair.now;
+    pair.association(Client).reset_association(now).unwrap();
+    pair.drain(Client);
+    let [packet] = &pair.packets(Client)[..] else { panic!("{:?}", pair.packets(Client)) };
+    assert!(matches!(packet[..], [Chunk::Sack(_), Chunk::Reconfig(_)]), "{packet:?}");
+}
+
+#[test]
 fn a_duplicate_shutdown_is_harmless() {
     let mut pair = Pair::up(rfc());
     pair.duplication = 1_000;
