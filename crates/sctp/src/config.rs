@@ -63,6 +63,21 @@ pub struct Config {
     /// path if there is one. `None`: only [`Config::path_max_retrans`] counts, and what timed out is repeated elsewhere
     /// (RFC 9260 §6.4.1). None.
     pub potentially_failed_max_retrans: Option<u32>,
+    /// Primary.Switchover.Max.Retrans (RFC 7829 §5): so many time-outs of the primary path in a row, plus one, and the
+    /// path that carries data in its place stays the primary one when it works again. Never less than what makes data
+    /// leave by another path. `None`: data returns. None.
+    //= specs/rfc7829.txt#section-5
+    //# An SCTP-PF implementation of Primary Path Switchover
+    //# MUST support the setting of PSMR = PFMR.
+    //= specs/rfc7829.txt#section-5
+    //# A
+    //# standard SCTP implementation of Primary Path Switchover MUST
+    //# support the setting of PSMR = PMR.
+    //= specs/rfc7829.txt#section-5
+    //# It MUST be possible to disable the Primary Path Switchover
+    //# operation and obtain the standard switchback operation of
+    //# [RFC4960].
+    pub primary_switchover_max_retrans: Option<u32>,
     /// The paths that an association which this side begins may use; none named: all there are.
     pub allowed_paths: Vec<AllowedPath>,
     /// HB.interval (RFC 9260 §16): how long an idle path waits for its next HEARTBEAT, plus an RTO. 30 s. `None`: none
@@ -144,6 +159,7 @@ impl Default for Config {
             association_max_retrans: 10,
             path_max_retrans: 5,
             potentially_failed_max_retrans: None,
+            primary_switchover_max_retrans: None,
             allowed_paths: Vec::new(),
             heartbeat_interval: Some(Duration::from_secs(30)),
             valid_cookie_life: Duration::from_secs(60),
@@ -216,6 +232,19 @@ impl Config {
             //# In other words, an implementation MAY lower the value of 'SACK.Delay'
             //# below 500 ms but MUST NOT raise it above 500 ms.
             sack_delay: self.sack_delay.min(SACK_DELAY_MAX),
+            //= specs/rfc7829.txt#section-5
+            //# For SCTP-PF
+            //# implementations, the PSMR MUST be set greater than or equal to
+            //# the PFMR value.
+            //= specs/rfc7829.txt#section-5
+            //# For implementations of [RFC4960], the PSMR MUST
+            //# be set greater than or equal to the PMR value.
+            //= specs/rfc7829.txt#section-5
+            //# Implementations
+            //# MUST reject any other values of PSMR.
+            primary_switchover_max_retrans: self
+                .primary_switchover_max_retrans
+                .map(|max| max.max(self.potentially_failed_max_retrans.unwrap_or(self.path_max_retrans))),
             ..Self::clone(&self)
         };
         if bounded == *self { self } else { Arc::new(bounded) }

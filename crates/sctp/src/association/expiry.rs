@@ -188,7 +188,18 @@ impl Association {
         if unanswered == Unanswered::Data {
             self.beat_now(id);
         }
-        let State::Up(up) = &self.state else { return };
+        let State::Up(up) = &mut self.state else { return };
+        //= specs/rfc7829.txt#section-5
+        //# When the path error counter on a set primary path exceeds PSMR,
+        //# the SCTP implementation MUST autonomously select and set a new
+        //# primary path.
+        let errors = self.paths[usize::from(id.0)].errors;
+        if id == up.primary && self.config.primary_switchover_max_retrans.is_some_and(|max| errors > max) {
+            //= specs/rfc7829.txt#section-5
+            //# The primary path selected by the SCTP implementation MUST be the
+            //# path that, at the given time, would be chosen for data transfer.
+            up.primary = choose(&self.paths, up.primary, Purpose::New);
+        }
         //= specs/rfc9260.txt#section-8.1
         //# If the value of this counter exceeds the limit
         //# indicated in the protocol parameter 'Association.Max.Retrans', the
@@ -295,7 +306,10 @@ impl Association {
         let path = &self.paths[usize::from(choose(&self.paths, up.primary, Purpose::New).0)];
         let blocked = up.sent.is_empty()
             && up.window == Window::Open
-            && self.queue.peek_len().is_some_and(|len| len.min(path.payload_max()) > up.peer_a_rwnd);
+            && self
+                .queue
+                .peek_len()
+                .is_some_and(|len| len.min(path.payload_max(self.queue.header_len())) > up.peer_a_rwnd);
         if blocked {
             //= specs/rfc9260.txt#section-6.1
             //# The sender SHOULD send the first zero window probe after 1 RTO

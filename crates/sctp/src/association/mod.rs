@@ -710,7 +710,8 @@ impl Association {
         //# have an algorithm for advertising its receive window to avoid
         //# receiver silly window syndrome (SWS), as described in [RFC1122].
         // What was offered grows by no less than a full chunk or half the buffer (RFC 1122 §4.2.3.3).
-        let step = self.paths[0].payload_max().min(self.config.receive_buffer_bytes / 2);
+        let step =
+            self.paths[0].payload_max(self.queue.header_len()).min(self.config.receive_buffer_bytes / 2);
         let a_rwnd = self.a_rwnd();
         if a_rwnd >= offered_bytes + step { a_rwnd } else { a_rwnd.min(offered_bytes) }
     }

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::{PathState, PathStats};
-use crate::wire::{Data, Header};
+use crate::wire::Header;
 
 /// A host's timers and schedulers are not finer than this.
 const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
@@ -234,9 +234,9 @@ impl Path {
         pmdcs(self.mtu - self.auth_len)
     }
 
-    /// The most bytes of user data that fit a packet.
-    pub(super) fn payload_max(&self) -> usize {
-        self.pmdcs() - Data::HEADER_LEN
+    /// The most bytes of user data that fit a packet, with a chunk header of that many.
+    pub(super) fn payload_max(&self, header_len: usize) -> usize {
+        self.pmdcs() - header_len
     }
 
     /// Takes a round trip, if one may be measured now.

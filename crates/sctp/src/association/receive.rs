@@ -490,13 +490,14 @@ impl Association {
         //# number of bytes still outstanding after processing the
         //# Cumulative TSN Ack and the Gap Ack Blocks.
         // The subtraction is made where the window is asked for: what is in flight changes.
-        let was_narrow = up.peer_a_rwnd < self.paths[usize::from(up.primary.0)].payload_max();
+        let full_chunk = self.paths[usize::from(up.primary.0)].payload_max(self.queue.header_len());
+        let was_narrow = up.peer_a_rwnd < full_chunk;
         //= specs/rfc9260.txt#section-6.2.1
         //# An endpoint SHOULD use the following rules to calculate the rwnd,
         //# using the a_rwnd value, the Cumulative TSN Ack, and Gap Ack Blocks in
         //# a received SACK chunk.
         up.peer_a_rwnd = sack.a_rwnd as usize;
-        let reopened = was_narrow && up.peer_a_rwnd >= self.paths[usize::from(up.primary.0)].payload_max();
+        let reopened = was_narrow && up.peer_a_rwnd >= full_chunk;
         if reopened && up.window == Window::ProbeDue {
             up.window = Window::Open;
         }

@@ -114,6 +114,15 @@ pub(super) enum Counting {
     Off,
 }
 
+/// What makes a TSN below it missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Overtaken {
+    /// Whatever arrived.
+    ByAny,
+    /// What left by the same path and arrived.
+    ByItsPath,
+}
+
 /// Why a SACK was not applied. Nothing of it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SackError {
@@ -150,6 +159,8 @@ pub(super) struct PathReport {
     pub(super) reneged_bytes: usize,
     /// Whether TSNs were found lost.
     pub(super) lost: bool,
+    /// The highest TSN that gap blocks newly acknowledge.
+    pub(super) newest_tsn: Option<Tsn>,
     /// Whether the earliest outstanding TSN was acknowledged.
     pub(super) earliest_acked: bool,
     /// The largest packet of which something is newly acknowledged.
@@ -491,16 +502,18 @@ impl Sent {
         self.advance(sack.cum_tsn_ack, report);
         if sound && (!sack.gaps.is_empty() || !self.acked.is_empty()) {
             let newest = self.apply_blocks(sack, report);
+            let all = counting == Counting::InRecovery && report.cum_advanced;
             let limit = match counting {
                 Counting::Off => None,
-                Counting::InRecovery if report.cum_advanced => self.blocks.last().map(|block| block.1),
+                Counting::InRecovery if all => self.blocks.last().map(|block| block.1),
                 //= specs/rfc9260.txt#section-7.2.4
                 //# Miss indications SHOULD follow the Highest TSN Newly Acknowledged
                 //# (HTNA) algorithm.
                 Counting::BelowNewest | Counting::InRecovery => newest,
             };
             if let Some(limit) = limit {
-                self.count_missing(limit, report);
+                let by = if all { Overtaken::ByAny } else { Overtaken::ByItsPath };
+                self.count_missing(limit, by, report);
             }
         }
         if sound && sack.gaps.len() >= BLOCKS_COMPLETE {
@@ -720,6 +733,10 @@ impl Sent {
         }
         note_arrival(slot, true, report);
         slot.state = SlotState::Acked;
+        let newest = &mut report.paths[usize::from(slot.path.0)].newest_tsn;
+        if newest.is_none_or(|newest| tsn.after(newest)) {
+            *newest = Some(tsn);
+        }
     }
 
     /// The peer dropped what it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
@@ -746,7 +763,8 @@ impl Sent {
         }
     }
 
-    /// Counts a miss indication for each TSN in flight before `limit`.
+    /// Counts a miss indication for each TSN in flight before `limit`. Of several paths, one may be faster than another:
+    /// a TSN is overtaken only by one that left by the same path.
     //= specs/rfc9260.txt#section-6.7
     //# All DATA
     //# chunks with TSNs not included in the Gap Ack Blocks that are smaller
@@ -754,12 +772,16 @@ impl Sent {
     //# treated as "missing" by the sending endpoint.  The number of
     //# "missing" reports for each outstanding DATA chunk MUST be recorded by
     //# the data sender to make retransmission decisions.
-    fn count_missing(&mut self, limit: Tsn, report: &mut Report) {
+    fn count_missing(&mut self, limit: Tsn, by: Overtaken, report: &mut Report) {
         let mut settled = true;
         let mut tsn = self.first_countable;
         while tsn.before(limit) {
             let slot = self.slot(tsn);
-            if slot.state == SlotState::InFlight && !slot.fast_retransmitted {
+            let newest = report.paths[usize::from(slot.path.0)].newest_tsn;
+            let overtaken = by == Overtaken::ByAny || newest.is_some_and(|newest| newest.after(tsn));
+            if slot.state == SlotState::InFlight && !overtaken {
+                settled = false;
+            } else if slot.state == SlotState::InFlight && !slot.fast_retransmitted {
                 slot.missing += 1;
                 //= specs/rfc9260.txt#section-7.2.4
                 //# Whenever an endpoint receives a SACK chunk that indicates that some

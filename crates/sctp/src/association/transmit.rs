@@ -535,7 +535,9 @@ impl Association {
         //# still accept send requests from its upper layer but MUST transmit no
         //# more DATA chunks until some or all of the outstanding DATA chunks are
         //# acknowledged and transmission is allowed by rule A and rule B again.
-        let fits = self.burst > 0 && !up.sent.is_full() && window_takes(up, len.min(path.payload_max()));
+        let fits = self.burst > 0
+            && !up.sent.is_full()
+            && window_takes(up, len.min(path.payload_max(self.queue.header_len())));
         fits.then_some(License::Window)
     }
 

@@ -212,6 +212,7 @@ fn addresses(draw: &mut Draw, scenario: &mut Scenario) {
         if draw.one_in(2) {
             config.path_max_retrans = draw.up_to(5) as u32;
             config.potentially_failed_max_retrans = draw.one_in(2).then(|| draw.up_to(3) as u32);
+            config.primary_switchover_max_retrans = draw.one_in(3).then(|| draw.up_to(5) as u32);
         }
     });
 }

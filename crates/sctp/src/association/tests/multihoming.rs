@@ -535,3 +535,72 @@ fn a_peer_that_lists_too_many_addresses_gets_so_many_paths() {
         assert_eq!(paths(&mut pair, side).len(), crate::association::pairing::PATHS_MAX, "{side:?}");
     }
 }
+
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# When the path error counter on a set primary path exceeds PSMR,
+//# the SCTP implementation MUST autonomously select and set a new
+//# primary path.
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# The primary path selected by the SCTP implementation MUST be the
+//# path that, at the given time, would be chosen for data transfer.
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# An SCTP-PF implementation of Primary Path Switchover
+//# MUST support the setting of PSMR = PFMR.
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# A
+//# standard SCTP implementation of Primary Path Switchover MUST
+//# support the setting of PSMR = PMR.
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# It MUST be possible to disable the Primary Path Switchover
+//# operation and obtain the standard switchback operation of
+//# [RFC4960].
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# For SCTP-PF
+//# implementations, the PSMR MUST be set greater than or equal to
+//# the PFMR value.
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# For implementations of [RFC4960], the PSMR MUST
+//# be set greater than or equal to the PMR value.
+//= specs/rfc7829.txt#section-5
+//= type=test
+//# Implementations
+//# MUST reject any other values of PSMR.
+#[test]
+fn the_path_that_stood_in_for_the_primary_one_may_stay_it() {
+    for config in [rfc(), modern()] {
+        for switchover in [None, Some(0)] {
+            // 0 is raised to PFMR, or to PMR: before, data does not leave.
+            let config = Config { primary_switchover_max_retrans: switchover, ..config.clone() };
+            let mut pair = confirmed(config);
+            cut(&mut pair, 0);
+            let mut next = 0;
+            assert!(pair.run_until(|pair| {
+                feed(pair, &mut next, 300);
+                read_so_far(pair) == 300
+            }));
+            pair.run(Duration::from_secs(300));
+            assert_eq!(states(&mut pair, Client)[0], PathState::Inactive);
+            pair.cut.clear();
+            pair.run(Duration::from_secs(300));
+            assert_eq!(states(&mut pair, Client), [PathState::Active; 2]);
+            pair.clear_log();
+            for number in 300..320 {
+                pair.send(Client, 0, numbered(number));
+            }
+            pair.run(Duration::from_secs(20));
+            check_all(&pair, 320);
+            let sent = pair.log.iter().zip(&pair.routes).filter(|((_, side, packet), _)| {
+                *side == Client && chunks(packet).iter().any(|chunk| matches!(chunk, Chunk::Data(_)))
+            });
+            let from: BTreeSet<_> = sent.map(|(_, route)| route.0).collect();
+            assert_eq!(from, BTreeSet::from([addresses()[0][usize::from(switchover.is_some())]]));
+        }
+    }
+}

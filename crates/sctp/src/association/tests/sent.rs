@@ -94,6 +94,22 @@ fn a_cumulative_ack_removes_and_counts_each_chunk_once() {
 }
 
 #[test]
+fn a_chunk_is_overtaken_only_by_what_left_by_the_same_path() {
+    let mut bench = Bench::sending(1, 3);
+    bench.send(6, PathId(1));
+    // The other path is faster: that says nothing of 1 to 3.
+    for last in 4..=9 {
+        bench.sack(0, &[(4, last)]).unwrap();
+    }
+    assert!(bench.resend().is_empty());
+    bench.send(4, PATH);
+    for last in 10..=12 {
+        bench.sack(0, &[(4, last)]).unwrap();
+    }
+    assert_eq!(bench.resend(), [1, 2, 3]);
+}
+
+#[test]
 fn a_gap_block_counts_only_what_is_new_in_it() {
     let mut bench = Bench::sending(1, 9);
     bench.sack(0, &[(2, 3)]).unwrap();
