@@ -9,7 +9,7 @@ use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
 use crate::association::reset::Reconfiguration;
-use crate::association::sent::{Counting, Report, SackError};
+use crate::association::sent::{Counting, Report, SackError, make_sense};
 use crate::association::state::{Shutdown, State, Up, Window, quotable};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
@@ -474,7 +474,9 @@ impl Association {
             }
         };
         match up.sent.on_sack(sack, counting, &mut report) {
-            Ok(()) => up.sent.release(sack.cum_tsn_ack, kept),
+            Ok(()) if make_sense(&sack.gaps) => up.sent.release(sack.cum_tsn_ack, kept),
+            // None of its blocks were believed.
+            Ok(()) => {}
             Err(SackError::Outdated) => return,
             Err(SackError::TakenBack) => return self.on_violation(Violation::AckTakenBack),
             // Of what the peer renumbered, for all that is known here.

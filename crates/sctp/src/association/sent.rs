@@ -489,7 +489,7 @@ impl Sent {
         self.check_cum(sack.cum_tsn_ack)?;
         let sent_beyond = self.next_tsn().minus(1).distance_from(sack.cum_tsn_ack);
         // Stacks have had bugs here: with a block that makes no sense none is believed, but what is said before them is.
-        let sound = sack.gaps.iter().all(|&(first, last)| first != 0 && first <= last);
+        let sound = make_sense(&sack.gaps);
         for &(_, last) in sack.gaps.iter().filter(|_| sound) {
             //= specs/rfc9260.txt#section-12.4
             //# An SCTP implementation MUST abort the association if it receives a
@@ -857,6 +857,11 @@ impl Slot {
             Policy::Full | Policy::Lifetime(_) | Policy::Priority(_) => false,
         }
     }
+}
+
+/// Whether each of a SACK's blocks begins behind the cumulative TSN, and ends no earlier than it begins.
+pub(super) fn make_sense(gaps: &[(u16, u16)]) -> bool {
+    gaps.iter().all(|&(first, last)| first != 0 && first <= last)
 }
 
 /// A SACK's blocks as runs of TSNs, ascending and never adjacent, whatever their order was.
