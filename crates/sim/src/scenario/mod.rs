@@ -44,6 +44,8 @@ pub struct Scenario {
     announce: Announce,
     /// How many of the server's addresses the client knows beforehand.
     known_addresses: usize,
+    /// How many of its own addresses the client begins with.
+    first_addresses: usize,
     /// When each association is opened, and what passes over it.
     plans: Vec<(Duration, Plan)>,
     /// What users do and hosts suffer, and when.
@@ -65,6 +67,17 @@ enum Act {
     Primary { side: Side, path: u8 },
     /// In all of its associations a side asks for other streams.
     Reconfigure { side: Side, what: Reconfiguration },
+    /// In all of its associations a side changes something about one of its addresses.
+    Address { side: Side, nth: usize, what: AddressWish },
+}
+
+/// What a side wants of an address of its own (RFC 5061).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AddressWish {
+    Add,
+    Remove,
+    /// That the peer sends to it first.
+    Prefer,
 }
 
 /// What a side asks for (RFC 6525).
@@ -108,6 +121,7 @@ impl Scenario {
             network: Network::plain(),
             announce: Announce::Always,
             known_addresses: 1,
+            first_addresses: usize::MAX,
             plans: Vec::new(),
             acts: Vec::new(),
         };
@@ -184,6 +198,21 @@ impl Scenario {
                             Reconfiguration::Add { outgoing, incoming } => {
                                 association.add_streams(*outgoing, *incoming)
                             }
+                        };
+                    }
+                }
+            }
+            Act::Address { side, nth, what } => {
+                let addresses = &self.network.addresses[side as usize];
+                let local = addresses[nth % addresses.len()];
+                let (endpoint, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
+                for id in app.tallies().values().map(|tally| tally.id) {
+                    if let Some(association) = endpoint.association_mut(id) {
+                        // It may have it already, or have lost it.
+                        let _ = match what {
+                            AddressWish::Add => association.add_address(local),
+                            AddressWish::Remove => association.remove_address(local),
+                            AddressWish::Prefer => association.set_peer_primary(local),
                         };
                     }
                 }
@@ -292,7 +321,7 @@ impl Scenario {
             false => Restarts::Never,
         };
         let dial = Connect {
-            local: here.clone(),
+            local: here[..self.first_addresses.min(here.len())].to_vec(),
             peer: there[..self.known_addresses].to_vec(),
             source_port: None,
             destination_port: PORT,

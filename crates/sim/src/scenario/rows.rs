@@ -11,13 +11,15 @@ use std::time::Duration;
 use braidftp_base::Rate;
 use braidftp_cc as cc;
 use braidftp_sctp::{
-    Announce, Config, ErrorDetection, LossDetection, MtuDiscovery, Order, PeerMay, Profile, Reliability,
-    Scheduler, StreamId, StreamReset, Streams,
+    Announce, AuthConfig, Config, ErrorDetection, LossDetection, MtuDiscovery, Order, PeerMay, Profile,
+    Reliability, Scheduler, SharedKey, StreamId, StreamReset, Streams,
 };
+
+use bytes::Bytes;
 
 use super::draw::Draw;
 use super::network::{Crossing, Family, Fault, Trouble, address};
-use super::{Act, Reconfiguration, Scenario};
+use super::{Act, AddressWish, Reconfiguration, Scenario};
 use crate::apps::messages::{Appetite, Ending, Plan, Planned, Side, numbered};
 use crate::dice::Probability;
 use crate::link::{Bandwidth, GilbertElliott, LinkConfig, Loss, Queue, Reorder};
@@ -41,6 +43,8 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "nr_sack", draw: nr_sack },
     Row { name: "reconfiguration", draw: reconfiguration },
     Row { name: "addresses", draw: addresses },
+    Row { name: "auth", draw: auth },
+    Row { name: "address changes", draw: address_changes },
     Row { name: "links", draw: links },
     Row { name: "marks", draw: marks },
     Row { name: "checksums", draw: checksums },
@@ -217,6 +221,51 @@ fn addresses(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
+/// Chunks that are to be authenticated, with the null key or with one that both have.
+fn auth(draw: &mut Draw, scenario: &mut Scenario) {
+    // One that wants chunks authenticated takes none from a peer that cannot: both, or one that wants none.
+    let both = draw.one_in(4);
+    let alone = draw.one_in(4);
+    let keyed = draw.one_in(2);
+    each(draw, scenario, |draw, config| {
+        // DATA, SACK, HEARTBEAT, SHUTDOWN, COOKIE ECHO, COOKIE ACK, I-DATA, RE-CONFIG, FORWARD-TSN. An ABORT is often
+        // that of one who has no association to authenticate it with.
+        let some = [0, 3, 4, 7, 10, 11, 64, 130, 192];
+        let chunks = some.into_iter().filter(|_| both && draw.one_in(3)).collect();
+        let keys = if both && keyed {
+            vec![SharedKey { id: 7, secret: Bytes::from_static(b"shared") }]
+        } else {
+            vec![]
+        };
+        let active_key = keys.first().map_or(0, |key| key.id);
+        let auth = AuthConfig { chunks, keys, active_key, ..AuthConfig::default() };
+        config.auth = (both || (alone && draw.one_in(2))).then_some(auth);
+    });
+}
+
+/// One side's addresses come and go.
+fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(4);
+    each(draw, scenario, |draw, config| config.asconf = both || draw.one_in(6));
+    if !both {
+        return;
+    }
+    let side = draw.pick(&[Side::Client, Side::Server]);
+    // All that it may have reach the other.
+    scenario.network.crossing = Crossing::Full;
+    for (list, count) in scenario.network.addresses.iter_mut().zip([3, 2]) {
+        let which = if count == 3 { Side::Client } else { Side::Server };
+        *list = (0..count).map(|nth| address(which, nth, Family::V4)).collect();
+    }
+    scenario.known_addresses = draw.between(1, 2) as usize;
+    scenario.first_addresses = draw.between(1, 3) as usize;
+    for _ in 0..draw.between(1, 6) {
+        let at = Duration::from_millis(draw.scale(10, 40_000));
+        let what = draw.pick(&[AddressWish::Add, AddressWish::Remove, AddressWish::Prefer]);
+        scenario.acts.push((at, Act::Address { side, nth: draw.up_to(2) as usize, what }));
+    }
+}
+
 fn link(draw: &mut Draw) -> LinkConfig {
     let rate = Rate::from_bits_per_second(draw.scale(64_000, 1_000_000_000));
     let model = GilbertElliott {
@@ -374,7 +423,9 @@ fn primary(draw: &mut Draw, scenario: &mut Scenario) {
 
 /// Hosts lose their memory, and begin again. Only what is to complete survives that.
 fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
-    if !draw.one_in(5) {
+    // One that lists an address which it lost before is refused (RFC 9260 §5.2.2).
+    let moved = scenario.acts.iter().any(|(_, act)| matches!(act, Act::Address { .. }));
+    if !draw.one_in(5) || moved {
         return;
     }
     for _ in 0..draw.between(1, 2) {
