@@ -261,7 +261,9 @@ fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.first_addresses = draw.between(1, 3) as usize;
     for _ in 0..draw.between(1, 6) {
         let at = Duration::from_millis(draw.scale(10, 40_000));
-        let what = draw.pick(&[AddressWish::Add, AddressWish::Remove, AddressWish::Prefer]);
+        // None goes: the last confirmed path may go with it while a shutdown is under way, when no HEARTBEAT confirms
+        // another any more (RFC 9260 §8.3), and T5 alone ends that.
+        let what = draw.pick(&[AddressWish::Add, AddressWish::Prefer]);
         scenario.acts.push((at, Act::Address { side, nth: draw.up_to(2) as usize, what }));
     }
 }
@@ -425,7 +427,9 @@ fn primary(draw: &mut Draw, scenario: &mut Scenario) {
 fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
     // One that lists an address which it lost before is refused (RFC 9260 §5.2.2).
     let moved = scenario.acts.iter().any(|(_, act)| matches!(act, Act::Address { .. }));
-    if !draw.one_in(5) || moved {
+    // Nor is the COOKIE ECHO of a restart taken where it is to be authenticated.
+    let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
+    if !draw.one_in(5) || moved || scenario.configs.iter().any(sealed) {
         return;
     }
     for _ in 0..draw.between(1, 2) {

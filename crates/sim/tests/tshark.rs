@@ -1,0 +1,91 @@
+//! What simulated hosts send, as tshark reads it: no packet is malformed to it, whatever chunks it holds.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use braidftp_pcap::{Carrier, Direction, Packet, Writer};
+use braidftp_sctp::wire;
+use braidftp_sim::scenario::Scenario;
+use braidftp_sim::world::{Seen, Sight};
+
+/// Scenarios that together have packets of every kind.
+const SEEDS: std::ops::Range<u64> = 0..40;
+/// The chunk types that must be among them: all of RFC 9260 but those that answer mistakes; I-DATA, RE-CONFIG,
+/// FORWARD-TSN and I-FORWARD-TSN, ECNE and CWR.
+const KINDS: &[u8] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 64, 130, 192, 194];
+
+/// Packets with a sequence of chunk types that none before had.
+#[derive(Default)]
+struct Samples {
+    seen: BTreeSet<Vec<u8>>,
+    packets: Vec<Seen>,
+}
+
+impl Samples {
+    fn take(&mut self, seen: Seen) {
+        let packet = wire::Packet::decode(seen.datagram.payload.clone());
+        let Some(packet) = packet.ok().filter(|_| seen.what == Sight::Sent) else { return };
+        let mut kinds: Vec<u8> = packet.chunks().flatten().map(|chunk| chunk.kind()).collect();
+        kinds.dedup();
+        if self.seen.insert(kinds) {
+            self.packets.push(seen);
+        }
+    }
+}
+
+#[test]
+fn tshark_finds_no_packet_malformed_whatever_chunks_it_holds() {
+    let mut samples = Samples::default();
+    for seed in SEEDS {
+        Scenario::from_seed(seed).watch(|seen| samples.take(seen)).expect("a scenario ends well");
+    }
+    let file = std::env::temp_dir().join(format!("braidftp-tshark-{}.pcapng", std::process::id()));
+    let mut writer = Writer::new(std::fs::File::create(&file).unwrap(), Duration::ZERO).unwrap();
+    samples.packets.sort_by_key(|seen| seen.at);
+    for seen in &samples.packets {
+        let (from, to) = (seen.datagram.from, seen.datagram.to);
+        let packet = Packet {
+            at: seen.at,
+            direction: Direction::Out,
+            carrier: Carrier::Udp,
+            from,
+            to,
+            ecn: seen.datagram.ecn,
+            payload: &seen.datagram.payload,
+            segment_size: None,
+            comment: "",
+        };
+        writer.write(packet).unwrap();
+    }
+    writer.flush().unwrap();
+    drop(writer);
+    let output = Command::new("tshark")
+        .arg("-r")
+        .arg(&file)
+        .args(["-d", "udp.port==9899,sctp", "-o", "sctp.checksum:CRC 32c", "-T", "fields"])
+        .args(["-e", "_ws.malformed", "-e", "sctp.checksum.status", "-e", "sctp.chunk_type"])
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "tshark: {error}");
+            eprintln!("LEFT OUT: no tshark here (Debian: apt install tshark): {error}");
+            return;
+        }
+    };
+    std::fs::remove_file(&file).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut kinds = BTreeSet::new();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), samples.packets.len(), "a line for each packet");
+    for (line, seen) in lines.into_iter().zip(&samples.packets) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let packet = wire::Packet::decode(seen.datagram.payload.clone()).unwrap();
+        assert_eq!(fields[..2], ["", "1"], "{packet}");
+        kinds.extend(fields[2].split(',').filter_map(|kind| kind.parse::<u8>().ok()));
+    }
+    let missing: Vec<_> = KINDS.iter().filter(|kind| !kinds.contains(kind)).collect();
+    assert!(missing.is_empty(), "chunk types {missing:?} are not among {kinds:?}");
+}
