@@ -79,6 +79,7 @@ fn either_side_shuts_down_or_aborts_whoever_began() {
             assert_eq!(session.peer.tell("wait", SOON).await, "lost");
 
             let mut session = loopback(role, modern(), &[]).await.unwrap();
+            session.peer.event("event up", SOON).await;
             session.peer.tell("abort", SOON).await;
             let end = tokio::time::timeout(SOON, session.association.closed()).await.unwrap();
             assert!(matches!(end, Reason::PeerAborted(_)), "{end:?}");
