@@ -158,6 +158,7 @@ fn each_fault_has_its_code_and_says_what_to_try() {
         (&["ls", &sctp, "--profile", "warp"], 1),
         (&["ls", &sctp, "--path", "192.0.2.77"], 1),
         (&["ls", &tcp, "--pcap", "x"], 1),
+        (&["ls", &tcp, "--packet-log", "x"], 1),
         (&["mirror", &tcp, out, "--exclude", "["], 1),
         (&["mirror", out, &tcp], 1),
         (&["ls", &format!("ftp://{free}/"), "--timeout", "2"], 2),

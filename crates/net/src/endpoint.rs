@@ -13,6 +13,7 @@ use braidftp_sctp::{self as sctp, Announce, Config, Connect, Counters, ListenErr
 use crate::association::Association;
 use crate::capture::Capture;
 use crate::core::{Backlog, Phase, Seat, Shared, Totals};
+use crate::packet_log::PacketLog;
 use crate::sockets::{self, Carrier, Socket, Sockets};
 use crate::task::Task;
 
@@ -32,6 +33,9 @@ pub struct Bind {
     pub linger: Duration,
     /// A pcapng file to write every datagram to.
     pub pcap: Option<PathBuf>,
+    /// A text file to write every packet to, a line each, in packetdrill's notation: what the program `pkt` of
+    /// `braidftp-sctp` reads.
+    pub packet_log: Option<PathBuf>,
 }
 
 impl Bind {
@@ -43,6 +47,7 @@ impl Bind {
             seed: None,
             linger: Duration::from_secs(10),
             pcap: None,
+            packet_log: None,
         }
     }
 }
@@ -188,6 +193,11 @@ impl Endpoint {
                 .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
         });
         let capture = capture.transpose()?;
+        let log = bind.packet_log.as_deref().map(|path| {
+            PacketLog::create(path, bind.carrier)
+                .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
+        });
+        let log = log.transpose()?;
         let mut machine = sctp::Endpoint::new(seed);
         let (addresses, announce) = reachable_at(&local_addrs);
         machine.set_addresses(addresses, announce);
@@ -197,7 +207,7 @@ impl Endpoint {
         });
         let shared = Arc::new(Shared::new(machine, bind.carrier, local_addrs));
         shared.lock().endpoints = 1;
-        tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), capture, bind.linger).run());
+        tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), (capture, log), bind.linger).run());
         Ok(Self { shared, linger: bind.linger })
     }
 

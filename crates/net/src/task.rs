@@ -13,6 +13,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use crate::capture::Capture;
 use crate::core::{Core, Phase, Shared};
+use crate::packet_log::PacketLog;
 use crate::sockets::Sockets;
 
 /// Batches that the machine may hand out before the task looks for what arrived and lets others run. Each is given
@@ -25,6 +26,7 @@ pub(crate) struct Task {
     shared: Arc<Shared>,
     sockets: Sockets,
     capture: Option<Capture>,
+    log: Option<PacketLog>,
     /// How long associations without any handle may take to finish.
     linger: Duration,
     inbox: Vec<Datagram>,
@@ -44,10 +46,10 @@ impl Task {
     pub(crate) fn new(
         shared: Arc<Shared>,
         sockets: Sockets,
-        capture: Option<Capture>,
+        (capture, log): (Option<Capture>, Option<PacketLog>),
         linger: Duration,
     ) -> Self {
-        Self { shared, sockets, capture, linger, inbox: Vec::new() }
+        Self { shared, sockets, capture, log, linger, inbox: Vec::new() }
     }
 
     pub(crate) async fn run(mut self) {
@@ -82,6 +84,9 @@ impl Task {
             if let Some(capture) = &mut self.capture {
                 capture.received(now, &datagram);
             }
+            if let Some(log) = &mut self.log {
+                log.received(now, &datagram);
+            }
             core.machine.handle(now, datagram);
         }
         let freed = core.settle(now, &mut self.sockets);
@@ -96,6 +101,9 @@ impl Task {
                 Output::Send(transmit) => {
                     if let Some(capture) = &mut self.capture {
                         capture.sent(now, &transmit);
+                    }
+                    if let Some(log) = &mut self.log {
+                        log.sent(now, &transmit);
                     }
                     break Next::Send(transmit);
                 }
@@ -132,6 +140,9 @@ impl Task {
     async fn wait(&mut self, alarm: &mut Alarm, deadline: Option<Time>) {
         if let Some(capture) = &mut self.capture {
             capture.flush();
+        }
+        if let Some(log) = &mut self.log {
+            log.flush();
         }
         alarm.set(&self.shared, deadline);
         let mut spoken = pin!(self.shared.task.notified());

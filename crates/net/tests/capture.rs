@@ -1,4 +1,4 @@
-//! `Bind::pcap`: what crossed an endpoint, as tshark reads it.
+//! `Bind::pcap`: what crossed an endpoint, as tshark reads it. `Bind::packet_log`: the same as text.
 
 mod common;
 
@@ -91,4 +91,45 @@ async fn a_capture_file_that_cannot_be_written_is_said_so() {
     let error = Endpoint::bind(bind).unwrap_err();
     assert!(matches!(error, BindError::Pcap { .. }));
     assert!(error.to_string().contains("/nowhere/at/all.pcapng"), "{error}");
+}
+
+#[tokio::test]
+async fn the_packet_log_has_every_packet_on_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("packets.pkt");
+    let bind = || Bind::to(["127.0.0.1:0".parse().unwrap()]);
+    let server_end = Endpoint::bind(bind()).unwrap();
+    let client_end = Endpoint::bind(Bind { packet_log: Some(file.clone()), ..bind() }).unwrap();
+    let config = Arc::new(Profile::Modern.config());
+    let listener = server_end.listen(PORT, config.clone()).unwrap();
+    let client = client_end.connect(to(&server_end, &config)).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    let sender = tokio::spawn(send_all(client.clone(), 1, 200_000, 50_000));
+    soon(receive_all(server.clone(), 1, 200_000)).await;
+    sender.await.unwrap();
+    assert_eq!(soon(client.shutdown()).await, Reason::Shutdown);
+    let path = client.stats().paths[0].clone();
+    soon(client_end.close()).await;
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len() as u64, path.packets_sent + path.packets_received);
+    assert!(
+        lines[0].contains(" > 127.0.0.1>127.0.0.1 ") && lines[0].contains("): INIT[flgs=0, tag="),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[1].contains(" < ") && lines[1].contains("INIT_ACK["), "{}", lines[1]);
+    assert!(
+        lines.iter().any(|line| line.contains("DATA[flgs="))
+            && lines.iter().any(|line| line.contains(" SACK["))
+    );
+    assert!(lines.last().unwrap().contains("SHUTDOWN_COMPLETE[flgs=0]"), "{}", lines.last().unwrap());
+}
+
+#[tokio::test]
+async fn a_packet_log_that_cannot_be_written_is_said_so() {
+    let mut bind = Bind::to(["127.0.0.1:0".parse().unwrap()]);
+    bind.packet_log = Some("/nowhere/at/all.pkt".into());
+    let error = Endpoint::bind(bind).unwrap_err();
+    assert!(error.to_string().contains("/nowhere/at/all.pkt"), "{error}");
 }

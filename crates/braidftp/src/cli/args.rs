@@ -72,6 +72,9 @@ pub struct Common {
     /// Write every SCTP packet to FILE (pcapng, for Wireshark)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
+    /// Write every SCTP packet to FILE, a line each, in packetdrill's notation
+    #[arg(long, value_name = "FILE")]
+    pub packet_log: Option<PathBuf>,
     /// Move file bytes no faster than this, as in 3mbit or 2MB (a second)
     #[arg(long, value_name = "RATE")]
     pub limit: Option<Rate>,

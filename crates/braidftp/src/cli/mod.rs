@@ -91,6 +91,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         cc: common.cc.as_deref().map(|name| parse_name("--cc", name)).transpose()?,
         profile: common.profile.as_deref().map(|name| parse_name("--profile", name)).transpose()?,
         pcap: common.pcap.clone(),
+        packet_log: common.packet_log.clone(),
         limiter: common.limit.map(|rate| Arc::new(Limiter::new(rate))),
         timeout: common.timeout.0,
         paths: common.paths.clone(),
@@ -101,6 +102,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
             (common.cc.is_some(), "--cc"),
             (common.profile.is_some(), "--profile"),
             (common.pcap.is_some(), "--pcap"),
+            (common.packet_log.is_some(), "--packet-log"),
         ] {
             if given {
                 return Err(Error::usage(format_args!("use {option} with an ftp:// URL"), "it is for SCTP")

@@ -49,6 +49,8 @@ pub struct Options {
     pub profile: Option<braidftp_net::Profile>,
     /// SCTP: a file for all packets.
     pub pcap: Option<PathBuf>,
+    /// SCTP: a file for all packets as text.
+    pub packet_log: Option<PathBuf>,
     /// How fast file bytes may move.
     pub limiter: Option<Arc<Limiter>>,
     /// How long the server may be silent.
@@ -76,6 +78,7 @@ impl Options {
             cc: None,
             profile: None,
             pcap: None,
+            packet_log: None,
             limiter: None,
             timeout: Duration::from_secs(60),
             paths: Vec::new(),

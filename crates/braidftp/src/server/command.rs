@@ -55,6 +55,9 @@ pub struct Args {
     /// Write every SCTP packet to FILE (pcapng, for Wireshark)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
+    /// Write every SCTP packet to FILE, a line each, in packetdrill's notation
+    #[arg(long, value_name = "FILE")]
+    pub packet_log: Option<PathBuf>,
     /// Say on standard error who comes and goes; twice: and why things are refused
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -273,6 +276,7 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
         (None, None) => {}
     }
     settings.pcap = args.pcap;
+    settings.packet_log = args.packet_log;
     set(&mut session.greeting, file.greeting);
     session.host = file.host;
     set(&mut session.login_attempts, file.login_attempts);
@@ -383,6 +387,7 @@ mod tests {
             profile: None,
             cc: None,
             pcap: None,
+            packet_log: None,
             verbose: 0,
             hash_password: false,
         }

@@ -120,6 +120,8 @@ pub struct Settings {
     pub sctp: Config,
     /// A file to write all SCTP packets to.
     pub pcap: Option<PathBuf>,
+    /// A file to write all SCTP packets to as text.
+    pub packet_log: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -135,6 +137,7 @@ impl Default for Settings {
             durability: Durability::Full,
             sctp: Profile::Modern.config(),
             pcap: None,
+            packet_log: None,
         }
     }
 }
@@ -221,6 +224,7 @@ impl Builder {
 
 fn bind_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<Bound, StartError> {
     bind.pcap = settings.pcap.clone();
+    bind.packet_log = settings.packet_log.clone();
     let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
     let listener = endpoint.listen(port, Arc::new(listening(&settings.sctp)));
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;

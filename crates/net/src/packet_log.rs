@@ -1,0 +1,177 @@
+//! Every packet of an endpoint as a line of text, in packetdrill's notation: what `pkt` (of `braidftp-sctp`) reads.
+//!
+//! ```text
+//! 0.051200 < [ect0] 10.0.0.2>10.0.0.1 21>40000 sctp(tag=7)/udp(9899>9899): DATA[flgs=BE, len=20, tsn=1, sid=0, ssn=0, ppid=0]
+//! ```
+//! `<` came in, `>` went out; the times are seconds since the endpoint was bound.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use braidftp_base::{Datagram, Ecn, Time};
+use braidftp_sctp::Transmit;
+use braidftp_sctp::wire::{Checksum, Packet};
+use bytes::Bytes;
+use tracing::warn;
+
+use crate::sockets::Carrier;
+
+/// A log under way. If the disk fails it, the log ends and the endpoint goes on.
+#[derive(Debug)]
+pub(crate) struct PacketLog {
+    path: PathBuf,
+    carrier: Carrier,
+    writer: Option<BufWriter<File>>,
+    line: String,
+}
+
+/// Where a packet went, and how.
+struct Passage {
+    at: Time,
+    sign: char,
+    ecn: Ecn,
+    from: SocketAddr,
+    to: SocketAddr,
+}
+
+impl PacketLog {
+    /// Creates `path`, or empties it.
+    pub(crate) fn create(path: &Path, carrier: Carrier) -> io::Result<Self> {
+        let writer = Some(BufWriter::new(File::create(path)?));
+        Ok(Self { path: path.to_owned(), carrier, writer, line: String::new() })
+    }
+
+    /// A datagram came in.
+    pub(crate) fn received(&mut self, at: Time, datagram: &Datagram) {
+        let Datagram { from, to, ecn, .. } = *datagram;
+        self.write(&Passage { at, sign: '<', ecn, from, to }, datagram.payload.clone());
+    }
+
+    /// One datagram, or several of one size, go out.
+    pub(crate) fn sent(&mut self, at: Time, transmit: &Transmit) {
+        let Transmit { from, to, ecn, .. } = *transmit;
+        let mut rest = transmit.payload.clone();
+        let size = transmit.segment_size.unwrap_or(rest.len()).max(1);
+        while !rest.is_empty() {
+            let payload = rest.split_to(size.min(rest.len()));
+            self.write(&Passage { at, sign: '>', ecn, from, to }, payload);
+        }
+    }
+
+    /// Hands the system what was written so far, so that a reader sees whole lines.
+    pub(crate) fn flush(&mut self) {
+        let Some(writer) = &mut self.writer else { return };
+        let outcome = writer.flush();
+        self.keep(outcome);
+    }
+
+    fn write(&mut self, passage: &Passage, payload: Bytes) {
+        let Some(writer) = &mut self.writer else { return };
+        self.line.clear();
+        put_line(&mut self.line, self.carrier, passage, payload);
+        let outcome = writer.write_all(self.line.as_bytes());
+        self.keep(outcome);
+    }
+
+    fn keep(&mut self, outcome: io::Result<()>) {
+        if let Err(error) = outcome {
+            warn!(path = %self.path.display(), %error, "the packet log ends here: its file cannot be written");
+            self.writer = None;
+        }
+    }
+}
+
+fn put_line(line: &mut String, carrier: Carrier, passage: &Passage, payload: Bytes) {
+    let Passage { at, sign, ecn, from, to } = passage;
+    let (seconds, micros) = (at.as_nanos() / 1_000_000_000, at.as_nanos() / 1_000 % 1_000_000);
+    let len = payload.len();
+    let checksum = if Packet::has_zero_checksum(&payload) { Checksum::Zero } else { Checksum::Crc32c };
+    let decoded = match checksum {
+        Checksum::Zero => Packet::decode_without_checksum(payload),
+        Checksum::Crc32c => Packet::decode(payload),
+    };
+    // Writing to a string does not fail.
+    let _ = match decoded {
+        Err(wrong) => writeln!(line, "// {seconds}.{micros:06} {sign} {from}>{to}: {len} bytes: {wrong}"),
+        Ok(packet) => {
+            let header = packet.header;
+            let _ = write!(line, "{seconds}.{micros:06} {sign} ");
+            line.push_str(match ecn {
+                Ecn::NotEct => "",
+                Ecn::Ect0 => "[ect0] ",
+                Ecn::Ect1 => "[ect1] ",
+                Ecn::Ce => "[ce] ",
+            });
+            let (source, destination) = (header.source_port, header.destination_port);
+            let _ =
+                write!(line, "{}>{} {source}>{destination} sctp(tag={}", from.ip(), to.ip(), header.tag.0);
+            line.push_str(if checksum == Checksum::Zero { ", crc32c=zero)" } else { ")" });
+            if carrier == Carrier::Udp {
+                let _ = write!(line, "/udp({}>{})", from.port(), to.port());
+            }
+            for (index, chunk) in packet.chunks().enumerate() {
+                line.push_str(if index == 0 { ": " } else { "; " });
+                let _ = match chunk {
+                    Ok(chunk) => write!(line, "{chunk}"),
+                    Err(wrong) => write!(line, "... // {wrong}"),
+                };
+            }
+            line.push('\n');
+            Ok(())
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use braidftp_sctp::VerificationTag;
+    use braidftp_sctp::wire::{Chunk, Header, PacketBuilder};
+
+    use super::*;
+
+    fn line(carrier: Carrier, ecn: Ecn, payload: Bytes) -> String {
+        let mut line = String::new();
+        let (from, to) = ("10.0.0.2:9899".parse().unwrap(), "10.0.0.1:9900".parse().unwrap());
+        let at = Time::from_millis(1_051);
+        put_line(&mut line, carrier, &Passage { at, sign: '<', ecn, from, to }, payload);
+        line
+    }
+
+    fn packet(checksum: Checksum) -> Bytes {
+        let mut builder = PacketBuilder::new();
+        builder.begin(Header { source_port: 21, destination_port: 40_000, tag: VerificationTag(7) }, 100);
+        builder.push(&Chunk::CookieAck);
+        builder.push(&Chunk::ShutdownAck);
+        builder.seal_with(checksum);
+        builder.finish().unwrap().payload
+    }
+
+    #[test]
+    fn a_packet_is_a_line_of_a_script() {
+        assert_eq!(
+            line(Carrier::Udp, Ecn::Ce, packet(Checksum::Crc32c)),
+            "1.051000 < [ce] 10.0.0.2>10.0.0.1 21>40000 sctp(tag=7)/udp(9899>9900): COOKIE_ACK[flgs=0]; \
+             SHUTDOWN_ACK[flgs=0]\n"
+        );
+        assert_eq!(
+            line(Carrier::Ip, Ecn::NotEct, packet(Checksum::Zero)),
+            "1.051000 < 10.0.0.2>10.0.0.1 21>40000 sctp(tag=7, crc32c=zero): COOKIE_ACK[flgs=0]; \
+             SHUTDOWN_ACK[flgs=0]\n"
+        );
+    }
+
+    #[test]
+    fn what_is_no_packet_is_a_comment() {
+        let said = line(Carrier::Udp, Ecn::NotEct, Bytes::from_static(b"hello"));
+        assert_eq!(
+            said,
+            "// 1.051000 < 10.0.0.2:9899>10.0.0.1:9900: 5 bytes: 5 bytes are too few for an SCTP packet\n"
+        );
+        let mut bytes = packet(Checksum::Crc32c).to_vec();
+        bytes[12] ^= 1;
+        assert!(line(Carrier::Udp, Ecn::NotEct, bytes.into()).contains("the checksum is"));
+    }
+}
