@@ -386,6 +386,13 @@ impl Association {
         }
         reset.association_reset_at = Some(now);
         self.begin_operation(Operation::Association);
+        // After it no SACK can tell of what the peer sent before: usrsctp holds on to its last TSN then, and aborts for
+        // the next that is acknowledged.
+        if let State::Up(up) = &mut self.state
+            && up.received.sack_may_ride()
+        {
+            up.received.sack_now();
+        }
         Ok(())
     }
 

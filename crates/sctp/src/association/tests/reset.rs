@@ -990,3 +990,24 @@ fn a_shutdown_ends_what_is_asked_for_and_loses_no_message() {
     assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
     assert_eq!(told(&pair, Client), [change(5, 5, Outcome::Failed), change(5, 5, Outcome::Failed)]);
 }
+
+#[test]
+fn what_came_is_acknowledged_before_all_tsns_begin_anew() {
+    let mut pair = Pair::up(with(ALL));
+    // The last chunk asks for no SACK at once.
+    pair.association(Server).config = Arc::new(Config { immediate_at_end: false, ..with(ALL) });
+    pair.send(Server, 0, "the first is answered at once");
+    pair.run(Duration::from_millis(500));
+    pair.send(Server, 1, "the second is not");
+    while pair.read(Client, 1).is_empty() {
+        let next = pair.now + Duration::from_millis(1);
+        pair.run(next.since(pair.now));
+    }
+    assert!(pair.association(Client).state.up().unwrap().received.sack_may_ride(), "it waits");
+    pair.clear_log();
+    let now = pair.now;
+    pair.association(Client).reset_association(now).unwrap();
+    pair.run(Duration::from_millis(1));
+    let chunks = pair.packets(Client).concat();
+    assert!(matches!(chunks[..], [Chunk::Sack(_), Chunk::Reconfig(_)]), "{chunks:?}");
+}
