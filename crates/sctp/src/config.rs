@@ -95,6 +95,9 @@ pub struct Config {
     /// Whether the last chunk before the sender falls silent asks for its SACK at once (I bit, RFC 7053). RFC 9260
     /// §6.1 leaves it to the sender. Off.
     pub immediate_at_end: bool,
+    /// Whether a message is cut to fill what room a packet has left. If not, only what is longer than a packet is cut, into
+    /// packets: fewer chunks, more packets, and what other stacks do. RFC 9260 §6.9 has both. Off.
+    pub fill_packets: bool,
 
     /// Which stream sends next (RFC 8260 §3). Round robin.
     pub scheduler: Scheduler,
@@ -170,6 +173,7 @@ impl Default for Config {
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
             immediate_at_end: false,
+            fill_packets: false,
             scheduler: Scheduler::RoundRobin,
             //= specs/rfc8260.txt#section-2.2.1
             //# An endpoint implementing the socket API specified in [RFC6458] MUST

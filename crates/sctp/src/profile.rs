@@ -53,6 +53,7 @@ impl Profile {
                 path_mtu_discovery: Some(MtuDiscovery::default()),
                 sack_delay: Duration::from_millis(20),
                 immediate_at_end: true,
+                fill_packets: true,
                 // A gigabit a second over 60 ms. A process that is to stay under 64 MB has room for one such
                 // association that stalls; what is not full costs nothing.
                 receive_buffer_bytes: 8 << 20,

@@ -640,7 +640,14 @@ impl Association {
             //= specs/rfc9260.txt#section-6.9
             //# The data sender MUST break the user message into a series of DATA
             //# chunks.
-            let len = rest.min(room).min(amdcs - self.queue.header_len());
+            let largest = amdcs - self.queue.header_len();
+            // What must be cut anyway makes room for a SACK before it.
+            let first_of_packet = !brought_new && resent.is_none();
+            let may_cut = self.config.fill_packets || (first_of_packet && rest > largest);
+            if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
+                break;
+            }
+            let len = rest.min(largest).min(room);
             // A fragment ends on a multiple of four, so that the packet is full without padding.
             let len = if len < rest { len & !3 } else { len };
             if len == 0 || (len < rest && len < FRAGMENT_MIN) {

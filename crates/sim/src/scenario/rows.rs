@@ -112,6 +112,7 @@ fn answering(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         if draw.one_in(2) {
             config.immediate_at_end = draw.one_in(2);
+            config.fill_packets = draw.one_in(2);
             config.sack_delay = draw.duration(0, 500);
             config.sack_frequency = draw.between(1, 4) as u32;
         }
