@@ -55,7 +55,7 @@ pub enum AddressError {
     InUse,
     /// The association has no such local address.
     NoSuchAddress,
-    /// It is the last one: add another before.
+    /// It is the last one from which the peer can be reached: add another before.
     Last,
     /// The peer has no address that goes with it.
     NoPath,
@@ -216,7 +216,11 @@ impl Association {
                 Wish::Prefer(_) => {}
             }
         }
-        left.retain(|it| *it != local);
+        let peers = self.peers();
+        let reaches = |own: &SocketAddr| {
+            best_partner(*own, &peers, |peer| self.config.allows(own.ip(), peer.ip())).is_some()
+        };
+        left.retain(|it| *it != local && reaches(it));
         if left.is_empty() {
             return Err(AddressError::Last);
         }

@@ -80,10 +80,12 @@ impl Association {
         up.received.check();
         assert!(!up.received.sack_is_due() || !usable, "a SACK leaves when it is due");
         up.control.check();
-        let held = !self.queue.is_empty() && self.queue.is_idle();
-        let asked =
-            up.reconfiguration.as_ref().map(|reset| reset.check(self.timers.is_armed(Timer::Reconfig)));
-        assert!(!held || asked == Some(true), "what is held back waits for something");
+        if usable {
+            let held = !self.queue.is_empty() && self.queue.is_idle();
+            let asked =
+                up.reconfiguration.as_ref().map(|reset| reset.check(self.timers.is_armed(Timer::Reconfig)));
+            assert!(!held || asked == Some(true), "what is held back waits for something");
+        }
         assert!(
             usize::from(up.primary.0) < self.paths.len() && usize::from(up.sack_path.0) < self.paths.len()
         );

@@ -265,7 +265,9 @@ impl Association {
 
     /// Asks after a path that is probed, unless it is being asked.
     pub(super) fn beat_now(&mut self, id: PathId) {
-        let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
+        // After SHUTDOWN no path is asked after (§8.3), unless nothing could leave by any before one has answered.
+        let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. })
+            && self.has_usable_path();
         if self.is_probed(id) && !closing {
             let path = &mut self.paths[usize::from(id.0)];
             path.heartbeat_due |= path.beat.is_none();

@@ -429,6 +429,10 @@ impl Association {
 
     /// At the end of a drain: as long as the peer has not confirmed what was given up, a T3-rtx runs.
     pub(super) fn guard_forward(&mut self, now: Time) {
+        // Where nothing can leave, no timer can ask for it.
+        if !self.has_usable_path() {
+            return;
+        }
         let State::Up(up) = &mut self.state else { return };
         if up.sent.advanced_peer_ack_point().is_none() {
             up.forward = Forward::default();

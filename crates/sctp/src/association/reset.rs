@@ -290,6 +290,11 @@ impl Reconfiguration {
         }
     }
 
+    /// Answers that would leave by a path that `is_shut` leave by this one.
+    pub(super) fn leave_by(&mut self, id: PathId, is_shut: impl Fn(PathId) -> bool) {
+        self.replies.iter_mut().filter(|(by, _)| is_shut(*by)).for_each(|(by, _)| *by = id);
+    }
+
     /// A path is gone: what was to leave by it leaves by `home`.
     pub(super) fn rehome(&mut self, from: PathId, home: PathId) {
         let replies = self.replies.iter_mut().map(|(by, _)| by);

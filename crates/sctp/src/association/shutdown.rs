@@ -192,6 +192,10 @@ impl Association {
         self.give_up_reconfiguration();
         self.sack_with_shutdown();
         self.restart_t2(now);
+        // Where nothing can leave before a path has answered, one is still asked after.
+        if !self.has_usable_path() {
+            return;
+        }
         for index in 0..self.paths.len() {
             //= specs/rfc9260.txt#section-8.3
             //# The

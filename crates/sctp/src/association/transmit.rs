@@ -408,6 +408,10 @@ impl Association {
             builder.push(&Chunk::Cwr { lowest_tsn });
             ecn.cwr = None;
         }
+        let paths = &self.paths;
+        if confirmed && let Some(reconfiguration) = &mut up.reconfiguration {
+            reconfiguration.leave_by(id, |by| !paths[usize::from(by.0)].is_usable());
+        }
         if confirmed
             && up.reconfiguration.is_some()
             && let Some(reconfig) = self.take_reconfig(now, id, self.builder.room())
