@@ -657,6 +657,11 @@ impl Talk {
         if tampering == Tampering::Data {
             return;
         }
+        if piece.aborted {
+            // Its sender has given up the rest.
+            self.partial.remove(&stream.0);
+            return;
+        }
         let so_far = self.partial.entry(stream.0).or_default();
         assert_eq!(piece.begin, so_far.is_empty(), "pieces of one message follow each other");
         piece.payload.iter().for_each(|part| so_far.extend_from_slice(part));
