@@ -2,7 +2,7 @@
 //! with `ip` and `tc` of Linux's iproute2. Programs run in them by [`Wires::command`].
 //!
 //! It needs root. The names hold the process id, so that several may be up at a time; everything vanishes with the
-//! [`Wires`]. A wire has a rate and a queue and no more: for loss and delay there is [`crate::tun`].
+//! [`Wires`]. A wire has a rate and a queue and no more: for loss and delay there is `tun.rs`.
 //!
 //! This file needs nothing but the standard library, so that `xtask` may include it, which imports no crate of ours.
 

@@ -347,7 +347,7 @@ fn is_allowed(parameters: &[Reconfig]) -> bool {
 impl Association {
     /// Makes streams begin anew: their next messages have the numbers of a stream's first (RFC 6525 §6.3.2). What was
     /// sent on outgoing ones arrives before; what is sent on them from now on waits until the peer has answered.
-    /// [`Event::StreamReset`] tells the end. The peer must allow it.
+    /// [`Event::StreamReset`](crate::association::Event::StreamReset) tells the end. The peer must allow it.
     pub fn reset_streams(&mut self, streams: StreamReset) -> Result<(), ReconfigError> {
         self.can_reconfigure()?;
         for (direction, count) in
@@ -379,7 +379,7 @@ impl Association {
     }
 
     /// Makes all streams of both directions and all TSNs begin anew (RFC 6525 §6.3.3). What was sent before arrives
-    /// before; what is sent from now on waits until the peer has answered. [`Event::AssociationReset`] tells the end.
+    /// before; what is sent from now on waits until the peer has answered. [`Event::AssociationReset`](crate::association::Event::AssociationReset) tells the end.
     /// The peer must allow it.
     pub fn reset_association(&mut self, now: Time) -> Result<(), ReconfigError> {
         let reset = self.can_reconfigure()?;
@@ -402,7 +402,7 @@ impl Association {
     }
 
     /// Adds so many streams to those on which this side sends and to those on which the peer does (RFC 6525 §6.3.4). An
-    /// [`Event::StreamChange`] tells each. The peer must allow it.
+    /// [`Event::StreamChange`](crate::association::Event::StreamChange) tells each. The peer must allow it.
     pub fn add_streams(&mut self, outgoing: u16, incoming: u16) -> Result<(), ReconfigError> {
         self.can_reconfigure()?;
         if outgoing == 0 && incoming == 0 {
