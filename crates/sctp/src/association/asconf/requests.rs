@@ -1,0 +1,415 @@
+//! What this side asks for: the user's wishes, the ASCONF that carries them, and what its answer brings (RFC 5061 §5.1, §5.3).
+
+use std::net::SocketAddr;
+
+use braidftp_base::Time;
+
+use super::{AddressChange, AddressError, Outstanding, REQUESTS_MAX, WAITING_MAX, Wish};
+use crate::association::pairing::{PATHS_MAX, best_partner};
+use crate::association::path::{Path, Purpose, choose};
+use crate::association::state::{Shutdown, State};
+use crate::association::timers::Timer;
+use crate::association::{Association, Event, Transmit, Violation};
+use crate::endpoint::{Route, is_unicast};
+use crate::ids::PathId;
+use crate::stats::PathState;
+use crate::wire::{Asconf, AsconfAck, Cause, Change, Chunk, Outcome, Request};
+
+impl Association {
+    /// Asks the peer to take `local` as an address of this side as well (RFC 5061 §4.2.1). It is used once the peer agreed
+    /// and a HEARTBEAT came back over it; [`Event::LocalAddress`] and [`Event::Path`] tell.
+    pub fn add_address(&mut self, local: SocketAddr) -> Result<(), AddressError> {
+        let pending = self.can_change()?;
+        let going = pending.contains(&Wish::Remove(local));
+        let coming = pending.contains(&Wish::Add(local));
+        if coming || (self.local.contains(&local) && !going) || !is_unicast(local.ip()) {
+            return Err(AddressError::InUse);
+        }
+        let adds = pending.iter().filter(|wish| matches!(wish, Wish::Add(_))).count();
+        if self.local.len() + adds >= PATHS_MAX {
+            return Err(AddressError::TooMany);
+        }
+        if best_partner(local, &self.peers(), |peer| self.config.allows(local.ip(), peer.ip())).is_none() {
+            return Err(AddressError::NoPath);
+        }
+        self.wish(Wish::Add(local))
+    }
+
+    /// Asks the peer to forget `local`, by which nothing leaves from now on (RFC 5061 §4.2.2).
+    pub fn remove_address(&mut self, local: SocketAddr) -> Result<(), AddressError> {
+        let pending = self.can_change()?;
+        let there = self.local.contains(&local) || pending.contains(&Wish::Add(local));
+        if !there || pending.contains(&Wish::Remove(local)) {
+            return Err(AddressError::NoSuchAddress);
+        }
+        //= specs/rfc5061.txt#section-5.3
+        //# F5)  An endpoint MUST NOT delete its last remaining IP address from
+        //# an association.
+        let mut left = self.local.clone();
+        for wish in &pending {
+            match wish {
+                Wish::Add(address) => left.push(*address),
+                Wish::Remove(address) => left.retain(|it| it != address),
+                Wish::Prefer(_) => {}
+            }
+        }
+        let peers = self.peers();
+        let reaches = |own: &SocketAddr| {
+            best_partner(*own, &peers, |peer| self.config.allows(own.ip(), peer.ip())).is_some()
+        };
+        left.retain(|it| *it != local && reaches(it));
+        if left.is_empty() {
+            return Err(AddressError::Last);
+        }
+        self.wish(Wish::Remove(local))
+    }
+
+    /// Asks the peer to send to `local` first (SCTP_SET_PEER_PRIMARY_ADDR, RFC 6458 §8.3.1).
+    pub fn set_peer_primary(&mut self, local: SocketAddr) -> Result<(), AddressError> {
+        let pending = self.can_change()?;
+        //= specs/rfc5061.txt#section-5.4
+        //# A sender MUST only send a set
+        //# primary request to an address that is already considered part of the
+        //# association.
+        if !self.local.contains(&local) && !pending.contains(&Wish::Add(local)) {
+            return Err(AddressError::NoSuchAddress);
+        }
+        self.wish(Wish::Prefer(local))
+    }
+
+    /// What was asked for already, if more may be.
+    fn can_change(&self) -> Result<Vec<Wish>, AddressError> {
+        let State::Up(up) = &self.state else { return Err(AddressError::NotUp) };
+        if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received) {
+            return Err(AddressError::NotUp);
+        }
+        if !self.has_asconf() || up.addresses.deaf_to_addresses && up.addresses.deaf_to_primary {
+            return Err(AddressError::NotSupported);
+        }
+        if up.addresses.waiting.len() >= WAITING_MAX {
+            return Err(AddressError::TooMany);
+        }
+        Ok(up.addresses.wishes().collect())
+    }
+
+    fn wish(&mut self, wish: Wish) -> Result<(), AddressError> {
+        let State::Up(up) = &mut self.state else { return Err(AddressError::NotUp) };
+        let deaf = match wish {
+            Wish::Prefer(_) => up.addresses.deaf_to_primary,
+            Wish::Add(_) | Wish::Remove(_) => up.addresses.deaf_to_addresses,
+        };
+        if deaf {
+            return Err(AddressError::NotSupported);
+        }
+        up.addresses.waiting.push_back(wish);
+        self.stirred = true;
+        Ok(())
+    }
+
+    /// The next ASCONF, if there is something to ask for and nothing is under way.
+    fn open_asconf(&mut self, now: Time) {
+        let State::Up(up) = &mut self.state else { return };
+        //= specs/rfc5061.txt#section-5.1.1
+        //# C4)  Both ASCONF and ASCONF-ACK Chunks MUST NOT be sent in any SCTP
+        //# state except ESTABLISHED, SHUTDOWN-PENDING, SHUTDOWN-RECEIVED,
+        //# and SHUTDOWN-SENT.
+        if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received) {
+            return;
+        }
+        //= specs/rfc5061.txt#section-5.1.1
+        //# If a sender, after
+        //# sending an ASCONF chunk, decides it needs to transfer another
+        //# ASCONF Chunk, it MUST wait until the ASCONF-ACK Chunk returns
+        //# from the previous ASCONF Chunk before sending a subsequent
+        //# ASCONF.
+        let addresses = &mut up.addresses;
+        if addresses.outstanding.is_some() || addresses.waiting.is_empty() {
+            return;
+        }
+        let count = addresses.waiting.len().min(REQUESTS_MAX);
+        let wishes: Vec<_> = addresses.waiting.drain(..count).collect();
+        //= specs/rfc5061.txt#section-5.1
+        //# A1)  Create an ASCONF Chunk as defined in Section 4.1.1.  The chunk
+        //# MUST contain all of the TLV(s) of information necessary to be
+        //# sent to the remote endpoint, and unique correlation identities
+        //# for each request.
+        let mut requests = Vec::new();
+        for wish in &wishes {
+            let change = match wish {
+                Wish::Add(address) => Change::Add(address.ip().to_canonical()),
+                Wish::Remove(address) => Change::Delete(address.ip().to_canonical()),
+                Wish::Prefer(address) => Change::SetPrimary(address.ip().to_canonical()),
+            };
+            requests.push(Request { correlation: addresses.next_correlation, change });
+            addresses.next_correlation = addresses.next_correlation.wrapping_add(1);
+        }
+        //= specs/rfc5061.txt#section-5.1
+        //# A2)  A Sequence Number MUST be assigned to the Chunk.  The Sequence
+        //# Number MUST be larger by one.
+        let serial = addresses.next_serial;
+        addresses.next_serial = serial.next();
+        let chunk = Asconf { serial, address: None, requests };
+        let removal = |wish: &&Wish| matches!(wish, Wish::Remove(_));
+        let going: Vec<_> = wishes.iter().filter(removal).map(|wish| wish.address()).collect();
+        addresses.outstanding =
+            Some(Outstanding { chunk, wishes: wishes.clone(), due: true, path: up.primary, retries: 0 });
+        //= specs/rfc5061.txt#section-5.3
+        //# This means that until such time as the ASCONF
+        //# containing the add is acknowledged, the sender MUST NOT use the
+        //# new IP address as a source for ANY SCTP packet except on
+        //# carrying an ASCONF Chunk.
+        for wish in &wishes {
+            if let Wish::Add(local) = *wish
+                && !going.contains(&local)
+                && let Some(peer) =
+                    best_partner(local, &self.peers(), |peer| self.config.allows(local.ip(), peer.ip()))
+                && let Some(id) = self.add_path(Route { local, peer })
+            {
+                self.paths[usize::from(id.0)].awaits_ack = true;
+            }
+        }
+        //= specs/rfc5061.txt#section-5.3
+        //# F4)  When deleting an IP address from an association, the IP address
+        //# MUST be considered a valid destination address for the reception
+        //# of SCTP packets until the ASCONF-ACK arrives and MUST NOT be
+        //# used as a source address for any subsequent packets.
+        if !going.is_empty() {
+            self.end_paths_of(now, &going);
+        }
+        let State::Up(up) = &self.state else { return };
+        let known = self.staying().first().or(self.local.first()).map(SocketAddr::ip);
+        let path = self.asconf_path(up.primary, 0);
+        let source = self.paths[usize::from(path.0)].local;
+        //= specs/rfc5061.txt#section-4.1.1
+        //# The address is an address of the sender of the ASCONF
+        //# Chunk; the address MUST be considered part of the association by the
+        //# peer endpoint (the receiver of the ASCONF Chunk).
+        let address = if self.local.contains(&source) { Some(source.ip()) } else { known };
+        if let State::Up(up) = &mut self.state
+            && let Some(outstanding) = &mut up.addresses.outstanding
+        {
+            outstanding.chunk.address = address.map(|ip| ip.to_canonical());
+            outstanding.path = path;
+        }
+    }
+
+    /// By which path an ASCONF leaves that was repeated so often: never one whose address it deletes.
+    fn asconf_path(&self, primary: PathId, retries: u32) -> PathId {
+        let of = |wanted: &dyn Fn(&Path) -> bool| {
+            let ids = (0..self.paths.len()).map(|index| PathId(index as u8));
+            ids.filter(|id| wanted(&self.paths[usize::from(id.0)])).collect::<Vec<_>>()
+        };
+        let current = choose(&self.paths, primary, Purpose::New);
+        let mut candidates: Vec<_> = of(&|path| path.is_usable());
+        candidates.sort_by_key(|id| (*id != current, *id));
+        // An address that is being added may be the only one from which anything still gets through (§5.3.2).
+        candidates.extend(of(&|path| path.awaits_ack));
+        if candidates.is_empty() {
+            candidates = of(&|path| path.state != PathState::Removed);
+        }
+        candidates.get(retries as usize % candidates.len().max(1)).copied().unwrap_or(primary)
+    }
+
+    /// ASCONF-ACKs and ASCONF that are to leave, each in packets of their own.
+    pub(in crate::association) fn transmit_asconf(&mut self, now: Time) -> Option<Transmit> {
+        if let Some(transmit) = self.transmit_asconf_acks() {
+            return Some(transmit);
+        }
+        self.open_asconf(now);
+        let State::Up(up) = &mut self.state else { return None };
+        let (tag, primary) = (up.peer_tag, up.primary);
+        let outstanding = up.addresses.outstanding.as_mut().filter(|it| it.due)?;
+        outstanding.due = false;
+        let (chunk, retries) = (Chunk::Asconf(outstanding.chunk.clone()), outstanding.retries);
+        let path = self.asconf_path(primary, retries);
+        if let State::Up(up) = &mut self.state
+            && let Some(outstanding) = &mut up.addresses.outstanding
+        {
+            outstanding.path = path;
+        }
+        self.begin(path, tag);
+        self.builder.push(&chunk);
+        //= specs/rfc5061.txt#section-5.1
+        //# A4)  The sender MUST Start a T-4 Retransmission Timeout (RTO) timer,
+        //# using the RTO value of the selected destination address
+        self.timers.arm(Timer::T4Asconf, now + self.paths[usize::from(path.0)].rtt.rto());
+        Some(self.finish(path))
+    }
+
+    /// T4 ran out (RFC 5061 §5.1 B1 to B5).
+    pub(in crate::association) fn on_t4(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(outstanding) = &mut up.addresses.outstanding else { return };
+        //= specs/rfc5061.txt#section-5.1
+        //# B4)  Re-transmit the ASCONF Chunk last sent and if possible choose an
+        //# alternate destination address (please refer to [RFC4960],
+        //# Section 6.4.1).
+        outstanding.due = true;
+        outstanding.retries += 1;
+        let path = outstanding.path;
+        //= specs/rfc5061.txt#section-5.1
+        //# B3)  Backoff the destination address RTO value to which the ASCONF
+        //# chunk was sent by doubling the RTO timer value.
+        self.paths[usize::from(path.0)].rtt.back_off();
+        //= specs/rfc5061.txt#section-5.1
+        //# B2)  Increment the association error counters and perform endpoint
+        //# failure detection on the association as defined in [RFC4960],
+        //# Sections 8.1 and 8.2.
+        self.count_asconf_error(path);
+    }
+
+    /// An ASCONF-ACK came, and it was authentic.
+    pub(in crate::association) fn on_asconf_ack(&mut self, now: Time, ack: &AsconfAck) {
+        let State::Up(up) = &mut self.state else { return };
+        let addresses = &mut up.addresses;
+        let answers = addresses.outstanding.as_ref().is_some_and(|it| it.chunk.serial == ack.serial);
+        if !answers {
+            //= specs/rfc5061.txt#section-5.3
+            //# F0)  If an endpoint receives an ASCONF-ACK that is greater than or
+            //# equal to the next Sequence Number to be used but no ASCONF Chunk
+            //# is outstanding, the endpoint MUST ABORT the association.
+            //= specs/rfc5061.txt#section-4.3.4
+            //# Sequence Numbers smaller than the last
+            //# acked Sequence Number are silently ignored.
+            let ahead = ack.serial.distance_from(addresses.next_serial);
+            if ahead < 1 << 31 {
+                self.on_violation(Violation::AsconfAckOfNothing);
+            }
+            return;
+        }
+        let Some(Outstanding { chunk, wishes, path, .. }) = addresses.outstanding.take() else { return };
+        //= specs/rfc5061.txt#section-5.1
+        //# A5)  When the ASCONF-ACK that acknowledges the Sequence Number last
+        //# sent arrives, the sender MUST stop the T-4 RTO timer, and clear
+        //# the appropriate association and destination error counters as
+        //# defined in [RFC4960], Sections 8.1 and 8.2.
+        self.timers.stop(Timer::T4Asconf);
+        up.errors = 0;
+        self.paths[usize::from(path.0)].errors = 0;
+        //= specs/rfc5061.txt#section-5.1
+        //# A7)  If an error response is received for a TLV parameter, all TLVs
+        //# with no response before the failed TLV are considered successful
+        //# if not reported.  All TLVs after the failed response are
+        //# considered unsuccessful unless a specific success indication is
+        //# present for the parameter.
+        let mut failed = false;
+        let mut outcomes = Vec::new();
+        for (request, wish) in chunk.requests.iter().zip(wishes) {
+            let said = ack.responses.iter().find(|response| response.correlation == request.correlation);
+            let refused = match said.map(|response| &response.outcome) {
+                Some(Outcome::Success) => None,
+                Some(Outcome::Error(causes)) => {
+                    failed = true;
+                    Some(causes.first().cloned())
+                }
+                Some(Outcome::Other { .. }) | None => failed.then_some(None),
+            };
+            outcomes.push((wish, refused));
+        }
+        for (wish, refused) in outcomes {
+            self.settle_wish(now, wish, refused);
+        }
+        self.pair_leftovers(now);
+        self.stirred = true;
+    }
+
+    /// What this side asked for came about, or was refused.
+    fn settle_wish(&mut self, now: Time, wish: Wish, refused: Option<Option<Cause>>) {
+        let done = match (wish, &refused) {
+            (Wish::Add(local), None) => {
+                //= specs/rfc5061.txt#section-5.3
+                //# F2)  After the ASCONF-ACK of an IP address Add arrives, the endpoint
+                //# MAY begin using the added IP address as a source address for any
+                //# type of SCTP chunk.
+                if !self.local.contains(&local) {
+                    self.local.push(local);
+                }
+                for index in 0..self.paths.len() {
+                    let path = &mut self.paths[index];
+                    if path.local == local && std::mem::take(&mut path.awaits_ack) {
+                        self.begin_verification(now, PathId(index as u8));
+                    }
+                }
+                Some(AddressChange::Added)
+            }
+            (Wish::Add(local), Some(_)) => {
+                //= specs/rfc5061.txt#section-5.3
+                //# In other words,
+                //# if the endpoint does not ABORT
+                //# the association, it must consider the add attempt failed and NOT
+                //# use this address since its peer will treat SCTP packets destined
+                //# to the address as Out Of The Blue packets.
+                // What was to go in its place stays.
+                self.pair_leftovers(now);
+                self.end_paths_of(now, &[local]);
+                None
+            }
+            (Wish::Remove(local), None) => {
+                self.local.retain(|it| *it != local);
+                self.end_paths_of(now, &[local]);
+                Some(AddressChange::Removed)
+            }
+            (Wish::Prefer(_), None) => Some(AddressChange::MadePrimary),
+            // One that was to go stays, and gets a path again.
+            (Wish::Remove(_) | Wish::Prefer(_), Some(_)) => None,
+        };
+        let change = match (done, &refused) {
+            (Some(done), _) => done,
+            (None, cause) => AddressChange::Refused(cause.clone().flatten()),
+        };
+        self.events.push_back(Event::LocalAddress(wish.address(), change));
+        if let (Some(Some(Cause::UnrecognizedParameters(_))), State::Up(up)) = (&refused, &mut self.state) {
+            match wish {
+                //= specs/rfc5061.txt#section-5.3
+                //# F3a) If an endpoint receives an Error Cause TLV indicating that the
+                //# IP address Add or IP address Deletion parameters was not
+                //# understood, the endpoint MUST consider the operation failed and
+                //# MUST NOT attempt to send any subsequent Add or Delete requests
+                //# to the peer.
+                Wish::Add(_) | Wish::Remove(_) => up.addresses.deaf_to_addresses = true,
+                //= specs/rfc5061.txt#section-5.3
+                //# F3b) If an endpoint receives an Error Cause TLV indicating that the
+                //# IP address Set Primary IP Address parameter was not understood,
+                //# the endpoint MUST consider the operation failed and MUST NOT
+                //# attempt to send any subsequent Set Primary IP Address requests
+                //# to the peer.
+                Wish::Prefer(_) => up.addresses.deaf_to_primary = true,
+            }
+        }
+        self.drop_wishes();
+    }
+
+    /// Gives up what the peer turned out not to know.
+    fn drop_wishes(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        let addresses = &mut up.addresses;
+        let (deaf_to_addresses, deaf_to_primary) = (addresses.deaf_to_addresses, addresses.deaf_to_primary);
+        let hopeless = |wish: &Wish| match wish {
+            Wish::Prefer(_) => deaf_to_primary,
+            Wish::Add(_) | Wish::Remove(_) => deaf_to_addresses,
+        };
+        for wish in addresses.waiting.iter().filter(|wish| hopeless(wish)) {
+            self.events.push_back(Event::LocalAddress(wish.address(), AddressChange::Refused(None)));
+        }
+        addresses.waiting.retain(|wish| !hopeless(wish));
+    }
+
+    /// The peer said that it does not know ASCONF (RFC 5061 §5.1 A9).
+    //= specs/rfc5061.txt#section-5.1
+    //# A9)  If the peer responds to an ASCONF with an ERROR Chunk reporting
+    //# that it did not recognize the ASCONF Chunk Type, the sender of
+    //# the ASCONF MUST NOT send any further ASCONF Chunks and MUST stop
+    //# its T-4 timer.
+    pub(in crate::association) fn on_asconf_unknown(&mut self, now: Time) {
+        let State::Up(up) = &mut self.state else { return };
+        let addresses = &mut up.addresses;
+        (addresses.deaf_to_addresses, addresses.deaf_to_primary) = (true, true);
+        self.timers.stop(Timer::T4Asconf);
+        let outstanding = addresses.outstanding.take();
+        for wish in outstanding.into_iter().flat_map(|it| it.wishes) {
+            self.settle_wish(now, wish, Some(None));
+        }
+        self.drop_wishes();
+        self.pair_leftovers(now);
+    }
+}

@@ -1,0 +1,228 @@
+//! What this side asks for: how often, in which order, and what becomes of it by the answer.
+
+use super::*;
+
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# F0)  If an endpoint receives an ASCONF-ACK that is greater than or
+//# equal to the next Sequence Number to be used but no ASCONF Chunk
+//# is outstanding, the endpoint MUST ABORT the association.
+#[test]
+fn an_answer_to_nothing_ends_it_and_an_old_one_does_not() {
+    for (ahead, ends) in
+        [(0_u32, true), (5, true), ((1 << 31) - 1, true), (u32::MAX, false), (1 << 31, false)]
+    {
+        let mut pair = pair();
+        let serial = pair.association(Server).initial_tsn.plus(ahead);
+        tell_signed(&mut pair, at("10.1.1.2"), &[Chunk::AsconfAck(AsconfAck { serial, responses: vec![] })]);
+        let said: Vec<_> = pair.packets(Server).into_iter().flatten().collect();
+        if ends {
+            assert_eq!(pair.closed(Server), Some(&Reason::PeerViolation(Violation::AsconfAckOfNothing)));
+            assert_eq!(said, [Chunk::Abort { reflected: false, causes: vec![Cause::IllegalAsconfAck] }]);
+        } else {
+            assert!(said.is_empty() && pair.closed(Server).is_none(), "{ahead}");
+        }
+    }
+}
+
+/// The client's request is answered so by hand, by a server that never saw it.
+fn answered(responses: impl Fn(&Asconf) -> Vec<Response>) -> Pair {
+    let mut pair = pair();
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Asconf::KIND)));
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.association(Client).remove_address(at("10.1.1.2")).unwrap();
+    pair.association(Client).add_address(at("10.1.3.2")).unwrap();
+    pair.drain(Client);
+    let asconf = pair.packets(Client).into_iter().flatten().find_map(|chunk| match chunk {
+        Chunk::Asconf(asconf) => Some(asconf),
+        _ => None,
+    });
+    let asconf = asconf.expect("it was sent");
+    let ack = Chunk::AsconfAck(AsconfAck { serial: asconf.serial, responses: responses(&asconf) });
+    let signer = pair.association(Server).auth.signer(0, HmacId::Sha256).unwrap().clone();
+    let mut builder = PacketBuilder::new();
+    builder.authenticate(Authentic { signer, chunks: [AsconfAck::KIND].into_iter().collect() });
+    let (source_port, destination_port) = (PORT, pair.association(Client).ports().0);
+    let tag = pair.association(Client).tag;
+    builder.begin(Header { source_port, destination_port, tag }, 1_452);
+    builder.push(&ack);
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    let datagram = Datagram { from: at("10.1.1.1"), to: at("10.1.2.2"), ecn: Ecn::NotEct, payload };
+    pair.client.handle(pair.now, datagram);
+    pair.drain(Client);
+    pair
+}
+
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# A7)  If an error response is received for a TLV parameter, all TLVs
+//# with no response before the failed TLV are considered successful
+//# if not reported.  All TLVs after the failed response are
+//# considered unsuccessful unless a specific success indication is
+//# present for the parameter.
+#[test]
+fn what_comes_behind_a_refusal_failed_unless_it_says_otherwise() {
+    let error = |correlation, cause: Cause| Response { correlation, outcome: Outcome::Error(vec![cause]) };
+    let refused = |cause: Option<Cause>| AddressChange::Refused(cause);
+    let shortage = Cause::ResourceShortage(Bytes::new());
+    let named = |changes: Vec<AddressChange>| -> Vec<_> {
+        ["10.1.2.2", "10.1.1.2", "10.1.3.2"].map(str::to_owned).into_iter().zip(changes).collect()
+    };
+    let pair = answered(|_| vec![]);
+    assert_eq!(
+        local_events(&pair, Client),
+        named(vec![AddressChange::Added, AddressChange::Removed, AddressChange::Added])
+    );
+    let mut pair = answered(|it| vec![error(it.requests[1].correlation, shortage.clone())]);
+    assert_eq!(
+        local_events(&pair, Client),
+        named(vec![AddressChange::Added, refused(Some(shortage.clone())), refused(None)])
+    );
+    assert_eq!(pair.association(Client).local_addresses(), [at("10.1.1.2"), at("10.1.2.2")]);
+    let locals: BTreeSet<_> = ways(&mut pair, Client).into_iter().map(|way| way.0).collect();
+    assert_eq!(locals, ["10.1.1.2", "10.1.2.2"].map(str::to_owned).into());
+    let mut pair = answered(|it| {
+        let success = Response { correlation: it.requests[2].correlation, outcome: Outcome::Success };
+        vec![error(it.requests[0].correlation, shortage.clone()), success]
+    });
+    assert_eq!(
+        local_events(&pair, Client),
+        named(vec![refused(Some(shortage.clone())), refused(None), AddressChange::Added])
+    );
+    assert_eq!(pair.association(Client).local_addresses(), [at("10.1.1.2"), at("10.1.3.2")]);
+    pair.drop = None;
+    pair.send(Client, 0, "still there");
+    assert!(pair.run_until_within(Duration::from_secs(60), |pair| !pair.read(Server, 0).is_empty()));
+}
+
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# F3a) If an endpoint receives an Error Cause TLV indicating that the
+//# IP address Add or IP address Deletion parameters was not
+//# understood, the endpoint MUST consider the operation failed and
+//# MUST NOT attempt to send any subsequent Add or Delete requests
+//# to the peer.
+#[test]
+fn a_peer_that_does_not_know_how_is_not_asked_again() {
+    let unknown = Cause::UnrecognizedParameters(Bytes::new());
+    let mut pair = answered(|it| {
+        vec![Response {
+            correlation: it.requests[0].correlation,
+            outcome: Outcome::Error(vec![unknown.clone()]),
+        }]
+    });
+    let client = pair.association(Client);
+    assert_eq!(client.add_address(at("10.1.2.2")), Err(AddressError::NotSupported));
+    client.set_peer_primary(at("10.1.1.2")).unwrap();
+}
+
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# A9)  If the peer responds to an ASCONF with an ERROR Chunk reporting
+//# that it did not recognize the ASCONF Chunk Type, the sender of
+//# the ASCONF MUST NOT send any further ASCONF Chunks and MUST stop
+//# its T-4 timer.
+#[test]
+fn a_peer_that_reports_asconf_unknown_hears_no_more_of_it() {
+    let mut pair = pair();
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Asconf::KIND)));
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.drain(Client);
+    pair.association(Client).add_address(at("10.1.3.2")).unwrap();
+    let raw = pair.packets(Client)[0][1].quoted();
+    if let State::Up(up) = &mut pair.association(Server).state {
+        up.control.add_error(Cause::UnrecognizedChunkType(raw));
+    }
+    pair.association(Server).stirred = true;
+    pair.run(Duration::from_millis(50));
+    pair.clear_log();
+    pair.run(Duration::from_secs(60));
+    assert!(!pair.log.iter().any(|entry| has(&entry.2, Asconf::KIND)));
+    let refused = AddressChange::Refused(None);
+    let expected = ["10.1.2.2", "10.1.3.2"].map(|ip| (ip.to_owned(), refused.clone()));
+    assert_eq!(local_events(&pair, Client), expected);
+    assert_eq!(pair.association(Client).set_peer_primary(at("10.1.1.2")), Err(AddressError::NotSupported));
+    assert_eq!(pair.association(Client).paths().count(), 1);
+}
+
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# An endpoint MUST NOT add new parameters to this
+//# chunk; it MUST be the same (including its Sequence Number) as
+//# the last ASCONF sent.
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# B3)  Backoff the destination address RTO value to which the ASCONF
+//# chunk was sent by doubling the RTO timer value.
+#[test]
+fn an_asconf_is_repeated_as_it_was_ever_later_until_the_peer_is_given_up() {
+    let rfc = Config { asconf: true, heartbeat_interval: None, ..rfc() };
+    let mut pair = pair_of(rfc.clone(), rfc);
+    pair.drop = Some(Box::new(|side, _, _| side == Client));
+    pair.association(Client).set_peer_primary(at("10.1.1.2")).unwrap();
+    pair.drain(Client);
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerUnreachable));
+    let sent = pair.log.iter().filter(|(_, side, packet)| *side == Client && has(packet, Asconf::KIND));
+    let sent: Vec<_> = sent.map(|(at, _, packet)| (*at, chunks(packet))).collect();
+    assert_eq!(sent.len(), 11, "Association.Max.Retrans and once more");
+    assert!(sent.iter().all(|(_, chunks)| *chunks == sent[0].1));
+    let waits: Vec<_> = sent.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_secs()).collect();
+    assert_eq!(waits[..6], [1, 2, 4, 8, 16, 32]);
+}
+
+//= specs/rfc5061.txt#section-5.1.1
+//= type=test
+//# C1)  One and only one SCTP packet-holding ASCONF Chunk(s) MAY be in
+//# transit and unacknowledged at any one time.
+#[test]
+fn one_asconf_is_under_way_and_the_next_has_all_that_came_meanwhile() {
+    let mut pair = pair();
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.drain(Client);
+    pair.association(Client).add_address(at("10.1.3.2")).unwrap();
+    pair.association(Client).set_peer_primary(at("10.1.3.2")).unwrap();
+    pair.run(Duration::from_millis(15));
+    let sent = |pair: &Pair| -> Vec<Asconf> {
+        let all = pair.packets(Client).into_iter().flatten();
+        all.filter_map(|chunk| if let Chunk::Asconf(asconf) = chunk { Some(asconf) } else { None }).collect()
+    };
+    assert_eq!(sent(&pair).len(), 1);
+    pair.run(Duration::from_secs(1));
+    let sent = sent(&pair);
+    assert_eq!(sent.iter().map(|asconf| asconf.requests.len()).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(sent[0].serial, pair.association(Client).initial_tsn);
+    assert_eq!(sent[1].serial, sent[0].serial.next());
+    assert_eq!(pair.association(Client).local_addresses().len(), 3);
+}
+
+//= specs/rfc5061.txt#section-5.3.1
+//= type=test
+//# For this case, during the deletion of an IP address, an Abort MUST be
+//# ignored if the destination address of the Abort message is that of a
+//# destination being deleted.
+#[test]
+fn an_abort_to_an_address_that_is_going_is_ignored() {
+    let mut pair = pair();
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.run(Duration::from_secs(1));
+    pair.association(Client).remove_address(at("10.1.1.2")).unwrap();
+    pair.drain(Client);
+    let header = Header {
+        source_port: PORT,
+        destination_port: pair.association(Client).ports().0,
+        tag: pair.association(Client).tag,
+    };
+    for (to, ends) in [(at("10.1.1.2"), false), (at("10.1.2.2"), true)] {
+        let mut builder = PacketBuilder::new();
+        builder.begin(header, 1_452);
+        builder.push(&Chunk::Abort { reflected: false, causes: vec![] });
+        builder.seal();
+        let payload = builder.finish().unwrap().payload;
+        pair.client.handle(pair.now, Datagram { from: at("10.1.1.1"), to, ecn: Ecn::NotEct, payload });
+        pair.drain(Client);
+        assert_eq!(pair.closed(Client).is_some(), ends, "{to}");
+    }
+}
