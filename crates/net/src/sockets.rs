@@ -492,6 +492,41 @@ mod tests {
         assert!(!one.all_blocked());
     }
 
+    //= specs/rfc8899.txt#section-3
+    //= type=test
+    //# In IPv4, a probe packet MUST be sent with the Don't
+    //# Fragment (DF) bit set in the IP header and without network layer
+    //# endpoint fragmentation.
+    //= specs/rfc8899.txt#section-4.5
+    //= type=test
+    //# A PL implementing this specification MUST suspend network layer
+    //# processing of outgoing packets that enforces a PMTU
+    //# [RFC1191][RFC8201] for each flow utilizing DPLPMTUD and instead use
+    //# DPLPMTUD to control the size of packets that are sent by a flow.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn packets_leave_whole_whatever_the_kernel_knows_of_the_path_unless_they_may_be_cut() {
+        use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+        for addr in ["127.0.0.1:0", "[::1]:0"] {
+            let ((mut one, from), (mut other, to)) = (sockets(addr), sockets(addr));
+            let modes =
+                [Split::Unspecified, Split::Allowed, Split::Unspecified, Split::Allowed, Split::Forbidden];
+            for split in modes {
+                one.send(Transmit { split, ..transmit(from, to, 100, None) });
+                exchange(&mut one, &mut other, 1).await;
+                let socket = socket2::SockRef::from(&one.all[0].io);
+                let cut = split == Split::Allowed;
+                if from.is_ipv4() {
+                    let wanted = if cut { Ipv4PathMtuDiscovery::DONT } else { Ipv4PathMtuDiscovery::PROBE };
+                    assert_eq!(sockopt::ip_mtu_discover(&*socket).unwrap(), wanted, "{split:?}");
+                } else {
+                    let wanted = if cut { Ipv6PathMtuDiscovery::DONT } else { Ipv6PathMtuDiscovery::PROBE };
+                    assert_eq!(sockopt::ipv6_mtu_discover(&*socket).unwrap(), wanted, "{split:?}");
+                }
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_datagram_that_cannot_be_sent_is_lost_and_the_next_one_goes() {
         let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));

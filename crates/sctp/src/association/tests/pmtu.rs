@@ -49,6 +49,28 @@ fn jumbo() -> MtuDiscovery {
 //# An update to the
 //# PLPMTU (or MPS) MUST NOT increase the congestion window measured
 //# in bytes [RFC4821].
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# Probe loss recovery: It is RECOMMENDED to use probe packets that do
+//# not carry any user data that would require retransmission if lost.
+//= specs/rfc8899.txt#section-6.2
+//= type=test
+//# The RECOMMENDED method for generating probes is to add a chunk
+//# consisting only of padding to an SCTP message.
+//= specs/rfc8899.txt#section-5.2
+//= type=test
+//# When used with an acknowledged PL (e.g., SCTP), DPLPMTUD SHOULD NOT
+//# continue to generate PLPMTU probes in this state.
+//= specs/rfc8899.txt#section-4.4
+//= type=test
+//# To determine the largest data block that can be sent, a PL SHOULD
+//# provide applications with a primitive that returns the MPS, derived
+//# from the current PLPMTU.
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# To assist applications in choosing a suitable data block size, the PL
+//# is RECOMMENDED to provide a primitive that returns the MPS derived
+//# from the PLPMTU to the higher layer using the PL.
 #[test]
 fn the_size_is_found_and_costs_the_window_nothing() {
     let mut pair = Pair::new(discovering(1_200, jumbo()));
@@ -79,6 +101,28 @@ fn the_size_is_found_and_costs_the_window_nothing() {
     pair.carries = None;
     pair.run(Duration::from_secs(200));
     assert_eq!(path(&mut pair).mtu, 8_952, "tried again after PMTU_RAISE_TIMER");
+}
+
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# Flow control SHOULD NOT apply to DPLPMTU when probe packets use a design
+//# that does not carry user data to the remote application.
+#[test]
+fn a_peer_whose_window_is_shut_still_answers_probes() {
+    let config = Config { receive_buffer_bytes: 8_000, ..discovering(1_200, MtuDiscovery::default()) };
+    let mut pair = Pair::new(config);
+    pair.reads = false;
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::PAD)));
+    for _ in 0..20 {
+        pair.send(Client, 0, pattern(1_000));
+    }
+    pair.run(Duration::from_secs(2));
+    assert!(pair.sacks(Server).last().is_some_and(|(_, sack)| sack.a_rwnd < 1_200), "it is shut");
+    let before = pair.association(Client).stats().paths[0].bytes_sent;
+    pair.drop = None;
+    pair.run(Duration::from_secs(20));
+    assert!(pair.association(Client).stats().paths[0].bytes_sent > before);
+    assert_eq!(path(&mut pair).mtu, 1_452);
 }
 
 //= specs/rfc8899.txt#section-6.2.1.3
@@ -260,6 +304,14 @@ fn each_path_has_its_size_and_chunks_fit_all_of_them() {
 //# A PTB message
 //# that does not complete the validation MUST NOT be further utilized by
 //# the DPLPMTUD method
+//= specs/rfc8899.txt#section-4.6.1
+//= type=test
+//# The validation SHOULD utilize information that is not simple for an
+//# off-path attacker to determine [BCP145].
+//= specs/rfc8899.txt#section-8
+//= type=test
+//# This processing SHOULD be limited to avoid a denial-of-service attack
+//# when arbitrary headers are included.
 #[test]
 fn what_a_router_says_counts_if_it_quotes_what_was_sent() {
     let mut pair = pair(discovering(1_452, MtuDiscovery::default()), usize::MAX);

@@ -39,6 +39,10 @@ fn run(pmtu: &mut Pmtu, carries: usize) -> Vec<usize> {
 //# To avoid excessive load, the interval between individual probe packets
 //# MUST be at least one RTT, and the interval between rounds of probing is
 //# determined by the PMTU_RAISE_TIMER.
+//= specs/rfc8899.txt#section-5.3.2
+//= type=test
+//# Implementations SHOULD select the set of probe packet sizes to
+//# maximize the gain in PLPMTU from each search step.
 #[test]
 fn the_search_goes_up_until_three_probes_of_a_size_are_lost() {
     let mut pmtu = pmtu(1_200);
@@ -59,6 +63,10 @@ fn a_path_that_starts_at_the_most_is_not_probed() {
     assert_eq!((pmtu.due(), pmtu.patience()), (None, Patience::None));
 }
 
+//= specs/rfc8899.txt#section-5.1.2
+//= type=test
+//# When using IPv4, there is no currently equivalent size specified, and
+//# a default BASE_PLPMTU of 1200 bytes is RECOMMENDED.
 #[test]
 fn large_packets_that_vanish_bring_it_down_to_the_base_and_up_again() {
     let mut pmtu = pmtu(1_452);
@@ -143,6 +151,21 @@ fn an_answer_to_no_probe_changes_nothing() {
 //# be set to BASE_PLPMTU (the PLPMTU is reduced to the BASE_PLPMTU
 //# to avoid unnecessary packet loss when a black hole is
 //# encountered).
+//= specs/rfc8899.txt#section-3
+//= type=test
+//# A PL_PTB_SIZE that is greater than that currently probed SHOULD be
+//# ignored.
+//= specs/rfc8899.txt#section-6.2.1.4
+//= type=test
+//# When a PTB message has been validated, the PL_PTB_SIZE calculated from
+//# the PTB_SIZE reported in the PTB message SHOULD be used with the
+//# DPLPMTUD algorithm, provided that the reported PL_PTB_SIZE is less
+//# than the current probe size (see Section 4.6).
+//= specs/rfc8899.txt#section-6.2.2.4
+//= type=test
+//# When the validation is completed, the PL_PTB_SIZE calculated from the
+//# PTB_SIZE in the PTB message SHOULD be used with the DPLPMTUD providing
+//# that the reported PL_PTB_SIZE is less than the current probe size.
 #[test]
 fn what_a_router_says_is_probed_and_never_believed() {
     let searching = || {

@@ -1,0 +1,196 @@
+//! What the peer asks for, and what it is told (RFC 6525 §5.1.7, §5.2).
+
+use super::*;
+
+//= specs/rfc6525.txt#section-5.2.1
+//= type=test
+//# If for whatever reason the endpoint does not wish to process
+//# a received request parameter, it MUST send a corresponding response
+//# parameter as described in Section 5.1.7, with an appropriate Result
+//# field.
+#[test]
+fn what_is_not_allowed_is_denied_and_nothing_changes() {
+    let now = Time::from_millis(2_000);
+    type Ask = Box<dyn Fn(&mut Association) -> Result<(), ReconfigError>>;
+    let asks: [(Ask, Event); 5] = [
+        (
+            Box::new(|client| client.reset_streams(outgoing(Streams::All))),
+            reset(Direction::Outgoing, Streams::All, Outcome::Denied),
+        ),
+        (
+            Box::new(|client| client.reset_streams(incoming(listed(&[0])))),
+            reset(Direction::Incoming, listed(&[0]), Outcome::Denied),
+        ),
+        (
+            Box::new(move |client| client.reset_association(now)),
+            Event::AssociationReset { outcome: Outcome::Denied, local_tsn: Tsn(0), peer_tsn: Tsn(0) },
+        ),
+        (Box::new(|client| client.add_streams(1, 0)), change(5, 5, Outcome::Denied)),
+        (Box::new(|client| client.add_streams(0, 1)), change(5, 5, Outcome::Denied)),
+    ];
+    for (ask, expected) in asks {
+        let mut pair = Pair::with(with(ALL), with(PeerMay::default()));
+        pair.run(Duration::from_secs(2));
+        for side in [Client, Server] {
+            pair.send(side, 0, pattern(10));
+        }
+        pair.run(Duration::from_secs(1));
+        ask(pair.association(Client)).unwrap();
+        for side in [Client, Server] {
+            pair.send(side, 0, pattern(20));
+        }
+        pair.run(Duration::from_secs(1));
+        let told = match &told(&pair, Client)[..] {
+            [Event::AssociationReset { outcome, .. }] => {
+                Event::AssociationReset { outcome: *outcome, local_tsn: Tsn(0), peer_tsn: Tsn(0) }
+            }
+            [event] => event.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, expected);
+        assert_eq!(self::told(&pair, Server), []);
+        for (from, to) in [(Client, Server), (Server, Client)] {
+            assert_eq!(ssns(&pair, from, 0), [0, 1]);
+            assert_eq!(pair.read(to, 0).len(), 2);
+        }
+        // Once allowed, it is done.
+        pair.association(Server).set_peer_may(ALL).unwrap();
+        pair.association(Client).reset_streams(outgoing(Streams::All)).unwrap();
+        pair.run(Duration::from_secs(1));
+        let last = self::told(&pair, Client).pop();
+        assert_eq!(last, Some(reset(Direction::Outgoing, Streams::All, Outcome::Done)));
+    }
+}
+
+//= specs/rfc6525.txt#section-5.2.2
+//= type=test
+//# If the Sender's Last Assigned TSN is greater than the cumulative
+//# acknowledgment point, then the endpoint MUST enter "deferred
+//# reset processing".  In this mode, any data arriving with a TSN
+//# larger than the Sender's Last Assigned TSN for the affected
+//# stream(s) MUST be queued locally and held until the cumulative
+//# acknowledgment point reaches the Sender's Last Assigned TSN.
+//# When the cumulative acknowledgment point reaches the last
+//# assigned TSN, then proceed to the next step.  If the endpoint
+//# enters "deferred reset processing", it MUST put a Re-
+//# configuration Response Parameter into a RE-CONFIG chunk
+//# indicating "In progress" and MUST send the RE-CONFIG chunk.
+//= specs/rfc6525.txt#section-5.2.2
+//= type=test
+//# Any queued TSNs (queued at step E2) MUST now be released and
+//# processed normally.
+#[test]
+fn a_reset_waits_for_what_was_sent_before_it_and_what_follows_waits_for_it() {
+    for interleaving in [false, true] {
+        let mut pair = Pair::up(Config { interleaving, ..with(ALL) });
+        let (request, last) = numbers_of_client(&mut pair);
+        let data = |ahead: u32, stream: u16, number: u16| {
+            let interleaved = interleaving.then_some(crate::wire::Interleaved { mid: number.into(), fsn: 0 });
+            Chunk::Data(Data {
+                begin: true,
+                end: true,
+                unordered: false,
+                immediate: false,
+                tsn: last.plus(ahead),
+                stream: StreamId(stream),
+                ssn: Ssn(if interleaving { 0 } else { number }),
+                interleaved,
+                ppid: Ppid(0),
+                payload: vec![ahead as u8; 4].into(),
+            })
+        };
+        pair.forge(&[data(1, 1, 0)]);
+        let last_tsn = last.plus(3);
+        let response = RequestNumber(0);
+        let asked = vec![Reconfig::OutgoingReset { request, response, last_tsn, streams: vec![StreamId(1)] }];
+        let in_progress = vec![vec![said(request, ReconfigResult::InProgress)]];
+        assert_eq!(answers(&mut pair, asked.clone()), in_progress);
+        // 2 and 3 are missing; 4 and 5 are of the reset stream and 6 is not.
+        pair.forge(&[data(4, 1, 0), data(6, 2, 0), data(5, 1, 1)]);
+        assert_eq!((pair.read(Server, 1).len(), pair.read(Server, 2).len()), (1, 1));
+        pair.forge(&[data(3, 1, 2)]);
+        assert_eq!(answers(&mut pair, asked.clone()), in_progress, "asked again");
+        pair.clear_log();
+        pair.forge(&[data(2, 1, 1)]);
+        assert_eq!(reconfigs(&pair, Server), [vec![said(request, ReconfigResult::Performed)]]);
+        let read: Vec<_> = pair.read(Server, 1).iter().map(|message| message[0]).collect();
+        assert_eq!(read, [1, 2, 3, 4, 5]);
+        assert_eq!(answers(&mut pair, asked), [vec![said(request, ReconfigResult::Performed)]]);
+        assert_eq!(told(&pair, Server).len(), 1);
+        pair.forge(&[data(7, 1, 2)]);
+        assert_eq!(pair.read(Server, 1).len(), 6);
+    }
+}
+
+//= specs/rfc6525.txt#section-3.1
+//= type=test
+//# If a sender transmits an unsupported combination, the receiver SHOULD
+//# send an ERROR chunk with a Protocol Violation cause, as defined in
+//# Section 3.3.10.13 of [RFC4960]).
+#[test]
+fn parameters_that_cannot_stand_together_are_reported() {
+    let (mut pair, request, last_tsn) = forging();
+    let response = RequestNumber(0);
+    let parameters = [
+        Reconfig::OutgoingReset { request, response, last_tsn, streams: vec![] },
+        Reconfig::IncomingReset { request, streams: vec![] },
+        Reconfig::AssociationReset { request },
+        said(request, ReconfigResult::Performed),
+        Reconfig::AddOutgoing { request, count: 1 },
+        Reconfig::AddIncoming { request, count: 1 },
+    ];
+    let allowed = [(0, 1), (4, 5), (3, 0), (3, 3)];
+    for first in 0..6 {
+        for second in 0..6 {
+            if allowed.contains(&(first, second)) {
+                continue;
+            }
+            let both = vec![parameters[first].clone(), parameters[second].clone()];
+            assert_eq!(answers(&mut pair, both), Vec::<Vec<Reconfig>>::new());
+            let reported = pair.packets(Server).into_iter().flatten().any(|chunk| {
+                matches!(chunk, Chunk::Error(causes) if matches!(causes[..], [Cause::ProtocolViolation(_)]))
+            });
+            assert!(reported, "{first}, {second}");
+        }
+    }
+    assert_eq!(answers(&mut pair, vec![]), Vec::<Vec<Reconfig>>::new());
+    assert!(pair.association(Server).is_up());
+    let three = vec![parameters[3].clone(), parameters[3].clone(), parameters[0].clone()];
+    assert_eq!(answers(&mut pair, three), Vec::<Vec<Reconfig>>::new());
+}
+
+#[test]
+fn requests_out_of_turn_and_of_streams_that_do_not_exist_are_refused() {
+    use ReconfigResult::{BadSequenceNumber, NothingToDo, RequestInProgress, WrongSsn};
+    let (mut pair, request, last_tsn) = forging();
+    let response = RequestNumber(0);
+    let out = |request, stream: u16| Reconfig::OutgoingReset {
+        request,
+        response,
+        last_tsn,
+        streams: vec![StreamId(stream)],
+    };
+    for wrong in [request.minus(1), request.next(), request.plus(1_000)] {
+        assert_eq!(answers(&mut pair, vec![out(wrong, 0)]), [[said(wrong, BadSequenceNumber)]]);
+    }
+    assert_eq!(answers(&mut pair, vec![out(request, 5)]), [[said(request, WrongSsn)]]);
+    let request = request.next();
+    let asks = |request, stream: u16| Reconfig::IncomingReset { request, streams: vec![StreamId(stream)] };
+    assert_eq!(answers(&mut pair, vec![asks(request, 5)]), [[said(request, WrongSsn)]]);
+    let request = request.next();
+    assert_eq!(answers(&mut pair, vec![asks(request, 4)]), [[said(request, NothingToDo)]]);
+    let request = request.next();
+    assert_eq!(
+        answers(&mut pair, vec![Reconfig::AddOutgoing { request, count: 0 }]),
+        [[said(request, NothingToDo)]]
+    );
+    // While a request of ours is under way, the association is not renumbered.
+    pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, Chunk::RECONFIG)));
+    pair.association(Server).add_streams(1, 0).unwrap();
+    let request = request.next();
+    let refused = answers(&mut pair, vec![Reconfig::AssociationReset { request }]);
+    let refused: Vec<_> = refused.into_iter().flatten().collect();
+    let in_progress = |parameter: &Reconfig| matches!(parameter, Reconfig::Response { response, result: RequestInProgress, next_tsns: Some(_) } if *response == request);
+    assert!(refused.iter().any(in_progress), "{refused:?}");
+    assert!(pair.association(Server).is_up());
+}

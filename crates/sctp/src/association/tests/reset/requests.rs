@@ -1,0 +1,199 @@
+//! How requests leave, one at a time, and what they wait for (RFC 6525 §5.1).
+
+use super::*;
+
+//= specs/rfc6525.txt#section-5.1.1
+//= type=test
+//# If the
+//# timer expires, besides doubling the value, the sender MUST retransmit
+//# the RE-CONFIG chunk, increment the appropriate error counts (for both
+//# the association and the destination), and perform threshold
+//# management, possibly destroying the association if SCTP
+//# retransmission thresholds are exceeded.
+//= specs/rfc6525.txt#section-5.1.1
+//= type=test
+//# This
+//# timer MUST use the same value as SCTP's data transmission timer
+//# (i.e., the retransmission timeout (RTO) timer) and MUST use
+//# exponential backoff, doubling the value at every expiration.
+#[test]
+fn a_request_is_repeated_at_doubled_times_until_the_peer_is_given_up() {
+    let config = Config { association_max_retrans: 4, heartbeat_interval: None, ..with(ALL) };
+    let config = Config { rto: Config::default().rto, ..config };
+    let mut pair = Pair::up(config);
+    pair.drop = Some(Box::new(|_, _, packet| has(packet, Chunk::RECONFIG)));
+    pair.association(Client).add_streams(1, 0).unwrap();
+    pair.run(Duration::from_secs(300));
+    let times: Vec<_> = pair.log.iter().filter(|entry| has(&entry.2, Chunk::RECONFIG)).collect();
+    let gaps: Vec<_> = times.windows(2).map(|two| two[1].0.since(two[0].0).as_secs()).collect();
+    assert_eq!(gaps, [1, 2, 4, 8]);
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerUnreachable));
+    let asked = reconfigs(&pair, Client);
+    assert!(asked.iter().all(|again| *again == asked[0]), "the same request");
+}
+
+//= specs/rfc6525.txt#section-5.2.1
+//= type=test
+//# If the received RE-CONFIG chunk contains at least
+//# one request and based on the analysis of the Re-configuration Request
+//# Sequence Numbers this is the last received RE-CONFIG chunk (i.e., a
+//# retransmission), the same RE-CONFIG chunk MUST to be sent back in
+//# response, as it was earlier.
+#[test]
+fn whichever_packet_of_a_re_configuration_is_lost_it_is_done_once() {
+    for lost in 0..6 {
+        for ask in 0..5 {
+            let mut pair = Pair::up(with(ALL));
+            for side in [Client, Server] {
+                pair.send(side, 1, pattern(10));
+            }
+            pair.run(Duration::from_secs(1));
+            let first = pair.sent;
+            pair.drop = Some(Box::new(move |side, nth, _| {
+                let nth = nth - first[side as usize];
+                nth == lost / 2 && (side == Client) == (lost % 2 == 0)
+            }));
+            let now = pair.now;
+            let client = pair.association(Client);
+            match ask {
+                0 => client.reset_streams(outgoing(listed(&[1]))),
+                1 => client.reset_streams(incoming(listed(&[1]))),
+                2 => client.reset_streams(StreamReset {
+                    outgoing: Some(Streams::All),
+                    incoming: Some(Streams::All),
+                }),
+                3 => client.reset_association(now),
+                _ => client.add_streams(1, 1),
+            }
+            .unwrap();
+            for side in [Client, Server] {
+                pair.send(side, 1, pattern(20));
+            }
+            pair.run(Duration::from_secs(10));
+            for side in [Client, Server] {
+                let count = if matches!(ask, 2 | 4) { 2 } else { 1 };
+                assert_eq!(told(&pair, side).len(), count, "{lost}, {ask}: {:?}", told(&pair, side));
+                let done = |event: &Event| match event {
+                    Event::StreamReset { outcome, .. }
+                    | Event::AssociationReset { outcome, .. }
+                    | Event::StreamChange { outcome, .. } => *outcome == Outcome::Done,
+                    _ => false,
+                };
+                assert!(told(&pair, side).iter().all(done));
+                assert_eq!(pair.read(side, 1).len(), 2, "{lost}, {ask}");
+            }
+            let stats = pair.association(Client).stats();
+            let streams = if ask == 4 { 6 } else { 5 };
+            assert_eq!((stats.outbound_streams, stats.inbound_streams), (streams, streams));
+        }
+    }
+}
+
+//= specs/rfc6525.txt#section-5.2.3
+//= type=test
+//# If the Outgoing SSN Reset Request Parameter that was just sent
+//# completely overlaps the received Incoming SSN Reset Request
+//# Parameter, respond to the peer with an acknowledgment indicating
+//# that there was "Nothing to do".
+//= specs/rfc6525.txt#section-5.2.3
+//= type=test
+//# In such a case, all of
+//# the streams being requested will be already set to 0.  If so, the
+//# local endpoint SHOULD send back a Re-configuration Response with the
+//# success code "Nothing to do".
+//= specs/rfc6525.txt#section-5.2.3
+//= type=test
+//# Even in such a situation, the Incoming SSN Reset MUST
+//# be processed normally, even though this means that (if the
+//# endpoint elects to do the stream reset) streams that are already
+//# at SSN 0 will be reset a subsequent time.
+#[test]
+fn both_sides_ask_for_the_same_streams_at_once() {
+    let mut pair = Pair::up(with(ALL));
+    pair.send(Server, 1, pattern(10));
+    pair.run(Duration::from_secs(1));
+    pair.association(Server).reset_streams(outgoing(Streams::All)).unwrap();
+    pair.association(Client).reset_streams(incoming(listed(&[1]))).unwrap();
+    pair.run(Duration::from_secs(3));
+    assert_eq!(told(&pair, Server), [reset(Direction::Outgoing, Streams::All, Outcome::Done)]);
+    assert_eq!(
+        told(&pair, Client),
+        [
+            reset(Direction::Incoming, Streams::All, Outcome::Done),
+            reset(Direction::Incoming, listed(&[1]), Outcome::Done)
+        ]
+    );
+    // A request that overlaps in part is done in its turn.
+    pair.send(Server, 1, pattern(10));
+    pair.send(Server, 2, pattern(10));
+    pair.run(Duration::from_secs(1));
+    pair.association(Server).reset_streams(outgoing(listed(&[1]))).unwrap();
+    pair.association(Client).reset_streams(incoming(listed(&[1, 2]))).unwrap();
+    pair.run(Duration::from_secs(3));
+    assert_eq!(told(&pair, Server).len(), 3);
+    pair.send(Server, 2, pattern(10));
+    pair.clear_log();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(ssns(&pair, Server, 2), [0]);
+}
+
+#[test]
+fn an_answer_leaves_though_neither_its_path_nor_the_primary_one_is_confirmed() {
+    let addresses = |host: u8| (1..3).map(|net| SocketAddr::from(([10, 0, net, host], 9_899))).collect();
+    let mut pair = Pair::between([addresses(1), addresses(2)], with(ALL), with(ALL));
+    // The client alone confirms no path.
+    pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, Chunk::HEARTBEAT_ACK)));
+    pair.run(Duration::from_secs(1));
+    for side in [Client, Server] {
+        pair.association(side).set_primary(PathId(1)).unwrap();
+    }
+    pair.association(Server).add_streams(1, 0).unwrap();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(told(&pair, Server), [change(6, 5, Outcome::Done)]);
+}
+
+//= specs/rfc6525.txt#section-5.2.7
+//= type=test
+//# If the Result field indicates "In progress", the timer for the
+//# Re-configuration Request Sequence Number is started again.  If
+//# the timer runs out, the RE-CONFIG chunk MUST be retransmitted
+//# but the corresponding error counters MUST NOT be incremented.
+#[test]
+fn a_peer_that_is_at_it_is_asked_again_and_not_given_up() {
+    let config = Config { association_max_retrans: 1, heartbeat_interval: None, ..with(ALL) };
+    let mut pair = Pair::up(config);
+    pair.drop = Some(Box::new(|_, _, packet| has(packet, Chunk::RECONFIG)));
+    pair.association(Server).add_streams(1, 0).unwrap();
+    pair.send(Client, 0, pattern(1));
+    pair.run(Duration::from_millis(50));
+    let request = RequestNumber(pair.association(Server).initial_tsn.0);
+    pair.forge(&[Chunk::Reconfig(vec![said(request, ReconfigResult::InProgress)])]);
+    pair.run(Duration::from_secs(60));
+    assert!(reconfigs(&pair, Server).len() > 10);
+    assert!(pair.association(Server).is_up());
+    let next_tsns = Some(NextTsns { sender: Tsn(1), receiver: Tsn(2) });
+    let denied = Reconfig::Response { response: request, result: ReconfigResult::Denied, next_tsns };
+    pair.forge(&[Chunk::Reconfig(vec![denied])]);
+    assert_eq!(told(&pair, Server), [change(5, 5, Outcome::Denied)]);
+}
+
+#[test]
+fn a_shutdown_ends_what_is_asked_for_and_loses_no_message() {
+    let mut pair = Pair::up(with(ALL));
+    pair.send(Client, 1, pattern(10));
+    pair.association(Client).reset_streams(outgoing(Streams::All)).unwrap();
+    pair.send(Client, 1, pattern(20));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(5));
+    assert_eq!(pair.read(Server, 1).len(), 2);
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+    // With nothing held back, it does not wait for an answer.
+    let mut pair = Pair::up(with(ALL));
+    pair.drop = Some(Box::new(|_, _, packet| has(packet, Chunk::RECONFIG)));
+    pair.association(Client).add_streams(1, 1).unwrap();
+    pair.run(Duration::from_millis(5));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(5));
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+    assert_eq!(told(&pair, Client), [change(5, 5, Outcome::Failed), change(5, 5, Outcome::Failed)]);
+}
