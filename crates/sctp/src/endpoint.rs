@@ -553,8 +553,12 @@ impl Endpoint {
         //# Verification Tag check rules described in Section 8.5.1.
         if let Some(slot) = self.table.by_tag(header) {
             // A T bit says that the tag is not the receiver's; an address that the association does not have proves a
-            // stolen tag, or a NAT that changed its mind: an ABORT would kill a live one.
+            // stolen tag, a NAT that changed its mind, or that the packet left before its address was deleted: an ABORT
+            // would kill a live one.
             if kinds.reflected() || !(slot.knows(from.ip()) || introduces_itself(packet, kinds, slot)) {
+                //= specs/rfc5061.txt#section-5.3
+                //# It MAY drop the data silently or it MAY consider it part of the
+                //# association, but it MUST NOT respond with an ABORT.
                 return Whose::Nobody;
             }
             //= specs/rfc9260.txt#section-8.5.1
@@ -569,6 +573,15 @@ impl Endpoint {
             if kinds.contains(Chunk::SHUTDOWN_ACK) && handshaking(slot) {
                 return Whose::OutOfTheBlue;
             }
+            //= specs/rfc5061.txt#section-5.3
+            //# This means that any datagrams that arrive before the ASCONF-ACK
+            //# destined to the IP address being deleted MUST be considered part of
+            //# the current association.
+            //= specs/rfc5061.txt#section-5.3
+            //# The endpoint MUST NOT source data from this new address until the
+            //# ASCONF-ACK arrives, but it may receive out-of- order data as
+            //# illustrated and MUST NOT treat this data as an OOTB datagram (please
+            //# see [RFC4960] section 8.4).
             return Whose::Association(slot.id);
         }
         match self.table.by_address(header.destination_port, header.source_port, from) {
@@ -693,6 +706,9 @@ impl Endpoint {
 //= specs/rfc5061.txt#section-5.3.2
 //# The receiver of such a chunk MUST always first use the source address
 //# found in the IP header in looking up the association.
+//= specs/rfc5061.txt#section-5.2
+//# To properly find the association, the following procedures SHOULD be
+//# followed:
 fn introduces_itself(packet: &Packet, kinds: Kinds, slot: &Slot) -> bool {
     // If it does not say which address it had, the tag tells (§4.1.1).
     let known = |ip: IpAddr| ip.is_unspecified() || slot.knows(ip);

@@ -122,6 +122,9 @@ impl Extensions {
 
     /// The parameters that say so, in the order in which they stand behind those of RFC 9260; none for none.
     pub(crate) fn parameters(self) -> Vec<Parameter> {
+        //= specs/rfc5061.txt#section-4.2.7
+        //# The sender MUST support both the sending and the receiving of any
+        //# chunk types listed within the Supported Extensions Parameter.
         let listed = [
             (self.forward_tsn, ForwardTsn::KIND),
             (self.asconf, Asconf::KIND),
@@ -136,6 +139,11 @@ impl Extensions {
             (self.interleaving, Data::INTERLEAVED_KIND),
             (self.i_forward_tsn, IForwardTsn::KIND),
         ];
+        //= specs/rfc5061.txt#section-4.2.7
+        //# The sender MUST NOT include multiple Supported Extensions Parameter
+        //# within any chunk.
+        //= specs/rfc5061.txt#section-4.2.7
+        //# This parameter MUST NOT appear in any other chunk.
         let kinds: Bytes =
             listed.into_iter().filter_map(|(supported, kind)| supported.then_some(kind)).collect();
         let mut parameters = Vec::new();

@@ -135,6 +135,9 @@ pub(crate) fn required(config: &Config) -> ChunkTypes {
     //# chunk MUST be sent in an authenticated way by using the mechanism
     //# defined in [RFC4895].  If this chunk is received unauthenticated it
     //# MUST be silently discarded as described in [RFC4895].
+    //= specs/rfc5061.txt#section-4.1.2
+    //# If this chunk is received unauthenticated it MUST be silently
+    //# discarded as described in [RFC4895].
     let asconf = if config.asconf { &ASCONF[..] } else { &[] };
     auth.chunks.iter().chain(asconf).copied().filter(|kind| !NEVER_LISTED.contains(kind)).collect()
 }
@@ -325,6 +328,9 @@ impl Authentication {
         //# listed algorithm it supports.
         let Some(&hmac) = hmac_list(&vectors.peer).first() else { return };
         let mut chunks = chunk_list(&vectors.peer);
+        //= specs/rfc5061.txt#section-4.1.2
+        //# This chunk MUST be sent in an authenticated way by using the
+        //# mechanism defined in [RFC4895].
         ASCONF.into_iter().for_each(|kind| chunks.insert(kind));
         self.agreed = Some(Agreed {
             vectors: vectors.clone(),
@@ -574,6 +580,12 @@ mod tests {
         ]
     }
 
+    //= specs/rfc4895.txt#section-6.1
+    //= type=test
+    //# These parameters include the parameter type, parameter length, and
+    //# the parameter value, but padding is omitted; all padding MUST be
+    //# removed from this concatenation before proceeding with further
+    //# computation of keys.
     #[test]
     fn a_key_vector_is_the_three_parameters_without_padding_in_the_order_of_the_rfc() {
         let vector = key_vector(&parameters()).unwrap().unwrap();

@@ -460,6 +460,19 @@ impl Association {
             initial_tsn: init_ack.initial_tsn,
             a_rwnd: init_ack.a_rwnd,
             extensions: Extensions::of(&self.config).and(Extensions::listed(init_ack)),
+            //= specs/rfc5061.txt#section-4.2.6
+            //# This parameter SHOULD NOT be examined by the receiving SCTP
+            //# implementation and should be passed opaquely to the upper-layer
+            //# protocol.
+            //= specs/rfc5061.txt#section-4.2.6
+            //# The Adaptation Layer Indication parameter may appear in INIT or
+            //# INIT- ACK chunk and SHOULD be passed to the receiver's upper-layer
+            //# protocol based upon the upper-layer protocol configuration of the
+            //# SCTP stack.
+            //= specs/rfc5061.txt#section-6
+            //# This parameter SHOULD be opaque to the SCTP protocol (see Section
+            //# 4.2.6), and so changes to the parameter will likely not affect the
+            //# SCTP protocol.
             adaptation: init_ack.adaptation(),
         };
         let own = auth::key_vector(&auth::parameters(&self.config, &self.auth_random));

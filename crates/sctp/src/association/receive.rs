@@ -102,6 +102,9 @@ impl Association {
                     //# If either authentication fails, or the AUTH chunk is missing,
                     //# the receiver MUST silently discard this chunk and the rest of
                     //# the packet.
+                    //= specs/rfc5061.txt#section-5.2
+                    //# Prior to finding the ASCONF chunk, the receiver MUST encounter an
+                    //# AUTH chunk as described in [RFC4895].
                     Chunk::Asconf(_) => Then::Stop,
                     _ => Then::Next,
                 },
@@ -121,6 +124,11 @@ impl Association {
                     Then::Next
                 }
                 // Unknown, if it is not configured: its type's high bits say what to do.
+                //= specs/rfc5061.txt#section-4.1.1
+                //# As defined in [RFC4960], Section 3.2, when setting these upper bits
+                //# in this manner the receiver that does not understand this chunk MUST
+                //# skip the chunk and continue processing, and report in an Operation
+                //# Error Chunk using the 'Unrecognized Chunk Type' cause of error.
                 Ok(chunk @ (Chunk::Asconf(_) | Chunk::AsconfAck(_))) => {
                     self.on_unknown(chunk.kind(), &chunk.quoted())
                 }
@@ -128,6 +136,10 @@ impl Association {
                 //# For this case, during the deletion of an IP address, an Abort MUST be
                 //# ignored if the destination address of the Abort message is that of a
                 //# destination being deleted.
+                //= specs/rfc5061.txt#section-5.3
+                //# One special consideration is that ABORT Chunks arriving destined to
+                //# the IP address being deleted MUST be ignored (see Section 5.3.1 for
+                //# further details).
                 Ok(Chunk::Abort { .. }) if self.is_leaving(route.local) => Then::Stop,
                 Ok(Chunk::Data(data)) => {
                     brought_data = true;

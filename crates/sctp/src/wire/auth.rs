@@ -264,6 +264,16 @@ mod tests {
     //# AUTH chunk with its HMAC field set to zero (as shown in Figure 6)
     //# followed by all the chunks that are placed after the AUTH chunk in
     //# the SCTP packet.
+    //= specs/rfc4895.txt#section-5.1
+    //= type=test
+    //# Type: 1 byte (unsigned integer) This value MUST be set to 0x0F for
+    //# all AUTH-chunks.
+    //= specs/rfc4895.txt#section-6.2
+    //= type=test
+    //# The sender MUST calculate the Message Authentication Code (MAC) (as
+    //# described in RFC 2104 [2]) using the hash function H as described by
+    //# the HMAC Identifier and the shared association key K based on the
+    //# endpoint pair shared key described by the Shared Key Identifier.
     #[test]
     fn a_code_is_the_hmac_of_rfc_2104_over_the_chunk_with_zeros_in_its_place() {
         // Made with another implementation: `printf '\x0f\x00\x00\x1c\x00\x00\x00\x01<20 zeros>data' | openssl dgst
@@ -285,6 +295,10 @@ mod tests {
     //# If the field does not match the result of the
     //# calculation, all the chunks following the AUTH chunk MUST be silently
     //# discarded.
+    //= specs/rfc4895.txt#section-6.2
+    //= type=test
+    //# The padding of all chunks being authenticated MUST be included in
+    //# the HMAC computation.
     #[test]
     fn a_code_is_right_only_with_every_bit_as_it_was() {
         for &hmac_id in HmacId::ALL {
@@ -301,6 +315,22 @@ mod tests {
                 assert!(!signer.verifies(&bytes[..len]), "{hmac_id:?}, {len} bytes");
             }
         }
+    }
+
+    //= specs/rfc4895.txt#section-5.1
+    //= type=test
+    //# Flags: 1 byte (unsigned integer) SHOULD be set to zero on transmit
+    //# and MUST be ignored on receipt.
+    #[test]
+    fn the_flags_of_an_auth_chunk_say_nothing() {
+        let signer = Signer::new(0, HmacId::Sha1, b"key");
+        assert_eq!(signed(&signer, b"data")[..2], [0x0f, 0]);
+        let mut bytes = BytesMut::new();
+        signer.put_blank(&mut bytes);
+        bytes[1] = 0xff;
+        bytes.extend_from_slice(b"data");
+        signer.sign(&mut bytes);
+        assert!(signer.verifies(&bytes));
     }
 
     #[test]

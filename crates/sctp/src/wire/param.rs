@@ -127,6 +127,8 @@ impl Parameter {
         let start = out.len();
         if let Self::Unknown { raw, .. } = self {
             out.extend_from_slice(raw);
+            //= specs/rfc5061.txt#section-4.2.7
+            //# Note: The length MUST NOT include any padding.
             return put_padding(out, start);
         }
         //= specs/rfc9260.txt#section-3.2.1

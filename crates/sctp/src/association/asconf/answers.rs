@@ -25,6 +25,10 @@ impl Association {
         if !acks_allowed {
             return;
         }
+        //= specs/rfc5061.txt#section-3
+        //# Comparisons and arithmetic on ASCONF sequence numbers in this
+        //# document SHOULD use Serial Number Arithmetic as defined in [RFC1982]
+        //# where SERIAL_BITS = 32.
         if asconf.serial == addresses.peer_serial.next() {
             //= specs/rfc5061.txt#section-5.2
             //# V5)  Update the 'Peer-Sequence-Number' to the value found in the
@@ -40,6 +44,13 @@ impl Association {
                 addresses.cached.pop_front();
             }
             addresses.cached.push_back(ack.clone());
+            //= specs/rfc5061.txt#section-4.1.1
+            //# This chunk is used to communicate to the remote endpoint one of the
+            //# configuration change requests that MUST be acknowledged.
+            //= specs/rfc5061.txt#section-5.2
+            //# V4) After processing the entire Chunk, the receiver of the ASCONF
+            //# MUST queue the response ASCONF-ACK Chunk for transmission after the
+            //# rest of the SCTP packet has been processed.
             addresses.acks.push_back((route, ack));
         } else if !asconf.serial.after(addresses.peer_serial) {
             //= specs/rfc5061.txt#section-5.2
@@ -68,20 +79,43 @@ impl Association {
         //# V1)  Process the TLVs contained within the Chunk performing the
         //# appropriate actions as indicated by each TLV type.  The
         //# TLVs MUST be processed in order within the Chunk.
-        for request in &asconf.requests {
+        //= specs/rfc5061.txt#section-5.2
+        //# For example, if the sender puts 3 TLVs in one chunk, the first TLV
+        //# (the one closest to the Chunk Header) in the Chunk MUST be processed
+        //# first.
+        //= specs/rfc5061.txt#section-5.2
+        //# The next TLV in the chunk (the middle one) MUST be processed second
+        //# and finally, the last TLV in the Chunk MUST be processed last.
+        for (index, request) in asconf.requests.iter().enumerate() {
+            let behind = asconf.requests.len() - index - 1;
             let quote = || request.quoted();
             let result = match request.change {
                 //= specs/rfc5061.txt#section-5.3
                 //# The
                 //# receiver MUST NOT reject an ADD and then accept a subsequent
                 //# DELETE of an IP address in the same ASCONF Chunk.
+                //= specs/rfc5061.txt#section-5.3
+                //# F11) When an endpoint receives an ASCONF to add an IP address sends
+                //# an 'Out of Resource' in its response, it MUST also fail any
+                //# subsequent add or delete requests bundled in the ASCONF.
                 Change::Add(_) | Change::Delete(_) if failing => Err(Cause::ResourceShortage(quote())),
                 Change::Add(ip) => self.on_add(now, route, ip, quote),
                 Change::Delete(ip) => self.on_delete(now, route, ip, quote),
+                //= specs/rfc5061.txt#section-5.4
+                //# The request to set an address as the primary path is an option the
+                //# receiver SHOULD perform.
                 Change::SetPrimary(ip) => self.on_set_primary(route, ip, quote),
                 Change::Other { kind: Change::ADD | Change::DELETE | Change::SET_PRIMARY, .. } => {
                     Err(Cause::InvalidMandatoryParameter)
                 }
+                //= specs/rfc5061.txt#section-4.2
+                //# If the receiver chooses NOT to abort, the parameter MUST be ignored.
+                //= specs/rfc5061.txt#section-4.2
+                //# A robust implementation SHOULD ignore the parameter and leave the
+                //# association intact.
+                //= specs/rfc5061.txt#section-4.2.6
+                //# This parameter MUST NOT be sent in any other chunks, and if it is
+                //# received in another chunk, it MUST be ignored.
                 Change::Other { kind, .. } => {
                     let unrecognized = Unrecognized::of_parameter(kind);
                     //= specs/rfc5061.txt#section-5.2
@@ -89,7 +123,7 @@ impl Association {
                     //# unrecognized parameter, Cause Type 8 should be used as
                     //# defined in the ERROR in Section 3.3.10.8, [RFC4960].
                     let report = unrecognized.reports().then(|| Cause::UnrecognizedParameters(quote()));
-                    push(&mut responses, &mut len, request.correlation, report);
+                    push(&mut responses, &mut len, behind, request.correlation, report);
                     if unrecognized.stops() {
                         break;
                     }
@@ -97,7 +131,7 @@ impl Association {
                 }
             };
             failing |= result.is_err() && !matches!(request.change, Change::SetPrimary(_));
-            push(&mut responses, &mut len, request.correlation, result.err());
+            push(&mut responses, &mut len, behind, request.correlation, result.err());
         }
         responses
     }
@@ -182,6 +216,11 @@ impl Association {
         //# the source address of the IP packet that contained the ASCONF
         //# chunk, the receiver MUST reject this request.
         if ip == source {
+            //= specs/rfc5061.txt#section-5.3
+            //# To reject the request, the receiver MUST send an Error Cause TLV set
+            //# to the new error code 'Request to Delete Source IP Address' (unless
+            //# Rule F5 has also been violated, in which case the error code
+            //# 'Request to Delete Last Remaining IP Address' is sent).
             return Err(Cause::DeleteSourceAddress(quote()));
         }
         //= specs/rfc5061.txt#section-5.3
@@ -253,6 +292,12 @@ impl Association {
         let acks = std::mem::take(&mut up.addresses.acks);
         let (acks, others): (VecDeque<_>, VecDeque<_>) = acks.into_iter().partition(|(by, _)| *by == route);
         up.addresses.acks = others;
+        let mut acks = acks;
+        let oldest = up.addresses.peer_serial.minus(CACHED_MAX as u32);
+        //= specs/rfc5061.txt#section-5.1.1
+        //# If bundled with other ASCONF-ACK Chunks, the chunks MUST appear in
+        //# sequential order with respect to their Sequence Number.
+        acks.make_contiguous().sort_by_key(|(_, ack)| ack.serial.distance_from(oldest));
         // The route need not be one of the paths: it is where the answer is waited for.
         let is = |path: &Path| path.state != PathState::Removed && path.peer == route.peer;
         let path = self.paths.iter().position(is).map_or(up.primary, |index| PathId(index as u8));
@@ -284,22 +329,41 @@ impl Association {
     }
 }
 
-/// Puts what became of a request into the answer, if it has to be said.
+/// Puts what became of a request into the answer, if it has to be said; `behind` more may have to be named.
 //= specs/rfc5061.txt#section-5.2
 //# V3)  All responses MUST copy the ASCONF-Request Correlation ID
 //# field received in the ASCONF parameter from the TLV being
 //# responded to, into the ASCONF-Request Correlation ID field
 //# in the response parameter.
-fn push(responses: &mut Vec<Response>, len: &mut usize, correlation: u32, refused: Option<Cause>) {
+fn push(
+    responses: &mut Vec<Response>,
+    len: &mut usize,
+    behind: usize,
+    correlation: u32,
+    refused: Option<Cause>,
+) {
     let outcome = match refused {
         // Behind a refusal what was done has to be named (§5.1 A7).
         None if responses.iter().all(|it| it.outcome == Outcome::Success) => return,
         None => Outcome::Success,
         Some(cause) => Outcome::Error(vec![cause]),
     };
+    //= specs/rfc5061.txt#section-4.2.1
+    //# Note that the receiver MUST NOT change this 32-bit value.
+    //= specs/rfc5061.txt#section-4.2.2
+    //# Note that the receiver MUST NOT change this 32-bit value.
+    //= specs/rfc5061.txt#section-4.2.4
+    //# Note that the receiver MUST NOT change this 32-bit value.
     let mut response = Response { correlation, outcome };
-    if *len + response.encoded_len() > ACK_LEN_MAX && response.outcome != Outcome::Success {
-        // What does not fit is refused without a quotation: no request is shorter than that.
+    let bare = Response { correlation, outcome: Outcome::Success }.encoded_len();
+    //= specs/rfc5061.txt#section-5.1.1
+    //# C5) An ASCONF Chunk and an ASCONF-ACK Chunk SHOULD not be larger
+    //# than the PMTU.
+    if *len + response.encoded_len().next_multiple_of(4) + behind * bare > ACK_LEN_MAX
+        && response.outcome != Outcome::Success
+    {
+        // What does not fit is refused without a quotation: no request is shorter than that, so that an answer without any
+        // is no longer than what it answers.
         response.outcome = Outcome::Error(Vec::new());
     }
     *len += response.encoded_len().next_multiple_of(4);

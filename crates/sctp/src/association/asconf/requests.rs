@@ -1,5 +1,6 @@
 //! What this side asks for: the user's wishes, the ASCONF that carries them, and what its answer brings (RFC 5061 §5.1, §5.3).
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use braidftp_base::Time;
@@ -38,6 +39,8 @@ impl Association {
     /// Asks the peer to forget `local`, by which nothing leaves from now on (RFC 5061 §4.2.2).
     pub fn remove_address(&mut self, local: SocketAddr) -> Result<(), AddressError> {
         let pending = self.can_change()?;
+        //= specs/rfc5061.txt#section-4.2.2
+        //# This parameter MUST NOT contain a broadcast or multicast address.
         let there = self.local.contains(&local) || pending.contains(&Wish::Add(local));
         if !there || pending.contains(&Wish::Remove(local)) {
             return Err(AddressError::NoSuchAddress);
@@ -54,10 +57,7 @@ impl Association {
             }
         }
         let peers = self.peers();
-        let reaches = |own: &SocketAddr| {
-            best_partner(*own, &peers, |peer| self.config.allows(own.ip(), peer.ip())).is_some()
-        };
-        left.retain(|it| *it != local && reaches(it));
+        left.retain(|it| *it != local && self.reaches_one_of(*it, &peers));
         if left.is_empty() {
             return Err(AddressError::Last);
         }
@@ -107,6 +107,9 @@ impl Association {
     }
 
     /// The next ASCONF, if there is something to ask for and nothing is under way.
+    //= specs/rfc5061.txt#section-5.1
+    //# When an endpoint has an ASCONF signaled change to be sent to the
+    //# remote endpoint, it MUST do the following:
     fn open_asconf(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
         //= specs/rfc5061.txt#section-5.1.1
@@ -122,8 +125,25 @@ impl Association {
         //# ASCONF Chunk, it MUST wait until the ASCONF-ACK Chunk returns
         //# from the previous ASCONF Chunk before sending a subsequent
         //# ASCONF.
-        let addresses = &mut up.addresses;
+        let addresses = &up.addresses;
+        //= specs/rfc5061.txt#section-5.1.1
+        //# In defining the ASCONF Chunk transfer procedures, it is essential
+        //# that these transfers MUST NOT cause congestion within the network.
         if addresses.outstanding.is_some() || addresses.waiting.is_empty() {
+            return;
+        }
+        //= specs/rfc5061.txt#section-5.3
+        //# In other words, if an endpoint is NOT multi- homed, it MUST NOT use
+        //# the delete IP address without an Add IP Address preceding the delete
+        //# parameter in the ASCONF Chunk.
+        //= specs/rfc5061.txt#section-5.3
+        //# Or, if an endpoint sends multiple requests to delete IP addresses,
+        //# it MUST NOT delete all of the IP addresses that the peer has listed
+        //# for the requester.
+        self.drop_impossible_wishes();
+        let State::Up(up) = &mut self.state else { return };
+        let addresses = &mut up.addresses;
+        if addresses.waiting.is_empty() {
             return;
         }
         let count = addresses.waiting.len().min(REQUESTS_MAX);
@@ -134,7 +154,14 @@ impl Association {
         //# sent to the remote endpoint, and unique correlation identities
         //# for each request.
         let mut requests = Vec::new();
+        //= specs/rfc5061.txt#section-5.3
+        //# When building TLV parameters for the ASCONF Chunk that will add or
+        //# delete IP addresses, the following rules MUST be applied:
         for wish in &wishes {
+            //= specs/rfc5061.txt#section-6
+            //# Endpoints that believe they face a threat from on-path attackers
+            //# SHOULD NOT use wildcard addresses in ASCONF Add IP, Delete IP, or
+            //# Set Primary IP parameters.
             let change = match wish {
                 Wish::Add(address) => Change::Add(address.ip().to_canonical()),
                 Wish::Remove(address) => Change::Delete(address.ip().to_canonical()),
@@ -147,6 +174,12 @@ impl Association {
         //# A2)  A Sequence Number MUST be assigned to the Chunk.  The Sequence
         //# Number MUST be larger by one.
         let serial = addresses.next_serial;
+        //= specs/rfc5061.txt#section-3
+        //# Since the space is finite, all arithmetic dealing with ASCONF
+        //# Sequence Numbers MUST be performed modulo 2**32.
+        //= specs/rfc5061.txt#section-3
+        //# That is, the next ASCONF Sequence Number an ASCONF chunk MUST use
+        //# after transmitting an ASCONF Sequence Number = 2**32 - 1 is 0.
         addresses.next_serial = serial.next();
         let chunk = Asconf { serial, address: None, requests };
         let removal = |wish: &&Wish| matches!(wish, Wish::Remove(_));
@@ -237,6 +270,8 @@ impl Association {
     }
 
     /// T4 ran out (RFC 5061 §5.1 B1 to B5).
+    //= specs/rfc5061.txt#section-5.1
+    //# If the T-4 RTO timer expires the endpoint MUST do the following:
     pub(in crate::association) fn on_t4(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let Some(outstanding) = &mut up.addresses.outstanding else { return };
@@ -294,7 +329,13 @@ impl Association {
         //# present for the parameter.
         let mut failed = false;
         let mut outcomes = Vec::new();
+        //= specs/rfc5061.txt#section-5.1
+        //# A6) The endpoint MUST process all of the TLVs within the ASCONF-
+        //# ACK(s) to find out particular status information returned to the
+        //# various requests that were sent.
         for (request, wish) in chunk.requests.iter().zip(wishes) {
+            //= specs/rfc5061.txt#section-4.2.3
+            //# Note that the receiver MUST NOT change this 32-bit value.
             let said = ack.responses.iter().find(|response| response.correlation == request.correlation);
             let refused = match said.map(|response| &response.outcome) {
                 Some(Outcome::Success) => None,
@@ -379,6 +420,41 @@ impl Association {
         self.drop_wishes();
     }
 
+    fn reaches_one_of(&self, local: SocketAddr, peers: &[SocketAddr]) -> bool {
+        best_partner(local, peers, |peer| self.config.allows(local.ip(), peer.ip())).is_some()
+    }
+
+    /// Gives up what can no more be asked for, since something before it was refused.
+    fn drop_impossible_wishes(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        let waiting = std::mem::take(&mut up.addresses.waiting);
+        let (peers, mut left) = (self.peers(), self.local.clone());
+        let mut possible = VecDeque::new();
+        for wish in waiting {
+            let is_possible = match wish {
+                Wish::Add(_) => true,
+                Wish::Prefer(address) => left.contains(&address),
+                Wish::Remove(address) => {
+                    let stays = |it: &SocketAddr| *it != address && self.reaches_one_of(*it, &peers);
+                    left.contains(&address) && left.iter().any(stays)
+                }
+            };
+            if !is_possible {
+                self.events.push_back(Event::LocalAddress(wish.address(), AddressChange::Refused(None)));
+                continue;
+            }
+            match wish {
+                Wish::Add(address) => left.push(address),
+                Wish::Remove(address) => left.retain(|it| *it != address),
+                Wish::Prefer(_) => {}
+            }
+            possible.push_back(wish);
+        }
+        if let State::Up(up) = &mut self.state {
+            up.addresses.waiting = possible;
+        }
+    }
+
     /// Gives up what the peer turned out not to know.
     fn drop_wishes(&mut self) {
         let State::Up(up) = &mut self.state else { return };
@@ -403,6 +479,13 @@ impl Association {
     pub(in crate::association) fn on_asconf_unknown(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
         let addresses = &mut up.addresses;
+        //= specs/rfc5061.txt#section-4.1.1
+        //# This will NOT abort the association but indicates to the sender that
+        //# it MUST not send any further ASCONF chunks.
+        //= specs/rfc5061.txt#section-5.1.1
+        //# If the sender of an ASCONF Chunk receives an Operational Error
+        //# indicating that the ASCONF Chunk Type is not understood, then the
+        //# sender MUST NOT send subsequent ASCONF Chunks to the peer.
         (addresses.deaf_to_addresses, addresses.deaf_to_primary) = (true, true);
         self.timers.stop(Timer::T4Asconf);
         let outstanding = addresses.outstanding.take();

@@ -159,6 +159,16 @@ fn an_address_that_is_added_takes_over_when_the_first_one_dies() {
 //# containing the add is acknowledged, the sender MUST NOT use the
 //# new IP address as a source for ANY SCTP packet except on
 //# carrying an ASCONF Chunk.
+//= specs/rfc5061.txt#section-5.4
+//= type=test
+//# The request to set an address as the primary path is an option the
+//# receiver SHOULD perform.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# F14) All addresses added by the reception of an ASCONF Chunk MUST be
+//# put into the UNCONFIRMED state and MUST have path verification
+//# performed on them before the address can be used as described in
+//# [RFC4960], Section 5.4.
 #[test]
 fn nothing_but_questions_goes_to_an_address_before_it_answered() {
     let mut pair = pair();
@@ -253,6 +263,23 @@ fn an_address_is_removed_while_it_carries_data_and_nothing_is_lost_or_doubled() 
 //# F6)  An endpoint MUST NOT set an IP header source address for an SCTP
 //# packet holding the ASCONF Chunk to be the same as an address
 //# being deleted by the ASCONF Chunk.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# To properly find the association, the following procedures SHOULD be
+//# followed:
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# When building TLV parameters for the ASCONF Chunk that will add or
+//# delete IP addresses, the following rules MUST be applied:
+//= specs/rfc5061.txt#section-4.1.1
+//= type=test
+//# The address is an address of the sender of the ASCONF Chunk; the
+//# address MUST be considered part of the association by the peer
+//# endpoint (the receiver of the ASCONF Chunk).
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If an association is found, it MUST process the AUTH chunk using the
+//# STCB from the existing association as described earlier.
 #[test]
 fn a_host_moves_from_its_only_address_to_another_and_the_transfer_goes_on() {
     for dead in [false, true] {
@@ -336,6 +363,9 @@ fn addresses_come_and_go_on_both_sides_over_bad_links() {
     }
 }
 
+//= specs/rfc5061.txt#section-4.2.2
+//= type=test
+//# This parameter MUST NOT contain a broadcast or multicast address.
 #[test]
 fn what_cannot_be_asked_for_is_refused_at_once() {
     let mut pair = pair();
@@ -344,6 +374,10 @@ fn what_cannot_be_asked_for_is_refused_at_once() {
     assert_eq!(client.remove_address(at("10.1.2.2")), Err(AddressError::NoSuchAddress));
     assert_eq!(client.set_peer_primary(at("10.1.2.2")), Err(AddressError::NoSuchAddress));
     assert_eq!(client.remove_address(at("10.1.1.2")), Err(AddressError::Last));
+    for multicast in ["224.0.0.1", "255.255.255.255"] {
+        assert_eq!(client.add_address(at(multicast)), Err(AddressError::InUse));
+        assert_eq!(client.remove_address(at(multicast)), Err(AddressError::NoSuchAddress));
+    }
     assert_eq!(client.add_address("[2001:db8::1]:9899".parse().unwrap()), Err(AddressError::NoPath));
     for host in 10..25 {
         client.add_address(at(&format!("10.1.4.{host}"))).unwrap();
@@ -367,6 +401,20 @@ fn what_cannot_be_asked_for_is_refused_at_once() {
 //# An implementation supporting this
 //# extension MUST list the ASCONF,the ASCONF-ACK, and the AUTH chunks in
 //# its INIT and INIT-ACK parameters.
+//= specs/rfc5061.txt#section-4.2.7
+//= type=test
+//# The sender MUST support both the sending and the receiving of any
+//# chunk types listed within the Supported Extensions Parameter.
+//= specs/rfc5061.txt#section-4.2.7
+//= type=test
+//# Note: The length MUST NOT include any padding.
+//= specs/rfc5061.txt#section-4.2.7
+//= type=test
+//# The sender MUST NOT include multiple Supported Extensions Parameter
+//# within any chunk.
+//= specs/rfc5061.txt#section-4.2.7
+//= type=test
+//# This parameter MUST NOT appear in any other chunk.
 #[test]
 fn asconf_brings_authentication_with_it() {
     let mut pair = Pair::new(config());
@@ -377,6 +425,8 @@ fn asconf_brings_authentication_with_it() {
         assert!(init.parameters.contains(&listed), "{init:?}");
         let required = Parameter::ChunkList(Bytes::from_static(&[0x80, 0xc1]));
         assert!(init.parameters.contains(&required), "{init:?}");
+        let lists = init.parameters.iter().filter(|it| matches!(it, Parameter::SupportedExtensions(_)));
+        assert_eq!((lists.count(), listed.encoded_len()), (1, 7), "once, and its padding is not counted");
     }
 }
 
@@ -386,6 +436,11 @@ fn asconf_brings_authentication_with_it() {
 //# that indicates that the peer supports the ASCONF extension but does
 //# NOT support the [RFC4895] extension, the receiver of such an INIT
 //# MUST send an ABORT in response.
+//= specs/rfc5061.txt#section-6
+//= type=test
+//# Instead, the implementation MUST discard the INIT-ACK and report to
+//# the upper- layer user that an association cannot be established
+//# destroying the Transmission Control Block (TCB).
 #[test]
 fn asconf_without_authentication_makes_no_association() {
     let mut pair = Pair::up(config());
@@ -437,6 +492,19 @@ fn a_key_that_is_needed_for_chunks_is_the_one_of_asconf_too() {
     }
 }
 
+//= specs/rfc5061.txt#section-3
+//= type=test
+//# Since the space is finite, all arithmetic dealing with ASCONF
+//# Sequence Numbers MUST be performed modulo 2**32.
+//= specs/rfc5061.txt#section-3
+//= type=test
+//# That is, the next ASCONF Sequence Number an ASCONF chunk MUST use
+//# after transmitting an ASCONF Sequence Number = 2**32 - 1 is 0.
+//= specs/rfc5061.txt#section-3
+//= type=test
+//# Comparisons and arithmetic on ASCONF sequence numbers in this
+//# document SHOULD use Serial Number Arithmetic as defined in [RFC1982]
+//# where SERIAL_BITS = 32.
 #[test]
 fn serial_numbers_begin_with_the_initial_tsns_and_wrap() {
     let addresses = Addresses::new(Tsn(7), Tsn(0));
@@ -449,4 +517,96 @@ fn serial_numbers_begin_with_the_initial_tsns_and_wrap() {
         tell_signed(&mut pair, at("10.1.1.2"), &[asking(serial, "10.1.1.2", vec![])]);
         assert_eq!(answers(&mut pair)[0].1.serial, serial);
     }
+    // And those of this side.
+    let mut pair = self::pair();
+    for (side, own, peers) in [(Client, Tsn(u32::MAX), Tsn(0)), (Server, Tsn(0), Tsn(u32::MAX))] {
+        if let State::Up(up) = &mut pair.association(side).state {
+            up.addresses = Addresses::new(own, peers);
+        }
+    }
+    for address in ["10.1.2.2", "10.1.3.2"] {
+        pair.association(Client).add_address(at(address)).unwrap();
+        pair.run(Duration::from_millis(100));
+    }
+    let sent = pair.packets(Client).into_iter().flatten();
+    let serials = sent.filter_map(|chunk| if let Chunk::Asconf(it) = chunk { Some(it.serial) } else { None });
+    assert_eq!(serials.collect::<Vec<_>>(), [Tsn(u32::MAX), Tsn(0)]);
+}
+
+//= specs/rfc5061.txt#section-4.1.2
+//= type=test
+//# This chunk MUST be sent in an authenticated way by using the
+//# mechanism defined in [RFC4895].
+//= specs/rfc5061.txt#section-4.1.2
+//= type=test
+//# If this chunk is received unauthenticated it MUST be silently
+//# discarded as described in [RFC4895].
+//= specs/rfc5061.txt#section-4.1.1
+//= type=test
+//# This chunk MUST be sent in an authenticated way by using the
+//# mechanism defined in [RFC4895].
+#[test]
+fn both_chunks_leave_and_are_taken_behind_an_auth_chunk_alone() {
+    let mut pair = pair();
+    pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, AsconfAck::KIND)));
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.run(Duration::from_secs(2));
+    let mut seen = BTreeSet::new();
+    for (_, _, packet) in &pair.log {
+        let kinds: Vec<_> = chunks(packet).iter().map(Chunk::kind).collect();
+        if let [first, kind @ (Asconf::KIND | AsconfAck::KIND), ..] = kinds[..] {
+            assert_eq!(first, Auth::KIND, "{packet}");
+            seen.insert(kind);
+        }
+        assert!(
+            kinds.iter().all(|kind| ![Asconf::KIND, AsconfAck::KIND].contains(kind))
+                || kinds[0] == Auth::KIND
+        );
+    }
+    assert_eq!(seen.len(), 2);
+    // The answer without a code is none.
+    let serial = pair.association(Client).initial_tsn;
+    let header = Header {
+        source_port: PORT,
+        destination_port: pair.association(Client).ports().0,
+        tag: pair.association(Client).tag,
+    };
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, 1_452);
+    builder.push(&Chunk::AsconfAck(AsconfAck { serial, responses: vec![] }));
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    let datagram = Datagram { from: at("10.1.1.1"), to: at("10.1.1.2"), ecn: Ecn::NotEct, payload };
+    pair.client.handle(pair.now, datagram);
+    pair.drain(Client);
+    assert!(local_events(&pair, Client).is_empty());
+    pair.drop = None;
+    pair.run(Duration::from_secs(10));
+    assert_eq!(local_events(&pair, Client), [("10.1.2.2".to_owned(), AddressChange::Added)]);
+}
+
+//= specs/rfc5061.txt#section-5.1.1
+//= type=test
+//# C4)  Both ASCONF and ASCONF-ACK Chunks MUST NOT be sent in any SCTP
+//# state except ESTABLISHED, SHUTDOWN-PENDING, SHUTDOWN-RECEIVED, and
+//# SHUTDOWN-SENT.
+#[test]
+fn nothing_of_it_is_sent_before_the_association_is_up_or_once_it_ends() {
+    let mut pair = Pair::new(config());
+    assert_eq!(pair.association(Client).add_address(at("10.1.2.2")), Err(AddressError::NotUp));
+    let mut pair = self::pair();
+    let serial = next_serial(&mut pair);
+    // The server says SHUTDOWN ACK and waits for SHUTDOWN COMPLETE, which is lost.
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::SHUTDOWN_COMPLETE)));
+    let signer = pair.association(Client).auth.signer(0, HmacId::Sha256).unwrap().clone();
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_millis(15));
+    assert_eq!(pair.association(Server).phase(), Phase::ShutdownAckSent);
+    assert_eq!(pair.association(Server).add_address(at("10.1.2.1")), Err(AddressError::NotUp));
+    pair.clear_log();
+    let ask = asking(serial, "10.1.1.2", vec![Change::Add(ip("10.1.2.2"))]);
+    let mut builder = PacketBuilder::new();
+    builder.authenticate(Authentic { signer, chunks: [Asconf::KIND].into_iter().collect() });
+    tell(&mut pair, at("10.1.1.2"), builder, &[ask]);
+    assert!(answers(&mut pair).is_empty() && pair.association(Server).paths().count() == 1);
 }

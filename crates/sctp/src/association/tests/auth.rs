@@ -50,6 +50,33 @@ fn nothing_of_it_is_said_unless_it_is_configured() {
 //# The RANDOM parameter MUST be included once in the INIT or INIT-ACK
 //# chunk, if the sender wants to send or receive authenticated chunks,
 //# to provide a 32-byte Random Number.
+//= specs/rfc4895.txt#section-3.2
+//= type=test
+//# The CHUNKS parameter MUST be included once in the INIT or INIT-ACK
+//# chunk if the sender wants to receive authenticated chunks.
+//= specs/rfc4895.txt#section-3.3
+//= type=test
+//# The HMAC-ALGO parameter MUST be included once in the INIT or
+//# INIT-ACK chunk if the sender wants to send or receive authenticated
+//# chunks.
+//= specs/rfc4895.txt#section-6.1
+//= type=test
+//# An SCTP endpoint willing to receive or send authenticated chunks
+//# MUST send one RANDOM parameter in its INIT or INIT-ACK chunk.  The
+//# RANDOM parameter MUST contain a 32-byte Random Number.
+//= specs/rfc4895.txt#section-6.1
+//= type=test
+//# Each SCTP endpoint MUST include in the INIT and INIT-ACK a HMAC-ALGO
+//# parameter containing a list of HMAC Identifiers it requests the peer
+//# to use.
+//= specs/rfc4895.txt#section-6.2
+//= type=test
+//# To send chunks in an authenticated way, the sender MUST include
+//# these chunks after an AUTH chunk.
+//= specs/rfc4895.txt#section-6.2
+//= type=test
+//# This means that a sender MUST bundle chunks in order to authenticate
+//# them.
 #[test]
 fn what_the_peer_asked_for_leaves_behind_an_auth_chunk_and_fills_its_packets() {
     let mut pair = Pair::with(wanting(&[Sack::KIND]), wanting(&[Data::KIND]));
@@ -67,6 +94,9 @@ fn what_the_peer_asked_for_leaves_behind_an_auth_chunk_and_fills_its_packets() {
     for init in &inits {
         let randoms = init.parameters.iter().filter(|p| matches!(p, Parameter::Random(it) if it.len() == 32));
         assert_eq!(randoms.count(), 1);
+        for kind in [Parameter::RANDOM, Parameter::CHUNK_LIST, Parameter::HMAC_ALGO] {
+            assert_eq!(init.parameters.iter().filter(|it| it.kind() == kind).count(), 1);
+        }
     }
     let full = pair.association(Client).config.mtu;
     for (_, side, packet) in &pair.log {
@@ -184,6 +214,14 @@ fn behind_a_second_auth_chunk_nothing_is_read() {
 //# If no endpoint
 //# pair shared key has been configured for that Shared Key Identifier,
 //# all authenticated chunks MUST be silently discarded.
+//= specs/rfc4895.txt#section-6.2
+//= type=test
+//# If endpoint pair shared keys are used, one of them MUST be selected
+//# for authentication.
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If an endpoint with no shared key receives a Shared Key Identifier
+//# other than 0, it MUST silently discard all authenticated chunks.
 #[test]
 fn only_who_has_the_key_is_heard() {
     let keyed = |keys: Vec<SharedKey>, active_key| {
@@ -205,8 +243,18 @@ fn only_who_has_the_key_is_heard() {
         assert_eq!(!pair.read(Server, 0).is_empty(), heard, "{:?}", client.auth);
         assert!(heard || pair.sacks(Server).is_empty(), "silently");
     }
+    // Who has no key takes what is made with the null key alone.
+    let mut pair = Pair::with(keyed(vec![good], 5), wanting(&[Data::KIND]));
+    pair.send(Client, 0, "hello");
+    pair.run(Duration::from_secs(2));
+    assert!(pair.read(Server, 0).is_empty() && pair.sacks(Server).is_empty());
 }
 
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If the endpoint has at least one endpoint pair shared key for the
+//# peer, it MUST use the key specified by the Shared Key Identifier if
+//# a key has been configured for that Shared Key Identifier.
 #[test]
 fn keys_change_while_data_flows() {
     let config =
@@ -279,6 +327,15 @@ fn a_peer_without_authentication_is_told_of_and_gets_no_exception() {
 //# parameters and HMAC_ALGO parameters obtained from the COOKIE-ECHO
 //# chunk, and possibly a local shared secret as inputs to the
 //# authentication procedure specified in Section 6.3.
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If the authentication is successful, the COOKIE-ECHO and all the
+//# chunks after the COOKIE-ECHO MUST be processed.
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# Furthermore, it is important that the cookie contained in an
+//# INIT-ACK chunk and in a COOKIE-ECHO chunk MUST NOT contain any
+//# endpoint pair shared keys.
 #[test]
 fn a_cookie_that_must_be_authentic_makes_an_association_only_if_it_is() {
     let keyed = |secret| {
@@ -294,6 +351,8 @@ fn a_cookie_that_must_be_authentic_makes_an_association_only_if_it_is() {
             assert_eq!(pair.read(Server, 0), [b"with the cookie"]);
             let echo = &pair.packets(Client)[1];
             assert_eq!(arrangement(echo), (vec![], vec![Chunk::COOKIE_ECHO, Data::KIND]));
+            let Chunk::CookieEcho(cookie) = &echo[1] else { panic!("{echo:?}") };
+            assert!(!cookie.windows(6).any(|bytes| bytes == b"secret"));
         }
     }
 }
@@ -441,6 +500,22 @@ fn an_authentic_abort_ends_it_and_another_does_not() {
     assert!(matches!(pair.closed(Server), Some(reason) if reason.peer_words() == Some(&"enough".into())));
 }
 
+//= specs/rfc5061.txt#section-4.2.6
+//= type=test
+//# This parameter SHOULD NOT be examined by the receiving SCTP
+//# implementation and should be passed opaquely to the upper-layer
+//# protocol.
+//= specs/rfc5061.txt#section-4.2.6
+//= type=test
+//# The Adaptation Layer Indication parameter may appear in INIT or
+//# INIT- ACK chunk and SHOULD be passed to the receiver's upper-layer
+//# protocol based upon the upper-layer protocol configuration of the
+//# SCTP stack.
+//= specs/rfc5061.txt#section-6
+//= type=test
+//# This parameter SHOULD be opaque to the SCTP protocol (see Section
+//# 4.2.6), and so changes to the parameter will likely not affect the
+//# SCTP protocol.
 #[test]
 fn the_adaptation_code_point_reaches_the_peer() {
     let says = |adaptation| Config { adaptation, ..rfc() };
@@ -487,4 +562,43 @@ fn an_auth_chunk_before_there_are_keys_is_no_trap() {
     pair.run(Duration::from_secs(1));
     assert!(pair.association(Client).is_up());
     assert_ne!(pair.association(Client).initial_tsn, Tsn(0));
+}
+
+//= specs/rfc4895.txt#section-3.3
+//= type=test
+//# Every endpoint supporting SCTP chunk authentication MUST support the
+//# HMAC based on the SHA-1 algorithm.
+//= specs/rfc4895.txt#section-6.1
+//= type=test
+//# The receiver of an HMAC-ALGO parameter SHOULD use the first listed
+//# algorithm it supports.
+//= specs/rfc4895.txt#section-6.2
+//= type=test
+//# If the endpoint has no endpoint pair shared key for the peer, it
+//# MUST use Shared Key Identifier zero with an empty endpoint pair
+//# shared key.
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# The receiver MUST use the HMAC algorithm indicated in the HMAC
+//# Identifier field.
+#[test]
+fn sha_1_alone_and_no_key_are_enough() {
+    let hmacs = vec![HmacId::Sha1];
+    let only_sha1 = with(AuthConfig { chunks: vec![Data::KIND], hmacs, ..AuthConfig::default() });
+    // The server takes SHA-1 alone; the client would rather have SHA-256, and has both.
+    let mut pair = Pair::with(wanting(&[Data::KIND]), only_sha1);
+    pair.send(Client, 0, "there");
+    pair.send(Client, 1, "again");
+    pair.run(Duration::from_secs(1));
+    pair.send(Server, 0, "and back");
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 0), [b"there"]);
+    assert_eq!(pair.read(Client, 0), [b"and back"]);
+    for (side, hmac_id) in [(Client, 1), (Server, 3)] {
+        let auths = pair.packets(side).into_iter().flatten();
+        let auths: Vec<_> =
+            auths.filter_map(|chunk| if let Chunk::Auth(auth) = chunk { Some(auth) } else { None }).collect();
+        assert!(!auths.is_empty());
+        assert!(auths.iter().all(|auth| (auth.key_id, auth.hmac_id) == (0, hmac_id)), "{auths:?}");
+    }
 }

@@ -345,6 +345,10 @@ fn nothing_is_read_behind_an_unknown_parameter_that_says_so() {
     }
 }
 
+//= specs/rfc5061.txt#section-4.1.1
+//= type=test
+//# This parameter MUST be present in every ASCONF message, i.e.  it is
+//# a mandatory TLV parameter.
 #[test]
 fn an_asconf_that_lies_about_its_length_is_refused() {
     // CVE-2022-46871: a length that was believed led out of the chunk.

@@ -11,6 +11,10 @@ use super::*;
 //# If either authentication fails, or the AUTH chunk is missing,
 //# the receiver MUST silently discard this chunk and the rest of
 //# the packet.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# Prior to finding the ASCONF chunk, the receiver MUST encounter an
+//# AUTH chunk as described in [RFC4895].
 #[test]
 fn an_asconf_that_nobody_vouches_for_does_nothing() {
     let mut pair = pair();
@@ -30,6 +34,12 @@ fn an_asconf_that_nobody_vouches_for_does_nothing() {
     assert_eq!(pair.association(Server).paths().count(), 2);
 }
 
+//= specs/rfc5061.txt#section-4.1.1
+//= type=test
+//# As defined in [RFC4960], Section 3.2, when setting these upper bits
+//# in this manner the receiver that does not understand this chunk MUST
+//# skip the chunk and continue processing, and report in an Operation
+//# Error Chunk using the 'Unrecognized Chunk Type' cause of error.
 #[test]
 fn an_asconf_where_none_was_agreed_on_is_unknown_and_reported() {
     let mut pair = pair_of(modern(), modern());
@@ -61,6 +71,16 @@ fn an_asconf_where_none_was_agreed_on_is_unknown_and_reported() {
 //# F8)  If a request is received to delete an IP address that is also
 //# the source address of the IP packet that contained the ASCONF
 //# chunk, the receiver MUST reject this request.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# To reject the request, the receiver MUST send an Error Cause TLV set
+//# to the new error code 'Request to Delete Source IP Address' (unless
+//# Rule F5 has also been violated, in which case the error code
+//# 'Request to Delete Last Remaining IP Address' is sent).
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# The requested delete MUST NOT be performed or acted upon, other than
+//# to send the ASCONF- ACK.
 #[test]
 fn the_last_address_and_the_source_are_not_deleted() {
     let mut pair = pair();
@@ -100,6 +120,18 @@ fn the_last_address_and_the_source_are_not_deleted() {
 //# If the address 0.0.0.0
 //# or ::0 is provided, all addresses of the peer except the source
 //# address of the packet MUST be deleted.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# For example, if the sender puts 3 TLVs in one chunk, the first TLV
+//# (the one closest to the Chunk Header) in the Chunk MUST be processed
+//# first.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# The next TLV in the chunk (the middle one) MUST be processed second
+//# and finally, the last TLV in the Chunk MUST be processed last.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# The TLVs MUST be processed in order within the Chunk.
 #[test]
 fn behind_a_nat_the_source_is_added_and_all_else_deleted() {
     let mut pair = pair();
@@ -118,6 +150,35 @@ fn behind_a_nat_the_source_is_added_and_all_else_deleted() {
     assert!(matches!(refusal(&mut pair), Cause::DeleteLastAddress(_)));
 }
 
+//= specs/rfc5061.txt#section-4.2.1
+//= type=test
+//# Note that the receiver MUST NOT change this 32-bit value.
+//= specs/rfc5061.txt#section-4.2.2
+//= type=test
+//# Note that the receiver MUST NOT change this 32-bit value.
+//= specs/rfc5061.txt#section-4.2.4
+//= type=test
+//# Note that the receiver MUST NOT change this 32-bit value.
+//= specs/rfc5061.txt#section-4.2.1
+//= type=test
+//# This parameter MUST NOT contain a broadcast or multicast address.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# F11) When an endpoint receives an ASCONF to add an IP address sends
+//# an 'Out of Resource' in its response, it MUST also fail any
+//# subsequent add or delete requests bundled in the ASCONF.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# V3)  All responses MUST copy the ASCONF-Request Correlation ID field
+//# received in the ASCONF parameter from the TLV being responded to,
+//# into the ASCONF-Request Correlation ID field in the response
+//# parameter.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# F9)  If an endpoint receives an ADD IP Address request and does not
+//# have the local resources to add this new address to the association,
+//# it MUST return an Error Cause TLV set to the new error code
+//# 'Operation Refused Due to Resource Shortage'.
 #[test]
 fn addresses_that_no_host_can_have_are_not_added_and_others_up_to_a_limit() {
     let mut pair = pair();
@@ -164,6 +225,19 @@ fn addresses_that_no_host_can_have_are_not_added_and_others_up_to_a_limit() {
     assert_eq!(pair.association(Server).paths().count(), 16);
 }
 
+//= specs/rfc5061.txt#section-4.1.1
+//= type=test
+//# This chunk is used to communicate to the remote endpoint one of the
+//# configuration change requests that MUST be acknowledged.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# The destination address of the SCTP packet containing the ASCONF-ACK
+//# Chunks MUST be the source address of the SCTP packet that held the
+//# ASCONF Chunks.
+//= specs/rfc5061.txt#section-5.3.2
+//= type=test
+//# The receiver of such a chunk MUST always first use the source
+//# address found in the IP header in looking up the association.
 #[test]
 fn an_asconf_that_comes_again_gets_the_same_answer_and_an_odd_number_none() {
     let mut pair = pair();
@@ -204,6 +278,10 @@ fn an_asconf_that_comes_again_gets_the_same_answer_and_an_odd_number_none() {
 //# response message with the appropriate error TLVs, as
 //# specified in the Parameter type bits, for any ASCONF
 //# Parameter it does not understand.
+//= specs/rfc5061.txt#section-5.1.1
+//= type=test
+//# C5) An ASCONF Chunk and an ASCONF-ACK Chunk SHOULD not be larger
+//# than the PMTU.
 #[test]
 fn unknown_requests_are_skipped_and_reported_by_their_high_bits() {
     let mut pair = pair();
@@ -235,8 +313,28 @@ fn unknown_requests_are_skipped_and_reported_by_their_high_bits() {
     tell_signed(&mut pair, at("10.1.1.2"), &[asking(serial.plus(2), "10.1.1.2", many)]);
     let said = answers(&mut pair);
     assert_eq!(said[0].1.responses.len(), 80, "the quotations end, the answers do not");
+    assert!((900..=1_108).contains(&said[0].1.encoded_len()), "{}", said[0].1.encoded_len());
+    // As many as a packet holds: the answer is no longer than what it answers.
+    let many = vec![Change::Other { kind: 0xc123, value: Bytes::new() }; 165];
+    tell_signed(&mut pair, at("10.1.1.2"), &[asking(serial.plus(3), "10.1.1.2", many)]);
+    let said = answers(&mut pair);
+    assert_eq!((said[0].1.responses.len(), said[0].1.encoded_len()), (165, 8 + 165 * 8));
 }
 
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If the receiver does not find an STCB for a packet containing an
+//# AUTH chunk as the first chunk and does not find a COOKIE-ECHO chunk
+//# as the second chunk, it MUST use the chunks after the AUTH chunk to
+//# look up an existing association.
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# If no association is found, the packet MUST be considered as out of
+//# the blue.
+//= specs/rfc4895.txt#section-6.3
+//= type=test
+//# The out of the blue handling MUST be based on the packet without
+//# taking the AUTH chunk into account.
 #[test]
 fn out_of_the_blue_an_asconf_with_a_wrong_tag_ends_nothing() {
     let mut pair = pair();
@@ -252,4 +350,125 @@ fn out_of_the_blue_an_asconf_with_a_wrong_tag_ends_nothing() {
     tell_signed(&mut pair, at("10.1.2.2"), &[asking(serial, "10.9.9.9", vec![])]);
     assert!(matches!(&pair.packets(Server)[0][..], [Chunk::Abort { reflected: true, .. }]));
     assert_eq!(pair.association(Server).phase(), Phase::Established);
+}
+
+//= specs/rfc5061.txt#section-4.2
+//= type=test
+//# If the receiver chooses NOT to abort, the parameter MUST be ignored.
+//= specs/rfc5061.txt#section-4.2
+//= type=test
+//# A robust implementation SHOULD ignore the parameter and leave the
+//# association intact.
+//= specs/rfc5061.txt#section-4.2.6
+//= type=test
+//# This parameter MUST NOT be sent in any other chunks, and if it is
+//# received in another chunk, it MUST be ignored.
+#[test]
+fn what_has_no_place_in_an_asconf_is_passed_over() {
+    let mut pair = pair();
+    let serial = next_serial(&mut pair);
+    // Error Cause Indication, Success Indication, Adaptation Layer Indication.
+    let odd = [0xc003, 0xc005, 0xc006].map(|kind| Change::Other { kind, value: Bytes::new() });
+    let changes = odd.into_iter().chain([Change::Add(ip("10.1.2.2"))]).collect();
+    tell_signed(&mut pair, at("10.1.1.2"), &[asking(serial, "10.1.1.2", changes)]);
+    assert_eq!(answers(&mut pair).len(), 1);
+    assert!(pair.association(Server).is_up());
+    assert_eq!(peer_events(&pair, Server), [("10.1.2.2".to_owned(), AddressChange::Added)]);
+}
+
+//= specs/rfc5061.txt#section-4.1.1
+//= type=test
+//# Note: The host name address MUST NOT be sent and MUST be ignored if
+//# received in any ASCONF message.
+#[test]
+fn a_host_name_says_nothing_of_its_sender() {
+    let mut pair = pair();
+    let serial = next_serial(&mut pair);
+    let named = Chunk::Asconf(Asconf { serial, address: None, requests: vec![] });
+    tell_signed(&mut pair, at("10.1.2.2"), std::slice::from_ref(&named));
+    assert!(answers(&mut pair).is_empty(), "nobody knows that address");
+    tell_signed(&mut pair, at("10.1.1.2"), &[named]);
+    assert_eq!(answers(&mut pair).len(), 1);
+}
+
+//= specs/rfc5061.txt#section-5.1.1
+//= type=test
+//# If bundled with other ASCONF-ACK Chunks, the chunks MUST appear in
+//# sequential order with respect to their Sequence Number.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# V4) After processing the entire Chunk, the receiver of the ASCONF
+//# MUST queue the response ASCONF-ACK Chunk for transmission after the
+//# rest of the SCTP packet has been processed.
+//= specs/rfc5061.txt#section-5.2
+//= type=test
+//# E7)  While processing the ASCONF Chunks in the SCTP packet, if the
+//# response packet will exceed the PMTU of the return path, the
+//# receiver MUST stop adding additional ASCONF-ACKs into the response
+//# packet but MUST continue to process all of the ASCONF Chunks, saving
+//# ASCONF-ACK Chunk responses in its cached copy.
+#[test]
+fn answers_that_do_not_fit_one_packet_are_kept() {
+    let mut pair = pair();
+    let serial = next_serial(&mut pair);
+    let odd = || vec![Change::Other { kind: 0xc123, value: Bytes::from_static(b"what") }; 40];
+    let first = asking(serial, "10.1.1.2", odd());
+    let second = asking(serial.plus(1), "10.1.1.2", [odd(), vec![Change::Add(ip("10.1.2.2"))]].concat());
+    tell_signed(&mut pair, at("10.1.1.2"), &[first, second.clone()]);
+    let said = answers(&mut pair);
+    assert_eq!(said.iter().map(|(_, ack)| ack.serial).collect::<Vec<_>>(), [serial]);
+    assert_eq!(pair.association(Server).paths().count(), 2, "it was done all the same");
+    tell_signed(&mut pair, at("10.1.1.2"), std::slice::from_ref(&second));
+    let said = answers(&mut pair);
+    assert_eq!((said.len(), said[0].1.serial, said[0].1.responses.len()), (1, serial.plus(1), 41));
+    // Asked for in the wrong order, they are told in the right one; and after the rest of the packet was read.
+    let small = |serial| asking(serial, "10.1.1.2", vec![]);
+    tell_signed(&mut pair, at("10.1.1.2"), &[small(serial.plus(2)), small(serial.plus(3))]);
+    answers(&mut pair);
+    tell_signed(&mut pair, at("10.1.1.2"), &[small(serial.plus(3)), small(serial.plus(2))]);
+    let said = answers(&mut pair);
+    let serials: Vec<_> = said.iter().map(|(_, ack)| ack.serial).collect();
+    assert_eq!(serials, [serial.plus(2), serial.plus(3)]);
+}
+
+//= specs/rfc5061.txt#section-5.4
+//= type=test
+//# If a request arrives that asks the receiver to set an address as
+//# primary that does not exist, the receiver SHOULD NOT honor the
+//# request, leaving its existing primary address unchanged.
+#[test]
+fn an_address_that_is_not_there_does_not_become_the_primary_one() {
+    let mut pair = pair();
+    let serial = next_serial(&mut pair);
+    let before = pair.association(Server).primary();
+    tell_signed(
+        &mut pair,
+        at("10.1.1.2"),
+        &[asking(serial, "10.1.1.2", vec![Change::SetPrimary(ip("10.1.2.2"))])],
+    );
+    assert!(matches!(refusal(&mut pair), Cause::UnresolvableAddress(_)));
+    assert_eq!(pair.association(Server).primary(), before);
+}
+
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# It MAY drop the data silently or it MAY consider it part of the
+//# association, but it MUST NOT respond with an ABORT.
+#[test]
+fn from_an_address_that_was_removed_nothing_is_heard_and_nothing_said() {
+    let mut pair = pair();
+    let serial = next_serial(&mut pair);
+    let both = vec![Change::Add(ip("10.1.2.2"))];
+    tell_signed(&mut pair, at("10.1.1.2"), &[asking(serial, "10.1.1.2", both)]);
+    let delete = vec![Change::Delete(ip("10.1.1.2"))];
+    tell_signed(&mut pair, at("10.1.2.2"), &[asking(serial.plus(1), "10.1.2.2", delete)]);
+    answers(&mut pair);
+    // What was under way when it was removed comes late: an ABORT would find the peer by its other address, and end it.
+    let beat = Chunk::Heartbeat(Bytes::from_static(b"1"));
+    tell(&mut pair, at("10.1.1.2"), PacketBuilder::new(), &[beat]);
+    let said: Vec<_> = pair.log.iter().map(|entry| entry.2.to_string()).collect();
+    assert!(said.is_empty() && pair.association(Server).is_up(), "{said:?}");
+    let abort = Chunk::Abort { reflected: false, causes: vec![] };
+    tell(&mut pair, at("10.1.1.2"), PacketBuilder::new(), &[abort]);
+    assert!(pair.association(Server).is_up());
 }

@@ -61,6 +61,14 @@ fn answered(responses: impl Fn(&Asconf) -> Vec<Response>) -> Pair {
 //# if not reported.  All TLVs after the failed response are
 //# considered unsuccessful unless a specific success indication is
 //# present for the parameter.
+//= specs/rfc5061.txt#section-4.2.3
+//= type=test
+//# Note that the receiver MUST NOT change this 32-bit value.
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# A6) The endpoint MUST process all of the TLVs within the ASCONF-
+//# ACK(s) to find out particular status information returned to the
+//# various requests that were sent.
 #[test]
 fn what_comes_behind_a_refusal_failed_unless_it_says_otherwise() {
     let error = |correlation, cause: Cause| Response { correlation, outcome: Outcome::Error(vec![cause]) };
@@ -123,6 +131,15 @@ fn a_peer_that_does_not_know_how_is_not_asked_again() {
 //# that it did not recognize the ASCONF Chunk Type, the sender of
 //# the ASCONF MUST NOT send any further ASCONF Chunks and MUST stop
 //# its T-4 timer.
+//= specs/rfc5061.txt#section-4.1.1
+//= type=test
+//# This will NOT abort the association but indicates to the sender that
+//# it MUST not send any further ASCONF chunks.
+//= specs/rfc5061.txt#section-5.1.1
+//= type=test
+//# If the sender of an ASCONF Chunk receives an Operational Error
+//# indicating that the ASCONF Chunk Type is not understood, then the
+//# sender MUST NOT send subsequent ASCONF Chunks to the peer.
 #[test]
 fn a_peer_that_reports_asconf_unknown_hears_no_more_of_it() {
     let mut pair = pair();
@@ -155,6 +172,13 @@ fn a_peer_that_reports_asconf_unknown_hears_no_more_of_it() {
 //= type=test
 //# B3)  Backoff the destination address RTO value to which the ASCONF
 //# chunk was sent by doubling the RTO timer value.
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# If the T-4 RTO timer expires the endpoint MUST do the following:
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# A4)  The sender MUST Start a T-4 Retransmission Timeout (RTO) timer,
+//# using the RTO value of the selected destination address
 #[test]
 fn an_asconf_is_repeated_as_it_was_ever_later_until_the_peer_is_given_up() {
     let rfc = Config { asconf: true, heartbeat_interval: None, ..rfc() };
@@ -177,6 +201,41 @@ fn an_asconf_is_repeated_as_it_was_ever_later_until_the_peer_is_given_up() {
 //= type=test
 //# C1)  One and only one SCTP packet-holding ASCONF Chunk(s) MAY be in
 //# transit and unacknowledged at any one time.
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# When an endpoint has an ASCONF signaled change to be sent to the
+//# remote endpoint, it MUST do the following:
+//= specs/rfc5061.txt#section-5.1.1
+//= type=test
+//# In defining the ASCONF Chunk transfer procedures, it is essential
+//# that these transfers MUST NOT cause congestion within the network.
+//= specs/rfc5061.txt#section-6
+//= type=test
+//# Endpoints that believe they face a threat from on-path attackers
+//# SHOULD NOT use wildcard addresses in ASCONF Add IP, Delete IP, or
+//# Set Primary IP parameters.
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# The chunk MUST contain all of the TLV(s) of information necessary to
+//# be sent to the remote endpoint, and unique correlation identities
+//# for each request.
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# A2)  A Sequence Number MUST be assigned to the Chunk.  The Sequence
+//# Number MUST be larger by one.
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# The Sequence Number MUST be initialized at the start of the
+//# association to the same value as the Initial Transmission Sequence
+//# Number (TSN) and every time a new ASCONF Chunk is created, it MUST
+//# be incremented by one after assigning the Sequence Number to the
+//# newly created chunk.
+//= specs/rfc5061.txt#section-5.1.1
+//= type=test
+//# If a sender, after sending an ASCONF chunk, decides it needs to
+//# transfer another ASCONF Chunk, it MUST wait until the ASCONF-ACK
+//# Chunk returns from the previous ASCONF Chunk before sending a
+//# subsequent ASCONF.
 #[test]
 fn one_asconf_is_under_way_and_the_next_has_all_that_came_meanwhile() {
     let mut pair = pair();
@@ -195,6 +254,13 @@ fn one_asconf_is_under_way_and_the_next_has_all_that_came_meanwhile() {
     assert_eq!(sent.iter().map(|asconf| asconf.requests.len()).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(sent[0].serial, pair.association(Client).initial_tsn);
     assert_eq!(sent[1].serial, sent[0].serial.next());
+    let requests: Vec<_> = sent.iter().flat_map(|asconf| &asconf.requests).collect();
+    let correlations: BTreeSet<_> = requests.iter().map(|request| request.correlation).collect();
+    assert_eq!(correlations.len(), 3);
+    assert!(requests.iter().all(|request| match request.change {
+        Change::Add(ip) | Change::Delete(ip) | Change::SetPrimary(ip) => !ip.is_unspecified(),
+        Change::Other { .. } => false,
+    }));
     assert_eq!(pair.association(Client).local_addresses().len(), 3);
 }
 
@@ -203,6 +269,16 @@ fn one_asconf_is_under_way_and_the_next_has_all_that_came_meanwhile() {
 //# For this case, during the deletion of an IP address, an Abort MUST be
 //# ignored if the destination address of the Abort message is that of a
 //# destination being deleted.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# This means that any datagrams that arrive before the ASCONF-ACK
+//# destined to the IP address being deleted MUST be considered part of
+//# the current association.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# One special consideration is that ABORT Chunks arriving destined to
+//# the IP address being deleted MUST be ignored (see Section 5.3.1 for
+//# further details).
 #[test]
 fn an_abort_to_an_address_that_is_going_is_ignored() {
     let mut pair = pair();
@@ -224,5 +300,145 @@ fn an_abort_to_an_address_that_is_going_is_ignored() {
         pair.client.handle(pair.now, Datagram { from: at("10.1.1.1"), to, ecn: Ecn::NotEct, payload });
         pair.drain(Client);
         assert_eq!(pair.closed(Client).is_some(), ends, "{to}");
+        if !ends {
+            // Anything else is heard there until the peer has agreed.
+            pair.clear_log();
+            hand(&mut pair, to, &Chunk::Heartbeat(Bytes::from_static(b"1")));
+            let said: Vec<_> = pair.packets(Client).into_iter().flatten().collect();
+            assert!(said.iter().any(|chunk| chunk.kind() == Chunk::HEARTBEAT_ACK), "{said:?}");
+        }
     }
+}
+
+/// Hands the client a chunk of the server's, which comes to this of its addresses.
+fn hand(pair: &mut Pair, to: SocketAddr, chunk: &Chunk) {
+    let tag = pair.association(Client).tag;
+    let header = Header { source_port: PORT, destination_port: pair.association(Client).ports().0, tag };
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, 1_452);
+    builder.push(chunk);
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    pair.client.handle(pair.now, Datagram { from: at("10.1.1.1"), to, ecn: Ecn::NotEct, payload });
+    pair.drain(Client);
+}
+
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# The endpoint MUST NOT source data from this new address until the
+//# ASCONF-ACK arrives, but it may receive out-of- order data as
+//# illustrated and MUST NOT treat this data as an OOTB datagram (please
+//# see [RFC4960] section 8.4).
+#[test]
+fn what_comes_to_an_address_that_is_being_added_is_taken() {
+    let mut pair = pair();
+    pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, AsconfAck::KIND)));
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.run(Duration::from_millis(50));
+    pair.clear_log();
+    pair.routes.clear();
+    hand(&mut pair, at("10.1.2.2"), &Chunk::Heartbeat(Bytes::from_static(b"1")));
+    let said: Vec<_> = pair.packets(Client).into_iter().flatten().collect();
+    assert!(said.iter().all(|chunk| chunk.kind() != Chunk::ABORT), "{said:?}");
+    assert!(pair.routes.iter().all(|route| route.0 != at("10.1.2.2")), "it sends nothing yet");
+    assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
+}
+
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# In other words, if an endpoint is NOT multi- homed, it MUST NOT use
+//# the delete IP address without an Add IP Address preceding the delete
+//# parameter in the ASCONF Chunk.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# Or, if an endpoint sends multiple requests to delete IP addresses,
+//# it MUST NOT delete all of the IP addresses that the peer has listed
+//# for the requester.
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# F5)  An endpoint MUST NOT delete its last remaining IP address from
+//# an association.
+//= specs/rfc5061.txt#section-5.4
+//= type=test
+//# A sender MUST only send a set primary request to an address that is
+//# already considered part of the association.
+#[test]
+fn what_a_refusal_made_impossible_is_not_asked_for() {
+    let mut pair = pair();
+    // What the server has no room for.
+    let mut first = true;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        side == Client && has(packet, Asconf::KIND) && std::mem::take(&mut first)
+    }));
+    let client = pair.association(Client);
+    client.add_address(at("10.1.2.2")).unwrap();
+    pair.drain(Client);
+    let client = pair.association(Client);
+    client.set_peer_primary(at("10.1.2.2")).unwrap();
+    client.remove_address(at("10.1.1.2")).unwrap();
+    let sent = pair.packets(Client).into_iter().flatten();
+    let asked = sent.filter_map(|chunk| if let Chunk::Asconf(it) = chunk { Some(it) } else { None }).next();
+    let asked = asked.expect("it was sent");
+    let refused = Response {
+        correlation: asked.requests[0].correlation,
+        outcome: Outcome::Error(vec![Cause::ResourceShortage(Bytes::new())]),
+    };
+    let ack = AsconfAck { serial: asked.serial, responses: vec![refused] };
+    pair.association(Client).on_asconf_ack(Time::ZERO, &ack);
+    pair.clear_log();
+    pair.run(Duration::from_secs(5));
+    assert!(!pair.log.iter().any(|entry| has(&entry.2, Asconf::KIND)));
+    let changes: Vec<_> = local_events(&pair, Client).into_iter().map(|(ip, _)| ip).collect();
+    assert_eq!(changes, ["10.1.2.2", "10.1.2.2", "10.1.1.2"]);
+    assert_eq!(pair.association(Client).local_addresses(), [at("10.1.1.2")]);
+    assert!(pair.association(Client).is_up());
+}
+
+//= specs/rfc5061.txt#section-5.1
+//= type=test
+//# A5)  When the ASCONF-ACK that acknowledges the Sequence Number last
+//# sent arrives, the sender MUST stop the T-4 RTO timer, and clear the
+//# appropriate association and destination error counters as defined in
+//# [RFC4960], Sections 8.1 and 8.2.
+#[test]
+fn an_answer_ends_the_timer_and_the_counting() {
+    let mut pair = pair();
+    let mut left = 2;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        let lost = side == Client && has(packet, Asconf::KIND) && left > 0;
+        left -= i32::from(lost);
+        lost
+    }));
+    pair.association(Client).set_peer_primary(at("10.1.1.2")).unwrap();
+    let errors = |pair: &mut Pair| {
+        let client = pair.association(Client);
+        (client.state.up().unwrap().errors, client.paths[0].errors)
+    };
+    assert!(pair.run_until(|pair| errors(pair).0 > 0));
+    assert!(pair.run_until(|pair| !local_events(pair, Client).is_empty()));
+    assert_eq!(errors(&mut pair), (0, 0));
+    pair.clear_log();
+    pair.run(Duration::from_secs(60));
+    assert!(!pair.log.iter().any(|entry| has(&entry.2, Asconf::KIND)));
+}
+
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# F3b) If an endpoint receives an Error Cause TLV indicating that the
+//# IP address Set Primary IP Address parameter was not understood, the
+//# endpoint MUST consider the operation failed and MUST NOT attempt to
+//# send any subsequent Set Primary IP Address requests to the peer.
+#[test]
+fn a_peer_that_knows_no_primary_address_is_asked_for_none_again() {
+    let mut pair = pair();
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Asconf::KIND)));
+    pair.association(Client).set_peer_primary(at("10.1.1.2")).unwrap();
+    pair.drain(Client);
+    let serial = pair.association(Client).initial_tsn;
+    let unknown = Outcome::Error(vec![Cause::UnrecognizedParameters(Bytes::new())]);
+    let ack = AsconfAck { serial, responses: vec![Response { correlation: 0, outcome: unknown }] };
+    pair.association(Client).on_asconf_ack(Time::ZERO, &ack);
+    let client = pair.association(Client);
+    assert_eq!(client.set_peer_primary(at("10.1.1.2")), Err(AddressError::NotSupported));
+    client.add_address(at("10.1.2.2")).unwrap();
 }
