@@ -4,11 +4,22 @@ use super::{
     Answer, Direction, InFlight, Operation, Outcome, Stage, StreamReset, Streams, TSN_LEAP, is_allowed,
     response,
 };
+use crate::association::received::Received;
 use crate::association::send_queue::Hold;
+use crate::association::sent::Sent;
 use crate::association::state::{Shutdown, State};
 use crate::association::{Association, Event, Violation};
 use crate::ids::{PathId, RequestNumber};
 use crate::wire::{Cause, NextTsns, Reconfig, ReconfigResult};
+
+/// How TSNs go on where a request to have them begin anew is not performed.
+fn next_tsns(sent: &Sent, received: &Received) -> NextTsns {
+    //= specs/rfc6525.txt#section-5.1.7
+    //# If the incoming request is an SSN/TSN reset request, the
+    //# Sender's Next TSN field MUST be filled with the next TSN the
+    //# sender of this Re-configuration Response Parameter will assign.
+    NextTsns { sender: sent.next_tsn(), receiver: received.cum_tsn().next() }
+}
 
 impl Association {
     /// A RE-CONFIG chunk came.
@@ -87,7 +98,10 @@ impl Association {
                 let meanwhile = answer.meanwhile.map(|result| response(request, result));
                 to_return.extend(answer.said.clone().or(meanwhile));
             } else {
-                to_return.push(response(request, ReconfigResult::BadSequenceNumber));
+                let result = ReconfigResult::BadSequenceNumber;
+                let renumbers = matches!(parameter, Reconfig::AssociationReset { .. });
+                let next_tsns = renumbers.then(|| next_tsns(&up.sent, &up.received));
+                to_return.push(Reconfig::Response { response: request, result, next_tsns });
             }
         }
         let State::Up(up) = &mut self.state else { return };
@@ -242,14 +256,8 @@ impl Association {
                 };
                 match refused {
                     Some(result) => {
-                        //= specs/rfc6525.txt#section-5.1.7
-                        //# If the incoming request is an SSN/TSN reset request, the
-                        //# Sender's Next TSN field MUST be filled with the next TSN the
-                        //# sender of this Re-configuration Response Parameter will assign.
-                        let next_tsns =
-                            NextTsns { sender: up.sent.next_tsn(), receiver: up.received.cum_tsn().next() };
-                        let said =
-                            Reconfig::Response { response: request, result, next_tsns: Some(next_tsns) };
+                        let next_tsns = Some(next_tsns(&up.sent, &up.received));
+                        let said = Reconfig::Response { response: request, result, next_tsns };
                         reset.answer(request, said);
                     }
                     // What is under way to the peer is let out first: nothing is given up for its wish to renumber.

@@ -1,10 +1,11 @@
 //! Authenticated chunks between two endpoints, and what a forger gets (RFC 4895).
 
 use super::*;
+use crate::association::reset::{Outcome, StreamReset, Streams};
 use crate::association::{AuthEvent, KeyError};
-use crate::config::{AuthConfig, SharedKey};
-use crate::ids::Tsn;
-use crate::wire::{Auth, Cause, HmacId, Init, Parameter, Signer};
+use crate::config::{AuthConfig, PeerMay, SharedKey};
+use crate::ids::{RequestNumber, Tsn};
+use crate::wire::{Auth, Cause, HmacId, Init, Parameter, Reconfig, Signer};
 
 fn key(id: u16, secret: &'static str) -> SharedKey {
     SharedKey { id, secret: Bytes::from_static(secret.as_bytes()) }
@@ -601,4 +602,56 @@ fn sha_1_alone_and_no_key_are_enough() {
         assert!(!auths.is_empty());
         assert!(auths.iter().all(|auth| (auth.key_id, auth.hmac_id) == (0, hmac_id)), "{auths:?}");
     }
+}
+
+//= specs/rfc4895.txt#section-6.2
+//= type=test
+//# Endpoints MUST send all requested chunks that have been authenticated
+//# where this has been requested by the peer.
+#[test]
+fn a_re_configuration_is_authentic_where_the_peer_wants_it_to_be() {
+    let may = PeerMay { reset_streams: true, reset_association: true, add_streams: true };
+    let config = Config { reconfiguration: true, peer_may: may, ..wanting(&[Chunk::RECONFIG]) };
+    let mut pair = Pair::up(config);
+    for side in [Client, Server] {
+        let now = pair.now;
+        let association = pair.association(side);
+        association.add_streams(1, 1).unwrap();
+        pair.run(Duration::from_secs(1));
+        for each in [Client, Server] {
+            pair.send(each, 1, pattern(10));
+        }
+        pair.run(Duration::from_secs(1));
+        let association = pair.association(side);
+        let all = || Some(Streams::All);
+        association.reset_streams(StreamReset { outgoing: all(), incoming: all() }).unwrap();
+        pair.run(Duration::from_secs(1));
+        pair.association(side).reset_association(now).unwrap();
+        pair.run(Duration::from_secs(1));
+    }
+    for side in [Client, Server] {
+        let done = |event: &&Event| {
+            matches!(
+                event,
+                Event::StreamChange { outcome: Outcome::Done, .. }
+                    | Event::StreamReset { outcome: Outcome::Done, .. }
+                    | Event::AssociationReset { outcome: Outcome::Done, .. }
+            )
+        };
+        assert_eq!(pair.events(side).iter().filter(done).count(), 10);
+    }
+    let with_it: Vec<_> = pair.log.iter().filter(|entry| has(&entry.2, Chunk::RECONFIG)).collect();
+    assert!(with_it.len() > 10);
+    for (_, _, packet) in with_it {
+        let (before, behind) = arrangement(&chunks(packet));
+        assert!(!before.contains(&Chunk::RECONFIG) && behind.contains(&Chunk::RECONFIG), "{packet}");
+    }
+    // What nobody vouches for is discarded without a word.
+    pair.clear_log();
+    let request = RequestNumber(pair.association(Client).initial_tsn.0).plus(5);
+    for ahead in 0..4 {
+        let request = request.plus(ahead);
+        pair.forge(&[Chunk::Reconfig(vec![Reconfig::AddOutgoing { request, count: 1 }])]);
+    }
+    assert!(pair.packets(Server).is_empty());
 }

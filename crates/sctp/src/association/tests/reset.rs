@@ -63,6 +63,18 @@ fn ssns(pair: &Pair, side: Side, stream: u16) -> Vec<u32> {
     on_stream.map(|data| data.interleaved.map_or(u32::from(data.ssn.0), |place| place.mid)).collect()
 }
 
+/// The number of a request.
+fn request_of(parameter: &Reconfig) -> Option<RequestNumber> {
+    match parameter {
+        Reconfig::OutgoingReset { request, .. }
+        | Reconfig::IncomingReset { request, .. }
+        | Reconfig::AssociationReset { request }
+        | Reconfig::AddOutgoing { request, .. }
+        | Reconfig::AddIncoming { request, .. } => Some(*request),
+        Reconfig::Response { .. } | Reconfig::Unknown { .. } => None,
+    }
+}
+
 /// The number that the client's next request should have, and the last TSN that it used.
 fn numbers_of_client(pair: &mut Pair) -> (RequestNumber, Tsn) {
     let client = pair.association(Client);
@@ -95,6 +107,11 @@ fn re_config_is_used_if_both_sides_list_it_and_only_then() {
         assert_eq!(may.is_ok(), client && server);
         pair.run(Duration::from_secs(1));
         assert_eq!(reconfigs(&pair, Client).is_empty(), !(client && server));
+        // Its parameters stand in no other chunk.
+        for chunk in [Client, Server].map(|side| pair.packets(side).concat()).concat() {
+            let (Chunk::Init(init) | Chunk::InitAck(init)) = chunk else { continue };
+            assert!(init.parameters.iter().all(|parameter| !(13..=18).contains(&parameter.kind())));
+        }
     }
 }
 

@@ -181,6 +181,42 @@ fn a_parameter_or_cause_that_leaves_its_chunk_is_refused_and_not_read() {
 
 //= specs/rfc6525.txt#section-4.1
 //= type=test
+//# This parameter MUST NOT appear in any other chunk type.
+//= specs/rfc6525.txt#section-4.2
+//= type=test
+//# This parameter MUST NOT appear in any other chunk type.
+//= specs/rfc6525.txt#section-4.3
+//= type=test
+//# This parameter MUST NOT appear in any other chunk type.
+//= specs/rfc6525.txt#section-4.4
+//= type=test
+//# This parameter MUST NOT appear in any other chunk type.
+//= specs/rfc6525.txt#section-4.5
+//= type=test
+//# This parameter MUST NOT appear in any other chunk type.
+//= specs/rfc6525.txt#section-4.6
+//= type=test
+//# This parameter MUST NOT appear in any other chunk type.
+#[test]
+fn parameters_of_a_reconfig_mean_nothing_in_an_init() {
+    let values =
+        ["00000001 00000002 00000003", "00000001", "00000001", "00000001 00000001", "00000001 00010000"];
+    for (kind, value) in (13..=18u16).zip(values.iter().chain(values.last())) {
+        let raw = hex(&format!("{kind:04x} {:04x} {value}", 4 + hex(value).len()));
+        let reconfig = [&[0x82, 0, 0, 4 + raw.len() as u8][..], &raw].concat();
+        let Ok(Chunk::Reconfig(parameters)) = only(&reconfig) else { panic!("{reconfig:?}") };
+        assert_eq!((parameters[0].kind(), parameters[0].unrecognized()), (kind, None));
+        for init in [1, 2] {
+            let fixed = hex("00000001 000005dc 0002 0003 00000004");
+            let body = [&[init, 0, 0, 20 + raw.len() as u8][..], &fixed, &raw].concat();
+            let Ok(Chunk::Init(read) | Chunk::InitAck(read)) = only(&body) else { panic!("{body:?}") };
+            assert_eq!(read.parameters, [Parameter::Unknown { kind, raw: raw.clone() }]);
+        }
+    }
+}
+
+//= specs/rfc6525.txt#section-4.1
+//= type=test
 //# the value
 //# MUST be 16 + 2 * N, where N is the number of stream numbers
 //# listed.

@@ -194,3 +194,189 @@ fn requests_out_of_turn_and_of_streams_that_do_not_exist_are_refused() {
     assert!(refused.iter().any(in_progress), "{refused:?}");
     assert!(pair.association(Server).is_up());
 }
+
+/// One request of each kind that the peer may make.
+fn requests(request: RequestNumber, last_tsn: Tsn) -> [Reconfig; 5] {
+    [
+        Reconfig::OutgoingReset { request, response: RequestNumber(0), last_tsn, streams: vec![] },
+        Reconfig::IncomingReset { request, streams: vec![] },
+        Reconfig::AssociationReset { request },
+        Reconfig::AddOutgoing { request, count: 1 },
+        Reconfig::AddIncoming { request, count: 1 },
+    ]
+}
+
+/// A chunk of a message of the client's, so far behind its last TSN.
+fn data(tsn: Tsn, ssn: u16, end: bool) -> Chunk {
+    Chunk::Data(Data {
+        begin: true,
+        end,
+        unordered: false,
+        immediate: false,
+        tsn,
+        stream: StreamId(1),
+        ssn: Ssn(ssn),
+        interleaved: None,
+        ppid: Ppid(0),
+        payload: tsn.0.to_be_bytes().to_vec().into(),
+    })
+}
+
+//= specs/rfc6525.txt#section-5.2.1
+//= type=test
+//# If the received RE-CONFIG chunk contains at least one request
+//# parameter, a selective acknowledgment (SACK) chunk SHOULD be sent back
+//# and MAY be bundled with the RE-CONFIG chunk.
+//= specs/rfc6525.txt#section-5.2.5
+//= type=test
+//# When an SCTP endpoint receives a re-configuration request adding
+//# additional streams, it MUST send a response parameter either
+//# acknowledging or denying the request.
+#[test]
+fn every_request_is_answered_with_a_sack_beside_it() {
+    for may in [ALL, PeerMay::default()] {
+        for kind in 0..5 {
+            let (mut pair, request, last_tsn) = forging();
+            pair.association(Server).set_peer_may(may).unwrap();
+            let asked = requests(request, last_tsn)[kind].clone();
+            let answered = answers(&mut pair, vec![asked.clone()]);
+            let result = match kind {
+                _ if may != ALL => ReconfigResult::Denied,
+                1 => ReconfigResult::NothingToDo,
+                _ => ReconfigResult::Performed,
+            };
+            let said = |parameter: &Reconfig| matches!(parameter, Reconfig::Response { response, result: said, .. } if (*response, *said) == (request, result));
+            assert!(answered.iter().flatten().any(said), "{asked:?}: {answered:?}");
+            let chunks = pair.packets(Server).concat();
+            // Once all is numbered anew, there is nothing that a SACK could tell.
+            if result == ReconfigResult::Performed && kind == 2 {
+                assert!(matches!(chunks[..], [Chunk::Reconfig(_)]), "{chunks:?}");
+                continue;
+            }
+            assert!(matches!(chunks[..], [Chunk::Sack(_), Chunk::Reconfig(_), ..]), "{chunks:?}");
+        }
+    }
+    let (mut pair, request, _) = forging();
+    assert_eq!(answers(&mut pair, vec![said(request, ReconfigResult::Performed)]), [[]; 0]);
+    assert!(pair.packets(Server).is_empty(), "an answer is not answered");
+}
+
+//= specs/rfc6525.txt#section-5.1.7
+//= type=test
+//# If the incoming request is an SSN/TSN reset request, the Sender's Next
+//# TSN field MUST be filled with the next TSN the sender of this
+//# Re-configuration Response Parameter will assign.
+//= specs/rfc6525.txt#section-5.1.7
+//= type=test
+//# For other requests, the Sender's Next TSN field, which is optional,
+//# MUST NOT be used.
+//= specs/rfc6525.txt#section-5.1.7
+//= type=test
+//# For other requests, the Receiver's Next TSN field, which is optional,
+//# MUST NOT be used.
+#[test]
+fn tsns_are_told_in_answer_to_an_association_reset_and_to_nothing_else() {
+    for (may, ahead) in [(ALL, 0), (PeerMay::default(), 0), (ALL, 9)] {
+        for kind in 0..5 {
+            let (mut pair, request, last_tsn) = forging();
+            pair.association(Server).set_peer_may(may).unwrap();
+            let next = pair.association(Server).state.up().unwrap().sent.next_tsn();
+            let asked = requests(request.plus(ahead), last_tsn)[kind].clone();
+            let answered = answers(&mut pair, vec![asked.clone()]);
+            let response = answered.iter().flatten().find_map(|parameter| match parameter {
+                Reconfig::Response { next_tsns, result, .. } => Some((*next_tsns, *result)),
+                _ => None,
+            });
+            let (next_tsns, result) = response.expect("it is answered");
+            assert_eq!(next_tsns.is_some(), kind == 2, "{asked:?}: {answered:?}");
+            let Some(next_tsns) = next_tsns else { continue };
+            pair.send(Server, 1, pattern(10));
+            pair.run(Duration::from_millis(1));
+            assert_eq!(pair.data(Server)[0].tsn, next_tsns.sender);
+            assert_eq!(next_tsns.sender == next, result != ReconfigResult::Performed);
+        }
+    }
+}
+
+//= specs/rfc6525.txt#section-5.1.7
+//= type=test
+//# If the incoming request is an SSN/TSN reset request, the Receiver's
+//# Next TSN field MUST be filled with a TSN such that the sender of the
+//# Re-configuration Response Parameter can be sure it can discard
+//# received DATA chunks with smaller TSNs. The value SHOULD be the
+//# smallest TSN not acknowledged by the receiver of the request plus
+//# 2^31.
+//= specs/rfc6525.txt#section-5.2.4
+//= type=test
+//# The value SHOULD be the smallest TSN not acknowledged by the receiver
+//# of the request plus 2^31.
+//= specs/rfc6525.txt#section-5.2.4
+//= type=test
+//# The same processing as though a FWD-TSN chunk (as defined in
+//# [RFC3758]) with all streams affected and a new cumulative TSN ACK of
+//# the Receiver's Next TSN minus 1 were received MUST be performed.
+//= specs/rfc6525.txt#section-5.2.4
+//= type=test
+//# A Re-configuration Response Parameter MUST be put into a RE-CONFIG
+//# chunk indicating successful processing.
+//= specs/rfc6525.txt#section-5.2.4
+//= type=test
+//# The RE-CONFIG chunk MUST be sent after the incoming RE-CONFIG chunk is
+//# processed completely.
+#[test]
+fn what_the_peer_gave_up_is_done_with_when_all_begins_anew() {
+    let (mut pair, request, last) = forging();
+    // The first message never comes; the second waits for it, and the third is never whole.
+    pair.forge(&[data(last.plus(2), 1, true), data(last.plus(4), 2, false)]);
+    assert!(pair.read(Server, 1).is_empty());
+    let answered = answers(&mut pair, vec![Reconfig::AssociationReset { request }]);
+    let [Reconfig::Response { response, result, next_tsns: Some(NextTsns { receiver, .. }) }] =
+        answered[0][..]
+    else {
+        panic!("{answered:?}")
+    };
+    assert_eq!((response, result), (request, ReconfigResult::Performed));
+    assert_eq!(receiver, last.plus(1).plus(1 << 31), "the first that was not acknowledged, and 2^31");
+    let old = |ahead: u32| last.plus(ahead).0.to_be_bytes().to_vec();
+    assert_eq!(pair.read(Server, 1), [old(2)]);
+    assert!(matches!(told(&pair, Server)[..], [Event::AssociationReset { outcome: Outcome::Done, .. }]));
+    // The old is discarded, and what has the new numbers is taken from the start.
+    pair.forge(&[data(last.plus(1), 0, true), data(last.plus(3), 0, true)]);
+    assert_eq!(pair.read(Server, 1).len(), 1);
+    pair.clear_log();
+    pair.forge(&[data(receiver, 0, true)]);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 1), [old(2), receiver.0.to_be_bytes().to_vec()]);
+    assert_eq!(pair.sacks(Server).last().unwrap().1.cum_tsn_ack, receiver);
+}
+
+//= specs/rfc6525.txt#section-5.2.2
+//= type=test
+//# The RE-CONFIG chunk MUST be sent after the incoming RE-CONFIG chunk is
+//# processed completely.
+//= specs/rfc6525.txt#section-5.2.3
+//= type=test
+//# The RE-CONFIG chunk MUST be sent after the incoming RE-CONFIG chunk is
+//# processed completely.
+#[test]
+fn the_answer_leaves_when_all_of_the_chunk_is_processed() {
+    let (mut pair, request, last_tsn) = forging();
+    pair.send(Server, 1, pattern(10));
+    pair.run(Duration::from_secs(1));
+    let [ours, theirs, ..] = requests(request, last_tsn);
+    let Reconfig::IncomingReset { streams, .. } = theirs else { panic!() };
+    let theirs = Reconfig::IncomingReset { request: request.next(), streams };
+    let answered = answers(&mut pair, vec![ours, theirs]);
+    let [Reconfig::Response { response, .. }, Reconfig::OutgoingReset { response: second, .. }] =
+        answered[0][..]
+    else {
+        panic!("{answered:?}")
+    };
+    assert_eq!((answered.len(), response, second), (1, request, request.next()));
+    assert_eq!(told(&pair, Server), [reset(Direction::Incoming, Streams::All, Outcome::Done)]);
+    // An error behind a request is part of it: nothing is answered, and nothing was done.
+    let (mut pair, request, last_tsn) = forging();
+    let [ours, .., add] = requests(request, last_tsn);
+    assert_eq!(answers(&mut pair, vec![ours, add]), [[]; 0]);
+    assert_eq!(told(&pair, Server), []);
+}

@@ -1,6 +1,7 @@
 //! How requests leave, one at a time, and what they wait for (RFC 6525 §5.1).
 
 use super::*;
+use crate::association::timers::Timer;
 
 //= specs/rfc6525.txt#section-5.1.1
 //= type=test
@@ -107,6 +108,9 @@ fn whichever_packet_of_a_re_configuration_is_lost_it_is_done_once() {
 //# be processed normally, even though this means that (if the
 //# endpoint elects to do the stream reset) streams that are already
 //# at SSN 0 will be reset a subsequent time.
+//= specs/rfc6525.txt#section-5.2.3
+//= type=test
+//# In such a case, the local endpoint MUST do the following:
 #[test]
 fn both_sides_ask_for_the_same_streams_at_once() {
     let mut pair = Pair::up(with(ALL));
@@ -196,4 +200,164 @@ fn a_shutdown_ends_what_is_asked_for_and_loses_no_message() {
     pair.run(Duration::from_secs(5));
     assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
     assert_eq!(told(&pair, Client), [change(5, 5, Outcome::Failed), change(5, 5, Outcome::Failed)]);
+}
+
+type Ask = fn(&mut Association, Time) -> Result<(), ReconfigError>;
+
+/// What can be asked for, and the parameter types of the request.
+fn asks() -> Vec<(Ask, &'static [u16])> {
+    vec![
+        (|it, _| it.reset_streams(outgoing(Streams::All)), &[13]),
+        (|it, _| it.reset_streams(outgoing(listed(&[2]))), &[13]),
+        (|it, _| it.reset_streams(incoming(listed(&[1]))), &[14]),
+        (
+            |it, _| {
+                it.reset_streams(StreamReset { outgoing: Some(Streams::All), incoming: Some(Streams::All) })
+            },
+            &[13, 14],
+        ),
+        (|it, now| it.reset_association(now), &[15]),
+        (|it, _| it.add_streams(1, 0), &[17]),
+        (|it, _| it.add_streams(1, 1), &[17, 18]),
+    ]
+}
+
+//= specs/rfc6525.txt#section-5.1.2
+//= type=test
+//# The next re-configuration request sequence number MUST then be
+//# incremented by 1.
+//= specs/rfc6525.txt#section-5.1.2
+//= type=test
+//# The Outgoing SSN Reset Request Parameter MUST be put into a RE-CONFIG
+//# Chunk.
+//= specs/rfc6525.txt#section-5.1.2
+//= type=test
+//# It MUST NOT be put together with any other parameter, as described in
+//# Section 3.1.
+//= specs/rfc6525.txt#section-5.1.3
+//= type=test
+//# The sender MUST assign the next re-configuration request sequence
+//# number and MUST put it into the Re-configuration Request Sequence
+//# Number field of the Incoming SSN Reset Request Parameter. After
+//# assigning it, the next re-configuration request sequence number MUST
+//# be incremented by 1.
+//= specs/rfc6525.txt#section-5.1.3
+//= type=test
+//# The Incoming SSN Reset Request Parameter MUST be put into a RE-CONFIG
+//# Chunk. It MAY be put together with an Outgoing SSN Reset Request
+//# Parameter but MUST NOT be put together with any other parameter.
+//= specs/rfc6525.txt#section-5.1.4
+//= type=test
+//# The sender MUST assign the next re-configuration request sequence
+//# number and put it into the Re-configuration Request Sequence Number
+//# field of the SSN/TSN Reset Request Parameter. After assigning it, the
+//# next re-configuration request sequence number MUST be incremented by
+//# 1.
+//= specs/rfc6525.txt#section-5.1.4
+//= type=test
+//# The SSN/TSN Reset Request Parameter MUST be put into a RE-CONFIG
+//# chunk. There MUST NOT be any other parameter in this chunk.
+#[test]
+fn requests_are_numbered_one_after_the_other_and_stand_alone() {
+    let mut pair = Pair::up(with(ALL));
+    let (mut next, _) = numbers_of_client(&mut pair);
+    for (ask, kinds) in asks().into_iter().chain(asks()) {
+        for side in [Client, Server] {
+            pair.send(side, 1, pattern(10));
+        }
+        pair.run(Duration::from_secs(1));
+        pair.clear_log();
+        let now = pair.now;
+        ask(pair.association(Client), now).unwrap();
+        pair.run(Duration::from_secs(30));
+        let asked: Vec<_> = reconfigs(&pair, Client)
+            .into_iter()
+            .filter(|parameters| parameters.iter().any(|parameter| request_of(parameter).is_some()))
+            .collect();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert_eq!(asked[0].iter().map(Reconfig::kind).collect::<Vec<_>>(), kinds);
+        for parameter in &asked[0] {
+            assert_eq!(request_of(parameter), Some(next));
+            next = next.next();
+        }
+    }
+}
+
+//= specs/rfc6525.txt#section-5.1.1
+//= type=test
+//# At any given time, there MUST NOT be more than one request in flight.
+//# So, if the Re-configuration Timer is running and the RE-CONFIG chunk
+//# contains at least one request parameter, the chunk MUST be buffered.
+//= specs/rfc6525.txt#section-5.1.1
+//= type=test
+//# After packaging the RE-CONFIG chunk and sending it to the peer, the
+//# sender MUST start the Re-configuration Timer if the RE-CONFIG chunk
+//# contains at least one request parameter.
+//= specs/rfc6525.txt#section-5.1.1
+//= type=test
+//# If it contains no request parameters, the Re-configuration Timer MUST
+//# NOT be started.
+//= specs/rfc6525.txt#section-5.1.2
+//= type=test
+//# The RE-CONFIG chunk MUST be sent following the rules given in Section
+//# 5.1.1.
+//= specs/rfc6525.txt#section-5.1.3
+//= type=test
+//# The RE-CONFIG chunk MUST be sent following the rules given in Section
+//# 5.1.1.
+//= specs/rfc6525.txt#section-5.1.4
+//= type=test
+//# The RE-CONFIG chunk MUST be sent following the rules given in Section
+//# 5.1.1.
+#[test]
+fn one_request_is_under_way_and_what_the_peer_asks_for_waits_for_its_end() {
+    let armed = |pair: &mut Pair, side| pair.association(side).timers.is_armed(Timer::Reconfig);
+    for (ask, kinds) in [1, 2, 4, 5].map(|which| asks()[which]) {
+        // Two that wait for each other's request would wait for ever.
+        let waits = kinds == [14];
+        let mut pair = Pair::up(with(ALL));
+        for side in [Client, Server] {
+            pair.send(side, 1, pattern(10));
+        }
+        pair.run(Duration::from_secs(1));
+        let (request, _) = numbers_of_client(&mut pair);
+        let own = RequestNumber(pair.association(Server).initial_tsn.0);
+        pair.clear_log();
+        // No answer arrives.
+        pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::RECONFIG)));
+        let now = pair.now;
+        assert!(!armed(&mut pair, Server));
+        ask(pair.association(Server), now).unwrap();
+        pair.run(Duration::from_millis(50));
+        assert!(armed(&mut pair, Server));
+        if !waits {
+            pair.forge(&[Chunk::Reconfig(vec![Reconfig::IncomingReset {
+                request,
+                streams: vec![StreamId(1)],
+            }])]);
+        }
+        assert_eq!(ask(pair.association(Server), now), Err(ReconfigError::InProgress));
+        pair.run(Duration::from_secs(20));
+        let sent = reconfigs(&pair, Server);
+        assert!(sent.len() > 2);
+        for parameters in &sent {
+            assert_eq!(parameters.iter().map(Reconfig::kind).collect::<Vec<_>>(), kinds);
+            assert_eq!(request_of(&parameters[0]), Some(own));
+        }
+        if waits {
+            continue;
+        }
+        // What holds answers alone is said when it is asked for, and not again by a timer.
+        assert_eq!(reconfigs(&pair, Client).len(), sent.len());
+        assert!(armed(&mut pair, Server) && !armed(&mut pair, Client));
+        pair.drop = None;
+        pair.run(Duration::from_secs(60));
+        let last = reconfigs(&pair, Server).pop().unwrap();
+        let [Reconfig::OutgoingReset { request: number, response, streams, .. }] = &last[..] else {
+            panic!("{last:?}")
+        };
+        assert_eq!((*number, *response), (own.plus(kinds.len() as u32), request));
+        assert_eq!(streams[..], [StreamId(1)]);
+        assert!(!armed(&mut pair, Server) && !armed(&mut pair, Client));
+    }
 }
