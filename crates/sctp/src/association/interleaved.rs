@@ -136,11 +136,16 @@ impl Stream {
 
     /// The message that was delivered in pieces is over: those that waited for that follow.
     fn end_pieces(&mut self, id: StreamId, inbox: &mut Inbox) {
+        self.give_way(id, inbox);
+        self.release(id, inbox);
+    }
+
+    /// Nothing is delivered in pieces any more: what has waited outside of the order is.
+    fn give_way(&mut self, id: StreamId, inbox: &mut Inbox) {
         self.in_pieces = None;
         for piece in std::mem::take(&mut self.behind) {
             inbox.add(id, piece);
         }
-        self.release(id, inbox);
     }
 
     /// Whether the peer has given this message up.
@@ -174,7 +179,8 @@ impl Stream {
             if self.in_pieces == Some((order, mid)) {
                 partial.fragments.values().for_each(|(_, payload)| inbox.forget(payload));
                 inbox.abort(id, Piece::aborted(partial.ppid, mid, order));
-                self.end_pieces(id, inbox);
+                // Those that follow in order are behind the others that are gone.
+                self.give_way(id, inbox);
             } else if partial.is_whole() {
                 let piece = partial.take_run(order, mid).expect("a message has a fragment");
                 if self.in_pieces.is_some() {

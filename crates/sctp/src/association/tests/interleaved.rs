@@ -272,6 +272,18 @@ fn a_message_read_in_pieces_is_told_to_be_over() {
 }
 
 #[test]
+fn those_given_up_with_a_message_read_in_pieces_come_before_those_behind() {
+    let mut bench = Bench::new(1_000);
+    bench.push(chunk("B", 2, 0, 0, &[1; 600])).unwrap();
+    bench.push(chunk("BE", 2, 1, 0, b"given up, but whole")).unwrap();
+    bench.push(chunk("BE", 2, 2, 0, b"behind")).unwrap();
+    assert_eq!(bench.recv(2), Some((vec![1; 600], true, false)));
+    bench.skip(2, Order::Ordered, 1);
+    let read: Vec<_> = std::iter::from_fn(|| bench.recv(2)).map(|piece| piece.0).collect();
+    assert_eq!(read, [&b""[..], b"given up, but whole", b"behind"]);
+}
+
+#[test]
 fn skipping_goes_by_serial_numbers() {
     let mut bench = Bench::new(1 << 20);
     bench.skip(0, Order::Ordered, i32::MAX as u32);
