@@ -8,6 +8,7 @@
 mod admission;
 mod answers;
 mod handshake;
+mod icmp;
 mod ootb;
 mod table;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use rand_core::{Rng, SeedableRng};
 
 use self::admission::Admission;
 use self::answers::Answers;
+pub use self::icmp::Icmp;
 use self::ootb::Budget;
 pub(crate) use self::ootb::is_unicast;
 use self::table::{Known, Slot, Table};
@@ -307,68 +309,6 @@ impl Endpoint {
         let id = self.table.insert(known, |id| Association::connect(now, id, setup));
         self.map_paths(id);
         Ok(id)
-    }
-
-    /// A router says that a packet from `local` to `peer` was too large, and that SCTP packets of `size` bytes are not: an
-    /// ICMP message "fragmentation needed" or "packet too big", less the headers of IP and UDP. `quoted` is what the message
-    /// quotes of the SCTP packet; without its first 8 bytes nothing comes of it. Drain [`Endpoint::poll`] afterwards.
-    //= specs/rfc9260.txt#section-10
-    //# ICMP7)  If the ICMP message is either an ICMPv6 message of type
-    //# "Packet Too Big" or an ICMPv4 message of type "Destination
-    //# Unreachable" and code "Fragmentation Needed", an
-    //# implementation SHOULD process this information as defined for
-    //# PMTU discovery.
-    pub fn handle_packet_too_big(
-        &mut self,
-        now: Time,
-        local: SocketAddr,
-        peer: SocketAddr,
-        quoted: &[u8],
-        size: usize,
-    ) {
-        let Some(&[s0, s1, d0, d1, t0, t1, t2, t3]) = quoted.first_chunk() else { return };
-        let (local_port, peer_port) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
-        let tag = VerificationTag(u32::from_be_bytes([t0, t1, t2, t3]));
-        //= specs/rfc9260.txt#section-10
-        //# ICMP5)  An implementation MUST use the payload of the ICMP message
-        //# (v4 or v6) to locate the association that sent the message to
-        //# which ICMP is responding.  If the association cannot be
-        //# found, an implementation SHOULD ignore the ICMP message.
-        let Some(id) = self.table.by_address(local_port, peer_port, peer).map(|slot| slot.id) else { return };
-        let Some(slot) = self.table.get_mut(id) else { return };
-        //= specs/rfc9260.txt#section-10
-        //# ICMP6)  An implementation MUST validate that the Verification Tag
-        //# contained in the ICMP message matches the Verification Tag of
-        //# the peer.
-        //= specs/rfc8899.txt#section-4.6.1
-        //# The PL MUST check the protocol information in the quoted packet
-        //# carried in an ICMP PTB message payload to validate the message
-        //# originated from the sending node.
-        // One about an INIT is too small to be about an MTU.
-        //= specs/rfc8899.txt#section-4.6.1
-        //# A PL that supports PTB messages MUST validate these messages before they
-        //# are further processed.
-        //= specs/rfc8899.txt#section-4.6.1
-        //# The validation SHOULD utilize information that is not simple for an off-
-        //# path attacker to determine [BCP145].
-        //= specs/rfc8899.txt#section-6.2.1.4
-        //# Normal ICMP validation MUST be performed as specified in Appendix C of
-        //# [RFC4960].
-        //= specs/rfc8899.txt#section-6.2.2.4
-        //# ICMP validation MUST be performed for PTB messages as specified in
-        //# Appendix C of [RFC4960].
-        //= specs/rfc8899.txt#section-8
-        //# A node supporting DPLPMTUD MUST therefore appropriately validate the
-        //# payload of PTB messages to ensure these are received in response to
-        //# transmitted traffic (i.e., a reported error condition that corresponds
-        //# to a datagram actually sent by the path layer, see Section 4.6.1).
-        //= specs/rfc8899.txt#section-8
-        //# This processing SHOULD be limited to avoid a denial-of-service attack
-        //# when arbitrary headers are included.
-        if slot.association.peer_tag() == Some(tag) {
-            slot.association.on_packet_too_big(now, Route { local, peer }, size);
-            self.table.ready(id);
-        }
     }
 
     /// Takes in a datagram that came at `now`. Drain [`Endpoint::poll`] afterwards.

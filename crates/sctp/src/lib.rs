@@ -25,7 +25,7 @@ pub use association::{
 pub use config::{
     AllowedPath, AuthConfig, Config, ErrorDetection, LossDetection, MtuDiscovery, PeerMay, SharedKey,
 };
-pub use endpoint::{Announce, Connect, Counters, Endpoint, Limits, Sharing};
+pub use endpoint::{Announce, Connect, Counters, Endpoint, Icmp, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;
 

@@ -104,6 +104,11 @@ impl Association {
         }
     }
 
+    /// The peer's host has no SCTP: a router or that host said so of a packet whose tag proves that it was ours.
+    pub(crate) fn on_protocol_unreachable(&mut self) {
+        self.on_abort(true, Vec::new());
+    }
+
     pub(super) fn on_abort(&mut self, reflected: bool, causes: Vec<Cause>) {
         //= specs/rfc9260.txt#section-9.1
         //# An endpoint MUST NOT respond to any received packet that contains an

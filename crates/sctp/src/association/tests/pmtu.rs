@@ -1,6 +1,7 @@
 //! Path MTU discovery between two endpoints (RFC 8899 §6.2), over links that drop what is too large without a word.
 
 use super::*;
+use crate::Icmp;
 use crate::association::Split;
 use crate::config::MtuDiscovery;
 use crate::ids::PathId;
@@ -261,6 +262,11 @@ fn each_path_has_its_size_and_chunks_fit_all_of_them() {
     assert!(packet > 4_000, "of which several share a packet: {packet}");
 }
 
+/// What a router says of a packet from `local` to `peer`.
+fn too_big(local: SocketAddr, peer: SocketAddr, quoted: &[u8], size: usize) -> Icmp<'_> {
+    Icmp { local, peer, kind: 3, code: 4, size, quoted }
+}
+
 //= specs/rfc8899.txt#section-3
 //= type=test
 //# Any received PTB message MUST be validated before it is used to update
@@ -334,11 +340,11 @@ fn what_a_router_says_counts_if_it_quotes_what_was_sent() {
         (here, other, &right[..]),
         (other, there, &right[..]),
     ] {
-        pair.client.handle_packet_too_big(pair.now, local, peer, quoted, 1_252);
+        pair.client.handle_icmp(pair.now, too_big(local, peer, quoted, 1_252));
         pair.run(Duration::from_millis(100));
         assert_eq!(path(&mut pair).mtu, 1_452, "{local} {peer} {quoted:?}");
     }
-    pair.client.handle_packet_too_big(pair.now, here, there, &right, 1_252);
+    pair.client.handle_icmp(pair.now, too_big(here, there, &right, 1_252));
     pair.run(Duration::from_millis(5));
     assert_eq!(path(&mut pair).mtu, 1_200, "the base, while what it said is tried");
     pair.run(Duration::from_millis(25));
@@ -358,7 +364,8 @@ fn without_discovery_nothing_changes_and_nothing_is_said_of_fragments() {
         &header.destination_port.to_be_bytes(),
         &header.tag.0.to_be_bytes(),
     ];
-    pair.client.handle_packet_too_big(pair.now, client_address(), server_address(), &quoted.concat(), 1_200);
+    let quoted = quoted.concat();
+    pair.client.handle_icmp(pair.now, too_big(client_address(), server_address(), &quoted, 1_200));
     pair.run(Duration::from_secs(1));
     assert_eq!(path(&mut pair).mtu, 1_452);
 }

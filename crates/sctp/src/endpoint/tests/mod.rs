@@ -5,6 +5,7 @@
 mod bad_input;
 mod collision;
 mod handshake;
+mod icmp;
 mod limits;
 mod out_of_the_blue;
 mod pair;

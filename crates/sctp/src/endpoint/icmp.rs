@@ -1,0 +1,187 @@
+//! What routers and hosts say of packets that did not arrive: ICMP and ICMPv6 messages (RFC 9260 §10).
+//!
+//! A message counts if what it quotes proves that its sender saw a packet of ours. It never makes this side answer, and
+//! nothing of it is kept. That a host or network cannot be reached is left to the timers and HEARTBEATs: routers say so
+//! of what comes back in a second, too. The carrier reads the messages, and says which packet one is about.
+
+use std::net::SocketAddr;
+
+use braidftp_base::Time;
+
+use super::{Endpoint, Route, Slot};
+use crate::ids::VerificationTag;
+use crate::stats::Phase;
+use crate::wire::{Chunk, Init};
+
+/// An ICMP message, if the addresses are of IPv4, or an ICMPv6 message about an SCTP packet that this side sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Icmp<'a> {
+    /// Where the packet came from, with its UDP encapsulation port.
+    pub local: SocketAddr,
+    /// Where it went, with its UDP encapsulation port.
+    pub peer: SocketAddr,
+    /// The message's type (RFC 792, RFC 4443).
+    pub kind: u8,
+    /// The message's code.
+    pub code: u8,
+    /// If it says that the packet was too large: the size of an SCTP packet that is not, in bytes, which is the MTU less
+    /// the headers of IP and UDP. 0 where it says none.
+    pub size: usize,
+    /// What it quotes of the SCTP packet, from the source port on.
+    pub quoted: &'a [u8],
+}
+
+impl Icmp<'_> {
+    pub(super) fn says(&self) -> Says {
+        match (self.peer.is_ipv4(), self.kind, self.code) {
+            //= specs/rfc9260.txt#section-10
+            //# ICMP3)  An implementation SHOULD ignore any ICMP messages where the
+            //# code indicates "Port Unreachable".
+            (true, 3, 3) | (false, 1, 4) => Says::Nothing,
+            (true, 3, 4) | (false, 2, _) => Says::TooBig,
+            (true, 3, 2) | (false, 4, 1) => Says::NoSuchProtocol,
+            //= specs/rfc9260.txt#section-10
+            //# ICMP9)  If the ICMP type is "Destination Unreachable", the
+            //# implementation MAY move the destination to the unreachable
+            //# state or, alternatively, increment the path error counter.
+            // It does neither.
+            (true, 3, _) | (false, 1, _) => Says::Nothing,
+            //= specs/rfc9260.txt#section-10
+            //# ICMP1)  An implementation MAY ignore all ICMPv4 messages where the
+            //# type field is not set to "Destination Unreachable".
+            //= specs/rfc9260.txt#section-10
+            //# ICMP2)  An implementation MAY ignore all ICMPv6 messages where the
+            //# type field is not "Destination Unreachable", "Parameter
+            //# Problem", or "Packet Too Big".
+            //= specs/rfc9260.txt#section-10
+            //# ICMP4)  An implementation MAY ignore all ICMPv6 messages of type
+            //# "Parameter Problem" if the code is not "Unrecognized Next
+            //# Header Type Encountered".
+            _ => Says::Nothing,
+        }
+    }
+}
+
+/// What a message says that matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    TooBig,
+    NoSuchProtocol,
+    Nothing,
+}
+
+/// The packet that a message quotes, if it was one of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quoted {
+    Init,
+    Other,
+}
+
+impl Endpoint {
+    /// Takes in an ICMP message that came at `now`. Drain [`Endpoint::poll`] afterwards.
+    //= specs/rfc9260.txt#section-10
+    //# Whenever an ICMP message is received by an SCTP endpoint, the
+    //# following procedures MUST be followed to ensure proper utilization of
+    //# the information being provided by layer 3.
+    //= specs/rfc9260.txt#section-12.4
+    //# To provide a non-SCTP-capable host with the same level of protection
+    //# against attacks as for SCTP-capable ones, all SCTP implementations
+    //# MUST implement the ICMP handling described in Section 10.
+    pub fn handle_icmp(&mut self, now: Time, message: Icmp<'_>) {
+        let says = message.says();
+        if says == Says::Nothing {
+            return;
+        }
+        let Icmp { local, peer, size, .. } = message;
+        let Some(&[s0, s1, d0, d1]) = message.quoted.first_chunk() else { return };
+        let (local_port, peer_port) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+        //= specs/rfc9260.txt#section-10
+        //# ICMP5)  An implementation MUST use the payload of the ICMP message
+        //# (v4 or v6) to locate the association that sent the message to
+        //# which ICMP is responding.  If the association cannot be
+        //# found, an implementation SHOULD ignore the ICMP message.
+        let Some(id) = self.table.by_address(local_port, peer_port, peer).map(|slot| slot.id) else { return };
+        let Some(slot) = self.table.get_mut(id) else { return };
+        let Some(quoted) = ours(message.quoted, slot) else { return };
+        match (says, quoted) {
+            //= specs/rfc9260.txt#section-10
+            //# ICMP7)  If the ICMP message is either an ICMPv6 message of type
+            //# "Packet Too Big" or an ICMPv4 message of type "Destination
+            //# Unreachable" and code "Fragmentation Needed", an
+            //# implementation SHOULD process this information as defined for
+            //# PMTU discovery.
+            //= specs/rfc8899.txt#section-4.6.1
+            //# A PL that supports PTB messages MUST validate these messages before they
+            //# are further processed.
+            (Says::TooBig, _) => slot.association.on_packet_too_big(now, Route { local, peer }, size),
+            //= specs/rfc9260.txt#section-10
+            //# ICMP8)  If the ICMP code is "Unrecognized Next Header Type
+            //# Encountered" or "Protocol Unreachable", an implementation
+            //# MUST treat this message as an abort with the T bit set if it
+            //# does not contain an INIT chunk.  If it does contain an INIT
+            //# chunk and the association is in the COOKIE-WAIT state, handle
+            //# the ICMP message like an ABORT chunk.
+            (Says::NoSuchProtocol, Quoted::Init) if slot.association.phase() != Phase::CookieWait => return,
+            (Says::NoSuchProtocol, _) => slot.association.on_protocol_unreachable(),
+            (Says::Nothing, _) => return,
+        }
+        self.settle(now, id);
+        self.table.ready(id);
+    }
+}
+
+/// Whether a packet was sent by this association: by the peer's tag, or as its INIT by the tag that it offers. Nobody who
+/// did not see the packet knows either.
+//= specs/rfc9260.txt#section-10
+//# ICMP6)  An implementation MUST validate that the Verification Tag
+//# contained in the ICMP message matches the Verification Tag of
+//# the peer.  If the Verification Tag is not 0 and does not
+//# match, discard the ICMP message.  If it is 0 and the ICMP
+//# message contains enough bytes to verify that the chunk type
+//# is an INIT chunk and that the Initiate Tag matches the tag of
+//# the peer, continue with ICMP7.  If the ICMP message is too
+//# short or the chunk type or the Initiate Tag does not match,
+//# silently discard the packet.
+// An INIT that was sent from here holds the tag that the peer is to use, which is what can be compared.
+//= specs/rfc8899.txt#section-4.6.1
+//# The PL MUST check the protocol information in the quoted packet
+//# carried in an ICMP PTB message payload to validate the message
+//# originated from the sending node.
+//= specs/rfc8899.txt#section-4.6.1
+//# The validation SHOULD utilize information that is not simple for an off-
+//# path attacker to determine [BCP145].
+//= specs/rfc8899.txt#section-6.2.1.4
+//# Normal ICMP validation MUST be performed as specified in Appendix C of
+//# [RFC4960].
+//= specs/rfc8899.txt#section-6.2.2.4
+//# ICMP validation MUST be performed for PTB messages as specified in
+//# Appendix C of [RFC4960].
+//= specs/rfc8899.txt#section-8
+//# A node supporting DPLPMTUD MUST therefore appropriately validate the
+//# payload of PTB messages to ensure these are received in response to
+//# transmitted traffic (i.e., a reported error condition that corresponds
+//# to a datagram actually sent by the path layer, see Section 4.6.1).
+//= specs/rfc8899.txt#section-8
+//# This processing SHOULD be limited to avoid a denial-of-service attack
+//# when arbitrary headers are included.
+//= specs/rfc6951.txt#section-5.5
+//# If a
+//# received ICMP or ICMPv6 packet cannot be related to a specific SCTP
+//# association or the verification tag cannot be verified, it MUST be
+//# discarded silently.
+fn ours(quoted: &[u8], slot: &Slot) -> Option<Quoted> {
+    let tag_at =
+        |at: usize| quoted.get(at..)?.first_chunk().map(|tag| VerificationTag(u32::from_be_bytes(*tag)));
+    let tag = tag_at(TAG_AT)?;
+    if tag != VerificationTag(0) {
+        return (slot.association.peer_tag() == Some(tag)).then_some(Quoted::Other);
+    }
+    let init = quoted.get(CHUNK_AT) == Some(&Init::KIND) && tag_at(INITIATE_TAG_AT)? == slot.known.tag;
+    init.then_some(Quoted::Init)
+}
+
+/// Where the common header has the Verification Tag (RFC 9260 §3.1), where the first chunk begins, and where an INIT has
+/// its Initiate Tag (§3.3.2), in bytes.
+const TAG_AT: usize = 4;
+const CHUNK_AT: usize = crate::wire::Header::LEN;
+const INITIATE_TAG_AT: usize = CHUNK_AT + Chunk::HEADER_LEN;

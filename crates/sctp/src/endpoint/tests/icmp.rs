@@ -1,0 +1,297 @@
+//! What ICMP messages do and do not do (RFC 9260 §10), row by row.
+
+use proptest::prelude::*;
+
+use super::super::icmp::Says;
+use super::*;
+use crate::{MtuDiscovery, Reason};
+
+const HERE: &str = "192.0.2.1:0";
+const THERE: &str = "192.0.2.2:0";
+const HERE_V6: &str = "[2001:db8::1]:0";
+const THERE_V6: &str = "[2001:db8::2]:0";
+const PORTS: (u16, u16) = (40_000, 21);
+
+/// What IPv4 and IPv6 have for the same thing: type and code.
+const NO_SUCH_PROTOCOL: [(u8, u8); 2] = [(3, 2), (4, 1)];
+const TOO_BIG: [(u8, u8); 2] = [(3, 4), (2, 0)];
+const NO_SUCH_PORT: [(u8, u8); 2] = [(3, 3), (1, 4)];
+const NO_SUCH_HOST: [(u8, u8); 2] = [(3, 1), (1, 3)];
+
+/// A client on its way to, or in touch with, a server that the test plays.
+struct Client {
+    now: Time,
+    endpoint: Endpoint,
+    id: AssociationId,
+    route: Route,
+    /// What it sent last.
+    sent: Bytes,
+}
+
+impl Client {
+    fn waiting(family: usize) -> Self {
+        let (local, peer) = [(HERE, THERE), (HERE_V6, THERE_V6)][family];
+        let route = Route { local: local.parse().unwrap(), peer: peer.parse().unwrap() };
+        let mut endpoint = Endpoint::new([3; 32]);
+        let path_mtu_discovery = Some(MtuDiscovery::default());
+        let connect = Connect {
+            local: vec![route.local],
+            peer: vec![route.peer],
+            source_port: Some(PORTS.0),
+            destination_port: PORTS.1,
+            config: Arc::new(Config { path_mtu_discovery, ..config() }),
+        };
+        let id = endpoint.connect(Time::ZERO, connect).unwrap();
+        let mut it = Self { now: Time::ZERO, endpoint, id, route, sent: Bytes::new() };
+        it.drain();
+        it
+    }
+
+    /// In COOKIE-ECHOED, or further.
+    fn with_peer(family: usize, phase: Phase) -> Self {
+        let mut it = Self::waiting(family);
+        let Some(Ok(Chunk::Init(init))) = Packet::decode(it.sent.clone()).unwrap().chunks().next() else {
+            panic!("no INIT")
+        };
+        let mut answer = super::init();
+        answer.parameters.push(Parameter::StateCookie(Bytes::from_static(b"cookie")));
+        it.hear(init.initiate_tag, &Chunk::InitAck(answer));
+        if phase == Phase::Established {
+            it.hear(init.initiate_tag, &Chunk::CookieAck);
+        }
+        assert_eq!(it.phase(), phase);
+        it
+    }
+
+    fn hear(&mut self, tag: VerificationTag, chunk: &Chunk) {
+        let header = Header { source_port: PORTS.1, destination_port: PORTS.0, tag };
+        let datagram = datagram(self.route.peer, header, std::slice::from_ref(chunk));
+        self.endpoint.handle(self.now, Datagram { to: self.route.local, ..datagram });
+        self.drain();
+    }
+
+    /// Packets it has to send now, and events.
+    fn drain(&mut self) -> (usize, Vec<Event>) {
+        let (mut packets, mut events) = (0, Vec::new());
+        loop {
+            match self.endpoint.poll(self.now) {
+                Output::Send(transmit) => {
+                    packets += 1;
+                    self.sent = transmit.payload;
+                }
+                Output::Event((_, event)) => events.push(event),
+                Output::Wait(_) => return (packets, events),
+            }
+        }
+    }
+
+    /// Nothing is ever answered.
+    fn icmp(&mut self, (kind, code): (u8, u8), size: usize, quoted: &[u8]) {
+        let Route { local, peer } = self.route;
+        self.endpoint.handle_icmp(self.now, Icmp { local, peer, kind, code, size, quoted });
+    }
+
+    fn phase(&self) -> Phase {
+        self.endpoint.association(self.id).unwrap().phase()
+    }
+
+    fn mtu(&self) -> usize {
+        self.endpoint.association(self.id).unwrap().stats().paths[0].mtu
+    }
+}
+
+fn quote(tag: u32, rest: &[u8]) -> Vec<u8> {
+    let header = [&PORTS.0.to_be_bytes()[..], &PORTS.1.to_be_bytes(), &tag.to_be_bytes(), &[0; 4]];
+    [&header.concat()[..], rest].concat()
+}
+
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# ICMP8)  If the ICMP code is "Unrecognized Next Header Type
+//# Encountered" or "Protocol Unreachable", an implementation
+//# MUST treat this message as an abort with the T bit set if it
+//# does not contain an INIT chunk.  If it does contain an INIT
+//# chunk and the association is in the COOKIE-WAIT state, handle
+//# the ICMP message like an ABORT chunk.
+//= specs/rfc9260.txt#section-12.4
+//= type=test
+//# To provide a non-SCTP-capable host with the same level of protection
+//# against attacks as for SCTP-capable ones, all SCTP implementations
+//# MUST implement the ICMP handling described in Section 10.
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# Whenever an ICMP message is received by an SCTP endpoint, the
+//# following procedures MUST be followed to ensure proper utilization of
+//# the information being provided by layer 3.
+#[test]
+fn a_host_without_sctp_ends_what_asks_it() {
+    for (family, says) in NO_SUCH_PROTOCOL.into_iter().enumerate() {
+        let mut client = Client::waiting(family);
+        let init = client.sent.slice(..20);
+        client.icmp(says, 0, &init);
+        let (packets, events) = client.drain();
+        assert!(matches!(&events[..], [Event::Closed(Reason::PeerAborted(causes))] if causes.is_empty()));
+        assert_eq!(packets, 0, "no answer");
+        assert_eq!(client.endpoint.footprint().places, 0);
+        for phase in [Phase::CookieEchoed, Phase::Established] {
+            let mut client = Client::with_peer(family, phase);
+            client.icmp(says, 0, &init);
+            assert_eq!(client.phase(), phase, "the INIT was answered");
+            client.icmp(says, 0, &quote(PEER_TAG.0, &[])[..8]);
+            assert_eq!(client.phase(), Phase::Closed);
+            assert_eq!(client.drain().0, 0, "no answer");
+        }
+    }
+}
+
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# ICMP6)  An implementation MUST validate that the Verification Tag
+//# contained in the ICMP message matches the Verification Tag of
+//# the peer.  If the Verification Tag is not 0 and does not
+//# match, discard the ICMP message.  If it is 0 and the ICMP
+//# message contains enough bytes to verify that the chunk type
+//# is an INIT chunk and that the Initiate Tag matches the tag of
+//# the peer, continue with ICMP7.  If the ICMP message is too
+//# short or the chunk type or the Initiate Tag does not match,
+//# silently discard the packet.
+//= specs/rfc6951.txt#section-5.5
+//= type=test
+//# If a
+//# received ICMP or ICMPv6 packet cannot be related to a specific SCTP
+//# association or the verification tag cannot be verified, it MUST be
+//# discarded silently.
+#[test]
+fn what_does_not_quote_a_packet_of_ours_does_nothing() {
+    for (family, says) in NO_SUCH_PROTOCOL.into_iter().enumerate() {
+        let mut client = Client::waiting(family);
+        let init = client.sent.clone();
+        let changed = |at: usize| {
+            let mut changed = init.to_vec();
+            changed[at] ^= 1;
+            changed
+        };
+        for quoted in
+            [&init[..19], &init[..8], &init[..3], &[], &changed(12), &changed(19), &changed(7), &changed(1)]
+        {
+            client.icmp(says, 0, quoted);
+            assert_eq!(client.phase(), Phase::CookieWait, "{quoted:?}");
+        }
+        let mut client = Client::with_peer(family, Phase::Established);
+        for quoted in
+            [&quote(PEER_TAG.0 ^ 1, &[])[..], &quote(PEER_TAG.0, &[])[..7], &quote(0, &[2, 0, 0, 20])]
+        {
+            client.icmp(says, 0, quoted);
+            assert_eq!(client.phase(), Phase::Established, "{quoted:?}");
+        }
+        assert_eq!(client.drain(), (0, Vec::new()));
+    }
+}
+
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# ICMP5)  An implementation MUST use the payload of the ICMP message
+//# (v4 or v6) to locate the association that sent the message to
+//# which ICMP is responding.  If the association cannot be
+//# found, an implementation SHOULD ignore the ICMP message.
+#[test]
+fn what_is_about_packets_of_others_is_ignored() {
+    for (family, (kind, code)) in NO_SUCH_PROTOCOL.into_iter().enumerate() {
+        let mut client = Client::with_peer(family, Phase::Established);
+        let Route { local, mut peer } = client.route;
+        peer.set_port(1);
+        let quoted = quote(PEER_TAG.0, &[]);
+        client.endpoint.handle_icmp(client.now, Icmp { local, peer, kind, code, size: 0, quoted: &quoted });
+        let mut swapped = quoted;
+        swapped.swap(0, 2);
+        swapped.swap(1, 3);
+        client.icmp((kind, code), 0, &swapped);
+        assert_eq!(client.phase(), Phase::Established);
+    }
+}
+
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# ICMP3)  An implementation SHOULD ignore any ICMP messages where the
+//# code indicates "Port Unreachable".
+#[test]
+fn what_else_is_said_changes_nothing() {
+    for family in 0..2 {
+        for (kind, code) in (0..=255).flat_map(|kind| (0..=255).map(move |code| (kind, code))) {
+            let acts = (kind, code) == NO_SUCH_PROTOCOL[family]
+                || (kind, code) == TOO_BIG[family]
+                || (family == 1 && kind == TOO_BIG[1].0);
+            assert_eq!(
+                says(family, (kind, code)) != Says::Nothing,
+                acts,
+                "IPv{} type {kind} code {code}",
+                [4, 6][family]
+            );
+        }
+        let mut client = Client::with_peer(family, Phase::Established);
+        for said in [NO_SUCH_PORT[family], NO_SUCH_HOST[family]] {
+            client.icmp(said, 1_252, &quote(PEER_TAG.0, &[]));
+            assert_eq!((client.phase(), client.mtu()), (Phase::Established, 1_452));
+        }
+        assert_eq!(client.drain(), (0, Vec::new()));
+    }
+}
+
+fn says(family: usize, (kind, code): (u8, u8)) -> Says {
+    let it: SocketAddr = [HERE, HERE_V6][family].parse().unwrap();
+    Icmp { local: it, peer: it, kind, code, size: 0, quoted: &[] }.says()
+}
+
+//= specs/rfc9260.txt#section-10
+//= type=test
+//# ICMP7)  If the ICMP message is either an ICMPv6 message of type
+//# "Packet Too Big" or an ICMPv4 message of type "Destination
+//# Unreachable" and code "Fragmentation Needed", an
+//# implementation SHOULD process this information as defined for
+//# PMTU discovery.
+#[test]
+fn what_is_too_big_makes_packets_smaller() {
+    for (family, says) in TOO_BIG.into_iter().enumerate() {
+        let mut client = Client::with_peer(family, Phase::Established);
+        let before = client.mtu();
+        client.icmp(says, 1_252, &quote(PEER_TAG.0 ^ 1, &[]));
+        assert_eq!(client.mtu(), before);
+        for size in [0, 100, before + 4, usize::MAX] {
+            client.icmp(says, size, &quote(PEER_TAG.0, &[]));
+            assert_eq!(client.mtu(), before, "{size}");
+        }
+        client.icmp(says, 1_252, &quote(PEER_TAG.0, &[]));
+        assert!(client.mtu() <= 1_252, "{}", client.mtu());
+        assert_eq!(client.phase(), Phase::Established);
+    }
+}
+
+proptest! {
+    /// Who knows no tag can say what it likes.
+    #[test]
+    fn nobody_who_knows_no_tag_changes_anything(
+        family in 0..2_usize,
+        established in any::<bool>(),
+        messages in proptest::collection::vec(
+            (any::<u8>(), 0..8_u8, any::<bool>(), any::<usize>(), proptest::collection::vec(any::<u8>(), 0..80)),
+            1..40,
+        ),
+    ) {
+        let mut client = if established {
+            Client::with_peer(family, Phase::Established)
+        } else {
+            Client::waiting(family)
+        };
+        client.drain();
+        let before = format!("{:?}", client.endpoint);
+        for (kind, code, ports, size, mut quoted) in messages {
+            if ports && quoted.len() >= 4 {
+                quoted[..2].copy_from_slice(&PORTS.0.to_be_bytes());
+                quoted[2..4].copy_from_slice(&PORTS.1.to_be_bytes());
+            }
+            client.icmp((kind % 5, code), size, &quoted);
+        }
+        prop_assert_eq!(client.drain(), (0, Vec::new()));
+        prop_assert_eq!(format!("{:?}", client.endpoint), before);
+    }
+}
