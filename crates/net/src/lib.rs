@@ -21,6 +21,7 @@ mod association;
 mod capture;
 mod core;
 mod endpoint;
+mod icmp;
 mod packet_log;
 mod pool;
 mod raw;

@@ -4,12 +4,15 @@
 //! A path's source address is that of its own socket, so a multihomed end sends from the address it means.
 //! What waits for the kernel is queued here, and bounded; what comes is taken in batches, with its ECN field and
 //! destination address. What the system reports as an error (nobody there, too big, no route) is a lost datagram
-//! to SCTP, whose timers and heartbeats judge the path; nothing here ends because of one.
+//! to SCTP, whose timers and heartbeats judge the path; nothing here ends because of one. What it kept of ICMP messages
+//! goes to the core.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
 use braidftp_base::{Datagram, Ecn};
@@ -21,8 +24,9 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracing::debug;
 
+use crate::icmp::Notice;
 use crate::pool::{Buffer, Pool};
-use crate::{raw, udp};
+use crate::{icmp, raw, udp};
 
 /// Kernel receive buffer asked for, in bytes; the system may grant less (`net.core.rmem_max`).
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
@@ -56,6 +60,15 @@ impl Carrier {
             Self::Ip => SocketAddr::new(addr.ip(), 0),
         }
     }
+
+    /// What a packet to `addr` has before SCTP's header, in bytes.
+    pub(crate) fn headers(self, addr: SocketAddr) -> usize {
+        let ip = if addr.is_ipv4() { 20 } else { 40 };
+        match self {
+            Self::Udp => ip + 8,
+            Self::Ip => ip,
+        }
+    }
 }
 
 impl fmt::Display for Carrier {
@@ -80,6 +93,8 @@ pub(crate) struct Socket {
     usual: Split,
     /// Whether it may now.
     split: Split,
+    /// Whether a call failed, so that the kernel may have kept why.
+    failed: bool,
 }
 
 impl Socket {
@@ -96,6 +111,7 @@ impl Socket {
         let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
         let state = UdpSocketState::new((&socket).into())?;
         without_timestamps(&socket);
+        icmp::keep(&socket, addr);
         let split = match carrier {
             Carrier::Udp => Split::Forbidden,
             Carrier::Ip => {
@@ -106,7 +122,17 @@ impl Socket {
         // To tokio a socket is one that takes and gives datagrams, of whatever protocol.
         let io = UdpSocket::from_std(socket.into())?;
         let local = carrier.address(io.local_addr()?);
-        Ok(Self { carrier, io, state, local, queue: VecDeque::new(), queued_bytes: 0, usual: split, split })
+        Ok(Self {
+            carrier,
+            io,
+            state,
+            local,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            usual: split,
+            split,
+            failed: false,
+        })
     }
 
     /// The address it is bound to; its IP may be unspecified.
@@ -128,6 +154,21 @@ impl Socket {
     /// Whether the kernel would not take the last datagram.
     pub(crate) fn is_blocked(&self) -> bool {
         !self.queue.is_empty()
+    }
+
+    /// Makes the runtime forget what it knows of the socket's readiness: to it one that had an error is for ever
+    /// writable, and waiting until it is would be no waiting.
+    fn register_anew(&mut self) {
+        let anew = self.io.as_fd().try_clone_to_owned().map(std::net::UdpSocket::from);
+        match anew.and_then(UdpSocket::from_std) {
+            Ok(io) => self.io = io,
+            Err(error) => {
+                debug!(local = %self.local, %error, "cannot register the socket anew");
+                let _ = self
+                    .io
+                    .try_io(Interest::ERROR, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
+            }
+        }
     }
 
     fn push(&mut self, transmit: Transmit) {
@@ -165,7 +206,7 @@ impl Socket {
             //# If the implementation supports the sending and receiving of the ECN
             //# bits for the IP protocols being used by an SCTP association, the ECN
             //# bits MUST NOT be changed during sending and receiving.
-            let outcome = io.try_io(Interest::WRITABLE, || {
+            let send = || {
                 state.try_send(
                     io.into(),
                     &quinn_udp::Transmit {
@@ -176,6 +217,14 @@ impl Socket {
                         src_ip,
                     },
                 )
+            };
+            let outcome = io.try_io(Interest::WRITABLE, || match send() {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    // The kernel may mean another packet, of which an ICMP message came.
+                    self.failed = true;
+                    send()
+                }
+                outcome => outcome,
             });
             match outcome {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -257,7 +306,8 @@ impl Sockets {
     /// Takes one batch from each socket that has something; returns whether there may be more.
     pub(crate) fn receive(&mut self, into: &mut Vec<Datagram>) -> bool {
         let mut more = false;
-        for socket in &self.all {
+        for socket in &mut self.all {
+            let mut failed = false;
             let mut meta = [RecvMeta::default(); BATCHES];
             let received = {
                 let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
@@ -267,6 +317,7 @@ impl Sockets {
                     socket.state.recv((&socket.io).into(), &mut slices, &mut meta).map_err(|error| {
                         if error.kind() != io::ErrorKind::WouldBlock {
                             debug!(local = %socket.local, %error, "receive failed");
+                            failed = true;
                         }
                         // Any other error is forgotten likewise: the next datagram makes the socket ready again,
                         // and until then nobody spins on it.
@@ -274,6 +325,7 @@ impl Sockets {
                     })
                 })
             };
+            socket.failed |= failed;
             let Ok(count) = received else { continue };
             more |= count == BATCHES;
             for (meta, buffer) in meta[..count].iter().zip(&mut self.buffers) {
@@ -305,6 +357,29 @@ impl Sockets {
             }
         }
         more
+    }
+
+    /// Takes what the kernel kept of ICMP messages about packets that left by these sockets.
+    pub(crate) fn notices(&mut self, into: &mut Vec<Notice>) {
+        for socket in &mut self.all {
+            // The runtime knows of an error, or a call told. Otherwise this costs no call.
+            let told = std::mem::take(&mut socket.failed);
+            if told || socket.io.try_io(Interest::ERROR, || Ok(())).is_ok() {
+                icmp::take(&socket.io, socket.carrier, socket.local, into);
+                socket.register_anew();
+            }
+        }
+    }
+
+    /// Once the kernel has an error for one of the sockets.
+    pub(crate) async fn error(&self) {
+        let mut waits: Vec<_> =
+            self.all.iter().map(|socket| Box::pin(socket.io.ready(Interest::ERROR))).collect();
+        poll_fn(|cx| {
+            let ready = waits.iter_mut().any(|wait| wait.as_mut().poll(cx).is_ready());
+            if ready { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     /// Sends a packet, or several of equal size, by the socket of its source address; what the kernel does not take

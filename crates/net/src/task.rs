@@ -13,6 +13,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use crate::capture::Capture;
 use crate::core::{Core, Phase, Shared};
+use crate::icmp::Notice;
 use crate::packet_log::PacketLog;
 use crate::sockets::Sockets;
 
@@ -30,6 +31,7 @@ pub(crate) struct Task {
     /// How long associations without any handle may take to finish.
     linger: Duration,
     inbox: Vec<Datagram>,
+    notices: Vec<Notice>,
 }
 
 /// What one step of the task leaves.
@@ -49,7 +51,7 @@ impl Task {
         (capture, log): (Option<Capture>, Option<PacketLog>),
         linger: Duration,
     ) -> Self {
-        Self { shared, sockets, capture, log, linger, inbox: Vec::new() }
+        Self { shared, sockets, capture, log, linger, inbox: Vec::new(), notices: Vec::new() }
     }
 
     pub(crate) async fn run(mut self) {
@@ -58,6 +60,7 @@ impl Task {
             // What the kernel would not take before goes first, so that `step` knows whether it still would not.
             self.sockets.flush();
             let more = self.sockets.receive(&mut self.inbox);
+            self.sockets.notices(&mut self.notices);
             let mut next = self.step();
             for _ in 0..SENDS_A_TURN {
                 let Next::Send(transmit) = next else { break };
@@ -88,6 +91,9 @@ impl Task {
                 log.received(now, &datagram);
             }
             core.machine.handle(now, datagram);
+        }
+        for notice in self.notices.drain(..) {
+            core.machine.handle_icmp(now, notice.message());
         }
         let freed = core.settle(now, &mut self.sockets);
         let deadline = [self.mind_the_end(&mut core, now), freed].into_iter().flatten().min();
@@ -146,8 +152,10 @@ impl Task {
         }
         alarm.set(&self.shared, deadline);
         let mut spoken = pin!(self.shared.task.notified());
+        let mut error = pin!(self.sockets.error());
         poll_fn(|cx| {
             if self.sockets.poll_ready(cx).is_ready()
+                || error.as_mut().poll(cx).is_ready()
                 || spoken.as_mut().poll(cx).is_ready()
                 || alarm.poll(cx).is_ready()
             {
