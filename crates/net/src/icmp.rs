@@ -105,7 +105,8 @@ pub(crate) fn take(io: &UdpSocket, carrier: Carrier, local: SocketAddr, into: &m
             }
         }
         let (Some(peer), Some(said)) = (peer, said) else { continue };
-        let is_protocol = matches!((peer.is_ipv4(), said.ee_type, said.ee_code), (true, 3, 2) | (false, 4, 1));
+        let is_protocol =
+            matches!((peer.is_ipv4(), said.ee_type, said.ee_code), (true, 3, 2) | (false, 4, 1));
         if is_protocol && quoted.get(4..8) != Some(&[0; 4]) {
             continue;
         }
