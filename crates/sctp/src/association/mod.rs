@@ -281,7 +281,8 @@ pub enum Event {
     Readable(StreamId),
     /// There is room to send again.
     Writable,
-    /// A message was given up, as its [`Reliability`] allows.
+    /// A message was given up, as its [`Reliability`] allows. Or the association ends, and the peer is not known to have
+    /// all of the message: [`Event::Closed`] follows.
     Abandoned(Abandoned),
     /// A path changed its state.
     Path(PathId, PathState),

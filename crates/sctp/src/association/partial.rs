@@ -349,6 +349,21 @@ impl Association {
         self.events.push_back(Event::Abandoned(abandoned));
     }
 
+    /// The association ends: the user hears of each message that it takes with it (RFC 6458 §6.1.4).
+    pub(super) fn report_undelivered(&mut self) {
+        if let Some(up) = self.state.up() {
+            for tsn in up.sent.undelivered() {
+                let Some(slot) = up.sent.get(tsn) else { continue };
+                let order = if slot.data.unordered { Order::Unordered } else { Order::Ordered };
+                let (stream, ppid) = (slot.data.stream, slot.data.ppid);
+                let context = up.sent.terms(tsn).context;
+                let abandoned = Abandoned { stream, ppid, order, context, was_sent: true };
+                self.events.push_back(Event::Abandoned(abandoned));
+            }
+        }
+        self.events.extend(self.queue.waiting().map(Event::Abandoned));
+    }
+
     /// Whether FORWARD TSN is to leave by this path.
     pub(super) fn forward_is_due(&mut self, id: PathId) -> bool {
         let State::Up(up) = &mut self.state else { return false };

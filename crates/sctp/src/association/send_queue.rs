@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use braidftp_base::Time;
 use bytes::Bytes;
 
-use crate::association::partial::{Policy, Terms};
+use crate::association::partial::{Abandoned, Policy, Terms};
 use crate::association::scheduler::{Arrival, Left, Scheduler, Turns};
 use crate::association::{Message, Order, Streams};
 use crate::ids::{Ppid, Ssn, StreamId};
@@ -384,6 +384,19 @@ impl SendQueue {
         let messages = &self.streams[usize::from(victim.stream.0)].messages;
         let index = messages.binary_search_by_key(&victim.arrival, |message| message.arrival).ok()?;
         Some(self.remove(victim.stream, index))
+    }
+
+    /// What waits, or has left in part.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Abandoned> {
+        self.streams.iter().zip(0..).flat_map(|(stream, id)| {
+            stream.messages.iter().map(move |message| Abandoned {
+                stream: StreamId(id),
+                ppid: message.ppid,
+                order: if message.unordered { Order::Unordered } else { Order::Ordered },
+                context: message.terms.context,
+                was_sent: message.begun,
+            })
+        })
     }
 
     /// Whether no message waits.

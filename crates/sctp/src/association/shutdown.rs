@@ -82,6 +82,7 @@ impl Association {
     /// Over. What was received can still be read.
     pub(super) fn close(&mut self, reason: Reason) {
         self.timers.stop_all();
+        self.report_undelivered();
         self.queue.clear();
         for path in &mut self.paths {
             path.flight_bytes = 0;

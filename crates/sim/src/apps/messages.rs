@@ -338,7 +338,10 @@ impl App for Messages {
             return;
         }
         self.with(id, |exchange, side, lives| {
-            if let Event::Abandoned(abandoned) = event {
+            // What an association that ended takes with it may be anything.
+            if let Event::Abandoned(abandoned) = event
+                && association.closed().is_none()
+            {
                 exchange.on_abandoned(side, abandoned);
             }
             exchange.go_on(now, side, lives, association);

@@ -1,7 +1,7 @@
 //! What of the chunks that were sent is given up, and how far the peer is to skip for it (RFC 3758 §3.5). Why it is given up
 //! is not known here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braidftp_base::Time;
 
@@ -22,7 +22,7 @@ pub(in crate::association) struct Prioritized {
 }
 
 /// Which chunks are of one message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     stream: StreamId,
     unordered: bool,
@@ -226,6 +226,21 @@ impl Sent {
             Chunk::ForwardTsn(ForwardTsn { new_cum_tsn, streams })
         };
         Some((chunk, new_cum_tsn))
+    }
+
+    /// The last chunks of the messages that have left whole, and that the peer may not have or may still let go of.
+    pub(in crate::association) fn undelivered(&self) -> Vec<Tsn> {
+        let (mut open, mut ends) = (BTreeSet::new(), Vec::new());
+        for slot in &self.slots {
+            let key = Key::of(&slot.data);
+            if slot.state != SlotState::Abandoned && !slot.released {
+                open.insert(key);
+            }
+            if slot.data.end && open.remove(&key) {
+                ends.push(slot.data.tsn);
+            }
+        }
+        ends
     }
 
     /// What the message of this chunk was sent on.

@@ -1,7 +1,7 @@
 //! How associations begin and end.
 
 use super::*;
-use crate::association::SendError;
+use crate::association::{Abandoned, Order, SendError};
 use crate::ids::{PathId, VerificationTag};
 use crate::stats::{PathState, Phase};
 
@@ -590,4 +590,68 @@ fn a_peer_that_restarts_begins_anew_under_the_same_name() {
     pair.send(Server, 0, "so did I");
     pair.run(Duration::from_secs(2));
     assert_eq!(pair.read(Client, 0), [b"so did I"]);
+}
+
+/// RFC 6458 §6.1.4.
+#[test]
+fn what_an_association_takes_with_it_is_told_before_its_end() {
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum End {
+        Abort,
+        PeerAborts,
+        PeerLost,
+        Shutdown,
+    }
+    for end in [End::Abort, End::PeerAborts, End::PeerLost, End::Shutdown] {
+        for interleaving in [false, true] {
+            let config = Config { interleaving, association_max_retrans: 3, ..modern() };
+            let mut pair = Pair::up(config);
+            let send = |pair: &mut Pair, context: u32, order, len| {
+                let message = Message { context, order, ..Message::new(Ppid(9), pattern(len)) };
+                pair.association(Client).send(StreamId(context as u16), message).unwrap();
+            };
+            send(&mut pair, 1, Order::Ordered, 10);
+            pair.run(Duration::from_secs(1));
+            let deaf = end != End::Shutdown;
+            pair.drop =
+                Some(Box::new(move |side, _, packet| deaf && side == Client && !has(packet, Chunk::ABORT)));
+            send(&mut pair, 2, Order::Unordered, 2_000);
+            pair.run(Duration::from_millis(1));
+            send(&mut pair, 3, Order::Ordered, 100_000);
+            pair.run(Duration::from_millis(1));
+            send(&mut pair, 4, Order::Ordered, 10);
+            match end {
+                End::Abort => pair.association(Client).abort(Bytes::new()),
+                End::PeerAborts => pair.association(Server).abort(Bytes::new()),
+                End::PeerLost => {}
+                End::Shutdown => pair.association(Client).shutdown(),
+            }
+            pair.run(Duration::from_secs(300));
+            let events = pair.events(Client);
+            let closed = events.iter().position(|event| matches!(event, Event::Closed(_))).unwrap();
+            assert_eq!(closed, events.len() - 1);
+            let told: Vec<_> = events
+                .iter()
+                .filter_map(|event| if let Event::Abandoned(it) = event { Some(*it) } else { None })
+                .collect();
+            let expected = |context: u32, order, was_sent| {
+                let (stream, ppid) = (StreamId(context as u16), Ppid(9));
+                Abandoned { stream, ppid, order, context, was_sent }
+            };
+            if end == End::Shutdown {
+                assert_eq!(told, []);
+                continue;
+            }
+            let last = told.iter().find(|it| it.context == 4).is_some_and(|it| it.was_sent);
+            assert!(interleaving || !last, "it waits for its turn");
+            let mut told = told;
+            told.sort_by_key(|it| it.context);
+            let all = [
+                expected(2, Order::Unordered, true),
+                expected(3, Order::Ordered, true),
+                expected(4, Order::Ordered, last),
+            ];
+            assert_eq!(told, all, "{end:?}");
+        }
+    }
 }

@@ -341,9 +341,7 @@ impl Kernel {
             let message = Message { context, ..Self::message(line, outgoing, payload)? };
             match association.send(StreamId(outgoing.sid), message) {
                 Ok(()) => {
-                    if outgoing.policy != Policy::Reliable {
-                        member.unsure.push(Outgoing { len, ..outgoing.clone() });
-                    }
+                    member.unsure.push(Outgoing { len, ..outgoing.clone() });
                     socket.unfinished = 0;
                 }
                 Err(SendError::Full) => return Self::again(socket, ctx),

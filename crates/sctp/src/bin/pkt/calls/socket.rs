@@ -55,7 +55,7 @@ pub(super) struct Member {
     pub(super) gone: BTreeSet<u8>,
     /// Options of this association alone that are nothing but remembered.
     pub(super) stored: BTreeMap<String, Expr>,
-    /// Messages that may be given up, by the number that the core knows them by.
+    /// Messages that were sent, by the number that the core knows them by.
     pub(super) unsure: Vec<Outgoing>,
 }
 
