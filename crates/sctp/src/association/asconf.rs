@@ -12,6 +12,7 @@ mod requests;
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use braidftp_base::Time;
 
@@ -254,7 +255,7 @@ impl Association {
     }
 
     /// Ends the paths that `doomed` names; what is outstanding on them goes on by others, of which there is at least one.
-    fn remove_paths(&mut self, doomed: impl Fn(&Path) -> bool) {
+    fn remove_paths(&mut self, now: Time, doomed: impl Fn(&Path) -> bool) {
         let State::Up(up) = &mut self.state else { return };
         let ids: Vec<_> = (0..self.paths.len())
             .map(|index| PathId(index as u8))
@@ -292,8 +293,22 @@ impl Association {
             }
             self.events.push_back(Event::Path(id, PathState::Removed));
         }
+        if !self.has_usable_path() {
+            self.ask_after_all(now);
+        }
         self.stirred = true;
         self.moved = true;
+    }
+
+    /// Nothing can leave before a path is confirmed: where a shutdown had stopped asking, it begins again.
+    fn ask_after_all(&mut self, now: Time) {
+        for (index, path) in self.paths.iter().enumerate() {
+            if path.state == PathState::Unconfirmed && !path.awaits_ack {
+                // One that was asked already has its time to answer.
+                let wait = if path.beat.is_some() { path.rtt.rto() } else { Duration::ZERO };
+                self.timers.arm_if_idle(Timer::Heartbeat(PathId(index as u8)), now + wait);
+            }
+        }
     }
 
     /// Gives each address of either side that has no path the best there is.
@@ -333,7 +348,7 @@ impl Association {
             }
             let leaves = |path: &Path| going.contains(&path.local);
             if self.paths.iter().any(|path| path.state != PathState::Removed && !leaves(path)) {
-                self.remove_paths(leaves);
+                self.remove_paths(now, leaves);
             }
         }
     }

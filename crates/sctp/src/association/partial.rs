@@ -526,6 +526,10 @@ impl Association {
             _ => return,
         };
         let before = up.received.cum_tsn();
+        // One that is still under way from before TSNs began anew.
+        if up.received.is_from_before_restart(new_cum_tsn) {
+            return;
+        }
         if new_cum_tsn.after(before) && new_cum_tsn.distance_from(before) > ahead_max {
             return self.on_violation(Violation::ForwardTsnTooFar(new_cum_tsn));
         }

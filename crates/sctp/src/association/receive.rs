@@ -368,8 +368,29 @@ impl Association {
             && !(data.tsn == up.received.cum_tsn().next() && self.inbound.expects(&data))
         {
             self.overruns += 1;
-            return up.received.hurry();
+            up.received.hurry();
+            if let Some(reset) = &mut up.reconfiguration {
+                reset.hold_early(data);
+            }
+            return;
         }
+        self.take_data(data);
+        while let Some(data) = self.take_early() {
+            self.take_data(data);
+        }
+    }
+
+    /// What waited for the TSN before it while it could be of either numbering, once that has come.
+    fn take_early(&mut self) -> Option<Data> {
+        let State::Up(up) = &mut self.state else { return None };
+        let next = up.received.cum_tsn().next();
+        let reset = up.reconfiguration.as_mut().filter(|reset| reset.awaits_restart())?;
+        reset.take_early(next).filter(|data| self.inbound.expects(data))
+    }
+
+    /// A chunk that has not come before, if there is room for it.
+    fn take_data(&mut self, data: Data) {
+        let State::Up(up) = &mut self.state else { return };
         // The sender counts user data, and was promised the window in bytes of user data: what was within the promise is
         // taken, though overhead may have closed the window since, up to twice the buffer in all. Beyond, the next in
         // sequence is taken if nothing can be read: else neither side could ever go on.

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use crate::association::sent::RESTART_MEMORY;
 use crate::ids::Tsn;
 use crate::wire::Sack;
 
@@ -52,6 +53,8 @@ pub(super) struct Received {
     packet: PacketSeen,
     /// Whether TSNs began anew and none of the new ones has come: the peer might not know yet what a SACK is about.
     silent: bool,
+    /// If TSNs began anew: the last one before.
+    before_restart: Option<Tsn>,
 }
 
 /// What the packet being read has brought so far.
@@ -73,13 +76,22 @@ impl Received {
             data_came: false,
             packet: PacketSeen::default(),
             silent: false,
+            before_restart: None,
         }
     }
 
     /// The peer goes on with `next_tsn`, whatever is missing (RFC 6525 §5.2.4 G4).
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         let renumbered = next_tsn != self.cum_tsn.next();
-        *self = Self { data_came: self.data_came, silent: renumbered, ..Self::new(next_tsn) };
+        let before_restart = Some(self.cum_tsn);
+        *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..Self::new(next_tsn) };
+    }
+
+    /// Whether this TSN is one from before TSNs began anew, as long as it can be told from a new one.
+    pub(super) fn is_from_before_restart(&self, tsn: Tsn) -> bool {
+        self.before_restart.is_some_and(|last| {
+            last.distance_from(tsn) <= SPAN_MAX && self.cum_tsn.distance_from(last) < RESTART_MEMORY
+        })
     }
 
     /// All TSNs up to this one have arrived.

@@ -17,13 +17,16 @@ use crate::association::send_queue::Hold;
 use crate::association::state::{Shutdown, State, Window};
 use crate::config::PeerMay;
 use crate::ids::{PathId, RequestNumber, StreamId, Tsn};
-use crate::wire::{Chunk, Header, Reconfig, ReconfigResult};
+use crate::wire::{Chunk, Data, Header, Reconfig, ReconfigResult};
 
 /// How long an association reset follows on another at the least: the maximum segment lifetime (RFC 6525 §5.1.4).
 const ASSOCIATION_RESET_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// How many chunks with answers wait to leave at most: a peer has one request under way.
 const REPLIES_MAX: usize = 4;
+
+/// How many chunks that came before their turn are kept, unacknowledged, while the peer may have renumbered.
+const EARLY_MAX: usize = 32;
 
 /// How far the TSNs of the side that performs an association reset go on, and those of its peer: whatever is still under
 /// way from before is then told from what is new.
@@ -224,6 +227,9 @@ pub(super) struct Reconfiguration {
     yielding: Option<(RequestNumber, PathId)>,
     /// When this side asked to reset the association last.
     association_reset_at: Option<Time>,
+    /// What came before its turn while the peer may have renumbered, ascending: as if it were under way still. Without
+    /// it two paths of which one is slower could bring one chunk in a retransmission timeout, and no more.
+    early: Vec<Data>,
 }
 
 impl Reconfiguration {
@@ -240,7 +246,23 @@ impl Reconfiguration {
             deferred: None,
             yielding: None,
             association_reset_at: None,
+            early: Vec::new(),
         }
+    }
+
+    /// Keeps what comes before its turn; the earliest, if there are too many.
+    pub(super) fn hold_early(&mut self, data: Data) {
+        let at = self.early.partition_point(|early| early.tsn.before(data.tsn));
+        if self.early.get(at).is_none_or(|early| early.tsn != data.tsn) {
+            self.early.insert(at, data);
+            self.early.truncate(EARLY_MAX);
+        }
+    }
+
+    /// The chunk whose turn it is, if it came early. What is before it has come since.
+    pub(super) fn take_early(&mut self, tsn: Tsn) -> Option<Data> {
+        self.early.retain(|early| !early.tsn.before(tsn));
+        (self.early.first()?.tsn == tsn).then(|| self.early.remove(0))
     }
 
     /// Whether the user has to wait before it can ask for anything.
@@ -273,6 +295,7 @@ impl Reconfiguration {
         };
         assert_eq!(in_flight, timer_is_armed, "a request under way has a timer, and nothing else has it");
         assert!(self.replies.is_empty(), "an answer leaves when it is due");
+        assert!(self.early.len() <= EARLY_MAX && (self.awaits_restart() || self.early.is_empty()));
         assert!(self.answers.len() <= 2 && (in_flight || self.owed.is_none()));
         in_flight || self.yielding.is_some()
     }

@@ -42,7 +42,7 @@ pub(super) const OUTSTANDING_MAX: usize = 65_000;
 const BLOCKS_COMPLETE: usize = 16;
 
 /// For how many TSNs it is remembered which ones were used before a restart, half of all of them further on or less.
-const RESTART_MEMORY: u32 = (1 << 31) + (1 << 30);
+pub(super) const RESTART_MEMORY: u32 = (1 << 31) + (1 << 30);
 
 /// So many miss indications make a TSN lost (RFC 9260 §7.2.4).
 const MISSING_REPORTS: u8 = 3;

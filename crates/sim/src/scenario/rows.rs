@@ -262,8 +262,8 @@ fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.first_addresses = draw.between(1, 3) as usize;
     for _ in 0..draw.between(1, 6) {
         let at = Duration::from_millis(draw.scale(10, 40_000));
-        // None goes: the last confirmed path may go with it while a shutdown is under way, when no HEARTBEAT confirms
-        // another any more (RFC 9260 §8.3), and T5 alone ends that.
+        // None goes, until a SACK that came late and takes back what was rehomed to a path that is not confirmed does not
+        // put it in flight there.
         let what = draw.pick(&[AddressWish::Add, AddressWish::Prefer]);
         scenario.acts.push((at, Act::Address { side, nth: draw.up_to(2) as usize, what }));
     }

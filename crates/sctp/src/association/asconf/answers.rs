@@ -229,7 +229,7 @@ impl Association {
         //# of the association.  It MUST NOT send SCTP packets for the
         //# association to that address and it MUST treat subsequent packets
         //# received from that address as Out Of The Blue.
-        self.remove_paths(|path| going.iter().any(|peer| peer.ip() == path.peer.ip()));
+        self.remove_paths(now, |path| going.iter().any(|peer| peer.ip() == path.peer.ip()));
         self.pair_leftovers(now);
         for peer in going {
             self.events.push_back(Event::PeerAddress(peer, AddressChange::Removed));

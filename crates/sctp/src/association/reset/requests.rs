@@ -312,6 +312,7 @@ impl Association {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
         let Stage::InFlight(flight) = std::mem::replace(&mut reset.stage, Stage::Idle) else { return };
+        reset.early.clear();
         let mut results = flight.results.into_iter().map(|(_, result)| result.expect("all are answered"));
         let mut next = || results.next().unwrap_or(ReconfigResult::Performed);
         match flight.operation {

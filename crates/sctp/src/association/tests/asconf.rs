@@ -610,3 +610,24 @@ fn nothing_of_it_is_sent_before_the_association_is_up_or_once_it_ends() {
     tell(&mut pair, at("10.1.1.2"), builder, &[ask]);
     assert!(answers(&mut pair).is_empty() && pair.association(Server).paths().count() == 1);
 }
+
+/// HEARTBEATs stop with SHUTDOWN (RFC 9260 §8.3). If then the last confirmed path goes, one must be confirmed after all.
+#[test]
+fn a_shutdown_goes_on_though_its_only_confirmed_path_is_deleted() {
+    let mut pair = pair();
+    pair.drop = Some(Box::new(|side, _, packet| {
+        side == Client && (has(packet, Chunk::HEARTBEAT) || has(packet, Chunk::SHUTDOWN))
+    }));
+    pair.association(Server).add_address(at("10.1.2.1")).unwrap();
+    pair.run(Duration::from_secs(1));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_millis(100));
+    pair.association(Server).remove_address(at("10.1.1.1")).unwrap();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.association(Client).stats().phase, Phase::ShutdownSent);
+    let left = way("10.1.1.2", "10.1.2.1", PathState::Unconfirmed);
+    assert!(ways(&mut pair, Client).contains(&left));
+    pair.drop = None;
+    assert!(pair.run_until_within(Duration::from_secs(60), |pair| pair.closed(Server).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+}

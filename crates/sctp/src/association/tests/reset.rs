@@ -2,6 +2,7 @@
 
 mod answers;
 mod everything;
+mod out_of_turn;
 mod renumbering;
 mod requests;
 

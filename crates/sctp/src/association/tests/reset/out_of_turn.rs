@@ -1,0 +1,95 @@
+//! What comes out of its turn while TSNs begin anew, and after.
+
+use super::*;
+use crate::association::reset::Reconfiguration;
+use crate::wire::ForwardTsn;
+
+fn chunk(tsn: u32) -> Data {
+    Data {
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: false,
+        tsn: Tsn(tsn),
+        stream: StreamId(0),
+        ssn: Ssn(0),
+        interleaved: None,
+        ppid: Ppid(0),
+        payload: Bytes::from_static(b"x"),
+    }
+}
+
+/// While the client does not know whether the server has renumbered, it acknowledges nothing out of sequence. If it
+/// forgot it too, each chunk would cost a retransmission timeout where paths bring them in another order.
+#[test]
+fn what_comes_before_its_turn_waits_while_the_peer_may_have_renumbered() {
+    for interleaving in [false, true] {
+        let mut pair = Pair::up(Config { interleaving, ..with(ALL) });
+        let mut dropped = false;
+        pair.drop = Some(Box::new(move |side, _, packet| {
+            let is_data = has(packet, Data::KIND) || has(packet, Data::INTERLEAVED_KIND);
+            side == Server && is_data && !std::mem::replace(&mut dropped, true)
+        }));
+        let now = pair.now;
+        pair.association(Client).reset_association(now).unwrap();
+        pair.run(Duration::from_millis(1));
+        for _ in 0..6 {
+            pair.send(Server, 1, pattern(1_300));
+        }
+        assert!(pair.run_until(|pair| pair.read(Client, 1).len() == 6));
+        assert!(told(&pair, Client).is_empty(), "it is not known yet");
+        assert!(
+            pair.sacks(Client).iter().all(|(_, sack)| sack.gaps.is_empty()),
+            "what is early is not told of"
+        );
+        let sent = pair.data(Server).len();
+        assert!(sent <= 8, "the first left again, and a tail probe may have: {sent}");
+        pair.run(Duration::from_secs(10));
+        for side in [Client, Server] {
+            assert!(matches!(
+                told(&pair, side)[..],
+                [Event::AssociationReset { outcome: Outcome::Done, .. }]
+            ));
+        }
+    }
+}
+
+#[test]
+fn of_what_comes_early_the_first_is_kept_and_no_more_than_a_limit() {
+    let first = Tsn(u32::MAX - 10);
+    let mut reset = Reconfiguration::new(ALL, Tsn(1), first);
+    for ahead in (0..100).rev().chain(0..50) {
+        reset.hold_early(chunk(first.plus(ahead).0));
+    }
+    for ahead in 1..32 {
+        let tsn = first.plus(ahead);
+        assert_eq!(reset.take_early(tsn).map(|data| data.tsn), Some(tsn));
+    }
+    assert!(reset.take_early(first.plus(32)).is_none(), "that was one too many");
+    assert!(reset.take_early(first).is_none(), "its time is over");
+}
+
+/// A FORWARD TSN may be under way for longer than it takes to renumber.
+#[test]
+fn an_old_forward_tsn_does_no_harm_after_a_renumbering() {
+    for requester in [Client, Server] {
+        let mut pair = Pair::up(Config { partial_reliability: true, ..with(ALL) });
+        for _ in 0..20 {
+            pair.send(Client, 1, pattern(2_000));
+        }
+        pair.run(Duration::from_secs(2));
+        let (_, last) = numbers_of_client(&mut pair);
+        let now = pair.now;
+        pair.association(requester).reset_association(now).unwrap();
+        pair.run(Duration::from_secs(2));
+        for back in [0, 1, 2, 30, 60_000] {
+            let streams = vec![(StreamId(1), Ssn(19))];
+            let old = ForwardTsn { new_cum_tsn: last.minus(back), streams };
+            pair.forge(&[Chunk::ForwardTsn(old)]);
+            assert_eq!(pair.closed(Server), None, "{requester:?}, {back} before the last");
+        }
+        pair.send(Client, 1, pattern(30));
+        pair.run(Duration::from_secs(2));
+        assert_eq!(pair.read(Server, 1).len(), 21);
+    }
+}
