@@ -186,16 +186,25 @@ impl Parameter {
 }
 
 /// All parameters of a chunk, in order, up to and including an unknown one that ends the processing of its chunk.
-pub(super) fn decode_all(datagram: &Bytes, mut rest: &[u8]) -> Result<Vec<Parameter>, WireError> {
+pub(super) fn decode_all(datagram: &Bytes, rest: &[u8]) -> Result<Vec<Parameter>, WireError> {
+    decode_list(rest, |tlv| decode(datagram, tlv), Parameter::unrecognized)
+}
+
+/// The same of any kind of parameters: `decode` reads one, `unrecognized` says what an unknown one asks for.
+pub(super) fn decode_list<P>(
+    mut rest: &[u8],
+    decode: impl Fn(&Tlv<'_>) -> Result<P, WireError>,
+    unrecognized: impl Fn(&P) -> Option<Unrecognized>,
+) -> Result<Vec<P>, WireError> {
     let mut parameters = Vec::new();
     while let Some(next) = next_tlv(rest) {
         let (tlv, behind) = next.map_err(|(kind, len)| WireError::ParameterLength { kind, len })?;
-        let parameter = decode(datagram, &tlv)?;
+        let parameter = decode(&tlv)?;
         //= specs/rfc9260.txt#section-3.2.1
         //# In the 00 or 01 case, the processing of the parameters
         //# after the unknown parameter is canceled, but no processing already
         //# done is rolled back.
-        let stop = parameter.unrecognized().is_some_and(Unrecognized::stops);
+        let stop = unrecognized(&parameter).is_some_and(Unrecognized::stops);
         parameters.push(parameter);
         if stop {
             break;

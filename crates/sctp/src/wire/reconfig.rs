@@ -4,7 +4,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::chunk::Unrecognized;
-use super::{Tlv, WireError, next_tlv, padded, put_padding, put_tlv_header, u16_at, u32_at};
+use super::{Tlv, WireError, padded, param, put_padding, put_tlv_header, u16_at, u32_at};
 use crate::ids::{RequestNumber, StreamId, Tsn};
 
 /// The chunk type of RE-CONFIG.
@@ -238,19 +238,8 @@ impl Reconfig {
 }
 
 /// The parameters of a chunk, in order, up to and including an unknown one that ends the processing of its chunk.
-pub(super) fn decode(datagram: &Bytes, mut rest: &[u8]) -> Result<Vec<Reconfig>, WireError> {
-    let mut parameters = Vec::new();
-    while let Some(next) = next_tlv(rest) {
-        let (tlv, behind) = next.map_err(|(kind, len)| WireError::ParameterLength { kind, len })?;
-        let parameter = decode_one(datagram, &tlv)?;
-        let stop = parameter.unrecognized().is_some_and(Unrecognized::stops);
-        parameters.push(parameter);
-        if stop {
-            break;
-        }
-        rest = behind;
-    }
-    Ok(parameters)
+pub(super) fn decode(datagram: &Bytes, rest: &[u8]) -> Result<Vec<Reconfig>, WireError> {
+    param::decode_list(rest, |tlv| decode_one(datagram, tlv), Reconfig::unrecognized)
 }
 
 fn decode_one(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Reconfig, WireError> {
