@@ -10,6 +10,7 @@ pub mod failover;
 pub mod host;
 pub mod link;
 pub mod scenario;
+pub mod topology;
 pub mod world;
 
 pub use dice::{Dice, Probability};

@@ -25,21 +25,42 @@ use loss::Losses;
 /// eat the memory.
 pub const HELD_BYTES_MAX: usize = 256 << 20;
 
-/// A link, one way.
+/// What travels over a link: a datagram, or something that has one and knows more.
+pub trait Cargo: Clone {
+    /// The datagram.
+    fn datagram(&self) -> &Datagram;
+    /// The datagram, to mark or damage it.
+    fn datagram_mut(&mut self) -> &mut Datagram;
+}
+
+impl Cargo for Datagram {
+    fn datagram(&self) -> &Datagram {
+        self
+    }
+
+    fn datagram_mut(&mut self) -> &mut Datagram {
+        self
+    }
+}
+
+/// A link for datagrams, one way.
+pub type Link = LinkOf<Datagram>;
+
+/// A link, one way, for whatever holds a datagram.
 #[derive(Debug)]
-pub struct Link {
+pub struct LinkOf<P> {
     config: LinkConfig,
     losses: Losses,
     duplication: Dice,
     corruption: Dice,
     reordering: Dice,
     /// Waiting for the wire; the first one is on it.
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<Waiting<P>>,
     queue_bytes: usize,
     /// When the last bit of the first packet in the queue is on its way.
     first_leaves: Option<Time>,
     /// On the way, earliest first.
-    travelling: BinaryHeap<Reverse<Travelling>>,
+    travelling: BinaryHeap<Reverse<Travelling<P>>>,
     travelling_bytes: usize,
     /// Numbers packets on the way, so that those due together keep their order.
     sequence: u64,
@@ -57,6 +78,8 @@ pub struct Counters {
     pub bytes_in: u64,
     /// Bytes that came out.
     pub bytes_out: u64,
+    /// Packets whose last bit the wire sent.
+    pub transmitted: u64,
     /// Packets lost on the way.
     pub dropped_loss: u64,
     /// Packets that the queue had no room for.
@@ -80,48 +103,57 @@ pub struct Counters {
 impl Counters {
     /// Whether every packet is accounted for: `in + duplicated = out + dropped + queued`.
     pub fn is_conserved(&self) -> bool {
-        let dropped = self.dropped_loss + self.dropped_queue + self.dropped_mtu;
-        self.packets_in + self.duplicated == self.packets_out + dropped + self.queued
+        self.packets_in + self.duplicated == self.packets_out + self.dropped() + self.queued
+    }
+
+    /// Packets that went in and will not come out, whatever the reason.
+    pub fn dropped(&self) -> u64 {
+        self.dropped_loss + self.dropped_queue + self.dropped_mtu
+    }
+
+    /// Each time that a packet was handed to the link, was on the wire with its last bit, or came out at the far end.
+    pub fn packet_events(&self) -> u64 {
+        self.packets_in + self.transmitted + self.packets_out
     }
 }
 
 #[derive(Debug)]
-struct Waiting {
-    datagram: Datagram,
+struct Waiting<P> {
+    cargo: P,
     wire_bytes: usize,
     /// Beyond the link's delay.
     extra_delay: Duration,
 }
 
 #[derive(Debug)]
-struct Travelling {
+struct Travelling<P> {
     arrives: Time,
     sequence: u64,
     wire_bytes: usize,
-    datagram: Datagram,
+    cargo: P,
 }
 
-impl PartialEq for Travelling {
+impl<P> PartialEq for Travelling<P> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Travelling {}
+impl<P> Eq for Travelling<P> {}
 
-impl PartialOrd for Travelling {
+impl<P> PartialOrd for Travelling<P> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Travelling {
+impl<P> Ord for Travelling<P> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.arrives, self.sequence).cmp(&(other.arrives, other.sequence))
     }
 }
 
-impl Link {
+impl<P: Cargo> LinkOf<P> {
     /// Link number `id` of a world with this seed. Its draws depend on nothing else.
     pub fn new(config: LinkConfig, seed: u64, id: u32) -> Self {
         let dice = |purpose: u64| Dice::new(seed, u64::from(id) << 8 | purpose);
@@ -142,9 +174,10 @@ impl Link {
     }
 
     /// A datagram enters.
-    pub fn handle(&mut self, now: Time, mut datagram: Datagram) {
+    pub fn handle(&mut self, now: Time, mut cargo: P) {
         self.advance(now);
-        let wire_bytes = datagram.payload.len() + self.config.overhead_bytes;
+        let payload_bytes = cargo.datagram().payload.len();
+        let wire_bytes = payload_bytes + self.config.overhead_bytes;
         self.counters.packets_in += 1;
         self.counters.bytes_in += wire_bytes as u64;
 
@@ -152,7 +185,7 @@ impl Link {
         let lost = self.losses.next_is_lost();
         let duplicate = self.duplication.hits(self.config.duplicate);
         let corrupt = self.corruption.hits(self.config.corrupt);
-        let corrupted_bit = self.corruption.below((datagram.payload.len() as u64 * 8).max(1));
+        let corrupted_bit = self.corruption.below((payload_bytes as u64 * 8).max(1));
         let held_back = self.config.reorder.filter(|reorder| self.reordering.hits(reorder.probability));
 
         if lost {
@@ -163,24 +196,25 @@ impl Link {
             self.counters.dropped_mtu += 1;
             return;
         }
-        if corrupt && !datagram.payload.is_empty() {
-            datagram.payload = flipped(&datagram.payload, corrupted_bit);
+        if corrupt && payload_bytes > 0 {
+            let payload = &mut cargo.datagram_mut().payload;
+            *payload = flipped(payload, corrupted_bit);
             self.counters.corrupted += 1;
         }
-        let copy = duplicate.then(|| datagram.clone());
+        let copy = duplicate.then(|| cargo.clone());
         let extra_delay = held_back.map_or(Duration::ZERO, |reorder| reorder.extra_delay);
         if held_back.is_some() {
             self.counters.reordered += 1;
         }
-        self.enqueue(now, Waiting { datagram, wire_bytes, extra_delay });
-        if let Some(datagram) = copy {
+        self.enqueue(now, Waiting { cargo, wire_bytes, extra_delay });
+        if let Some(cargo) = copy {
             self.counters.duplicated += 1;
-            self.enqueue(now, Waiting { datagram, wire_bytes, extra_delay: Duration::ZERO });
+            self.enqueue(now, Waiting { cargo, wire_bytes, extra_delay: Duration::ZERO });
         }
     }
 
     /// What comes out next, or when something may.
-    pub fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
+    pub fn poll(&mut self, now: Time) -> Output<P, Infallible> {
         self.advance(now);
         if let Some(Reverse(first)) = self.travelling.peek()
             && first.arrives <= now
@@ -190,7 +224,7 @@ impl Link {
             self.counters.queued -= 1;
             self.counters.packets_out += 1;
             self.counters.bytes_out += first.wire_bytes as u64;
-            return Output::Send(first.datagram);
+            return Output::Send(first.cargo);
         }
         Output::Wait(self.next_arrival())
     }
@@ -198,6 +232,14 @@ impl Link {
     /// What happened so far.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// Panics unless every packet is accounted for, by what there is and not by what was counted.
+    pub fn check(&self, number: usize) {
+        let counters = self.counters;
+        assert!(counters.is_conserved(), "link {number} lost count: {counters:?}");
+        let held = (self.queue.len() + self.travelling.len()) as u64;
+        assert_eq!(counters.queued, held, "link {number} holds other packets than it counted");
     }
 
     /// What the link is like.
@@ -213,7 +255,7 @@ impl Link {
         self.config = config;
     }
 
-    fn enqueue(&mut self, now: Time, mut packet: Waiting) {
+    fn enqueue(&mut self, now: Time, mut packet: Waiting<P>) {
         let held = self.queue_bytes + self.travelling_bytes + packet.wire_bytes;
         // An empty queue takes any packet: one that is on the wire does not wait.
         let room = self.queue.is_empty()
@@ -231,8 +273,8 @@ impl Link {
             None => false,
         };
         // An empty queue is none.
-        if congested && !self.queue.is_empty() && packet.datagram.ecn != Ecn::NotEct {
-            packet.datagram.ecn = Ecn::Ce;
+        if congested && !self.queue.is_empty() && packet.cargo.datagram().ecn != Ecn::NotEct {
+            packet.cargo.datagram_mut().ecn = Ecn::Ce;
             self.counters.marked += 1;
         }
         self.counters.queued += 1;
@@ -250,7 +292,7 @@ impl Link {
     }
 
     /// Does what the wire did up to `now`, at the times at which it did it.
-    fn advance(&mut self, now: Time) {
+    pub fn advance(&mut self, now: Time) {
         while let Some(leaves) = self.first_leaves
             && leaves <= now
             && let Some(packet) = self.queue.pop_front()
@@ -264,18 +306,20 @@ impl Link {
         }
     }
 
-    fn depart(&mut self, at: Time, packet: Waiting) {
+    fn depart(&mut self, at: Time, packet: Waiting<P>) {
         self.travelling_bytes += packet.wire_bytes;
+        self.counters.transmitted += 1;
         self.sequence += 1;
         self.travelling.push(Reverse(Travelling {
             arrives: at + self.config.delay + packet.extra_delay,
             sequence: self.sequence,
             wire_bytes: packet.wire_bytes,
-            datagram: packet.datagram,
+            cargo: packet.cargo,
         }));
     }
 
-    fn next_arrival(&self) -> Option<Time> {
+    /// When something may come out next: nothing does before.
+    pub fn next_arrival(&self) -> Option<Time> {
         let travelling = self.travelling.peek().map(|Reverse(first)| first.arrives);
         let waiting = self.first_leaves.map(|leaves| leaves + self.config.delay);
         travelling.into_iter().chain(waiting).min()

@@ -1,0 +1,125 @@
+//! The loop with actors that only count: order, time and sameness; no protocol.
+
+use std::net::SocketAddr;
+
+use braidftp_base::Ecn;
+
+use super::*;
+
+/// Sends a numbered packet every millisecond, and answers each that comes with half of it.
+#[derive(Debug)]
+struct Chatter {
+    here: SocketAddr,
+    there: SocketAddr,
+    left: u8,
+    next: Time,
+    answers: VecDeque<Datagram>,
+    got: Vec<(Time, usize)>,
+    told_twice: bool,
+    drained: bool,
+}
+
+impl Actor for Chatter {
+    fn handle(&mut self, now: Time, datagram: Datagram) {
+        self.told_twice |= !self.drained;
+        self.drained = false;
+        self.got.push((now, datagram.payload.len()));
+        let half = datagram.payload.len() / 2;
+        if half > 0 {
+            let payload = datagram.payload.slice(..half);
+            self.answers.push_back(Datagram {
+                from: self.here,
+                to: datagram.from,
+                ecn: Ecn::NotEct,
+                payload,
+            });
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
+        if let Some(answer) = self.answers.pop_front() {
+            return Output::Send(answer);
+        }
+        if self.left > 0 && now >= self.next {
+            self.left -= 1;
+            self.next = now + Duration::from_millis(1);
+            let payload = vec![self.left; 100].into();
+            return Output::Send(Datagram { from: self.here, to: self.there, ecn: Ecn::NotEct, payload });
+        }
+        self.drained = true;
+        Output::Wait((self.left > 0).then_some(self.next))
+    }
+}
+
+fn world(seed: u64, link: &str) -> (World<Chatter>, [HostId; 2]) {
+    let mut world = World::new(seed);
+    let addresses: [SocketAddr; 2] = ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap()];
+    let hosts = [(0, 1), (1, 0)].map(|(here, there)| {
+        let (here, there) = (addresses[here], addresses[there]);
+        let chatter = Chatter {
+            here,
+            there,
+            left: 50,
+            next: Time::ZERO,
+            answers: VecDeque::new(),
+            got: Vec::new(),
+            told_twice: false,
+            drained: false,
+        };
+        let link = world.add_link(link.parse().unwrap());
+        world.route(here.ip(), there.ip(), link);
+        world.add_host(chatter, [here.ip()])
+    });
+    (world, hosts)
+}
+
+#[test]
+fn packets_take_the_time_of_their_link() {
+    let (mut world, hosts) = world(1, "delay=5ms");
+    world.run_until(Time::from_millis(5));
+    assert_eq!(world.host(hosts[1]).got, [(Time::from_millis(5), 100)]);
+    assert_eq!(world.now(), Time::from_millis(5));
+    assert!(world.run_while(Duration::from_secs(1), |world| world.host(hosts[0]).left > 0));
+    assert_eq!(world.now(), Time::from_millis(49));
+}
+
+#[test]
+fn a_host_is_drained_before_it_is_told_anything_new() {
+    let (mut world, hosts) = world(1, "duplicate=1");
+    world.run_until(Time::from_millis(100));
+    for host in hosts {
+        assert!(!world.host(host).told_twice);
+        assert!(world.host(host).got.len() > 100);
+    }
+}
+
+#[test]
+fn one_seed_is_one_run_and_another_is_another() {
+    let run = |seed| {
+        let (mut world, hosts) =
+            world(seed, "rate=1mbit,delay=3ms,loss=0.2,reorder=0.1:4ms,duplicate=0.1,corrupt=0.1");
+        world.run_until(Time::from_millis(1_000));
+        assert!(world.links().all(|link| link.counters().queued == 0));
+        (world.fingerprint(), world.host(hosts[0]).got.clone())
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7).0, run(8).0);
+}
+
+#[test]
+fn where_there_is_no_route_packets_are_counted_as_gone() {
+    let (mut world, _) = world(1, "");
+    world.routes.clear();
+    world.run_until(Time::from_millis(100));
+    assert_eq!(world.lost_in_space(), 100);
+}
+
+#[test]
+fn a_record_holds_what_left_and_what_arrived() {
+    let (mut world, _) = world(1, "lose=0");
+    world.record();
+    world.run_until(Time::ZERO);
+    let sights: Vec<_> = world.take_record().iter().map(|seen| seen.what).collect();
+    assert_eq!(sights, [Sight::Sent, Sight::Sent]);
+    assert!(world.take_record().is_empty());
+}
