@@ -13,7 +13,7 @@ use crate::ids::{PathId, RequestNumber};
 use crate::wire::{Cause, NextTsns, Reconfig, ReconfigResult};
 
 /// How TSNs go on where a request to have them begin anew is not performed.
-fn next_tsns(sent: &Sent, received: &Received) -> NextTsns {
+pub(super) fn next_tsns(sent: &Sent, received: &Received) -> NextTsns {
     //= specs/rfc6525.txt#section-5.1.7
     //# If the incoming request is an SSN/TSN reset request, the
     //# Sender's Next TSN field MUST be filled with the next TSN the

@@ -2,6 +2,7 @@
 
 use braidftp_base::Time;
 
+use super::answers::next_tsns;
 use super::{
     Direction, InFlight, Operation, Outcome, Reconfiguration, Stage, StreamReset, Streams, outcome_of,
 };
@@ -400,8 +401,29 @@ impl Association {
     pub(in crate::association) fn give_up_reconfiguration(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
-        reset.owed = None;
-        if reset.yielding.take().is_some() {
+        // A peer that was told "In progress", or nothing yet, asks until it hears what came of it, and holds back its data
+        // for as long: it would never come to answer the SHUTDOWN.
+        //= specs/rfc6525.txt#section-5.2.1
+        //# If for whatever reason the endpoint does not wish to process
+        //# a received request parameter, it MUST send a corresponding response
+        //# parameter as described in Section 5.1.7, with an appropriate Result
+        //# field.
+        let owed = reset.owed.take();
+        let draining = if let Stage::Draining(operation) = &reset.stage { Some(operation) } else { None };
+        let asked_by_peer = owed.iter().chain(draining).find_map(|operation| match operation {
+            Operation::Reset { answers, .. } => *answers,
+            Operation::Association | Operation::Add { .. } => None,
+        });
+        let asked_by_peer = asked_by_peer.map(|request| (request, up.primary, None));
+        let yielding = reset.yielding.take();
+        let next_tsns = next_tsns(&up.sent, &up.received);
+        let renumbering = yielding.map(|(request, path)| (request, path, Some(next_tsns)));
+        for (request, path, next_tsns) in asked_by_peer.into_iter().chain(renumbering) {
+            let denied = Reconfig::Response { response: request, result: ReconfigResult::Denied, next_tsns };
+            reset.answer(request, denied.clone());
+            reset.reply(path, vec![denied]);
+        }
+        if yielding.is_some() {
             self.queue.release(&Streams::All);
         }
         let stage = std::mem::replace(&mut reset.stage, Stage::Idle);

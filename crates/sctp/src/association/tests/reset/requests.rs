@@ -202,6 +202,51 @@ fn a_shutdown_ends_what_is_asked_for_and_loses_no_message() {
     assert_eq!(told(&pair, Client), [change(5, 5, Outcome::Failed), change(5, 5, Outcome::Failed)]);
 }
 
+//= specs/rfc6525.txt#section-5.2.1
+//= type=test
+//# If for whatever reason the endpoint does not wish to process
+//# a received request parameter, it MUST send a corresponding response
+//# parameter as described in Section 5.1.7, with an appropriate Result
+//# field.
+#[test]
+fn a_shutdown_leaves_no_request_of_the_peers_without_an_answer() {
+    let both = |server: &mut Association, _| {
+        server.reset_streams(StreamReset { outgoing: Some(Streams::All), incoming: Some(Streams::All) })
+    };
+    let all = |server: &mut Association, now| server.reset_association(now);
+    // The client lets out what it has to send; or a request of its own comes first.
+    for (ask, busy) in [(both as Ask, false), (both, true), (all, false)] {
+        let mut pair = Pair::up(with(ALL));
+        pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Data::KIND)));
+        pair.send(Client, 1, pattern(3_000));
+        pair.run(Duration::from_millis(1));
+        if busy {
+            pair.association(Client).add_streams(1, 0).unwrap();
+        }
+        let now = pair.now;
+        ask(pair.association(Server), now).unwrap();
+        pair.send(Server, 1, pattern(20));
+        pair.run(Duration::from_millis(50));
+        assert_eq!(pair.read(Client, 1).len(), 0, "held until it is answered");
+        pair.association(Client).shutdown();
+        pair.drop = None;
+        pair.run(Duration::from_secs(60));
+        for side in [Client, Server] {
+            assert_eq!(pair.closed(side), Some(&Reason::Shutdown));
+            assert_eq!(pair.read(side, 1).len(), 1);
+        }
+        let denied = |parameters: &Vec<Reconfig>| {
+            let is = |it: &Reconfig| matches!(it, Reconfig::Response { result: ReconfigResult::Denied, .. });
+            parameters.iter().any(is)
+        };
+        assert_eq!(
+            reconfigs(&pair, Client).iter().filter(|said| denied(said)).count(),
+            1,
+            "at once, and once"
+        );
+    }
+}
+
 type Ask = fn(&mut Association, Time) -> Result<(), ReconfigError>;
 
 /// What can be asked for, and the parameter types of the request.
