@@ -37,6 +37,8 @@ const MESSAGES_MAX: usize = 200;
 const OUTPUTS_MAX: usize = 20_000;
 /// How long both take at most when he is gone.
 const PATIENCE: Duration = Duration::from_secs(3_600);
+/// The type of the ABORT chunk.
+const ABORT: u8 = 6;
 
 /// What is played.
 #[derive(Debug, Arbitrary)]
@@ -177,6 +179,8 @@ struct Host {
     id: Option<AssociationId>,
     lives: u8,
     buffer_bytes: usize,
+    /// Whether it takes no ABORT without AUTH.
+    authenticates_aborts: bool,
     wake: Option<Time>,
 }
 
@@ -255,6 +259,8 @@ impl Table {
             }
         }
         let buffers = configs.each_ref().map(|config| config.receive_buffer_bytes);
+        let lists_abort = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&ABORT));
+        let aborts = configs.each_ref().map(lists_abort);
         let [client, server] = configs.map(Arc::new);
         let mut endpoints = [Endpoint::new([1; 32]), Endpoint::new([2; 32])];
         let local = [addresses(Client, game.addresses[0]), addresses(Server, game.addresses[1])];
@@ -269,18 +275,19 @@ impl Table {
             config: client,
         };
         let [one, other] = endpoints;
-        let host = |side, endpoint, buffer_bytes| Host {
+        let host = |side: Side, endpoint| Host {
             side,
             endpoint,
             talks: BTreeMap::new(),
             id: None,
             lives: 0,
-            buffer_bytes,
+            buffer_bytes: buffers[side as usize],
+            authenticates_aborts: aborts[side as usize],
             wake: None,
         };
         Self {
             now: Time::ZERO,
-            hosts: [host(Client, one, buffers[0]), host(Server, other, buffers[1])],
+            hosts: [host(Client, one), host(Server, other)],
             held: VecDeque::new(),
             seen: VecDeque::new(),
             data: Default::default(),
@@ -546,6 +553,14 @@ impl Table {
             if self.hosts.iter().all(|host| host.id.is_none()) {
                 return;
             }
+            // A peer without the association has no keys (RFC 4895 §6.3): where an ABORT needs them, what it says is not
+            // believed, and but for the limits that are lifted here only the user ends it.
+            if let Some(left) = [Client, Server].into_iter().find(|side| self.is_left_alone(*side))
+                && let Some(association) = self.hosts[left as usize].association()
+            {
+                association.abort(Bytes::from_static(b"nobody is there"));
+                continue;
+            }
             if !asked && self.all_arrived() {
                 asked = true;
                 // A side that has no association knows nothing of the other's, which a HEARTBEAT or this brings to light.
@@ -562,6 +577,12 @@ impl Table {
                 None => panic!("it does not end: {:?}", self.hosts.each_ref().map(Host::describe)),
             }
         }
+    }
+
+    /// Whether this side has an association that the other one has not, and cannot be told.
+    fn is_left_alone(&self, side: Side) -> bool {
+        let (own, other) = (&self.hosts[side as usize], &self.hosts[side.other() as usize]);
+        own.authenticates_aborts && own.id.is_some() && other.id.is_none()
     }
 
     /// Whether all that was sent in the associations that both sides have did arrive.
