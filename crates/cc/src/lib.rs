@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod hystart;
+pub mod reno;
 pub mod rtt;
 pub mod sctp;
 
@@ -42,6 +43,9 @@ pub trait Controller: fmt::Debug + Send {
 
     /// The path was idle for an RTO or more (RFC 9260 §7.2.1), told before data is sent again.
     fn on_idle(&mut self, _idle: Idle) {}
+
+    /// A recovery from losses ended: all that was in flight when it began is acknowledged.
+    fn on_recovered(&mut self, _recovered: Recovered) {}
 
     /// The path's MTU changed (RFC 9260 §7.2.1 item 2, §7.3).
     fn on_mtu(&mut self, _mtu: usize) {}
@@ -114,6 +118,17 @@ pub enum Cause {
     Ecn,
 }
 
+/// The end of a recovery.
+#[derive(Debug, Clone, Copy)]
+pub struct Recovered {
+    /// When.
+    pub now: Time,
+    /// Bytes still in flight.
+    pub flight_bytes: usize,
+    /// The path's MTU.
+    pub mtu: usize,
+}
+
 /// A path on which nothing was sent for a while.
 #[derive(Debug, Clone, Copy)]
 pub struct Idle {
@@ -136,11 +151,13 @@ pub enum Kind {
     /// RFC 9260 §7.2: [`sctp::Sctp`].
     #[default]
     Sctp,
+    /// RFC 5681: [`reno::Reno`].
+    Reno,
 }
 
 impl Kind {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Sctp];
+    pub const ALL: &[Self] = &[Self::Sctp, Self::Reno];
 
     /// A controller with default [`Options`] for a path of this MTU, in bytes.
     pub fn build(self, mtu: usize) -> Box<dyn Controller> {
@@ -151,6 +168,7 @@ impl Kind {
     pub fn build_with(self, options: Options, mtu: usize) -> Box<dyn Controller> {
         match self {
             Self::Sctp => Box::new(sctp::Sctp::new(options, mtu)),
+            Self::Reno => Box::new(reno::Reno::new(options, mtu)),
         }
     }
 
@@ -158,6 +176,7 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sctp => "sctp",
+            Self::Reno => "reno",
         }
     }
 }
@@ -172,6 +191,39 @@ pub struct Options {
     pub byte_counting_limit: NonZeroU8,
     /// How slow start ends. At the first loss.
     pub slow_start: SlowStart,
+    /// What opens the window. Bytes; SCTP knows nothing else.
+    pub counting: Counting,
+    /// When acknowledgements open it. When it was full; SCTP knows nothing else.
+    pub growth: Growth,
+    /// What of ssthresh slow start makes its last step at. It steps over; SCTP knows nothing else.
+    pub slow_start_end: SlowStartEnd,
+}
+
+/// What opens the window of a TCP controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// Each acknowledgement, whatever it covers (RFC 2581 §3.1).
+    Acks,
+    /// The bytes that it covers (RFC 3465), L segments at most.
+    Bytes,
+}
+
+/// When acknowledgements open the window of a TCP controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// Whenever they come (RFC 5681 knows no other rule).
+    Always,
+    /// When what was in flight filled the window (RFC 7661, RFC 9438 §5.8).
+    WhenFull,
+}
+
+/// How the last step of a TCP controller's slow start is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlowStartEnd {
+    /// By a whole step, perhaps beyond ssthresh.
+    StepOver,
+    /// By no more than leads to ssthresh.
+    Clamp,
 }
 
 /// How slow start ends.
@@ -191,6 +243,22 @@ impl Default for Options {
             initial_window: InitialWindow::Ipv4,
             byte_counting_limit: NonZeroU8::MIN,
             slow_start: SlowStart::UntilLoss,
+            counting: Counting::Bytes,
+            growth: Growth::WhenFull,
+            slow_start_end: SlowStartEnd::StepOver,
+        }
+    }
+}
+
+impl InitialWindow {
+    /// In bytes, for a path of this MTU.
+    pub fn bytes(self, mtu: usize) -> usize {
+        let rfc = |limit: usize| (4 * mtu).min((2 * mtu).max(limit));
+        match self {
+            Self::Ipv4 => rfc(4404),
+            Self::Ipv6 => rfc(4344),
+            Self::Tcp => rfc(4380),
+            Self::Mtus(count) => usize::from(count.get()) * mtu,
         }
     }
 }
@@ -202,6 +270,8 @@ pub enum InitialWindow {
     Ipv4,
     /// RFC 9260 §7.2.1, the peer has an IPv6 address.
     Ipv6,
+    /// RFC 3390 §1, for TCP: min(4·MSS, max(2·MSS, 4380)).
+    Tcp,
     /// So many MTUs, as RFC 6928 has it for TCP.
     Mtus(NonZeroU8),
 }
@@ -221,7 +291,7 @@ impl fmt::Display for UnknownKind {
         let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
         write!(
             f,
-            "no congestion control is called `{}`; there is {}",
+            "no congestion control is called `{}`; there are {}",
             self.0.escape_debug(),
             names.join(", ")
         )
@@ -254,6 +324,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_what_exists() {
         let error = "vegas".parse::<Kind>().unwrap_err().to_string();
-        assert_eq!(error, "no congestion control is called `vegas`; there is sctp");
+        assert_eq!(error, "no congestion control is called `vegas`; there are sctp, reno");
     }
 }

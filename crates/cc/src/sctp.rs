@@ -4,7 +4,7 @@
 //! RFC's PMDCS: how much DATA chunk fits a packet of the path.
 
 use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
-use crate::{Ack, Cause, Congestion, Controller, Idle, InitialWindow, Options, SlowStart};
+use crate::{Ack, Cause, Congestion, Controller, Idle, Options, SlowStart};
 
 /// "Arbitrarily high" (RFC 9260 §7.2.1): the largest window a peer can advertise.
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
@@ -40,11 +40,7 @@ impl Sctp {
         //# PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
         //# address and to min(4 * PMDCS, max(2 * PMDCS, 4344)) bytes if the
         //# peer address is an IPv6 address.
-        let cwnd = match options.initial_window {
-            InitialWindow::Ipv4 => (4 * mtu).min((2 * mtu).max(4404)),
-            InitialWindow::Ipv6 => (4 * mtu).min((2 * mtu).max(4344)),
-            InitialWindow::Mtus(count) => usize::from(count.get()) * mtu,
-        };
+        let cwnd = options.initial_window.bytes(mtu);
         Self {
             mtu,
             byte_counting_limit: usize::from(options.byte_counting_limit.get()),
@@ -199,6 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::InitialWindow;
 
     const MTU: usize = 1_452;
 

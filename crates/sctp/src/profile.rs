@@ -35,6 +35,7 @@ impl Profile {
                     // A slow start that overflows the queue costs more than its loss: in order nothing is delivered
                     // until all of it has come again.
                     slow_start: cc::SlowStart::HyStart,
+                    ..cc::Options::default()
                 },
                 // With SACKs gathered and batches sent, one event may answer for far more than four packets: the limit
                 // would hold back what the window allows, and a burst into a full queue is found in one round trip.

@@ -15,7 +15,7 @@ use braidftp_sctp::{
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::dice::{Dice, Probability};
-use crate::host::{App, Host};
+use crate::host::{App, Endpoints, Host};
 use crate::link::{Bandwidth, LinkConfig, Loss, Queue};
 use crate::world::World;
 
@@ -255,7 +255,8 @@ impl Bulk {
 }
 
 impl App for Bulk {
-    fn on_event(&mut self, now: Time, endpoint: &mut Endpoint, id: AssociationId, event: Event) {
+    fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
+        let endpoint = &mut endpoints.sctp;
         self.id = Some(id);
         match event {
             Event::Up { .. } | Event::Writable if self.sends => self.write(endpoint, id),
@@ -266,7 +267,7 @@ impl App for Bulk {
         }
     }
 
-    fn wake(&mut self, _now: Time, _endpoint: &mut Endpoint) -> Option<Time> {
+    fn wake(&mut self, _now: Time, _endpoints: &mut Endpoints) -> Option<Time> {
         None
     }
 }

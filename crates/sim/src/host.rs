@@ -1,37 +1,89 @@
-//! A host of a [`World`](crate::World): an SCTP endpoint and what uses it, through the very API that the driver for
-//! real sockets uses.
+//! A host of a [`World`](crate::World): an SCTP and a TCP endpoint and what uses them, through the very API that the
+//! driver for real sockets uses.
+//!
+//! A datagram to port 0 is SCTP over IP (protocol 132), one to the host's UDP encapsulation port is SCTP over UDP; every
+//! other port is TCP's, and the payload a whole TCP segment.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use braidftp_base::{Datagram, Output, Time};
 use braidftp_sctp::{AssociationId, Endpoint, Event, Transmit};
+use braidftp_tcp as tcp;
 
 use crate::world::Actor;
 
-/// What uses a host's endpoint.
-pub trait App {
-    /// Something happened in an association.
-    fn on_event(&mut self, now: Time, endpoint: &mut Endpoint, id: AssociationId, event: Event);
+/// The UDP port of SCTP that a host has unless it is told another (RFC 6951 §6).
+pub const UDP_ENCAPSULATION_PORT: u16 = 9_899;
 
-    /// The endpoint has nothing more to say for now: a time to do what is due. Gives when the next thing will be; asked
-    /// again at the same time, it finds nothing left to do.
-    fn wake(&mut self, now: Time, endpoint: &mut Endpoint) -> Option<Time>;
+/// What a host's user talks through.
+#[derive(Debug)]
+pub struct Endpoints {
+    /// All its associations.
+    pub sctp: Endpoint,
+    /// All its TCP connections.
+    pub tcp: tcp::Endpoint,
 }
 
-/// An endpoint and its user.
+/// A host that speaks SCTP; its TCP has seed 0.
+impl From<Endpoint> for Endpoints {
+    fn from(sctp: Endpoint) -> Self {
+        Self { sctp, tcp: tcp::Endpoint::new(0) }
+    }
+}
+
+/// A host that speaks TCP; its SCTP has a seed of zeros.
+impl From<tcp::Endpoint> for Endpoints {
+    fn from(tcp: tcp::Endpoint) -> Self {
+        Self { sctp: Endpoint::new([0; 32]), tcp }
+    }
+}
+
+/// What uses a host's endpoints.
+pub trait App {
+    /// Something happened in an association.
+    fn on_event(&mut self, _now: Time, _endpoints: &mut Endpoints, _id: AssociationId, _event: Event) {}
+
+    /// Something happened in a TCP connection.
+    fn on_tcp_event(
+        &mut self,
+        _now: Time,
+        _endpoints: &mut Endpoints,
+        _id: tcp::ConnectionId,
+        _event: tcp::Event,
+    ) {
+    }
+
+    /// The endpoints have nothing more to say for now: a time to do what is due. Gives when the next thing will be; asked
+    /// again at the same time, it finds nothing left to do.
+    fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time>;
+}
+
+/// Endpoints and their user.
 #[derive(Debug)]
 pub struct Host<A> {
-    endpoint: Endpoint,
+    endpoints: Endpoints,
     app: A,
+    udp_encapsulation: Option<u16>,
     /// Packets of a batch that were not handed out yet.
     outgoing: VecDeque<Datagram>,
 }
 
 impl<A: App> Host<A> {
-    /// A host with this user.
-    pub fn new(endpoint: Endpoint, app: A) -> Self {
-        Self { endpoint, app, outgoing: VecDeque::new() }
+    /// A host with this user. Its SCTP over UDP is on [`UDP_ENCAPSULATION_PORT`].
+    pub fn new(endpoints: impl Into<Endpoints>, app: A) -> Self {
+        Self {
+            endpoints: endpoints.into(),
+            app,
+            udp_encapsulation: Some(UDP_ENCAPSULATION_PORT),
+            outgoing: VecDeque::new(),
+        }
+    }
+
+    /// The same host, with SCTP over UDP on another port or on none.
+    #[must_use]
+    pub fn with_udp_encapsulation(self, port: Option<u16>) -> Self {
+        Self { udp_encapsulation: port, ..self }
     }
 
     /// Its user.
@@ -39,43 +91,66 @@ impl<A: App> Host<A> {
         &self.app
     }
 
-    /// Its endpoint.
+    /// Its SCTP endpoint.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        &self.endpoints.sctp
     }
 
-    /// Both, to do something outside of the events.
-    pub fn parts_mut(&mut self) -> (&mut Endpoint, &mut A) {
-        (&mut self.endpoint, &mut self.app)
+    /// Its TCP endpoint.
+    pub fn tcp(&self) -> &tcp::Endpoint {
+        &self.endpoints.tcp
+    }
+
+    /// Endpoints and user, to do something outside of the events.
+    pub fn parts_mut(&mut self) -> (&mut Endpoints, &mut A) {
+        (&mut self.endpoints, &mut self.app)
     }
 }
 
 impl<A: App> Actor for Host<A> {
     fn handle(&mut self, now: Time, datagram: Datagram) {
-        self.endpoint.handle(now, datagram);
+        let port = datagram.to.port();
+        match port == 0 || self.udp_encapsulation == Some(port) {
+            true => self.endpoints.sctp.handle(now, datagram),
+            false => self.endpoints.tcp.handle(now, datagram),
+        }
     }
 
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
-        // When the user, who found the endpoint waiting, wants to be woken.
+        // When the user, who found the endpoints waiting, wants to be woken.
         let mut woken = None;
         loop {
             if let Some(datagram) = self.outgoing.pop_front() {
                 return Output::Send(datagram);
             }
-            match self.endpoint.poll(now) {
+            let sctp_waits = match self.endpoints.sctp.poll(now) {
                 Output::Send(transmit) => {
                     woken = None;
                     self.outgoing.extend(packets(transmit));
+                    continue;
                 }
                 Output::Event((id, event)) => {
                     woken = None;
-                    self.app.on_event(now, &mut self.endpoint, id, event);
+                    self.app.on_event(now, &mut self.endpoints, id, event);
+                    continue;
                 }
-                Output::Wait(at) => match woken {
-                    Some(next) => return Output::Wait(at.into_iter().chain(next).min()),
-                    // What the user does now may give the endpoint something to say.
-                    None => woken = Some(self.app.wake(now, &mut self.endpoint)),
-                },
+                Output::Wait(at) => at,
+            };
+            let tcp_waits = match self.endpoints.tcp.poll(now) {
+                Output::Send(datagram) => return Output::Send(datagram),
+                Output::Event((id, event)) => {
+                    woken = None;
+                    self.app.on_tcp_event(now, &mut self.endpoints, id, event);
+                    continue;
+                }
+                Output::Wait(at) => at,
+            };
+            match woken {
+                Some(next) => {
+                    return Output::Wait(sctp_waits.into_iter().chain(tcp_waits).chain(next).min());
+                }
+                // What the user does now may give an endpoint something to say.
+                None => woken = Some(self.app.wake(now, &mut self.endpoints)),
             }
         }
     }

@@ -14,6 +14,6 @@ pub mod topology;
 pub mod world;
 
 pub use dice::{Dice, Probability};
-pub use host::{App, Host};
+pub use host::{App, Endpoints, Host};
 pub use link::{Link, LinkConfig};
 pub use world::{Actor, HostId, LinkId, World};

@@ -18,7 +18,7 @@ use braidftp_sctp::{
 };
 use bytes::Bytes;
 
-use crate::host::App;
+use crate::host::{App, Endpoints};
 
 /// No packet of any configuration here is larger, in bytes.
 const CHUNK_MAX: usize = 9_000;
@@ -315,7 +315,8 @@ impl Messages {
 }
 
 impl App for Messages {
-    fn on_event(&mut self, now: Time, endpoint: &mut Endpoint, id: AssociationId, event: Event) {
+    fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
+        let endpoint = &mut endpoints.sctp;
         let Some(association) = endpoint.association_mut(id) else {
             panic!("{event:?} of an unknown association")
         };
@@ -348,7 +349,8 @@ impl App for Messages {
         });
     }
 
-    fn wake(&mut self, now: Time, endpoint: &mut Endpoint) -> Option<Time> {
+    fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
+        let endpoint = &mut endpoints.sctp;
         let mut next = None;
         for (id, exchange) in &mut self.exchanges {
             if exchange.closed.is_none()

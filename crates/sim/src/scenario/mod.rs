@@ -187,9 +187,9 @@ impl Scenario {
         match *act {
             Act::Reconfigure { side, ref what } => {
                 let now = stage.world.now();
-                let (endpoint, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
+                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
                 for id in app.tallies().values().map(|tally| tally.id) {
-                    if let Some(association) = endpoint.association_mut(id) {
+                    if let Some(association) = endpoints.sctp.association_mut(id) {
                         // It may not be agreed on, or another be under way.
                         let _ = match what {
                             Reconfiguration::Reset(streams) => association.reset_streams(streams.clone()),
@@ -204,9 +204,9 @@ impl Scenario {
             Act::Address { side, nth, what } => {
                 let addresses = &self.network.addresses[side as usize];
                 let local = addresses[nth % addresses.len()];
-                let (endpoint, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
+                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
                 for id in app.tallies().values().map(|tally| tally.id) {
-                    if let Some(association) = endpoint.association_mut(id) {
+                    if let Some(association) = endpoints.sctp.association_mut(id) {
                         // It may have it already, or have lost it.
                         let _ = match what {
                             AddressWish::Add => association.add_address(local),
@@ -231,8 +231,8 @@ impl Scenario {
             }
             Act::Restart(side) => {
                 let fresh = self.endpoint(side, &mut stage.seeds);
-                let (endpoint, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
-                *endpoint = fresh;
+                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
+                endpoints.sctp = fresh;
                 app.forget();
             }
             Act::Reopen => {
@@ -240,9 +240,9 @@ impl Scenario {
                 self.open(stage, &indices);
             }
             Act::Primary { side, path } => {
-                let (endpoint, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
+                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
                 for id in app.tallies().values().map(|tally| tally.id) {
-                    if let Some(association) = endpoint.association_mut(id) {
+                    if let Some(association) = endpoints.sctp.association_mut(id) {
                         // There may be no such path, or not yet.
                         let _ = association.set_primary(PathId(path));
                     }
@@ -254,12 +254,12 @@ impl Scenario {
     /// The client opens associations, unless they are open.
     fn open(&self, stage: &mut Stage, indices: &[usize]) {
         let now = stage.world.now();
-        let (endpoint, app) = stage.world.host_mut(stage.hosts[Side::Client as usize]).parts_mut();
+        let (endpoints, app) = stage.world.host_mut(stage.hosts[Side::Client as usize]).parts_mut();
         let known = app.tallies();
         for index in indices {
             let port = client_port(*index);
             if !known.contains_key(&port) {
-                app.open(now, endpoint, port);
+                app.open(now, &mut endpoints.sctp, port);
             }
         }
     }

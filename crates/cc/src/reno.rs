@@ -1,0 +1,144 @@
+//! TCP's congestion control: RFC 5681 §3.1 and §4.1, counting acknowledgements as RFC 2581 did or bytes as RFC 3465 does.
+//!
+//! Detecting a loss, the recovery and what inflates the window meanwhile are the transport's (RFC 6582, RFC 6675). "MTU"
+//! is the RFC's SMSS. Slow start may end by HyStart++ (RFC 9406).
+
+use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
+use crate::{
+    Ack, Cause, Congestion, Controller, Counting, Growth, Idle, Options, Recovered, SlowStart, SlowStartEnd,
+};
+
+/// "Arbitrarily high" (RFC 5681 §3.1).
+const SSTHRESH_INITIAL: usize = u32::MAX as usize;
+/// No halving goes below this many segments (RFC 5681 §3.1 equation 4).
+const FLOOR_MTUS: usize = 2;
+/// What more would a path hold: the largest window that scaling allows.
+const WINDOW_MAX: usize = 65_535 << 14;
+
+/// The controller of RFC 5681.
+#[derive(Debug, Clone)]
+pub struct Reno {
+    options: Options,
+    mtu: usize,
+    cwnd: usize,
+    ssthresh: usize,
+    /// bytes_acked of RFC 3465 §2.1.
+    bytes_acked: usize,
+    /// Whether this slow start follows a time-out: L is then 1 (RFC 3465 §2.3).
+    after_timeout: bool,
+    hystart: Option<HyStart>,
+}
+
+impl Reno {
+    /// A controller for a path on which nothing was sent yet.
+    pub fn new(options: Options, mtu: usize) -> Self {
+        Self {
+            options,
+            mtu,
+            cwnd: options.initial_window.bytes(mtu),
+            ssthresh: SSTHRESH_INITIAL,
+            bytes_acked: 0,
+            after_timeout: false,
+            hystart: (options.slow_start == SlowStart::HyStart).then(HyStart::default),
+        }
+    }
+
+    fn slow_start(&mut self, bytes: usize, advice: Advice) {
+        let step = match self.options.counting {
+            Counting::Acks => self.mtu,
+            Counting::Bytes => {
+                let limit = if self.after_timeout { 1 } else { self.options.byte_counting_limit.get() };
+                bytes.min(usize::from(limit) * self.mtu)
+            }
+        };
+        let step = if advice == Advice::Slowly { step / CSS_GROWTH_DIVISOR } else { step };
+        self.cwnd = (self.cwnd + step).min(WINDOW_MAX);
+        if self.options.slow_start_end == SlowStartEnd::Clamp {
+            self.cwnd = self.cwnd.min(self.ssthresh);
+        }
+    }
+
+    fn avoidance(&mut self, bytes: usize) {
+        let step = match self.options.counting {
+            // RFC 5681 §3.1 equation 3, with its note that 0 counts as 1.
+            Counting::Acks => (self.mtu * self.mtu / self.cwnd).max(1),
+            Counting::Bytes => {
+                self.bytes_acked = self.bytes_acked.saturating_add(bytes);
+                if self.bytes_acked < self.cwnd {
+                    return;
+                }
+                self.bytes_acked -= self.cwnd;
+                self.mtu
+            }
+        };
+        self.cwnd = (self.cwnd + step).min(WINDOW_MAX);
+    }
+}
+
+impl Controller for Reno {
+    fn window(&self) -> usize {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> usize {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, ack: Ack<'_>) {
+        self.mtu = ack.mtu;
+        if ack.in_recovery {
+            return;
+        }
+        let slow_start = self.cwnd < self.ssthresh;
+        let advice = match &mut self.hystart {
+            Some(hystart) if slow_start => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
+            _ => Advice::Grow,
+        };
+        // Less than one segment of room is a full window, to a sender of whole segments.
+        let full = ack.flight_before + self.mtu > self.cwnd;
+        if full || self.options.growth == Growth::Always {
+            if slow_start {
+                self.slow_start(ack.bytes, advice);
+            } else {
+                self.after_timeout = false;
+                self.avoidance(ack.bytes);
+            }
+        }
+        if advice == Advice::Leave {
+            self.ssthresh = self.cwnd;
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: Congestion) {
+        self.mtu = congestion.mtu;
+        self.ssthresh = (congestion.flight_bytes / 2).max(FLOOR_MTUS * self.mtu);
+        self.bytes_acked = 0;
+        self.hystart.iter_mut().for_each(HyStart::reset);
+        self.after_timeout = congestion.cause == Cause::Timeout;
+        self.cwnd = match congestion.cause {
+            Cause::Loss | Cause::Ecn => self.ssthresh,
+            Cause::Timeout => self.mtu,
+        };
+    }
+
+    fn on_recovered(&mut self, recovered: Recovered) {
+        // RFC 6582 §3.2 step 3 option 1: no burst if little is in flight.
+        let (flight, mtu) = (recovered.flight_bytes, recovered.mtu);
+        self.cwnd = self.cwnd.min(self.ssthresh.min(flight.max(mtu) + mtu));
+    }
+
+    fn on_idle(&mut self, idle: Idle) {
+        self.mtu = idle.mtu;
+        if idle.idle_for >= idle.rto {
+            // RFC 5681 §4.1: RW = min(IW, cwnd), and not a word of ssthresh.
+            self.ssthresh = self.ssthresh.max(idle.ssthresh_min);
+            self.cwnd = self.cwnd.min(self.options.initial_window.bytes(self.mtu));
+            self.bytes_acked = 0;
+            self.hystart.iter_mut().for_each(HyStart::reset);
+        }
+    }
+
+    fn on_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
+    }
+}

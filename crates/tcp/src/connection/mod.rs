@@ -1,0 +1,837 @@
+//! One connection (RFC 9293 §3.3): its user's verbs, its state, what segments do to it, and the drain.
+
+mod receiver;
+mod rto;
+mod send_queue;
+mod sender;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use braidftp_base::{Datagram, Ecn, Time};
+use bytes::{Bytes, BytesMut};
+
+use crate::config::{Config, SynBackoff};
+use crate::segment::{
+    Ends, Flags, HEADER_BYTES, Options, SACK_BLOCKS_MAX, SackBlocks, Segment, Seq, Timestamps,
+    WINDOW_SHIFT_MAX, seal,
+};
+use crate::stats::{Counters, Stats};
+use receiver::{Arrival, Receiver};
+use sender::{Acknowledgement, Outgoing, Sender, Verdict};
+
+/// What a peer's segments hold if it does not say (RFC 9293 §3.7.1).
+const MSS_DEFAULT: u16 = 536;
+
+/// Where a connection is in its life (RFC 9293 §3.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Asked, and waits for the answer.
+    SynSent,
+    /// Was asked and has answered.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// Closed here; the FIN is not acknowledged.
+    FinWait1,
+    /// Closed here and acknowledged; the peer has not closed.
+    FinWait2,
+    /// The peer has closed, this side has not.
+    CloseWait,
+    /// Both have closed at once; the FIN is not acknowledged.
+    Closing,
+    /// The peer closed first, and this side too; the FIN is not acknowledged.
+    LastAck,
+    /// Over; stray segments are waited for.
+    TimeWait,
+    /// Over.
+    Closed,
+}
+
+/// What happened in a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The passive side's first: a connection to this port is there. `Up` follows.
+    Accepted {
+        /// The port.
+        port: u16,
+    },
+    /// Data flows.
+    Up,
+    /// There is something to read.
+    Readable,
+    /// There is room again in a send buffer that was full.
+    Writable,
+    /// The peer will send no more: what is readable is the last.
+    PeerClosed,
+    /// It is over. The connection can be looked at until it is removed.
+    Closed(Reason),
+}
+
+/// Why a connection is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Both sides closed, and everything arrived.
+    Finished,
+    /// The peer answered with a reset, or sent one.
+    Reset,
+    /// This side gave up: nobody answers.
+    TimedOut,
+    /// This side aborted.
+    Aborted,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Finished => "both sides closed",
+            Self::Reset => "the peer reset the connection",
+            Self::TimedOut => "the peer does not answer",
+            Self::Aborted => "this side aborted",
+        })
+    }
+}
+
+/// What a connection wants next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Send(Datagram),
+    Event(Event),
+    Wait(Option<Time>),
+}
+
+/// Events that wait for the user, but for the last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pending {
+    accepted: Option<u16>,
+    up: bool,
+    readable: bool,
+    writable: bool,
+    peer_closed: bool,
+    closed: Option<Reason>,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    config: Arc<Config>,
+    ends: Ends,
+    state: State,
+    /// The port listened on, of one that was asked for.
+    accepted_on: Option<u16>,
+    /// Whether the user knows of it: of one that was asked for only once it is up.
+    is_known: bool,
+    iss: Seq,
+    irs: Seq,
+    /// What this side's windows are shifted by, and the peer's.
+    shift: u8,
+    peer_shift: u8,
+    scaling: bool,
+    sack: bool,
+    timestamps: bool,
+    /// TS.Recent, and the offset up to which the last acknowledgement went.
+    ts_recent: u32,
+    last_ack_sent: u64,
+    /// The segment that last told the window: its number and acknowledgement (SND.WL1, SND.WL2).
+    window_from: (u64, u64),
+    sender: Sender,
+    receiver: Receiver,
+    /// Of SYN: whether one is to be sent, when the last is given up, and how many were sent.
+    syn_due: bool,
+    syn_timer: Option<Time>,
+    syn_sent: u32,
+    syn_left_at: Option<Time>,
+    /// A reset is to be sent.
+    reset_due: bool,
+    time_wait_until: Option<Time>,
+    pending: Pending,
+    /// Whether the send buffer was full when the user wrote.
+    was_full: bool,
+    /// Whether the user was told that there is something to read, and has not read all.
+    told_readable: bool,
+    counters: Counters,
+}
+
+impl Connection {
+    pub(crate) fn connecting(config: Arc<Config>, ends: Ends, iss: Seq) -> Self {
+        Self::new(config, ends, iss, State::SynSent)
+    }
+
+    /// One that a SYN asks for.
+    pub(crate) fn accepting(config: Arc<Config>, ends: Ends, iss: Seq, syn: &Segment) -> Self {
+        let mut connection = Self::new(config, ends, iss, State::SynReceived);
+        connection.accepted_on = Some(ends.local.port());
+        connection.counters.segments_received += 1;
+        connection.agree(syn);
+        connection
+    }
+
+    fn new(config: Arc<Config>, ends: Ends, iss: Seq, state: State) -> Self {
+        let shift = match config.window_scaling {
+            // The least that can say the whole buffer.
+            true => (0..WINDOW_SHIFT_MAX).find(|shift| config.receive_buffer_bytes >> shift <= 65_535),
+            false => Some(0),
+        };
+        Self {
+            ends,
+            state,
+            accepted_on: None,
+            is_known: state == State::SynSent,
+            iss,
+            irs: Seq::default(),
+            shift: shift.unwrap_or(WINDOW_SHIFT_MAX),
+            peer_shift: 0,
+            scaling: config.window_scaling,
+            sack: config.sack,
+            timestamps: config.timestamps,
+            ts_recent: 0,
+            last_ack_sent: 0,
+            window_from: (0, 0),
+            sender: Sender::new(&config),
+            receiver: Receiver::new(&config),
+            syn_due: true,
+            syn_timer: None,
+            syn_sent: 0,
+            syn_left_at: None,
+            reset_due: false,
+            time_wait_until: None,
+            pending: Pending::default(),
+            was_full: false,
+            told_readable: false,
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    // ---- the user's verbs -------------------------------------------------------------------------------------------
+
+    /// Takes as much as the send buffer has room for and gives how many bytes those were; [`Event::Writable`] tells when
+    /// there is room again. Nothing is taken once this side closed or the connection is over. Allowed before
+    /// [`Event::Up`].
+    pub fn send(&mut self, mut bytes: Bytes) -> usize {
+        if self.sender.is_closed() || matches!(self.state, State::TimeWait | State::Closed) {
+            return 0;
+        }
+        let taken = bytes.len().min(self.send_room());
+        self.was_full |= taken < bytes.len();
+        if taken > 0 {
+            bytes.truncate(taken);
+            self.sender.queue.push(bytes);
+        }
+        taken
+    }
+
+    /// Bytes that [`Connection::send`] would take.
+    pub fn send_room(&self) -> usize {
+        self.config.send_buffer_bytes.saturating_sub(self.sender.queue.len())
+    }
+
+    /// The next bytes that came, if there are any.
+    pub fn recv(&mut self) -> Option<Bytes> {
+        let piece = self.receiver.read(&self.config);
+        self.told_readable &= self.receiver.is_readable();
+        piece
+    }
+
+    /// This side will send no more: FIN after what is queued. What the peer sends can still be read.
+    pub fn close(&mut self) {
+        match self.state {
+            State::Closed | State::TimeWait => {}
+            _ => self.sender.close(),
+        }
+    }
+
+    /// Ends it at once; the peer gets a reset.
+    pub fn abort(&mut self) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.reset_due = !matches!(self.state, State::SynSent | State::TimeWait);
+        self.end(Reason::Aborted);
+    }
+
+    /// Whether data flows, or did so both ways once.
+    pub fn is_up(&self) -> bool {
+        !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
+    }
+
+    /// Where it is in its life.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether this side has closed.
+    pub fn is_closing(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// This side's address and port.
+    pub fn local(&self) -> std::net::SocketAddr {
+        self.ends.local
+    }
+
+    /// The peer's address and port.
+    pub fn peer(&self) -> std::net::SocketAddr {
+        self.ends.peer
+    }
+
+    /// How it behaves.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The connection as it stands.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            state: self.state,
+            cwnd: self.sender.window(),
+            ssthresh: self.sender.ssthresh(),
+            outstanding_bytes: self.sender.outstanding(),
+            flight_bytes: self.sender.pipe(),
+            peer_window: self.sender.peer_window(),
+            mss: self.sender.mss(),
+            srtt: self.sender.rto().srtt(),
+            rto: self.sender.rto().current(),
+            queued_bytes: self.sender.queue.len(),
+            counters: self.counters,
+        }
+    }
+
+    pub(crate) fn ends(&self) -> Ends {
+        self.ends
+    }
+
+    /// Whether it still is a control block: everything but CLOSED.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.state != State::Closed || self.reset_due
+    }
+
+    /// Whether the user was, or is about to be, told of it.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.state == State::SynReceived
+    }
+
+    /// Whether a SYN with this number may begin a new connection in its place (RFC 9293 §3.10.7.4, TIME-WAIT).
+    pub(crate) fn may_give_way(&self, syn: &Segment) -> bool {
+        self.state == State::TimeWait && syn.seq.after(self.irs.plus(1 + self.receiver.next()))
+    }
+
+    // ---- segments in ------------------------------------------------------------------------------------------------
+
+    pub(crate) fn handle(&mut self, now: Time, segment: &Segment) {
+        self.counters.segments_received += 1;
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.handle_in_syn_sent(now, segment),
+            _ => self.handle_synchronized(now, segment),
+        }
+    }
+
+    /// RFC 9293 §3.10.7.3.
+    fn handle_in_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let flags = segment.flags;
+        let acks_syn = segment.ack == self.iss.plus(1);
+        if flags.has(Flags::ACK) && !acks_syn {
+            // Of an old life: the endpoint's answer to those is a reset; here the SYN is simply sent again in time.
+            return;
+        }
+        if flags.has(Flags::RST) {
+            if flags.has(Flags::ACK) {
+                self.end(Reason::Reset);
+            }
+            return;
+        }
+        if !flags.has(Flags::SYN) {
+            return;
+        }
+        self.agree(segment);
+        if flags.has(Flags::ACK) {
+            self.establish(now);
+            self.receiver.ack_now();
+        } else {
+            // Both asked at once.
+            self.state = State::SynReceived;
+            self.syn_due = true;
+        }
+    }
+
+    /// What the peer's SYN says.
+    fn agree(&mut self, syn: &Segment) {
+        let Options { mss, window_scale, sack_permitted, timestamps, .. } = syn.options;
+        self.irs = syn.seq;
+        self.sack &= sack_permitted;
+        self.timestamps &= timestamps.is_some();
+        self.ts_recent = timestamps.map_or(0, |timestamps| timestamps.value);
+        self.scaling &= window_scale.is_some();
+        match window_scale.filter(|_| self.scaling) {
+            Some(shift) => self.peer_shift = shift.min(WINDOW_SHIFT_MAX),
+            None => self.shift = 0,
+        }
+        let both = mss.unwrap_or(MSS_DEFAULT).min(self.config.mss);
+        let options = if self.timestamps { 12 } else { 0 };
+        let mss = usize::from(both).saturating_sub(options).max(1);
+        self.receiver.agree(self.shift, mss);
+        // The window of a SYN is never shifted (RFC 7323 §2.2).
+        self.sender.agree(&self.config, mss, self.sack, u64::from(syn.window));
+    }
+
+    fn establish(&mut self, now: Time) {
+        // RFC 6298 §3: the handshake is timed if nothing of it was sent twice.
+        if let Some(left) = self.syn_left_at.filter(|_| self.syn_sent == 1) {
+            let elapsed = self.sender.rto().elapsed(left, now);
+            self.sender.rto_mut().on_sample(elapsed);
+        }
+        self.state = State::Established;
+        self.syn_due = false;
+        self.syn_timer = None;
+        self.pending.accepted = self.accepted_on;
+        self.pending.up = true;
+        self.is_known = true;
+    }
+
+    /// RFC 9293 §3.10.7.4, in its order.
+    fn handle_synchronized(&mut self, now: Time, segment: &Segment) {
+        let flags = segment.flags;
+        let start = self.offset_in(segment.seq);
+        // First, the sequence number.
+        let length = i64::from(segment.seq_length());
+        let (next, edge) = (self.receiver.next() as i64, self.receiver.edge() as i64);
+        let edge = edge.max(next);
+        let acceptable = match length {
+            0 => start == next || next <= start && start < edge,
+            _ => start < edge.max(next + 1) && start + length > next,
+        };
+        let stale = self.timestamps
+            && !flags.has(Flags::RST)
+            && segment
+                .options
+                .timestamps
+                .is_some_and(|stamps| (stamps.value.wrapping_sub(self.ts_recent) as i32) < 0);
+        if !acceptable || stale {
+            if self.state == State::SynReceived && flags.has(Flags::SYN) && segment.seq == self.irs {
+                // Our answer was lost.
+                self.syn_due = true;
+            } else if !flags.has(Flags::RST) {
+                self.receiver.ack_now();
+                if self.state == State::TimeWait && flags.has(Flags::FIN) {
+                    self.linger(now);
+                }
+            }
+            // An acknowledgement is of use even so, if it is no older than what is known.
+            if stale || !flags.has(Flags::ACK) || flags.has(Flags::RST) || flags.has(Flags::SYN) {
+                return;
+            }
+            if start + length < next || start > edge {
+                return;
+            }
+        } else if let Some(stamps) = segment.options.timestamps.filter(|_| self.timestamps) {
+            // RFC 7323 §4.3.
+            if start <= self.last_ack_sent as i64 {
+                self.ts_recent = stamps.value;
+            }
+        }
+        // Second, RST: RFC 5961 §3.2.
+        if flags.has(Flags::RST) {
+            if start == next {
+                self.end(Reason::Reset);
+            } else {
+                self.receiver.ack_now();
+            }
+            return;
+        }
+        // Fourth, SYN: RFC 5961 §4.2.
+        if flags.has(Flags::SYN) {
+            if self.state != State::SynReceived {
+                self.receiver.ack_now();
+            }
+            return;
+        }
+        // Fifth, ACK.
+        if !flags.has(Flags::ACK) {
+            return;
+        }
+        if self.state == State::SynReceived {
+            if segment.ack.before(self.iss.plus(1))
+                || segment.ack.after(self.iss.plus(1 + self.sender.next()))
+            {
+                return;
+            }
+            self.establish(now);
+        }
+        if !self.on_ack(now, segment, start) {
+            return;
+        }
+        if !acceptable {
+            return;
+        }
+        // Seventh, the data. Eighth, FIN.
+        if length > 0 {
+            self.on_data(now, segment, start);
+        }
+        self.move_on(now);
+    }
+
+    /// Where a number lies in the peer's stream; negative before its first byte.
+    fn offset_in(&self, seq: Seq) -> i64 {
+        let next = self.receiver.next();
+        next as i64 + i64::from(seq.since(self.irs.plus(1 + next)))
+    }
+
+    /// Where a number lies in this side's stream.
+    fn offset_out(&self, seq: Seq) -> i64 {
+        let una = self.sender.una();
+        una as i64 + i64::from(seq.since(self.iss.plus(1 + una)))
+    }
+
+    /// False if the segment is to be dropped.
+    fn on_ack(&mut self, now: Time, segment: &Segment, start: i64) -> bool {
+        let ack = self.offset_out(segment.ack);
+        let Ok(ack) = u64::try_from(ack) else { return true };
+        let mut sacked: [Range<u64>; SACK_BLOCKS_MAX] = [0..0, 0..0, 0..0, 0..0];
+        let mut blocks = 0;
+        if self.sack {
+            for (left, right) in segment.options.sack.as_slice() {
+                let (left, right) = (self.offset_out(*left), self.offset_out(*right));
+                if let (Ok(left), Ok(right)) = (u64::try_from(left), u64::try_from(right)) {
+                    sacked[blocks] = left..right;
+                    blocks += 1;
+                }
+            }
+        }
+        // RFC 9293 §3.10.7.4: the window of the latest segment holds.
+        let from = (start.max(0) as u64, ack);
+        let is_latest =
+            self.window_from.0 < from.0 || self.window_from.0 == from.0 && self.window_from.1 <= from.1;
+        let edge = is_latest.then(|| ack + (u64::from(segment.window) << self.peer_shift));
+        let echoed =
+            segment.options.timestamps.filter(|stamps| self.timestamps && stamps.echo != 0).map(|stamps| {
+                let ticks = self.clock(now).wrapping_sub(stamps.echo);
+                self.config.timestamp_tick.saturating_mul(ticks)
+            });
+        let bare = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
+        let acknowledgement = Acknowledgement { now, ack, sacked: &sacked[..blocks], edge, bare, echoed };
+        match self.sender.on_ack(&self.config, &acknowledgement, &mut self.counters) {
+            Verdict::Future => {
+                self.receiver.ack_now();
+                return false;
+            }
+            Verdict::Old => {}
+            Verdict::Taken { bytes } => {
+                self.counters.bytes_acked += bytes - u64::from(bytes > 0 && self.sender.fin_acked());
+                if is_latest {
+                    self.window_from = from;
+                }
+                if self.was_full && self.send_room() > 0 && !self.sender.is_closed() {
+                    self.was_full = false;
+                    self.pending.writable = true;
+                }
+            }
+        }
+        true
+    }
+
+    fn on_data(&mut self, now: Time, segment: &Segment, start: i64) {
+        let takes = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if !takes {
+            // It can only be something sent again.
+            self.receiver.ack_now();
+            return;
+        }
+        let had_gap = self.receiver.has_gap();
+        let known = (-start).clamp(0, segment.payload.len() as i64) as usize;
+        let data = segment.payload.slice(known..);
+        let from = start.max(0) as u64;
+        self.counters.bytes_received += segment.payload.len() as u64;
+        let before = self.receiver.next();
+        let arrival = match data.is_empty() {
+            true => Arrival::Useless,
+            false => self.receiver.on_data(&self.config, from, &data),
+        };
+        self.counters.bytes_delivered += self.receiver.next() - before;
+        if arrival == Arrival::InOrder && !self.told_readable {
+            self.told_readable = true;
+            self.pending.readable = true;
+        }
+        if segment.flags.has(Flags::FIN) {
+            self.receiver.on_fin(from + data.len() as u64);
+            self.receiver.ack_now();
+        }
+        self.receiver.on_segment(&self.config, now, arrival, had_gap);
+    }
+
+    /// The states that follow from what is acknowledged, and from the peer's FIN.
+    fn move_on(&mut self, now: Time) {
+        if self.receiver.fin_reached() {
+            let next = match self.state {
+                State::Established => Some(State::CloseWait),
+                State::FinWait1 => Some(State::Closing),
+                State::FinWait2 => Some(State::TimeWait),
+                _ => None,
+            };
+            if let Some(next) = next {
+                self.pending.peer_closed = true;
+                // The FIN is no byte.
+                self.state = next;
+                if next == State::TimeWait {
+                    self.linger(now);
+                }
+            }
+        }
+        if self.sender.fin_acked() {
+            match self.state {
+                State::FinWait1 => self.state = State::FinWait2,
+                State::Closing => {
+                    self.state = State::TimeWait;
+                    self.linger(now);
+                }
+                State::LastAck => self.end(Reason::Finished),
+                _ => {}
+            }
+        }
+    }
+
+    fn linger(&mut self, now: Time) {
+        self.pending.closed.get_or_insert(Reason::Finished);
+        self.time_wait_until = Some(now + self.config.time_wait);
+    }
+
+    fn end(&mut self, reason: Reason) {
+        if self.is_known && self.state != State::TimeWait && self.state != State::Closed {
+            self.pending.closed = Some(reason);
+        }
+        self.state = State::Closed;
+        self.syn_due = false;
+        self.syn_timer = None;
+        self.time_wait_until = None;
+        self.sender.queue.clear();
+    }
+
+    // ---- the drain --------------------------------------------------------------------------------------------------
+
+    pub(crate) fn poll(&mut self, now: Time) -> Next {
+        self.expire(now);
+        if let Some(event) = self.next_event() {
+            return Next::Event(event);
+        }
+        if let Some(datagram) = self.next_segment(now) {
+            self.counters.segments_sent += 1;
+            return Next::Send(datagram);
+        }
+        Next::Wait(self.deadline())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        let pending = &mut self.pending;
+        if let Some(port) = pending.accepted.take() {
+            return Some(Event::Accepted { port });
+        }
+        if std::mem::take(&mut pending.up) {
+            return Some(Event::Up);
+        }
+        if std::mem::take(&mut pending.readable) {
+            return Some(Event::Readable);
+        }
+        if std::mem::take(&mut pending.writable) {
+            return Some(Event::Writable);
+        }
+        if std::mem::take(&mut pending.peer_closed) {
+            return Some(Event::PeerClosed);
+        }
+        pending.closed.take().map(Event::Closed)
+    }
+
+    /// When it is to be polled again, if nothing happens before.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let of_state = match self.state {
+            State::Closed => return None,
+            State::TimeWait => return self.time_wait_until,
+            State::SynSent | State::SynReceived => return self.syn_timer,
+            _ => self.sender.deadline(),
+        };
+        of_state.into_iter().chain(self.receiver.deadline()).min()
+    }
+
+    /// What is due by now.
+    fn expire(&mut self, now: Time) {
+        match self.state {
+            State::Closed => {}
+            State::TimeWait => {
+                if self.time_wait_until.is_some_and(|at| at <= now) {
+                    self.end(Reason::Finished);
+                }
+            }
+            State::SynSent | State::SynReceived => {
+                if self.syn_timer.is_some_and(|at| at <= now) {
+                    self.counters.timeouts += 1;
+                    self.counters.syn_timeouts += 1;
+                    self.syn_timer = None;
+                    self.syn_due = true;
+                    if self.syn_sent > u32::from(self.config.syn_retries) {
+                        self.end(Reason::TimedOut);
+                    }
+                }
+            }
+            _ => {
+                if self.sender.is_timed_out(now) {
+                    self.counters.timeouts += 1;
+                    if self.sender.timeouts() >= u32::from(self.config.data_retries) {
+                        self.end(Reason::TimedOut);
+                        return;
+                    }
+                    self.sender.on_timeout(&self.config, now);
+                }
+                self.sender.expire_persist(&self.config, now);
+            }
+        }
+    }
+
+    fn next_segment(&mut self, now: Time) -> Option<Datagram> {
+        match self.state {
+            State::Closed => std::mem::take(&mut self.reset_due).then(|| {
+                let segment = self.bare(now, Flags::RST | Flags::ACK, self.sender.next());
+                self.datagram(segment.encode(self.ends.local.ip(), self.ends.peer.ip()))
+            }),
+            State::SynSent | State::SynReceived => self.next_syn(now),
+            State::TimeWait => self.next_ack(now),
+            State::FinWait2 => self.next_ack(now),
+            _ => {
+                if let Some(outgoing) = self.sender.poll(&self.config, now, &mut self.counters) {
+                    return Some(self.data_segment(now, outgoing));
+                }
+                self.sender.settle(&self.config, now);
+                if self.sender.take_probe() {
+                    // A number that is acknowledged already: the answer tells the window.
+                    self.counters.window_probes += 1;
+                    let mut segment = self.bare(now, Flags::ACK, self.sender.una());
+                    segment.seq = Seq(segment.seq.0.wrapping_sub(1));
+                    return Some(self.datagram(segment.encode(self.ends.local.ip(), self.ends.peer.ip())));
+                }
+                self.next_ack(now)
+            }
+        }
+    }
+
+    fn next_syn(&mut self, now: Time) -> Option<Datagram> {
+        if !std::mem::take(&mut self.syn_due) {
+            return None;
+        }
+        let config = &*self.config;
+        let is_answer = self.state == State::SynReceived;
+        self.syn_sent += 1;
+        self.counters.retransmissions += u64::from(self.syn_sent > 1);
+        self.syn_left_at = Some(now);
+        let steps = match config.syn_backoff {
+            SynBackoff::Doubling => 1 << (self.syn_sent - 1).min(16),
+            SynBackoff::Steps(_) if is_answer => 1 << (self.syn_sent - 1).min(16),
+            SynBackoff::Steps(steps) => {
+                steps.get(self.syn_sent as usize - 1).or(steps.last()).copied().unwrap_or(1)
+            }
+        };
+        let wait = self.sender.rto().initial_times(steps);
+        self.syn_timer = Some(self.sender.rto().deadline(now, wait));
+        // The active side asks for all that it may; the passive one answers what it heard.
+        let window = config.receive_buffer_bytes.min(65_535) as u16;
+        let stamps = Timestamps { value: self.clock(now), echo: self.ts_recent };
+        let options = Options {
+            mss: Some(config.mss),
+            window_scale: self.scaling.then_some(self.shift),
+            sack_permitted: self.sack,
+            timestamps: self.timestamps.then_some(stamps),
+            sack: SackBlocks::default(),
+        };
+        let flags = if is_answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        let ack = if is_answer { self.irs.plus(1) } else { Seq::default() };
+        let segment = Segment { seq: self.iss, ack, flags, window, options, ..self.empty() };
+        self.receiver.advertise(&self.config);
+        Some(self.datagram(segment.encode(self.ends.local.ip(), self.ends.peer.ip())))
+    }
+
+    fn next_ack(&mut self, now: Time) -> Option<Datagram> {
+        if !self.receiver.ack_due(now) {
+            return None;
+        }
+        self.counters.acks_sent += 1;
+        let segment = self.bare(now, Flags::ACK, self.sender.next());
+        Some(self.datagram(segment.encode(self.ends.local.ip(), self.ends.peer.ip())))
+    }
+
+    fn empty(&self) -> Segment {
+        Segment {
+            source_port: self.ends.local.port(),
+            destination_port: self.ends.peer.port(),
+            ..Segment::default()
+        }
+    }
+
+    /// A segment without data, from an offset; it acknowledges all that came.
+    fn bare(&mut self, now: Time, flags: Flags, from: u64) -> Segment {
+        let window = self.receiver.advertise(&self.config);
+        self.receiver.on_acked();
+        self.last_ack_sent = self.receiver.next();
+        let mut options = Options::default();
+        if self.timestamps {
+            options.timestamps = Some(Timestamps { value: self.clock(now), echo: self.ts_recent });
+        }
+        if self.sack && self.receiver.has_gap() {
+            let first = self.irs.plus(1);
+            let max = if self.timestamps { SACK_BLOCKS_MAX - 1 } else { SACK_BLOCKS_MAX };
+            for block in self.receiver.sack_blocks(max) {
+                options.sack.push(first.plus(block.start), first.plus(block.end));
+            }
+        }
+        Segment {
+            seq: self.iss.plus(1 + from),
+            ack: self.irs.plus(1 + self.receiver.next()),
+            flags,
+            window: (window >> self.shift).min(65_535) as u16,
+            options,
+            ..self.empty()
+        }
+    }
+
+    fn data_segment(&mut self, now: Time, outgoing: Outgoing) -> Datagram {
+        let fin = self.sender.is_fin(outgoing);
+        let data_end = outgoing.end - u64::from(fin);
+        let mut flags = Flags::ACK;
+        if fin {
+            flags |= Flags::FIN;
+        }
+        if data_end > outgoing.start && data_end == self.sender.queue.end() {
+            flags |= Flags::PSH;
+        }
+        let segment = self.bare(now, flags, outgoing.start);
+        let length = (data_end - outgoing.start) as usize;
+        self.counters.bytes_sent += length as u64;
+        let mut out: BytesMut = segment.encode_header_for(length);
+        self.sender.queue.copy(outgoing.start, data_end, &mut out);
+        debug_assert_eq!(out.len(), HEADER_BYTES + segment.options.wire_bytes() + length);
+        if self.sender.fin_sent() {
+            self.state = match self.state {
+                State::Established => State::FinWait1,
+                State::CloseWait => State::LastAck,
+                other => other,
+            };
+        }
+        self.datagram(seal(out, self.ends.local.ip(), self.ends.peer.ip()))
+    }
+
+    fn datagram(&self, payload: Bytes) -> Datagram {
+        Datagram { from: self.ends.local, to: self.ends.peer, ecn: Ecn::NotEct, payload }
+    }
+
+    /// The clock of the timestamps; never 0, which would say nothing.
+    fn clock(&self, now: Time) -> u32 {
+        let tick = self.config.timestamp_tick.as_nanos().max(1) as u64;
+        (now.as_nanos() / tick) as u32 | 1 << 31
+    }
+
+    /// What must hold whenever a connection waits.
+    pub(crate) fn check(&self) {
+        self.sender.check();
+    }
+}

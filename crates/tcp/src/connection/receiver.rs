@@ -1,0 +1,306 @@
+//! What arrives: data into order, windows that open and close, and when to acknowledge (RFC 9293 §3.8.6, RFC 5681 §4.2,
+//! RFC 2018 §4).
+//!
+//! Numbers are offsets of the stream: 0 is the first byte after the SYN, so they do not wrap.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use braidftp_base::Time;
+use bytes::Bytes;
+
+use super::rto::round_up;
+use crate::config::{AckClock, Config};
+use crate::segment::SACK_BLOCKS_MAX;
+
+/// What a segment's data did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It, or part of it, came in order.
+    InOrder,
+    /// It came before its turn, and is kept.
+    Early,
+    /// Nothing new, or nothing that there is room for.
+    Useless,
+}
+
+/// The receiving half of a connection.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// RCV.NXT.
+    next: u64,
+    /// The right edge that was advertised; it never goes back.
+    edge: u64,
+    /// What came in order and was not read.
+    ready: VecDeque<Bytes>,
+    ready_bytes: usize,
+    /// What came early, in order and without overlap.
+    early: VecDeque<(u64, Bytes)>,
+    /// The same, as ranges that do not touch.
+    ranges: Vec<Range<u64>>,
+    /// Where the latest arrivals lie, the latest first: their ranges go into the next SACK.
+    latest: [u64; SACK_BLOCKS_MAX],
+    /// Where the peer's data ends, once its FIN came, in order or not.
+    fin: Option<u64>,
+    fin_reached: bool,
+    /// Whether an acknowledgement leaves at once.
+    ack_now: bool,
+    /// Segments in order since the last acknowledgement.
+    unacked_segments: u32,
+    delayed_until: Option<Time>,
+    quick_acks: u16,
+    /// The largest window that the header can say.
+    window_max: u64,
+    mss: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            next: 0,
+            edge: 0,
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            early: VecDeque::new(),
+            ranges: Vec::new(),
+            latest: [u64::MAX; SACK_BLOCKS_MAX],
+            fin: None,
+            fin_reached: false,
+            ack_now: false,
+            unacked_segments: 0,
+            delayed_until: None,
+            quick_acks: config.quick_acks,
+            window_max: 65_535,
+            mss: u64::from(config.mss),
+        }
+    }
+
+    /// The handshake is done: this shift holds for windows, and segments are so long.
+    pub(crate) fn agree(&mut self, shift: u8, mss: usize) {
+        self.window_max = 65_535 << shift;
+        self.mss = mss as u64;
+    }
+
+    /// RCV.NXT, the FIN counted.
+    pub(crate) fn next(&self) -> u64 {
+        self.next + u64::from(self.fin_reached)
+    }
+
+    /// Whether the peer's FIN came, and all before it.
+    pub(crate) fn fin_reached(&self) -> bool {
+        self.fin_reached
+    }
+
+    /// The right edge that was advertised.
+    pub(crate) fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    fn room(&self, config: &Config) -> u64 {
+        let free = config.receive_buffer_bytes.saturating_sub(self.ready_bytes) as u64;
+        free.min(self.window_max)
+    }
+
+    /// The window to advertise now; from then on it counts as advertised.
+    pub(crate) fn advertise(&mut self, config: &Config) -> u64 {
+        self.edge = self.edge.max(self.worthy_edge(config));
+        self.edge - self.next
+    }
+
+    /// The right edge that is worth being advertised: silly windows are not (RFC 9293 §3.8.6.2.2).
+    fn worthy_edge(&self, config: &Config) -> u64 {
+        let edge = self.next + self.room(config);
+        let worthy = self.mss.min(config.receive_buffer_bytes as u64 / 2);
+        if edge >= self.edge + worthy || self.edge == 0 { edge } else { self.edge.max(self.next) }
+    }
+
+    /// Data of a segment.
+    pub(crate) fn on_data(&mut self, config: &Config, start: u64, data: &Bytes) -> Arrival {
+        let end = (start + data.len() as u64).min(self.edge.max(self.next));
+        if end <= self.next || start >= end {
+            return Arrival::Useless;
+        }
+        if start > self.next {
+            return self.on_early(config, start, &data.slice(..(end - start) as usize));
+        }
+        let fresh = data.slice((self.next - start) as usize..(end - start) as usize);
+        self.deliver(fresh);
+        while let Some((at, _)) = self.early.front()
+            && *at <= self.next
+        {
+            let (at, piece) = self.early.pop_front().expect("it was just looked at");
+            let known = (self.next - at) as usize;
+            if known < piece.len() {
+                self.deliver(piece.slice(known..));
+            }
+        }
+        let reached = self.ranges.partition_point(|range| range.start <= self.next);
+        self.ranges.drain(..reached);
+        self.reach_fin();
+        Arrival::InOrder
+    }
+
+    fn deliver(&mut self, piece: Bytes) {
+        self.next += piece.len() as u64;
+        self.ready_bytes += piece.len();
+        self.ready.push_back(piece);
+    }
+
+    fn on_early(&mut self, config: &Config, start: u64, data: &Bytes) -> Arrival {
+        let end = start + data.len() as u64;
+        self.note_latest(start);
+        if self.early.len() >= config.out_of_order_max {
+            return Arrival::Useless;
+        }
+        // Ranges that it touches become one with it.
+        let first = self.ranges.partition_point(|range| range.end < start);
+        let last = self.ranges.partition_point(|range| range.start <= end);
+        let touched = &self.ranges[first..last];
+        if let [range] = touched
+            && range.start <= start
+            && end <= range.end
+        {
+            return Arrival::Useless;
+        }
+        let merged = touched
+            .iter()
+            .fold(start..end, |merged, range| merged.start.min(range.start)..merged.end.max(range.end));
+        self.ranges.splice(first..last, [merged]);
+        // Of the data, what is not there yet.
+        let mut at = start;
+        let mut index = self.early.partition_point(|(piece, data)| piece + data.len() as u64 <= start);
+        while at < end {
+            let (gap_end, skip_to) = match self.early.get(index) {
+                Some((piece, data)) if *piece < end => ((*piece).max(at), *piece + data.len() as u64),
+                _ => (end, end),
+            };
+            if gap_end > at {
+                self.early.insert(index, (at, data.slice((at - start) as usize..(gap_end - start) as usize)));
+                index += 1;
+            }
+            at = skip_to.max(gap_end);
+            index += 1;
+        }
+        Arrival::Early
+    }
+
+    fn note_latest(&mut self, start: u64) {
+        let same = |at: &u64| {
+            let range = self.ranges.iter().find(|range| range.contains(&start));
+            range.is_some_and(|range| range.contains(at))
+        };
+        let at = self.latest.iter().position(same).unwrap_or(SACK_BLOCKS_MAX - 1);
+        self.latest[..=at].rotate_right(1);
+        self.latest[0] = start;
+    }
+
+    /// The FIN, at this offset.
+    pub(crate) fn on_fin(&mut self, at: u64) {
+        // One that says another end than the first is not believed.
+        if self.fin.is_none() && at >= self.next {
+            self.fin = Some(at);
+        }
+        self.reach_fin();
+    }
+
+    fn reach_fin(&mut self) {
+        self.fin_reached |= self.fin == Some(self.next);
+    }
+
+    /// The ranges to report, the latest first (RFC 2018 §4).
+    pub(crate) fn sack_blocks(&self, max: usize) -> impl Iterator<Item = Range<u64>> {
+        let mut told: [u64; SACK_BLOCKS_MAX] = [u64::MAX; SACK_BLOCKS_MAX];
+        let of_latest = self.latest.iter().filter_map(|at| {
+            let index = self.ranges.partition_point(|range| range.end <= *at);
+            self.ranges.get(index).filter(|range| range.contains(at))
+        });
+        // Where too few are remembered, any others.
+        let others = self.ranges.iter().rev().take(2 * SACK_BLOCKS_MAX);
+        of_latest
+            .chain(others)
+            .filter(move |range| {
+                let free = told.iter().position(|start| *start == u64::MAX || *start == range.start);
+                match free {
+                    Some(free) if told[free] == u64::MAX => {
+                        told[free] = range.start;
+                        true
+                    }
+                    _ => false,
+                }
+            })
+            .take(max)
+            .cloned()
+    }
+
+    /// Whether something is missing before what came.
+    pub(crate) fn has_gap(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// An acknowledgement must leave at once.
+    pub(crate) fn ack_now(&mut self) {
+        self.ack_now = true;
+    }
+
+    /// A segment of data came: whether to acknowledge at once, or when (RFC 5681 §4.2).
+    pub(crate) fn on_segment(&mut self, config: &Config, now: Time, arrival: Arrival, filled: bool) {
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            self.ack_now = true;
+        }
+        match arrival {
+            Arrival::InOrder if !filled && !self.has_gap() => {
+                self.unacked_segments += 1;
+                if self.unacked_segments >= u32::from(config.ack_every.get()) || config.ack_delay.is_zero() {
+                    self.ack_now = true;
+                } else if self.delayed_until.is_none() {
+                    let at = match config.ack_clock {
+                        AckClock::Segment => round_up(now + config.ack_delay, config.timer_tick),
+                        // Its next tick that is not now.
+                        AckClock::Free => {
+                            round_up(now + std::time::Duration::from_nanos(1), config.ack_delay)
+                        }
+                    };
+                    self.delayed_until = Some(at);
+                }
+            }
+            // RFC 5681 §4.2: at once for what is out of order, and for what fills a gap or part of one.
+            _ => self.ack_now = true,
+        }
+    }
+
+    /// Whether an acknowledgement is due.
+    pub(crate) fn ack_due(&self, now: Time) -> bool {
+        self.ack_now || self.delayed_until.is_some_and(|at| at <= now)
+    }
+
+    /// When the delay of an acknowledgement is over.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.delayed_until
+    }
+
+    /// A segment that acknowledges all leaves.
+    pub(crate) fn on_acked(&mut self) {
+        self.ack_now = false;
+        self.unacked_segments = 0;
+        self.delayed_until = None;
+    }
+
+    /// The next piece for the user. If the window opened enough by it, the peer is told.
+    pub(crate) fn read(&mut self, config: &Config) -> Option<Bytes> {
+        let piece = self.ready.pop_front()?;
+        self.ready_bytes -= piece.len();
+        // RFC 9293 §3.8.6.2.2, as BSD has it: two segments, or half of all.
+        let opened = (self.next + self.room(config)).saturating_sub(self.edge);
+        let half = (config.receive_buffer_bytes as u64).min(self.window_max) / 2;
+        if !self.fin_reached && opened >= half.min(2 * self.mss).max(1) {
+            self.ack_now = true;
+        }
+        Some(piece)
+    }
+
+    /// Whether something waits to be read.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.ready.is_empty()
+    }
+}

@@ -1,0 +1,140 @@
+//! The retransmission time-out of a connection: RFC 6298, with the clocks of stacks that had coarse ones.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::config::{Config, RtoBounds};
+
+/// SRTT, RTTVAR, and the time-out that follows from them.
+#[derive(Debug, Clone)]
+pub(crate) struct Rto {
+    bounds: RtoBounds,
+    tick: Duration,
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    rto: Duration,
+    backed_off: u32,
+}
+
+impl Rto {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            bounds: config.rto,
+            tick: config.timer_tick,
+            srtt: config.initial_srtt,
+            rttvar: Duration::ZERO,
+            rto: config.rto.initial,
+            backed_off: 0,
+        }
+    }
+
+    /// A round trip took this long (RFC 6298 §2.2, §2.3); this ends a back-off.
+    pub(crate) fn on_sample(&mut self, sample: Duration) {
+        let (srtt, rttvar) = match self.srtt {
+            None => (sample, sample / 2),
+            Some(srtt) => {
+                let error = srtt.abs_diff(sample);
+                (srtt - srtt / 8 + sample / 8, self.rttvar - self.rttvar / 4 + error / 4)
+            }
+        };
+        self.srtt = Some(srtt);
+        self.rttvar = rttvar;
+        self.backed_off = 0;
+        let rto = srtt + (4 * rttvar).max(self.bounds.granularity);
+        self.rto = rto.clamp(self.bounds.min, self.bounds.max);
+    }
+
+    /// The timer ran out (§5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backed_off += 1;
+    }
+
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+
+    /// The time-out as it is now.
+    pub(crate) fn current(&self) -> Duration {
+        self.rto.saturating_mul(1 << self.backed_off.min(16)).min(self.bounds.max)
+    }
+
+    /// The initial time-out, for SYN, so many times.
+    pub(crate) fn initial_times(&self, steps: u32) -> Duration {
+        self.bounds.initial.saturating_mul(steps).min(self.bounds.max)
+    }
+
+    /// When a timer that is started now for so long runs out: on the clock's next tick.
+    pub(crate) fn deadline(&self, now: Time, wait: Duration) -> Time {
+        round_up(now + wait, self.tick)
+    }
+
+    /// How much time passed as the clock has it: whole ticks.
+    pub(crate) fn elapsed(&self, since: Time, now: Time) -> Duration {
+        match self.tick.as_nanos() as u64 {
+            0 => now.since(since),
+            tick => Duration::from_nanos((now.as_nanos() / tick - since.as_nanos() / tick) * tick),
+        }
+    }
+}
+
+/// The next multiple of `tick` that is not before `at`.
+pub(crate) fn round_up(at: Time, tick: Duration) -> Time {
+    match tick.as_nanos() as u64 {
+        0 => at,
+        tick => Time::from_nanos(at.as_nanos().div_ceil(tick).saturating_mul(tick)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn rto(config: &Config) -> Rto {
+        Rto::new(config)
+    }
+
+    #[test]
+    fn samples_are_smoothed_as_rfc_6298_says() {
+        let config = Config { rto: RtoBounds { min: ms(10), ..RtoBounds::default() }, ..Config::default() };
+        let mut rto = rto(&config);
+        assert_eq!(rto.current(), ms(1_000));
+        rto.on_sample(ms(100));
+        assert_eq!((rto.srtt(), rto.current()), (Some(ms(100)), ms(300)));
+        rto.on_sample(ms(180));
+        // SRTT 110, RTTVAR 0.75·50 + 0.25·80 = 57.5
+        assert_eq!((rto.srtt(), rto.current()), (Some(ms(110)), ms(340)));
+    }
+
+    #[test]
+    fn time_outs_double_up_to_the_maximum_until_a_sample() {
+        let mut rto = rto(&Config::default());
+        rto.on_sample(ms(100));
+        for expected in [2, 4, 8, 16, 32, 60, 60] {
+            rto.back_off();
+            assert_eq!(rto.current(), Duration::from_secs(expected));
+        }
+        rto.on_sample(ms(100));
+        assert_eq!(rto.current(), ms(1_000));
+    }
+
+    #[test]
+    fn a_coarse_clock_fires_and_counts_by_its_ticks() {
+        let rto = rto(&Config { timer_tick: ms(500), ..Config::default() });
+        assert_eq!(rto.deadline(Time::from_millis(1), ms(1_000)), Time::from_millis(1_500));
+        assert_eq!(rto.deadline(Time::from_millis(500), ms(1_000)), Time::from_millis(1_500));
+        assert_eq!(rto.elapsed(Time::from_millis(499), Time::from_millis(501)), ms(500));
+        assert_eq!(rto.elapsed(Time::from_millis(501), Time::from_millis(999)), ms(0));
+    }
+
+    #[test]
+    fn a_given_srtt_averages_the_first_sample_in() {
+        let mut rto = rto(&Config { initial_srtt: Some(ms(1_500)), ..Config::default() });
+        rto.on_sample(ms(700));
+        assert_eq!((rto.srtt(), rto.current()), (Some(ms(1_400)), ms(2_200)));
+    }
+}

@@ -1,0 +1,64 @@
+//! Bytes that the user wrote, until they are acknowledged.
+
+use std::collections::VecDeque;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// What was written, by offset of the stream.
+#[derive(Debug, Default)]
+pub(crate) struct SendQueue {
+    /// Pieces, each with the offset of its first byte.
+    pieces: VecDeque<(u64, Bytes)>,
+    /// Where what is kept begins and ends.
+    start: u64,
+    end: u64,
+}
+
+impl SendQueue {
+    /// The offset after the last byte written.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes kept.
+    pub(crate) fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    pub(crate) fn push(&mut self, piece: Bytes) {
+        let start = self.end;
+        self.end += piece.len() as u64;
+        self.pieces.push_back((start, piece));
+    }
+
+    /// Everything before this is acknowledged.
+    pub(crate) fn release(&mut self, upto: u64) {
+        self.start = self.start.max(upto.min(self.end));
+        while let Some((at, piece)) = self.pieces.front()
+            && at + piece.len() as u64 <= self.start
+        {
+            self.pieces.pop_front();
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.pieces.clear();
+        self.start = self.end;
+    }
+
+    /// Appends the bytes from one offset up to another.
+    pub(crate) fn copy(&self, start: u64, end: u64, out: &mut BytesMut) {
+        assert!(self.start <= start && end <= self.end, "only what was written and not acknowledged is sent");
+        let mut at = start;
+        let mut index = self.pieces.partition_point(|(first, piece)| first + piece.len() as u64 <= start);
+        while at < end {
+            let (first, piece) = &self.pieces[index];
+            let from = (at - first) as usize;
+            let upto = piece.len().min((end - first) as usize);
+            out.put_slice(&piece[from..upto]);
+            at = first + upto as u64;
+            index += 1;
+        }
+    }
+}

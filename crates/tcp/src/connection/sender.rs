@@ -1,0 +1,812 @@
+//! What leaves: segments in flight, what acknowledgements say of them, and what may be sent next.
+//!
+//! Without SACK it recovers by RFC 6582, with SACK by RFC 6675; RFC 3042 and RFC 5827 are options. A time-out sends
+//! again what is not acknowledged. Numbers are offsets of the stream; the FIN takes the one after the last byte.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+
+use super::rto::Rto;
+use super::send_queue::SendQueue;
+use crate::config::{Config, Halve, PartialAckTimer, Timing};
+use crate::stats::Counters;
+
+/// A segment that was sent and is not cumulatively acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// When it was last sent.
+    sent_at: Time,
+    /// How often.
+    times: u32,
+    sacked: bool,
+    /// Taken for lost; `repaired` if it was sent again since.
+    lost: bool,
+    repaired: bool,
+}
+
+impl Sent {
+    fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// How many of its copies are taken to be in the network (SetPipe of RFC 6675 §4), times its length.
+    fn pipe(&self) -> u64 {
+        let copies = u64::from(!self.sacked && !self.lost) + u64::from(!self.sacked && self.repaired);
+        copies * self.len()
+    }
+}
+
+/// What it is recovering from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// Nothing.
+    No,
+    /// RFC 6582, up to `recover`.
+    NewReno { recover: u64, window: usize, partial_acks: u32 },
+    /// RFC 6675, up to `recover`; the last segment is sent again for rescue beyond `rescue` (NextSeg 4).
+    Sack { recover: u64, rescue: Option<u64> },
+    /// A time-out, up to `recover`.
+    Timeout { recover: u64 },
+}
+
+/// What an acknowledgement says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Acknowledgement<'a> {
+    pub(crate) now: Time,
+    /// The offset that is expected next.
+    pub(crate) ack: u64,
+    /// Ranges selectively acknowledged.
+    pub(crate) sacked: &'a [Range<u64>],
+    /// The right edge of the window, if the segment may say it.
+    pub(crate) edge: Option<u64>,
+    /// Whether it came with nothing else, and so may be a duplicate.
+    pub(crate) bare: bool,
+    /// How long ago the segment left that it echoes the timestamp of.
+    pub(crate) echoed: Option<Duration>,
+}
+
+/// What a caller of [`Sender::on_ack`] wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing came of it.
+    Old,
+    /// So many offsets are newly acknowledged; perhaps none.
+    Taken { bytes: u64 },
+    /// It acknowledges what was not sent (RFC 9293 §3.10.7.4).
+    Future,
+}
+
+/// A segment to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) queue: SendQueue,
+    /// Where the FIN stands, once the user closed.
+    fin: Option<u64>,
+    sent: VecDeque<Sent>,
+    /// SND.UNA and SND.NXT.
+    una: u64,
+    next: u64,
+    /// Whether [`Config::sack`] was agreed on.
+    sack: bool,
+    mss: usize,
+    /// The right edge of the peer's window, and the largest window it had.
+    edge: u64,
+    window_largest: u64,
+    cc: Box<dyn cc::Controller>,
+    rto: Rto,
+    recovery: Recovery,
+    /// No recovery begins before what was sent up to here is acknowledged (RFC 6582's recover).
+    recover: u64,
+    dup_acks: u32,
+    /// The first segment is to be sent again whatever the window.
+    forced: bool,
+    /// Bytes in the network: the sum of [`Sent::pipe`].
+    pipe: u64,
+    /// Segments taken for lost and not sent again.
+    lost_unrepaired: usize,
+    /// The index before which no segment is lost and not sent again.
+    lost_from: usize,
+    /// Bytes and segments selectively acknowledged.
+    sacked_bytes: u64,
+    sacked_segments: u32,
+    /// The end of the highest range selectively acknowledged.
+    high_sacked: u64,
+    /// Everything before it that is not acknowledged is lost (IsLost of RFC 6675 §4).
+    lost_edge: u64,
+    rto_at: Option<Time>,
+    /// Time-outs since something was acknowledged.
+    timeouts: u32,
+    persist_at: Option<Time>,
+    persists: u32,
+    probe_due: bool,
+    /// The segment that is timed: its end and when it left.
+    timed: Option<(u64, Time)>,
+    last_sent: Option<Time>,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config) -> Self {
+        let mss = usize::from(config.mss);
+        Self {
+            queue: SendQueue::default(),
+            fin: None,
+            sent: VecDeque::new(),
+            una: 0,
+            next: 0,
+            sack: false,
+            mss,
+            edge: 0,
+            window_largest: 0,
+            cc: config.congestion_control.build_with(config.congestion_options, mss),
+            rto: Rto::new(config),
+            recovery: Recovery::No,
+            recover: 0,
+            dup_acks: 0,
+            forced: false,
+            pipe: 0,
+            lost_unrepaired: 0,
+            lost_from: 0,
+            sacked_bytes: 0,
+            sacked_segments: 0,
+            high_sacked: 0,
+            lost_edge: 0,
+            rto_at: None,
+            timeouts: 0,
+            persist_at: None,
+            persists: 0,
+            probe_due: false,
+            timed: None,
+            last_sent: None,
+        }
+    }
+
+    /// The handshake is done: segments hold so much, and SACK was agreed on or not.
+    pub(crate) fn agree(&mut self, config: &Config, mss: usize, sack: bool, window: u64) {
+        self.mss = mss;
+        self.sack = sack;
+        self.edge = window;
+        self.window_largest = window;
+        self.cc = config.congestion_control.build_with(config.congestion_options, mss);
+    }
+
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn mss(&self) -> usize {
+        self.mss
+    }
+
+    pub(crate) fn rto(&self) -> &Rto {
+        &self.rto
+    }
+
+    pub(crate) fn rto_mut(&mut self) -> &mut Rto {
+        &mut self.rto
+    }
+
+    pub(crate) fn pipe(&self) -> usize {
+        self.pipe as usize
+    }
+
+    pub(crate) fn outstanding(&self) -> usize {
+        (self.next - self.una) as usize
+    }
+
+    pub(crate) fn ssthresh(&self) -> usize {
+        self.cc.ssthresh()
+    }
+
+    /// The window that the peer advertises, as it is left.
+    pub(crate) fn peer_window(&self) -> usize {
+        self.edge.saturating_sub(self.una) as usize
+    }
+
+    /// The congestion window, inflated where RFC 6582 does so.
+    pub(crate) fn window(&self) -> usize {
+        match self.recovery {
+            Recovery::NewReno { window, .. } => window,
+            _ => self.cc.window(),
+        }
+    }
+
+    /// The user wants to send no more: FIN after what is queued.
+    pub(crate) fn close(&mut self) {
+        self.fin.get_or_insert(self.queue.end());
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fin.is_some()
+    }
+
+    /// Whether the FIN was sent.
+    pub(crate) fn fin_sent(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// Whether the FIN was acknowledged, and so all.
+    pub(crate) fn fin_acked(&self) -> bool {
+        self.fin.is_some_and(|fin| self.una > fin)
+    }
+
+    /// Whether a segment ends with the FIN.
+    pub(crate) fn is_fin(&self, segment: Outgoing) -> bool {
+        self.fin.is_some_and(|fin| segment.end > fin)
+    }
+
+    /// Everything that was written, and the FIN.
+    fn all(&self) -> u64 {
+        self.queue.end() + u64::from(self.fin.is_some())
+    }
+
+    // ---- acknowledgements -------------------------------------------------------------------------------------------
+
+    pub(crate) fn on_ack(
+        &mut self,
+        config: &Config,
+        ack: &Acknowledgement<'_>,
+        counters: &mut Counters,
+    ) -> Verdict {
+        if ack.ack > self.next {
+            return Verdict::Future;
+        }
+        let window_moved = self.on_window(ack);
+        if ack.ack < self.una {
+            return Verdict::Old;
+        }
+        let flight_before = self.outstanding();
+        let newly_sacked = self.on_sack_blocks(ack);
+        let bytes = ack.ack - self.una;
+        let in_recovery = matches!(self.recovery, Recovery::NewReno { .. } | Recovery::Sack { .. });
+        if bytes > 0 {
+            let sample = self.advance(config, ack);
+            if let Some(sample) = sample {
+                self.rto.on_sample(sample);
+            }
+            let advanced = cc::Ack {
+                now: ack.now,
+                bytes: bytes as usize,
+                flight_before,
+                mtu: self.mss,
+                rtt: sample,
+                srtt: self.rto.srtt(),
+                cum_advanced: true,
+                in_recovery,
+                siblings: &[],
+            };
+            // The acknowledgement of the FIN alone opens nothing.
+            if !self.fin_acked() || bytes > 1 {
+                self.cc.on_ack(advanced);
+            }
+        }
+        self.find_losses(config, ack, bytes, newly_sacked, window_moved, counters);
+        self.restart_timer(config, ack.now, bytes);
+        Verdict::Taken { bytes }
+    }
+
+    /// The peer's window; whether it changed.
+    fn on_window(&mut self, ack: &Acknowledgement<'_>) -> bool {
+        let Some(edge) = ack.edge else { return false };
+        let moved = edge.saturating_sub(ack.ack) != self.edge.saturating_sub(self.una);
+        self.edge = edge;
+        self.window_largest = self.window_largest.max(edge.saturating_sub(ack.ack));
+        if self.persist_at.is_some() && self.edge > self.next {
+            self.persist_at = None;
+            self.persists = 0;
+            self.probe_due = false;
+            if self.sent.is_empty() {
+                self.rto_at = None;
+            }
+        }
+        moved
+    }
+
+    /// Marks what the SACK blocks cover; gives the bytes that were not known to have arrived.
+    fn on_sack_blocks(&mut self, ack: &Acknowledgement<'_>) -> u64 {
+        if !self.sack {
+            return 0;
+        }
+        let before = self.sacked_bytes;
+        for block in ack.sacked {
+            // Lies: of what was not sent, or upside down. D-SACK blocks lie below what is acknowledged (RFC 2883).
+            if block.start >= block.end || block.end > self.next || block.start < ack.ack.max(self.una) {
+                continue;
+            }
+            let first = self.sent.partition_point(|sent| sent.start < block.start);
+            for index in first..self.sent.len() {
+                let sent = &mut self.sent[index];
+                if sent.end > block.end {
+                    break;
+                }
+                if !sent.sacked {
+                    self.pipe -= sent.pipe();
+                    self.lost_unrepaired -= usize::from(sent.lost && !sent.repaired);
+                    sent.sacked = true;
+                    self.sacked_bytes += sent.len();
+                    self.sacked_segments += 1;
+                    self.high_sacked = self.high_sacked.max(sent.end);
+                }
+            }
+        }
+        self.sacked_bytes - before
+    }
+
+    /// SND.UNA moves; gives a round-trip sample if there is one.
+    fn advance(&mut self, config: &Config, ack: &Acknowledgement<'_>) -> Option<Duration> {
+        let mut latest: Option<Sent> = None;
+        while let Some(first) = self.sent.front_mut() {
+            if first.start >= ack.ack {
+                break;
+            }
+            let known = *first;
+            self.pipe -= known.pipe();
+            if known.end > ack.ack {
+                // Half of a segment: what is left of it is one.
+                first.start = ack.ack;
+                self.pipe += first.pipe();
+                if known.sacked {
+                    self.sacked_bytes -= known.len() - first.len();
+                }
+                break;
+            }
+            self.lost_unrepaired -= usize::from(known.lost && !known.repaired && !known.sacked);
+            if known.sacked {
+                self.sacked_bytes -= known.len();
+                self.sacked_segments -= 1;
+            }
+            latest = Some(known);
+            self.sent.pop_front();
+            self.lost_from = self.lost_from.saturating_sub(1);
+        }
+        self.una = ack.ack;
+        self.timeouts = 0;
+        self.queue.release(ack.ack);
+        let timed = self.timed.take_if(|(end, _)| *end <= ack.ack);
+        match config.timing {
+            Timing::Timestamps if ack.echoed.is_some() => ack.echoed,
+            Timing::EverySegment => {
+                latest.filter(|sent| sent.times == 1 && !sent.sacked).map(|sent| ack.now.since(sent.sent_at))
+            }
+            _ => timed.map(|(_, left)| self.rto.elapsed(left, ack.now)),
+        }
+    }
+
+    /// What an acknowledgement says of losses, once SND.UNA has moved by `bytes`.
+    fn find_losses(
+        &mut self,
+        config: &Config,
+        ack: &Acknowledgement<'_>,
+        bytes: u64,
+        newly_sacked: u64,
+        window_moved: bool,
+        counters: &mut Counters,
+    ) {
+        if bytes > 0 {
+            self.dup_acks = 0;
+            self.on_progress(ack.now, bytes);
+        }
+        if self.sack {
+            self.mark_lost();
+        }
+        let is_dup = match self.sack {
+            // RFC 6675 §2: whatever else the segment says or holds.
+            true => newly_sacked > 0,
+            // RFC 5681 §2.
+            false => bytes == 0 && ack.bare && !window_moved && self.una < self.next,
+        };
+        if !is_dup {
+            return;
+        }
+        counters.dup_acks_received += 1;
+        self.dup_acks += 1;
+        match &mut self.recovery {
+            Recovery::NewReno { window, .. } => *window += self.mss,
+            Recovery::Sack { .. } => {}
+            Recovery::Timeout { .. } if !self.sack => {}
+            Recovery::No | Recovery::Timeout { .. } => {
+                let enough = self.dup_acks >= self.dup_threshold(config)
+                    || self.sack && self.sent.front().is_some_and(|first| first.lost && !first.repaired);
+                // RFC 6582 §3.2 step 2, RFC 6675 §5: one reduction for what was in flight at once.
+                let again =
+                    self.una < self.recover || self.una == self.recover && !self.sack && self.recover > 0;
+                if enough && !again {
+                    self.enter_recovery(config, ack.now);
+                    counters.fast_retransmits += 1;
+                }
+            }
+        }
+    }
+
+    /// DupThresh, or less where Early Retransmit says so (RFC 5827 §3.2).
+    fn dup_threshold(&self, config: &Config) -> u32 {
+        let threshold = u32::from(config.dup_threshold.get());
+        let more = self.all() > self.next && self.edge > self.next;
+        match self.sent.len() as u32 {
+            segments @ 2..=3 if config.early_retransmit && !more => threshold.min(segments - 1),
+            _ => threshold,
+        }
+    }
+
+    /// Something is newly acknowledged: what becomes of a recovery.
+    fn on_progress(&mut self, now: Time, bytes: u64) {
+        let una = self.una;
+        let over = match &mut self.recovery {
+            Recovery::No => false,
+            Recovery::Sack { recover, .. } | Recovery::Timeout { recover } => una >= *recover,
+            Recovery::NewReno { recover, .. } if una >= *recover => true,
+            Recovery::NewReno { window, partial_acks, .. } => {
+                // A partial acknowledgement (RFC 6582 §3.2 step 3): the next hole, and the window by as much smaller.
+                *partial_acks += 1;
+                *window = window.saturating_sub(bytes as usize).max(self.mss);
+                if bytes as usize >= self.mss {
+                    *window += self.mss;
+                }
+                self.lose(0);
+                self.forced = true;
+                false
+            }
+        };
+        if over {
+            let was = std::mem::replace(&mut self.recovery, Recovery::No);
+            if !matches!(was, Recovery::Timeout { .. }) {
+                let recovered = cc::Recovered { now, flight_bytes: self.outstanding(), mtu: self.mss };
+                self.cc.on_recovered(recovered);
+            }
+        }
+    }
+
+    fn enter_recovery(&mut self, config: &Config, now: Time) {
+        let recover = self.next;
+        self.congestion(config, cc::Cause::Loss, now);
+        self.recover = recover;
+        self.lose(0);
+        self.forced = true;
+        self.recovery = match self.sack {
+            true => Recovery::Sack { recover, rescue: None },
+            false => Recovery::NewReno {
+                recover,
+                window: self.cc.window() + usize::from(config.dup_threshold.get()) * self.mss,
+                partial_acks: 0,
+            },
+        };
+    }
+
+    fn congestion(&mut self, config: &Config, cause: cc::Cause, now: Time) {
+        let flight_bytes = match config.halve {
+            Halve::Flight => self.outstanding(),
+            Halve::Window => {
+                // Whole segments when it is halved.
+                let window = self.cc.window().min(self.peer_window());
+                window / 2 / self.mss * self.mss * 2
+            }
+        };
+        self.cc.on_congestion(cc::Congestion { cause, now, flight_bytes, mtu: self.mss });
+    }
+
+    /// Takes the segment at an index for lost.
+    fn lose(&mut self, index: usize) {
+        let Some(sent) = self.sent.get_mut(index) else { return };
+        if sent.sacked {
+            return;
+        }
+        self.pipe -= sent.pipe();
+        self.lost_unrepaired += usize::from(!sent.lost || sent.repaired);
+        sent.lost = true;
+        sent.repaired = false;
+        self.lost_from = self.lost_from.min(index);
+    }
+
+    /// IsLost (RFC 6675 §4) for all segments at once: those below which enough was selectively acknowledged.
+    fn mark_lost(&mut self) {
+        if self.high_sacked <= self.una {
+            return;
+        }
+        // From the top: how far down lies the point above which there is enough?
+        let (mut bytes, mut segments, mut edge) = (0, 0, self.lost_edge);
+        let top = self.sent.partition_point(|sent| sent.end <= self.high_sacked);
+        for sent in self.sent.iter().take(top).rev() {
+            if sent.start < self.lost_edge {
+                break;
+            }
+            if sent.sacked {
+                bytes += sent.len();
+                segments += 1;
+                if segments >= 3 || bytes > 2 * self.mss as u64 {
+                    edge = sent.start;
+                    break;
+                }
+            }
+        }
+        if edge <= self.lost_edge {
+            return;
+        }
+        let from = self.sent.partition_point(|sent| sent.start < self.lost_edge);
+        self.lost_edge = edge;
+        for index in from..self.sent.len() {
+            let sent = &self.sent[index];
+            if sent.start >= edge {
+                break;
+            }
+            if !sent.sacked && !sent.lost {
+                self.lose(index);
+            }
+        }
+    }
+
+    fn restart_timer(&mut self, config: &Config, now: Time, bytes: u64) {
+        if self.sent.is_empty() {
+            if self.persist_at.is_none() {
+                self.rto_at = None;
+            }
+            return;
+        }
+        let restarts = match self.recovery {
+            _ if bytes == 0 => false,
+            Recovery::NewReno { partial_acks, .. } => {
+                partial_acks <= 1 || config.partial_ack_timer == PartialAckTimer::Each
+            }
+            _ => true,
+        };
+        if restarts {
+            self.rto_at = Some(self.rto.deadline(now, self.rto.current()));
+        }
+    }
+
+    // ---- sending ----------------------------------------------------------------------------------------------------
+
+    /// The next segment to send now, if there is one: it counts as sent.
+    pub(crate) fn poll(&mut self, config: &Config, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        if let Some(index) = self.next_repair() {
+            counters.retransmissions += 1;
+            return Some(self.send_again(now, index));
+        }
+        if self.sent.is_empty()
+            && config.idle_restart
+            && let Some(last_sent) = self.last_sent
+        {
+            let (idle_for, rto) = (now.since(last_sent), self.rto.current());
+            if idle_for > rto && self.all() > self.next {
+                self.cc.on_idle(cc::Idle { now, idle_for, rto, mtu: self.mss, ssthresh_min: 0 });
+                self.last_sent = None;
+            }
+        }
+        let segment = self.next_new(config)?;
+        counters.data_segments_sent += 1;
+        self.send_new(now, segment);
+        Some(segment)
+    }
+
+    /// Which segment is to be sent again now.
+    fn next_repair(&mut self) -> Option<usize> {
+        if std::mem::take(&mut self.forced) {
+            let first = self.sent.front()?;
+            if first.lost && !first.repaired && !first.sacked {
+                return Some(0);
+            }
+        }
+        if self.lost_unrepaired == 0 {
+            return self.next_rescue();
+        }
+        let lost = |sent: &Sent| sent.lost && !sent.repaired && !sent.sacked;
+        let offset = self.sent.iter().skip(self.lost_from).position(lost).expect("one is counted");
+        self.lost_from += offset;
+        let fits = self.pipe + self.sent[self.lost_from].len() <= self.window() as u64 || self.pipe == 0;
+        fits.then_some(self.lost_from)
+    }
+
+    /// NextSeg 3 and 4 of RFC 6675 §4: where nothing is lost for sure and nothing new can be sent.
+    fn next_rescue(&mut self) -> Option<usize> {
+        let Recovery::Sack { rescue, .. } = self.recovery else { return None };
+        if self.all() > self.next && self.edge > self.next || self.sent.is_empty() {
+            return None;
+        }
+        if self.pipe + self.mss as u64 > self.window() as u64 {
+            return None;
+        }
+        let below = self.sent.partition_point(|sent| sent.end < self.high_sacked);
+        let hole = |sent: &Sent| !sent.sacked && !sent.lost && !sent.repaired;
+        if let Some(index) = self.sent.iter().take(below).position(hole) {
+            return Some(index);
+        }
+        if rescue.is_none_or(|rescue| self.una > rescue) {
+            let last = self.sent.iter().rposition(|sent| !sent.sacked)?;
+            let next = self.next;
+            if let Recovery::Sack { rescue, .. } = &mut self.recovery {
+                *rescue = Some(next);
+            }
+            return Some(last).filter(|last| !self.sent[*last].repaired);
+        }
+        None
+    }
+
+    fn send_again(&mut self, now: Time, index: usize) -> Outgoing {
+        let sent = &mut self.sent[index];
+        self.lost_unrepaired -= usize::from(sent.lost && !sent.repaired);
+        self.pipe -= sent.pipe();
+        sent.repaired = true;
+        sent.sent_at = now;
+        sent.times += 1;
+        self.pipe += sent.pipe();
+        // Karn (RFC 6298 §3).
+        self.timed = None;
+        self.last_sent = Some(now);
+        let segment = Outgoing { start: sent.start, end: sent.end };
+        if self.rto_at.is_none() || index == 0 && matches!(self.recovery, Recovery::Sack { .. }) {
+            self.rto_at = Some(self.rto.deadline(now, self.rto.current()));
+        }
+        segment
+    }
+
+    /// New data or the FIN, if all windows, Nagle and the avoidance of silly windows allow it.
+    fn next_new(&self, config: &Config) -> Option<Outgoing> {
+        let left = self.all() - self.next;
+        if left == 0 {
+            return None;
+        }
+        let fin = u64::from(self.fin.is_some());
+        let full = self.mss as u64;
+        let data = (left - fin).min(full);
+        let usable = self.edge.saturating_sub(self.next);
+        let length = data.min(usable);
+        // The FIN rides with the last data, and alone only if all data is out; it needs no window.
+        let whole = length == left - fin;
+        let end = self.next + length + if whole { fin } else { 0 };
+        if end == self.next {
+            return None;
+        }
+        // RFC 9293 §3.8.6.2.1.
+        let worthy = length == full
+            || whole && (fin == 1 || !config.nagle || self.una == self.next)
+            || length * 2 >= self.window_largest && length > 0;
+        if !worthy {
+            return None;
+        }
+        if length > 0 && !self.congestion_allows(config, length) {
+            return None;
+        }
+        Some(Outgoing { start: self.next, end })
+    }
+
+    fn congestion_allows(&self, config: &Config, length: u64) -> bool {
+        let window = self.window() as u64;
+        match self.recovery {
+            Recovery::NewReno { .. } => self.outstanding() as u64 + length <= window,
+            Recovery::Sack { .. } | Recovery::Timeout { .. } => self.pipe + length <= window,
+            // Duplicates that are no loss yet open nothing (RFC 5681 §3.2 step 1), but for Limited Transmit.
+            Recovery::No if self.dup_acks > 0 => {
+                let limited = match config.limited_transmit {
+                    true => u64::from(self.dup_acks.min(2)) * self.mss as u64,
+                    false => 0,
+                };
+                self.outstanding() as u64 + length <= window + limited
+            }
+            Recovery::No => self.outstanding() as u64 + length <= window,
+        }
+    }
+
+    fn send_new(&mut self, now: Time, segment: Outgoing) {
+        let Outgoing { start, end } = segment;
+        self.cc.on_sent(cc::Sent { now, bytes: (end - start) as usize, flight_before: self.pipe as usize });
+        let sent = Sent { start, end, sent_at: now, times: 1, sacked: false, lost: false, repaired: false };
+        self.sent.push_back(sent);
+        self.pipe += sent.pipe();
+        self.next = end;
+        self.last_sent = Some(now);
+        self.timed.get_or_insert((end, now));
+        if self.rto_at.is_none() {
+            self.rto_at = Some(self.rto.deadline(now, self.rto.current()));
+        }
+    }
+
+    // ---- timers -----------------------------------------------------------------------------------------------------
+
+    /// The retransmission timer ran out: everything is sent again (RFC 5681 §3.1, RFC 6298 §5.4 to §5.6).
+    pub(crate) fn on_timeout(&mut self, config: &Config, now: Time) {
+        self.timeouts += 1;
+        if self.timeouts == 1 || config.halve == Halve::Window {
+            self.congestion(config, cc::Cause::Timeout, now);
+        }
+        self.rto.back_off();
+        self.timed = None;
+        self.dup_acks = 0;
+        self.forced = false;
+        if config.timeout_clears_sack {
+            self.sacked_bytes = 0;
+            self.sacked_segments = 0;
+            self.high_sacked = self.una;
+            self.sent.iter_mut().for_each(|sent| sent.sacked = false);
+        }
+        self.lost_edge = self.una;
+        self.lost_from = 0;
+        self.lost_unrepaired = 0;
+        self.pipe = 0;
+        for sent in &mut self.sent {
+            sent.lost = !sent.sacked;
+            sent.repaired = false;
+            self.lost_unrepaired += usize::from(sent.lost);
+        }
+        self.recover = self.next;
+        self.recovery = Recovery::Timeout { recover: self.next };
+        self.rto_at = Some(self.rto.deadline(now, self.rto.current()));
+    }
+
+    /// When the retransmission timer, or that of a closed window, runs out.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.rto_at.into_iter().chain(self.persist_at).min()
+    }
+
+    /// Whether the retransmission timer has run out.
+    pub(crate) fn is_timed_out(&self, now: Time) -> bool {
+        self.rto_at.is_some_and(|at| at <= now) && !self.sent.is_empty()
+    }
+
+    /// Time-outs since something was acknowledged.
+    pub(crate) fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// Once nothing more can be sent: starts to probe a window that is closed, or not open enough, with data waiting and
+    /// nothing in flight (RFC 9293 §3.8.6.1).
+    pub(crate) fn settle(&mut self, config: &Config, now: Time) {
+        if self.sent.is_empty() && self.all() > self.next && self.persist_at.is_none() && !self.probe_due {
+            let wait = self.rto.current().clamp(config.persist_min, config.persist_max);
+            self.persist_at = Some(self.rto.deadline(now, wait));
+        }
+    }
+
+    /// Time has come to probe a closed window.
+    pub(crate) fn expire_persist(&mut self, config: &Config, now: Time) {
+        if self.persist_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.probe_due = true;
+        self.persists += 1;
+        let wait = self.rto.current().max(config.persist_min).saturating_mul(1 << self.persists.min(16));
+        self.persist_at = Some(self.rto.deadline(now, wait.clamp(config.persist_min, config.persist_max)));
+    }
+
+    /// Whether a probe of the window leaves now.
+    pub(crate) fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.probe_due)
+    }
+
+    /// Everything that is counted, counted again.
+    pub(crate) fn check(&self) {
+        assert!(self.una <= self.next && self.next <= self.all());
+        let (mut at, mut pipe, mut lost, mut sacked, mut segments) = (self.una, 0, 0, 0, 0);
+        for sent in &self.sent {
+            assert_eq!(sent.start, at, "segments in flight follow each other");
+            at = sent.end;
+            pipe += sent.pipe();
+            lost += usize::from(sent.lost && !sent.repaired && !sent.sacked);
+            sacked += if sent.sacked { sent.len() } else { 0 };
+            segments += u32::from(sent.sacked);
+        }
+        assert_eq!(at, self.next, "they end where new data begins");
+        assert_eq!(pipe, self.pipe, "pipe is what is in flight");
+        assert_eq!(lost, self.lost_unrepaired);
+        assert_eq!((sacked, segments), (self.sacked_bytes, self.sacked_segments));
+        let earlier = self.sent.iter().take(self.lost_from);
+        assert_eq!(earlier.filter(|sent| sent.lost && !sent.repaired && !sent.sacked).count(), 0);
+        if !self.sent.is_empty() {
+            assert!(self.rto_at.is_some(), "what is in flight has a timer");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Named sets of [`Config`] values: what a stack of some year did. Plain values: no profile is an `if` anywhere else.
+
+use std::fmt;
+use std::num::NonZeroU8;
+use std::str::FromStr;
+use std::time::Duration;
+
+use braidftp_cc as cc;
+
+use crate::config::{AckClock, Config, Halve, PartialAckTimer, RtoBounds, SynBackoff, Timing};
+
+/// A named [`Config`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// FreeBSD 4.6, the hosts of the FTP-over-SCTP papers: NewReno without SACK, Limited Transmit or byte counting.
+    NewrenoBsd46,
+    /// The same with SACK.
+    Sack,
+    /// The same with SACK, Limited Transmit and byte counting.
+    SackLtAbc,
+    /// The same with SACK, Limited Transmit, byte counting and Early Retransmit.
+    SackLtAbcEr,
+    /// The comparator of the TCP-ADaLR paper, as its author ran it in OPNET 11.
+    Opnet11,
+    /// What Linux does today, but for what [`Profile::lacks`] says.
+    Modern,
+}
+
+/// One value of a profile and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The field of [`Config`].
+    pub field: &'static str,
+    /// What it is.
+    pub value: String,
+    /// Why.
+    pub source: &'static str,
+}
+
+impl Profile {
+    /// All of them, in the order in which they are listed to people.
+    pub const ALL: &[Self] =
+        &[Self::NewrenoBsd46, Self::Sack, Self::SackLtAbc, Self::SackLtAbcEr, Self::Opnet11, Self::Modern];
+
+    /// The values.
+    pub fn config(self) -> Config {
+        match self {
+            Self::NewrenoBsd46 => bsd46(),
+            Self::Sack => Config { sack: true, ..bsd46() },
+            Self::SackLtAbc => {
+                let mut config = Config { limited_transmit: true, ..Self::Sack.config() };
+                config.congestion_options.counting = cc::Counting::Bytes;
+                config.congestion_options.byte_counting_limit = nonzero(2);
+                config
+            }
+            Self::SackLtAbcEr => Config { early_retransmit: true, ..Self::SackLtAbc.config() },
+            Self::Opnet11 => opnet11(),
+            Self::Modern => modern(),
+        }
+    }
+
+    /// The name by which [`FromStr`] knows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewrenoBsd46 => "newreno-bsd46",
+            Self::Sack => "sack",
+            Self::SackLtAbc => "sack+lt+abc",
+            Self::SackLtAbcEr => "sack+lt+abc+er",
+            Self::Opnet11 => "opnet11",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+fn nonzero(value: u8) -> NonZeroU8 {
+    NonZeroU8::new(value).expect("no profile holds a 0 here")
+}
+
+fn bsd46() -> Config {
+    Config {
+        window_scaling: true,
+        timestamps: true,
+        timestamp_tick: Duration::from_millis(10),
+        sack: false,
+        congestion_options: cc::Options {
+            initial_window: cc::InitialWindow::Mtus(nonzero(1)),
+            counting: cc::Counting::Acks,
+            growth: cc::Growth::Always,
+            ..cc::Options::default()
+        },
+        halve: Halve::Window,
+        partial_ack_timer: PartialAckTimer::Each,
+        rto: RtoBounds {
+            initial: Duration::from_secs(3),
+            min: Duration::from_secs(1),
+            max: Duration::from_secs(64),
+            granularity: Duration::from_millis(10),
+        },
+        timing: Timing::Timestamps,
+        timer_tick: Duration::from_millis(10),
+        syn_backoff: SynBackoff::Steps(&[1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64]),
+        syn_retries: 12,
+        ack_every: nonzero(2),
+        ack_delay: Duration::from_millis(100),
+        receive_buffer_bytes: 57_344,
+        send_buffer_bytes: 32_768,
+        ..Config::default()
+    }
+}
+
+fn opnet11() -> Config {
+    Config {
+        sack: false,
+        congestion_options: cc::Options {
+            initial_window: cc::InitialWindow::Mtus(nonzero(2)),
+            counting: cc::Counting::Acks,
+            growth: cc::Growth::Always,
+            slow_start_end: cc::SlowStartEnd::Clamp,
+            ..cc::Options::default()
+        },
+        rto: RtoBounds {
+            initial: Duration::from_secs(3),
+            min: Duration::from_secs(1),
+            max: Duration::from_secs(64),
+            granularity: Duration::ZERO,
+        },
+        timing: Timing::OneAtATime,
+        timer_tick: Duration::from_millis(500),
+        initial_srtt: Some(Duration::from_millis(1_500)),
+        data_retries: 6,
+        ack_every: nonzero(1),
+        ack_delay: Duration::ZERO,
+        ack_clock: AckClock::Free,
+        receive_buffer_bytes: 65_535,
+        send_buffer_bytes: 1 << 20,
+        persist_min: Duration::from_secs(1),
+        ..Config::default()
+    }
+}
+
+fn modern() -> Config {
+    Config {
+        window_scaling: true,
+        timestamps: true,
+        congestion_options: cc::Options {
+            initial_window: cc::InitialWindow::Mtus(nonzero(10)),
+            counting: cc::Counting::Bytes,
+            byte_counting_limit: nonzero(2),
+            growth: cc::Growth::WhenFull,
+            ..cc::Options::default()
+        },
+        limited_transmit: true,
+        early_retransmit: true,
+        timeout_clears_sack: false,
+        rto: RtoBounds {
+            initial: Duration::from_secs(1),
+            min: Duration::from_millis(200),
+            max: Duration::from_secs(120),
+            granularity: Duration::from_millis(200),
+        },
+        timing: Timing::EverySegment,
+        syn_retries: 6,
+        data_retries: 15,
+        ack_delay: Duration::from_millis(40),
+        quick_acks: 16,
+        receive_buffer_bytes: 6 << 20,
+        send_buffer_bytes: 4 << 20,
+        ..Config::default()
+    }
+}
+
+impl From<Profile> for Config {
+    fn from(profile: Profile) -> Self {
+        profile.config()
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// No profile has this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownProfile(String);
+
+impl fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name()).collect();
+        write!(f, "no TCP profile is called `{}`; there are {}", self.0.escape_debug(), names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownProfile {}
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
+        let known = Self::ALL.iter().find(|profile| profile.name() == text);
+        known.copied().ok_or_else(|| UnknownProfile(text.to_owned()))
+    }
+}
