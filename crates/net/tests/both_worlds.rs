@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use braidftp_net::sctp::{self, AssociationId, Event};
 use braidftp_net::{Association, Config, Connect, Message, Order, Ppid, Profile, Reason, Stats, StreamId};
-use braidftp_sim::{App, Host, HostId, LinkConfig, World};
+use braidftp_sim::{App, Endpoints, Host, HostId, LinkConfig, World};
 use common::{PATIENCE, PORT, Pair, content, soon};
 
 use Side::{Client, Server};
@@ -232,13 +232,7 @@ struct Mailbox {
 }
 
 impl App for Mailbox {
-    fn on_event(
-        &mut self,
-        _now: braidftp_base::Time,
-        _: &mut sctp::Endpoint,
-        id: AssociationId,
-        event: Event,
-    ) {
+    fn on_event(&mut self, _now: braidftp_base::Time, _: &mut Endpoints, id: AssociationId, event: Event) {
         self.id = Some(id);
         match event {
             Event::Up { .. } => self.is_up = true,
@@ -248,7 +242,7 @@ impl App for Mailbox {
         }
     }
 
-    fn wake(&mut self, _now: braidftp_base::Time, _: &mut sctp::Endpoint) -> Option<braidftp_base::Time> {
+    fn wake(&mut self, _now: braidftp_base::Time, _: &mut Endpoints) -> Option<braidftp_base::Time> {
         None
     }
 }
@@ -263,9 +257,11 @@ impl Simulated {
         let until = self.world.now() + PATIENCE;
         let mut goes_on = true;
         loop {
-            let (endpoint, mailbox) = self.world.host_mut(self.hosts[side as usize]).parts_mut();
+            let (endpoints, mailbox) = self.world.host_mut(self.hosts[side as usize]).parts_mut();
             let id = mailbox.id.expect("the association is there");
-            if let Some(done) = attempt(endpoint.association_mut(id).expect("it is never removed"), mailbox) {
+            if let Some(done) =
+                attempt(endpoints.sctp.association_mut(id).expect("it is never removed"), mailbox)
+            {
                 return done;
             }
             assert!(goes_on, "nothing more happens, or it takes far too long");
