@@ -51,7 +51,8 @@ pub(super) struct Received {
     /// Whether DATA has come.
     data_came: bool,
     packet: PacketSeen,
-    /// Whether TSNs began anew and none of the new ones has come: the peer might not know yet what a SACK is about.
+    /// Whether TSNs began anew and none of the new ones has come or was skipped: the peer might not know yet what a SACK
+    /// is about.
     silent: bool,
     /// If TSNs began anew: the last one before.
     before_restart: Option<Tsn>,
@@ -231,6 +232,8 @@ impl Received {
             return false;
         }
         let gap_before = self.has_gap();
+        // It goes beyond the first of the new TSNs: the peer knows of them.
+        self.silent = false;
         //= specs/rfc3758.txt#section-3.6
         //# When a FORWARD TSN chunk arrives, the data receiver MUST first update
         //# its cumulative TSN point to the value carried in the FORWARD TSN

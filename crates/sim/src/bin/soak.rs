@@ -222,7 +222,15 @@ fn line(seen: &Seen) -> String {
         Sight::Sent => '>',
         Sight::Arrived => '<',
     };
-    let packet = match wire::Packet::decode(seen.datagram.payload.clone()) {
+    let payload = &seen.datagram.payload;
+    // With a checksum of zero it may be agreed that there is none.
+    let packet = match wire::Packet::decode(payload.clone()) {
+        Err(_) if payload.get(8..12) == Some(&[0; 4]) => {
+            wire::Packet::decode_without_checksum(payload.clone())
+        }
+        decoded => decoded,
+    };
+    let packet = match packet {
         Ok(packet) => packet.to_string(),
         Err(error) => format!("({error})"),
     };

@@ -1,6 +1,7 @@
 //! All numbers of an association begin anew (RFC 6525 §5.1.4, §5.2.4).
 
 use super::*;
+use crate::association::Reliability;
 
 //= specs/rfc6525.txt#section-5.2.7
 //= type=test
@@ -197,4 +198,28 @@ fn what_came_is_acknowledged_before_all_tsns_begin_anew() {
     pair.run(Duration::from_millis(1));
     let chunks = pair.packets(Client).concat();
     assert!(matches!(chunks[..], [Chunk::Sack(_), Chunk::Reconfig(_)]), "{chunks:?}");
+}
+
+//= specs/rfc3758.txt#section-3.6
+//= type=test
+//# Any time a FORWARD TSN chunk arrives, for the purposes of sending a
+//# SACK, the receiver MUST follow the same rules as if a DATA chunk had
+//# been received (i.e., follow the delayed sack rules specified in RFC
+//# 2960 [2] section 6.2).
+#[test]
+fn a_forward_tsn_that_is_the_first_to_come_after_a_renumbering_is_acknowledged() {
+    let mut pair = Pair::up(Config { partial_reliability: true, ..with(ALL) });
+    let now = pair.now;
+    pair.association(Client).reset_association(now).unwrap();
+    pair.run(Duration::from_secs(1));
+    pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Data::KIND)));
+    let once = Reliability::Retransmissions(0);
+    let message = Message { reliability: once, ..Message::new(Ppid(0), pattern(10)) };
+    pair.association(Client).send(StreamId(0), message).unwrap();
+    pair.clear_log();
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.sacks(Server).len(), 1);
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
 }
