@@ -5,12 +5,15 @@
 //! compared with those known from before, and only the difference is visited. What a loss means to a path's window is
 //! not known here; neither is time, but that each chunk remembers when it left.
 
+mod blocks;
 mod forward;
 
 use std::collections::VecDeque;
 
 use braidftp_base::Time;
 
+pub(super) use self::blocks::make_sense;
+use self::blocks::read_blocks;
 pub(super) use self::forward::Prioritized;
 use crate::association::Streams;
 use crate::association::partial::{Policy, Terms};
@@ -58,8 +61,8 @@ pub(super) struct Slot {
     pub(super) bytes: usize,
     /// The path by which it left last.
     pub(super) path: PathId,
-    /// Whether it also left by another path before.
-    moved: bool,
+    /// By what other path it left before.
+    before: Before,
     pub(super) state: SlotState,
     /// Whether the peer keeps it for sure, so that its payload is not kept here.
     released: bool,
@@ -78,6 +81,17 @@ pub(super) struct Slot {
     pub(super) packet_bytes: u16,
     /// The number, on its path, of the packet in which it left last.
     pub(super) order: u64,
+}
+
+/// By what other path than its own a chunk left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// By none.
+    Never,
+    /// By another, and then by its own.
+    Elsewhere,
+    /// By others alone, which are gone: its own is where it would leave again.
+    Homeless,
 }
 
 /// What is known of a chunk that left.
@@ -301,7 +315,7 @@ impl Sent {
             data,
             bytes,
             path: departure.path,
-            moved: false,
+            before: Before::Never,
             state: SlotState::InFlight,
             released: false,
             terms,
@@ -349,7 +363,9 @@ impl Sent {
             self.flight_bytes += slot.bytes;
         }
         slot.state = SlotState::InFlight;
-        slot.moved |= slot.path != departure.path;
+        if slot.path != departure.path || slot.before == Before::Homeless {
+            slot.before = Before::Elsewhere;
+        }
         slot.path = departure.path;
         slot.transmissions += 1;
         slot.retransmissions += 1;
@@ -457,7 +473,7 @@ impl Sent {
         let bytes = self.mark_path_lost(from);
         for slot in self.slots.iter_mut().filter(|slot| slot.path == from) {
             slot.path = home;
-            slot.moved = true;
+            slot.before = Before::Homeless;
             // An acknowledgement tells nothing of the path that it is charged to now.
             slot.transmissions += 1;
             slot.order = 0;
@@ -741,25 +757,39 @@ impl Sent {
 
     /// The peer dropped what it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
     fn renege(&mut self, tsn: Tsn, report: &mut Report) {
-        let slot = self.slot(tsn);
+        let slot = &mut self.slots[tsn.distance_from(self.base) as usize];
         if slot.state == SlotState::Abandoned || slot.released {
             return;
         }
-        slot.state = SlotState::InFlight;
-        slot.missing = slot.missing.max(1);
-        slot.fast_retransmitted = false;
         // It can no longer be told which transmission a later acknowledgement answers.
         slot.transmissions += 1;
-        let (path, bytes) = (slot.path, slot.bytes);
-        self.flight_bytes += bytes;
-        self.outstanding_bytes += bytes;
-        report.paths[usize::from(path.0)].reneged_bytes += bytes;
-        if tsn.before(self.first_countable) {
-            self.first_countable = tsn;
-        }
-        let hint = &mut self.earliest_hint[usize::from(path.0)];
+        slot.missing = slot.missing.max(1);
+        slot.fast_retransmitted = false;
+        self.outstanding_bytes += slot.bytes;
+        let hint = &mut self.earliest_hint[usize::from(slot.path.0)];
         if tsn.before(*hint) {
             *hint = tsn;
+        }
+        //= specs/rfc9260.txt#section-6.2.1
+        //# If the SACK chunk is missing a TSN that was previously
+        //# acknowledged via a Gap Ack Block (e.g., the data receiver
+        //# reneged on the data), then consider the corresponding DATA
+        //# that might be possibly missing: Count one miss indication
+        //# towards Fast Retransmit as described in Section 7.2.4, and
+        //# if no retransmit timer is running for the destination
+        //# address to which the DATA chunk was originally transmitted,
+        //# then T3-rtx is started for that destination address.
+        // Where that address is gone nothing can be under way, nor a timer run for it: it is to be sent again.
+        if slot.before == Before::Homeless {
+            slot.state = SlotState::Unspoken;
+            self.mark_lost(tsn);
+            return;
+        }
+        slot.state = SlotState::InFlight;
+        self.flight_bytes += slot.bytes;
+        report.paths[usize::from(slot.path.0)].reneged_bytes += slot.bytes;
+        if tsn.before(self.first_countable) {
+            self.first_countable = tsn;
         }
     }
 
@@ -859,42 +889,10 @@ impl Slot {
     }
 }
 
-/// Whether each of a SACK's blocks begins behind the cumulative TSN, and ends no earlier than it begins.
-pub(super) fn make_sense(gaps: &[(u16, u16)]) -> bool {
-    gaps.iter().all(|&(first, last)| first != 0 && first <= last)
-}
-
-/// A SACK's blocks as runs of TSNs, ascending and never adjacent, whatever their order was.
-fn read_blocks(cum_tsn_ack: Tsn, gaps: &[(u16, u16)], runs: &mut Vec<(Tsn, Tsn)>) {
-    runs.clear();
-    let tsn = |offset: u16| cum_tsn_ack.plus(u32::from(offset));
-    let mut previous = 0;
-    let ascending = gaps.iter().all(|&(first, last)| {
-        let fits = first > previous;
-        previous = last;
-        fits
-    });
-    let mut add = |(first, last): (u16, u16)| match runs.last_mut() {
-        Some(run) if !tsn(first).after(run.1.next()) => {
-            if tsn(last).after(run.1) {
-                run.1 = tsn(last);
-            }
-        }
-        _ => runs.push((tsn(first), tsn(last))),
-    };
-    if ascending {
-        gaps.iter().copied().for_each(&mut add);
-    } else {
-        let mut sorted = gaps.to_vec();
-        sorted.sort_unstable();
-        sorted.into_iter().for_each(&mut add);
-    }
-}
-
 fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     path.acked_bytes += slot.bytes;
-    path.proven |= !slot.moved;
+    path.proven |= slot.before == Before::Never;
     path.largest_packet = path.largest_packet.max(slot.packet_bytes);
     if slot.state == SlotState::InFlight {
         path.landed_bytes += slot.bytes;

@@ -75,6 +75,7 @@ enum Act {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AddressWish {
     Add,
+    Remove,
     /// That the peer sends to it first.
     Prefer,
 }
@@ -210,6 +211,7 @@ impl Scenario {
                         // It may have it already, or have lost it.
                         let _ = match what {
                             AddressWish::Add => association.add_address(local),
+                            AddressWish::Remove => association.remove_address(local),
                             AddressWish::Prefer => association.set_peer_primary(local),
                         };
                     }

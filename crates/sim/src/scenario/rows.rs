@@ -262,9 +262,7 @@ fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.first_addresses = draw.between(1, 3) as usize;
     for _ in 0..draw.between(1, 6) {
         let at = Duration::from_millis(draw.scale(10, 40_000));
-        // None goes, until a SACK that came late and takes back what was rehomed to a path that is not confirmed does not
-        // put it in flight there.
-        let what = draw.pick(&[AddressWish::Add, AddressWish::Prefer]);
+        let what = draw.pick(&[AddressWish::Add, AddressWish::Add, AddressWish::Remove, AddressWish::Prefer]);
         scenario.acts.push((at, Act::Address { side, nth: draw.up_to(2) as usize, what }));
     }
 }

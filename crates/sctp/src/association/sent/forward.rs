@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use braidftp_base::Time;
 
-use super::{Sent, Slot, SlotState};
+use super::{Before, Sent, Slot, SlotState};
 use crate::association::partial::{Policy, Terms};
 use crate::association::send_queue::Fragment;
 use crate::ids::{PathId, StreamId, Tsn};
@@ -124,7 +124,7 @@ impl Sent {
             data,
             bytes: 0,
             path: PathId(0),
-            moved: false,
+            before: Before::Never,
             state: SlotState::Abandoned,
             released: false,
             terms: Terms::default(),

@@ -289,6 +289,34 @@ fn what_a_peer_takes_back_is_in_flight_again() {
     assert_eq!(bench.sent.flight_bytes(), 0);
 }
 
+//= specs/rfc9260.txt#section-6.2.1
+//= type=test
+//# If the SACK chunk is missing a TSN that was previously
+//# acknowledged via a Gap Ack Block (e.g., the data receiver
+//# reneged on the data), then consider the corresponding DATA
+//# that might be possibly missing: Count one miss indication
+//# towards Fast Retransmit as described in Section 7.2.4, and
+//# if no retransmit timer is running for the destination
+//# address to which the DATA chunk was originally transmitted,
+//# then T3-rtx is started for that destination address.
+#[test]
+fn what_a_peer_takes_back_that_left_by_a_path_which_is_gone_is_sent_again() {
+    let other = PathId(1);
+    let mut bench = Bench::sending(1, 4);
+    bench.sack(0, &[(2, 3)]).unwrap();
+    assert_eq!(bench.sent.rehome(PATH, other), 2 * BYTES);
+    // One of them is sent again by the path that is left, and is its own from then on.
+    let departure = bench.departure(other);
+    bench.sent.retransmit(Tsn(4), departure);
+    bench.sack(0, &[(2, 4)]).unwrap();
+    bench.sack(0, &[(5, 5)]).unwrap_err();
+    bench.send(1, other);
+    bench.sack(0, &[(5, 5)]).unwrap();
+    assert_eq!(bench.report.paths[1].reneged_bytes, BYTES);
+    assert_eq!((bench.sent.flight_bytes(), bench.sent.outstanding_bytes()), (BYTES, 4 * BYTES));
+    assert_eq!(bench.resend(), [1, 2, 3]);
+}
+
 #[test]
 fn a_timeout_makes_all_of_its_path_lost_in_the_order_of_tsns() {
     let mut bench = Bench::sending(1, 4);
