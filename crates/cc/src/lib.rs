@@ -7,6 +7,7 @@
 //! PMDCS (RFC 9260 §1.6), chunk headers included; in TCP the segment size. Bytes are counted alike.
 #![forbid(unsafe_code)]
 
+pub mod cubic;
 pub mod hystart;
 pub mod reno;
 pub mod rtt;
@@ -153,11 +154,13 @@ pub enum Kind {
     Sctp,
     /// RFC 5681: [`reno::Reno`].
     Reno,
+    /// RFC 9438: [`cubic::Cubic`].
+    Cubic,
 }
 
 impl Kind {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Sctp, Self::Reno];
+    pub const ALL: &[Self] = &[Self::Sctp, Self::Reno, Self::Cubic];
 
     /// A controller with default [`Options`] for a path of this MTU, in bytes.
     pub fn build(self, mtu: usize) -> Box<dyn Controller> {
@@ -169,6 +172,7 @@ impl Kind {
         match self {
             Self::Sctp => Box::new(sctp::Sctp::new(options, mtu)),
             Self::Reno => Box::new(reno::Reno::new(options, mtu)),
+            Self::Cubic => Box::new(cubic::Cubic::new(options, mtu)),
         }
     }
 
@@ -177,6 +181,7 @@ impl Kind {
         match self {
             Self::Sctp => "sctp",
             Self::Reno => "reno",
+            Self::Cubic => "cubic",
         }
     }
 }
@@ -324,6 +329,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_what_exists() {
         let error = "vegas".parse::<Kind>().unwrap_err().to_string();
-        assert_eq!(error, "no congestion control is called `vegas`; there are sctp, reno");
+        assert_eq!(error, "no congestion control is called `vegas`; there are sctp, reno, cubic");
     }
 }

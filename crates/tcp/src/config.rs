@@ -32,6 +32,16 @@ pub struct Config {
     pub limited_transmit: bool,
     /// Early Retransmit (RFC 5827), by segments: fewer duplicates are enough where no more can come.
     pub early_retransmit: bool,
+    /// How losses are found where there is SACK. By duplicates.
+    pub loss_detection: LossDetection,
+    /// Whether the tail is probed before the retransmission timer runs out (RFC 8985 §7), where there is SACK.
+    pub tail_loss_probe: bool,
+    /// By how much the probe of a single segment allows for the peer's delay (RFC 8985 §7.2, TLP.max_ack_delay).
+    pub probe_ack_delay: Duration,
+    /// Whether a recovery with SACK sends by what was delivered (RFC 6937), and not by pipe alone.
+    pub proportional_reduction: bool,
+    /// From when duplicates may tell of a new loss without SACK (RFC 6582 §3.2 step 2).
+    pub recover_rule: RecoverRule,
     /// Which partial acknowledgements restart the retransmission timer without SACK (RFC 6582 §3.2 step 5).
     pub partial_ack_timer: PartialAckTimer,
     /// Whether a time-out forgets what was selectively acknowledged (RFC 2018 §8, "SHOULD turn off").
@@ -113,6 +123,24 @@ pub enum Timing {
     EverySegment,
 }
 
+/// How losses are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossDetection {
+    /// By duplicate acknowledgements and what lies above a gap (RFC 5681, RFC 6675).
+    Duplicates,
+    /// By the time since a segment left (RACK, RFC 8985 §6).
+    Time,
+}
+
+/// From when duplicates may tell of a new loss after a recovery or a time-out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoverRule {
+    /// When more than all that was in flight then is acknowledged.
+    CoversMore,
+    /// When all that was in flight then is acknowledged: BSD.
+    Covers,
+}
+
 /// Which partial acknowledgements restart the retransmission timer (RFC 6582 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartialAckTimer {
@@ -169,6 +197,11 @@ impl Default for Config {
             dup_threshold: NonZeroU8::new(3).expect("3 is not 0"),
             limited_transmit: false,
             early_retransmit: false,
+            loss_detection: LossDetection::Duplicates,
+            tail_loss_probe: false,
+            probe_ack_delay: Duration::from_millis(200),
+            proportional_reduction: false,
+            recover_rule: RecoverRule::CoversMore,
             partial_ack_timer: PartialAckTimer::First,
             timeout_clears_sack: true,
             idle_restart: true,

@@ -19,9 +19,11 @@ pub mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use config::{AckClock, Config, Halve, PartialAckTimer, SynBackoff, Timing};
+pub use config::{
+    AckClock, Config, Halve, LossDetection, PartialAckTimer, RecoverRule, RtoBounds, SynBackoff, Timing,
+};
 pub use connection::{Connection, Event, Reason, State};
 pub use endpoint::{ConnectError, ConnectionId, Endpoint, ListenError};
-pub use profile::Profile;
+pub use profile::{Profile, Row};
 pub use segment::{BadSegment, Flags, Segment, Seq};
 pub use stats::{Counters, Stats};

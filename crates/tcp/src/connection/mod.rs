@@ -686,6 +686,8 @@ impl Connection {
                     self.sender.on_timeout(&self.config, now);
                 }
                 self.sender.expire_persist(&self.config, now);
+                self.sender.expire_late(&self.config, now, &mut self.counters);
+                self.sender.expire_probe(now);
             }
         }
     }

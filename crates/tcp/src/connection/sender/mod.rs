@@ -3,6 +3,9 @@
 //! Without SACK it recovers by RFC 6582, with SACK by RFC 6675; RFC 3042 and RFC 5827 are options. A time-out sends
 //! again what is not acknowledged. Numbers are offsets of the stream; the FIN takes the one after the last byte.
 
+mod rack;
+mod recovery;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -12,8 +15,11 @@ use braidftp_cc as cc;
 
 use super::rto::Rto;
 use super::send_queue::SendQueue;
-use crate::config::{Config, Halve, PartialAckTimer, Timing};
+use crate::config::{Config, PartialAckTimer, Timing};
+use crate::segment::SACK_BLOCKS_MAX;
 use crate::stats::Counters;
+use rack::Rack;
+use recovery::Prr;
 
 /// A segment that was sent and is not cumulatively acknowledged.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +56,7 @@ pub(crate) enum Recovery {
     /// RFC 6582, up to `recover`.
     NewReno { recover: u64, window: usize, partial_acks: u32 },
     /// RFC 6675, up to `recover`; the last segment is sent again for rescue beyond `rescue` (NextSeg 4).
-    Sack { recover: u64, rescue: Option<u64> },
+    Sack { recover: u64, rescue: Option<u64>, prr: Option<Prr> },
     /// A time-out, up to `recover`.
     Timeout { recover: u64 },
 }
@@ -69,6 +75,15 @@ pub(crate) struct Acknowledgement<'a> {
     pub(crate) bare: bool,
     /// How long ago the segment left that it echoes the timestamp of.
     pub(crate) echoed: Option<Duration>,
+}
+
+/// What an acknowledgement newly tells.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// By how much SND.UNA moved.
+    bytes: u64,
+    newly_sacked: u64,
+    window_moved: bool,
 }
 
 /// What a caller of [`Sender::on_ack`] wants to know.
@@ -135,6 +150,9 @@ pub(crate) struct Sender {
     /// The segment that is timed: its end and when it left.
     timed: Option<(u64, Time)>,
     last_sent: Option<Time>,
+    rack: Rack,
+    /// The latest SACK blocks: what they covered is marked.
+    known_blocks: [Range<u64>; SACK_BLOCKS_MAX],
 }
 
 impl Sender {
@@ -170,6 +188,8 @@ impl Sender {
             probe_due: false,
             timed: None,
             last_sent: None,
+            rack: Rack::new(),
+            known_blocks: [0..0, 0..0, 0..0, 0..0],
         }
     }
 
@@ -272,6 +292,7 @@ impl Sender {
             return Verdict::Old;
         }
         let flight_before = self.outstanding();
+        self.rack.on_ack();
         let newly_sacked = self.on_sack_blocks(ack);
         let bytes = ack.ack - self.una;
         let in_recovery = matches!(self.recovery, Recovery::NewReno { .. } | Recovery::Sack { .. });
@@ -296,8 +317,12 @@ impl Sender {
                 self.cc.on_ack(advanced);
             }
         }
-        self.find_losses(config, ack, bytes, newly_sacked, window_moved, counters);
+        let found = Found { bytes, newly_sacked, window_moved };
+        self.find_losses(config, ack, found, counters);
         self.restart_timer(config, ack.now, bytes);
+        if bytes > 0 || newly_sacked > 0 {
+            self.schedule_probe(config, ack.now);
+        }
         Verdict::Taken { bytes }
     }
 
@@ -324,18 +349,28 @@ impl Sender {
             return 0;
         }
         let before = self.sacked_bytes;
-        for block in ack.sacked {
+        let mut blocks = [0..0, 0..0, 0..0, 0..0];
+        for (nth, block) in ack.sacked.iter().enumerate() {
             // Lies: of what was not sent, or upside down. D-SACK blocks lie below what is acknowledged (RFC 2883).
             if block.start >= block.end || block.end > self.next || block.start < ack.ack.max(self.una) {
                 continue;
             }
-            let first = self.sent.partition_point(|sent| sent.start < block.start);
+            blocks[nth] = block.clone();
+            // What one of the last acknowledgement's covered is marked.
+            let mut from = block.start;
+            for known in &self.known_blocks {
+                if known.contains(&from) {
+                    from = known.end;
+                }
+            }
+            let first = self.sent.partition_point(|sent| sent.start < from);
             for index in first..self.sent.len() {
                 let sent = &mut self.sent[index];
                 if sent.end > block.end {
                     break;
                 }
                 if !sent.sacked {
+                    self.rack.on_arrival(ack.now, sent);
                     self.pipe -= sent.pipe();
                     self.lost_unrepaired -= usize::from(sent.lost && !sent.repaired);
                     sent.sacked = true;
@@ -345,6 +380,7 @@ impl Sender {
                 }
             }
         }
+        self.known_blocks = blocks;
         self.sacked_bytes - before
     }
 
@@ -370,6 +406,8 @@ impl Sender {
             if known.sacked {
                 self.sacked_bytes -= known.len();
                 self.sacked_segments -= 1;
+            } else {
+                self.rack.on_arrival(ack.now, &known);
             }
             latest = Some(known);
             self.sent.pop_front();
@@ -385,168 +423,6 @@ impl Sender {
                 latest.filter(|sent| sent.times == 1 && !sent.sacked).map(|sent| ack.now.since(sent.sent_at))
             }
             _ => timed.map(|(_, left)| self.rto.elapsed(left, ack.now)),
-        }
-    }
-
-    /// What an acknowledgement says of losses, once SND.UNA has moved by `bytes`.
-    fn find_losses(
-        &mut self,
-        config: &Config,
-        ack: &Acknowledgement<'_>,
-        bytes: u64,
-        newly_sacked: u64,
-        window_moved: bool,
-        counters: &mut Counters,
-    ) {
-        if bytes > 0 {
-            self.dup_acks = 0;
-            self.on_progress(ack.now, bytes);
-        }
-        if self.sack {
-            self.mark_lost();
-        }
-        let is_dup = match self.sack {
-            // RFC 6675 §2: whatever else the segment says or holds.
-            true => newly_sacked > 0,
-            // RFC 5681 §2.
-            false => bytes == 0 && ack.bare && !window_moved && self.una < self.next,
-        };
-        if !is_dup {
-            return;
-        }
-        counters.dup_acks_received += 1;
-        self.dup_acks += 1;
-        match &mut self.recovery {
-            Recovery::NewReno { window, .. } => *window += self.mss,
-            Recovery::Sack { .. } => {}
-            Recovery::Timeout { .. } if !self.sack => {}
-            Recovery::No | Recovery::Timeout { .. } => {
-                let enough = self.dup_acks >= self.dup_threshold(config)
-                    || self.sack && self.sent.front().is_some_and(|first| first.lost && !first.repaired);
-                // RFC 6582 §3.2 step 2, RFC 6675 §5: one reduction for what was in flight at once.
-                let again =
-                    self.una < self.recover || self.una == self.recover && !self.sack && self.recover > 0;
-                if enough && !again {
-                    self.enter_recovery(config, ack.now);
-                    counters.fast_retransmits += 1;
-                }
-            }
-        }
-    }
-
-    /// DupThresh, or less where Early Retransmit says so (RFC 5827 §3.2).
-    fn dup_threshold(&self, config: &Config) -> u32 {
-        let threshold = u32::from(config.dup_threshold.get());
-        let more = self.all() > self.next && self.edge > self.next;
-        match self.sent.len() as u32 {
-            segments @ 2..=3 if config.early_retransmit && !more => threshold.min(segments - 1),
-            _ => threshold,
-        }
-    }
-
-    /// Something is newly acknowledged: what becomes of a recovery.
-    fn on_progress(&mut self, now: Time, bytes: u64) {
-        let una = self.una;
-        let over = match &mut self.recovery {
-            Recovery::No => false,
-            Recovery::Sack { recover, .. } | Recovery::Timeout { recover } => una >= *recover,
-            Recovery::NewReno { recover, .. } if una >= *recover => true,
-            Recovery::NewReno { window, partial_acks, .. } => {
-                // A partial acknowledgement (RFC 6582 §3.2 step 3): the next hole, and the window by as much smaller.
-                *partial_acks += 1;
-                *window = window.saturating_sub(bytes as usize).max(self.mss);
-                if bytes as usize >= self.mss {
-                    *window += self.mss;
-                }
-                self.lose(0);
-                self.forced = true;
-                false
-            }
-        };
-        if over {
-            let was = std::mem::replace(&mut self.recovery, Recovery::No);
-            if !matches!(was, Recovery::Timeout { .. }) {
-                let recovered = cc::Recovered { now, flight_bytes: self.outstanding(), mtu: self.mss };
-                self.cc.on_recovered(recovered);
-            }
-        }
-    }
-
-    fn enter_recovery(&mut self, config: &Config, now: Time) {
-        let recover = self.next;
-        self.congestion(config, cc::Cause::Loss, now);
-        self.recover = recover;
-        self.lose(0);
-        self.forced = true;
-        self.recovery = match self.sack {
-            true => Recovery::Sack { recover, rescue: None },
-            false => Recovery::NewReno {
-                recover,
-                window: self.cc.window() + usize::from(config.dup_threshold.get()) * self.mss,
-                partial_acks: 0,
-            },
-        };
-    }
-
-    fn congestion(&mut self, config: &Config, cause: cc::Cause, now: Time) {
-        let flight_bytes = match config.halve {
-            Halve::Flight => self.outstanding(),
-            Halve::Window => {
-                // Whole segments when it is halved.
-                let window = self.cc.window().min(self.peer_window());
-                window / 2 / self.mss * self.mss * 2
-            }
-        };
-        self.cc.on_congestion(cc::Congestion { cause, now, flight_bytes, mtu: self.mss });
-    }
-
-    /// Takes the segment at an index for lost.
-    fn lose(&mut self, index: usize) {
-        let Some(sent) = self.sent.get_mut(index) else { return };
-        if sent.sacked {
-            return;
-        }
-        self.pipe -= sent.pipe();
-        self.lost_unrepaired += usize::from(!sent.lost || sent.repaired);
-        sent.lost = true;
-        sent.repaired = false;
-        self.lost_from = self.lost_from.min(index);
-    }
-
-    /// IsLost (RFC 6675 §4) for all segments at once: those below which enough was selectively acknowledged.
-    fn mark_lost(&mut self) {
-        if self.high_sacked <= self.una {
-            return;
-        }
-        // From the top: how far down lies the point above which there is enough?
-        let (mut bytes, mut segments, mut edge) = (0, 0, self.lost_edge);
-        let top = self.sent.partition_point(|sent| sent.end <= self.high_sacked);
-        for sent in self.sent.iter().take(top).rev() {
-            if sent.start < self.lost_edge {
-                break;
-            }
-            if sent.sacked {
-                bytes += sent.len();
-                segments += 1;
-                if segments >= 3 || bytes > 2 * self.mss as u64 {
-                    edge = sent.start;
-                    break;
-                }
-            }
-        }
-        if edge <= self.lost_edge {
-            return;
-        }
-        let from = self.sent.partition_point(|sent| sent.start < self.lost_edge);
-        self.lost_edge = edge;
-        for index in from..self.sent.len() {
-            let sent = &self.sent[index];
-            if sent.start >= edge {
-                break;
-            }
-            if !sent.sacked && !sent.lost {
-                self.lose(index);
-            }
         }
     }
 
@@ -573,6 +449,9 @@ impl Sender {
 
     /// The next segment to send now, if there is one: it counts as sent.
     pub(crate) fn poll(&mut self, config: &Config, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        if let Some(segment) = self.take_tail_probe(now, counters) {
+            return Some(segment);
+        }
         if let Some(index) = self.next_repair() {
             counters.retransmissions += 1;
             return Some(self.send_again(now, index));
@@ -590,6 +469,7 @@ impl Sender {
         let segment = self.next_new(config)?;
         counters.data_segments_sent += 1;
         self.send_new(now, segment);
+        self.schedule_probe(config, now);
         Some(segment)
     }
 
@@ -607,33 +487,12 @@ impl Sender {
         let lost = |sent: &Sent| sent.lost && !sent.repaired && !sent.sacked;
         let offset = self.sent.iter().skip(self.lost_from).position(lost).expect("one is counted");
         self.lost_from += offset;
-        let fits = self.pipe + self.sent[self.lost_from].len() <= self.window() as u64 || self.pipe == 0;
+        let window = match self.recovery {
+            Recovery::Sack { prr: Some(prr), .. } => prr.window,
+            _ => self.window() as u64,
+        };
+        let fits = self.pipe + self.sent[self.lost_from].len() <= window || self.pipe == 0;
         fits.then_some(self.lost_from)
-    }
-
-    /// NextSeg 3 and 4 of RFC 6675 §4: where nothing is lost for sure and nothing new can be sent.
-    fn next_rescue(&mut self) -> Option<usize> {
-        let Recovery::Sack { rescue, .. } = self.recovery else { return None };
-        if self.all() > self.next && self.edge > self.next || self.sent.is_empty() {
-            return None;
-        }
-        if self.pipe + self.mss as u64 > self.window() as u64 {
-            return None;
-        }
-        let below = self.sent.partition_point(|sent| sent.end < self.high_sacked);
-        let hole = |sent: &Sent| !sent.sacked && !sent.lost && !sent.repaired;
-        if let Some(index) = self.sent.iter().take(below).position(hole) {
-            return Some(index);
-        }
-        if rescue.is_none_or(|rescue| self.una > rescue) {
-            let last = self.sent.iter().rposition(|sent| !sent.sacked)?;
-            let next = self.next;
-            if let Recovery::Sack { rescue, .. } = &mut self.recovery {
-                *rescue = Some(next);
-            }
-            return Some(last).filter(|last| !self.sent[*last].repaired);
-        }
-        None
     }
 
     fn send_again(&mut self, now: Time, index: usize) -> Outgoing {
@@ -648,6 +507,9 @@ impl Sender {
         self.timed = None;
         self.last_sent = Some(now);
         let segment = Outgoing { start: sent.start, end: sent.end };
+        if let Recovery::Sack { prr: Some(prr), .. } = &mut self.recovery {
+            prr.out += segment.end - segment.start;
+        }
         if self.rto_at.is_none() || index == 0 && matches!(self.recovery, Recovery::Sack { .. }) {
             self.rto_at = Some(self.rto.deadline(now, self.rto.current()));
         }
@@ -688,6 +550,7 @@ impl Sender {
         let window = self.window() as u64;
         match self.recovery {
             Recovery::NewReno { .. } => self.outstanding() as u64 + length <= window,
+            Recovery::Sack { prr: Some(prr), .. } => self.pipe + length <= prr.window,
             Recovery::Sack { .. } | Recovery::Timeout { .. } => self.pipe + length <= window,
             // Duplicates that are no loss yet open nothing (RFC 5681 §3.2 step 1), but for Limited Transmit.
             Recovery::No if self.dup_acks > 0 => {
@@ -707,6 +570,9 @@ impl Sender {
         let sent = Sent { start, end, sent_at: now, times: 1, sacked: false, lost: false, repaired: false };
         self.sent.push_back(sent);
         self.pipe += sent.pipe();
+        if let Recovery::Sack { prr: Some(prr), .. } = &mut self.recovery {
+            prr.out += end - start;
+        }
         self.next = end;
         self.last_sent = Some(now);
         self.timed.get_or_insert((end, now));
@@ -717,39 +583,10 @@ impl Sender {
 
     // ---- timers -----------------------------------------------------------------------------------------------------
 
-    /// The retransmission timer ran out: everything is sent again (RFC 5681 §3.1, RFC 6298 §5.4 to §5.6).
-    pub(crate) fn on_timeout(&mut self, config: &Config, now: Time) {
-        self.timeouts += 1;
-        if self.timeouts == 1 || config.halve == Halve::Window {
-            self.congestion(config, cc::Cause::Timeout, now);
-        }
-        self.rto.back_off();
-        self.timed = None;
-        self.dup_acks = 0;
-        self.forced = false;
-        if config.timeout_clears_sack {
-            self.sacked_bytes = 0;
-            self.sacked_segments = 0;
-            self.high_sacked = self.una;
-            self.sent.iter_mut().for_each(|sent| sent.sacked = false);
-        }
-        self.lost_edge = self.una;
-        self.lost_from = 0;
-        self.lost_unrepaired = 0;
-        self.pipe = 0;
-        for sent in &mut self.sent {
-            sent.lost = !sent.sacked;
-            sent.repaired = false;
-            self.lost_unrepaired += usize::from(sent.lost);
-        }
-        self.recover = self.next;
-        self.recovery = Recovery::Timeout { recover: self.next };
-        self.rto_at = Some(self.rto.deadline(now, self.rto.current()));
-    }
-
     /// When the retransmission timer, or that of a closed window, runs out.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.rto_at.into_iter().chain(self.persist_at).min()
+        let probes = self.rack.late_at.into_iter().chain(self.rack.probe_at);
+        self.rto_at.into_iter().chain(self.persist_at).chain(probes).min()
     }
 
     /// Whether the retransmission timer has run out.
@@ -785,28 +622,5 @@ impl Sender {
     /// Whether a probe of the window leaves now.
     pub(crate) fn take_probe(&mut self) -> bool {
         std::mem::take(&mut self.probe_due)
-    }
-
-    /// Everything that is counted, counted again.
-    pub(crate) fn check(&self) {
-        assert!(self.una <= self.next && self.next <= self.all());
-        let (mut at, mut pipe, mut lost, mut sacked, mut segments) = (self.una, 0, 0, 0, 0);
-        for sent in &self.sent {
-            assert_eq!(sent.start, at, "segments in flight follow each other");
-            at = sent.end;
-            pipe += sent.pipe();
-            lost += usize::from(sent.lost && !sent.repaired && !sent.sacked);
-            sacked += if sent.sacked { sent.len() } else { 0 };
-            segments += u32::from(sent.sacked);
-        }
-        assert_eq!(at, self.next, "they end where new data begins");
-        assert_eq!(pipe, self.pipe, "pipe is what is in flight");
-        assert_eq!(lost, self.lost_unrepaired);
-        assert_eq!((sacked, segments), (self.sacked_bytes, self.sacked_segments));
-        let earlier = self.sent.iter().take(self.lost_from);
-        assert_eq!(earlier.filter(|sent| sent.lost && !sent.repaired && !sent.sacked).count(), 0);
-        if !self.sent.is_empty() {
-            assert!(self.rto_at.is_some(), "what is in flight has a timer");
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Named sets of [`Config`] values: what a stack of some year did. Plain values: no profile is an `if` anywhere else.
 
+mod sources;
+
 use std::fmt;
 use std::num::NonZeroU8;
 use std::str::FromStr;
@@ -7,7 +9,9 @@ use std::time::Duration;
 
 use braidftp_cc as cc;
 
-use crate::config::{AckClock, Config, Halve, PartialAckTimer, RtoBounds, SynBackoff, Timing};
+use crate::config::{
+    AckClock, Config, Halve, LossDetection, PartialAckTimer, RecoverRule, RtoBounds, SynBackoff, Timing,
+};
 
 /// A named [`Config`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,6 +63,26 @@ impl Profile {
         }
     }
 
+    /// Each value of it, as text, and where it is from.
+    pub fn rows(self) -> Vec<Row> {
+        sources::rows(self)
+    }
+
+    /// What of the stack it stands for is not here.
+    pub const fn lacks(self) -> &'static str {
+        match self {
+            Self::NewrenoBsd46 | Self::Sack | Self::SackLtAbc | Self::SackLtAbcEr => {
+                "what FreeBSD 4 kept of a route from connection to connection (ssthresh, RTT after 16 samples); the syncache \
+                 (a connection asked for is a whole control block here); T/TCP"
+            }
+            Self::Opnet11 => "ssthresh of 65,535 at the start; ssthresh raised to cwnd by idleness",
+            Self::Modern => {
+                "pacing, buffers that grow, D-SACK and what it undoes, F-RTO, spurious recoveries undone, ECN, TCP Fast Open, \
+                 GRO's larger acknowledgements, metrics kept of a destination"
+            }
+        }
+    }
+
     /// The name by which [`FromStr`] knows it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,6 +113,7 @@ fn bsd46() -> Config {
             ..cc::Options::default()
         },
         halve: Halve::Window,
+        recover_rule: RecoverRule::Covers,
         partial_ack_timer: PartialAckTimer::Each,
         rto: RtoBounds {
             initial: Duration::from_secs(3),
@@ -142,15 +167,19 @@ fn modern() -> Config {
     Config {
         window_scaling: true,
         timestamps: true,
+        congestion_control: cc::Kind::Cubic,
         congestion_options: cc::Options {
             initial_window: cc::InitialWindow::Mtus(nonzero(10)),
+            slow_start: cc::SlowStart::HyStart,
             counting: cc::Counting::Bytes,
             byte_counting_limit: nonzero(2),
             growth: cc::Growth::WhenFull,
             ..cc::Options::default()
         },
         limited_transmit: true,
-        early_retransmit: true,
+        loss_detection: LossDetection::Time,
+        tail_loss_probe: true,
+        proportional_reduction: true,
         timeout_clears_sack: false,
         rto: RtoBounds {
             initial: Duration::from_secs(1),
@@ -165,6 +194,7 @@ fn modern() -> Config {
         quick_acks: 16,
         receive_buffer_bytes: 6 << 20,
         send_buffer_bytes: 4 << 20,
+        persist_min: Duration::from_millis(200),
         ..Config::default()
     }
 }
@@ -200,5 +230,28 @@ impl FromStr for Profile {
     fn from_str(text: &str) -> Result<Self, UnknownProfile> {
         let known = Self::ALL.iter().find(|profile| profile.name() == text);
         known.copied().ok_or_else(|| UnknownProfile(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_reads_back_from_its_name_and_tells_its_sources() {
+        for profile in Profile::ALL {
+            assert_eq!(profile.to_string().parse(), Ok(*profile));
+            let rows = profile.rows();
+            assert!(rows.iter().all(|row| row.source.len() > 5), "{profile}");
+            let sack = rows.iter().find(|row| row.field == "sack").unwrap();
+            assert_eq!(sack.value, profile.config().sack.to_string());
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_what_exists() {
+        let error = "tahoe".parse::<Profile>().unwrap_err().to_string();
+        let names = "newreno-bsd46, sack, sack+lt+abc, sack+lt+abc+er, opnet11, modern";
+        assert_eq!(error, format!("no TCP profile is called `tahoe`; there are {names}"));
     }
 }

@@ -1,0 +1,302 @@
+//! CUBIC (RFC 9438): a window that grows by the time since the last reduction, fast when far from where it was reduced and
+//! slowly when near, and never slower than Reno would.
+//!
+//! In integers throughout (bytes and milliseconds; a cube root by bisection), so that every machine computes the same.
+//! Counted are the bytes that acknowledgements cover. Slow start may end by HyStart++ (RFC 9406, §4.10). It does not undo
+//! a reduction that was spurious (§4.9).
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
+use crate::{Ack, Cause, Congestion, Controller, Growth, Idle, Options, SlowStart};
+
+/// "Arbitrarily high" (RFC 5681 §3.1).
+const SSTHRESH_INITIAL: usize = u32::MAX as usize;
+/// No reduction goes below this many segments (§4.6).
+const FLOOR_MTUS: usize = 2;
+/// The largest window that scaling allows.
+const WINDOW_MAX: usize = 65_535 << 14;
+/// β_cubic = 0.7 (§4.6).
+const BETA: (usize, usize) = (7, 10);
+/// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
+const ALPHA: (usize, usize) = (9, 17);
+
+/// The controller of RFC 9438.
+#[derive(Debug, Clone)]
+pub struct Cubic {
+    options: Options,
+    mtu: usize,
+    cwnd: usize,
+    ssthresh: usize,
+    /// W_max: where the window was, or a little lower, when it was last reduced.
+    w_max: usize,
+    /// cwnd_prior: where it was then.
+    cwnd_prior: usize,
+    epoch: Option<Epoch>,
+    last_ack: Time,
+    /// What of a step is less than a byte.
+    remainder: usize,
+    hystart: Option<HyStart>,
+}
+
+/// A stage of congestion avoidance (§4.1.2).
+#[derive(Debug, Clone, Copy)]
+struct Epoch {
+    start: Time,
+    /// K, in milliseconds.
+    k_ms: i64,
+    /// The plateau of the cubic function, in bytes.
+    origin: usize,
+    /// W_est, in bytes and a remainder.
+    w_est: usize,
+    w_est_remainder: usize,
+}
+
+impl Cubic {
+    /// A controller for a path on which nothing was sent yet.
+    pub fn new(options: Options, mtu: usize) -> Self {
+        Self {
+            options,
+            mtu,
+            cwnd: options.initial_window.bytes(mtu),
+            ssthresh: SSTHRESH_INITIAL,
+            w_max: 0,
+            cwnd_prior: 0,
+            epoch: None,
+            last_ack: Time::ZERO,
+            remainder: 0,
+            hystart: (options.slow_start == SlowStart::HyStart).then(HyStart::default),
+        }
+    }
+
+    /// W_cubic so long after the epoch began (§4.2 figure 1), in bytes.
+    fn w_cubic(&self, epoch: &Epoch, t: Duration) -> usize {
+        // C = 0.4 segments a second cubed.
+        let distance = i128::from(t.as_millis() as i64 - epoch.k_ms);
+        let rise = distance.pow(3) * 4 * self.mtu as i128 / 10_000_000_000;
+        (epoch.origin as i128 + rise).clamp(0, WINDOW_MAX as i128) as usize
+    }
+
+    fn begin_epoch(&self, now: Time) -> Epoch {
+        // §4.2: K = cbrt((W_max − cwnd_epoch) / C); 0 if the window is beyond W_max already.
+        let below = self.w_max.saturating_sub(self.cwnd) as u128;
+        let k_ms = cube_root(below * 10_000_000_000 / (4 * self.mtu as u128)) as i64;
+        Epoch { start: now, k_ms, origin: self.w_max.max(self.cwnd), w_est: self.cwnd, w_est_remainder: 0 }
+    }
+
+    fn avoidance(&mut self, ack: &Ack<'_>) {
+        let mut epoch = self.epoch.unwrap_or_else(|| self.begin_epoch(ack.now));
+        let t = ack.now.since(epoch.start);
+        // §4.3: what Reno would have.
+        let (numerator, denominator) = if epoch.w_est >= self.cwnd_prior { (1, 1) } else { ALPHA };
+        let grown = numerator * ack.bytes * self.mtu + epoch.w_est_remainder;
+        let divisor = denominator * self.cwnd;
+        epoch.w_est = (epoch.w_est + grown / divisor).min(WINDOW_MAX);
+        epoch.w_est_remainder = grown % divisor;
+        if self.w_cubic(&epoch, t) < epoch.w_est {
+            self.cwnd = self.cwnd.max(epoch.w_est);
+        } else {
+            // §4.4, §4.5: towards where the function is a round trip later, half as much again at most.
+            let ahead = self.w_cubic(&epoch, t + ack.srtt.unwrap_or_default());
+            let target = ahead.clamp(self.cwnd, self.cwnd + self.cwnd / 2);
+            let grown = (target - self.cwnd) * ack.bytes + self.remainder;
+            self.remainder = grown % self.cwnd;
+            self.cwnd = (self.cwnd + grown / self.cwnd).min(WINDOW_MAX);
+        }
+        self.epoch = Some(epoch);
+    }
+}
+
+/// The largest number whose cube is not above `value`.
+fn cube_root(value: u128) -> u64 {
+    let (mut low, mut high) = (0_u64, 1 << 40);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if u128::from(middle).pow(3) <= value { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+impl Controller for Cubic {
+    fn window(&self) -> usize {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> usize {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, ack: Ack<'_>) {
+        self.mtu = ack.mtu;
+        let since_last = ack.now.since(std::mem::replace(&mut self.last_ack, ack.now));
+        if ack.in_recovery {
+            return;
+        }
+        let slow_start = self.cwnd < self.ssthresh;
+        let advice = match &mut self.hystart {
+            Some(hystart) if slow_start => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
+            _ => Advice::Grow,
+        };
+        // Less than one segment of room is a full window, to a sender of whole segments. In slow start half is enough: the
+        // window is twice what the last round trip needed (RFC 7661 §4.3 speaks of the same).
+        let used = if slow_start { 2 * ack.flight_before } else { ack.flight_before };
+        let full = used + self.mtu > self.cwnd;
+        if full || self.options.growth == Growth::Always {
+            if slow_start {
+                let limit = usize::from(self.options.byte_counting_limit.get()) * self.mtu;
+                let step = ack.bytes.min(limit);
+                let step = if advice == Advice::Slowly { step / CSS_GROWTH_DIVISOR } else { step };
+                self.cwnd = (self.cwnd + step).min(WINDOW_MAX);
+            } else {
+                self.avoidance(&ack);
+            }
+        } else if let Some(epoch) = &mut self.epoch {
+            // §5.8: time in which the window was not used does not count.
+            epoch.start += since_last;
+        }
+        if advice == Advice::Leave {
+            self.ssthresh = self.cwnd;
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: Congestion) {
+        self.mtu = congestion.mtu;
+        // §4.7: fast convergence.
+        self.w_max = match self.cwnd < self.w_max {
+            true => self.cwnd * (BETA.0 + BETA.1) / (2 * BETA.1),
+            false => self.cwnd,
+        };
+        self.cwnd_prior = self.cwnd;
+        self.ssthresh = (congestion.flight_bytes * BETA.0 / BETA.1).max(FLOOR_MTUS * self.mtu);
+        self.epoch = None;
+        self.remainder = 0;
+        self.hystart.iter_mut().for_each(HyStart::reset);
+        self.cwnd = match congestion.cause {
+            Cause::Loss | Cause::Ecn => self.ssthresh,
+            Cause::Timeout => self.mtu,
+        };
+    }
+
+    fn on_idle(&mut self, idle: Idle) {
+        self.mtu = idle.mtu;
+        let Some(rtos) = idle.idle_for.as_nanos().checked_div(idle.rto.as_nanos()) else { return };
+        if rtos == 0 {
+            return;
+        }
+        // RFC 2861 §3.1, as Linux does: half for each RTO, and ssthresh remembers.
+        self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3).max(idle.ssthresh_min);
+        let least = self.options.initial_window.bytes(self.mtu).min(self.cwnd);
+        self.cwnd = (self.cwnd >> rtos.min(63)).max(least);
+        self.epoch = None;
+        self.hystart.iter_mut().for_each(HyStart::reset);
+    }
+
+    fn on_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MSS: usize = 1_448;
+
+    fn ack(now: Time, bytes: usize, flight_before: usize) -> Ack<'static> {
+        let rtt = Some(Duration::from_millis(100));
+        Ack {
+            now,
+            bytes,
+            flight_before,
+            mtu: MSS,
+            rtt,
+            srtt: rtt,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &[],
+        }
+    }
+
+    fn reduced_at(segments: usize) -> Cubic {
+        let mut cubic = Cubic::new(Options::default(), MSS);
+        cubic.cwnd = segments * MSS;
+        let flight_bytes = cubic.cwnd;
+        cubic.on_congestion(Congestion { cause: Cause::Loss, now: Time::ZERO, flight_bytes, mtu: MSS });
+        cubic
+    }
+
+    #[test]
+    fn the_window_is_back_where_it_was_after_k() {
+        // W_max 1000 segments: K = cbrt(1000 · 0.3 / 0.4) = 9.086 s.
+        let mut cubic = reduced_at(1_000);
+        assert_eq!(cubic.window(), 700 * MSS);
+        let mut now = Time::ZERO;
+        let mut at_k = None;
+        while now < Time::from_millis(14_000) {
+            now += Duration::from_millis(1);
+            cubic.on_ack(ack(now, cubic.cwnd / 100, cubic.cwnd));
+            if now == Time::from_millis(9_086) {
+                at_k = Some(cubic.window() / MSS);
+            }
+        }
+        assert_eq!(cubic.epoch.unwrap().k_ms, 9_085);
+        assert!((995..=1_001).contains(&at_k.unwrap()), "{at_k:?}");
+        // Convex after it: 0.4 · 4.9³ = 47 segments more.
+        assert!((1_035..=1_055).contains(&(cubic.window() / MSS)), "{}", cubic.window() / MSS);
+    }
+
+    #[test]
+    fn a_small_window_grows_as_reno_would() {
+        // 10 segments at 100 ms: K = 1.96 s, and in 10 round trips Reno with 0.7 gains 10 · 9/17 = 5.3 segments.
+        let mut cubic = reduced_at(10);
+        let mut now = Time::ZERO;
+        for _ in 0..10 {
+            let mut left = cubic.window() / MSS;
+            while left > 0 {
+                now += Duration::from_millis(100) / 12;
+                cubic.on_ack(ack(now, MSS, cubic.cwnd));
+                left -= 1;
+            }
+        }
+        assert!((11 * MSS..14 * MSS).contains(&cubic.window()), "{}", cubic.window());
+    }
+
+    #[test]
+    fn a_second_loss_below_the_first_gives_way() {
+        let mut cubic = reduced_at(100);
+        let congestion =
+            Congestion { cause: Cause::Loss, now: Time::ZERO, flight_bytes: cubic.cwnd, mtu: MSS };
+        cubic.on_congestion(congestion);
+        assert_eq!(cubic.w_max, 70 * MSS * 17 / 20);
+        assert_eq!(cubic.window(), 49 * MSS);
+    }
+
+    #[test]
+    fn time_in_which_the_window_was_not_used_does_not_count() {
+        let (mut busy, mut lazy) = (reduced_at(1_000), reduced_at(1_000));
+        let mut now = Time::ZERO;
+        for controller in [&mut busy, &mut lazy] {
+            controller.on_ack(ack(Time::from_millis(1), MSS, 700 * MSS));
+        }
+        for _ in 0..100 {
+            now += Duration::from_millis(100);
+            lazy.on_ack(ack(now, MSS, 10 * MSS));
+        }
+        now += Duration::from_millis(100);
+        busy.on_ack(ack(now, 100 * MSS, 700 * MSS));
+        lazy.on_ack(ack(now, 100 * MSS, 700 * MSS));
+        assert!(lazy.window() < 720 * MSS && busy.window() > 740 * MSS, "{lazy:?} {busy:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_cube_root_is_one(value in 0..u128::from(u64::MAX)) {
+            let root = u128::from(cube_root(value));
+            prop_assert!(root.pow(3) <= value && value < (root + 1).pow(3));
+        }
+    }
+}
