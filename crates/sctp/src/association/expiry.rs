@@ -61,6 +61,7 @@ impl Association {
         let path = &mut self.paths[usize::from(id.0)];
         path.counters.timeouts += 1;
         path.timeouts_unanswered += 1;
+        path.timed_out_at = Some(now);
         // With failover as quick as a time-out, the path must answer for itself before it is used again.
         path.in_doubt = several
             && self.config.potentially_failed_max_retrans.is_some()

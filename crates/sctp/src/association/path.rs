@@ -92,6 +92,8 @@ pub(super) struct Path {
     pub(super) data_sent_at: Option<Time>,
     /// When a chunk left again last: older acknowledgements are ambiguous (RFC 9260 §6.3.1 C5).
     pub(super) retransmitted_at: Option<Time>,
+    /// When T3-rtx ran out last.
+    pub(super) timed_out_at: Option<Time>,
     /// Packets with DATA so far.
     pub(super) order: u64,
     pub(super) send_order: SendOrder,
@@ -176,6 +178,7 @@ impl Path {
             tail_is_immediate: false,
             data_sent_at: None,
             retransmitted_at: None,
+            timed_out_at: None,
             order: 0,
             send_order: SendOrder::default(),
             silent_beyond: None,

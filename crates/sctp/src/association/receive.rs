@@ -587,9 +587,11 @@ impl Association {
                 //# RTT measurements SHOULD only be made using a DATA chunk with TSN
                 //# r if no DATA chunk with TSN less than or equal to r was
                 //# retransmitted since the DATA chunk with TSN r was sent first.
-                // A gap block, though, says that r itself has arrived, whatever became of those below.
-                let ambiguous = path.retransmitted_at.is_some_and(|at| at >= arrival.sent_at);
-                if arrival.by_gap || !ambiguous {
+                // A gap block, though, says that r itself has arrived, whatever became of those below. Not so after a
+                // time-out: what is told then may have arrived long before, and have waited for nothing but the
+                // time-out. Each would make the next one longer.
+                let after = |event: Option<Time>| event.is_some_and(|at| at >= arrival.sent_at);
+                if !after(if arrival.by_gap { path.timed_out_at } else { path.retransmitted_at }) {
                     //= specs/rfc9260.txt#section-6.3.1
                     //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
                     //# that were retransmitted (and thus for which it is ambiguous

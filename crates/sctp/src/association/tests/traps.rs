@@ -378,6 +378,21 @@ fn round_trips_are_never_measured_on_what_was_sent_twice() {
 }
 
 #[test]
+fn a_wait_for_a_timeout_is_no_round_trip() {
+    // What a gap block tells for the first time after a time-out may have arrived long before, and its SACK was lost. Taken
+    // for round trips, such waits made each time-out longer than the one before, up to RTO.Max.
+    let longest = (0..8).map(|seed| {
+        let mut pair = Pair::up(rfc()).seeded(seed);
+        pair.loss = 100;
+        (0..20).for_each(|_| pair.send(Client, 0, pattern(50_000)));
+        assert!(pair.run_until_within(Duration::from_secs(100_000), |pair| pair.read(Server, 0).len() == 20));
+        pair.association(Client).stats().paths[0].srtt.unwrap()
+    });
+    let longest = longest.max().unwrap();
+    assert!(longest < 2 * LATENCY + Duration::from_millis(200), "{longest:?}");
+}
+
+#[test]
 fn nothing_in_flight_is_forgotten_when_it_is_lost_and_found() {
     // aiortc #1438, pion #104: flight leaked away on retransmission until nothing could leave. The sums are checked at
     // the end of every drain.
