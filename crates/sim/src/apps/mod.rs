@@ -1,3 +1,4 @@
 //! What simulated hosts do.
 
+pub mod ftp;
 pub mod messages;

@@ -1,0 +1,660 @@
+//! The client of a multiple get: logs in, asks for the names (NLST), then for every file, by [`client::Session`] and in the
+//! way that the session's mode has. It compares what comes with what must come, byte by byte.
+//!
+//! What a transfer brought that failed is thrown away, and the transfer is asked for again; if the session is lost, it
+//! logs in again and asks for what is missing. There is no limit to how long it waits in silence: that is the run's.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use braidftp_base::{Output, Time};
+use braidftp_ftp::PathArg;
+use braidftp_ftp::client::{
+    Config, Data, DataResult, Event, Input, ListForm, Session, Tag, Transfer, TransferError,
+};
+use braidftp_ftp::command::{Command, Secret, Type};
+use braidftp_ftp::listing::parse_name;
+use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece as Frame, Receiver};
+use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAM, Mode, TransferNumber, ppid};
+use braidftp_sctp as sctp;
+use bytes::Bytes;
+
+use super::net::{Closed, Conn, Happened, Net, Piece, Sent};
+use super::store::Store;
+use super::{FileOutcome, digest};
+
+/// The first port on which the client listens for data.
+const FIRST_PORT: u16 = 40_000;
+/// Bytes that may lie unread on a data stream of braid.
+const STREAM_WINDOW: u64 = 1 << 20;
+
+/// What a client is like.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) mode: Mode,
+    /// Its addresses, as it knows them itself.
+    pub(super) local: Vec<SocketAddr>,
+    /// The server's.
+    pub(super) server: Vec<SocketAddr>,
+    /// Of the control association.
+    pub(super) sctp: Arc<sctp::Config>,
+    /// Of data associations.
+    pub(super) data_sctp: Arc<sctp::Config>,
+    /// Data streams of braid.
+    pub(super) data_streams: u16,
+    /// How often each file, and the session, is tried.
+    pub(super) attempts: u32,
+}
+
+/// The client.
+#[derive(Debug)]
+pub(super) struct Client {
+    settings: Settings,
+    store: Arc<Store>,
+    session: Session,
+    control: Option<Conn>,
+    lines: u32,
+    /// What the transport has no room for, and what kind of message it is.
+    out: VecDeque<(u32, Bytes)>,
+    stage: Stage,
+    fetches: BTreeMap<Tag, Fetch>,
+    /// The transfers whose turn on stream 1 has come, in their order.
+    stream1: VecDeque<Tag>,
+    /// What stream 1 brought beyond the end of a file.
+    over: VecDeque<Bytes>,
+    /// Whether a message ended where `over` begins.
+    at_end: bool,
+    /// Where a data connection is awaited, and for which transfer.
+    awaited: Option<(u16, Tag)>,
+    next_port: u16,
+    /// Data connections that are open.
+    data: BTreeMap<Conn, DataConn>,
+    /// The data streams of braid.
+    streams: Vec<Stream>,
+    sessions: u32,
+    report: Report,
+}
+
+/// What the client saw.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    /// When it was asked for all files: the clock of the first paper.
+    pub(super) asked: Option<Time>,
+    /// When the 150 to NLST came: the clock of the second.
+    pub(super) opened: Option<Time>,
+    /// When the last file was whole and its 226 here.
+    pub(super) done: Option<Time>,
+    pub(super) files: Vec<FileOutcome>,
+    pub(super) attempts: Vec<u32>,
+    pub(super) failed: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// USER, PASS and TYPE are on their way: the number of answers awaited.
+    LoggingIn {
+        answers: u32,
+    },
+    Listing,
+    Fetching {
+        left: usize,
+    },
+    Over,
+}
+
+#[derive(Debug)]
+struct Fetch {
+    what: What,
+    flow: Flow,
+    /// Bytes that came.
+    bytes: u64,
+    /// Whether they were those of the file.
+    right: Right,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Right {
+    Yes,
+    No,
+}
+
+#[derive(Debug)]
+enum What {
+    Names(Vec<u8>),
+    File(usize),
+}
+
+/// What the session said of a transfer's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    /// Nothing: they are left where they are.
+    Unasked,
+    /// To take them from the data connection, to its end.
+    Connection,
+    /// To take so many from stream 1.
+    Counted(u64),
+    /// To take a message from stream 1.
+    Message,
+    /// To take the frames of that number.
+    Framed(TransferNumber),
+}
+
+#[derive(Debug)]
+struct DataConn {
+    tag: Tag,
+    end: Option<Closed>,
+    /// Whether it is over for the transport too.
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Stream {
+    receiver: Receiver,
+    /// Of which transfer the frames are; none: they are thrown away.
+    tag: Option<Tag>,
+}
+
+impl Client {
+    pub(super) fn new(settings: Settings, store: Arc<Store>) -> Self {
+        let files = vec![FileOutcome::default(); store.len()];
+        let attempts = vec![0; store.len()];
+        let lines = if settings.mode == Mode::Braid { ppid::LINES } else { ppid::PLAIN };
+        Self {
+            session: Session::new(Config::new(settings.mode)),
+            settings,
+            store,
+            control: None,
+            lines,
+            out: VecDeque::new(),
+            stage: Stage::Over,
+            fetches: BTreeMap::new(),
+            stream1: VecDeque::new(),
+            over: VecDeque::new(),
+            at_end: false,
+            awaited: None,
+            next_port: FIRST_PORT,
+            data: BTreeMap::new(),
+            streams: Vec::new(),
+            sessions: 0,
+            report: Report { files, attempts, ..Report::default() },
+        }
+    }
+
+    /// Whether there is nothing more to wait for.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// What it saw.
+    pub(super) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// When it was asked for all files.
+    pub(super) fn asked(&self) -> Option<Time> {
+        self.report.asked
+    }
+
+    /// How often it logged in again.
+    pub(super) fn reconnections(&self) -> u32 {
+        self.sessions.saturating_sub(1)
+    }
+
+    /// Opens the control connection.
+    pub(super) fn start(&mut self, net: &mut Net<'_>) {
+        self.sessions += 1;
+        self.session = Session::new(Config::new(self.settings.mode));
+        self.fetches.clear();
+        self.stream1.clear();
+        self.over.clear();
+        self.out.clear();
+        self.at_end = false;
+        for conn in std::mem::take(&mut self.data).into_keys() {
+            net.abort(conn);
+        }
+        if let Some((port, _)) = self.awaited.take() {
+            net.unlisten(port);
+        }
+        let stream = |stream| Stream { receiver: Receiver::new(stream, STREAM_WINDOW), tag: None };
+        self.streams = match self.settings.mode {
+            Mode::Braid => (1..=self.settings.data_streams).map(stream).collect(),
+            _ => Vec::new(),
+        };
+        let connect = sctp::Connect {
+            local: self.settings.local.clone(),
+            peer: self.settings.server.clone(),
+            source_port: None,
+            destination_port: CONTROL_PORT,
+            config: self.settings.sctp.clone(),
+        };
+        match net.associate(connect) {
+            Ok(conn) => self.control = Some(conn),
+            Err(error) => return self.fail(format!("cannot connect: {error}")),
+        }
+        let login = self.session.login(b"anonymous", Secret::new("guest@"));
+        assert!(login.is_some(), "the name has nothing that FTP cannot carry");
+        self.session.command(Command::Type(Type::Image));
+        self.stage = Stage::LoggingIn { answers: 2 };
+    }
+
+    /// Something happened to a connection.
+    pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, happened: Happened) {
+        match happened {
+            Happened::Accepted { port } => {
+                net.accepted(conn);
+                match self.awaited {
+                    Some((awaited, tag)) if awaited == port => {
+                        self.awaited = None;
+                        net.unlisten(port);
+                        self.data.insert(conn, DataConn { tag, end: None, closed: false });
+                    }
+                    _ => net.abort(conn),
+                }
+            }
+            Happened::PeerDone if self.control == Some(conn) => self.session.handle(Input::Closed),
+            Happened::PeerDone => {
+                if let Some(data) = self.data.get_mut(&conn) {
+                    data.end.get_or_insert(Closed::InOrder);
+                }
+            }
+            Happened::Closed(_) if self.control == Some(conn) => {
+                self.session.handle(Input::Closed);
+                self.control = None;
+                net.forget(conn);
+            }
+            Happened::Closed(how) => match self.data.get_mut(&conn) {
+                // What came is read first.
+                Some(data) => {
+                    data.end.get_or_insert(how);
+                    data.closed = true;
+                }
+                None => net.forget(conn),
+            },
+            Happened::Up { .. } | Happened::Stirred => {}
+        }
+    }
+
+    /// Does all that can be done now.
+    pub(super) fn pump(&mut self, net: &mut Net<'_>) {
+        while !self.is_over() {
+            let sessions = self.sessions;
+            let mut more = false;
+            if let Some(control) = self.control {
+                while let Some(piece) = net.recv(control, CONTROL_STREAM) {
+                    more = true;
+                    if piece.ppid == self.lines {
+                        self.session.handle(Input::Received(piece.joined()));
+                    }
+                }
+            }
+            more |= self.drain(net);
+            more |= self.take_data(net);
+            if let Some(control) = self.control {
+                while let Some((kind, first)) = self.out.front() {
+                    match net.send(control, CONTROL_STREAM, *kind, first.clone()) {
+                        Sent::All => drop(self.out.pop_front()),
+                        Sent::Full => break,
+                        Sent::Gone => self.out.clear(),
+                    }
+                }
+            }
+            if !more && sessions == self.sessions {
+                break;
+            }
+        }
+        if self.is_over() {
+            self.read_out(net);
+        }
+    }
+
+    /// After the end connections are only to close.
+    fn read_out(&mut self, net: &mut Net<'_>) {
+        for (conn, data) in &self.data {
+            while net.recv(*conn, CONTROL_STREAM).is_some() {}
+            if data.closed {
+                net.forget(*conn);
+            }
+        }
+        self.data.retain(|_, data| !data.closed);
+    }
+
+    fn drain(&mut self, net: &mut Net<'_>) -> bool {
+        let mut more = false;
+        loop {
+            match self.session.poll(net.now) {
+                Output::Send(bytes) => self.out.push_back((self.lines, bytes)),
+                Output::Event(event) => self.on_event(net, event),
+                Output::Wait(_) => return more,
+            }
+            more = true;
+            if self.is_over() {
+                return false;
+            }
+        }
+    }
+
+    fn on_event(&mut self, net: &mut Net<'_>, event: Event) {
+        match event {
+            Event::Greeting(_) | Event::Send(..) => {}
+            Event::Reply(_, reply) => {
+                if reply.code.is_error() {
+                    return self.fail(format!("the server said: {reply}"));
+                }
+                if let Stage::LoggingIn { answers } = &mut self.stage {
+                    *answers -= 1;
+                    if *answers == 0 {
+                        self.ask(net.now);
+                    }
+                }
+            }
+            Event::Connect(tag, _) => self.session.handle(Input::DataFailed(tag)),
+            Event::Listen(tag) => {
+                let port = self.next_port;
+                self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
+                let input = match net.listen(port, &self.settings.data_sctp) {
+                    Ok(()) => {
+                        self.awaited = Some((port, tag));
+                        Input::Listening(tag, SocketAddr::new(self.settings.local[0].ip(), port))
+                    }
+                    Err(_) => Input::DataFailed(tag),
+                };
+                self.session.handle(input);
+            }
+            Event::Receive(tag, data) => self.begin(net.now, tag, data),
+            Event::Finished(tag, result) => self.finished(net, tag, result.map(|finished| finished.bytes)),
+            Event::Ended(why) => {
+                if self.sessions >= self.settings.attempts {
+                    return self
+                        .fail(format!("the session was lost {} times, at last: {why:?}", self.sessions));
+                }
+                if let Some(control) = self.control.take() {
+                    net.abort(control);
+                }
+                self.start(net);
+            }
+        }
+    }
+
+    /// The server says that a transfer's bytes may be taken, or, in braid, that it was asked for.
+    fn begin(&mut self, now: Time, tag: Tag, data: Data) {
+        let Some(fetch) = self.fetches.get_mut(&tag) else { return };
+        fetch.flow = match data {
+            Data::Connection | Data::Association => Flow::Connection,
+            Data::Counted(bytes) => Flow::Counted(bytes),
+            Data::Message => Flow::Message,
+            Data::Framed(number) => Flow::Framed(number),
+        };
+        if matches!(data, Data::Counted(_) | Data::Message) {
+            self.stream1.push_back(tag);
+        }
+        if !matches!(data, Data::Framed(_)) {
+            self.opened(now, tag);
+        }
+    }
+
+    /// The 150 of a transfer came; in braid, its header.
+    fn opened(&mut self, now: Time, tag: Tag) {
+        match self.fetches.get(&tag).map(|fetch| &fetch.what) {
+            Some(What::Names(_)) => drop(self.report.opened.get_or_insert(now)),
+            Some(What::File(file)) => self.report.files[*file].opened = Some(now),
+            None => {}
+        }
+    }
+
+    /// Logged in: asks for the names, or for the files if their names are known from a session before.
+    fn ask(&mut self, now: Time) {
+        self.report.asked.get_or_insert(now);
+        let missing: Vec<_> = (0..self.store.len()).filter(|file| !self.report.files[*file].whole).collect();
+        let names_known = self.report.attempts.iter().any(|attempts| *attempts > 0);
+        if names_known {
+            self.fetch_all(now, missing);
+            return;
+        }
+        self.stage = Stage::Listing;
+        let tag = self.session.transfer(Transfer::List { form: ListForm::Names, path: None });
+        self.add(tag, What::Names(Vec::new()));
+    }
+
+    fn fetch_all(&mut self, now: Time, files: Vec<usize>) {
+        self.stage = Stage::Fetching { left: files.len() };
+        if files.is_empty() {
+            return self.done(now);
+        }
+        for file in files {
+            self.fetch(now, file);
+        }
+    }
+
+    fn fetch(&mut self, now: Time, file: usize) {
+        self.report.files[file].asked.get_or_insert(now);
+        self.report.attempts[file] += 1;
+        let path = PathArg::new(Store::name(file)).expect("a name that FTP can carry");
+        let tag = self.session.transfer(Transfer::Retrieve { path, offset: 0 });
+        self.add(tag, What::File(file));
+    }
+
+    fn add(&mut self, tag: Tag, what: What) {
+        self.fetches.insert(tag, Fetch { what, flow: Flow::Unasked, bytes: 0, right: Right::Yes });
+    }
+
+    fn finished(&mut self, net: &mut Net<'_>, tag: Tag, result: Result<u64, TransferError>) {
+        let Some(fetch) = self.fetches.remove(&tag) else { return };
+        self.stream1.retain(|other| *other != tag);
+        if let Some((port, _)) = self.awaited.take_if(|(_, awaited)| *awaited == tag) {
+            net.unlisten(port);
+        }
+        match (fetch.what, result) {
+            (What::Names(names), Ok(_)) => match self.files_of(&names) {
+                Some(files) => self.fetch_all(net.now, files),
+                None => self.fail("the names are not those of the files".into()),
+            },
+            (What::Names(_), Err(_)) if self.report.files.is_empty() => self.fail("no names came".into()),
+            (What::Names(_), Err(error)) => {
+                self.report.attempts[0] += 1;
+                if self.report.attempts[0] >= self.settings.attempts {
+                    return self.fail(format!("no names: {error}"));
+                }
+                let tag = self.session.transfer(Transfer::List { form: ListForm::Names, path: None });
+                self.add(tag, What::Names(Vec::new()));
+            }
+            (What::File(file), Ok(bytes)) if fetch.right == Right::Yes && bytes == self.store.size(file) => {
+                self.report.files[file].whole = true;
+                self.report.files[file].done = Some(net.now);
+                if let Stage::Fetching { left } = &mut self.stage {
+                    *left -= 1;
+                    if *left == 0 {
+                        self.done(net.now);
+                    }
+                }
+            }
+            (What::File(file), result) => {
+                let why = match result {
+                    Ok(bytes) => format!("{bytes} bytes came, not those of the file"),
+                    Err(error) => error.to_string(),
+                };
+                if self.report.attempts[file] >= self.settings.attempts {
+                    return self.fail(format!("{}: {why}", Store::name(file)));
+                }
+                self.fetch(net.now, file);
+            }
+        }
+    }
+
+    /// The files that a listing names, if these are all.
+    fn files_of(&self, names: &[u8]) -> Option<Vec<usize>> {
+        let mut files = Vec::new();
+        for line in names.split(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if let Some(name) = parse_name(line, b"").ok()? {
+                files.push(self.store.find(name.as_bytes())?);
+            }
+        }
+        (files == (0..self.store.len()).collect::<Vec<_>>()).then_some(files)
+    }
+
+    fn done(&mut self, now: Time) {
+        self.report.done = Some(now);
+        self.stage = Stage::Over;
+    }
+
+    fn fail(&mut self, why: String) {
+        self.report.failed.get_or_insert(why);
+        self.stage = Stage::Over;
+    }
+
+    /// Takes what came of transfers that may be taken. Says whether one came to its end.
+    fn take_data(&mut self, net: &mut Net<'_>) -> bool {
+        match self.settings.mode {
+            Mode::Tcp | Mode::Naive => self.take_connections(net),
+            Mode::Ms | Mode::MsCp => self.take_stream1(net),
+            Mode::Braid => self.take_frames(net),
+        }
+    }
+
+    fn take_connections(&mut self, net: &mut Net<'_>) -> bool {
+        let mut some_over = false;
+        let mut gone = Vec::new();
+        for (conn, data) in &self.data {
+            let fetch = self.fetches.get_mut(&data.tag);
+            match fetch {
+                Some(fetch) if fetch.flow == Flow::Unasked => continue,
+                Some(fetch) => {
+                    while let Some(piece) = net.recv(*conn, CONTROL_STREAM) {
+                        for part in piece.payload {
+                            fetch.take(&self.store, &mut self.report, net.now, &part);
+                        }
+                    }
+                    if let Some(end) = &data.end
+                        && fetch.flow == Flow::Connection
+                    {
+                        fetch.flow = Flow::Counted(0);
+                        let result = match end {
+                            Closed::InOrder => DataResult::Complete(fetch.bytes),
+                            Closed::Broken(_) => DataResult::Failed,
+                        };
+                        self.session.handle(Input::DataDone(data.tag, result));
+                        some_over = true;
+                    }
+                }
+                None => while net.recv(*conn, CONTROL_STREAM).is_some() {},
+            }
+            if data.closed {
+                gone.push(*conn);
+            }
+        }
+        for conn in gone {
+            net.forget(conn);
+            self.data.remove(&conn);
+        }
+        some_over
+    }
+
+    fn take_stream1(&mut self, net: &mut Net<'_>) -> bool {
+        let Some(control) = self.control else { return false };
+        let mut some_over = false;
+        while let Some(tag) = self.stream1.front().copied() {
+            let Some(fetch) = self.fetches.get_mut(&tag) else {
+                self.stream1.pop_front();
+                continue;
+            };
+            let whole = match fetch.flow {
+                Flow::Counted(length) if fetch.bytes == length => true,
+                Flow::Message => fetch.bytes > 0 && self.over.is_empty() && self.at_end,
+                _ => false,
+            };
+            if whole {
+                self.stream1.pop_front();
+                self.session.handle(Input::DataDone(tag, DataResult::Complete(fetch.bytes)));
+                some_over = true;
+                continue;
+            }
+            if self.over.is_empty() {
+                let Some(Piece { payload, end, .. }) = net.recv(control, DATA_STREAM) else { break };
+                self.at_end = end;
+                self.over.extend(payload);
+            }
+            let Some(mut part) = self.over.pop_front() else { continue };
+            if let Flow::Counted(length) = fetch.flow {
+                let most = usize::try_from(length - fetch.bytes).unwrap_or(usize::MAX);
+                if part.len() > most {
+                    self.over.push_front(part.split_off(most));
+                }
+            }
+            fetch.take(&self.store, &mut self.report, net.now, &part);
+        }
+        some_over
+    }
+
+    fn take_frames(&mut self, net: &mut Net<'_>) -> bool {
+        let Some(control) = self.control else { return false };
+        let mut some_over = false;
+        for at in 0..self.streams.len() {
+            while let Some(piece) = net.recv(control, at as u16 + 1) {
+                match self.take_piece(net.now, at, piece) {
+                    Some(over) => some_over |= over,
+                    None => {
+                        net.abort(control);
+                        return true;
+                    }
+                }
+            }
+        }
+        some_over
+    }
+
+    /// Takes what a data stream of braid brought; nothing if it is against the protocol.
+    fn take_piece(&mut self, now: Time, at: usize, piece: Piece) -> Option<bool> {
+        let kind = piece.ppid;
+        let end = if piece.end { End::Last } else { End::More };
+        if kind != ppid::BYTES {
+            let payload = piece.joined();
+            let frame = Frame { ppid: kind, payload: &payload, end };
+            return match self.streams[at].receiver.on_piece(frame).ok()? {
+                Incoming::Header(header) => {
+                    let meant = |fetch: &Fetch| fetch.flow == Flow::Framed(header.transfer);
+                    let tag = self.fetches.iter().find(|(_, fetch)| meant(fetch)).map(|(tag, _)| *tag);
+                    self.streams[at].tag = tag;
+                    tag.into_iter().for_each(|tag| self.opened(now, tag));
+                    Some(false)
+                }
+                Incoming::Trailer(trailer, lengths) => {
+                    let Some(tag) = self.streams[at].tag.take() else { return Some(false) };
+                    let Some(fetch) = self.fetches.get(&tag) else { return Some(false) };
+                    let right = trailer.is_complete()
+                        && lengths == Lengths::Agree
+                        && trailer.digest == digest(trailer.transfer, fetch.bytes);
+                    let result = if right { DataResult::Complete(fetch.bytes) } else { DataResult::Failed };
+                    self.session.handle(Input::DataDone(tag, result));
+                    Some(true)
+                }
+                Incoming::Bytes | Incoming::Nothing => Some(false),
+            };
+        }
+        for part in piece.payload {
+            self.streams[at].receiver.on_piece(Frame { ppid: kind, payload: &part, end }).ok()?;
+            if let Some(fetch) = self.streams[at].tag.and_then(|tag| self.fetches.get_mut(&tag)) {
+                fetch.take(&self.store, &mut self.report, now, &part);
+            }
+            if let Some(credit) = self.streams[at].receiver.consume(part.len() as u64) {
+                self.out.push_back((ppid::CREDIT, credit.encode()));
+            }
+        }
+        Some(false)
+    }
+}
+
+impl Fetch {
+    fn take(&mut self, store: &Store, report: &mut Report, now: Time, part: &[u8]) {
+        match &mut self.what {
+            What::Names(names) => names.extend_from_slice(part),
+            What::File(file) => {
+                if !store.matches(*file, self.bytes, part) {
+                    self.right = Right::No;
+                }
+                report.files[*file].first_byte.get_or_insert(now);
+            }
+        }
+        self.bytes += part.len() as u64;
+    }
+}

@@ -1,0 +1,477 @@
+//! A multiple get by FTP over simulated hosts: the sessions of real transfers, [`braidftp_ftp::client::Session`] and
+//! [`braidftp_ftp::server::Session`], over the transports of the hosts, with files in memory.
+//!
+//! The client connects and logs in; then it is asked for all files: NLST, and each file in the way of the [`Variant`]. Two
+//! clocks run, those of the two papers: [`Outcome::since_asked`] and [`Outcome::since_opened`]. Every byte that comes is
+//! compared with what must come.
+//!
+//! What the variants say to each other, file by file (`C` and `S` are lines, over the control connection or stream 0):
+//! ```text
+//! tcp, naive   C EPRT  S 200  C RETR  S 150  the server connects from port 20, sends, closes  S 226
+//! ms           C SIZE  S 213  C RETR  S 150  data on stream 1                                 S 226
+//! ms-cp        the same; the SIZEs of all files at once, each RETR when its 213 comes
+//! braid        the RETRs of all files at once; data on streams 1 to 4, framed, with a digest
+//! ```
+
+mod client;
+mod net;
+mod node;
+mod server;
+mod store;
+mod tap;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_ftp::mapping::{CONTROL_PORT, Mode, TransferNumber};
+use braidftp_sctp::{self as sctp, AllowedPath, Endpoint};
+
+use self::client::Client;
+use self::net::Net;
+use self::node::{Node, Party, Side, Windows};
+use self::server::Server;
+use self::store::Store;
+use crate::dice::Dice;
+use crate::host::Host;
+use crate::link::LinkConfig;
+use crate::world::{Seen, World};
+
+pub use self::tap::{Count, Purpose, Traffic};
+
+/// The stream of draws of endpoints' seeds.
+const DICE: u64 = 1 << 51;
+/// How long what is left of data connections may take to close when the last file is there.
+const EPILOGUE: Duration = Duration::from_secs(60);
+
+/// How files are asked for and carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Variant {
+    /// An association for control and one for each file (P2 §4.1).
+    Naive,
+    /// One association of two streams (P2 §4.2).
+    Ms,
+    /// The same, commands pipelined (P2 §4.3).
+    MsCp,
+    /// One association, files at the same time on several streams, framed (specs/ftp-over-sctp.md §6).
+    Braid,
+}
+
+impl Variant {
+    /// All of them, in the order of tables.
+    pub const ALL: &[Self] = &[Self::Naive, Self::Ms, Self::MsCp, Self::Braid];
+
+    /// The name by which [`FromStr`] knows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Naive => "naive",
+            Self::Ms => "ms",
+            Self::MsCp => "ms-cp",
+            Self::Braid => "braid",
+        }
+    }
+
+    const fn mode(self) -> Mode {
+        match self {
+            Self::Naive => Mode::Naive,
+            Self::Ms => Mode::Ms,
+            Self::MsCp => Mode::MsCp,
+            Self::Braid => Mode::Braid,
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A variant that nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownVariant(String);
+
+impl fmt::Display for UnknownVariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Variant::ALL.iter().map(|variant| variant.name()).collect();
+        write!(f, "no variant is called `{}`; there are {}", self.0.escape_debug(), names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownVariant {}
+
+impl FromStr for Variant {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        let known = Self::ALL.iter().find(|variant| variant.name() == text);
+        known.copied().ok_or_else(|| UnknownVariant(text.to_owned()))
+    }
+}
+
+/// When the data of a new data association leaves (naive): the second paper does not say, and half a round trip of each
+/// file hangs on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Handshake {
+    /// When COOKIE ACK has come, as after a `connect` that blocks.
+    #[default]
+    First,
+    /// Together with COOKIE ECHO.
+    WithData,
+}
+
+/// A router in front of the client that rewrites addresses, and neither ports nor what is said inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nat {
+    /// The client's own address.
+    pub inside: IpAddr,
+    /// The address that the server sees.
+    pub outside: IpAddr,
+}
+
+/// What is watched beyond the counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// Whether the server's congestion windows are: [`Outcome::windows`].
+    pub windows: bool,
+    /// Whether every packet is kept: [`Outcome::packets`].
+    pub packets: bool,
+}
+
+/// A multiple get.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// How.
+    pub variant: Variant,
+    /// The sizes of the files, in bytes.
+    pub files: Vec<u64>,
+    /// The values of SCTP, of both sides. Numbers of streams are the variant's; the receive buffer is no smaller than braid
+    /// needs it.
+    pub sctp: sctp::Config,
+    /// Of each path, from client to server and back. Both sides have an address on each; TCP uses the first.
+    pub paths: Vec<[LinkConfig; 2]>,
+    /// Whether there is a NAT in front of the client, on the first path.
+    pub nat: NatBox,
+    /// When the data of naive's associations leaves.
+    pub handshake: Handshake,
+    /// Bytes of a file that share an SCTP message. 16 KiB, as `braidftp serve` has it; a block of FreeBSD's file system,
+    /// which its ftpd wrote at a time, was as long.
+    pub message_bytes: usize,
+    /// Data streams of braid.
+    pub data_streams: u16,
+    /// How often each file, and the login, is tried.
+    pub attempts: u32,
+    /// The virtual time after which a run that is not done has failed.
+    pub at_most: Duration,
+    /// What is watched.
+    pub watch: Watch,
+    /// Steers everything that is random.
+    pub seed: u64,
+}
+
+/// Whether there is a NAT.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NatBox {
+    /// There is none.
+    #[default]
+    None,
+    /// There is one.
+    InFrontOfClient,
+}
+
+impl Default for Session {
+    /// Ten files of 10 kB by ms-cp over a path without limits.
+    fn default() -> Self {
+        Self {
+            variant: Variant::MsCp,
+            files: vec![10_000; 10],
+            sctp: sctp::Config::default(),
+            paths: vec![[LinkConfig::default(), LinkConfig::default()]],
+            nat: NatBox::None,
+            handshake: Handshake::First,
+            message_bytes: 16 << 10,
+            data_streams: 4,
+            attempts: 5,
+            at_most: Duration::from_secs(30 * 86_400),
+            watch: Watch::default(),
+            seed: 1,
+        }
+    }
+}
+
+/// What came of it. Counts begin when the client is asked for the files: connection, login and TYPE are left out; and end
+/// when the last file is there and the connections of data are closed.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Why it failed, if it did. Then the times are those until it did.
+    pub failed: Option<String>,
+    /// From the client's first packet to the last file's end and 226: the clock of the first paper.
+    pub since_asked: Duration,
+    /// From the "150" to NLST (braid: the header of the names) to the same end: the clock of the second paper.
+    pub since_opened: Duration,
+    /// Each file.
+    pub files: Vec<FileOutcome>,
+    /// What the client sent.
+    pub to_server: Traffic,
+    /// What the server sent.
+    pub to_client: Traffic,
+    /// Connections and associations that were opened, the one of control included.
+    pub connections: u64,
+    /// Logins beyond the first.
+    pub reconnections: u32,
+    /// The most connections that the server held at a time, those that wait after their end included.
+    pub control_blocks_max: usize,
+    /// How many it held in the mean over `since_asked`.
+    pub control_blocks_mean: f64,
+    /// Retransmission time-outs of both sides, from the beginning.
+    pub timeouts: u64,
+    /// Losses that duplicate reports told, of both sides, from the beginning.
+    pub fast_retransmits: u64,
+    /// Chunks or segments with data that were sent again, from the beginning.
+    pub retransmissions: u64,
+    /// Packets from outside that a NAT turned away.
+    pub turned_away: u64,
+    /// If watched: the congestion windows of the server's data.
+    pub windows: Vec<WindowPoint>,
+    /// If watched: what left and reached the hosts, from the client's first word about the files.
+    pub packets: Vec<Seen>,
+    /// What happened, as a number: the same session gives the same.
+    pub fingerprint: u64,
+    /// Packets that came out of links.
+    pub packets_carried: u64,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileOutcome {
+    /// When its transfer was given to the session. In most variants its turn comes later.
+    pub asked: Option<Time>,
+    /// When its 150 came, or its header.
+    pub opened: Option<Time>,
+    /// When the first byte of it was read.
+    pub first_byte: Option<Time>,
+    /// When it was whole and its 226 here.
+    pub done: Option<Time>,
+    /// Whether all its bytes came, and no other.
+    pub whole: bool,
+}
+
+/// The congestion window of a connection of the server that carries data, from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowPoint {
+    /// When.
+    pub at: Time,
+    /// Which connection, in the order in which they came up.
+    pub connection: usize,
+    /// The window, in bytes.
+    pub cwnd_bytes: usize,
+    /// Where slow start ends, in bytes.
+    pub ssthresh_bytes: usize,
+    /// What is in flight, in bytes.
+    pub flight_bytes: usize,
+}
+
+impl Session {
+    /// Lets it happen.
+    ///
+    /// # Panics
+    /// If there is no path.
+    pub fn run(&self) -> Outcome {
+        let (mut world, [client, server]) = self.world();
+        let until = Time::ZERO + self.at_most;
+        // What is counted is counted from the client's first word about the files.
+        let waits = |world: &World<Node>| {
+            let it = world.host(client).host.app().client();
+            it.asked().is_none() && !it.is_over()
+        };
+        while waits(&world) && world.step(until) {}
+        for host in [client, server] {
+            let now = world.now();
+            let node = world.host_mut(host);
+            node.tap.start();
+            node.host.parts_mut().1.blocks.start(now);
+        }
+        if self.watch.packets {
+            world.record();
+        }
+        while !world.host(client).host.app().client().is_over() && world.step(until) {}
+
+        let end = world.now();
+        let blocks = world.host(server).host.app().blocks.most_and_mean(end);
+        let control = 1;
+        let open = |world: &World<Node>| {
+            [client, server].iter().any(|host| world.host(*host).host.app().ledger.live().len() > control)
+        };
+        world.run_while(EPILOGUE, open);
+        self.outcome(world, [client, server], end, blocks)
+    }
+
+    fn outcome(
+        &self,
+        mut world: World<Node>,
+        [client, server]: [crate::HostId; 2],
+        end: Time,
+        (control_blocks_max, control_blocks_mean): (usize, f64),
+    ) -> Outcome {
+        let packets = if self.watch.packets { world.take_record() } else { Vec::new() };
+        let fingerprint = world.fingerprint();
+        let packets_carried = world.links().map(|link| link.counters().packets_out).sum();
+        assert!(
+            world.links().all(|link| link.counters().is_conserved()),
+            "packets do not vanish without a word"
+        );
+        let ledgers = [client, server].map(|host| {
+            let node = world.host(host);
+            node.host.app().ledger.with_living(node.host.endpoint())
+        });
+        let sum = |of: fn(&net::Ledger) -> u64| ledgers.iter().map(of).sum();
+        let windows = world.host_mut(server).host.parts_mut().1.windows.take().map(|windows| windows.points);
+        let node = world.host(client);
+        let it = node.host.app().client();
+        let report = it.report();
+        let failed = report.failed.clone().or_else(|| {
+            report
+                .done
+                .is_none()
+                .then(|| format!("not done after {} s of virtual time", self.at_most.as_secs()))
+        });
+        let end = report.done.unwrap_or(end);
+        let since = |begin: Option<Time>| begin.map_or(Duration::ZERO, |begin| end.since(begin));
+        Outcome {
+            failed,
+            since_asked: since(report.asked),
+            since_opened: since(report.opened),
+            files: report.files.clone(),
+            to_server: node.tap.traffic(),
+            to_client: world.host(server).tap.traffic(),
+            connections: sum(|ledger| ledger.opened),
+            reconnections: it.reconnections(),
+            control_blocks_max,
+            control_blocks_mean,
+            timeouts: sum(|ledger| ledger.timeouts),
+            fast_retransmits: sum(|ledger| ledger.fast_retransmits),
+            retransmissions: sum(|ledger| ledger.retransmissions),
+            turned_away: node.turned_away(),
+            windows: windows.unwrap_or_default(),
+            packets,
+            fingerprint,
+            packets_carried,
+        }
+    }
+
+    /// Both hosts and what lies between them; the client has begun.
+    fn world(&self) -> (World<Node>, [crate::HostId; 2]) {
+        assert!(!self.paths.is_empty(), "there is a path");
+        let [outside, there] =
+            [1, 2].map(|host| (0..self.paths.len()).map(|path| address(path, host)).collect::<Vec<_>>());
+        let mut here = outside.clone();
+        let nat = match self.nat {
+            NatBox::None => None,
+            NatBox::InFrontOfClient => {
+                here[0] = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 168, 0, 2)), 0);
+                Some(Nat { inside: here[0].ip(), outside: outside[0].ip() })
+            }
+        };
+        let store = Arc::new(Store::new(self.files.clone()));
+        let mut dice = Dice::new(self.seed, DICE);
+        let mut endpoint = || {
+            let mut seed = [0; 32];
+            dice.fill(&mut seed);
+            Endpoint::new(seed)
+        };
+        let (mut client_sctp, mut server_sctp) = (endpoint(), endpoint());
+
+        let mode = self.variant.mode();
+        let streams = mode.streams(self.data_streams).unwrap_or(1);
+        let allowed = |from: &[SocketAddr], to: &[SocketAddr]| {
+            let pairs = from.iter().zip(to);
+            pairs.map(|(from, to)| AllowedPath { local: from.ip(), peer: Some(to.ip()) }).collect()
+        };
+        let mut config = self.sctp.clone();
+        if mode == Mode::Braid {
+            let needed = usize::from(self.data_streams) * (256 << 10) + (128 << 10);
+            config.receive_buffer_bytes = config.receive_buffer_bytes.max(needed);
+        }
+        let several = self.paths.len() > 1;
+        let client_config = |streams: u16| sctp::Config {
+            outbound_streams: streams,
+            inbound_streams: streams,
+            allowed_paths: if several { allowed(&here, &there) } else { Vec::new() },
+            ..config.clone()
+        };
+        let control_config = Arc::new(client_config(streams));
+        let data_config = Arc::new(client_config(1));
+        let accepting =
+            Arc::new(sctp::Config { outbound_streams: 65, inbound_streams: 65, ..config.clone() });
+        let server_data = Arc::new(sctp::Config {
+            outbound_streams: 1,
+            inbound_streams: 1,
+            allowed_paths: if several { allowed(&there, &here) } else { Vec::new() },
+            ..config.clone()
+        });
+        if several {
+            server_sctp.set_addresses(there.clone(), sctp::Announce::Always);
+            client_sctp.set_addresses(here.clone(), sctp::Announce::Always);
+        }
+        server_sctp.listen(CONTROL_PORT, accepting).expect("a fresh endpoint listens nowhere");
+
+        let server = Server::new(
+            server::Settings {
+                local: there.clone(),
+                sctp: server_data,
+                message_bytes: self.message_bytes.clamp(1, store::SLICE_MAX),
+                handshake: self.handshake,
+            },
+            store.clone(),
+        );
+        let client = Client::new(
+            client::Settings {
+                mode,
+                local: here,
+                server: there.clone(),
+                sctp: control_config,
+                data_sctp: data_config,
+                data_streams: self.data_streams,
+                attempts: self.attempts,
+            },
+            store,
+        );
+        let overhead = self.paths[0][0].overhead_bytes;
+        let windows = self.watch.windows.then(Windows::default);
+        let mut client = Host::new(client_sctp, Party::new(Side::Client(Box::new(client)), None));
+        let server = Host::new(server_sctp, Party::new(Side::Server(server), windows));
+        let (sctp, party) = client.parts_mut();
+        let mut net = Net { now: Time::ZERO, sctp, ledger: &mut party.ledger };
+        if let Side::Client(client) = &mut party.side {
+            client.start(&mut net);
+        }
+
+        let mut world = World::new(self.seed);
+        let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
+        let client = world.add_host(Node::new(client, overhead, nat), ips(&outside));
+        let server = world.add_host(Node::new(server, overhead, None), ips(&there));
+        for (path, [forth, back]) in self.paths.iter().enumerate() {
+            let (forth, back) = (world.add_link(forth.clone()), world.add_link(back.clone()));
+            world.route(outside[path].ip(), there[path].ip(), forth);
+            world.route(there[path].ip(), outside[path].ip(), back);
+        }
+        (world, [client, server])
+    }
+}
+
+fn address(path: usize, host: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, host)), 0)
+}
+
+/// What stands for the digest of a transfer. The bytes themselves are compared one by one, which costs less than BLAKE3.
+fn digest(transfer: TransferNumber, bytes: u64) -> [u8; 32] {
+    let mut digest = [0; 32];
+    digest[..4].copy_from_slice(&transfer.0.to_be_bytes());
+    digest[4..12].copy_from_slice(&bytes.to_be_bytes());
+    digest
+}

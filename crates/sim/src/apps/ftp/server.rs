@@ -1,0 +1,590 @@
+//! The server: does what [`server::Session`] asks for, as `braidftp serve` does, with a [`Store`] in place of a disk.
+//!
+//! It sends and never receives, and it knows nobody whom it would not let in. Its sessions never find the client idle: the
+//! experiments' links take longer than a server of today would wait.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::{Output, Time};
+use braidftp_ftp::SafePath;
+use braidftp_ftp::listing::encode_name;
+use braidftp_ftp::mapping::frame::{Credit, Header};
+use braidftp_ftp::mapping::sender::Sender;
+use braidftp_ftp::mapping::{
+    CONTROL_PORT, CONTROL_STREAM, DATA_PORT, DATA_STREAM, DataPath, Mode, TransferNumber, ppid,
+};
+use braidftp_ftp::server::{
+    Carrier, Config, Do, Extent, Failure, Form, Input, JobId, Outcome, Query, Session, Source,
+};
+use braidftp_ftp::store::{FileKind, Metadata, StoreError};
+use braidftp_sctp as sctp;
+use bytes::Bytes;
+
+use super::net::{Closed, Conn, Happened, Net, Sent};
+use super::store::Store;
+use super::{Handshake, digest};
+
+/// Credit and messages aside, how long a session may be silent.
+const IDLE: Duration = Duration::from_secs(1 << 30);
+/// The status of a trailer that ends a transfer in order.
+const COMPLETE: u16 = 226;
+
+/// What a server is like.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    /// Its addresses.
+    pub(super) local: Vec<SocketAddr>,
+    /// Of data associations.
+    pub(super) sctp: Arc<sctp::Config>,
+    /// Bytes of a file that share a message.
+    pub(super) message_bytes: usize,
+    /// When the data of a new association leaves.
+    pub(super) handshake: Handshake,
+}
+
+/// The server.
+#[derive(Debug)]
+pub(super) struct Server {
+    settings: Settings,
+    store: Arc<Store>,
+    config: Arc<Config>,
+    sessions: Vec<Served>,
+}
+
+/// One session.
+#[derive(Debug)]
+struct Served {
+    control: Conn,
+    session: Session,
+    /// What lines are called in messages of this mode.
+    lines: u32,
+    /// Replies that the transport has no room for.
+    out: VecDeque<Bytes>,
+    jobs: VecDeque<Job>,
+    /// The data streams of braid.
+    lanes: Vec<Sender>,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// To be closed when the replies have left.
+    Closing,
+    Over,
+}
+
+/// A transfer.
+#[derive(Debug)]
+struct Job {
+    id: JobId,
+    content: Content,
+    sent: u64,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Of a file: from here to there.
+    File { file: usize, at: u64, end: u64 },
+    /// What is left of a listing.
+    Listing(Bytes),
+}
+
+/// Where a transfer goes.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// A connection of its own.
+    Own { conn: Conn, open: Open },
+    /// Stream 1; the 150 may still be leaving.
+    Stream1 { said: Said },
+    /// On that data stream of braid, once it has one.
+    Framed { transfer: TransferNumber, lane: Option<usize> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Awaited,
+    Yes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    NotYet,
+    Yes,
+}
+
+/// How far a transfer got.
+enum Progress {
+    Waits,
+    /// Something was sent, and more may be when the others had their turn.
+    Moves,
+    Over(Result<Outcome, Failure>),
+}
+
+impl Server {
+    pub(super) fn new(settings: Settings, store: Arc<Store>) -> Self {
+        let active = braidftp_ftp::server::Active::ToPeer;
+        let config = Config { idle: IDLE, active, ..Config::default() };
+        Self { settings, store, config: Arc::new(config), sessions: Vec::new() }
+    }
+
+    /// The connections over which data goes now.
+    pub(super) fn data_conns(&self) -> impl Iterator<Item = Conn> + '_ {
+        self.sessions.iter().flat_map(|served| {
+            let own = served.jobs.iter().filter_map(|job| match job.way {
+                Way::Own { conn, .. } => Some(conn),
+                Way::Stream1 { .. } | Way::Framed { .. } => None,
+            });
+            let shares = !served.lanes.is_empty() || served.lines_share_data();
+            own.chain(shares.then_some(served.control))
+        })
+    }
+
+    /// Something happened to a connection.
+    pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, happened: Happened) {
+        match happened {
+            Happened::Accepted { .. } => net.accepted(conn),
+            Happened::Up { inbound_streams } => {
+                if let Some(open) = self.sessions.iter_mut().find_map(|served| served.opening(conn)) {
+                    *open = Open::Yes;
+                } else if net.port(conn) == Some(CONTROL_PORT) {
+                    let mode = Mode::of_streams(inbound_streams);
+                    let carrier = match mode {
+                        Mode::Naive | Mode::Tcp => Carrier::Naive,
+                        Mode::Ms | Mode::MsCp => Carrier::Ms,
+                        Mode::Braid => Carrier::Braid { data_streams: inbound_streams - 1 },
+                    };
+                    self.accept(net.now, conn, carrier);
+                }
+            }
+            Happened::PeerDone => {
+                if let Some(served) = self.session(conn) {
+                    served.session.handle(net.now, Input::Closed);
+                }
+            }
+            Happened::Closed(how) => {
+                if let Some(served) = self.session(conn) {
+                    served.session.handle(net.now, Input::Closed);
+                    served.phase = Phase::Over;
+                }
+                for served in &mut self.sessions {
+                    served.lost(net.now, conn, &how);
+                }
+                net.forget(conn);
+            }
+            Happened::Stirred => {}
+        }
+        self.sessions.retain(|served| served.phase != Phase::Over);
+    }
+
+    /// Does all that can be done now.
+    pub(super) fn pump(&mut self, net: &mut Net<'_>) {
+        for served in &mut self.sessions {
+            served.pump(net, &self.store, &self.settings);
+        }
+    }
+
+    /// Whether a transfer waits until replies have left.
+    pub(super) fn waits_for_replies(&self) -> bool {
+        let waits = |job: &Job| matches!(job.way, Way::Stream1 { said: Said::NotYet });
+        self.sessions.iter().any(|served| served.jobs.iter().any(waits))
+    }
+
+    fn session(&mut self, control: Conn) -> Option<&mut Served> {
+        self.sessions.iter_mut().find(|served| served.control == control)
+    }
+
+    fn accept(&mut self, now: Time, control: Conn, carrier: Carrier) {
+        let (lines, lanes) = match carrier {
+            Carrier::Braid { data_streams } => (ppid::LINES, (1..=data_streams).map(Sender::new).collect()),
+            Carrier::Tcp { .. } | Carrier::Naive | Carrier::Ms => (ppid::PLAIN, Vec::new()),
+        };
+        self.sessions.push(Served {
+            control,
+            session: Session::new(self.config.clone(), carrier, now),
+            lines,
+            out: VecDeque::new(),
+            jobs: VecDeque::new(),
+            lanes,
+            phase: Phase::Open,
+        });
+    }
+}
+
+impl Served {
+    /// Whether data goes over the control connection, as in ms.
+    fn lines_share_data(&self) -> bool {
+        self.jobs.iter().any(|job| matches!(job.way, Way::Stream1 { .. }))
+    }
+
+    fn opening(&mut self, wanted: Conn) -> Option<&mut Open> {
+        self.jobs.iter_mut().find_map(|job| match &mut job.way {
+            Way::Own { conn, open } if *conn == wanted => Some(open),
+            _ => None,
+        })
+    }
+
+    /// A connection is over: a transfer that is not has failed.
+    fn lost(&mut self, now: Time, conn: Conn, _how: &Closed) {
+        let Some(at) =
+            self.jobs.iter().position(|job| matches!(job.way, Way::Own { conn: its, .. } if its == conn))
+        else {
+            return;
+        };
+        let Some(Job { id, way, .. }) = self.jobs.remove(at) else { return };
+        let failure = match way {
+            Way::Own { open: Open::Awaited, .. } => Failure::CannotOpenData,
+            _ => Failure::DataLost,
+        };
+        self.session.handle(now, Input::Done { job: id, outcome: Err(failure) });
+    }
+
+    fn pump(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings) {
+        loop {
+            let mut more = false;
+            while self.session.wants_input()
+                && let Some(piece) = net.recv(self.control, CONTROL_STREAM)
+            {
+                more = true;
+                if piece.ppid == ppid::CREDIT {
+                    self.on_credit(net, &piece.joined());
+                } else {
+                    self.session.handle(net.now, Input::Received(piece.joined()));
+                }
+            }
+            self.drain(net, store, settings);
+            self.reply(net);
+            more |= self.send(net, store, settings);
+            if !more {
+                break;
+            }
+        }
+        if self.phase == Phase::Closing && self.out.is_empty() {
+            net.close(self.control);
+        }
+    }
+
+    fn on_credit(&mut self, net: &mut Net<'_>, payload: &[u8]) {
+        let taken = Credit::decode(payload).ok().and_then(|credit| {
+            let lane = self.lanes.get_mut(usize::from(credit.stream).checked_sub(1)?)?;
+            lane.on_credit(credit).ok()
+        });
+        if taken.is_none() {
+            net.abort(self.control);
+        }
+    }
+
+    fn drain(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings) {
+        loop {
+            match self.session.poll(net.now) {
+                Output::Send(bytes) => self.out.push_back(bytes),
+                Output::Event(todo) => self.execute(net, store, settings, todo),
+                Output::Wait(_) => return,
+            }
+        }
+    }
+
+    fn reply(&mut self, net: &mut Net<'_>) {
+        while let Some(first) = self.out.front() {
+            match net.send(self.control, CONTROL_STREAM, self.lines, first.clone()) {
+                Sent::All => drop(self.out.pop_front()),
+                Sent::Full => return,
+                Sent::Gone => return self.out.clear(),
+            }
+        }
+    }
+
+    fn execute(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings, todo: Do) {
+        let now = net.now;
+        let done = |job, outcome| Input::Done { job, outcome };
+        let input = match todo {
+            Do::Authenticate { .. } => Input::Authenticated(Ok(())),
+            Do::LogOut => return,
+            Do::Query { job, path, query: Query::Followed | Query::Facts } => {
+                let found = find(store, &path).map(|found| match found {
+                    Found::Folder => Metadata::new(FileKind::Directory, 0),
+                    Found::File(file) => Metadata::new(FileKind::File, store.size(file)),
+                });
+                done(job, found.map(Outcome::Facts))
+            }
+            Do::Query { job, query: Query::Partial, .. } => done(job, Ok(Outcome::Partial(0))),
+            Do::Change { job, .. } | Do::Receive { job, .. } => {
+                done(job, Err(Failure::Store(StoreError::ReadOnly)))
+            }
+            // Active mode is what the papers had.
+            Do::Listen { job } => done(job, Err(Failure::CannotOpenData)),
+            Do::Send { job, data, source } => match self.begin(net, store, settings, job, data, source) {
+                Ok(()) => return,
+                Err(failure) => done(job, Err(failure)),
+            },
+            Do::Cancel { job } => {
+                let Some(at) = self.jobs.iter().position(|other| other.id == job) else { return };
+                if let Some(Job { way: Way::Own { conn, .. }, .. }) = self.jobs.remove(at) {
+                    net.abort(conn);
+                }
+                done(job, Err(Failure::Cancelled))
+            }
+            Do::Close => {
+                self.phase = Phase::Closing;
+                return;
+            }
+        };
+        self.session.handle(now, input);
+    }
+
+    fn begin(
+        &mut self,
+        net: &mut Net<'_>,
+        store: &Store,
+        settings: &Settings,
+        id: JobId,
+        data: DataPath,
+        source: Source,
+    ) -> Result<(), Failure> {
+        let content = open(store, data, source)?;
+        let size = content.left();
+        self.session.handle(net.now, Input::Started { job: id, size: Some(size), name: None });
+        let way = match data {
+            DataPath::Association { port } => {
+                let connect = sctp::Connect {
+                    local: settings.local.clone(),
+                    peer: net.peers(self.control),
+                    source_port: Some(DATA_PORT),
+                    destination_port: port,
+                    config: settings.sctp.clone(),
+                };
+                let conn = net.associate(connect).map_err(|_| Failure::CannotOpenData)?;
+                let open = match settings.handshake {
+                    Handshake::First => Open::Awaited,
+                    Handshake::WithData => Open::Yes,
+                };
+                Way::Own { conn, open }
+            }
+            DataPath::Stream1 => Way::Stream1 { said: Said::NotYet },
+            DataPath::Framed { transfer } => Way::Framed { transfer, lane: None },
+            DataPath::TcpPassive | DataPath::TcpActive(_) => return Err(Failure::CannotOpenData),
+        };
+        self.jobs.push_back(Job { id, content, sent: 0, way });
+        Ok(())
+    }
+
+    /// Sends as much as there is room for. Says whether a transfer came to its end.
+    fn send(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings) -> bool {
+        let mut some_over = false;
+        let mut moves = true;
+        while std::mem::take(&mut moves) {
+            let mut at = 0;
+            while at < self.jobs.len() {
+                match self.send_some(net, store, settings, at) {
+                    Progress::Waits => at += 1,
+                    Progress::Moves => {
+                        moves = true;
+                        at += 1;
+                    }
+                    Progress::Over(outcome) => {
+                        let Some(job) = self.jobs.remove(at) else { break };
+                        self.session.handle(net.now, Input::Done { job: job.id, outcome });
+                        some_over = true;
+                    }
+                }
+            }
+        }
+        some_over
+    }
+
+    fn send_some(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings, at: usize) -> Progress {
+        match self.jobs[at].way {
+            Way::Own { conn, open } => self.jobs[at].send_alone(net, store, settings, conn, open),
+            Way::Stream1 { said } => {
+                // What is sent in front of its 150 fills the window of a client that waits for the 150.
+                let nothing_before = || net.unsent(self.control, CONTROL_STREAM) == 0;
+                if said == Said::NotYet && !(self.out.is_empty() && nothing_before()) {
+                    return Progress::Waits;
+                }
+                self.jobs[at].way = Way::Stream1 { said: Said::Yes };
+                self.jobs[at].send_plain(net, store, settings, self.control, DATA_STREAM)
+            }
+            Way::Framed { transfer, lane } => self.send_framed(net, store, settings, at, transfer, lane),
+        }
+    }
+
+    fn send_framed(
+        &mut self,
+        net: &mut Net<'_>,
+        store: &Store,
+        settings: &Settings,
+        at: usize,
+        transfer: TransferNumber,
+        lane: Option<usize>,
+    ) -> Progress {
+        // Jobs stand in the order of their numbers, and so do the headers that go out: a job behind one that waits for
+        // a free stream finds none either.
+        let Some(lane) = lane.or_else(|| self.lanes.iter().position(|lane| lane.transfer().is_none())) else {
+            return Progress::Waits;
+        };
+        let stream = self.lanes[lane].stream();
+        let job = &mut self.jobs[at];
+        if self.lanes[lane].transfer().is_none() {
+            let (offset, size) = match &job.content {
+                Content::File { file, at, .. } => (*at, Some(store.size(*file))),
+                Content::Listing(_) => (0, None),
+            };
+            // What does not fit begins later: a header must not be counted as sent when it is not.
+            if !net.has_room(self.control) {
+                return Progress::Waits;
+            }
+            let header = self.lanes[lane].begin(&Header { transfer, offset, size, modified: None });
+            net.send(self.control, stream, ppid::HEADER, header);
+            job.way = Way::Framed { transfer, lane: Some(lane) };
+        }
+        let room = usize::try_from(self.lanes[lane].room()).unwrap_or(usize::MAX);
+        let part = job.content.next(store, settings.message_bytes);
+        if !part.is_empty() {
+            let part = part.slice(..part.len().min(room));
+            if part.is_empty() {
+                return Progress::Waits; // for credit
+            }
+            let length = part.len();
+            return match net.send(self.control, stream, ppid::BYTES, part) {
+                Sent::All => {
+                    self.lanes[lane].on_sent(length as u64);
+                    job.advance(length);
+                    Progress::Moves
+                }
+                Sent::Full => Progress::Waits,
+                Sent::Gone => Progress::Over(Err(Failure::DataLost)),
+            };
+        }
+        if !net.has_room(self.control) {
+            return Progress::Waits;
+        }
+        let trailer = self.lanes[lane].finish(COMPLETE, digest(transfer, job.sent));
+        net.send(self.control, stream, ppid::TRAILER, trailer);
+        Progress::Over(Ok(Outcome::Sent { bytes: job.sent }))
+    }
+}
+
+impl Job {
+    fn send_alone(
+        &mut self,
+        net: &mut Net<'_>,
+        store: &Store,
+        settings: &Settings,
+        conn: Conn,
+        open: Open,
+    ) -> Progress {
+        if open == Open::Awaited {
+            return Progress::Waits;
+        }
+        let progress = self.send_plain(net, store, settings, conn, CONTROL_STREAM);
+        if matches!(progress, Progress::Over(Ok(_))) {
+            net.close(conn);
+        }
+        progress
+    }
+
+    fn send_plain(
+        &mut self,
+        net: &mut Net<'_>,
+        store: &Store,
+        settings: &Settings,
+        conn: Conn,
+        stream: u16,
+    ) -> Progress {
+        let most = match self.content {
+            Content::File { .. } => settings.message_bytes,
+            // A listing is one message (specs/ftp-over-sctp.md §4.4).
+            Content::Listing(_) => usize::MAX,
+        };
+        loop {
+            let part = self.content.next(store, most);
+            if part.is_empty() {
+                return Progress::Over(Ok(Outcome::Sent { bytes: self.sent }));
+            }
+            let length = part.len();
+            match net.send(conn, stream, ppid::PLAIN, part) {
+                Sent::All => self.advance(length),
+                Sent::Full => return Progress::Waits,
+                Sent::Gone => return Progress::Over(Err(Failure::DataLost)),
+            }
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+        match &mut self.content {
+            Content::File { at, .. } => *at += bytes as u64,
+            Content::Listing(rest) => drop(rest.split_to(bytes)),
+        }
+    }
+}
+
+impl Content {
+    fn left(&self) -> u64 {
+        match self {
+            Self::File { at, end, .. } => end - at,
+            Self::Listing(rest) => rest.len() as u64,
+        }
+    }
+
+    /// What comes next of it; nothing at its end.
+    fn next(&self, store: &Store, most: usize) -> Bytes {
+        match self {
+            Self::File { file, at, end } => {
+                let left = usize::try_from(end - at).unwrap_or(usize::MAX);
+                store.content(*file, *at, most.min(left))
+            }
+            Self::Listing(rest) => rest.slice(..rest.len().min(most)),
+        }
+    }
+}
+
+enum Found {
+    Folder,
+    File(usize),
+}
+
+fn find(store: &Store, path: &SafePath) -> Result<Found, Failure> {
+    if path.is_root() {
+        return Ok(Found::Folder);
+    }
+    let file = store.find(path.as_bytes()).ok_or(Failure::Store(StoreError::NotFound))?;
+    Ok(Found::File(file))
+}
+
+fn open(store: &Store, data: DataPath, source: Source) -> Result<Content, Failure> {
+    match source {
+        Source::File { path, offset, extent, .. } => match find(store, &path)? {
+            Found::Folder => Err(Failure::Store(StoreError::NotAFile)),
+            Found::File(file) => {
+                let size = store.size(file);
+                if offset > size {
+                    return Err(Failure::Store(StoreError::BadOffset));
+                }
+                // Files here never change, so that exactly what was told is what there is.
+                let end = match extent {
+                    Extent::ToEnd => size,
+                    Extent::Exactly(bytes) => size.min(offset + bytes),
+                };
+                Ok(Content::File { file, at: offset, end })
+            }
+        },
+        Source::Listing { path, form: Form::Names, .. } if path.is_root() => {
+            let mut listing = Vec::new();
+            for file in 0..store.len() {
+                if let Ok(name) = SafePath::strict(Store::name(file).as_bytes()) {
+                    listing.extend_from_slice(&encode_name(&name));
+                }
+            }
+            if listing.is_empty() && data == DataPath::Stream1 {
+                listing.extend_from_slice(b"\r\n");
+            }
+            Ok(Content::Listing(listing.into()))
+        }
+        Source::Listing { .. } => Err(Failure::Store(StoreError::Unsupported)),
+    }
+}

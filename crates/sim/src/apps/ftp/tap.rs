@@ -1,0 +1,215 @@
+//! Counts what a host sends, by looking into each packet: what it is for, and whether it was sent before.
+
+use std::collections::BTreeMap;
+
+use braidftp_base::Datagram;
+use braidftp_ftp::mapping::{CONTROL_STREAM, DATA_PORT};
+
+/// Packets and their bytes, headers of IP included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
+/// What one side sent, by what it was for. A packet of several purposes counts for the first of these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// With bytes of files or listings.
+    pub data: Count,
+    /// With commands or replies.
+    pub control: Count,
+    /// To open or close a connection.
+    pub setup: Count,
+    /// Nothing but acknowledgements.
+    pub acks: Count,
+    /// HEARTBEATs and the like.
+    pub other: Count,
+    /// Bytes of user data that were sent before, of data and control.
+    pub resent_bytes: u64,
+    /// Packets to open or close a connection that were sent before.
+    pub resent_setup: u64,
+}
+
+/// What a packet is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Bytes of files or listings.
+    Data,
+    /// Commands or replies.
+    Control,
+    /// To open or close a connection.
+    Setup,
+    /// Acknowledgements.
+    Ack,
+    /// Anything else.
+    Other,
+}
+
+impl Traffic {
+    /// All of it.
+    pub fn total(&self) -> Count {
+        let parts = [self.data, self.control, self.setup, self.acks, self.other];
+        parts.iter().fold(Count::default(), |sum, part| Count {
+            packets: sum.packets + part.packets,
+            bytes: sum.bytes + part.bytes,
+        })
+    }
+
+    fn of(&mut self, purpose: Purpose) -> &mut Count {
+        match purpose {
+            Purpose::Data => &mut self.data,
+            Purpose::Control => &mut self.control,
+            Purpose::Setup => &mut self.setup,
+            Purpose::Ack => &mut self.acks,
+            Purpose::Other => &mut self.other,
+        }
+    }
+}
+
+/// Looks at the packets that leave a host.
+#[derive(Debug, Default)]
+pub(super) struct Tap {
+    traffic: Traffic,
+    /// By the ports of a connection.
+    flows: BTreeMap<(u16, u16), Flow>,
+}
+
+#[derive(Debug, Default)]
+struct Flow {
+    /// The tag of the peer, by which an association is told from one before with the same ports.
+    tag: u32,
+    /// The highest TSN that was sent.
+    highest: Option<u32>,
+    /// Chunks to open or close it that were sent, by type.
+    setup: u32,
+}
+
+impl Tap {
+    /// What was sent since it was last started.
+    pub(super) fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// Counts from here on.
+    pub(super) fn start(&mut self) {
+        self.traffic = Traffic::default();
+    }
+
+    /// A packet leaves.
+    pub(super) fn see(&mut self, datagram: &Datagram, overhead: usize) {
+        let bytes = (datagram.payload.len() + overhead) as u64;
+        let purpose = self.sctp(&datagram.payload);
+        let count = self.traffic.of(purpose);
+        count.packets += 1;
+        count.bytes += bytes;
+    }
+
+    fn sctp(&mut self, packet: &[u8]) -> Purpose {
+        let mut purpose = Purpose::Other;
+        if packet.len() < sctp::HEADER {
+            return purpose;
+        }
+        let ports = (word16(packet, 0), word16(packet, 2));
+        let tag = word32(packet, 4);
+        let flow = self.flows.entry(ports).or_default();
+        if tag != 0 && flow.tag != tag {
+            *flow = Flow { tag, setup: if flow.tag == 0 { flow.setup } else { 0 }, highest: None };
+        }
+        for chunk in sctp::chunks(packet) {
+            let here = sctp::purpose(ports, &chunk);
+            match here {
+                Purpose::Data | Purpose::Control => {
+                    let before =
+                        flow.highest.is_some_and(|highest| highest.wrapping_sub(chunk.tsn()) as i32 >= 0);
+                    if before {
+                        self.traffic.resent_bytes += chunk.user_bytes() as u64;
+                    } else {
+                        flow.highest = Some(chunk.tsn());
+                    }
+                }
+                Purpose::Setup => {
+                    let bit = 1 << (chunk.kind & 31);
+                    if flow.setup & bit != 0 {
+                        self.traffic.resent_setup += 1;
+                    }
+                    flow.setup |= bit;
+                }
+                Purpose::Ack | Purpose::Other => {}
+            }
+            purpose = purpose.min(here);
+        }
+        purpose
+    }
+}
+
+/// As much of SCTP's packets as is needed to say what they are for (RFC 9260 §3).
+pub(super) mod sctp {
+    use super::*;
+
+    pub(crate) const HEADER: usize = 12;
+
+    /// A chunk, its header included.
+    pub(crate) struct Chunk<'a> {
+        pub(crate) kind: u8,
+        pub(crate) bytes: &'a [u8],
+    }
+
+    impl Chunk<'_> {
+        pub(crate) fn is_data(&self) -> bool {
+            matches!(self.kind, 0 | 64) && self.bytes.len() > self.head()
+        }
+
+        fn head(&self) -> usize {
+            if self.kind == 64 { 20 } else { 16 }
+        }
+
+        pub(crate) fn tsn(&self) -> u32 {
+            word32(self.bytes, 4)
+        }
+
+        pub(crate) fn stream(&self) -> u16 {
+            word16(self.bytes, 8)
+        }
+
+        pub(crate) fn user_bytes(&self) -> usize {
+            self.bytes.len() - self.head()
+        }
+    }
+
+    /// The chunks of a packet, as far as they are whole.
+    pub(crate) fn chunks(packet: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
+        let mut rest = packet.get(HEADER..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let length = usize::from(word16(rest.get(..4)?, 2));
+            let bytes = rest.get(..length).filter(|bytes| bytes.len() >= 4)?;
+            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+            Some(Chunk { kind: bytes[0], bytes })
+        })
+    }
+
+    /// What a chunk is for. Stream 0 of an association that has not the port of data carries lines.
+    pub(crate) fn purpose((from, to): (u16, u16), chunk: &Chunk<'_>) -> Purpose {
+        match chunk.kind {
+            _ if chunk.is_data() => {
+                let lines = chunk.stream() == CONTROL_STREAM && from != DATA_PORT && to != DATA_PORT;
+                if lines { Purpose::Control } else { Purpose::Data }
+            }
+            // INIT, INIT ACK, ABORT, SHUTDOWN, SHUTDOWN ACK, COOKIE ECHO, COOKIE ACK, SHUTDOWN COMPLETE
+            1 | 2 | 6 | 7 | 8 | 10 | 11 | 14 => Purpose::Setup,
+            // SACK, NR-SACK
+            3 | 16 => Purpose::Ack,
+            _ => Purpose::Other,
+        }
+    }
+}
+
+pub(super) fn word16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub(super) fn word32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
