@@ -40,6 +40,7 @@ use self::store::Store;
 use crate::dice::Dice;
 use crate::host::Host;
 use crate::link::LinkConfig;
+use crate::topology;
 use crate::world::{Seen, World};
 
 pub use self::tap::{Count, Purpose, Traffic};
@@ -455,17 +456,13 @@ impl Session {
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
         let client = world.add_host(Node::new(client, overhead, nat), ips(&outside));
         let server = world.add_host(Node::new(server, overhead, None), ips(&there));
-        for (path, [forth, back]) in self.paths.iter().enumerate() {
-            let (forth, back) = (world.add_link(forth.clone()), world.add_link(back.clone()));
-            world.route(outside[path].ip(), there[path].ip(), forth);
-            world.route(there[path].ip(), outside[path].ip(), back);
-        }
+        topology::paths(&mut world, &ips(&outside), &ips(&there), &self.paths);
         (world, [client, server])
     }
 }
 
 fn address(path: usize, host: u8) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, host)), 0)
+    SocketAddr::new(topology::address(path as u8, host), 0)
 }
 
 /// What stands for the digest of a transfer. The bytes themselves are compared one by one, which costs less than BLAKE3.

@@ -1,3 +1,5 @@
+//! Whole gets, by every variant: that they end well, what they say, and what is counted of them.
+
 use super::*;
 use crate::dice::Probability;
 use crate::link::Loss;
