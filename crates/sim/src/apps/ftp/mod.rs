@@ -446,8 +446,8 @@ impl Session {
         let windows = self.watch.windows.then(Windows::default);
         let mut client = Host::new(client_sctp, Party::new(Side::Client(Box::new(client)), None));
         let server = Host::new(server_sctp, Party::new(Side::Server(server), windows));
-        let (sctp, party) = client.parts_mut();
-        let mut net = Net { now: Time::ZERO, sctp, ledger: &mut party.ledger };
+        let (endpoints, party) = client.parts_mut();
+        let mut net = Net { now: Time::ZERO, sctp: &mut endpoints.sctp, ledger: &mut party.ledger };
         if let Side::Client(client) = &mut party.side {
             client.start(&mut net);
         }

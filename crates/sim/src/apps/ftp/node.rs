@@ -12,7 +12,7 @@ use super::net::{Conn, Ledger, Net, happened};
 use super::server::Server;
 use super::tap::{Tap, word16};
 use super::{Nat, WindowPoint};
-use crate::host::{App, Host};
+use crate::host::{App, Endpoints, Host};
 use crate::world::Actor;
 
 /// A host with a tap.
@@ -127,18 +127,18 @@ impl Party {
 }
 
 impl App for Party {
-    fn on_event(&mut self, now: Time, endpoint: &mut Endpoint, id: AssociationId, event: Event) {
+    fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
         self.stirred = true;
-        let happened = happened(endpoint, id, &event);
-        let mut net = Net { now, sctp: endpoint, ledger: &mut self.ledger };
+        let happened = happened(&endpoints.sctp, id, &event);
+        let mut net = Net { now, sctp: &mut endpoints.sctp, ledger: &mut self.ledger };
         match &mut self.side {
             Side::Client(client) => client.on(&mut net, Conn::Sctp(id), happened),
             Side::Server(server) => server.on(&mut net, Conn::Sctp(id), happened),
         }
     }
 
-    fn wake(&mut self, now: Time, endpoint: &mut Endpoint) -> Option<Time> {
-        let mut net = Net { now, sctp: endpoint, ledger: &mut self.ledger };
+    fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
+        let mut net = Net { now, sctp: &mut endpoints.sctp, ledger: &mut self.ledger };
         match &mut self.side {
             Side::Client(client) if self.stirred => client.pump(&mut net),
             Side::Client(_) => {}
@@ -153,7 +153,7 @@ impl App for Party {
             }
         }
         self.stirred = false;
-        self.blocks.note(now, endpoint.len());
+        self.blocks.note(now, endpoints.sctp.len() + endpoints.tcp.control_blocks());
         None
     }
 }
