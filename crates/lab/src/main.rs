@@ -1,14 +1,15 @@
 //! braidlab: the bench that proves braidftp's claims. Each command is told by its own file.
 #![forbid(unsafe_code)]
 
-mod link;
+mod commands;
 
 use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use commands::{check, link, list, merge, profiles, run};
 
-/// The bench that proves braidftp's claims: emulated links.
+/// The bench that proves braidftp's claims: figures, claims, emulated links.
 #[derive(Debug, Parser)]
 #[command(name = "braidlab", version, max_term_width = 110)]
 struct Cli {
@@ -18,6 +19,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    List(list::Args),
+    Run(run::Args),
+    Check(check::Args),
+    Merge(merge::Args),
+    Profiles(profiles::Args),
     Link(Box<link::Args>),
 }
 
@@ -59,6 +65,11 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::List(args) => list::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Profiles(args) => profiles::run(&args),
         Command::Link(args) => link::run(&args),
     };
     match result {

@@ -1,0 +1,21 @@
+//! Says from which commit the bench is built: what stands at the head of every table.
+
+use std::process::Command;
+
+fn main() {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
+    println!("cargo::rustc-env=BRAIDFTP_COMMIT={commit}");
+    println!("cargo::rerun-if-changed=build.rs");
+    // Both change when another commit is checked out or made.
+    for name in ["HEAD", "logs/HEAD"] {
+        if let Some(path) = git(&["rev-parse", "--git-path", name])
+            && std::path::Path::new(&path).exists()
+        {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Runs a figure and keeps what comes of it, or takes what is kept: what `run`, `check` and `report` have in common.
+
+use std::fmt;
+
+use crate::figure::{Figure, Kind, Runs, Sweep};
+use crate::plot;
+use crate::store::csv::{self, Head};
+use crate::store::{Appending, Store, StoreError, Variety};
+use crate::sweep::{self, Enough, Observer, Plan, Shard, SweepError};
+use crate::table::{Data, Record, Rows, Table};
+
+/// How figures are run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Few points, few runs.
+    pub quick: Quick,
+    /// What is kept already is made anew.
+    pub fresh: Fresh,
+    /// Only a part of the points.
+    pub shard: Option<Shard>,
+    /// On how many threads.
+    pub threads: usize,
+    /// What all seeds come from.
+    pub seed: u64,
+    /// How often a point is run at most, if not as its figure says.
+    pub runs_max: Option<u32>,
+    /// What made the rows, for their head.
+    pub command: String,
+}
+
+/// Whether few points are run a few times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quick {
+    /// To see that it works.
+    Yes,
+    /// To know.
+    No,
+}
+
+/// Whether what is kept is made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fresh {
+    /// It is.
+    Yes,
+    /// What goes with this program is taken.
+    No,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            quick: Quick::No,
+            fresh: Fresh::No,
+            shard: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            seed: 1,
+            runs_max: None,
+            command: String::new(),
+        }
+    }
+}
+
+/// What a bench tells while it works.
+pub trait Tell: Send {
+    /// A figure is begun; so many of its runs are known from before.
+    fn on_figure(&mut self, _figure: &'static Figure, _known: usize) {}
+    /// A run ended; so many are done, of so many planned by now.
+    fn on_run(&mut self, _done: u64, _planned: u64) {}
+    /// A point was run as often as allowed.
+    fn on_capped(&mut self, _what: &str) {}
+    /// Something that a person should know.
+    fn on_note(&mut self, _note: &str) {}
+}
+
+/// One that tells nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Tell for Silent {}
+
+/// Why a figure was not made.
+#[derive(Debug)]
+pub enum BenchError {
+    /// A file.
+    Store(StoreError),
+    /// A finished point could not be kept.
+    Append {
+        /// What the system said, of which file.
+        error: StoreError,
+        /// How many rows are safe.
+        kept: usize,
+    },
+    /// A run panicked.
+    Run {
+        /// Of which figure.
+        figure: &'static str,
+        /// What it said, and with which point and seed.
+        said: String,
+    },
+    /// The picture did not become dots.
+    Picture(String),
+}
+
+impl fmt::Display for BenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Append { error, kept } => write!(
+                f,
+                "{error}; the {kept} rows so far are whole: make room and run it again, and it goes on from there"
+            ),
+            Self::Run { figure, said } => write!(f, "{figure}: {said}"),
+            Self::Picture(said) => write!(f, "the picture cannot be drawn: {said}"),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {}
+
+impl From<StoreError> for BenchError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What came of a figure.
+#[derive(Debug, Clone)]
+pub enum Made {
+    /// A sweep's runs.
+    Sweep(Table),
+    /// A scene's rows.
+    Scene(Rows),
+}
+
+/// A folder of results, and how what is missing is made.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// Where results are kept.
+    pub store: Store,
+    /// How figures are run.
+    pub options: Options,
+}
+
+impl Bench {
+    fn variety(&self) -> Variety {
+        Variety { quick: self.options.quick == Quick::Yes, shard: self.options.shard }
+    }
+
+    /// How often the points of a figure are run.
+    pub fn runs(&self, sweep: &Sweep) -> Runs {
+        let runs = match self.options.quick {
+            Quick::Yes => Runs { max: Runs::QUICK.max.min(sweep.runs.max), ..Runs::QUICK },
+            Quick::No => sweep.runs,
+        };
+        let max = self.options.runs_max.unwrap_or(runs.max).max(1);
+        Runs { max, min: runs.min.min(max), ..runs }
+    }
+
+    /// Make a figure, or take it as it is kept if the same program made it the same way.
+    pub fn make(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Made, BenchError> {
+        match &figure.kind {
+            Kind::Sweep(sweep) => self.make_sweep(figure, sweep, tell).map(Made::Sweep),
+            Kind::Scene(scene) => {
+                let head = Head::new(figure, &self.options.command, self.options.seed, None);
+                if self.options.fresh == Fresh::No
+                    && let Ok(Some((kept, rows))) = self.store.scene(figure, self.variety())
+                    && kept.goes_with(&head)
+                {
+                    tell.on_note(&format!("{}: nothing to do, it is whole", figure.id));
+                    return Ok(Made::Scene(rows));
+                }
+                tell.on_figure(figure, 0);
+                let scene = scene(self.options.seed);
+                self.store.keep_scene(figure, self.variety(), &head, &scene)?;
+                self.keep_picture(figure, &scene.svg)?;
+                let columns = scene.columns.iter().map(|column| (*column).to_owned()).collect();
+                Ok(Made::Scene(Rows { columns, rows: scene.rows }))
+            }
+        }
+    }
+
+    /// Take a figure as it is kept, whatever program made it, or make it. What was made by another is noted.
+    pub fn take(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Made, BenchError> {
+        let mine = |head: &Head| head.get(csv::BUILD) == Some(crate::build());
+        let mut note = |head: &Head| {
+            if !mine(head) {
+                tell.on_note(&format!(
+                    "{}: made by another build, of commit {}; `braidlab run {}` makes it anew",
+                    figure.id,
+                    head.get(csv::COMMIT).unwrap_or("unknown"),
+                    figure.id
+                ));
+            }
+        };
+        if self.options.fresh == Fresh::No {
+            match &figure.kind {
+                Kind::Sweep(sweep) => {
+                    if let Ok(Some(read)) = self.store.sweep(figure, sweep, self.variety()) {
+                        note(&read.head);
+                        return Ok(Made::Sweep(Table::new(figure, sweep, read.records)));
+                    }
+                }
+                Kind::Scene(_) => {
+                    if let Ok(Some((head, rows))) = self.store.scene(figure, self.variety()) {
+                        note(&head);
+                        return Ok(Made::Scene(rows));
+                    }
+                }
+            }
+        }
+        self.make(figure, tell)
+    }
+
+    /// All figures that claims need.
+    pub fn gather(&self, figures: &[&'static Figure], tell: &mut dyn Tell) -> Result<Data, BenchError> {
+        let mut data = Data::default();
+        for figure in figures {
+            match self.take(figure, tell)? {
+                Made::Sweep(table) => data.add_table(figure, table),
+                Made::Scene(rows) => data.add_scene(figure, rows),
+            }
+        }
+        Ok(data)
+    }
+
+    fn make_sweep(
+        &self,
+        figure: &'static Figure,
+        sweep: &'static Sweep,
+        tell: &mut dyn Tell,
+    ) -> Result<Table, BenchError> {
+        let runs = self.runs(sweep);
+        let variety = self.variety();
+        let head = Head::new(figure, &self.options.command, self.options.seed, Some(runs));
+        let mut known = Vec::new();
+        if self.options.fresh == Fresh::No {
+            if let Some(read) = self.store.sweep(figure, sweep, variety).ok().flatten()
+                && read.head.goes_with(&head)
+            {
+                tell.on_note(&format!("{}: nothing to do, it is whole", figure.id));
+                return Ok(Table::new(figure, sweep, read.records));
+            }
+            match self.store.unfinished(figure, sweep, variety) {
+                Ok(Some(read)) if read.head.goes_with(&head) => known = read.records,
+                Ok(None) => {}
+                _ => tell.on_note(&format!(
+                    "{}: an unfinished sweep of another build, or with other settings, is begun anew",
+                    figure.id
+                )),
+            }
+        }
+        let points = sweep.points();
+        let chosen = (0..points.len()).filter(|index| {
+            let is_asked = self.options.quick == Quick::No || (sweep.quick)(&points[*index]);
+            is_asked && self.options.shard.is_none_or(|shard| shard.has(*index))
+        });
+        let plan = Plan {
+            points: chosen.collect(),
+            runs,
+            threads: self.options.threads,
+            base_seed: self.options.seed,
+        };
+        tell.on_figure(figure, known.len());
+        let appending = self.store.begin(figure, sweep, variety, &head, &known)?;
+        let mut keeper =
+            Keeper { sweep, known: &known, appending, records: Vec::new(), capped: Vec::new(), tell };
+        let ran = sweep::run(figure, sweep, &plan, &known, &mut keeper);
+        let Keeper { records, mut capped, appending, .. } = keeper;
+        match ran {
+            Ok(()) => {}
+            Err(SweepError::Io(error)) => {
+                let path = appending.path().to_owned();
+                let error = StoreError { path, doing: "append to", error };
+                return Err(BenchError::Append { error, kept: records.len().max(known.len()) });
+            }
+            Err(SweepError::Run { point, seed, said }) => {
+                return Err(BenchError::Run {
+                    figure: figure.id,
+                    said: format!("at {point}, seed {seed}: {said}"),
+                });
+            }
+        }
+        let mut head = head;
+        capped.sort();
+        for (_, what) in &capped {
+            head.push(csv::CAPPED, what);
+        }
+        let table = Table::new(figure, sweep, records);
+        self.store.finish(figure, sweep, variety, &head, table.records())?;
+        if variety.shard.is_none() {
+            self.keep_picture(figure, &plot::draw(figure, &table))?;
+        }
+        Ok(table)
+    }
+
+    /// Put the parts that shards made together.
+    pub fn merge(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Option<Table>, BenchError> {
+        let Kind::Sweep(sweep) = &figure.kind else { return Ok(None) };
+        let variety = Variety { quick: self.options.quick == Quick::Yes, shard: None };
+        let mut records: Vec<Record> = Vec::new();
+        let mut head: Option<Head> = None;
+        for path in self.store.shards(figure, variety.quick) {
+            let failed = |error| StoreError { path: path.clone(), doing: "read", error };
+            let read = std::fs::File::open(&path).and_then(|file| csv::read(file, sweep)).map_err(failed)?;
+            if let Some(head) = &mut head {
+                let commit = |head: &Head| head.get(csv::COMMIT).unwrap_or("unknown").to_owned();
+                if commit(head) != commit(&read.head) {
+                    tell.on_note(&format!(
+                        "{}: made from another commit than the parts before it",
+                        path.display()
+                    ));
+                }
+                for (_, what) in read.head.lines.iter().filter(|(name, _)| name == csv::CAPPED) {
+                    head.push(csv::CAPPED, what.as_str());
+                }
+            } else {
+                head = Some(read.head);
+            }
+            records.extend(read.records);
+        }
+        let Some(head) = head else { return Ok(None) };
+        let table = Table::new(figure, sweep, records);
+        let twice = table
+            .records()
+            .windows(2)
+            .any(|pair| (pair[0].point, pair[0].run) == (pair[1].point, pair[1].run));
+        if twice {
+            return Err(BenchError::Run { figure: figure.id, said: "two parts have the same run".into() });
+        }
+        let missing = (0..table.points().len()).filter(|point| table.cell(*point).runs() == 0).count();
+        if missing > 0 && !variety.quick {
+            tell.on_note(&format!(
+                "{}: {missing} of {} points are in no part",
+                figure.id,
+                table.points().len()
+            ));
+        }
+        self.store.finish(figure, sweep, variety, &head, table.records())?;
+        self.keep_picture(figure, &plot::draw(figure, &table))?;
+        Ok(Some(table))
+    }
+
+    fn keep_picture(&self, figure: &Figure, svg: &str) -> Result<(), BenchError> {
+        let variety = Variety { shard: None, ..self.variety() };
+        self.store.keep(figure, variety, "svg", svg.as_bytes())?;
+        let png = plot::svg::png(svg, 2.0).map_err(BenchError::Picture)?;
+        self.store.keep(figure, variety, "png", &png)?;
+        Ok(())
+    }
+}
+
+/// Keeps what finished points give.
+struct Keeper<'a> {
+    sweep: &'static Sweep,
+    known: &'a [Record],
+    appending: Appending,
+    records: Vec<Record>,
+    /// By point.
+    capped: Vec<(usize, String)>,
+    tell: &'a mut dyn Tell,
+}
+
+impl Observer for Keeper<'_> {
+    fn on_run(&mut self, done: u64, planned: u64) {
+        self.tell.on_run(done, planned);
+    }
+
+    fn on_point(&mut self, index: usize, records: &[Record], enough: Enough) -> std::io::Result<()> {
+        let is_new = |record: &&Record| {
+            !self.known.iter().any(|known| (known.point, known.run) == (record.point, record.run))
+        };
+        let new: Vec<Record> = records.iter().filter(is_new).cloned().collect();
+        self.appending.append(&csv::lines(self.sweep, &new))?;
+        self.records.extend_from_slice(records);
+        if let Enough::Capped { within } = enough {
+            let point = &self.sweep.points()[index];
+            let what = format!("{point}: {} runs, within {:.1} %", records.len(), within * 100.0);
+            self.tell.on_capped(&what);
+            self.capped.push((index, what));
+        }
+        Ok(())
+    }
+}

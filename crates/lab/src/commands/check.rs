@@ -1,0 +1,122 @@
+//! `braidlab check`: what the papers claim, and what becomes of it here.
+
+use std::fmt::Write;
+
+use braidftp_lab::figure::{Claim, Finding, Verdict};
+use braidftp_lab::{papers, plot};
+use clap::Args as ClapArgs;
+use serde::Serialize;
+
+use super::{Progress, Running, print};
+use crate::Failure;
+
+/// Check what the papers claim: each claim with a verdict, our number with its 90 % interval, and why.
+///
+/// Figures that were run before are taken from the folder of results; the others are run.
+///
+/// Example: braidlab check P1 P2; braidlab check P2-C38; braidlab check multistream/fig6
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Claims (P2-C38), papers (P1), or figures for the claims that they decide; none: all
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// A line of JSON for each claim
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    running: Running,
+}
+
+/// A claim as JSON has it.
+#[derive(Serialize)]
+struct Line<'a> {
+    id: &'a str,
+    says: &'a str,
+    verdict: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    figure: Option<Number<'a>>,
+    why: &'a str,
+    from: &'a [&'a str],
+}
+
+#[derive(Serialize)]
+struct Number<'a> {
+    what: &'a str,
+    unit: &'a str,
+    mean: f64,
+    low: f64,
+    high: f64,
+    runs: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let claims = papers::find_claims(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    let bench = args.running.bench();
+    let data = {
+        let mut progress = Progress::new();
+        bench.gather(&papers::needed(&claims), &mut progress)?
+    };
+    let findings: Vec<(&Claim, Finding)> =
+        claims.iter().map(|claim| (*claim, (claim.check)(&data))).collect();
+    let mut text = String::new();
+    for (claim, finding) in &findings {
+        text.push_str(&if args.json { json(claim, finding) } else { block(claim, finding) });
+    }
+    if !args.json {
+        text.push_str(&totals(&findings));
+    }
+    print(&text)
+}
+
+fn json(claim: &Claim, finding: &Finding) -> String {
+    let figure = finding.figure.as_ref().map(|measured| Number {
+        what: &measured.what,
+        unit: measured.unit,
+        mean: measured.value.mean,
+        low: measured.value.low,
+        high: measured.value.high,
+        runs: measured.value.runs,
+    });
+    let line = Line {
+        id: claim.id,
+        says: claim.says,
+        verdict: finding.verdict.to_string(),
+        figure,
+        why: &finding.why,
+        from: claim.needs,
+    };
+    serde_json::to_string(&line).expect("a claim is texts and numbers") + "\n"
+}
+
+/// A few lines for a person.
+fn block(claim: &Claim, finding: &Finding) -> String {
+    let mut text = format!("{:<8} {:<20}", claim.id, finding.verdict.to_string());
+    if let Some(measured) = &finding.figure {
+        let runs =
+            if measured.value.runs > 0 { format!(", {} runs", measured.value.runs) } else { String::new() };
+        let unit = if measured.unit.is_empty() { String::new() } else { format!(" {}", measured.unit) };
+        let _ = write!(text, " {}{unit}{runs} ({})", measured.value, measured.what);
+    }
+    text.push('\n');
+    for (name, says) in [("says", claim.says), ("here", finding.why.as_str())] {
+        for (index, line) in plot::wrapped(says, 98.0, 1.0 / 0.53).iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            let _ = writeln!(text, "         {name:<5}{line}");
+        }
+    }
+    text
+}
+
+fn totals(findings: &[(&Claim, Finding)]) -> String {
+    let count =
+        |is: fn(&Verdict) -> bool| findings.iter().filter(|(_, finding)| is(&finding.verdict)).count();
+    format!(
+        "\n{} claims: {} hold, {} do not hold, {} contradict another of their paper, {} are no measurement\n",
+        findings.len(),
+        count(|verdict| *verdict == Verdict::Holds),
+        count(|verdict| *verdict == Verdict::DoesNotHold),
+        count(|verdict| matches!(verdict, Verdict::Contradicts(_))),
+        count(|verdict| *verdict == Verdict::NotAMeasurement),
+    )
+}

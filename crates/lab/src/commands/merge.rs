@@ -1,0 +1,40 @@
+//! `braidlab merge`: puts together the parts of sweeps that several machines shared.
+
+use braidftp_lab::papers;
+use clap::Args as ClapArgs;
+
+use super::{Progress, Running, print};
+use crate::Failure;
+
+/// Put together what `braidlab run --shard` made, as far as it is in the folder of results.
+///
+/// Example: braidlab merge multistream/fig6
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Figures or papers; `braidlab list` names them
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    running: Running,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let figures = papers::find_figures(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    let bench = args.running.bench();
+    let mut progress = Progress::new();
+    let mut merged = 0;
+    for figure in figures {
+        if let Some(table) = bench.merge(figure, &mut progress)? {
+            merged += 1;
+            print(&format!("{}: {} runs\n", figure.id, table.records().len()))?;
+        }
+    }
+    if merged == 0 {
+        return Err(Failure::Usage(format!(
+            "{} has no parts of these figures: copy there what `braidlab run --shard` made, as FIGURE-I-of-N.csv",
+            bench.store.folder().display()
+        )));
+    }
+    Ok(())
+}

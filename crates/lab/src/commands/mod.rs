@@ -1,0 +1,137 @@
+//! The commands of `braidlab`, a file each, and what several of them have in common.
+
+pub(crate) mod check;
+pub(crate) mod link;
+pub(crate) mod list;
+pub(crate) mod merge;
+pub(crate) mod profiles;
+pub(crate) mod run;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use braidftp_lab::bench::{Bench, BenchError, Fresh, Options, Quick, Tell};
+use braidftp_lab::figure::Figure;
+use braidftp_lab::store::Store;
+use clap::Args as ClapArgs;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Failure;
+
+/// How figures are run, wherever they are.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Running {
+    /// The folder of results: OUT/PAPER/FIGURE.csv and what is beside it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) out: PathBuf,
+    /// Few points and few runs, to see that it works; kept apart from the rest
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Make anew what is kept already
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// How many threads run [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4_096))]
+    pub(crate) threads: Option<u16>,
+    /// What all seeds come from
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How often a point is run at most [default: as its figure says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+}
+
+impl Running {
+    pub(crate) fn bench(&self) -> Bench {
+        let defaults = Options::default();
+        let options = Options {
+            quick: if self.quick { Quick::Yes } else { Quick::No },
+            fresh: if self.fresh { Fresh::Yes } else { Fresh::No },
+            threads: self.threads.map_or(defaults.threads, usize::from),
+            seed: self.seed,
+            runs_max: self.runs,
+            command: command(),
+            ..defaults
+        };
+        Bench { store: Store::new(&self.out), options }
+    }
+}
+
+/// What a person typed.
+fn command() -> String {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    format!("braidlab {}", words.join(" "))
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Store(_) | BenchError::Append { .. } => Self::File(error.to_string()),
+            BenchError::Run { .. } | BenchError::Picture(_) => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+/// Print to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::File(format!("cannot write to standard output: {error}")))
+}
+
+/// A bar at a terminal; else a line now and then.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        let style =
+            ProgressStyle::with_template("{msg:32} {bar:30} {pos}/{len} runs  {elapsed} ({eta} to go)");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar }
+    }
+
+    /// Write a line above the bar.
+    pub(crate) fn say(&self, line: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Tell for Progress {
+    fn on_figure(&mut self, figure: &'static Figure, known: usize) {
+        if known > 0 {
+            self.say(&format!("{}: goes on with {known} runs from before", figure.id));
+        }
+        self.bar.reset();
+        self.bar.set_length(0);
+        self.bar.set_message(figure.id);
+    }
+
+    fn on_run(&mut self, done: u64, planned: u64) {
+        self.bar.set_length(planned);
+        self.bar.set_position(done);
+    }
+
+    fn on_capped(&mut self, what: &str) {
+        self.say(&format!("capped: {what}"));
+    }
+
+    fn on_note(&mut self, note: &str) {
+        self.say(note);
+    }
+}

@@ -1,0 +1,80 @@
+//! `braidlab profiles`: the named sets of protocol parameters, and where each number comes from.
+
+use std::fmt::{Debug, Write};
+
+use braidftp_sctp as sctp;
+use clap::Args as ClapArgs;
+
+use super::print;
+use crate::Failure;
+
+/// The profiles of SCTP and TCP that figures run with.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Only these, as in rfc9260 or sctp/modern
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// A profile as it is listed.
+struct Listed {
+    name: String,
+    /// Its values, a line each.
+    values: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let profiles = all();
+    let is_called = |profile: &Listed, name: &str| {
+        profile.name == name || profile.name.split_once('/').is_some_and(|(_, short)| short == name)
+    };
+    for name in &args.names {
+        if !profiles.iter().any(|profile| is_called(profile, name)) {
+            let known: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+            return Err(Failure::Usage(format!(
+                "no profile is called `{}`; there are {}",
+                name.escape_debug(),
+                known.join(", ")
+            )));
+        }
+    }
+    let mut text = String::new();
+    for profile in &profiles {
+        if args.names.is_empty() || args.names.iter().any(|name| is_called(profile, name)) {
+            let _ = writeln!(text, "{}", profile.name);
+            for value in &profile.values {
+                let _ = writeln!(text, "  {value}");
+            }
+            text.push('\n');
+        }
+    }
+    print(&text)
+}
+
+fn all() -> Vec<Listed> {
+    let sctp = sctp::Profile::ALL
+        .iter()
+        .map(|profile| Listed { name: format!("sctp/{profile}"), values: values(&profile.config()) });
+    sctp.collect()
+}
+
+/// The fields of a struct, a line each.
+fn values(config: &impl Debug) -> Vec<String> {
+    let text = format!("{config:#?}");
+    let mut values: Vec<String> = Vec::new();
+    for line in text.lines().skip(1) {
+        match line.strip_prefix("    ") {
+            Some(field) if !field.starts_with([' ', '}', ')', ']']) => {
+                values.push(field.trim_end_matches(',').replace(": ", " = "));
+            }
+            Some(more) => {
+                if let Some(value) = values.last_mut() {
+                    value.push(' ');
+                    value.push_str(more.trim());
+                }
+            }
+            None => {}
+        }
+    }
+    values.iter().map(|value| value.trim_end_matches(',').to_owned()).collect()
+}

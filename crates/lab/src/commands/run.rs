@@ -1,0 +1,55 @@
+//! `braidlab run`: runs figures, and keeps their numbers and pictures.
+
+use std::time::Instant;
+
+use braidftp_lab::bench::{Bench, Made, Options};
+use braidftp_lab::papers;
+use braidftp_lab::store::Variety;
+use braidftp_lab::sweep::Shard;
+use clap::Args as ClapArgs;
+
+use super::{Progress, Running, print};
+use crate::Failure;
+
+/// Run figures; their numbers (CSV, Parquet) and pictures (SVG, PNG) are kept in a folder.
+///
+/// A point is run until the 90 % confidence interval of its mean is within 5 %, or a cap, which is named. A sweep that
+/// was interrupted goes on where it was. The same seed gives the same numbers, whatever the number of threads.
+///
+/// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Figures, as in multistream/fig6, or papers for all that they have; `braidlab list` names them
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// Run only part I of N, so that many machines share a sweep; `braidlab merge` puts the parts together
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    #[command(flatten)]
+    running: Running,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let figures = papers::find_figures(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    let bench = args.running.bench();
+    let bench = Bench { options: Options { shard: args.shard, ..bench.options.clone() }, ..bench };
+    let mut progress = Progress::new();
+    for figure in figures {
+        let began = Instant::now();
+        let made = bench.make(figure, &mut progress)?;
+        let runs = match &made {
+            Made::Sweep(table) => table.records().len(),
+            Made::Scene(_) => 1,
+        };
+        let variety = Variety { quick: args.running.quick, shard: args.shard };
+        let path = bench.store.path(figure, variety, "csv");
+        print(&format!(
+            "{}: {runs} runs in {:.1} s: {}\n",
+            figure.id,
+            began.elapsed().as_secs_f64(),
+            path.display()
+        ))?;
+    }
+    Ok(())
+}

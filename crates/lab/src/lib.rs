@@ -1,0 +1,23 @@
+//! The bench: figures of the papers run with the very protocol code that moves real files, their claims checked, their
+//! pictures drawn. The program is `braidlab`; each of its commands is told by its own file under `commands`.
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod figure;
+pub mod papers;
+pub mod plot;
+pub mod stats;
+pub mod store;
+pub mod sweep;
+pub mod table;
+
+use std::sync::LazyLock;
+
+/// Which program this is: the beginning of its own digest. Rows of one build may stand together.
+pub fn build() -> &'static str {
+    static BUILD: LazyLock<String> = LazyLock::new(|| {
+        let bytes = std::env::current_exe().and_then(std::fs::read);
+        bytes.map_or_else(|_| "unknown".to_owned(), |bytes| blake3::hash(&bytes).to_hex()[..16].to_owned())
+    });
+    &BUILD
+}

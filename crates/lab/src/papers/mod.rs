@@ -1,0 +1,104 @@
+//! The papers: a folder for each, a file for each figure.
+
+pub mod fcs;
+pub mod multistream;
+
+use std::fmt;
+
+use crate::figure::{Claim, Figure, Paper};
+
+/// All papers there are.
+pub static ALL: &[&Paper] = &[&fcs::PAPER, &multistream::PAPER];
+
+/// Nothing has this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    what: &'static str,
+    name: String,
+    known: Vec<String>,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, name, known } = self;
+        write!(f, "no {what} is called `{}`; there are {}", name.escape_debug(), known.join(", "))
+    }
+}
+
+impl std::error::Error for Unknown {}
+
+/// All figures, paper by paper.
+pub fn figures() -> impl Iterator<Item = &'static Figure> {
+    ALL.iter().flat_map(|paper| paper.figures)
+}
+
+/// All claims, paper by paper.
+pub fn claims() -> impl Iterator<Item = &'static Claim> {
+    ALL.iter().flat_map(|paper| paper.claims())
+}
+
+/// The figure of an id.
+pub fn figure(id: &str) -> Option<&'static Figure> {
+    figures().find(|figure| figure.id == id)
+}
+
+fn is_called(paper: &Paper, name: &str) -> bool {
+    paper.name == name || paper.key.eq_ignore_ascii_case(name)
+}
+
+/// The figures that names ask for: ids, and papers for all that they have. Each once, in the order of asking.
+pub fn find_figures(names: &[String]) -> Result<Vec<&'static Figure>, Unknown> {
+    let mut found: Vec<&'static Figure> = Vec::new();
+    for name in names {
+        let its: Vec<_> = ALL
+            .iter()
+            .flat_map(|paper| {
+                paper.figures.iter().filter(|figure| is_called(paper, name) || figure.id == name.as_str())
+            })
+            .collect();
+        if its.is_empty() {
+            let papers = ALL.iter().map(|paper| paper.name.to_owned());
+            let known = papers.chain(figures().map(|figure| figure.id.to_owned())).collect();
+            return Err(Unknown { what: "figure or paper", name: name.clone(), known });
+        }
+        let new: Vec<_> =
+            its.into_iter().filter(|figure| !found.iter().any(|its| its.id == figure.id)).collect();
+        found.extend(new);
+    }
+    Ok(found)
+}
+
+/// The claims that names ask for: ids, papers, and figures for the claims that they decide. None given: all.
+pub fn find_claims(names: &[String]) -> Result<Vec<&'static Claim>, Unknown> {
+    if names.is_empty() {
+        return Ok(claims().collect());
+    }
+    let mut found: Vec<&'static Claim> = Vec::new();
+    for name in names {
+        let is_asked = |paper: &Paper, claim: &Claim| {
+            is_called(paper, name)
+                || claim.id.eq_ignore_ascii_case(name)
+                || claim.needs.contains(&name.as_str())
+        };
+        let its: Vec<_> =
+            ALL.iter().flat_map(|paper| paper.claims().filter(|claim| is_asked(paper, claim))).collect();
+        if its.is_empty() && figure(name).is_none() {
+            let keys = ALL.iter().map(|paper| {
+                let ids: Vec<_> = paper.claims().map(|claim| claim.id).collect();
+                let range = ids.first().zip(ids.last()).map(|(first, last)| format!(" ({first} to {last})"));
+                format!("{}{}", paper.key, range.unwrap_or_default())
+            });
+            let known = keys.chain(figures().map(|figure| figure.id.to_owned())).collect();
+            return Err(Unknown { what: "claim, paper or figure", name: name.clone(), known });
+        }
+        let new: Vec<_> =
+            its.into_iter().filter(|claim| !found.iter().any(|its| its.id == claim.id)).collect();
+        found.extend(new);
+    }
+    Ok(found)
+}
+
+/// The figures that claims need, each once, in the order of the papers.
+pub fn needed(claims: &[&'static Claim]) -> Vec<&'static Figure> {
+    figures().filter(|figure| claims.iter().any(|claim| claim.needs.contains(&figure.id))).collect()
+}

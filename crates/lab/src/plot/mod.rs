@@ -1,0 +1,469 @@
+//! Pictures of sweeps: a panel for each value of one axis, a line for each value of another, with the 90 % interval of
+//! each mean as a band; or bars where there is nothing to run along.
+
+pub mod svg;
+
+use crate::figure::{Axis, Figure, Value};
+use crate::stats::Estimate;
+use crate::table::{Cell, Table};
+use svg::{Anchor, Svg, Text};
+
+/// How a sweep is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Plot {
+    /// The axis that runs from left to right.
+    pub x: &'static str,
+    /// The column whose means go up.
+    pub y: &'static str,
+    /// What it is called, with its unit.
+    pub y_label: &'static str,
+    /// The axis whose values are lines of their own.
+    pub by: &'static str,
+    /// The axis whose values are panels of their own.
+    pub facet: Option<&'static str>,
+    /// A second axis of panels, a row for each of its values.
+    pub rows: Option<&'static str>,
+    /// How x runs.
+    pub x_scale: Scale,
+    /// How y runs.
+    pub y_scale: Scale,
+    /// What stands for a mean.
+    pub marks: Marks,
+}
+
+/// How an axis runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly. The vertical one begins at 0.
+    Linear,
+    /// By factors.
+    Log,
+}
+
+/// What stands for a mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// A mark, with a line to the next, and a band for the intervals.
+    Lines,
+    /// A bar from 0, with a whisker for the interval.
+    Bars,
+}
+
+impl Plot {
+    /// Lines of the means of a column along an axis, a line a variant.
+    pub const fn lines(x: &'static str, y: &'static str, y_label: &'static str) -> Self {
+        Self {
+            x,
+            y,
+            y_label,
+            by: "variant",
+            facet: None,
+            rows: None,
+            x_scale: Scale::Linear,
+            y_scale: Scale::Linear,
+            marks: Marks::Lines,
+        }
+    }
+
+    /// Bars of the means of a column, a group for each value of an axis.
+    pub const fn bars(x: &'static str, y: &'static str, y_label: &'static str) -> Self {
+        Self { marks: Marks::Bars, ..Self::lines(x, y, y_label) }
+    }
+
+    /// A line for each value of this axis.
+    pub const fn by(self, axis: &'static str) -> Self {
+        Self { by: axis, ..self }
+    }
+
+    /// A panel for each value of this axis.
+    pub const fn facet(self, axis: &'static str) -> Self {
+        Self { facet: Some(axis), ..self }
+    }
+
+    /// A row of panels for each value of this axis.
+    pub const fn rows(self, axis: &'static str) -> Self {
+        Self { rows: Some(axis), ..self }
+    }
+
+    /// The vertical axis runs by factors.
+    pub const fn log_y(self) -> Self {
+        Self { y_scale: Scale::Log, ..self }
+    }
+
+    /// The horizontal axis runs by factors.
+    pub const fn log_x(self) -> Self {
+        Self { x_scale: Scale::Log, ..self }
+    }
+}
+
+const INK: &str = "#1d2433";
+const SOFT: &str = "#6b7385";
+const GRID: &str = "#e6e9ef";
+const MARGIN: f64 = 34.0;
+const PANEL_WIDTH: f64 = 300.0;
+const PANEL_HEIGHT: f64 = 216.0;
+/// Beside a panel, for the numbers on its left.
+const LEFT: f64 = 58.0;
+/// Above a panel, for its name.
+const ABOVE: f64 = 34.0;
+/// Below a panel, for its numbers and what they are.
+const BELOW: f64 = 46.0;
+const GAP: f64 = 14.0;
+
+/// Colours that colour-blind readers tell apart, too, for names that recur, and then for others.
+const NAMED: &[(&str, &str)] = &[
+    ("tcp", "#3b4252"),
+    ("naive", "#e08a1e"),
+    ("ms", "#4aa3df"),
+    ("ms-cp", "#1f5fa8"),
+    ("braid", "#c8324a"),
+    ("sctp", "#1f5fa8"),
+];
+const OTHERS: &[&str] =
+    &["#2a9d8f", "#8e5bb5", "#a6761d", "#d081b4", "#7a8b2f", "#5b6ee1", "#b0483a", "#4d9078"];
+
+/// The colour of a value of an axis: the same in all figures, for names that recur.
+pub fn colour(axis: &Axis, value: &Value) -> &'static str {
+    let named = |value: &Value| {
+        let name = value.to_string();
+        NAMED.iter().find(|(its, _)| *its == name).map(|(_, colour)| *colour)
+    };
+    named(value).unwrap_or_else(|| {
+        let unnamed = axis.values.iter().filter(|other| named(other).is_none());
+        let place = unnamed.take_while(|other| *other != value).count();
+        OTHERS[place % OTHERS.len()]
+    })
+}
+
+/// The picture of a sweep's runs.
+pub fn draw(figure: &Figure, table: &Table) -> String {
+    let sweep = table.sweep();
+    let plot = sweep.plot;
+    let axis = |name: &str| {
+        sweep.axis(name).unwrap_or_else(|| panic!("{}: the picture has an axis `{name}`", figure.id))
+    };
+    let by = axis(plot.by);
+    let cells: Vec<Cell<'_>> =
+        (0..table.points().len()).map(|index| table.cell(index)).filter(|cell| cell.runs() > 0).collect();
+    let has = |axis: &Axis, value: &Value| cells.iter().any(|cell| cell.point().value(axis.name) == *value);
+    let values = |name: Option<&'static str>| match name {
+        None => vec![None],
+        Some(name) => {
+            let axis = axis(name);
+            axis.values.iter().filter(|value| has(axis, value)).map(|value| Some((axis, *value))).collect()
+        }
+    };
+    let (facets, rows) = (values(plot.facet), values(plot.rows));
+    let mut panels = Vec::new();
+    for row in &rows {
+        for facet in &facets {
+            let places: Vec<_> = facet.iter().chain(row).collect();
+            let inside =
+                |cell: &&Cell<'_>| places.iter().all(|(axis, value)| cell.point().value(axis.name) == *value);
+            let name: Vec<String> = row.iter().chain(facet).map(|(axis, value)| (axis.show)(value)).collect();
+            panels.push((name.join(" · "), cells.iter().filter(inside).copied().collect::<Vec<_>>()));
+        }
+    }
+    let across = if rows.len() > 1 { facets.len() } else { facets.len().min(3) };
+    let down = panels.len().div_ceil(across.max(1));
+    let legend: Vec<&Value> = by.values.iter().filter(|value| has(by, value)).collect();
+    // Where a grid has an empty place, the legend goes there; else above.
+    let is_inset = panels.len() < across * down;
+    let heading = 78.0 + if is_inset { 0.0 } else { 30.0 };
+    let caption = wrapped(figure.caption, (across as f64) * (LEFT + PANEL_WIDTH + GAP), 12.5);
+    let width = MARGIN * 2.0 + across as f64 * (LEFT + PANEL_WIDTH) + (across as f64 - 1.0) * GAP;
+    let height = heading
+        + down as f64 * (ABOVE + PANEL_HEIGHT + BELOW)
+        + 18.0
+        + caption.len() as f64 * 17.0
+        + MARGIN / 2.0;
+    let mut svg = Svg::new(width, height);
+    let text = |x, y, size, colour| Text { x, y, size, colour, anchor: Anchor::Start, turned: 0.0 };
+    svg.text(text(MARGIN, 44.0, 22.0, INK), figure.shows);
+    svg.text(text(MARGIN, 65.0, 12.5, SOFT), &format!("{} · mean and 90 % confidence interval", figure.id));
+    if is_inset {
+        let x = MARGIN + (panels.len() % across) as f64 * (LEFT + PANEL_WIDTH + GAP) + LEFT + 20.0;
+        let y = heading + (down - 1) as f64 * (ABOVE + PANEL_HEIGHT + BELOW) + ABOVE + 26.0;
+        for (index, value) in legend.iter().enumerate() {
+            legend_entry(&mut svg, by, value, (x, y + index as f64 * 28.0), 15.0);
+        }
+    } else {
+        let mut x = MARGIN;
+        for value in &legend {
+            legend_entry(&mut svg, by, value, (x, 92.0), 13.5);
+            x += 52.0 + svg::text_width(&(by.show)(value), 13.5);
+        }
+    }
+    for (index, (name, cells)) in panels.iter().enumerate() {
+        let place = (
+            MARGIN + (index % across) as f64 * (LEFT + PANEL_WIDTH + GAP) + LEFT,
+            heading + (index / across) as f64 * (ABOVE + PANEL_HEIGHT + BELOW) + ABOVE,
+        );
+        Panel { figure, plot, by, x_axis: axis(plot.x), place, is_leftmost: index % across == 0 }
+            .draw(&mut svg, name, cells);
+    }
+    for (index, line) in caption.iter().enumerate() {
+        let y = heading + down as f64 * (ABOVE + PANEL_HEIGHT + BELOW) + 18.0 + index as f64 * 17.0;
+        svg.text(text(MARGIN, y, 12.5, SOFT), line);
+    }
+    svg.finish()
+}
+
+fn legend_entry(svg: &mut Svg, by: &Axis, value: &Value, (x, y): (f64, f64), size: f64) {
+    let colour = colour(by, value);
+    svg.line((x, y - size * 0.33), (x + 28.0, y - size * 0.33), colour, 2.4, "");
+    svg.mark(shape(by, value), (x + 14.0, y - size * 0.33), 4.6, colour);
+    let how = Text { x: x + 36.0, y, size, colour: INK, anchor: Anchor::Start, turned: 0.0 };
+    svg.text(how, &(by.show)(value));
+}
+
+fn shape(by: &Axis, value: &Value) -> usize {
+    by.values.iter().position(|other| other == value).unwrap_or(0)
+}
+
+/// One panel: its place is the upper left corner of what is drawn in it.
+struct Panel<'a> {
+    figure: &'a Figure,
+    plot: Plot,
+    by: &'a Axis,
+    x_axis: &'a Axis,
+    place: (f64, f64),
+    is_leftmost: bool,
+}
+
+impl Panel<'_> {
+    fn draw(&self, svg: &mut Svg, name: &str, cells: &[Cell<'_>]) {
+        let (left, top) = self.place;
+        let bottom = top + PANEL_HEIGHT;
+        let text = |x, y, size, colour, anchor| Text { x, y, size, colour, anchor, turned: 0.0 };
+        if !name.is_empty() {
+            svg.text(text(left, top - 12.0, 14.5, INK, Anchor::Start), name);
+        }
+        let estimates: Vec<Estimate> = cells.iter().map(|cell| cell.mean(self.plot.y)).collect();
+        let largest = estimates.iter().map(|estimate| estimate.high).fold(0.0, f64::max);
+        let positive = estimates.iter().map(|estimate| estimate.mean).filter(|mean| *mean > 0.0);
+        let smallest = positive.fold(f64::INFINITY, f64::min);
+        let (low, high, ticks) = match self.plot.y_scale {
+            Scale::Log if smallest.is_finite() => log_ticks(smallest, largest),
+            _ => linear_ticks(largest),
+        };
+        let up = |value: f64| {
+            let part = match self.plot.y_scale {
+                Scale::Log if smallest.is_finite() => (value.max(low) / low).ln() / (high / low).ln(),
+                _ => value / high,
+            };
+            bottom - part.clamp(0.0, 1.02) * PANEL_HEIGHT
+        };
+        for tick in &ticks {
+            svg.line((left, up(*tick)), (left + PANEL_WIDTH, up(*tick)), GRID, 1.0, "");
+            svg.text(text(left - 8.0, up(*tick) + 4.0, 11.5, SOFT, Anchor::End), &tick_text(*tick));
+        }
+        let places: Vec<&Value> = self
+            .x_axis
+            .values
+            .iter()
+            .filter(|value| cells.iter().any(|cell| cell.point().value(self.x_axis.name) == **value))
+            .collect();
+        let along = |value: &Value| left + self.along(&places, value) * PANEL_WIDTH;
+        let mut last = f64::NEG_INFINITY;
+        for value in &places {
+            let (x, shown) = (along(value), (self.x_axis.show)(value));
+            let half = svg::text_width(&shown, 11.5) / 2.0;
+            svg.line((x, bottom), (x, bottom + 4.0), SOFT, 1.0, "");
+            if x - half > last + 3.0 {
+                svg.text(text(x, bottom + 18.0, 11.5, SOFT, Anchor::Middle), &shown);
+                last = x + half;
+            }
+        }
+        svg.line((left, bottom), (left + PANEL_WIDTH, bottom), SOFT, 1.2, "");
+        svg.text(
+            text(left + PANEL_WIDTH / 2.0, bottom + 35.0, 12.0, SOFT, Anchor::Middle),
+            self.x_axis.label,
+        );
+        if self.is_leftmost {
+            let x = left - LEFT + 10.0;
+            let how = Text { turned: -90.0, ..text(x, top + PANEL_HEIGHT / 2.0, 12.0, SOFT, Anchor::Middle) };
+            svg.text(how, self.plot.y_label);
+        }
+        match self.plot.marks {
+            Marks::Lines => self.lines(svg, cells, &along, &up),
+            Marks::Bars => self.bars(svg, cells, &places, &up),
+        }
+    }
+
+    fn lines(
+        &self,
+        svg: &mut Svg,
+        cells: &[Cell<'_>],
+        along: &dyn Fn(&Value) -> f64,
+        up: &dyn Fn(f64) -> f64,
+    ) {
+        let series: Vec<(&Value, Vec<(f64, Estimate)>)> = self
+            .by
+            .values
+            .iter()
+            .map(|value| {
+                let its = cells.iter().filter(|cell| cell.point().value(self.by.name) == *value);
+                let mut places: Vec<_> = its
+                    .map(|cell| (along(&cell.point().value(self.x_axis.name)), cell.mean(self.plot.y)))
+                    .collect();
+                places.sort_by(|a, b| a.0.total_cmp(&b.0));
+                assert!(
+                    places.windows(2).all(|pair| pair[0].0 < pair[1].0),
+                    "{}: two points of `{value}` are at one place: the picture leaves out an axis",
+                    self.figure.id
+                );
+                (value, places)
+            })
+            .filter(|(_, places)| !places.is_empty())
+            .collect();
+        for (value, places) in &series {
+            let above = places.iter().map(|(x, estimate)| (*x, up(estimate.high)));
+            let below = places.iter().rev().map(|(x, estimate)| (*x, up(estimate.low)));
+            svg.polygon(&above.chain(below).collect::<Vec<_>>(), colour(self.by, value), 0.16);
+        }
+        for (value, places) in &series {
+            let points: Vec<_> = places.iter().map(|(x, estimate)| (*x, up(estimate.mean))).collect();
+            svg.polyline(&points, colour(self.by, value), 2.0, "");
+        }
+        for (value, places) in &series {
+            for (x, estimate) in places {
+                let place = (*x, up(estimate.mean));
+                svg.mark(shape(self.by, value), place, 3.9, colour(self.by, value));
+            }
+        }
+    }
+
+    fn bars(&self, svg: &mut Svg, cells: &[Cell<'_>], places: &[&Value], up: &dyn Fn(f64) -> f64) {
+        let (left, top) = self.place;
+        let bottom = top + PANEL_HEIGHT;
+        let slot = PANEL_WIDTH / places.len().max(1) as f64;
+        for (group, place) in places.iter().enumerate() {
+            let its: Vec<_> =
+                cells.iter().filter(|cell| cell.point().value(self.x_axis.name) == **place).collect();
+            let wide = (slot * 0.8 / its.len().max(1) as f64).min(46.0);
+            for (index, cell) in its.iter().enumerate() {
+                let estimate = cell.mean(self.plot.y);
+                let middle = left
+                    + slot * (group as f64 + 0.5)
+                    + (index as f64 - (its.len() as f64 - 1.0) / 2.0) * wide;
+                let y = up(estimate.mean);
+                let fill = colour(self.by, &cell.point().value(self.by.name));
+                svg.rect([middle - wide * 0.44, y, wide * 0.88, bottom - y], fill, 1.5);
+                if estimate.low < estimate.high {
+                    svg.line((middle, up(estimate.low)), (middle, up(estimate.high)), INK, 1.4, "");
+                }
+                let how = Text {
+                    x: middle,
+                    y: up(estimate.high) - 5.0,
+                    size: 10.5,
+                    colour: INK,
+                    anchor: Anchor::Middle,
+                    turned: 0.0,
+                };
+                svg.text(how, &crate::stats::short(estimate.mean));
+            }
+        }
+    }
+
+    /// Where a value is along the horizontal axis, as a part of it.
+    fn along(&self, places: &[&Value], value: &Value) -> f64 {
+        let number = |value: &Value| match (value, self.plot.marks) {
+            (Value::Number(number), Marks::Lines) => Some(match self.plot.x_scale {
+                Scale::Log => number.ln(),
+                Scale::Linear => *number,
+            }),
+            _ => None,
+        };
+        let numbers: Option<Vec<f64>> = places.iter().map(|place| number(place)).collect();
+        match (numbers, number(value)) {
+            (Some(numbers), Some(number)) => {
+                let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                if high > low { 0.03 + 0.94 * (number - low) / (high - low) } else { 0.5 }
+            }
+            _ => {
+                let place = places.iter().position(|other| *other == value).unwrap_or(0);
+                (place as f64 + 0.5) / places.len() as f64
+            }
+        }
+    }
+}
+
+/// From 0 to a round number above the largest, and what to write between.
+pub fn linear_ticks(largest: f64) -> (f64, f64, Vec<f64>) {
+    let largest = if largest > 0.0 { largest * 1.04 } else { 1.0 };
+    let rough = largest / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0].iter().map(|step| step * power).find(|step| *step >= rough);
+    let step = step.unwrap_or(10.0 * power);
+    let count = (largest / step).ceil();
+    (0.0, count * step, (0..=count as usize).map(|index| index as f64 * step).collect())
+}
+
+/// From below the smallest to above the largest, and what to write between: 1, 2, 5, 10, or powers of ten alone.
+pub fn log_ticks(smallest: f64, largest: f64) -> (f64, f64, Vec<f64>) {
+    let (low, high) = (smallest * 0.85, largest.max(smallest * 1.5) * 1.15);
+    let decades = (high / low).log10();
+    let steps: &[f64] = if decades > 3.0 {
+        &[1.0]
+    } else if decades > 1.6 {
+        &[1.0, 3.0]
+    } else {
+        &[1.0, 2.0, 5.0]
+    };
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let ticks = powers.flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
+    (low, high, ticks.filter(|tick| (low..=high).contains(tick)).collect())
+}
+
+/// A number beside an axis.
+pub fn tick_text(value: f64) -> String {
+    let text = if value.abs() >= 10_000.0 && value % 1_000.0 == 0.0 {
+        format!("{} 000", value / 1_000.0)
+    } else {
+        format!("{:.6}", value)
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A text in lines of about this width.
+pub fn wrapped(text: &str, width: f64, size: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if svg::text_width(line, size) + svg::text_width(word, size) < width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_cover_what_is_drawn() {
+        let (low, high, ticks) = linear_ticks(437.0);
+        assert_eq!((low, high), (0.0, 500.0));
+        assert_eq!(ticks, [0.0, 100.0, 200.0, 300.0, 400.0, 500.0]);
+        let (low, high, ticks) = log_ticks(3.0, 700.0);
+        assert!(low < 3.0 && high > 700.0);
+        assert_eq!(ticks, [3.0, 10.0, 30.0, 100.0, 300.0]);
+        let (_, high, _) = linear_ticks(0.0);
+        assert!(high > 0.0);
+    }
+
+    #[test]
+    fn numbers_beside_an_axis_have_no_idle_zeros() {
+        for (value, text) in
+            [(0.0, "0"), (0.25, "0.25"), (400.0, "400"), (1500.0, "1500"), (20_000.0, "20 000")]
+        {
+            assert_eq!(tick_text(value), text);
+        }
+    }
+}

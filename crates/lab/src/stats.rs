@@ -1,0 +1,259 @@
+//! What can be said of a handful of runs: means and ratios with their confidence intervals (Student's t), quantiles,
+//! straight lines.
+//!
+//! Every interval is one of 90 %, as in the papers.
+
+use std::fmt;
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// How sure an interval is.
+pub const CONFIDENCE: f64 = 0.90;
+
+/// A number, and where it lies with [`CONFIDENCE`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The number itself.
+    pub mean: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// From how many runs.
+    pub runs: usize,
+}
+
+impl Estimate {
+    /// A number that is known exactly.
+    pub fn exact(value: f64, runs: usize) -> Self {
+        Self { mean: value, low: value, high: value, runs }
+    }
+
+    /// How far the interval reaches from the number, as a part of the number.
+    pub fn relative(&self) -> f64 {
+        let half = (self.high - self.low) / 2.0;
+        if half == 0.0 { 0.0 } else { half / self.mean.abs() }
+    }
+
+    /// Whether the whole interval is above this.
+    pub fn is_above(&self, bound: f64) -> bool {
+        self.low > bound
+    }
+
+    /// Whether the whole interval is below this.
+    pub fn is_below(&self, bound: f64) -> bool {
+        self.high < bound
+    }
+
+    fn around(mean: f64, half: f64, runs: usize) -> Self {
+        Self { mean, low: mean - half, high: mean + half, runs }
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = if self.low == self.high {
+            short(self.mean)
+        } else {
+            format!("{} [{}, {}]", short(self.mean), short(self.low), short(self.high))
+        };
+        f.pad(&text)
+    }
+}
+
+/// A number with the digits that a person reads: three that count.
+pub fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let digits = 2 - value.abs().log10().floor() as i32;
+    format!("{value:.*}", digits.clamp(0, 6) as usize)
+}
+
+/// The mean of runs.
+///
+/// # Panics
+/// If there are none.
+pub fn mean(values: &[f64]) -> Estimate {
+    assert!(!values.is_empty(), "the mean of no runs");
+    let count = values.len();
+    let mean = values.iter().sum::<f64>() / count as f64;
+    if count == 1 {
+        return Estimate::exact(mean, 1);
+    }
+    let half = student(count - 1) * (variance(values, mean) / count as f64).sqrt();
+    Estimate::around(mean, half, count)
+}
+
+/// How many times as large the mean of the first is as that of the second, whose runs are their pairs: the linear
+/// approximation of the ratio's variance, which takes account of how pairs go together.
+///
+/// # Panics
+/// If there are none, or not as many of both.
+pub fn ratio(of: &[f64], to: &[f64]) -> Estimate {
+    assert!(!of.is_empty() && of.len() == to.len(), "runs are compared in pairs");
+    let count = of.len();
+    let (above, below) = (mean(of).mean, mean(to).mean);
+    let ratio = above / below;
+    if count == 1 {
+        return Estimate::exact(ratio, 1);
+    }
+    let residuals: Vec<f64> = of.iter().zip(to).map(|(of, to)| of - ratio * to).collect();
+    let spread = (variance(&residuals, 0.0) / count as f64).sqrt() / below.abs();
+    Estimate::around(ratio, student(count - 1) * spread, count)
+}
+
+/// By how much the mean of the first exceeds that of the second, whose runs are their pairs.
+///
+/// # Panics
+/// If there are none, or not as many of both.
+pub fn difference(of: &[f64], minus: &[f64]) -> Estimate {
+    assert!(of.len() == minus.len(), "runs are compared in pairs");
+    let differences: Vec<f64> = of.iter().zip(minus).map(|(of, minus)| of - minus).collect();
+    mean(&differences)
+}
+
+/// The value below which this part of all runs lies, between the two nearest.
+///
+/// # Panics
+/// If there are no runs.
+pub fn quantile(values: &[f64], part: f64) -> f64 {
+    assert!(!values.is_empty(), "a quantile of no runs");
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = part.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
+/// A straight line through points, by least squares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// How steep it is.
+    pub slope: Estimate,
+    /// Where it meets x = 0.
+    pub intercept: Estimate,
+    /// Which part of the points' variance it explains.
+    pub r_squared: f64,
+}
+
+/// The line through points.
+///
+/// # Panics
+/// If there are fewer than three, or all at the same x.
+pub fn line(points: &[(f64, f64)]) -> Line {
+    let count = points.len();
+    assert!(count >= 3, "a line through {count} points says nothing");
+    let n = count as f64;
+    let x_mean = points.iter().map(|(x, _)| x).sum::<f64>() / n;
+    let y_mean = points.iter().map(|(_, y)| y).sum::<f64>() / n;
+    let xx: f64 = points.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
+    let xy: f64 = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum();
+    let yy: f64 = points.iter().map(|(_, y)| (y - y_mean).powi(2)).sum();
+    assert!(xx > 0.0, "a line through points at one x");
+    let slope = xy / xx;
+    let intercept = y_mean - slope * x_mean;
+    let left: f64 = points.iter().map(|(x, y)| (y - intercept - slope * x).powi(2)).sum();
+    let variance = left / (n - 2.0);
+    let t = student(count - 2);
+    let slope_half = t * (variance / xx).sqrt();
+    let intercept_half = t * (variance * (1.0 / n + x_mean.powi(2) / xx)).sqrt();
+    Line {
+        slope: Estimate::around(slope, slope_half, count),
+        intercept: Estimate::around(intercept, intercept_half, count),
+        r_squared: if yy == 0.0 { 1.0 } else { 1.0 - left / yy },
+    }
+}
+
+/// Jain's index of fairness: 1 when all have the same, 1/n when one has all.
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+/// The variance of a sample around what its mean is.
+fn variance(values: &[f64], mean: f64) -> f64 {
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
+}
+
+/// How many standard errors an interval reaches.
+fn student(freedom: usize) -> f64 {
+    let distribution = StudentsT::new(0.0, 1.0, freedom as f64).expect("freedom is above 0");
+    distribution.inverse_cdf(1.0 - (1.0 - CONFIDENCE) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-6 * b.abs().max(1.0), "{a} is not {b}");
+    }
+
+    #[test]
+    fn the_interval_of_a_mean_is_students() {
+        // The standard error is sqrt(2.5 / 5), and t(0.95; 4) = 2.131847.
+        let estimate = mean(&[3.0, 5.0, 4.0, 6.0, 7.0]);
+        close(estimate.mean, 5.0);
+        close(estimate.low, 5.0 - 2.131_846_8 * 0.5_f64.sqrt());
+        close(estimate.high, 5.0 + 2.131_846_8 * 0.5_f64.sqrt());
+        assert_eq!(mean(&[2.0; 7]).relative(), 0.0);
+        assert_eq!(mean(&[2.0]), Estimate::exact(2.0, 1));
+    }
+
+    #[test]
+    fn pairs_that_go_together_have_a_sharp_ratio() {
+        let below = [10.0, 30.0, 20.0, 25.0];
+        let above: Vec<f64> = below.iter().map(|value| value * 4.0).collect();
+        let sharp = ratio(&above, &below);
+        close(sharp.mean, 4.0);
+        assert!(sharp.relative() < 1e-12, "{sharp}");
+        let shuffled = [120.0, 40.0, 100.0, 80.0];
+        assert!(ratio(&shuffled, &below).relative() > 0.3);
+        close(difference(&above, &below).mean, 63.75);
+    }
+
+    #[test]
+    fn quantiles_lie_between_their_neighbours() {
+        let values = [4.0, 1.0, 3.0, 2.0];
+        close(quantile(&values, 0.5), 2.5);
+        close(quantile(&values, 0.0), 1.0);
+        close(quantile(&values, 1.0), 4.0);
+        close(quantile(&[7.0], 0.9), 7.0);
+    }
+
+    #[test]
+    fn a_line_says_how_straight_it_is() {
+        let exact = line(&[(1.0, 5.0), (2.0, 7.0), (4.0, 11.0)]);
+        close(exact.slope.mean, 2.0);
+        close(exact.intercept.mean, 3.0);
+        close(exact.r_squared, 1.0);
+        // Sxy = 19.9 and Sxx = 10; the residuals' squares sum to 0.107, and those of y to 39.708.
+        let fitted = line(&[(1.0, 2.1), (2.0, 3.9), (3.0, 6.2), (4.0, 7.8), (5.0, 10.1)]);
+        close(fitted.slope.mean, 1.99);
+        close(fitted.intercept.mean, 0.05);
+        close(fitted.r_squared, 1.0 - 0.107 / 39.708);
+        assert!(fitted.intercept.low < 0.0 && fitted.intercept.high > 0.0);
+    }
+
+    #[test]
+    fn numbers_are_read_by_people() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1234.5, "1234"),
+            (12.345, "12.3"),
+            (1.2345, "1.23"),
+            (0.012345, "0.0123"),
+            (-3.0, "-3.00"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn jain_knows_equal_shares_from_one_that_has_all() {
+        close(jain(&[2.0, 2.0, 2.0]), 1.0);
+        close(jain(&[3.0, 0.0, 0.0]), 1.0 / 3.0);
+    }
+}

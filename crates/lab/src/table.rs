@@ -1,0 +1,212 @@
+//! The numbers of a figure's runs, as claims and pictures ask for them.
+
+use std::collections::BTreeMap;
+
+use crate::figure::{Figure, Point, Sweep};
+use crate::stats::{self, Estimate};
+
+/// One run of one point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Which point, by its place in the figure's list.
+    pub point: usize,
+    /// Which run of it, from 0.
+    pub run: u32,
+    /// What it started from.
+    pub seed: u64,
+    /// Its numbers, by column.
+    pub numbers: Vec<f64>,
+}
+
+/// All runs of a figure.
+#[derive(Debug, Clone)]
+pub struct Table {
+    sweep: &'static Sweep,
+    id: &'static str,
+    points: Vec<Point>,
+    /// By point, and by run within a point.
+    records: Vec<Record>,
+}
+
+impl Table {
+    /// These runs, of which none may be there twice.
+    pub fn new(figure: &'static Figure, sweep: &'static Sweep, mut records: Vec<Record>) -> Self {
+        records.sort_by_key(|record| (record.point, record.run));
+        Self { sweep, id: figure.id, points: sweep.points(), records }
+    }
+
+    /// All runs, by point and run.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The figure's points, whether they were run or not.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// What the figure varies.
+    pub fn sweep(&self) -> &'static Sweep {
+        self.sweep
+    }
+
+    /// The runs of the one point that a text like `size=10000 loss=0.1 variant=tcp` names.
+    ///
+    /// # Panics
+    /// If it names none or several, or one that was not run: a claim asks for what its figure does not have.
+    pub fn at(&self, selector: &str) -> Cell<'_> {
+        let cells = self.all(selector);
+        assert_eq!(cells.len(), 1, "{}: `{selector}` names {} points that were run", self.id, cells.len());
+        cells.into_iter().next().expect("there is one")
+    }
+
+    /// The runs of all points that a text like `loss=0.1` names, those that were run.
+    pub fn all(&self, selector: &str) -> Vec<Cell<'_>> {
+        let matching = |index: &usize| matches(&self.points[*index], selector);
+        let cells = (0..self.points.len()).filter(matching).map(|index| self.cell(index));
+        cells.filter(|cell| !cell.records.is_empty()).collect()
+    }
+
+    /// The runs of a point, by its place.
+    pub fn cell(&self, point: usize) -> Cell<'_> {
+        let start = self.records.partition_point(|record| record.point < point);
+        let end = self.records.partition_point(|record| record.point <= point);
+        Cell { table: self, point: &self.points[point], records: &self.records[start..end] }
+    }
+}
+
+/// Whether a point has all the values that a text names; an axis that it does not know matches nothing.
+pub fn matches(point: &Point, selector: &str) -> bool {
+    let mut wanted = selector.split([' ', ',']).filter(|part| !part.is_empty());
+    wanted.all(|part| {
+        let (axis, value) = part.split_once('=').unwrap_or((part, ""));
+        point.places().iter().any(|(name, place)| *name == axis && place.to_string() == value)
+    })
+}
+
+/// The runs of one point.
+#[derive(Debug, Clone, Copy)]
+pub struct Cell<'a> {
+    table: &'a Table,
+    point: &'a Point,
+    records: &'a [Record],
+}
+
+impl<'a> Cell<'a> {
+    /// Where it is.
+    pub fn point(&self) -> &'a Point {
+        self.point
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.records.len()
+    }
+
+    /// One number of all runs.
+    ///
+    /// # Panics
+    /// If the figure has no such column.
+    pub fn values(&self, column: &str) -> Vec<f64> {
+        let columns = self.table.sweep.columns;
+        let place = columns.iter().position(|its| its.name == column);
+        let place = place.unwrap_or_else(|| panic!("{}: there is no column `{column}`", self.table.id));
+        self.records.iter().map(|record| record.numbers[place]).collect()
+    }
+
+    /// The mean of a number.
+    pub fn mean(&self, column: &str) -> Estimate {
+        stats::mean(&self.values(column))
+    }
+
+    /// A quantile of a number, as in 0.5 for the median.
+    pub fn quantile(&self, column: &str, part: f64) -> f64 {
+        stats::quantile(&self.values(column), part)
+    }
+
+    /// How many times as large a number is here as there, by the runs that both have.
+    pub fn ratio(&self, to: &Self, column: &str) -> Estimate {
+        let (of, to) = self.pairs(to, column);
+        stats::ratio(&of, &to)
+    }
+
+    /// By how much a number is larger here than there, by the runs that both have.
+    pub fn minus(&self, other: &Self, column: &str) -> Estimate {
+        let (of, minus) = self.pairs(other, column);
+        stats::difference(&of, &minus)
+    }
+
+    fn pairs(&self, other: &Self, column: &str) -> (Vec<f64>, Vec<f64>) {
+        let (mut of, mut to) = (self.values(column), other.values(column));
+        let count = of.len().min(to.len());
+        of.truncate(count);
+        to.truncate(count);
+        (of, to)
+    }
+}
+
+/// The columns and rows of a figure that is no sweep.
+#[derive(Debug, Clone, Default)]
+pub struct Rows {
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Rows {
+    /// A column's texts.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn texts(&self, column: &str) -> Vec<&str> {
+        let place = self.columns.iter().position(|its| its == column);
+        let place = place.unwrap_or_else(|| panic!("there is no column `{column}`"));
+        self.rows.iter().map(|row| row[place].as_str()).collect()
+    }
+
+    /// A column's numbers; what is no number is none.
+    pub fn numbers(&self, column: &str) -> Vec<f64> {
+        self.texts(column).iter().map(|text| text.parse().unwrap_or(f64::NAN)).collect()
+    }
+}
+
+/// What a claim may look at: the figures that it needs.
+#[derive(Debug, Default)]
+pub struct Data {
+    tables: BTreeMap<&'static str, Table>,
+    scenes: BTreeMap<&'static str, Rows>,
+}
+
+impl Data {
+    /// Add a sweep's.
+    pub fn add_table(&mut self, figure: &'static Figure, table: Table) {
+        self.tables.insert(figure.id, table);
+    }
+
+    /// Add a scene's.
+    pub fn add_scene(&mut self, figure: &'static Figure, rows: Rows) {
+        self.scenes.insert(figure.id, rows);
+    }
+
+    /// Whether a figure is there.
+    pub fn has(&self, id: &str) -> bool {
+        self.tables.contains_key(id) || self.scenes.contains_key(id)
+    }
+
+    /// The runs of a sweep.
+    ///
+    /// # Panics
+    /// If it is not there: the claim does not say that it needs it.
+    pub fn table(&self, id: &str) -> &Table {
+        self.tables.get(id).unwrap_or_else(|| panic!("{id} was not asked for, or is no sweep"))
+    }
+
+    /// The rows of a scene.
+    ///
+    /// # Panics
+    /// If it is not there: the claim does not say that it needs it.
+    pub fn scene(&self, id: &str) -> &Rows {
+        self.scenes.get(id).unwrap_or_else(|| panic!("{id} was not asked for, or is no scene"))
+    }
+}
