@@ -553,7 +553,10 @@ impl Association {
             _ => Ok(()),
         };
         match forwarded {
-            Ok(()) => self.report_readable(),
+            Ok(()) => {
+                self.report_readable();
+                self.take_all_early();
+            }
             Err(violation) => self.on_violation(violation),
         }
     }

@@ -375,12 +375,16 @@ impl Association {
             return;
         }
         self.take_data(data);
+        self.take_all_early();
+    }
+
+    /// What waited for the TSNs before it while it could be of either numbering, once they have come or are skipped.
+    pub(super) fn take_all_early(&mut self) {
         while let Some(data) = self.take_early() {
             self.take_data(data);
         }
     }
 
-    /// What waited for the TSN before it while it could be of either numbering, once that has come.
     fn take_early(&mut self) -> Option<Data> {
         let State::Up(up) = &mut self.state else { return None };
         let next = up.received.cum_tsn().next();
