@@ -101,6 +101,11 @@ impl<A: App> Host<A> {
         &self.endpoints.tcp
     }
 
+    /// Both endpoints.
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
     /// Endpoints and user, to do something outside of the events.
     pub fn parts_mut(&mut self) -> (&mut Endpoints, &mut A) {
         (&mut self.endpoints, &mut self.app)

@@ -11,16 +11,18 @@ use std::sync::Arc;
 use braidftp_base::{Output, Time};
 use braidftp_ftp::PathArg;
 use braidftp_ftp::client::{
-    Config, Data, DataResult, Event, Input, ListForm, Session, Tag, Transfer, TransferError,
+    Config, Data, DataResult, Event, Input, ListForm, Passive, Pipelining, Session, Tag, Transfer,
+    TransferError,
 };
 use braidftp_ftp::command::{Command, Secret, Type};
 use braidftp_ftp::listing::parse_name;
 use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece as Frame, Receiver};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAM, Mode, TransferNumber, ppid};
 use braidftp_sctp as sctp;
+use braidftp_tcp as tcp;
 use bytes::Bytes;
 
-use super::net::{Closed, Conn, Happened, Net, Piece, Sent};
+use super::net::{Closed, Conn, Happened, Net, Piece, Refused, Sent};
 use super::store::Store;
 use super::{FileOutcome, digest};
 
@@ -41,10 +43,25 @@ pub(super) struct Settings {
     pub(super) sctp: Arc<sctp::Config>,
     /// Of data associations.
     pub(super) data_sctp: Arc<sctp::Config>,
+    /// Of TCP connections.
+    pub(super) tcp: Arc<tcp::Config>,
+    /// What carries the session.
+    pub(super) carrier: Carrier,
     /// Data streams of braid.
     pub(super) data_streams: u16,
     /// How often each file, and the session, is tried.
     pub(super) attempts: u32,
+}
+
+/// What carries a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carrier {
+    /// An association.
+    Sctp,
+    /// A TCP connection, and one for each file.
+    Tcp,
+    /// So many TCP connections, for so many streams.
+    Bundle(usize, usize),
 }
 
 /// The client.
@@ -161,7 +178,7 @@ impl Client {
         let attempts = vec![0; store.len()];
         let lines = if settings.mode == Mode::Braid { ppid::LINES } else { ppid::PLAIN };
         Self {
-            session: Session::new(Config::new(settings.mode)),
+            session: Session::new(config(settings.mode)),
             settings,
             store,
             control: None,
@@ -204,7 +221,7 @@ impl Client {
     /// Opens the control connection.
     pub(super) fn start(&mut self, net: &mut Net<'_>) {
         self.sessions += 1;
-        self.session = Session::new(Config::new(self.settings.mode));
+        self.session = Session::new(config(self.settings.mode));
         self.fetches.clear();
         self.stream1.clear();
         self.over.clear();
@@ -221,21 +238,32 @@ impl Client {
             Mode::Braid => (1..=self.settings.data_streams).map(stream).collect(),
             _ => Vec::new(),
         };
-        let connect = sctp::Connect {
-            local: self.settings.local.clone(),
-            peer: self.settings.server.clone(),
-            source_port: None,
-            destination_port: CONTROL_PORT,
-            config: self.settings.sctp.clone(),
-        };
-        match net.associate(connect) {
+        match self.connect(net) {
             Ok(conn) => self.control = Some(conn),
-            Err(error) => return self.fail(format!("cannot connect: {error}")),
+            Err(Refused(why)) => return self.fail(format!("cannot connect: {why}")),
         }
         let login = self.session.login(b"anonymous", Secret::new("guest@"));
         assert!(login.is_some(), "the name has nothing that FTP cannot carry");
         self.session.command(Command::Type(Type::Image));
         self.stage = Stage::LoggingIn { answers: 2 };
+    }
+
+    fn connect(&self, net: &mut Net<'_>) -> Result<Conn, Refused> {
+        let settings = &self.settings;
+        let (from, to) = (settings.local[0], SocketAddr::new(settings.server[0].ip(), CONTROL_PORT));
+        match settings.carrier {
+            Carrier::Sctp => net.associate(sctp::Connect {
+                local: settings.local.clone(),
+                peer: settings.server.clone(),
+                source_port: None,
+                destination_port: CONTROL_PORT,
+                config: settings.sctp.clone(),
+            }),
+            Carrier::Tcp => net.connect(from, to, &settings.tcp),
+            Carrier::Bundle(connections, streams) => {
+                net.open_bundle((connections, streams), from, to, &settings.tcp)
+            }
+        }
     }
 
     /// Something happened to a connection.
@@ -256,6 +284,10 @@ impl Client {
             Happened::PeerDone => {
                 if let Some(data) = self.data.get_mut(&conn) {
                     data.end.get_or_insert(Closed::InOrder);
+                    // TCP closes each direction by itself.
+                    if let Conn::Tcp(_) = conn {
+                        net.close(conn);
+                    }
                 }
             }
             Happened::Closed(_) if self.control == Some(conn) => {
@@ -291,8 +323,8 @@ impl Client {
             more |= self.drain(net);
             more |= self.take_data(net);
             if let Some(control) = self.control {
-                while let Some((kind, first)) = self.out.front() {
-                    match net.send(control, CONTROL_STREAM, *kind, first.clone()) {
+                while let Some((kind, first)) = self.out.front_mut() {
+                    match net.send(control, CONTROL_STREAM, *kind, first) {
                         Sent::All => drop(self.out.pop_front()),
                         Sent::Full => break,
                         Sent::Gone => self.out.clear(),
@@ -352,7 +384,11 @@ impl Client {
             Event::Listen(tag) => {
                 let port = self.next_port;
                 self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
-                let input = match net.listen(port, &self.settings.data_sctp) {
+                let listening = match self.settings.carrier {
+                    Carrier::Tcp => net.listen_tcp(port, &self.settings.tcp),
+                    Carrier::Sctp | Carrier::Bundle(..) => net.listen(port, &self.settings.data_sctp),
+                };
+                let input = match listening {
                     Ok(()) => {
                         self.awaited = Some((port, tag));
                         Input::Listening(tag, SocketAddr::new(self.settings.local[0].ip(), port))
@@ -642,6 +678,11 @@ impl Client {
         }
         Some(false)
     }
+}
+
+/// Active, and a command at a time, as the papers' clients were; the modes of SCTP have each their own way.
+fn config(mode: Mode) -> Config {
+    Config { pipelining: Pipelining::LockStep, passive: Passive::Active, ..Config::new(mode) }
 }
 
 impl Fetch {

@@ -13,6 +13,7 @@
 //! braid        the RETRs of all files at once; data on streams 1 to 4, framed, with a digest
 //! ```
 
+mod bundle;
 mod client;
 mod net;
 mod node;
@@ -31,17 +32,20 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_ftp::mapping::{CONTROL_PORT, Mode, TransferNumber};
 use braidftp_sctp::{self as sctp, AllowedPath, Endpoint};
+use braidftp_tcp as tcp;
 
-use self::client::Client;
-use self::net::Net;
+use self::bundle::Bundle;
+use self::client::{Carrier, Client};
 use self::node::{Node, Party, Side, Windows};
 use self::server::Server;
 use self::store::Store;
 use crate::dice::Dice;
-use crate::host::Host;
+use crate::host::{Endpoints, Host};
 use crate::link::LinkConfig;
 use crate::topology;
 use crate::world::{Seen, World};
+
+use self::tap::Shared;
 
 pub use self::tap::{Count, Purpose, Traffic};
 
@@ -53,6 +57,8 @@ const EPILOGUE: Duration = Duration::from_secs(60);
 /// How files are asked for and carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variant {
+    /// A TCP connection for control and one for each file, that the server opens (RFC 959's default; P2's "TCP").
+    Tcp,
     /// An association for control and one for each file (P2 §4.1).
     Naive,
     /// One association of two streams (P2 §4.2).
@@ -61,15 +67,39 @@ pub enum Variant {
     MsCp,
     /// One association, files at the same time on several streams, framed (specs/ftp-over-sctp.md §6).
     Braid,
+    /// ms-cp over one TCP connection (P2 §2.2 A).
+    TcpOneCp,
+    /// ms over two TCP connections, one for control and one for data (P2 §2.2 B).
+    TcpTwo,
+    /// ms-cp over two TCP connections (P2 §2.2 C).
+    TcpTwoCp,
+    /// braid over a TCP connection for control and one for each data stream (P2 §2.2 D). FTP itself has no such thing: its
+    /// clients open as many sessions, with a control connection each.
+    TcpParallel,
 }
 
 impl Variant {
     /// All of them, in the order of tables.
-    pub const ALL: &[Self] = &[Self::Naive, Self::Ms, Self::MsCp, Self::Braid];
+    pub const ALL: &[Self] = &[
+        Self::Tcp,
+        Self::Naive,
+        Self::Ms,
+        Self::MsCp,
+        Self::Braid,
+        Self::TcpOneCp,
+        Self::TcpTwo,
+        Self::TcpTwoCp,
+        Self::TcpParallel,
+    ];
 
     /// The name by which [`FromStr`] knows it.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Tcp => "tcp",
+            Self::TcpOneCp => "tcp-one-cp",
+            Self::TcpTwo => "tcp-two",
+            Self::TcpTwoCp => "tcp-two-cp",
+            Self::TcpParallel => "tcp-parallel",
             Self::Naive => "naive",
             Self::Ms => "ms",
             Self::MsCp => "ms-cp",
@@ -79,10 +109,24 @@ impl Variant {
 
     const fn mode(self) -> Mode {
         match self {
+            Self::Tcp => Mode::Tcp,
             Self::Naive => Mode::Naive,
-            Self::Ms => Mode::Ms,
-            Self::MsCp => Mode::MsCp,
-            Self::Braid => Mode::Braid,
+            Self::Ms | Self::TcpTwo => Mode::Ms,
+            Self::MsCp | Self::TcpOneCp | Self::TcpTwoCp => Mode::MsCp,
+            Self::Braid | Self::TcpParallel => Mode::Braid,
+        }
+    }
+
+    fn carrier(self, data_streams: u16) -> Carrier {
+        match self {
+            Self::Tcp => Carrier::Tcp,
+            Self::Naive | Self::Ms | Self::MsCp | Self::Braid => Carrier::Sctp,
+            Self::TcpOneCp => Carrier::Bundle(1, 2),
+            Self::TcpTwo | Self::TcpTwoCp => Carrier::Bundle(2, 2),
+            Self::TcpParallel => {
+                let streams = 1 + usize::from(data_streams);
+                Carrier::Bundle(streams, streams)
+            }
         }
     }
 }
@@ -154,6 +198,8 @@ pub struct Session {
     /// The values of SCTP, of both sides. Numbers of streams are the variant's; the receive buffer is no smaller than braid
     /// needs it.
     pub sctp: sctp::Config,
+    /// The values of TCP, of both sides.
+    pub tcp: tcp::Config,
     /// Of each path, from client to server and back. Both sides have an address on each; TCP uses the first.
     pub paths: Vec<[LinkConfig; 2]>,
     /// Whether there is a NAT in front of the client, on the first path.
@@ -192,6 +238,7 @@ impl Default for Session {
             variant: Variant::MsCp,
             files: vec![10_000; 10],
             sctp: sctp::Config::default(),
+            tcp: tcp::Profile::NewrenoBsd46.config(),
             paths: vec![[LinkConfig::default(), LinkConfig::default()]],
             nat: NatBox::None,
             handshake: Handshake::First,
@@ -304,9 +351,16 @@ impl Session {
 
         let end = world.now();
         let blocks = world.host(server).host.app().blocks.most_and_mean(end);
-        let control = 1;
+        let control = match self.variant.carrier(self.data_streams) {
+            Carrier::Bundle(connections, _) => connections,
+            Carrier::Tcp | Carrier::Sctp => 1,
+        };
         let open = |world: &World<Node>| {
-            [client, server].iter().any(|host| world.host(*host).host.app().ledger.live().len() > control)
+            let open = |host| {
+                let host: &Host<Party> = &world.host(host).host;
+                host.app().ledger.open(host.tcp())
+            };
+            open(client) > control || open(server) > control
         };
         world.run_while(EPILOGUE, open);
         self.outcome(world, [client, server], end, blocks)
@@ -328,7 +382,7 @@ impl Session {
         );
         let ledgers = [client, server].map(|host| {
             let node = world.host(host);
-            node.host.app().ledger.with_living(node.host.endpoint())
+            node.host.app().ledger.with_living(node.host.endpoints())
         });
         let sum = |of: fn(&net::Ledger) -> u64| ledgers.iter().map(of).sum();
         let windows = world.host_mut(server).host.parts_mut().1.windows.take().map(|windows| windows.points);
@@ -380,12 +434,13 @@ impl Session {
         };
         let store = Arc::new(Store::new(self.files.clone()));
         let mut dice = Dice::new(self.seed, DICE);
-        let mut endpoint = || {
+        let mut endpoints = || {
             let mut seed = [0; 32];
             dice.fill(&mut seed);
-            Endpoint::new(seed)
+            let tcp = tcp::Endpoint::new(dice.below(u64::MAX));
+            Endpoints { sctp: Endpoint::new(seed), tcp }
         };
-        let (mut client_sctp, mut server_sctp) = (endpoint(), endpoint());
+        let (mut client_ends, mut server_ends) = (endpoints(), endpoints());
 
         let mode = self.variant.mode();
         let streams = mode.streams(self.data_streams).unwrap_or(1);
@@ -416,15 +471,33 @@ impl Session {
             ..config.clone()
         });
         if several {
-            server_sctp.set_addresses(there.clone(), sctp::Announce::Always);
-            client_sctp.set_addresses(here.clone(), sctp::Announce::Always);
+            server_ends.sctp.set_addresses(there.clone(), sctp::Announce::Always);
+            client_ends.sctp.set_addresses(here.clone(), sctp::Announce::Always);
         }
-        server_sctp.listen(CONTROL_PORT, accepting).expect("a fresh endpoint listens nowhere");
+        server_ends.sctp.listen(CONTROL_PORT, accepting).expect("a fresh endpoint listens nowhere");
+        let tcp = Arc::new(self.tcp.clone());
+        let carrier = self.variant.carrier(self.data_streams);
+        let mut server_bundles = Vec::new();
+        match carrier {
+            Carrier::Sctp => {}
+            Carrier::Tcp => server_ends.tcp.listen(CONTROL_PORT, tcp.clone()).expect("it listens nowhere"),
+            Carrier::Bundle(connections, streams) => {
+                for line in 0..connections as u16 {
+                    server_ends
+                        .tcp
+                        .listen(bundle::PORT + line, tcp.clone())
+                        .expect("it does not listen there");
+                }
+                // One for each login.
+                server_bundles.extend((0..self.attempts).map(|_| Bundle::new(connections, streams)));
+            }
+        }
 
         let server = Server::new(
             server::Settings {
                 local: there.clone(),
                 sctp: server_data,
+                tcp: tcp.clone(),
                 message_bytes: self.message_bytes.clamp(1, store::SLICE_MAX),
                 handshake: self.handshake,
             },
@@ -437,25 +510,25 @@ impl Session {
                 server: there.clone(),
                 sctp: control_config,
                 data_sctp: data_config,
+                tcp,
+                carrier,
                 data_streams: self.data_streams,
                 attempts: self.attempts,
             },
             store,
         );
         let overhead = self.paths[0][0].overhead_bytes;
+        let shared = if carrier == Carrier::Bundle(1, 2) { Shared::Yes } else { Shared::No };
         let windows = self.watch.windows.then(Windows::default);
-        let mut client = Host::new(client_sctp, Party::new(Side::Client(Box::new(client)), None));
-        let server = Host::new(server_sctp, Party::new(Side::Server(server), windows));
+        let mut client = Host::new(client_ends, Party::new(Side::Client(Box::new(client)), Vec::new(), None));
+        let server = Host::new(server_ends, Party::new(Side::Server(server), server_bundles, windows));
         let (endpoints, party) = client.parts_mut();
-        let mut net = Net { now: Time::ZERO, sctp: &mut endpoints.sctp, ledger: &mut party.ledger };
-        if let Side::Client(client) = &mut party.side {
-            client.start(&mut net);
-        }
+        party.start(endpoints);
 
         let mut world = World::new(self.seed);
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
-        let client = world.add_host(Node::new(client, overhead, nat), ips(&outside));
-        let server = world.add_host(Node::new(server, overhead, None), ips(&there));
+        let client = world.add_host(Node::new(client, overhead, shared, nat), ips(&outside));
+        let server = world.add_host(Node::new(server, overhead, shared, None), ips(&there));
         topology::paths(&mut world, &ips(&outside), &ips(&there), &self.paths);
         (world, [client, server])
     }

@@ -1,6 +1,7 @@
 //! What a user of a host sees of its transports: connections with numbered streams of messages, and little else.
 //!
-//! An SCTP association is one as it is.
+//! An SCTP association is one as it is. A TCP connection has one stream, without ends of messages; a [`Bundle`] of them
+//! has several.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,10 +9,14 @@ use std::sync::Arc;
 use braidftp_base::Time;
 use braidftp_ftp::mapping::ppid;
 use braidftp_sctp::{
-    Association, AssociationId, Config, Connect, ConnectError, Endpoint, Event, ListenError, Message, Order,
-    Ppid, Reason, SendError, StreamId,
+    Association, AssociationId, Config, Connect, Endpoint, Event, Message, Order, Ppid, Reason, SendError,
+    StreamId,
 };
-use bytes::{Bytes, BytesMut};
+use braidftp_tcp as tcp;
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::bundle::{self, Bundle};
+use crate::host::Endpoints;
 
 /// Bytes of a message that is short: the frames of braid are.
 const SHORT_BYTES: usize = 64;
@@ -21,6 +26,10 @@ const SHORT_BYTES: usize = 64;
 pub(super) enum Conn {
     /// An association.
     Sctp(AssociationId),
+    /// A TCP connection.
+    Tcp(tcp::ConnectionId),
+    /// Several TCP connections that act as one.
+    Bundle(usize),
 }
 
 /// Something that happened to a connection.
@@ -52,7 +61,7 @@ pub(super) enum Closed {
 pub(super) enum Sent {
     /// All of it is taken.
     All,
-    /// There is no room: there will be word.
+    /// There is no room for the rest: there will be word.
     Full,
     /// The connection takes no more.
     Gone,
@@ -96,26 +105,43 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// The same, with what the connections did that are not over.
-    pub(super) fn with_living(&self, sctp: &Endpoint) -> Self {
+    pub(super) fn with_living(&self, endpoints: &Endpoints) -> Self {
         let mut sum = self.clone();
-        for conn in &self.live {
-            match conn {
-                Conn::Sctp(id) => sctp.association(*id).into_iter().for_each(|living| sum.add(living)),
-            }
-        }
+        self.live.iter().for_each(|conn| sum.add(endpoints, *conn));
         sum
     }
 
-    /// The connections that are not forgotten.
-    pub(super) fn live(&self) -> &[Conn] {
-        &self.live
+    /// How many connections are not over, those left out that wait for stray segments.
+    pub(super) fn open(&self, tcp: &tcp::Endpoint) -> usize {
+        let is_open = |conn: &&Conn| match conn {
+            Conn::Tcp(id) => {
+                tcp.connection(*id).is_some_and(|connection| connection.state() != tcp::State::TimeWait)
+            }
+            Conn::Sctp(_) | Conn::Bundle(_) => true,
+        };
+        self.live.iter().filter(is_open).count()
     }
 
-    fn add(&mut self, association: &Association) {
-        for path in association.stats().paths {
-            self.timeouts += path.timeouts;
-            self.fast_retransmits += path.fast_retransmits;
-            self.retransmissions += path.retransmitted_chunks;
+    fn add(&mut self, endpoints: &Endpoints, conn: Conn) {
+        match conn {
+            Conn::Sctp(id) => {
+                for path in endpoints.sctp.association(id).into_iter().flat_map(|it| it.stats().paths) {
+                    self.timeouts += path.timeouts;
+                    self.fast_retransmits += path.fast_retransmits;
+                    self.retransmissions += path.retransmitted_chunks;
+                }
+            }
+            Conn::Tcp(id) => {
+                if let Some(connection) = endpoints.tcp.connection(id) {
+                    let counters = connection.stats().counters;
+                    // Those of SYN are counted with the packets that open connections.
+                    self.timeouts += counters.timeouts - counters.syn_timeouts;
+                    self.fast_retransmits += counters.fast_retransmits;
+                    self.retransmissions += counters.retransmissions - counters.syn_timeouts;
+                }
+            }
+            // Its connections are counted one by one.
+            Conn::Bundle(_) => {}
         }
     }
 }
@@ -123,24 +149,43 @@ impl Ledger {
 /// A host's transports.
 pub(super) struct Net<'a> {
     pub(super) now: Time,
-    pub(super) sctp: &'a mut Endpoint,
+    pub(super) endpoints: &'a mut Endpoints,
+    pub(super) bundles: &'a mut Vec<Bundle>,
     pub(super) ledger: &'a mut Ledger,
 }
 
+/// A port that is in use, or a peer that cannot be asked.
+#[derive(Debug)]
+pub(super) struct Refused(pub(super) String);
+
 impl Net<'_> {
-    /// Sends a message behind those before it on its stream.
-    pub(super) fn send(&mut self, conn: Conn, stream: u16, kind: u32, payload: Bytes) -> Sent {
+    /// Sends a message behind those before it on its stream. Over TCP a part may be taken: what was is gone from `payload`.
+    pub(super) fn send(&mut self, conn: Conn, stream: u16, kind: u32, payload: &mut Bytes) -> Sent {
         let order = if kind == ppid::CREDIT { Order::Unordered } else { Order::Ordered };
         match conn {
             Conn::Sctp(id) => {
-                let Some(association) = self.sctp.association_mut(id) else { return Sent::Gone };
-                let message = Message { order, ..Message::new(Ppid(kind), payload) };
+                let Some(association) = self.endpoints.sctp.association_mut(id) else { return Sent::Gone };
+                let message = Message { order, ..Message::new(Ppid(kind), payload.clone()) };
                 match association.send(StreamId(stream), message) {
-                    Ok(()) => Sent::All,
+                    Ok(()) => {
+                        payload.clear();
+                        Sent::All
+                    }
                     Err(SendError::Full) => Sent::Full,
                     Err(_) => Sent::Gone,
                 }
             }
+            Conn::Tcp(id) => {
+                let Some(connection) = self.endpoints.tcp.connection_mut(id) else { return Sent::Gone };
+                let taken = connection.send(payload.clone());
+                payload.advance(taken);
+                match (payload.is_empty(), connection.state()) {
+                    (true, _) => Sent::All,
+                    (false, tcp::State::Closed | tcp::State::TimeWait) => Sent::Gone,
+                    (false, _) => Sent::Full,
+                }
+            }
+            Conn::Bundle(at) => self.bundles[at].send(&mut self.endpoints.tcp, stream, kind, payload),
         }
     }
 
@@ -148,61 +193,86 @@ impl Net<'_> {
     pub(super) fn recv(&mut self, conn: Conn, stream: u16) -> Option<Piece> {
         match conn {
             Conn::Sctp(id) => {
-                let piece = self.sctp.association_mut(id)?.recv(StreamId(stream))?;
+                let piece = self.endpoints.sctp.association_mut(id)?.recv(StreamId(stream))?;
                 Some(Piece { ppid: piece.ppid.0, payload: piece.payload, end: piece.end })
             }
+            Conn::Tcp(id) => {
+                let bytes = self.endpoints.tcp.connection_mut(id)?.recv()?;
+                Some(Piece { ppid: ppid::PLAIN, payload: vec![bytes], end: false })
+            }
+            Conn::Bundle(at) => self.bundles[at].recv(&mut self.endpoints.tcp, stream),
         }
     }
 
-    /// Bytes of a stream that have not left for the first time.
-    pub(super) fn unsent(&self, conn: Conn, stream: u16) -> usize {
+    /// Whether what was sent on a stream may still be overtaken by what is sent on another.
+    pub(super) fn waits(&self, conn: Conn, stream: u16) -> bool {
         match conn {
-            Conn::Sctp(id) => self.sctp.association(id).map_or(0, |it| it.queued_bytes(StreamId(stream))),
+            Conn::Sctp(id) => {
+                let association = self.endpoints.sctp.association(id);
+                association.is_some_and(|association| association.queued_bytes(StreamId(stream)) > 0)
+            }
+            // What overtakes it there fills a window of its own.
+            Conn::Tcp(_) | Conn::Bundle(_) => false,
         }
     }
 
     /// The port of this side.
     pub(super) fn port(&self, conn: Conn) -> Option<u16> {
         match conn {
-            Conn::Sctp(id) => self.sctp.association(id).map(|it| it.ports().0),
+            Conn::Sctp(id) => self.endpoints.sctp.association(id).map(|it| it.ports().0),
+            Conn::Tcp(id) => self.endpoints.tcp.connection(id).map(|it| it.local().port()),
+            Conn::Bundle(_) => Some(bundle::PORT),
         }
     }
 
     /// Whether a short message would be taken now.
-    pub(super) fn has_room(&mut self, conn: Conn) -> bool {
+    pub(super) fn has_room(&mut self, conn: Conn, stream: u16) -> bool {
         match conn {
-            Conn::Sctp(id) => self.sctp.association(id).is_some_and(|it| it.send_room() >= SHORT_BYTES),
+            Conn::Sctp(id) => {
+                let association = self.endpoints.sctp.association(id);
+                association.is_some_and(|association| association.send_room() >= SHORT_BYTES)
+            }
+            Conn::Tcp(id) => {
+                self.endpoints.tcp.connection(id).is_some_and(|it| it.send_room() >= SHORT_BYTES)
+            }
+            Conn::Bundle(at) => self.bundles[at].has_room(&mut self.endpoints.tcp, stream),
         }
     }
 
     /// The addresses of the other side.
     pub(super) fn peers(&self, conn: Conn) -> Vec<SocketAddr> {
-        let mut peers: Vec<_> = match conn {
-            Conn::Sctp(id) => self
-                .sctp
-                .association(id)
-                .into_iter()
-                .flat_map(Association::paths)
-                .map(|path| path.peer)
-                .collect(),
-        };
-        let mut seen = Vec::new();
-        peers.retain(|peer| {
-            !seen.contains(peer) && {
-                seen.push(*peer);
-                true
+        let Conn::Sctp(id) = conn else { return Vec::new() };
+        let mut peers = Vec::new();
+        for path in self.endpoints.sctp.association(id).into_iter().flat_map(Association::paths) {
+            if !peers.contains(&path.peer) {
+                peers.push(path.peer);
             }
-        });
+        }
         peers
+    }
+
+    /// Both ends of a TCP connection.
+    pub(super) fn ends(&self, conn: Conn) -> Option<(SocketAddr, SocketAddr)> {
+        let Conn::Tcp(id) = conn else { return None };
+        self.endpoints.tcp.connection(id).map(|connection| (connection.local(), connection.peer()))
     }
 
     /// Ends a connection once what was sent has arrived.
     pub(super) fn close(&mut self, conn: Conn) {
         match conn {
             Conn::Sctp(id) => {
-                if let Some(association) = self.sctp.association_mut(id) {
+                if let Some(association) = self.endpoints.sctp.association_mut(id) {
                     association.shutdown();
                 }
+            }
+            Conn::Tcp(id) => {
+                if let Some(connection) = self.endpoints.tcp.connection_mut(id) {
+                    connection.close();
+                }
+            }
+            Conn::Bundle(at) => {
+                let ids: Vec<_> = self.bundles[at].ids().collect();
+                ids.into_iter().for_each(|id| self.close(Conn::Tcp(id)));
             }
         }
     }
@@ -211,47 +281,133 @@ impl Net<'_> {
     pub(super) fn abort(&mut self, conn: Conn) {
         match conn {
             Conn::Sctp(id) => {
-                if let Some(association) = self.sctp.association_mut(id) {
+                if let Some(association) = self.endpoints.sctp.association_mut(id) {
                     association.abort(Bytes::from_static(b"given up"));
                 }
+            }
+            Conn::Tcp(id) => {
+                if let Some(connection) = self.endpoints.tcp.connection_mut(id) {
+                    connection.abort();
+                }
+            }
+            Conn::Bundle(at) => {
+                let ids: Vec<_> = self.bundles[at].ids().collect();
+                ids.into_iter().for_each(|id| self.abort(Conn::Tcp(id)));
             }
         }
     }
 
-    /// Opens an association.
-    pub(super) fn associate(&mut self, connect: Connect) -> Result<Conn, ConnectError> {
-        let conn = Conn::Sctp(self.sctp.connect(self.now, connect)?);
-        self.ledger.opened += 1;
-        self.ledger.live.push(conn);
-        Ok(conn)
+    /// Accepts associations on a port.
+    pub(super) fn listen(&mut self, port: u16, config: &Arc<Config>) -> Result<(), Refused> {
+        self.endpoints.sctp.listen(port, config.clone()).map_err(|error| Refused(error.to_string()))
     }
 
-    /// Accepts associations on a port.
-    pub(super) fn listen(&mut self, port: u16, config: &Arc<Config>) -> Result<(), ListenError> {
-        self.sctp.listen(port, config.clone())
+    /// Accepts TCP connections on a port.
+    pub(super) fn listen_tcp(&mut self, port: u16, config: &Arc<tcp::Config>) -> Result<(), Refused> {
+        self.endpoints.tcp.listen(port, config.clone()).map_err(|error| Refused(error.to_string()))
     }
 
     /// Accepts no more there.
     pub(super) fn unlisten(&mut self, port: u16) {
-        self.sctp.unlisten(port);
+        self.endpoints.sctp.unlisten(port);
+        self.endpoints.tcp.unlisten(port);
+    }
+
+    /// Opens an association.
+    pub(super) fn associate(&mut self, connect: Connect) -> Result<Conn, Refused> {
+        let id =
+            self.endpoints.sctp.connect(self.now, connect).map_err(|error| Refused(error.to_string()))?;
+        Ok(self.opened(Conn::Sctp(id)))
+    }
+
+    /// Opens a TCP connection.
+    pub(super) fn connect(
+        &mut self,
+        from: SocketAddr,
+        to: SocketAddr,
+        config: &Arc<tcp::Config>,
+    ) -> Result<Conn, Refused> {
+        let id = self.endpoints.tcp.connect(self.now, from, to, config.clone());
+        Ok(self.opened(Conn::Tcp(id.map_err(|error| Refused(error.to_string()))?)))
+    }
+
+    /// Opens the connections of a bundle.
+    pub(super) fn open_bundle(
+        &mut self,
+        (connections, streams): (usize, usize),
+        from: SocketAddr,
+        to: SocketAddr,
+        config: &Arc<tcp::Config>,
+    ) -> Result<Conn, Refused> {
+        let mut bundle = Bundle::new(connections, streams);
+        for line in 0..connections {
+            let to = SocketAddr::new(to.ip(), bundle::PORT + line as u16);
+            if let Conn::Tcp(id) = self.connect(from, to, config)? {
+                bundle.join(line, id);
+            }
+        }
+        self.bundles.push(bundle);
+        Ok(Conn::Bundle(self.bundles.len() - 1))
+    }
+
+    fn opened(&mut self, conn: Conn) -> Conn {
+        self.ledger.opened += 1;
+        self.ledger.live.push(conn);
+        conn
     }
 
     /// A connection was accepted.
     pub(super) fn accepted(&mut self, conn: Conn) {
-        self.ledger.live.push(conn);
+        if !self.ledger.live.contains(&conn) {
+            self.ledger.live.push(conn);
+        }
     }
 
     /// Forgets a connection that is over.
     pub(super) fn forget(&mut self, conn: Conn) {
         self.ledger.live.retain(|live| *live != conn);
+        self.ledger.add(self.endpoints, conn);
         match conn {
-            Conn::Sctp(id) => {
-                if let Some(association) = self.sctp.association(id) {
-                    self.ledger.add(association);
-                }
-                self.sctp.remove(id);
+            Conn::Sctp(id) => self.endpoints.sctp.remove(id),
+            Conn::Tcp(id) => self.endpoints.tcp.remove(id),
+            Conn::Bundle(at) => {
+                let ids: Vec<_> = self.bundles[at].ids().collect();
+                ids.into_iter().for_each(|id| self.forget(Conn::Tcp(id)));
             }
         }
+    }
+
+    /// What an event of a TCP connection is to the user: of it, or of the bundle that it belongs to.
+    pub(super) fn happened(&mut self, id: tcp::ConnectionId, event: tcp::Event) -> (Conn, Happened) {
+        let conn = Conn::Tcp(id);
+        let happened = match event {
+            tcp::Event::Accepted { port } => Happened::Accepted { port },
+            tcp::Event::Up => Happened::Up { inbound_streams: 0 },
+            tcp::Event::PeerClosed => Happened::PeerDone,
+            tcp::Event::Closed(tcp::Reason::Finished) => Happened::Closed(Closed::InOrder),
+            tcp::Event::Closed(reason) => Happened::Closed(Closed::Broken(reason.to_string())),
+            tcp::Event::Readable | tcp::Event::Writable => Happened::Stirred,
+        };
+        if let Happened::Accepted { port } = happened
+            && port >= bundle::PORT
+            && let Some(at) = self.bundles.iter().position(|bundle| !bundle.told_up)
+        {
+            self.bundles[at].join(usize::from(port - bundle::PORT), id);
+            self.accepted(conn);
+            return (Conn::Bundle(at), Happened::Stirred);
+        }
+        let Some(at) = self.bundles.iter().position(|bundle| bundle.has(id)) else { return (conn, happened) };
+        let bundle = &mut self.bundles[at];
+        bundle.flush(&mut self.endpoints.tcp);
+        let happened = match happened {
+            Happened::Up { .. } if bundle.up(id) && !bundle.told_up => {
+                bundle.told_up = true;
+                Happened::Up { inbound_streams: bundle.streams() as u16 }
+            }
+            Happened::Up { .. } => Happened::Stirred,
+            other => other,
+        };
+        (Conn::Bundle(at), happened)
     }
 }
 

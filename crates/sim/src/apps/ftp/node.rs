@@ -5,12 +5,15 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 
 use braidftp_base::{Datagram, Output, Time};
-use braidftp_sctp::{AssociationId, Endpoint, Event};
+use braidftp_sctp::{AssociationId, Event};
+use braidftp_tcp as tcp;
+use bytes::{Bytes, BytesMut};
 
+use super::bundle::Bundle;
 use super::client::Client;
-use super::net::{Conn, Ledger, Net, happened};
+use super::net::{Conn, Happened, Ledger, Net, happened};
 use super::server::Server;
-use super::tap::{Tap, word16};
+use super::tap::{Shared, Tap, word16};
 use super::{Nat, WindowPoint};
 use crate::host::{App, Endpoints, Host};
 use crate::world::Actor;
@@ -29,6 +32,7 @@ pub(super) struct Node {
 pub(super) struct Party {
     pub(super) side: Side,
     pub(super) ledger: Ledger,
+    pub(super) bundles: Vec<Bundle>,
     /// Whether something happened that was not acted upon.
     stirred: bool,
     pub(super) blocks: Blocks,
@@ -84,27 +88,23 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    fn look(&mut self, now: Time, endpoint: &Endpoint, server: &Server) {
+    fn look(&mut self, now: Time, endpoints: &Endpoints, bundles: &[Bundle], server: &Server) {
         for conn in server.data_conns() {
-            let Conn::Sctp(id) = conn;
-            let Some(association) = endpoint.association(id) else { continue };
-            if !association.is_up() {
-                continue;
-            }
+            // Of a bundle, the last connection carries data.
+            let id = match conn {
+                Conn::Bundle(at) => match bundles[at].ids().last() {
+                    Some(id) => Conn::Tcp(id),
+                    None => continue,
+                },
+                other => other,
+            };
+            let Some([cwnd_bytes, ssthresh_bytes, flight_bytes]) = numbers(endpoints, id) else { continue };
             let known = self.conns.iter().position(|known| *known == conn);
             let connection = known.unwrap_or_else(|| {
                 self.conns.push(conn);
                 self.conns.len() - 1
             });
-            let stats = association.stats();
-            let Some(path) = stats.paths.first() else { continue };
-            let point = WindowPoint {
-                at: now,
-                connection,
-                cwnd_bytes: path.cwnd,
-                ssthresh_bytes: path.ssthresh,
-                flight_bytes: path.flight_bytes,
-            };
+            let point = WindowPoint { at: now, connection, cwnd_bytes, ssthresh_bytes, flight_bytes };
             let last = self.points.iter().rev().find(|last| last.connection == connection);
             if last.is_none_or(|last| WindowPoint { at: now, ..*last } != point) {
                 self.points.push(point);
@@ -113,9 +113,34 @@ impl Windows {
     }
 }
 
+/// Window, threshold and flight of a connection that is up.
+fn numbers(endpoints: &Endpoints, conn: Conn) -> Option<[usize; 3]> {
+    match conn {
+        Conn::Sctp(id) => {
+            let association = endpoints.sctp.association(id).filter(|association| association.is_up())?;
+            let stats = association.stats();
+            stats.paths.first().map(|path| [path.cwnd, path.ssthresh, path.flight_bytes])
+        }
+        Conn::Tcp(id) => {
+            let connection = endpoints.tcp.connection(id).filter(|connection| connection.is_up())?;
+            let stats = connection.stats();
+            Some([stats.cwnd, stats.ssthresh, stats.flight_bytes])
+        }
+        Conn::Bundle(_) => None,
+    }
+}
+
 impl Party {
-    pub(super) fn new(side: Side, windows: Option<Windows>) -> Self {
-        Self { side, ledger: Ledger::default(), stirred: false, blocks: Blocks::default(), windows }
+    pub(super) fn new(side: Side, bundles: Vec<Bundle>, windows: Option<Windows>) -> Self {
+        Self { side, ledger: Ledger::default(), bundles, stirred: false, blocks: Blocks::default(), windows }
+    }
+
+    /// Lets a client begin.
+    pub(super) fn start(&mut self, endpoints: &mut Endpoints) {
+        let Self { side, ledger, bundles, .. } = self;
+        if let Side::Client(client) = side {
+            client.start(&mut Net { now: Time::ZERO, endpoints, bundles, ledger });
+        }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -128,39 +153,63 @@ impl Party {
 
 impl App for Party {
     fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
-        self.stirred = true;
         let happened = happened(&endpoints.sctp, id, &event);
-        let mut net = Net { now, sctp: &mut endpoints.sctp, ledger: &mut self.ledger };
-        match &mut self.side {
-            Side::Client(client) => client.on(&mut net, Conn::Sctp(id), happened),
-            Side::Server(server) => server.on(&mut net, Conn::Sctp(id), happened),
-        }
+        self.on(now, endpoints, |_| (Conn::Sctp(id), happened));
+    }
+
+    fn on_tcp_event(
+        &mut self,
+        now: Time,
+        endpoints: &mut Endpoints,
+        id: tcp::ConnectionId,
+        event: tcp::Event,
+    ) {
+        self.on(now, endpoints, |net| net.happened(id, event));
     }
 
     fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
-        let mut net = Net { now, sctp: &mut endpoints.sctp, ledger: &mut self.ledger };
-        match &mut self.side {
-            Side::Client(client) if self.stirred => client.pump(&mut net),
+        let Self { side, ledger, bundles, stirred, blocks, windows } = self;
+        let mut net = Net { now, endpoints, bundles, ledger };
+        match side {
+            Side::Client(client) if *stirred => client.pump(&mut net),
             Side::Client(_) => {}
             Side::Server(server) => {
                 // That the last reply has left is no event.
-                if self.stirred || server.waits_for_replies() {
+                if *stirred || server.waits_for_replies() {
                     server.pump(&mut net);
                 }
-                if let Some(windows) = &mut self.windows {
-                    windows.look(now, net.sctp, server);
+                if let Some(windows) = windows {
+                    windows.look(now, net.endpoints, net.bundles, server);
                 }
             }
         }
-        self.stirred = false;
-        self.blocks.note(now, endpoints.sctp.len() + endpoints.tcp.control_blocks());
+        *stirred = false;
+        blocks.note(now, endpoints.sctp.len() + endpoints.tcp.control_blocks());
         None
     }
 }
 
+impl Party {
+    fn on(
+        &mut self,
+        now: Time,
+        endpoints: &mut Endpoints,
+        what: impl FnOnce(&mut Net<'_>) -> (Conn, Happened),
+    ) {
+        let Self { side, ledger, bundles, stirred, .. } = self;
+        *stirred = true;
+        let mut net = Net { now, endpoints, bundles, ledger };
+        let (conn, happened) = what(&mut net);
+        match side {
+            Side::Client(client) => client.on(&mut net, conn, happened),
+            Side::Server(server) => server.on(&mut net, conn, happened),
+        }
+    }
+}
+
 impl Node {
-    pub(super) fn new(host: Host<Party>, overhead: usize, nat: Option<Nat>) -> Self {
-        Self { host, tap: Tap::default(), overhead, nat: nat.map(Translator::new) }
+    pub(super) fn new(host: Host<Party>, overhead: usize, shared: Shared, nat: Option<Nat>) -> Self {
+        Self { host, tap: Tap::new(shared), overhead, nat: nat.map(Translator::new) }
     }
 
     /// Packets that came to the NAT and belonged to no flow that began inside.
@@ -209,6 +258,7 @@ impl Translator {
         if let Some((from, to)) = ports(datagram) {
             self.flows.insert((from, datagram.to.ip(), to));
         }
+        rewrite(datagram, self.nat.inside, self.nat.outside);
         datagram.from.set_ip(self.nat.outside);
     }
 
@@ -219,9 +269,32 @@ impl Translator {
             self.turned_away += 1;
             return None;
         }
+        rewrite(&mut datagram, self.nat.outside, self.nat.inside);
         datagram.to.set_ip(self.nat.inside);
         Some(datagram)
     }
+}
+
+/// Where the checksum of a TCP segment is. It covers the addresses (RFC 9293 §3.1); that of SCTP does not.
+const CHECKSUM_AT: usize = 16;
+
+/// Makes the checksum right for another address (RFC 1624 §3), as every NAT does.
+fn rewrite(datagram: &mut Datagram, before: IpAddr, after: IpAddr) {
+    let is_tcp = datagram.from.port() != 0 && datagram.to.port() != 0;
+    let (IpAddr::V4(before), IpAddr::V4(after)) = (before, after) else { return };
+    if !is_tcp || datagram.payload.len() < CHECKSUM_AT + 2 {
+        return;
+    }
+    let mut sum = u32::from(!word16(&datagram.payload, CHECKSUM_AT));
+    for (before, after) in before.octets().chunks(2).zip(after.octets().chunks(2)) {
+        sum += u32::from(!word16(before, 0)) + u32::from(word16(after, 0));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    let mut payload = BytesMut::from(&datagram.payload[..]);
+    payload[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    datagram.payload = Bytes::from(payload);
 }
 
 /// The ports of a packet, which are where they are in TCP and SCTP alike.

@@ -21,8 +21,10 @@ use braidftp_ftp::server::{
 };
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 use braidftp_sctp as sctp;
+use braidftp_tcp as tcp;
 use bytes::Bytes;
 
+use super::bundle;
 use super::net::{Closed, Conn, Happened, Net, Sent};
 use super::store::Store;
 use super::{Handshake, digest};
@@ -39,6 +41,8 @@ pub(super) struct Settings {
     pub(super) local: Vec<SocketAddr>,
     /// Of data associations.
     pub(super) sctp: Arc<sctp::Config>,
+    /// Of data connections.
+    pub(super) tcp: Arc<tcp::Config>,
     /// Bytes of a file that share a message.
     pub(super) message_bytes: usize,
     /// When the data of a new association leaves.
@@ -151,12 +155,12 @@ impl Server {
             Happened::Up { inbound_streams } => {
                 if let Some(open) = self.sessions.iter_mut().find_map(|served| served.opening(conn)) {
                     *open = Open::Yes;
-                } else if net.port(conn) == Some(CONTROL_PORT) {
-                    let mode = Mode::of_streams(inbound_streams);
-                    let carrier = match mode {
-                        Mode::Naive | Mode::Tcp => Carrier::Naive,
-                        Mode::Ms | Mode::MsCp => Carrier::Ms,
-                        Mode::Braid => Carrier::Braid { data_streams: inbound_streams - 1 },
+                } else if matches!(net.port(conn), Some(CONTROL_PORT | bundle::PORT)) {
+                    let carrier = match (net.ends(conn), Mode::of_streams(inbound_streams)) {
+                        (Some((local, peer)), _) => Carrier::Tcp { local, peer },
+                        (None, Mode::Naive | Mode::Tcp) => Carrier::Naive,
+                        (None, Mode::Ms | Mode::MsCp) => Carrier::Ms,
+                        (None, Mode::Braid) => Carrier::Braid { data_streams: inbound_streams - 1 },
                     };
                     self.accept(net.now, conn, carrier);
                 }
@@ -289,8 +293,8 @@ impl Served {
     }
 
     fn reply(&mut self, net: &mut Net<'_>) {
-        while let Some(first) = self.out.front() {
-            match net.send(self.control, CONTROL_STREAM, self.lines, first.clone()) {
+        while let Some(first) = self.out.front_mut() {
+            match net.send(self.control, CONTROL_STREAM, self.lines, first) {
                 Sent::All => drop(self.out.pop_front()),
                 Sent::Full => return,
                 Sent::Gone => return self.out.clear(),
@@ -366,7 +370,13 @@ impl Served {
             }
             DataPath::Stream1 => Way::Stream1 { said: Said::NotYet },
             DataPath::Framed { transfer } => Way::Framed { transfer, lane: None },
-            DataPath::TcpPassive | DataPath::TcpActive(_) => return Err(Failure::CannotOpenData),
+            DataPath::TcpActive(to) => {
+                let (local, _) = net.ends(self.control).ok_or(Failure::CannotOpenData)?;
+                let from = SocketAddr::new(local.ip(), DATA_PORT);
+                let conn = net.connect(from, to, &settings.tcp).map_err(|_| Failure::CannotOpenData)?;
+                Way::Own { conn, open: Open::Awaited }
+            }
+            DataPath::TcpPassive => return Err(Failure::CannotOpenData),
         };
         self.jobs.push_back(Job { id, content, sent: 0, way });
         Ok(())
@@ -401,8 +411,8 @@ impl Served {
             Way::Own { conn, open } => self.jobs[at].send_alone(net, store, settings, conn, open),
             Way::Stream1 { said } => {
                 // What is sent in front of its 150 fills the window of a client that waits for the 150.
-                let nothing_before = || net.unsent(self.control, CONTROL_STREAM) == 0;
-                if said == Said::NotYet && !(self.out.is_empty() && nothing_before()) {
+                let waits = || !self.out.is_empty() || net.waits(self.control, CONTROL_STREAM);
+                if said == Said::NotYet && waits() {
                     return Progress::Waits;
                 }
                 self.jobs[at].way = Way::Stream1 { said: Said::Yes };
@@ -434,22 +444,22 @@ impl Served {
                 Content::Listing(_) => (0, None),
             };
             // What does not fit begins later: a header must not be counted as sent when it is not.
-            if !net.has_room(self.control) {
+            if !net.has_room(self.control, stream) {
                 return Progress::Waits;
             }
-            let header = self.lanes[lane].begin(&Header { transfer, offset, size, modified: None });
-            net.send(self.control, stream, ppid::HEADER, header);
+            let mut header = self.lanes[lane].begin(&Header { transfer, offset, size, modified: None });
+            net.send(self.control, stream, ppid::HEADER, &mut header);
             job.way = Way::Framed { transfer, lane: Some(lane) };
         }
         let room = usize::try_from(self.lanes[lane].room()).unwrap_or(usize::MAX);
         let part = job.content.next(store, settings.message_bytes);
         if !part.is_empty() {
-            let part = part.slice(..part.len().min(room));
+            let mut part = part.slice(..part.len().min(room));
             if part.is_empty() {
                 return Progress::Waits; // for credit
             }
             let length = part.len();
-            return match net.send(self.control, stream, ppid::BYTES, part) {
+            return match net.send(self.control, stream, ppid::BYTES, &mut part) {
                 Sent::All => {
                     self.lanes[lane].on_sent(length as u64);
                     job.advance(length);
@@ -459,11 +469,11 @@ impl Served {
                 Sent::Gone => Progress::Over(Err(Failure::DataLost)),
             };
         }
-        if !net.has_room(self.control) {
+        if !net.has_room(self.control, stream) {
             return Progress::Waits;
         }
-        let trailer = self.lanes[lane].finish(COMPLETE, digest(transfer, job.sent));
-        net.send(self.control, stream, ppid::TRAILER, trailer);
+        let mut trailer = self.lanes[lane].finish(COMPLETE, digest(transfer, job.sent));
+        net.send(self.control, stream, ppid::TRAILER, &mut trailer);
         Progress::Over(Ok(Outcome::Sent { bytes: job.sent }))
     }
 }
@@ -501,13 +511,15 @@ impl Job {
             Content::Listing(_) => usize::MAX,
         };
         loop {
-            let part = self.content.next(store, most);
+            let mut part = self.content.next(store, most);
             if part.is_empty() {
                 return Progress::Over(Ok(Outcome::Sent { bytes: self.sent }));
             }
             let length = part.len();
-            match net.send(conn, stream, ppid::PLAIN, part) {
-                Sent::All => self.advance(length),
+            let sent = net.send(conn, stream, ppid::PLAIN, &mut part);
+            self.advance(length - part.len());
+            match sent {
+                Sent::All => {}
                 Sent::Full => return Progress::Waits,
                 Sent::Gone => return Progress::Over(Err(Failure::DataLost)),
             }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use braidftp_base::Datagram;
-use braidftp_ftp::mapping::{CONTROL_STREAM, DATA_PORT};
+use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_PORT};
+
+use super::bundle;
 
 /// Packets and their bytes, headers of IP included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,9 +71,19 @@ impl Traffic {
     }
 }
 
+/// Whether commands and files share a TCP connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// Each has its own.
+    No,
+    /// They do: what the server sends counts as data, what the client sends as control.
+    Yes,
+}
+
 /// Looks at the packets that leave a host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tap {
+    shared: Shared,
     traffic: Traffic,
     /// By the ports of a connection.
     flows: BTreeMap<(u16, u16), Flow>,
@@ -88,6 +100,10 @@ struct Flow {
 }
 
 impl Tap {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self { shared, traffic: Traffic::default(), flows: BTreeMap::new() }
+    }
+
     /// What was sent since it was last started.
     pub(super) fn traffic(&self) -> Traffic {
         self.traffic
@@ -101,10 +117,41 @@ impl Tap {
     /// A packet leaves.
     pub(super) fn see(&mut self, datagram: &Datagram, overhead: usize) {
         let bytes = (datagram.payload.len() + overhead) as u64;
-        let purpose = self.sctp(&datagram.payload);
+        let is_tcp = datagram.from.port() != 0;
+        let purpose = if is_tcp { self.tcp(&datagram.payload) } else { self.sctp(&datagram.payload) };
         let count = self.traffic.of(purpose);
         count.packets += 1;
         count.bytes += bytes;
+    }
+
+    fn tcp(&mut self, segment: &[u8]) -> Purpose {
+        if segment.len() < tcp::HEADER {
+            return Purpose::Other;
+        }
+        let ports = (word16(segment, 0), word16(segment, 2));
+        let (seq, bytes) = (word32(segment, 4), tcp::user_bytes(segment));
+        let flags = segment[tcp::FLAGS];
+        let flow = self.flows.entry(ports).or_default();
+        if flags & tcp::SYN != 0 && flow.setup & u32::from(tcp::FIN) != 0 {
+            *flow = Flow::default(); // the ports were used before
+        }
+        let setup = u32::from(flags & (tcp::SYN | tcp::FIN));
+        self.traffic.resent_setup += u64::from(setup != 0 && flow.setup & setup != 0);
+        flow.setup |= setup;
+        if bytes == 0 {
+            let ends = flags & (tcp::SYN | tcp::FIN | tcp::RST) != 0;
+            return if ends { Purpose::Setup } else { Purpose::Ack };
+        }
+        let end = seq.wrapping_add(bytes as u32);
+        let new = flow.highest.map_or(bytes as u32, |highest| {
+            let ahead = end.wrapping_sub(highest);
+            if (ahead as i32) < 0 { 0 } else { ahead.min(bytes as u32) }
+        });
+        self.traffic.resent_bytes += bytes as u64 - u64::from(new);
+        if new > 0 {
+            flow.highest = Some(end);
+        }
+        tcp::purpose(ports, self.shared)
     }
 
     fn sctp(&mut self, packet: &[u8]) -> Purpose {
@@ -142,6 +189,29 @@ impl Tap {
             purpose = purpose.min(here);
         }
         purpose
+    }
+}
+
+/// As much of TCP's segments as is needed to say what they are for (RFC 9293 §3.1).
+pub(super) mod tcp {
+    use super::*;
+
+    pub(crate) const HEADER: usize = 20;
+    pub(crate) const FLAGS: usize = 13;
+    pub(crate) const FIN: u8 = 1;
+    pub(crate) const SYN: u8 = 2;
+    pub(crate) const RST: u8 = 4;
+
+    /// Bytes of data in a segment.
+    pub(crate) fn user_bytes(segment: &[u8]) -> usize {
+        segment.len().saturating_sub(usize::from(segment[12] >> 4) * 4)
+    }
+
+    /// What its data is for.
+    pub(crate) fn purpose((from, to): (u16, u16), shared: Shared) -> Purpose {
+        let is = |port| from == port || to == port;
+        let lines = is(CONTROL_PORT) || (is(bundle::PORT) && (shared == Shared::No || to == bundle::PORT));
+        if lines { Purpose::Control } else { Purpose::Data }
     }
 }
 

@@ -28,6 +28,7 @@ fn every_variant_brings_every_file_whole() {
             for seed in 0..5 {
                 let outcome =
                     Session { seed, files: vec![0, 1, 10_000, 50_000, 200_001], ..get(*variant, loss) }.run();
+                assert_eq!(outcome.failed, None, "{variant} {loss} {seed}");
                 whole(&outcome);
             }
         }
