@@ -191,6 +191,7 @@ impl Default for Config {
             congestion_options: cc::Options {
                 initial_window: cc::InitialWindow::Tcp,
                 counting: cc::Counting::Acks,
+                growth: cc::Growth::Always,
                 ..cc::Options::default()
             },
             halve: Halve::Flight,

@@ -104,7 +104,6 @@ impl Endpoint {
         to: SocketAddr,
         config: Arc<Config>,
     ) -> Result<ConnectionId, ConnectError> {
-        let _ = now;
         if from.is_ipv4() != to.is_ipv4() {
             return Err(ConnectError::Family);
         }
@@ -118,7 +117,7 @@ impl Endpoint {
         if self.table.contains_key(&ends) {
             return Err(ConnectError::InUse);
         }
-        let iss = self.next_isn();
+        let iss = self.next_isn(now);
         Ok(self.insert(ends, Connection::connecting(config, ends, iss)))
     }
 
@@ -134,13 +133,14 @@ impl Endpoint {
         None
     }
 
-    /// Numbers that look random and are the same each time (splitmix64).
-    fn next_isn(&mut self) -> Seq {
+    /// Initial sequence numbers by a clock of 4 µs (RFC 9293 §3.4.1) and, as in 4.4BSD, a step for each connection: those of
+    /// one pair of ports grow. Where they begin looks random and is the same each time (splitmix64).
+    fn next_isn(&mut self, now: Time) -> Seq {
         self.isn += 1;
-        let mut z = self.seed.wrapping_add(self.isn.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut z = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        Seq((z ^ (z >> 31)) as u32)
+        Seq((z ^ (z >> 31)) as u32).plus(now.as_nanos() / 4_000).plus(self.isn * 64_000)
     }
 
     fn insert(&mut self, ends: Ends, connection: Connection) -> ConnectionId {
@@ -203,7 +203,7 @@ impl Endpoint {
         match self.listeners.get(&ends.local.port()) {
             Some(config) if is_syn && !segment.flags.has(Flags::RST) => {
                 if self.half_open < HALF_OPEN_MAX {
-                    let (config, iss) = (config.clone(), self.next_isn());
+                    let (config, iss) = (config.clone(), self.next_isn(now));
                     self.insert(ends, Connection::accepting(config, ends, iss, &segment));
                 }
             }

@@ -142,8 +142,9 @@ pub struct Connection {
     syn_timer: Option<Time>,
     syn_sent: u32,
     syn_left_at: Option<Time>,
-    /// A reset is to be sent.
+    /// A reset is to be sent, and one with this number to who answered with another's.
     reset_due: bool,
+    refusal: Option<Seq>,
     time_wait_until: Option<Time>,
     pending: Pending,
     /// Whether the send buffer was full when the user wrote.
@@ -195,6 +196,7 @@ impl Connection {
             syn_sent: 0,
             syn_left_at: None,
             reset_due: false,
+            refusal: None,
             time_wait_until: None,
             pending: Pending::default(),
             was_full: false,
@@ -313,7 +315,7 @@ impl Connection {
     }
 
     pub(crate) fn is_half_open(&self) -> bool {
-        self.state == State::SynReceived
+        self.state == State::SynReceived && self.accepted_on.is_some()
     }
 
     /// Whether a SYN with this number may begin a new connection in its place (RFC 9293 §3.10.7.4, TIME-WAIT).
@@ -337,7 +339,10 @@ impl Connection {
         let flags = segment.flags;
         let acks_syn = segment.ack == self.iss.plus(1);
         if flags.has(Flags::ACK) && !acks_syn {
-            // Of an old life: the endpoint's answer to those is a reset; here the SYN is simply sent again in time.
+            // Of an old life, which a reset ends.
+            if !flags.has(Flags::RST) {
+                self.refusal = Some(segment.ack);
+            }
             return;
         }
         if flags.has(Flags::RST) {
@@ -412,6 +417,16 @@ impl Connection {
                 .options
                 .timestamps
                 .is_some_and(|stamps| (stamps.value.wrapping_sub(self.ts_recent) as i32) < 0);
+        if self.state == State::SynReceived
+            && flags == Flags::SYN | Flags::ACK
+            && segment.seq == self.irs
+            && segment.ack == self.iss.plus(1)
+        {
+            // Both asked at once (RFC 9293 figure 7).
+            self.establish(now);
+            self.receiver.ack_now();
+            return;
+        }
         if !acceptable || stale {
             if self.state == State::SynReceived && flags.has(Flags::SYN) && segment.seq == self.irs {
                 // Our answer was lost.
@@ -622,6 +637,13 @@ impl Connection {
             self.counters.segments_sent += 1;
             return Next::Send(datagram);
         }
+        // Once the FIN is acknowledged: no user is faster than that.
+        if std::mem::take(&mut self.pending.peer_closed) {
+            return Next::Event(Event::PeerClosed);
+        }
+        if let Some(reason) = self.pending.closed.take() {
+            return Next::Event(Event::Closed(reason));
+        }
         Next::Wait(self.deadline())
     }
 
@@ -636,13 +658,7 @@ impl Connection {
         if std::mem::take(&mut pending.readable) {
             return Some(Event::Readable);
         }
-        if std::mem::take(&mut pending.writable) {
-            return Some(Event::Writable);
-        }
-        if std::mem::take(&mut pending.peer_closed) {
-            return Some(Event::PeerClosed);
-        }
-        pending.closed.take().map(Event::Closed)
+        std::mem::take(&mut pending.writable).then_some(Event::Writable)
     }
 
     /// When it is to be polled again, if nothing happens before.
@@ -719,6 +735,10 @@ impl Connection {
     }
 
     fn next_syn(&mut self, now: Time) -> Option<Datagram> {
+        if let Some(seq) = self.refusal.take() {
+            let segment = Segment { seq, flags: Flags::RST, ..self.empty() };
+            return Some(self.datagram(segment.encode(self.ends.local.ip(), self.ends.peer.ip())));
+        }
         if !std::mem::take(&mut self.syn_due) {
             return None;
         }
@@ -783,7 +803,9 @@ impl Connection {
             let first = self.irs.plus(1);
             let max = if self.timestamps { SACK_BLOCKS_MAX - 1 } else { SACK_BLOCKS_MAX };
             for block in self.receiver.sack_blocks(max) {
-                options.sack.push(first.plus(block.start), first.plus(block.end));
+                // A FIN that came early is reported too.
+                let end = block.end + u64::from(self.receiver.fin() == Some(block.end));
+                options.sack.push(first.plus(block.start), first.plus(end));
             }
         }
         Segment {

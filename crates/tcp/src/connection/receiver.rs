@@ -86,6 +86,11 @@ impl Receiver {
         self.next + u64::from(self.fin_reached)
     }
 
+    /// Where the peer's FIN stands, if it came, perhaps early.
+    pub(crate) fn fin(&self) -> Option<u64> {
+        self.fin
+    }
+
     /// Whether the peer's FIN came, and all before it.
     pub(crate) fn fin_reached(&self) -> bool {
         self.fin_reached

@@ -1,7 +1,10 @@
 //! Two endpoints, a clock, and links whose faults are fields.
 
 mod bulk;
+mod everything;
+mod lifecycle;
 mod recovery;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,29 +1,198 @@
 //! Losses and what is done about them.
 
 use super::*;
+use crate::config::LossDetection;
+use crate::stats::Counters;
 
-fn times_of(pair: &Pair, number: usize) -> Vec<Duration> {
-    let first = pair.data_of(Client)[0].2.seq;
-    let wanted = (number - 1) * 1_460;
-    let of_number = |(_, _, segment): &&&(Time, Side, Segment)| segment.seq == first.plus(wanted as u64);
-    pair.data_of(Client).iter().filter(of_number).map(|(at, ..)| at.since(Time::from_millis(100))).collect()
+/// Segments of this many bytes make a table of the log easy to read.
+const MSS: u64 = 1_460;
+
+/// The numbers, from 1, of the client's segments of data in the order in which they left, and when.
+fn departures(pair: &Pair) -> Vec<(u64, u64)> {
+    let of_client = pair.data_of(Client);
+    let first = of_client[0].2.seq;
+    let row = |(at, _, segment): &&(Time, Side, Segment)| {
+        let number = u64::from(segment.seq.since(first) as u32) / MSS + 1;
+        (number, at.since(Time::from_millis(100)).as_millis() as u64)
+    };
+    of_client.iter().map(row).collect()
 }
 
+/// When, in milliseconds, a segment left each time.
+fn times_of(pair: &Pair, number: u64) -> Vec<u64> {
+    departures(pair).into_iter().filter(|(of, _)| *of == number).map(|(_, at)| at).collect()
+}
+
+/// Every segment is acknowledged, so that duplicates come at once; a round trip is 20 ms.
 fn config(sack: bool) -> Config {
     Config { sack, ack_every: std::num::NonZeroU8::MIN, ..Config::default() }
+}
+
+/// Sends so many segments with these lost (by number among those with data that leave, from 1), and closes.
+fn play(config: Config, segments: u64, lost: &[usize]) -> (Pair, Counters) {
+    let mut pair = Pair::up(config).losing(Client, lost);
+    pair.write_and_close(Client, (segments * MSS) as usize);
+    pair.finish(Duration::from_secs(100));
+    assert!(pair.read[1] == numbered((segments * MSS) as usize)[..]);
+    let counters = pair.connection(Client).stats().counters;
+    (pair, counters)
 }
 
 #[test]
 fn the_third_duplicate_brings_the_lost_segment_again_and_no_timeout() {
     for sack in [false, true] {
-        let mut pair = Pair::up(config(sack)).losing(Client, &[8]);
-        pair.write_and_close(Client, 40_000);
-        pair.finish(Duration::from_secs(10));
-        let stats = pair.connection(Client).stats();
-        assert_eq!((stats.counters.retransmissions, stats.counters.timeouts), (1, 0));
-        assert_eq!(stats.counters.fast_retransmits, 1);
+        let (pair, counters) = play(config(sack), 27, &[8]);
+        assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_retransmits), (1, 0, 1));
         // It left in the second flight of 3 and 6; behind it only one more, so two duplicates come of the third flight.
-        assert_eq!(times_of(&pair, 8), [20, 60].map(Duration::from_millis));
-        assert!(pair.read[1] == numbered(40_000)[..]);
+        assert_eq!(times_of(&pair, 8), [20, 60]);
+    }
+}
+
+#[test]
+fn without_sack_each_partial_acknowledgement_brings_one_hole_a_round_trip() {
+    // The third flight is 10 to 21; of it 11, 13 and 15 are lost.
+    let (pair, counters) = play(config(false), 40, &[11, 13, 15]);
+    assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_retransmits), (3, 0, 1));
+    let [first, second, third] = [11, 13, 15].map(|number| times_of(&pair, number)[1]);
+    assert_eq!((second - first, third - second), (20, 20));
+}
+
+#[test]
+fn with_sack_all_holes_are_filled_in_one_round_trip() {
+    let (pair, counters) = play(config(true), 40, &[11, 13, 15]);
+    assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_retransmits), (3, 0, 1));
+    let [first, second, third] = [11, 13, 15].map(|number| times_of(&pair, number)[1]);
+    assert!(first <= second && second <= third && third - first < 20, "{first} {second} {third}");
+}
+
+#[test]
+fn limited_transmit_finds_by_duplicates_what_would_else_be_a_timeout() {
+    for sack in [false, true] {
+        // The first flight is three segments: two duplicates.
+        let without = play(config(sack), 8, &[1]).1;
+        assert_eq!((without.timeouts, without.fast_retransmits), (1, 0), "SACK {sack}");
+        let with = play(Config { limited_transmit: true, ..config(sack) }, 8, &[1]).1;
+        assert_eq!((with.timeouts, with.fast_retransmits), (0, 1), "SACK {sack}");
+    }
+}
+
+#[test]
+fn early_retransmit_needs_fewer_duplicates_where_no_more_can_come() {
+    for sack in [false, true] {
+        for (segments, lost) in [(2, 1), (3, 1)] {
+            let without = play(config(sack), segments, &[lost]).1;
+            assert_eq!((without.timeouts, without.fast_retransmits), (1, 0));
+            let early = Config { early_retransmit: true, ..config(sack) };
+            let with = play(early, segments, &[lost]).1;
+            assert_eq!((with.timeouts, with.fast_retransmits), (0, 1), "{segments} segments, SACK {sack}");
+        }
+        // One alone has no duplicates.
+        let early = Config { early_retransmit: true, ..config(sack) };
+        assert_eq!(play(early, 1, &[1]).1.timeouts, 1);
+    }
+}
+
+#[test]
+fn a_lost_tail_waits_for_the_timer_and_then_starts_slowly() {
+    for sack in [false, true] {
+        // The third flight is 10 to 21; its end is lost, and nothing follows.
+        let (pair, counters) = play(config(sack), 21, &[19, 20, 21]);
+        assert_eq!((counters.timeouts, counters.fast_retransmits), (1, 0));
+        // RTO.min after the last acknowledgement, at 60 ms; then one, then two.
+        assert_eq!(times_of(&pair, 19)[1], 1_060);
+        assert_eq!(times_of(&pair, 20)[1..], [1_080]);
+        assert_eq!(times_of(&pair, 21)[1..], [1_080]);
+    }
+}
+
+#[test]
+fn timeouts_double_and_a_sample_of_what_was_sent_twice_is_not_taken() {
+    // Lost with its first two retransmissions.
+    let mut pair = Pair::up(config(false)).losing(Client, &[1, 2, 3]);
+    pair.write(Client, numbered(100));
+    pair.run(Duration::from_secs(20));
+    assert_eq!(times_of(&pair, 1), [0, 1_000, 3_000, 7_000]);
+    let stats = pair.connection(Client).stats();
+    assert_eq!(stats.rto, Duration::from_secs(8), "backed off until something can be timed (Karn)");
+    assert_eq!(stats.srtt, Some(Duration::from_millis(20)), "of the handshake");
+    pair.write(Client, numbered(100));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.connection(Client).stats().rto, Duration::from_secs(1));
+}
+
+#[test]
+fn after_so_many_timeouts_the_connection_is_given_up() {
+    let mut pair = Pair::up(Config { data_retries: 3, ..config(true) });
+    pair.drop = Some(Box::new(|from, _, _| from == Client));
+    pair.write(Client, numbered(100));
+    pair.run(Duration::from_secs(100));
+    assert_eq!(pair.closed(Client), Some(Reason::TimedOut));
+    assert_eq!(times_of(&pair, 1), [0, 1_000, 3_000, 7_000]);
+}
+
+#[test]
+fn rack_finds_a_retransmission_that_is_lost_too() {
+    let by_time = Config { loss_detection: LossDetection::Time, ..config(true) };
+    for (config, timeouts) in [(config(true), 1), (by_time, 0)] {
+        let (pair, _) = play(config.clone(), 60, &[12]);
+        let again = departures(&pair).iter().rposition(|(number, _)| *number == 12).unwrap();
+        let (_, counters) = play(config, 60, &[12, again + 1]);
+        assert_eq!(counters.timeouts, timeouts);
+    }
+}
+
+#[test]
+fn a_tail_probe_takes_the_place_of_a_timeout() {
+    let probing = Config { loss_detection: LossDetection::Time, tail_loss_probe: true, ..config(true) };
+    let (pair, counters) = play(probing.clone(), 21, &[20, 21]);
+    assert_eq!((counters.timeouts, counters.tail_probes), (0, 1));
+    // 2 · SRTT after the last acknowledgement, at 60 ms: the last goes again, and its SACK tells of the other.
+    let probed = times_of(&pair, 21)[1];
+    assert!((100..110).contains(&probed), "{probed}");
+    assert!(times_of(&pair, 20)[1] < probed + 30);
+    // All of it lost but the probe: the loss is answered for all the same.
+    let (mut pair, counters) = play(probing, 21, &[21]);
+    assert_eq!((counters.timeouts, counters.tail_probes, counters.fast_retransmits), (0, 1, 0));
+    assert!(pair.connection(Client).stats().counters.retransmissions == 1);
+}
+
+#[test]
+fn proportional_reduction_leaves_no_silence() {
+    // With pipe alone nothing leaves for half a window after a loss; with PRR every second acknowledgement lets one go.
+    let silence = |proportional_reduction| {
+        let config = Config { proportional_reduction, ..config(true) };
+        let mut pair = Pair::up(config).losing(Client, &[30]);
+        pair.rate = Some("10mbit".parse().unwrap());
+        pair.write_and_close(Client, 100 * MSS as usize);
+        pair.finish(Duration::from_secs(20));
+        let counters = pair.connection(Client).stats().counters;
+        assert_eq!((counters.timeouts, counters.retransmissions), (0, 1));
+        let left: Vec<_> = pair.data_of(Client).iter().map(|(at, ..)| *at).collect();
+        let again = departures(&pair).iter().rposition(|(number, _)| *number == 30).unwrap();
+        left[again..again + 4].windows(2).map(|two| two[1].since(two[0])).max().unwrap()
+    };
+    assert!(silence(true) * 2 < silence(false), "{:?} {:?}", silence(true), silence(false));
+}
+
+#[test]
+fn sack_lies_mark_nothing_that_was_not_sent() {
+    let mut pair = Pair::up(config(true));
+    pair.write(Client, numbered(3 * MSS as usize));
+    pair.drain(Client);
+    let stats = pair.connection(Client).stats();
+    assert_eq!(stats.flight_bytes, 3 * MSS as usize);
+    let seq = pair.data_of(Client)[0].2.seq;
+    let mut ack = pair.data_of(Client)[0].2.clone();
+    std::mem::swap(&mut ack.source_port, &mut ack.destination_port);
+    (ack.seq, ack.ack, ack.payload) = (ack.ack, seq, Bytes::new());
+    for (left, right) in [(3 * MSS, 5 * MSS), (2 * MSS, MSS), (MSS / 2, MSS / 2 + 10)] {
+        ack.options.sack = Default::default();
+        ack.options.sack.push(seq.plus(left), seq.plus(right));
+        let payload = ack.encode(address(Server).ip(), address(Client).ip());
+        let (from, to) = (address(Server), address(Client));
+        let now = pair.now;
+        pair.endpoints[0].handle(now, Datagram { from, to, ecn: braidftp_base::Ecn::NotEct, payload });
+        pair.drain(Client);
+        assert_eq!(pair.connection(Client).stats().flight_bytes, 3 * MSS as usize);
     }
 }

@@ -330,9 +330,10 @@ impl Sender {
     fn on_window(&mut self, ack: &Acknowledgement<'_>) -> bool {
         let Some(edge) = ack.edge else { return false };
         let moved = edge.saturating_sub(ack.ack) != self.edge.saturating_sub(self.una);
+        let opened = edge > self.edge;
         self.edge = edge;
         self.window_largest = self.window_largest.max(edge.saturating_sub(ack.ack));
-        if self.persist_at.is_some() && self.edge > self.next {
+        if self.persist_at.is_some() && opened {
             self.persist_at = None;
             self.persists = 0;
             self.probe_due = false;
@@ -491,7 +492,10 @@ impl Sender {
             Recovery::Sack { prr: Some(prr), .. } => prr.window,
             _ => self.window() as u64,
         };
-        let fits = self.pipe + self.sent[self.lost_from].len() <= window || self.pipe == 0;
+        // The FIN needs no window.
+        let end = self.sent[self.lost_from].end.min(self.queue.end());
+        let bytes = end.saturating_sub(self.sent[self.lost_from].start);
+        let fits = self.pipe + bytes <= window || self.pipe == 0;
         fits.then_some(self.lost_from)
     }
 

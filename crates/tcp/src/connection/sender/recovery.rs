@@ -208,7 +208,8 @@ impl Sender {
                 break;
             }
             if sent.sacked {
-                bytes += sent.len();
+                // The FIN is no byte.
+                bytes += sent.len() - u64::from(self.fin.is_some_and(|fin| sent.end > fin));
                 segments += 1;
                 if segments >= 3 || bytes > 2 * self.mss as u64 {
                     edge = sent.start;
