@@ -9,8 +9,10 @@
 mod clock;
 pub mod relay;
 mod sys;
+mod trace;
 pub mod tun;
 pub mod wires;
 
 pub use braidftp_sim::link::{self, LinkConfig};
 pub use relay::{Relay, RelayConfig, RelayError, RelayHandle};
+pub use trace::read_trace;

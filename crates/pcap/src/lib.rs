@@ -20,6 +20,7 @@ const LINKTYPE_RAW: u16 = 101;
 const IP_LENGTH_MAX: usize = 65_535;
 /// A comment longer than this is cut.
 const COMMENT_MAX: usize = 1_000;
+const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_SCTP: u8 = 132;
 const HOP_LIMIT: u8 = 64;
@@ -75,6 +76,9 @@ pub enum Carrier {
     Udp,
     /// IP itself, as protocol 132: the payload is an SCTP packet.
     Sctp,
+    /// IP itself, as protocol 6: the payload is a TCP segment. Its checksum is written anew if it is 0, for a network
+    /// that needs none.
+    Tcp,
 }
 
 impl<W: Write> Writer<W> {
@@ -134,6 +138,7 @@ impl<W: Write> Writer<W> {
         let (protocol, body) = match packet.carrier {
             Carrier::Udp => (PROTOCOL_UDP, 8 + kept.len()),
             Carrier::Sctp => (PROTOCOL_SCTP, kept.len()),
+            Carrier::Tcp => (PROTOCOL_TCP, kept.len()),
         };
         self.ip_header(from, to, packet.ecn, protocol, body);
         let body_start = self.block.len();
@@ -145,8 +150,17 @@ impl<W: Write> Writer<W> {
         }
         self.block.extend_from_slice(kept);
         if packet.carrier == Carrier::Udp {
-            let checksum = udp_checksum(from, to, &self.block[body_start..]);
+            // 0 would mean that there is none.
+            let checksum = match transport_checksum(from, to, PROTOCOL_UDP, &self.block[body_start..]) {
+                0 => 0xffff,
+                checksum => checksum,
+            };
             self.block[body_start + 6..body_start + 8].copy_from_slice(&checksum.to_be_bytes());
+        }
+        if packet.carrier == Carrier::Tcp && kept.get(16..18) == Some(&[0, 0]) && kept.len() == payload.len()
+        {
+            let checksum = transport_checksum(from, to, PROTOCOL_TCP, &self.block[body_start..]);
+            self.block[body_start + 16..body_start + 18].copy_from_slice(&checksum.to_be_bytes());
         }
         debug_assert_eq!(self.block.len() - start, headers + kept.len());
         self.packet_tail(packet.direction, packet.comment);
@@ -265,19 +279,17 @@ fn as_v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// RFC 768 and RFC 8200 §8.1: over a pseudo header and the datagram, whose own checksum is still zero.
-fn udp_checksum(from: IpAddr, to: IpAddr, datagram: &[u8]) -> u16 {
-    let mut total = sum(0, datagram) + u64::from(PROTOCOL_UDP) + datagram.len() as u64;
+/// RFC 768, RFC 9293 §3.1 and RFC 8200 §8.1: over a pseudo header and the datagram or segment, whose own checksum is
+/// still zero.
+fn transport_checksum(from: IpAddr, to: IpAddr, protocol: u8, body: &[u8]) -> u16 {
+    let mut total = sum(0, body) + u64::from(protocol) + body.len() as u64;
     for address in [from, to] {
         total = match address {
             IpAddr::V4(v4) => sum(total, &v4.octets()),
             IpAddr::V6(v6) => sum(total, &v6.octets()),
         };
     }
-    match fold(total) {
-        0 => 0xffff, // zero means that there is none
-        checksum => checksum,
-    }
+    fold(total)
 }
 
 /// RFC 1071: the sum of 16-bit words.
@@ -360,6 +372,20 @@ mod tests {
         let file = written(Packet { carrier: Carrier::Sctp, ..packet("10.0.0.1:0", "10.0.0.2:0", b"abcd") });
         assert_eq!(file[0].1[9], PROTOCOL_SCTP);
         assert_eq!(&file[0].1[20..], b"abcd");
+    }
+
+    #[test]
+    fn a_tcp_segment_keeps_its_checksum_and_gets_one_if_it_has_none() {
+        let mut segment = [7; 24];
+        let written = |segment: &[u8]| {
+            let tcp = Packet { carrier: Carrier::Tcp, ..packet("10.0.0.1:21", "10.0.0.2:40000", segment) };
+            written(tcp)[0].1.clone()
+        };
+        assert_eq!(written(&segment)[20..], segment);
+        segment[16..18].fill(0);
+        let file = written(&segment);
+        assert_eq!(file[9], PROTOCOL_TCP);
+        assert_eq!(fold(sum(0, &file[12..]) + u64::from(PROTOCOL_TCP) + 24), 0);
     }
 
     #[test]

@@ -33,6 +33,11 @@ impl Dice {
         ((u128::from(self.0.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
+    /// One draw: a number from 0 to 1, 1 excluded, in steps of 2⁻⁵³.
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Some bytes, as for a key.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);

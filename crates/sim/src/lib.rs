@@ -9,6 +9,7 @@ pub mod dice;
 pub mod failover;
 pub mod host;
 pub mod link;
+pub mod record;
 pub mod scenario;
 pub mod topology;
 pub mod world;

@@ -263,20 +263,7 @@ impl<H: Actor> World<H> {
         (0..self.hosts.len()).map(HostId)
     }
 
-    /// What a link is like.
-    pub fn link_config(&self, id: LinkId) -> &LinkConfig {
-        self.links[id.0].what.config()
-    }
-
-    /// What happened on a link, up to now.
-    pub fn link_counters(&mut self, id: LinkId) -> link::Counters {
-        let now = self.now;
-        let link = &mut self.links[id.0].what;
-        link.advance(now);
-        link.counters()
-    }
-
-    /// A link, to look at, as it was when something last happened on it.
+    /// A link, to look at, as it was when it was last told or asked something; after [`World::settle`], as it is.
     pub fn link(&self, id: LinkId) -> &LinkOf<impl Cargo + use<H>> {
         &self.links[id.0].what
     }
@@ -326,6 +313,23 @@ impl<H: Actor> World<H> {
     /// What was recorded since the last call.
     pub fn take_record(&mut self) -> Vec<Seen> {
         self.record.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// From now on, keeps what happens to each packet on a link until [`World::take_link_record`].
+    pub fn record_link(&mut self, id: LinkId) {
+        self.links[id.0].what.record();
+    }
+
+    /// What was recorded of a link since the last call, in order of time.
+    pub fn take_link_record(&mut self, id: LinkId) -> Vec<link::Sighting> {
+        self.settle();
+        self.links[id.0].what.take_record()
+    }
+
+    /// Each link does what its wire did up to now, so that it looks as it is. This changes nothing about what happens.
+    pub fn settle(&mut self) {
+        let now = self.now;
+        self.links.iter_mut().for_each(|place| place.what.advance(now));
     }
 
     /// Does the next thing, and first lets time pass if nothing is left to do now: one host or link is drained. Says

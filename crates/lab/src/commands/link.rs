@@ -27,9 +27,13 @@ pub(crate) struct Args {
     /// Where their packets go, as HOST:PORT
     #[arg(long, value_name = "UDP")]
     to: String,
-    /// Bits a second: 256kbit, 3mbit, 1.5gbit, or bytes: 20MB [default: unlimited]
-    #[arg(long)]
+    /// Bits a second: 256kbit, 3mbit, 1.5gbit, or bytes: 20MB; and later others, as in 3mbit:1mbit@10s:5mbit@20s
+    /// [default: unlimited]
+    #[arg(long, value_name = "RATE[:RATE@TIME...]")]
     rate: Option<String>,
+    /// A recorded link: a file with the millisecond of each opportunity to send 1,504 bytes on a line of its own
+    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    trace: Option<String>,
     /// One way: 1ms, 35ms, 0.5s, 200us [default: 0ms]
     #[arg(long)]
     delay: Option<String>,
@@ -41,9 +45,25 @@ pub(crate) struct Args {
     /// it is good [1] and while it is bad [0]
     #[arg(long, value_name = "P,R[,K,H]")]
     burst_loss: Option<String>,
-    /// What may wait for the wire, the rest is dropped: bytes (500kB) or packets (100p) [default: 500kB]
+    /// What may wait for the wire, the rest is dropped: bytes (500kB), packets (100p), or packets beside the one on the
+    /// wire (99w) [default: 500kB]
     #[arg(long)]
     queue: Option<String>,
+    /// From how much that waits on, packets that can be get a congestion mark: 30kB, 20p
+    #[arg(long, value_name = "QUEUE")]
+    ecn: Option<String>,
+    /// Random early detection, as in 5p:15p:0.1:0.002:gentle:mark
+    #[arg(long, value_name = "MIN:MAX[:P[:W]][:gentle][:mark]", conflicts_with = "codel")]
+    red: Option<String>,
+    /// Controlled delay, as in 5ms:100ms:mark, or `default`, which is 5ms:100ms
+    #[arg(long, value_name = "TARGET:INTERVAL[:mark]")]
+    codel: Option<String>,
+    /// When the link is down after the start, as in 10s-12s:20s-25s
+    #[arg(long, value_name = "FROM-TO[:FROM-TO...]", conflicts_with = "flap")]
+    down: Option<String>,
+    /// The link is down again and again: for so long at the end of each period, as in 10s:500ms
+    #[arg(long, value_name = "PERIOD:DOWN")]
+    flap: Option<String>,
     /// How likely a packet is held back so that later ones overtake it, and for how long [default: 0, 10ms]
     #[arg(long, value_name = "P[,EXTRA]")]
     reorder: Option<String>,
@@ -102,8 +122,11 @@ struct Direction {
     #[serde(rename = "out")]
     packets_out: u64,
     dropped_loss: u64,
+    dropped_down: u64,
     dropped_queue: u64,
+    dropped_early: u64,
     dropped_mtu: u64,
+    marked: u64,
     duplicated: u64,
     corrupted: u64,
     reordered: u64,
@@ -166,8 +189,11 @@ fn direction(config: &LinkConfig, counters: Counters) -> Direction {
         packets_in: counters.packets_in,
         packets_out: counters.packets_out,
         dropped_loss: counters.dropped_loss,
+        dropped_down: counters.dropped_down,
         dropped_queue: counters.dropped_queue,
+        dropped_early: counters.dropped_early,
         dropped_mtu: counters.dropped_mtu,
+        marked: counters.marked,
         duplicated: counters.duplicated,
         corrupted: counters.corrupted,
         reordered: counters.reordered,
@@ -189,10 +215,16 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
     }
     for (key, value) in [
         ("rate", &args.rate),
+        ("trace", &args.trace),
         ("delay", &args.delay),
         ("loss", &args.loss),
         ("burst-loss", &args.burst_loss),
         ("queue", &args.queue),
+        ("ecn", &args.ecn),
+        ("red", &args.red),
+        ("codel", &args.codel),
+        ("down", &args.down),
+        ("flap", &args.flap),
         ("reorder", &args.reorder),
         ("duplicate", &args.duplicate),
         ("corrupt", &args.corrupt),
@@ -200,7 +232,7 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
         ("mtu", &args.mtu),
     ] {
         if let Some(value) = value {
-            both.set(key, value).map_err(|error| Failure::Usage(format!("--{key}: {error}")))?;
+            both.set_reading(key, value, &braidftp_emu::read_trace).map_err(|error| Failure::Usage(format!("--{key}: {error}")))?;
         }
     }
     let (mut forward, mut back) = (both.clone(), both);
@@ -208,7 +240,7 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
         [("--forward", &mut forward, &args.forward), ("--back", &mut back, &args.back)]
     {
         if let Some(text) = text {
-            link.apply(text).map_err(|error| Failure::Usage(format!("{option}: {error}")))?;
+            link.apply_reading(text, &braidftp_emu::read_trace).map_err(|error| Failure::Usage(format!("{option}: {error}")))?;
         }
     }
     let listen = address("--listen", &args.listen)?;

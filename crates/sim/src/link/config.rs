@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_base::Rate;
-
 use super::loss::{GilbertElliott, Loss};
+use super::queue::{CoDel, Management, Queue, Red};
+use super::text::{Text, bytes, duration, parsed, probability};
+use super::wire::{Bandwidth, Down, Reader, Trace};
 use crate::dice::Probability;
 
-/// The longest delay that may be asked for: Mars at its farthest is 22 minutes away.
-const DELAY_MAX: Duration = Duration::from_secs(3_600);
 /// The largest overhead of a packet, in bytes.
 const OVERHEAD_MAX: usize = 65_535;
 /// The most packets that a script may name.
@@ -19,6 +19,9 @@ const SCRIPT_MAX: usize = 100_000;
 /// No packet is larger.
 const MTU_MAX: usize = 65_535;
 
+/// For those who have no files.
+const NO_FILES: Reader<'static> = &|_| Err("there are no files here".to_owned());
+
 /// What a link is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkConfig {
@@ -26,10 +29,15 @@ pub struct LinkConfig {
     pub loss: Loss,
     /// How much may wait for the wire. 500 kB, as in the papers' experiments.
     pub queue: Queue,
-    /// From how much that waits on, packets that are ECN-capable get a congestion mark. `None`: none is marked.
+    /// From how much that waits on, packets that are ECN-capable get a congestion mark, whatever the queue's management
+    /// does. `None`: none is marked so.
     pub ecn: Option<Queue>,
+    /// What the queue does before it is full. Nothing.
+    pub management: Management,
     /// How fast the wire is. Unlimited.
     pub rate: Bandwidth,
+    /// When the link is down. Never.
+    pub down: Down,
     /// How long a packet travels. None.
     pub delay: Duration,
     /// Whether some packets are held back. No.
@@ -51,7 +59,9 @@ impl Default for LinkConfig {
             loss: Loss::None,
             queue: Queue::Bytes(500_000),
             ecn: None,
+            management: Management::None,
             rate: Bandwidth::Unlimited,
+            down: Down::Never,
             delay: Duration::ZERO,
             reorder: None,
             duplicate: Probability::NEVER,
@@ -60,24 +70,6 @@ impl Default for LinkConfig {
             mtu: None,
         }
     }
-}
-
-/// A drop-tail queue: what may wait, the packet on the wire included. At least one packet always may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Queue {
-    /// So many bytes.
-    Bytes(usize),
-    /// So many packets.
-    Packets(usize),
-}
-
-/// How fast a wire is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bandwidth {
-    /// Packets take no time and never wait.
-    Unlimited,
-    /// Always the same.
-    Fixed(Rate),
 }
 
 /// Packets held back so that later ones overtake them.
@@ -93,6 +85,12 @@ pub struct Reorder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(String);
 
+impl ConfigError {
+    pub(super) fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -105,12 +103,17 @@ impl LinkConfig {
     /// The names that [`LinkConfig::set`] knows.
     pub const KEYS: &[&str] = &[
         "rate",
+        "trace",
         "delay",
         "loss",
         "burst-loss",
         "lose",
         "queue",
         "ecn",
+        "red",
+        "codel",
+        "down",
+        "flap",
         "reorder",
         "duplicate",
         "corrupt",
@@ -119,11 +122,28 @@ impl LinkConfig {
     ];
 
     /// Sets one property from text, as in `set("rate", "3mbit")`. Lists are separated by `,` or `:`.
+    ///
+    /// # Errors
+    /// There is no such property, or this is no value of it; and no trace is found: see [`LinkConfig::set_reading`].
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        self.set_reading(key, value, NO_FILES)
+    }
+
+    /// As [`LinkConfig::set`], and `trace` names what `read` knows.
+    ///
+    /// # Errors
+    /// There is no such property, or this is no value of it.
+    pub fn set_reading(&mut self, key: &str, value: &str, read: Reader<'_>) -> Result<(), ConfigError> {
         let parts: Vec<_> = value.split([',', ':']).map(str::trim).collect();
         match (key, &parts[..]) {
-            ("rate", ["unlimited"]) => self.rate = Bandwidth::Unlimited,
-            ("rate", [rate]) => self.rate = Bandwidth::Fixed(parsed::<Rate>(rate)?),
+            ("rate", parts) => self.rate = Bandwidth::parse(parts)?,
+            ("trace", [file]) => self.rate = Bandwidth::Trace(Arc::new(Trace::read(file, read)?)),
+            ("trace", _) => {
+                return Err(ConfigError::new(format!(
+                    "`{}` is not one file name: copy the trace to one without `,` and `:`",
+                    value.escape_debug()
+                )));
+            }
             ("delay", [delay]) => self.delay = duration(delay)?,
             ("loss", [loss]) => self.loss = bernoulli(probability(loss)?),
             ("burst-loss", [p, r, rest @ ..]) if rest.len() <= 2 => {
@@ -137,7 +157,7 @@ impl LinkConfig {
                 });
             }
             ("burst-loss", _) => {
-                return Err(ConfigError(format!(
+                return Err(ConfigError::new(format!(
                     "`{}` is not a burst loss: write p,r or p,r,k,h, four probabilities: that the link turns bad, \
                      that it turns good, that a packet passes while it is good (1), and while it is bad (0)",
                     value.escape_debug()
@@ -147,6 +167,11 @@ impl LinkConfig {
             ("queue", [queue]) => self.queue = parsed::<Queue>(queue)?,
             ("ecn", ["none"]) => self.ecn = None,
             ("ecn", [queue]) => self.ecn = Some(parsed::<Queue>(queue)?),
+            ("red" | "codel", ["none"]) => self.management = Management::None,
+            ("red", parts) => self.management = Management::Red(Red::parse(parts)?),
+            ("codel", parts) => self.management = Management::CoDel(CoDel::parse(parts)?),
+            ("down", parts) => self.down = Down::parse(parts)?,
+            ("flap", parts) => self.down = Down::parse_flapping(parts)?,
             ("reorder", [probability_text, rest @ ..]) if rest.len() <= 1 => {
                 let probability = probability(probability_text)?;
                 let extra_delay =
@@ -155,7 +180,7 @@ impl LinkConfig {
                     (probability > Probability::NEVER).then_some(Reorder { probability, extra_delay });
             }
             ("reorder", _) => {
-                return Err(ConfigError(format!(
+                return Err(ConfigError::new(format!(
                     "`{}` is not a reordering: write a probability and perhaps a delay, as in 0.01,10ms",
                     value.escape_debug()
                 )));
@@ -165,14 +190,14 @@ impl LinkConfig {
             ("overhead", [value]) => self.overhead_bytes = bytes(value, OVERHEAD_MAX)?,
             ("mtu", ["none"]) => self.mtu = None,
             ("mtu", [value]) => self.mtu = Some(bytes(value, MTU_MAX)?),
-            (
-                "rate" | "delay" | "loss" | "queue" | "ecn" | "duplicate" | "corrupt" | "overhead" | "mtu",
-                _,
-            ) => {
-                return Err(ConfigError(format!("`{key}` takes one value, not `{}`", value.escape_debug())));
+            ("delay" | "loss" | "queue" | "ecn" | "duplicate" | "corrupt" | "overhead" | "mtu", _) => {
+                return Err(ConfigError::new(format!(
+                    "`{key}` takes one value, not `{}`",
+                    value.escape_debug()
+                )));
             }
             _ => {
-                return Err(ConfigError(format!(
+                return Err(ConfigError::new(format!(
                     "a link has no property `{}`; there are {}",
                     key.escape_debug(),
                     Self::KEYS.join(", ")
@@ -184,15 +209,26 @@ impl LinkConfig {
 
     /// Sets the properties that a text like `rate=3mbit,delay=1ms` names and leaves the others. Within it lists are
     /// separated by `:`, as in `reorder=0.01:10ms`.
+    ///
+    /// # Errors
+    /// As [`LinkConfig::set`].
     pub fn apply(&mut self, text: &str) -> Result<(), ConfigError> {
+        self.apply_reading(text, NO_FILES)
+    }
+
+    /// As [`LinkConfig::apply`], and `trace` names what `read` knows.
+    ///
+    /// # Errors
+    /// As [`LinkConfig::set`].
+    pub fn apply_reading(&mut self, text: &str, read: Reader<'_>) -> Result<(), ConfigError> {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let Some((key, value)) = part.split_once('=') else {
-                return Err(ConfigError(format!(
+                return Err(ConfigError::new(format!(
                     "`{}` is not a property of a link: write key=value, as in rate=3mbit,delay=1ms",
                     part.escape_debug()
                 )));
             };
-            self.set(key.trim(), value)?;
+            self.set_reading(key.trim(), value, read)?;
         }
         Ok(())
     }
@@ -211,14 +247,27 @@ impl FromStr for LinkConfig {
 /// As [`FromStr`] reads it; what is as by default is left out, except rate, delay and queue.
 impl fmt::Display for LinkConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rate {
-            Bandwidth::Unlimited => write!(f, "rate=unlimited")?,
-            Bandwidth::Fixed(rate) => write!(f, "rate={rate}")?,
-        }
+        write!(f, "{}", self.rate)?;
         write!(f, ",delay={}", Text(self.delay))?;
         write!(f, ",queue={}", self.queue)?;
         if let Some(threshold) = self.ecn {
             write!(f, ",ecn={threshold}")?;
+        }
+        match &self.management {
+            Management::None => {}
+            Management::Red(red) => write!(f, ",red={red}")?,
+            Management::CoDel(codel) => write!(f, ",codel={codel}")?,
+        }
+        match &self.down {
+            Down::Never => {}
+            Down::Between(spans) => {
+                let spans: Vec<_> = spans
+                    .iter()
+                    .map(|(from, to)| format!("{}-{}", Text::instant(*from), Text::instant(*to)))
+                    .collect();
+                write!(f, ",down={}", spans.join(":"))?;
+            }
+            Down::Flapping { period, down } => write!(f, ",flap={}:{}", Text(*period), Text(*down))?,
         }
         match &self.loss {
             Loss::None => {}
@@ -251,63 +300,16 @@ impl fmt::Display for LinkConfig {
     }
 }
 
-impl fmt::Display for Queue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(bytes) if bytes.is_multiple_of(1_000) => write!(f, "{}kB", bytes / 1_000),
-            Self::Bytes(bytes) => write!(f, "{bytes}B"),
-            Self::Packets(packets) => write!(f, "{packets}p"),
-        }
-    }
-}
-
-impl FromStr for Queue {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let wrong = || {
-            ConfigError(format!(
-                "`{}` is not a queue: write a number above 0 and p (packets), B, kB or MB, as in 500kB or 100p",
-                text.escape_debug()
-            ))
-        };
-        let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
-        let (number, unit) = text.split_at(split);
-        let number: usize = number.trim().parse().ok().filter(|number| *number > 0).ok_or_else(wrong)?;
-        let bytes = |scale: usize| number.checked_mul(scale).map(Self::Bytes).ok_or_else(wrong);
-        match unit {
-            "p" => Ok(Self::Packets(number)),
-            "B" => bytes(1),
-            "kB" => bytes(1_000),
-            "MB" => bytes(1_000_000),
-            _ => Err(wrong()),
-        }
-    }
-}
-
-fn parsed<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, ConfigError> {
-    text.parse().map_err(|error: T::Err| ConfigError(error.to_string()))
-}
-
-fn bytes(text: &str, most: usize) -> Result<usize, ConfigError> {
-    let wrong = || ConfigError(format!("`{}` is not a number of bytes up to {most}", text.escape_debug()));
-    text.parse().ok().filter(|bytes| *bytes <= most).ok_or_else(wrong)
-}
-
-fn probability(text: &str) -> Result<Probability, ConfigError> {
-    parsed(text)
-}
-
 fn bernoulli(probability: Probability) -> Loss {
     if probability == Probability::NEVER { Loss::None } else { Loss::Bernoulli(probability) }
 }
 
 fn script(numbers: &[&str]) -> Result<Loss, ConfigError> {
     let wrong = |text: &str| {
-        ConfigError(format!("`{}` is not the number of a packet, counted from 0", text.escape_debug()))
+        ConfigError::new(format!("`{}` is not the number of a packet, counted from 0", text.escape_debug()))
     };
     if numbers.len() > SCRIPT_MAX {
-        return Err(ConfigError(format!("no more than {SCRIPT_MAX} packets may be named")));
+        return Err(ConfigError::new(format!("no more than {SCRIPT_MAX} packets may be named")));
     }
     let parsed: Result<Vec<u64>, _> =
         numbers.iter().map(|text| text.parse().map_err(|_| wrong(text))).collect();
@@ -316,45 +318,10 @@ fn script(numbers: &[&str]) -> Result<Loss, ConfigError> {
     Ok(Loss::Script(numbers))
 }
 
-fn duration(text: &str) -> Result<Duration, ConfigError> {
-    let wrong = || {
-        ConfigError(format!(
-            "`{}` is not a delay of up to an hour: write a number and s, ms, us or ns, as in 1ms",
-            text.escape_debug()
-        ))
-    };
-    let split = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(split);
-    let nanos_a_unit = match unit {
-        "s" => 1e9,
-        "ms" => 1e6,
-        "us" | "µs" => 1e3,
-        "ns" => 1.0,
-        _ => return Err(wrong()),
-    };
-    let nanos = number.trim().parse::<f64>().map_err(|_| wrong())? * nanos_a_unit;
-    if !(0.0..=DELAY_MAX.as_nanos() as f64).contains(&nanos) {
-        return Err(wrong());
-    }
-    Ok(Duration::from_nanos(nanos.round() as u64))
-}
-
-/// A duration as [`duration`] reads it.
-struct Text(Duration);
-
-impl fmt::Display for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_nanos() {
-            n if n % 1_000_000_000 == 0 && n > 0 => write!(f, "{}s", n / 1_000_000_000),
-            n if n % 1_000_000 == 0 => write!(f, "{}ms", n / 1_000_000),
-            n if n % 1_000 == 0 => write!(f, "{}us", n / 1_000),
-            n => write!(f, "{n}ns"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use braidftp_base::Rate;
+
     use super::*;
 
     #[test]
@@ -377,6 +344,14 @@ mod tests {
             "mtu=1280",
             "ecn=50kB,queue=100p",
             "ecn=7p",
+            "queue=49w",
+            "rate=3mbit:1mbit@10s:5mbit@20.5s",
+            "red=5p:15p",
+            "red=30kB:90000B:0.02:0.25:gentle:mark",
+            "codel=default",
+            "codel=2ms:30ms:mark,queue=1MB",
+            "down=1s-3s:10s-12.5s",
+            "flap=10s:500ms",
         ] {
             let config: LinkConfig = text.parse().unwrap();
             assert_eq!(config.to_string().parse(), Ok(config), "{text}");
@@ -387,12 +362,29 @@ mod tests {
     fn what_is_wrong_is_said_with_what_would_be_right() {
         for (text, said) in [
             ("rate=3furlongs", "is not a rate: write a number and bit"),
-            ("rate=1mbit:2mbit", "`rate` takes one value"),
+            ("rate=1mbit:2mbit", "does not say from when on"),
+            ("rate=1mbit:2mbit@2s:3mbit@1s", "the times of a changing rate rise"),
+            ("rate=1mbit:2mbit@soon", "is not a time after the start"),
+            ("trace=up.trace", "cannot read the trace up.trace: there are no files here"),
+            ("trace=a:b", "is not one file name"),
+            ("red=5p", "is not RED: write min:max"),
+            ("red=5p:15kB", "is not RED"),
+            ("red=15p:5p", "0 < min < max"),
+            ("red=5p:15p:2", "is not a probability"),
+            ("red=5p:15p:0.1:0.2:0.3", "is not RED"),
+            ("codel=5ms", "is not CoDel: write its target and interval"),
+            ("codel=5ms:0ms", "is longer than nothing"),
+            ("down=1s", "write from-to"),
+            ("down=3s-1s", "follow one another"),
+            ("down=1s-3s:2s-4s", "follow one another"),
+            ("flap=1s:1s", "which is shorter"),
+            ("flap=1s", "is not a flapping"),
+            ("delay=1ms:2ms", "`delay` takes one value"),
             ("delay=5", "write a number and s, ms, us or ns"),
             ("delay=2000000s", "of up to an hour"),
             ("delay=-1ms", "is not a delay"),
             ("loss=2", "is not a probability"),
-            ("queue=500", "write a number above 0 and p (packets), B, kB or MB"),
+            ("queue=500", "write a number above 0 and p (packets,"),
             ("queue=0p", "is not a queue"),
             ("ecn=0p", "is not a queue"),
             ("queue=99999999999999MB", "is not a queue"),
@@ -402,12 +394,29 @@ mod tests {
             ("lose=a", "is not the number of a packet"),
             ("overhead=70000", "bytes up to 65535"),
             ("mtu=large", "bytes up to 65535"),
-            ("speed=3mbit", "there are rate, delay, loss"),
+            ("speed=3mbit", "there are rate, trace, delay, loss"),
             ("fast", "write key=value"),
         ] {
             let error = text.parse::<LinkConfig>().unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_trace_is_asked_for_by_name_and_reads_back() {
+        let mut config = LinkConfig::default();
+        let read: Reader<'_> = &|name| match name {
+            "up.trace" => Ok("1\n2\n4\n".to_owned()),
+            other => Err(format!("there is no {other}")),
+        };
+        config.apply_reading("delay=1ms,trace=up.trace", read).unwrap();
+        assert_eq!(config.to_string(), "trace=up.trace,delay=1ms,queue=500kB");
+        let mut again = LinkConfig::default();
+        again.apply_reading(&config.to_string(), read).unwrap();
+        assert_eq!(again, config);
+        assert_eq!(config.rate.slowest(), Some(Rate::from_bits_per_second(3 * 1_504 * 8 * 250)));
+        let error = config.apply_reading("trace=down.trace", read).unwrap_err().to_string();
+        assert!(error.contains("cannot read the trace down.trace: there is no down.trace"), "{error}");
     }
 
     #[test]

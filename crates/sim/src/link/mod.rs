@@ -3,9 +3,15 @@
 //! A [`Link`] is told of datagrams by [`Link::handle`] and drained by [`Link::poll`]. A packet lost here never takes
 //! room in the queue or time on the wire, as in Dummynet. When and what comes out depends on the packets, their times and
 //! the seed alone, never on how often or how late it is polled. It does not look into packets.
+//!
+//! A link takes part in no heap but by the time of its next arrival: what its wire did meanwhile is done, at the right
+//! times, when it is next told or asked something.
 
 mod config;
 mod loss;
+mod queue;
+mod text;
+mod wire;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,11 +21,16 @@ use std::time::Duration;
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use bytes::{Bytes, BytesMut};
 
-pub use config::{Bandwidth, ConfigError, LinkConfig, Queue, Reorder};
+pub use config::{ConfigError, LinkConfig, Reorder};
 pub use loss::{GilbertElliott, Loss};
+pub use queue::red::{Measure, Slope};
+pub use queue::{CoDel, Management, Queue, Red, Signal};
+pub use wire::{Bandwidth, Down, OPPORTUNITY_BYTES, Reader, Steps, Trace};
 
 use crate::dice::Dice;
 use loss::Losses;
+use queue::{Level, codel, red};
+use wire::Opportunity;
 
 /// The most that a link holds, waiting and travelling, whatever its queue allows, in bytes: a long fat one must not
 /// eat the memory.
@@ -54,17 +65,18 @@ pub struct LinkOf<P> {
     duplication: Dice,
     corruption: Dice,
     reordering: Dice,
-    /// Waiting for the wire; the first one is on it.
-    queue: VecDeque<Waiting<P>>,
-    queue_bytes: usize,
-    /// When the last bit of the first packet in the queue is on its way.
-    first_leaves: Option<Time>,
-    /// On the way, earliest first.
-    travelling: BinaryHeap<Reverse<Travelling<P>>>,
-    travelling_bytes: usize,
-    /// Numbers packets on the way, so that those due together keep their order.
-    sequence: u64,
+    detection: Dice,
+    queue: Waiting<P>,
+    /// The packet on the wire, and when its last bit is on its way.
+    wire: Option<(Packet<P>, Time)>,
+    /// When the wire takes the next packet, if any waits and the wire is free.
+    takes: Time,
+    opportunity: Opportunity,
+    mean: red::Mean,
+    codel: codel::State,
+    travelling: Travelling<P>,
     counters: Counters,
+    log: Option<Vec<Sighting>>,
 }
 
 /// What happened on a link so far. Bytes are those on the wire, the overhead of each packet included.
@@ -82,21 +94,29 @@ pub struct Counters {
     pub transmitted: u64,
     /// Packets lost on the way.
     pub dropped_loss: u64,
+    /// Packets handed to it while it was down.
+    pub dropped_down: u64,
     /// Packets that the queue had no room for.
     pub dropped_queue: u64,
-    /// Packets that got a congestion mark.
-    pub marked: u64,
+    /// Packets that the queue's management dropped before it was full.
+    pub dropped_early: u64,
     /// Packets that were too long.
     pub dropped_mtu: u64,
+    /// Bytes of all packets that were dropped or lost.
+    pub dropped_bytes: u64,
+    /// Packets that got a congestion mark.
+    pub marked: u64,
     /// Copies made.
     pub duplicated: u64,
+    /// Bytes of the copies.
+    pub duplicated_bytes: u64,
     /// Packets with a flipped bit.
     pub corrupted: u64,
     /// Packets held back so that later ones may overtake them.
     pub reordered: u64,
     /// Packets in the link now, waiting or travelling.
     pub queued: u64,
-    /// The most that ever waited, in bytes.
+    /// The most that ever waited, in bytes, the packet on the wire included.
     pub queue_peak_bytes: u64,
 }
 
@@ -108,7 +128,7 @@ impl Counters {
 
     /// Packets that went in and will not come out, whatever the reason.
     pub fn dropped(&self) -> u64 {
-        self.dropped_loss + self.dropped_queue + self.dropped_mtu
+        self.dropped_loss + self.dropped_down + self.dropped_queue + self.dropped_early + self.dropped_mtu
     }
 
     /// Each time that a packet was handed to the link, was on the wire with its last bit, or came out at the far end.
@@ -117,39 +137,159 @@ impl Counters {
     }
 }
 
+/// Something that happened to a packet on a link, as a record keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// When.
+    pub at: Time,
+    /// What happened.
+    pub what: Fate,
+    /// The packet, as it then was.
+    pub datagram: Datagram,
+}
+
+/// What happens to packets on a link. The signs are those of ns-2's traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// `+`: it got its place in the queue, or on an idle wire.
+    Queued,
+    /// `-`: its first bit goes onto the wire.
+    Leaves,
+    /// `r`: it comes out.
+    Arrives,
+    /// `d`: it is dropped.
+    Dropped(Drop),
+}
+
+/// Why a packet does not come out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drop {
+    /// It was lost.
+    Loss,
+    /// The link was down.
+    Down,
+    /// The queue was full.
+    Full,
+    /// The queue's management picked it.
+    Early,
+    /// It was too long.
+    Mtu,
+}
+
+impl Fate {
+    /// The sign of ns-2's traces.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Queued => '+',
+            Self::Leaves => '-',
+            Self::Arrives => 'r',
+            Self::Dropped(_) => 'd',
+        }
+    }
+}
+
+/// A packet on the link.
 #[derive(Debug)]
-struct Waiting<P> {
+struct Packet<P> {
     cargo: P,
     wire_bytes: usize,
     /// Beyond the link's delay.
     extra_delay: Duration,
+    queued_at: Time,
+}
+
+/// Packets that wait, first in, first out.
+#[derive(Debug)]
+struct Waiting<P> {
+    packets: VecDeque<Packet<P>>,
+    bytes: usize,
+    /// The largest packet that there was, in bytes.
+    largest_bytes: usize,
+}
+
+/// Packets on the way.
+#[derive(Debug)]
+struct Travelling<P> {
+    /// Those that arrive in the order in which they left: nearly always all.
+    orderly: VecDeque<Arrival<P>>,
+    /// The others, earliest first.
+    odd: BinaryHeap<Reverse<Arrival<P>>>,
+    bytes: usize,
+    /// Numbers packets, so that those due together keep their order.
+    sequence: u64,
 }
 
 #[derive(Debug)]
-struct Travelling<P> {
-    arrives: Time,
+struct Arrival<P> {
+    at: Time,
     sequence: u64,
     wire_bytes: usize,
     cargo: P,
 }
 
-impl<P> PartialEq for Travelling<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
+impl<P> Arrival<P> {
+    fn key(&self) -> (Time, u64) {
+        (self.at, self.sequence)
     }
 }
 
-impl<P> Eq for Travelling<P> {}
+impl<P> PartialEq for Arrival<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
 
-impl<P> PartialOrd for Travelling<P> {
+impl<P> Eq for Arrival<P> {}
+
+impl<P> PartialOrd for Arrival<P> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<P> Ord for Travelling<P> {
+impl<P> Ord for Arrival<P> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.arrives, self.sequence).cmp(&(other.arrives, other.sequence))
+        self.key().cmp(&other.key())
+    }
+}
+
+impl<P> Travelling<P> {
+    fn insert(&mut self, at: Time, wire_bytes: usize, cargo: P) {
+        self.bytes += wire_bytes;
+        self.sequence += 1;
+        let arrival = Arrival { at, sequence: self.sequence, wire_bytes, cargo };
+        match self.orderly.back() {
+            Some(last) if last.at > at => self.odd.push(Reverse(arrival)),
+            _ => self.orderly.push_back(arrival),
+        }
+    }
+
+    /// The next one that arrives, if it has by then.
+    fn take(&mut self, now: Time) -> Option<Arrival<P>> {
+        let orderly = self.orderly.front().map(Arrival::key);
+        let odd = self.odd.peek().map(|Reverse(arrival)| arrival.key());
+        let (first, is_odd) = match (orderly, odd) {
+            (None, None) => return None,
+            (Some(orderly), Some(odd)) => (orderly.min(odd), odd < orderly),
+            (Some(orderly), None) => (orderly, false),
+            (None, Some(odd)) => (odd, true),
+        };
+        if first.0 > now {
+            return None;
+        }
+        let arrival = if is_odd { self.odd.pop().map(|Reverse(odd)| odd) } else { self.orderly.pop_front() };
+        self.bytes -= arrival.as_ref().map_or(0, |arrival| arrival.wire_bytes);
+        arrival
+    }
+
+    fn next(&self) -> Option<Time> {
+        let orderly = self.orderly.front().map(|arrival| arrival.at);
+        let odd = self.odd.peek().map(|Reverse(arrival)| arrival.at);
+        orderly.into_iter().chain(odd).min()
+    }
+
+    fn len(&self) -> usize {
+        self.orderly.len() + self.odd.len()
     }
 }
 
@@ -162,14 +302,22 @@ impl<P: Cargo> LinkOf<P> {
             duplication: dice(1),
             corruption: dice(2),
             reordering: dice(3),
+            detection: dice(4),
             config,
-            queue: VecDeque::new(),
-            queue_bytes: 0,
-            first_leaves: None,
-            travelling: BinaryHeap::new(),
-            travelling_bytes: 0,
-            sequence: 0,
+            queue: Waiting { packets: VecDeque::new(), bytes: 0, largest_bytes: 0 },
+            wire: None,
+            takes: Time::ZERO,
+            opportunity: Opportunity::default(),
+            mean: red::Mean::new(),
+            codel: codel::State::default(),
+            travelling: Travelling {
+                orderly: VecDeque::new(),
+                odd: BinaryHeap::new(),
+                bytes: 0,
+                sequence: 0,
+            },
             counters: Counters::default(),
+            log: None,
         }
     }
 
@@ -189,12 +337,13 @@ impl<P: Cargo> LinkOf<P> {
         let held_back = self.config.reorder.filter(|reorder| self.reordering.hits(reorder.probability));
 
         if lost {
-            self.counters.dropped_loss += 1;
-            return;
+            return self.drop(now, Drop::Loss, wire_bytes, cargo);
+        }
+        if self.config.down.at(now) {
+            return self.drop(now, Drop::Down, wire_bytes, cargo);
         }
         if self.config.mtu.is_some_and(|mtu| wire_bytes > mtu) {
-            self.counters.dropped_mtu += 1;
-            return;
+            return self.drop(now, Drop::Mtu, wire_bytes, cargo);
         }
         if corrupt && payload_bytes > 0 {
             let payload = &mut cargo.datagram_mut().payload;
@@ -206,40 +355,68 @@ impl<P: Cargo> LinkOf<P> {
         if held_back.is_some() {
             self.counters.reordered += 1;
         }
-        self.enqueue(now, Waiting { cargo, wire_bytes, extra_delay });
+        self.enqueue(Packet { cargo, wire_bytes, extra_delay, queued_at: now });
         if let Some(cargo) = copy {
             self.counters.duplicated += 1;
-            self.enqueue(now, Waiting { cargo, wire_bytes, extra_delay: Duration::ZERO });
+            self.counters.duplicated_bytes += wire_bytes as u64;
+            self.enqueue(Packet { cargo, wire_bytes, extra_delay: Duration::ZERO, queued_at: now });
         }
     }
 
     /// What comes out next, or when something may.
     pub fn poll(&mut self, now: Time) -> Output<P, Infallible> {
         self.advance(now);
-        if let Some(Reverse(first)) = self.travelling.peek()
-            && first.arrives <= now
-            && let Some(Reverse(first)) = self.travelling.pop()
-        {
-            self.travelling_bytes -= first.wire_bytes;
-            self.counters.queued -= 1;
-            self.counters.packets_out += 1;
-            self.counters.bytes_out += first.wire_bytes as u64;
-            return Output::Send(first.cargo);
-        }
-        Output::Wait(self.next_arrival())
+        let Some(arrival) = self.travelling.take(now) else { return Output::Wait(self.next_arrival()) };
+        self.counters.queued -= 1;
+        self.counters.packets_out += 1;
+        self.counters.bytes_out += arrival.wire_bytes as u64;
+        self.see(arrival.at, Fate::Arrives, &arrival.cargo);
+        Output::Send(arrival.cargo)
     }
 
-    /// What happened so far.
+    /// When something may come out next: nothing does before.
+    pub fn next_arrival(&self) -> Option<Time> {
+        let wire = match &self.wire {
+            Some((_, leaves)) => Some(*leaves + self.config.delay),
+            None if !self.queue.packets.is_empty() => Some(self.takes + self.config.delay),
+            None => None,
+        };
+        self.travelling.next().into_iter().chain(wire).min()
+    }
+
+    /// What happened so far: up to when it was last told or asked something.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// What waits, the packet on the wire included, in packets.
+    pub fn waiting_packets(&self) -> usize {
+        self.queue.packets.len() + usize::from(self.wire.is_some())
+    }
+
+    /// What waits, the packet on the wire included, in bytes on the wire.
+    pub fn waiting_bytes(&self) -> usize {
+        self.queue.bytes + self.wire.as_ref().map_or(0, |(packet, _)| packet.wire_bytes)
+    }
+
+    /// RED's mean queue, in its unit.
+    pub fn mean_queue(&self) -> f64 {
+        self.mean.value()
     }
 
     /// Panics unless every packet is accounted for, by what there is and not by what was counted.
     pub fn check(&self, number: usize) {
         let counters = self.counters;
         assert!(counters.is_conserved(), "link {number} lost count: {counters:?}");
-        let held = (self.queue.len() + self.travelling.len()) as u64;
+        let held = (self.waiting_packets() + self.travelling.len()) as u64;
         assert_eq!(counters.queued, held, "link {number} holds other packets than it counted");
+        assert_eq!(
+            counters.bytes_in + counters.duplicated_bytes,
+            counters.bytes_out
+                + counters.dropped_bytes
+                + (self.waiting_bytes() + self.travelling.bytes) as u64,
+            "link {number} lost count of its bytes: {counters:?}"
+        );
     }
 
     /// What the link is like.
@@ -253,76 +430,229 @@ impl<P: Cargo> LinkOf<P> {
         self.advance(now);
         self.losses.set_model(config.loss.clone());
         self.config = config;
+        if self.wire.is_none() && !self.queue.packets.is_empty() {
+            self.takes = self.opportunity.begin(&self.config.rate, now);
+        }
     }
 
-    fn enqueue(&mut self, now: Time, mut packet: Waiting<P>) {
-        let held = self.queue_bytes + self.travelling_bytes + packet.wire_bytes;
-        // An empty queue takes any packet: one that is on the wire does not wait.
-        let room = self.queue.is_empty()
+    /// From now on, keeps what happens to each packet until [`LinkOf::take_record`].
+    pub fn record(&mut self) {
+        self.log.get_or_insert_default();
+    }
+
+    /// What was recorded since the last call, in order of time.
+    pub fn take_record(&mut self) -> Vec<Sighting> {
+        let mut record = self.log.as_mut().map(std::mem::take).unwrap_or_default();
+        record.sort_by_key(|sighting| sighting.at);
+        record
+    }
+
+    fn enqueue(&mut self, mut packet: Packet<P>) {
+        let now = packet.queued_at;
+        let (waiting, wire) = (self.queue.packets.len(), usize::from(self.wire.is_some()));
+        let waiting_bytes = self.waiting_bytes();
+        self.counters.queued += 1;
+        // An idle wire takes any packet at once: one that is on the wire does not wait.
+        let idle = waiting + wire == 0;
+        let room = idle
             || match self.config.queue {
-                Queue::Bytes(limit) => self.queue_bytes + packet.wire_bytes <= limit,
-                Queue::Packets(limit) => self.queue.len() < limit,
+                Queue::Bytes(limit) => waiting_bytes + packet.wire_bytes <= limit,
+                Queue::Packets(limit) => waiting + wire < limit,
+                Queue::Waiting(limit) => waiting < limit,
             };
+        if let Management::Red(red) = self.config.management {
+            let level = Level { packets: waiting, bytes: self.queue.bytes };
+            // 500 bytes are a small packet, as in ns-2 (`mean_pktsize_`).
+            let small = self.config.rate.about(now, 500);
+            let verdict = self.mean.verdict(&red, now, level, small, &mut self.detection);
+            let marked =
+                verdict == red::Verdict::Picked && red.signal == Signal::Mark && self.mark(&mut packet);
+            if verdict != red::Verdict::Pass && !marked {
+                if idle {
+                    self.mean.falls_idle(now);
+                }
+                return self.discard(now, Drop::Early, packet);
+            }
+        }
+        let held = waiting_bytes + self.travelling.bytes + packet.wire_bytes;
         if !room || held > HELD_BYTES_MAX {
-            self.counters.dropped_queue += 1;
-            return;
+            return self.discard(now, Drop::Full, packet);
         }
         let congested = match self.config.ecn {
-            Some(Queue::Bytes(threshold)) => self.queue_bytes + packet.wire_bytes > threshold,
-            Some(Queue::Packets(threshold)) => self.queue.len() >= threshold,
+            Some(Queue::Bytes(threshold)) => waiting_bytes + packet.wire_bytes > threshold,
+            Some(Queue::Packets(threshold)) => waiting + wire >= threshold,
+            Some(Queue::Waiting(threshold)) => waiting >= threshold,
             None => false,
         };
         // An empty queue is none.
-        if congested && !self.queue.is_empty() && packet.cargo.datagram().ecn != Ecn::NotEct {
-            packet.cargo.datagram_mut().ecn = Ecn::Ce;
-            self.counters.marked += 1;
+        if congested && !idle {
+            self.mark(&mut packet);
         }
-        self.counters.queued += 1;
-        if self.queue.is_empty() {
-            match self.config.rate {
-                Bandwidth::Fixed(rate) => {
-                    self.first_leaves = Some(now + rate.transmit_time(packet.wire_bytes))
-                }
-                Bandwidth::Unlimited => return self.depart(now, packet),
-            }
+        self.see(now, Fate::Queued, &packet.cargo);
+        let peak = (waiting_bytes + packet.wire_bytes) as u64;
+        if idle {
+            self.takes = self.opportunity.begin(&self.config.rate, now);
         }
-        self.queue_bytes += packet.wire_bytes;
-        self.counters.queue_peak_bytes = self.counters.queue_peak_bytes.max(self.queue_bytes as u64);
-        self.queue.push_back(packet);
+        if self.takes > now || self.config.rate != Bandwidth::Unlimited {
+            self.counters.queue_peak_bytes = self.counters.queue_peak_bytes.max(peak);
+        }
+        self.queue.push(packet);
+        self.advance(now);
+    }
+
+    /// Gives a packet a congestion mark, if it can have one.
+    fn mark(&mut self, packet: &mut Packet<P>) -> bool {
+        mark(&mut self.counters, packet)
     }
 
     /// Does what the wire did up to `now`, at the times at which it did it.
     pub fn advance(&mut self, now: Time) {
-        while let Some(leaves) = self.first_leaves
-            && leaves <= now
-            && let Some(packet) = self.queue.pop_front()
-        {
-            self.queue_bytes -= packet.wire_bytes;
-            self.depart(leaves, packet);
-            self.first_leaves = self.queue.front().map(|next| match self.config.rate {
-                Bandwidth::Fixed(rate) => leaves + rate.transmit_time(next.wire_bytes),
-                Bandwidth::Unlimited => leaves,
-            });
+        loop {
+            if let Some((_, leaves)) = self.wire {
+                if leaves > now {
+                    return;
+                }
+                if let Some((packet, leaves)) = self.wire.take() {
+                    self.depart(packet, leaves);
+                    self.takes = self.opportunity.go_on(&self.config.rate, leaves);
+                }
+                if self.queue.packets.is_empty() {
+                    self.falls_idle(self.takes);
+                    return;
+                }
+            }
+            if self.queue.packets.is_empty() || self.takes > now {
+                return;
+            }
+            let at = self.takes;
+            match self.next_from_queue(at) {
+                Some(packet) => {
+                    let leaves = self.opportunity.leaves(&self.config.rate, at, packet.wire_bytes);
+                    self.see(at, Fate::Leaves, &packet.cargo);
+                    self.wire = Some((packet, leaves));
+                }
+                None => return self.falls_idle(at),
+            }
         }
     }
 
-    fn depart(&mut self, at: Time, packet: Waiting<P>) {
-        self.travelling_bytes += packet.wire_bytes;
-        self.counters.transmitted += 1;
-        self.sequence += 1;
-        self.travelling.push(Reverse(Travelling {
-            arrives: at + self.config.delay + packet.extra_delay,
-            sequence: self.sequence,
-            wire_bytes: packet.wire_bytes,
-            cargo: packet.cargo,
-        }));
+    fn falls_idle(&mut self, at: Time) {
+        self.mean.falls_idle(at);
     }
 
-    /// When something may come out next: nothing does before.
-    pub fn next_arrival(&self) -> Option<Time> {
-        let travelling = self.travelling.peek().map(|Reverse(first)| first.arrives);
-        let waiting = self.first_leaves.map(|leaves| leaves + self.config.delay);
-        travelling.into_iter().chain(waiting).min()
+    /// The packet that the wire takes.
+    fn next_from_queue(&mut self, at: Time) -> Option<Packet<P>> {
+        let Management::CoDel(codel) = self.config.management else { return self.queue.pop() };
+        let mut source = Picking {
+            now: at,
+            signal: codel.signal,
+            queue: &mut self.queue,
+            counters: &mut self.counters,
+            log: &mut self.log,
+        };
+        self.codel.deque(&codel, at, &mut source)
+    }
+
+    fn depart(&mut self, packet: Packet<P>, at: Time) {
+        self.counters.transmitted += 1;
+        let arrives = at + self.config.delay + packet.extra_delay;
+        self.travelling.insert(arrives, packet.wire_bytes, packet.cargo);
+    }
+
+    /// A packet ends before it was queued.
+    fn drop(&mut self, now: Time, why: Drop, wire_bytes: usize, cargo: P) {
+        self.counters.queued += 1;
+        self.discard(now, why, Packet { cargo, wire_bytes, extra_delay: Duration::ZERO, queued_at: now });
+    }
+
+    fn discard(&mut self, now: Time, why: Drop, packet: Packet<P>) {
+        discard(&mut self.counters, &mut self.log, now, why, &packet);
+    }
+
+    fn see(&mut self, at: Time, what: Fate, cargo: &P) {
+        see(&mut self.log, at, what, cargo);
+    }
+}
+
+fn discard<P: Cargo>(
+    counters: &mut Counters,
+    log: &mut Option<Vec<Sighting>>,
+    now: Time,
+    why: Drop,
+    packet: &Packet<P>,
+) {
+    counters.queued -= 1;
+    counters.dropped_bytes += packet.wire_bytes as u64;
+    *match why {
+        Drop::Loss => &mut counters.dropped_loss,
+        Drop::Down => &mut counters.dropped_down,
+        Drop::Full => &mut counters.dropped_queue,
+        Drop::Early => &mut counters.dropped_early,
+        Drop::Mtu => &mut counters.dropped_mtu,
+    } += 1;
+    see(log, now, Fate::Dropped(why), &packet.cargo);
+}
+
+fn mark<P: Cargo>(counters: &mut Counters, packet: &mut Packet<P>) -> bool {
+    match packet.cargo.datagram().ecn {
+        Ecn::NotEct => return false,
+        Ecn::Ce => {}
+        Ecn::Ect0 | Ecn::Ect1 => {
+            packet.cargo.datagram_mut().ecn = Ecn::Ce;
+        }
+    }
+    counters.marked += 1;
+    true
+}
+
+fn see<P: Cargo>(log: &mut Option<Vec<Sighting>>, at: Time, what: Fate, cargo: &P) {
+    if let Some(log) = log {
+        log.push(Sighting { at, what, datagram: cargo.datagram().clone() });
+    }
+}
+
+impl<P> Waiting<P> {
+    fn push(&mut self, packet: Packet<P>) {
+        self.bytes += packet.wire_bytes;
+        self.largest_bytes = self.largest_bytes.max(packet.wire_bytes);
+        self.packets.push_back(packet);
+    }
+
+    fn pop(&mut self) -> Option<Packet<P>> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= packet.wire_bytes;
+        Some(packet)
+    }
+}
+
+/// The queue as CoDel sees it.
+struct Picking<'a, P> {
+    now: Time,
+    signal: Signal,
+    queue: &'a mut Waiting<P>,
+    counters: &'a mut Counters,
+    log: &'a mut Option<Vec<Sighting>>,
+}
+
+impl<P: Cargo> codel::Source for Picking<'_, P> {
+    type Packet = Packet<P>;
+
+    fn pop(&mut self) -> Option<(Packet<P>, Duration, usize)> {
+        let packet = self.queue.pop()?;
+        let sojourn = self.now.since(packet.queued_at);
+        Some((packet, sojourn, self.queue.bytes))
+    }
+
+    fn pick(&mut self, mut packet: Packet<P>) -> Option<Packet<P>> {
+        if self.signal == Signal::Mark && mark(self.counters, &mut packet) {
+            return Some(packet);
+        }
+        discard(self.counters, self.log, self.now, Drop::Early, &packet);
+        None
+    }
+
+    fn largest_bytes(&self) -> usize {
+        self.queue.largest_bytes
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the link does, and what it never does, packet by packet.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use braidftp_base::{Ecn, Rate};
 use proptest::prelude::*;
@@ -224,17 +225,41 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
         prop::collection::btree_set(0..100_u64, 0..20)
             .prop_map(|set| Loss::Script(set.into_iter().collect())),
     ];
-    let queue = prop_oneof![(1..20_000_usize).prop_map(Queue::Bytes), (1..20_usize).prop_map(Queue::Packets)];
+    let queue = prop_oneof![
+        (1..20_000_usize).prop_map(Queue::Bytes),
+        (1..20_usize).prop_map(Queue::Packets),
+        (1..20_usize).prop_map(Queue::Waiting)
+    ];
     let rate = prop_oneof![
         Just(Bandwidth::Unlimited),
+        Just(word("rate=1mbit:10mbit@5ms:500kbit@11ms").rate),
+        prop::collection::btree_set(0..50_u32, 1..10).prop_map(|lines| {
+            let lines: Vec<_> = lines.into_iter().chain([51]).map(|ms| ms.to_string()).collect();
+            Bandwidth::Trace(Arc::new(Trace::parse("drawn", &lines.join("\n")).unwrap()))
+        }),
         (100_000..100_000_000_u64).prop_map(|bits| Bandwidth::Fixed(Rate::from_bits_per_second(bits)))
     ];
     let reorder = prop::option::of((probability(), 0..20_000_u64).prop_map(|(probability, micros)| {
         Reorder { probability, extra_delay: Duration::from_micros(micros) }
     }));
     let mtu = prop::option::of(28..1_600_usize);
-    (loss, queue, rate, 0..50_000_u64, reorder, probability(), probability(), mtu).prop_map(
-        |(loss, queue, rate, delay_us, reorder, duplicate, corrupt, mtu)| LinkConfig {
+    let managed = prop::sample::select(
+        [
+            "",
+            "",
+            "red=1p:5p:0.3:0.5",
+            "red=2kB:9kB:0.1:0.2:gentle:mark",
+            "codel=1ms:5ms",
+            "codel=500us:2ms:mark",
+        ]
+        .map(word)
+        .to_vec(),
+    );
+    let down = prop::sample::select(["", "", "down=1ms-3ms:9ms-12ms", "flap=7ms:2ms"].map(word).to_vec());
+    (loss, queue, rate, 0..50_000_u64, reorder, probability(), probability(), mtu, managed, down).prop_map(
+        |(loss, queue, rate, delay_us, reorder, duplicate, corrupt, mtu, managed, down)| LinkConfig {
+            management: managed.management,
+            down: down.down,
             loss,
             queue,
             rate,
@@ -247,6 +272,10 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
             mtu,
         },
     )
+}
+
+fn word(text: &str) -> LinkConfig {
+    text.parse().unwrap()
 }
 
 /// Feeds the traffic, polling at least every `step`, and gives all that came out.
@@ -264,7 +293,7 @@ fn run(config: &LinkConfig, seed: u64, traffic: &[(u64, usize)], step: Duration)
         }
         now = next;
         link.handle(now, datagram(number as u16, *size));
-        assert!(link.counters().is_conserved(), "{:?}", link.counters());
+        link.check(3);
     }
     loop {
         match link.poll(now) {
@@ -273,9 +302,159 @@ fn run(config: &LinkConfig, seed: u64, traffic: &[(u64, usize)], step: Duration)
             Output::Wait(Some(next)) => now = next,
             Output::Wait(None) => break,
         }
-        assert!(link.counters().is_conserved(), "{:?}", link.counters());
+        link.check(3);
     }
     (out, link.counters())
+}
+
+/// One packet of 1,500 bytes every `gap_us`, so many, each drained in time; and what came out, in microseconds.
+fn stream(link: &mut Link, gap_us: u64, count: u16) -> Vec<(u64, u16)> {
+    let mut out = Vec::new();
+    let mut now = Time::ZERO;
+    let mut next = 0;
+    loop {
+        let wait = match link.poll(now) {
+            Output::Send(datagram) => {
+                let number = u16::from_be_bytes([datagram.payload[0], datagram.payload[1]]);
+                out.push((now.as_nanos() / 1_000, number));
+                continue;
+            }
+            Output::Event(never) => match never {},
+            Output::Wait(wait) => wait,
+        };
+        let sends = (next < count).then(|| Time::from_micros(u64::from(next) * gap_us));
+        match sends.into_iter().chain(wait).min() {
+            None => return out,
+            Some(at) if sends == Some(at) => {
+                now = at;
+                link.handle(now, datagram(next, 1_500));
+                next += 1;
+            }
+            Some(at) => now = at,
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_those_that_wait_does_not_count_the_one_on_the_wire() {
+    for (config, taken) in [("queue=2p", 2), ("queue=2w", 3)] {
+        let mut link = link(&format!("rate=3mbit,{config}"));
+        for number in 0..5 {
+            link.handle(Time::ZERO, datagram(number, 1_500));
+        }
+        assert_eq!(drain(&mut link).len(), taken, "{config}");
+    }
+    // ns-2 drops when waiting + 1 >= limit.
+    assert_eq!(Queue::ns2(50), "49w".parse().unwrap());
+}
+
+#[test]
+fn a_recorded_link_lets_packets_go_when_it_could() {
+    let mut config = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };
+    config.rate = Bandwidth::Trace(Arc::new(Trace::parse("t", "2\n3\n7\n").unwrap()));
+    let mut link = Link::new(config, 1, 0);
+    // 1,504 bytes are one of 1,500, or three of 500, or one of 1,000 and a half of the next.
+    for (number, bytes) in [1_500, 500, 500, 500, 1_000, 1_000].into_iter().enumerate() {
+        link.handle(Time::ZERO, datagram(number as u16, bytes));
+    }
+    let opportunities = [(2, 0), (3, 1), (3, 2), (3, 3), (7, 4), (9, 5)];
+    assert_eq!(drain(&mut link), opportunities.map(|(ms, number)| ((ms + 10) * 1_000, number)));
+    // An opportunity at the instant of coming is too early, and those that found nothing are gone.
+    link.handle(Time::from_millis(30), datagram(9, 1_500));
+    assert_eq!(drain(&mut link), [(41_000, 9)]); // 30 is 4 × 7 + 2: the next is 31
+}
+
+#[test]
+fn a_wire_changes_its_rate_at_the_time_it_says() {
+    let mut link = link("rate=3mbit:6mbit@6ms");
+    for number in 0..4 {
+        link.handle(Time::ZERO, datagram(number, 1_500));
+    }
+    // The second has half of its bits sent at 6 ms.
+    assert_eq!(drain(&mut link), [(4_000, 0), (7_000, 1), (9_000, 2), (11_000, 3)]);
+}
+
+#[test]
+fn what_comes_while_a_link_is_down_is_lost_and_what_came_before_arrives() {
+    let mut link = link("rate=12mbit,delay=5ms,down=2ms-4ms");
+    let came = stream(&mut link, 1_000, 6);
+    assert_eq!(came, [(6_000, 0), (7_000, 1), (10_000, 4), (11_000, 5)]);
+    assert_eq!(link.counters().dropped_down, 2);
+}
+
+#[test]
+fn codel_ends_a_standing_queue_and_drop_tail_keeps_it() {
+    // A tenth more comes than the wire takes: 1,500 bytes in 1 ms.
+    let longest = |config: &str| {
+        let mut link = link(&format!("rate=12mbit,queue=1000p{config}"));
+        let came = stream(&mut link, 909, 10_000);
+        let waits: Vec<_> = came.iter().map(|(at, number)| at - u64::from(*number) * 909).collect();
+        (waits[waits.len() / 2..].iter().copied().max().unwrap_or(0), link.counters())
+    };
+    let (wait, counters) = longest(",codel=default");
+    assert!(wait < 60_000, "{wait} us");
+    assert!(counters.dropped_early > 500 && counters.dropped_queue == 0, "{counters:?}");
+    let (wait, counters) = longest("");
+    // 909 of 10,000 wait at the end, each for as long as the queue took to grow.
+    assert!((890_000..920_000).contains(&wait), "{wait} us");
+    assert_eq!((counters.dropped_early, counters.dropped_queue), (0, 0));
+    let (_, counters) = longest(",codel=default:mark");
+    assert!(counters.marked > 100 && counters.dropped_early == 0, "{counters:?}");
+}
+
+#[test]
+fn codel_drops_after_an_interval_in_which_all_waited_longer_than_the_target() {
+    let mut link = link("rate=12mbit,queue=1000p,codel=default");
+    link.record();
+    // Twice what the wire takes: the wait of the n-th is n/2 ms, so that it is 5 ms for the one that leaves at 10 ms.
+    stream(&mut link, 500, 400);
+    let record = link.take_record();
+    let drops = record.iter().filter(|seen| seen.what == Fate::Dropped(Drop::Early));
+    let first: Vec<_> = drops.take(3).map(|seen| seen.at.as_nanos() / 1_000_000).collect();
+    // 10 ms and the interval; then 100 ms later, then 100/sqrt(2).
+    assert_eq!(first, [110, 210, 281]);
+}
+
+#[test]
+fn red_holds_the_mean_of_the_queue_between_its_thresholds() {
+    let mut link = link("rate=12mbit,queue=1000p,red=20p:60p:0.1:0.02");
+    stream(&mut link, 800, 20_000);
+    let counters = link.counters();
+    // A quarter more comes than goes: all that is too much is dropped, mostly early and never for want of room.
+    let dropped = counters.dropped_early;
+    assert!((3_900..4_100).contains(&dropped), "{counters:?}");
+    assert_eq!(counters.dropped_queue, 0);
+    assert!(counters.queue_peak_bytes < 120 * 1_500, "{counters:?}");
+    let mut marking = self::link("rate=12mbit,queue=1000p,red=20p:60p:0.5:0.02:mark");
+    stream(&mut marking, 990, 20_000);
+    assert!(marking.counters().marked > 50, "{:?}", marking.counters());
+}
+
+#[test]
+fn a_record_has_the_life_of_each_packet() {
+    let mut link = link("rate=3mbit,delay=1ms,queue=1w,lose=3");
+    link.record();
+    for number in 0..4 {
+        link.handle(Time::ZERO, datagram(number, 1_500));
+    }
+    drain(&mut link);
+    let record: Vec<_> = link
+        .take_record()
+        .iter()
+        .map(|seen| (seen.at.as_nanos() / 1_000_000, seen.what.sign(), seen.datagram.payload[1]))
+        .collect();
+    let expected = [
+        (0, '+', 0),
+        (0, '-', 0),
+        (0, '+', 1),
+        (0, 'd', 2),
+        (0, 'd', 3),
+        (4, '-', 1),
+        (5, 'r', 0),
+        (9, 'r', 1),
+    ];
+    assert_eq!(record, expected);
+    assert!(link.take_record().is_empty());
 }
 
 proptest! {

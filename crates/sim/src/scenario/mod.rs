@@ -23,7 +23,6 @@ use self::network::Network;
 use self::rows::ROWS;
 use crate::apps::messages::{Appetite, Ending, Loose, Messages, Plan, Planned, Restarts, Side, Tally};
 use crate::host::Host;
-use crate::link::Bandwidth;
 use crate::world::{HostId, LinkId, Seen, World};
 
 /// The SCTP port of the server.
@@ -365,13 +364,7 @@ impl Scenario {
         let mut patience =
             rto_max * (6 + 4 * paths) + max(|config| config.heartbeat_interval.unwrap_or_default());
         let links = self.network.links.iter();
-        let slowest = |way: usize| {
-            let rate = |link: &crate::link::LinkConfig| match link.rate {
-                Bandwidth::Fixed(rate) => Some(rate),
-                Bandwidth::Unlimited => None,
-            };
-            links.clone().filter_map(|link| rate(&link[way])).min()
-        };
+        let slowest = |way: usize| links.clone().filter_map(|link| link[way].rate.slowest()).min();
         let delay: Duration =
             links.clone().map(|[forward, back]| forward.delay + back.delay).max().unwrap_or_default();
         for (_, plan) in &self.plans {
@@ -474,7 +467,7 @@ mod tests {
     use super::network::{Crossing, Trouble};
     use super::*;
     use crate::dice::Probability;
-    use crate::link::Loss;
+    use crate::link::{Bandwidth, Down, Loss, Management};
 
     #[test]
     fn some_scenarios_end_well_and_the_same_when_run_again() {
@@ -502,6 +495,11 @@ mod tests {
         assert!(links().any(|link| matches!(link.loss, Loss::GilbertElliott(_))));
         assert!(links().any(|link| link.reorder.is_some() && link.corrupt > Probability::NEVER));
         assert!(links().any(|link| matches!(link.loss, Loss::Bernoulli(_))));
+        assert!(links().any(|link| matches!(link.management, Management::Red(_))));
+        assert!(links().any(|link| matches!(link.management, Management::CoDel(_))));
+        assert!(links().any(|link| matches!(link.rate, Bandwidth::Steps(_))));
+        assert!(links().any(|link| matches!(link.rate, Bandwidth::Trace(_))));
+        assert!(links().any(|link| link.down != Down::Never));
         let any = |what: fn(&Scenario) -> bool| scenarios.iter().any(what);
         let troubles = |scenario: &Scenario, what: fn(&Trouble) -> bool| {
             scenario.network.faults.iter().filter(|fault| what(&fault.what)).count()

@@ -6,9 +6,10 @@
 //! the core's own `Association::check`. The test `scenarios_cover_what_there_is_to_cover` says that it is really drawn.
 
 use std::num::NonZeroU8;
+use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_base::Rate;
+use braidftp_base::{Rate, Time};
 use braidftp_cc as cc;
 use braidftp_sctp::{
     Announce, AuthConfig, Config, ErrorDetection, LossDetection, MtuDiscovery, Order, PeerMay, Profile,
@@ -22,7 +23,10 @@ use super::network::{Crossing, Family, Fault, Trouble, address};
 use super::{Act, AddressWish, Reconfiguration, Scenario};
 use crate::apps::messages::{Appetite, Ending, Plan, Planned, Side, numbered};
 use crate::dice::Probability;
-use crate::link::{Bandwidth, GilbertElliott, LinkConfig, Loss, Queue, Reorder};
+use crate::link::{
+    Bandwidth, CoDel, Down, GilbertElliott, LinkConfig, Loss, Management, Measure, Queue, Red, Reorder,
+    Signal, Slope, Steps, Trace,
+};
 
 /// A thing that is drawn.
 pub(super) struct Row {
@@ -47,6 +51,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "address changes", draw: address_changes },
     Row { name: "links", draw: links },
     Row { name: "marks", draw: marks },
+    Row { name: "queues", draw: queues },
     Row { name: "checksums", draw: checksums },
     Row { name: "outages", draw: outages },
     Row { name: "narrows", draw: narrows },
@@ -291,9 +296,55 @@ fn link(draw: &mut Draw) -> LinkConfig {
         duplicate: if draw.one_in(3) { draw.percent(20) } else { Probability::NEVER },
         corrupt: if draw.one_in(3) { draw.percent(20) } else { Probability::NEVER },
         overhead_bytes: 28,
-        ecn: None,
-        mtu: None,
+        ..LinkConfig::default()
     }
+}
+
+/// Queues are managed, wires change their rate, links flap.
+fn queues(draw: &mut Draw, scenario: &mut Scenario) {
+    for link in scenario.network.links.iter_mut().flatten() {
+        let signal = draw.pick(&[Signal::Drop, Signal::Mark]);
+        let red = Red {
+            measure: Measure::Packets,
+            min: draw.between(1, 10) as usize,
+            max: draw.between(11, 50) as usize,
+            max_probability: draw.percent(30),
+            weight: draw.percent(20),
+            slope: draw.pick(&[Slope::Step, Slope::Gentle]),
+            signal,
+        };
+        let codel = CoDel { target: draw.duration(1, 20), interval: draw.duration(10, 200), signal };
+        let managed = [Management::None, Management::None, Management::Red(red), Management::CoDel(codel)];
+        link.management = draw.pick(&managed);
+        let steps = (1..=draw.between(1, 5))
+            .map(|second| {
+                let rate = Rate::from_bits_per_second(draw.scale(64_000, 100_000_000));
+                (Time::from_millis(second * draw.between(900, 1_100)), rate)
+            })
+            .collect();
+        // Some draws are no schedule: the times must rise.
+        let steps = Steps::new(Rate::from_bits_per_second(draw.scale(64_000, 100_000_000)), steps);
+        let lines: Vec<_> = (0..draw.between(2, 40)).map(|_| draw.between(0, 300)).collect();
+        let changing = match steps {
+            Ok(steps) if draw.one_in(2) => Bandwidth::Steps(Arc::new(steps)),
+            _ => Bandwidth::Trace(Arc::new(trace(lines))),
+        };
+        if draw.one_in(4) {
+            link.rate = changing;
+        }
+        let period = draw.duration(500, 10_000);
+        let down = Duration::from_millis(draw.between(1, period.as_millis() as u64 / 3));
+        if draw.one_in(6) {
+            link.down = Down::Flapping { period, down };
+        }
+    }
+}
+
+fn trace(mut lines: Vec<u64>) -> Trace {
+    lines.sort_unstable();
+    lines.push(301);
+    let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
+    Trace::parse("drawn", &lines.join("\n")).expect("the times rise")
 }
 
 fn links(draw: &mut Draw, scenario: &mut Scenario) {

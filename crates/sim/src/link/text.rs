@@ -1,0 +1,85 @@
+//! Words that several properties of a link share: numbers with units.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use super::config::ConfigError;
+use crate::dice::Probability;
+
+/// The longest delay that may be asked for: Mars at its farthest is 22 minutes away.
+const DELAY_MAX: Duration = Duration::from_secs(3_600);
+/// The latest instant that a schedule may name.
+const INSTANT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, ConfigError> {
+    text.parse().map_err(|error: T::Err| ConfigError::new(error.to_string()))
+}
+
+pub(super) fn bytes(text: &str, most: usize) -> Result<usize, ConfigError> {
+    let wrong =
+        || ConfigError::new(format!("`{}` is not a number of bytes up to {most}", text.escape_debug()));
+    text.parse().ok().filter(|bytes| *bytes <= most).ok_or_else(wrong)
+}
+
+pub(super) fn probability(text: &str) -> Result<Probability, ConfigError> {
+    parsed(text)
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, ConfigError> {
+    let wrong = || {
+        ConfigError::new(format!(
+            "`{}` is not a delay of up to an hour: write a number and s, ms, us or ns, as in 1ms",
+            text.escape_debug()
+        ))
+    };
+    span(text).filter(|span| *span <= DELAY_MAX).ok_or_else(wrong)
+}
+
+/// A time since the start.
+pub(super) fn instant(text: &str) -> Result<Time, ConfigError> {
+    let wrong = || {
+        ConfigError::new(format!(
+            "`{}` is not a time after the start: write a number and s, ms, us or ns, as in 2.5s",
+            text.escape_debug()
+        ))
+    };
+    span(text).filter(|span| *span <= INSTANT_MAX).map(|span| Time::ZERO + span).ok_or_else(wrong)
+}
+
+fn span(text: &str) -> Option<Duration> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ')?;
+    let (number, unit) = text.split_at(split);
+    let nanos_a_unit = match unit {
+        "s" => 1e9,
+        "ms" => 1e6,
+        "us" | "µs" => 1e3,
+        "ns" => 1.0,
+        _ => return None,
+    };
+    let nanos = number.trim().parse::<f64>().ok()? * nanos_a_unit;
+    // Above that, not every nanosecond is a number.
+    (0.0..=9e18).contains(&nanos).then(|| Duration::from_nanos(nanos.round() as u64))
+}
+
+/// A duration as [`duration`] and [`instant`] read it.
+pub(super) struct Text(pub(super) Duration);
+
+impl Text {
+    pub(super) fn instant(at: Time) -> Self {
+        Self(at.since(Time::ZERO))
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_nanos() {
+            n if n % 1_000_000_000 == 0 && n > 0 => write!(f, "{}s", n / 1_000_000_000),
+            n if n % 1_000_000 == 0 => write!(f, "{}ms", n / 1_000_000),
+            n if n % 1_000 == 0 => write!(f, "{}us", n / 1_000),
+            n => write!(f, "{n}ns"),
+        }
+    }
+}

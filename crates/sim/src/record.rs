@@ -1,0 +1,460 @@
+//! What is seen of a run: numbers over time ([`Probes`]), and the packets of a link as a file ([`Capture`]).
+//!
+//! Nothing here is called by what it looks at: a probe reads getters between two events, so that a run that is watched
+//! is, packet by packet, the run that is not.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Time};
+use braidftp_pcap as pcap;
+use braidftp_sctp::{AssociationId, Endpoint, PathStats};
+
+use crate::link::{Drop, Fate, Sighting};
+use crate::world::{Actor, LinkId, Seen, Sight, World};
+
+/// What reads one number of a world.
+type Reading<'a, H> = Box<dyn FnMut(&World<H>) -> f64 + 'a>;
+
+/// Numbers that are read again and again while a world runs.
+///
+/// ```no_run
+/// # use braidftp_sim::{Actor, LinkId, World, record::Probes};
+/// # use std::time::Duration;
+/// # fn with<H: Actor>(mut world: World<H>, link: LinkId) {
+/// let mut probes = Probes::new().queue("queue", link).throughput("bottleneck", link);
+/// probes.run(&mut world, Duration::from_secs(10), Duration::from_millis(100));
+/// print!("{}", probes.series());
+/// # }
+/// ```
+pub struct Probes<'a, H> {
+    readings: Vec<Reading<'a, H>>,
+    series: Series,
+}
+
+/// A table of numbers over time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    /// What each column is.
+    pub names: Vec<String>,
+    /// A time, and the columns at that time.
+    pub rows: Vec<(Time, Vec<f64>)>,
+}
+
+impl<H> fmt::Debug for Probes<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probes").field("series", &self.series).finish_non_exhaustive()
+    }
+}
+
+impl<H: Actor> Default for Probes<'_, H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a, H: Actor> Probes<'a, H> {
+    /// None yet.
+    pub fn new() -> Self {
+        Self { readings: Vec::new(), series: Series::default() }
+    }
+
+    /// A column that is read by a function of the world. NaN stands for a number that is not there.
+    #[must_use]
+    pub fn watch(mut self, name: &str, reading: impl FnMut(&World<H>) -> f64 + 'a) -> Self {
+        self.series.names.push(name.to_owned());
+        self.readings.push(Box::new(reading));
+        self
+    }
+
+    /// A column that is the rate of a counter of bytes, in bits a second, since the row before.
+    #[must_use]
+    pub fn rate(self, name: &str, mut counter: impl FnMut(&World<H>) -> u64 + 'a) -> Self {
+        let mut last: Option<(Time, u64)> = None;
+        self.watch(name, move |world| {
+            let (now, bytes) = (world.now(), counter(world));
+            let (before, bytes_before) = last.replace((now, bytes)).unwrap_or((now, bytes));
+            let seconds = now.since(before).as_secs_f64();
+            if seconds > 0.0 { bytes.saturating_sub(bytes_before) as f64 * 8.0 / seconds } else { f64::NAN }
+        })
+    }
+
+    /// What waits at a link, the packet on the wire included, in packets.
+    #[must_use]
+    pub fn queue(self, name: &str, link: LinkId) -> Self {
+        self.watch(name, move |world| world.link(link).waiting_packets() as f64)
+    }
+
+    /// What waits at a link, the packet on the wire included, in bytes.
+    #[must_use]
+    pub fn queue_bytes(self, name: &str, link: LinkId) -> Self {
+        self.watch(name, move |world| world.link(link).waiting_bytes() as f64)
+    }
+
+    /// What comes out of a link, headers and all, in bits a second.
+    #[must_use]
+    pub fn throughput(self, name: &str, link: LinkId) -> Self {
+        self.rate(name, move |world| world.link(link).counters().bytes_out)
+    }
+
+    /// What one path of an association knows: its window (`cwnd`), threshold (`ssthresh`) and what is in flight
+    /// (`flight`), in bytes, and its round-trip time (`srtt`), in seconds; each column with `prefix` before its name.
+    #[must_use]
+    pub fn sctp_path(
+        self,
+        prefix: &str,
+        path: usize,
+        endpoint: impl Fn(&World<H>) -> Option<(&Endpoint, AssociationId)> + Clone + 'a,
+    ) -> Self {
+        let column = |name: &str, path: &PathStats| match name {
+            "cwnd" => path.cwnd as f64,
+            "ssthresh" => path.ssthresh as f64,
+            "flight" => path.flight_bytes as f64,
+            _ => path.srtt.map_or(f64::NAN, |srtt| srtt.as_secs_f64()),
+        };
+        ["cwnd", "ssthresh", "flight", "srtt"].into_iter().fold(self, |probes, name| {
+            let endpoint = endpoint.clone();
+            probes.watch(&format!("{prefix}{name}"), move |world| {
+                let association = endpoint(world).and_then(|(endpoint, id)| endpoint.association(id));
+                let stats =
+                    association.and_then(|association| association.stats().paths.into_iter().nth(path));
+                stats.map_or(f64::NAN, |stats| column(name, &stats))
+            })
+        })
+    }
+
+    /// Lets so much time pass, and reads a row now and at the end of each interval.
+    pub fn run(&mut self, world: &mut World<H>, lasts: Duration, every: Duration) {
+        assert!(!every.is_zero(), "an interval is longer than nothing");
+        let end = world.now() + lasts;
+        let mut next = world.now();
+        loop {
+            world.run_until(next);
+            self.read(world);
+            if next >= end {
+                return;
+            }
+            next = (next + every).min(end);
+        }
+    }
+
+    /// Lets time pass up to `until`, and reads a row at each event at which some column changes.
+    pub fn run_by_events(&mut self, world: &mut World<H>, until: Time) {
+        self.read(world);
+        while world.step(until) {
+            self.read_changes(world);
+        }
+        self.read_changes(world);
+        world.check();
+    }
+
+    /// Reads a row now.
+    pub fn read(&mut self, world: &mut World<H>) {
+        world.settle();
+        let row = self.readings.iter_mut().map(|reading| reading(world)).collect();
+        self.series.rows.push((world.now(), row));
+    }
+
+    /// The rows so far.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// The rows.
+    pub fn into_series(self) -> Series {
+        self.series
+    }
+
+    fn read_changes(&mut self, world: &mut World<H>) {
+        self.read(world);
+        let same = |one: &[f64], other: &[f64]| {
+            one.iter().zip(other).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()))
+        };
+        if let [.., (_, before), (_, last)] = &self.series.rows[..]
+            && same(before, last)
+        {
+            self.series.rows.pop();
+        }
+    }
+}
+
+impl Series {
+    /// A column, as pairs of seconds and numbers, where there are any.
+    pub fn column(&self, name: &str) -> Vec<(f64, f64)> {
+        let Some(index) = self.names.iter().position(|other| other == name) else { return Vec::new() };
+        let rows = self.rows.iter().map(|(at, row)| (at.as_secs_f64(), row[index]));
+        rows.filter(|(_, value)| !value.is_nan()).collect()
+    }
+}
+
+/// CSV: seconds and the columns; what is not there is empty.
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |name: &String| match name.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", name.replace('"', "\"\"")),
+            false => name.clone(),
+        };
+        writeln!(f, "seconds,{}", self.names.iter().map(quoted).collect::<Vec<_>>().join(","))?;
+        for (at, row) in &self.rows {
+            let nanos = at.as_nanos();
+            write!(f, "{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)?;
+            for value in row {
+                if value.is_nan() { write!(f, ",") } else { write!(f, ",{value}") }?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// What carries which packet of a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ports {
+    /// The UDP port of SCTP over UDP. Packets to or from it are that; those to and from port 0 are SCTP over IP, all
+    /// others TCP.
+    pub udp_encapsulation: Option<u16>,
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self { udp_encapsulation: Some(9_899) }
+    }
+}
+
+impl Ports {
+    /// What carries a packet.
+    pub fn carrier(self, datagram: &Datagram) -> pcap::Carrier {
+        let ports = [datagram.from.port(), datagram.to.port()];
+        if ports.contains(&0) {
+            pcap::Carrier::Sctp
+        } else if self.udp_encapsulation.is_some_and(|port| ports.contains(&port)) {
+            pcap::Carrier::Udp
+        } else {
+            pcap::Carrier::Tcp
+        }
+    }
+}
+
+/// Packets as a pcapng file.
+#[derive(Debug)]
+pub struct Capture<W> {
+    writer: pcap::Writer<W>,
+    ports: Ports,
+}
+
+impl<W: Write> Capture<W> {
+    /// Begins a file, at 1970 on a virtual clock.
+    ///
+    /// # Errors
+    /// `out` says so.
+    pub fn new(out: W, ports: Ports) -> io::Result<Self> {
+        Ok(Self { writer: pcap::Writer::new(out, Duration::ZERO)?, ports })
+    }
+
+    /// Writes what was recorded of a link: each packet as it got its place in the queue (or none, then with the reason as a
+    /// comment), and as it came out.
+    ///
+    /// # Errors
+    /// The file says so.
+    pub fn link(&mut self, record: &[Sighting]) -> io::Result<()> {
+        record.iter().try_for_each(|sighting| {
+            let (direction, comment) = match sighting.what {
+                Fate::Queued => (pcap::Direction::Out, ""),
+                Fate::Arrives => (pcap::Direction::In, ""),
+                Fate::Leaves => return Ok(()),
+                Fate::Dropped(why) => (pcap::Direction::Unknown, reason(why)),
+            };
+            self.write(sighting.at, direction, comment, &sighting.datagram)
+        })
+    }
+
+    /// Writes what came out of a link, and nothing else: what a capture on the wire's far end shows.
+    ///
+    /// # Errors
+    /// The file says so.
+    pub fn link_arrivals(&mut self, record: &[Sighting]) -> io::Result<()> {
+        let arrivals = record.iter().filter(|sighting| sighting.what == Fate::Arrives);
+        arrivals.into_iter().try_for_each(|seen| self.write(seen.at, pcap::Direction::In, "", &seen.datagram))
+    }
+
+    /// Writes what hosts sent and got: what a capture on these hosts shows.
+    ///
+    /// # Errors
+    /// The file says so.
+    pub fn hosts(&mut self, record: &[Seen]) -> io::Result<()> {
+        record.iter().try_for_each(|seen| {
+            let direction = match seen.what {
+                Sight::Sent => pcap::Direction::Out,
+                Sight::Arrived => pcap::Direction::In,
+            };
+            self.write(seen.at, direction, "", &seen.datagram)
+        })
+    }
+
+    /// Ends the file, and gives it back.
+    ///
+    /// # Errors
+    /// The file says so.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.writer.flush()?;
+        Ok(self.writer.into_inner())
+    }
+
+    fn write(
+        &mut self,
+        at: Time,
+        direction: pcap::Direction,
+        comment: &str,
+        datagram: &Datagram,
+    ) -> io::Result<()> {
+        let Datagram { from, to, ecn, ref payload } = *datagram;
+        let carrier = self.ports.carrier(datagram);
+        self.writer.write(pcap::Packet {
+            at,
+            direction,
+            carrier,
+            from,
+            to,
+            ecn,
+            payload,
+            segment_size: None,
+            comment,
+        })
+    }
+}
+
+fn reason(why: Drop) -> &'static str {
+    match why {
+        Drop::Loss => "lost",
+        Drop::Down => "dropped: the link is down",
+        Drop::Full => "dropped: the queue is full",
+        Drop::Early => "dropped: the queue's management picked it",
+        Drop::Mtu => "dropped: longer than the link's MTU",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::net::SocketAddr;
+
+    use braidftp_base::{Ecn, Output};
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::link::LinkConfig;
+    use crate::topology;
+
+    /// Sends a packet of 1,500 bytes on the wire every two milliseconds.
+    #[derive(Debug)]
+    struct Clock {
+        next: Time,
+        sends: bool,
+    }
+
+    fn ends() -> [SocketAddr; 2] {
+        [1, 2].map(|host| SocketAddr::new(topology::address(0, host), 0))
+    }
+
+    impl Actor for Clock {
+        fn handle(&mut self, _now: Time, _datagram: Datagram) {}
+
+        fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
+            if !self.sends || now < self.next {
+                return Output::Wait(self.sends.then_some(self.next));
+            }
+            self.next += Duration::from_millis(2);
+            let [from, to] = ends();
+            Output::Send(Datagram { from, to, ecn: Ecn::NotEct, payload: Bytes::from_static(&[0; 1_472]) })
+        }
+    }
+
+    fn world() -> (World<Clock>, LinkId) {
+        let mut world = World::new(1);
+        let [from, to] = ends().map(|end| end.ip());
+        let link: LinkConfig = "rate=3mbit,delay=10ms,queue=10p".parse().unwrap();
+        let [there, _] = topology::path(&mut world, from, to, &[link.clone(), link]);
+        world.add_host(Clock { next: Time::ZERO, sends: true }, [from]);
+        world.add_host(Clock { next: Time::ZERO, sends: false }, [to]);
+        (world, there)
+    }
+
+    #[test]
+    fn a_queue_that_gets_twice_what_its_wire_takes_grows_by_half_of_it() {
+        let (mut world, link) = world();
+        let mut probes =
+            Probes::new().queue("queue", link).queue_bytes("bytes", link).throughput("out", link);
+        probes.run(&mut world, Duration::from_millis(100), Duration::from_millis(8));
+        let series = probes.into_series();
+        // Four come in 8 ms and two leave; at 8 ms the fifth comes, whose like the first row had.
+        let queue: Vec<_> = series.column("queue").iter().map(|(_, packets)| *packets).collect();
+        assert_eq!(queue[..6], [1.0, 3.0, 5.0, 7.0, 9.0, 10.0]);
+        assert_eq!(series.column("bytes")[2].1, 7_500.0);
+        // From 14 ms on a packet arrives every 4 ms: none in the first interval, and 3 Mbit/s in the last whole one.
+        let out = series.column("out");
+        assert_eq!((out[0].1, out[10].1), (0.0, 3e6));
+        assert_eq!(series.rows.last().unwrap().0, Time::from_millis(100));
+    }
+
+    #[test]
+    fn watching_changes_nothing_and_events_are_seen_as_they_come() {
+        let (mut plain, link) = world();
+        plain.run_until(Time::from_millis(100));
+        let (mut watched, _) = world();
+        watched.record();
+        watched.record_link(link);
+        let mut probes = Probes::new().queue("queue", link);
+        probes.run_by_events(&mut watched, Time::from_millis(100));
+        assert_eq!(plain.fingerprint(), watched.fingerprint());
+        let rows = &probes.series().rows;
+        let first: Vec<_> =
+            rows.iter().take(4).map(|(at, row)| (at.as_nanos() / 1_000_000, row[0])).collect();
+        // At 4 ms one comes and one leaves.
+        assert_eq!(first, [(0, 0.0), (0, 1.0), (2, 2.0), (6, 3.0)]);
+    }
+
+    #[test]
+    fn a_series_is_csv() {
+        let series = Series {
+            names: vec!["cwnd".into(), "a,b".into()],
+            rows: vec![(Time::ZERO, vec![4_380.0, f64::NAN]), (Time::from_micros(1_500_000), vec![0.5, 7.0])],
+        };
+        assert_eq!(series.to_string(), "seconds,cwnd,\"a,b\"\n0.000000000,4380,\n1.500000000,0.5,7\n");
+        assert_eq!(series.column("a,b"), [(1.5, 7.0)]);
+        assert!(series.column("srtt").is_empty());
+    }
+
+    #[test]
+    fn a_link_is_written_with_what_became_of_each_packet() {
+        let (mut world, link) = world();
+        world.record_link(link);
+        world.run_until(Time::from_millis(80));
+        let record = world.take_link_record(link);
+        let count = |what: fn(&Fate) -> bool| record.iter().filter(|seen| what(&seen.what)).count();
+        let counters = world.link(link).counters();
+        assert!(counters.dropped_queue > 0);
+        assert_eq!(count(|what| matches!(what, Fate::Dropped(Drop::Full))) as u64, counters.dropped_queue);
+        assert_eq!(count(|what| *what == Fate::Arrives) as u64, counters.packets_out);
+        let mut whole = Capture::new(Vec::new(), Ports::default()).unwrap();
+        whole.link(&record).unwrap();
+        let whole = whole.finish().unwrap();
+        let mut far = Capture::new(Vec::new(), Ports::default()).unwrap();
+        far.link_arrivals(&record).unwrap();
+        assert!(whole.len() > far.finish().unwrap().len());
+        let text = String::from_utf8_lossy(&whole).into_owned();
+        assert!(text.contains("dropped: the queue is full"));
+    }
+
+    #[test]
+    fn ports_tell_what_carries_a_packet() {
+        let carrier = |from: u16, to: u16| {
+            let [a, b] = ends();
+            let (from, to) = (SocketAddr::new(a.ip(), from), SocketAddr::new(b.ip(), to));
+            Ports::default().carrier(&Datagram { from, to, ecn: Ecn::NotEct, payload: Bytes::new() })
+        };
+        assert_eq!(carrier(0, 0), pcap::Carrier::Sctp);
+        assert_eq!(carrier(40_000, 9_899), pcap::Carrier::Udp);
+        assert_eq!(carrier(40_000, 21), pcap::Carrier::Tcp);
+    }
+}
