@@ -113,6 +113,8 @@ enum Stage {
     LoggingIn {
         answers: u32,
     },
+    /// Logged in, and not asked for anything.
+    Ready,
     Listing,
     Fetching {
         left: usize,
@@ -208,9 +210,9 @@ impl Client {
         &self.report
     }
 
-    /// When it was asked for all files.
-    pub(super) fn asked(&self) -> Option<Time> {
-        self.report.asked
+    /// Whether it can be asked for the files.
+    pub(super) fn is_ready(&self) -> bool {
+        self.stage == Stage::Ready
     }
 
     /// How often it logged in again.
@@ -376,7 +378,11 @@ impl Client {
                 if let Stage::LoggingIn { answers } = &mut self.stage {
                     *answers -= 1;
                     if *answers == 0 {
-                        self.ask(net.now);
+                        self.stage = Stage::Ready;
+                        // Only the first time is it for somebody else to say.
+                        if self.report.asked.is_some() {
+                            self.ask(net.now);
+                        }
                     }
                 }
             }
@@ -438,8 +444,8 @@ impl Client {
         }
     }
 
-    /// Logged in: asks for the names, or for the files if their names are known from a session before.
-    fn ask(&mut self, now: Time) {
+    /// Asks for the names, or for the files if their names are known from a session before.
+    pub(super) fn ask(&mut self, now: Time) {
         self.report.asked.get_or_insert(now);
         let missing: Vec<_> = (0..self.store.len()).filter(|file| !self.report.files[*file].whole).collect();
         let names_known = self.report.attempts.iter().any(|attempts| *attempts > 0);

@@ -22,6 +22,7 @@ mod store;
 mod tap;
 #[cfg(test)]
 mod tests;
+mod transcript;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -48,9 +49,15 @@ use crate::world::{Seen, World};
 use self::tap::Shared;
 
 pub use self::tap::{Count, Purpose, Traffic};
+pub use self::transcript::{End, Over, Pdu};
 
 /// The stream of draws of endpoints' seeds.
 const DICE: u64 = 1 << 51;
+/// The hosts, in each network.
+const CLIENT: u8 = 1;
+const SERVER: u8 = 2;
+/// After so long nothing is on its way that nobody waits for: late acknowledgements.
+const QUIET: Duration = Duration::from_secs(2);
 /// How long what is left of data connections may take to close when the last file is there.
 const EPILOGUE: Duration = Duration::from_secs(60);
 
@@ -324,6 +331,13 @@ pub struct WindowPoint {
     pub flight_bytes: usize,
 }
 
+impl Outcome {
+    /// If packets were watched: each of them, in the order in which they left, in words.
+    pub fn transcript(&self) -> Vec<Pdu> {
+        transcript::transcript(&self.packets, topology::address(0, SERVER))
+    }
+}
+
 impl Session {
     /// Lets it happen.
     ///
@@ -332,17 +346,22 @@ impl Session {
     pub fn run(&self) -> Outcome {
         let (mut world, [client, server]) = self.world();
         let until = Time::ZERO + self.at_most;
-        // What is counted is counted from the client's first word about the files.
         let waits = |world: &World<Node>| {
             let it = world.host(client).host.app().client();
-            it.asked().is_none() && !it.is_over()
+            !it.is_ready() && !it.is_over()
         };
-        while waits(&world) && world.step(until) {}
+        // The last of the login is left to be quiet.
+        world.run_while(self.at_most, waits);
+        world.run_until((world.now() + QUIET).min(until));
+        let now = world.now();
         for host in [client, server] {
-            let now = world.now();
             let node = world.host_mut(host);
             node.tap.start();
-            node.host.parts_mut().1.blocks.start(now);
+            let (_, party) = node.host.parts_mut();
+            party.blocks.start(now);
+            if party.is_ready() {
+                party.ask(now);
+            }
         }
         if self.watch.packets {
             world.record();
@@ -362,6 +381,7 @@ impl Session {
             };
             open(client) > control || open(server) > control
         };
+        world.run_until(world.now() + QUIET);
         world.run_while(EPILOGUE, open);
         self.outcome(world, [client, server], end, blocks)
     }
@@ -422,8 +442,8 @@ impl Session {
     /// Both hosts and what lies between them; the client has begun.
     fn world(&self) -> (World<Node>, [crate::HostId; 2]) {
         assert!(!self.paths.is_empty(), "there is a path");
-        let [outside, there] =
-            [1, 2].map(|host| (0..self.paths.len()).map(|path| address(path, host)).collect::<Vec<_>>());
+        let [outside, there] = [CLIENT, SERVER]
+            .map(|host| (0..self.paths.len()).map(|path| address(path, host)).collect::<Vec<_>>());
         let mut here = outside.clone();
         let nat = match self.nat {
             NatBox::None => None,

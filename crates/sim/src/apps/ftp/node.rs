@@ -143,6 +143,19 @@ impl Party {
         }
     }
 
+    /// Lets a client that is ready ask for the files.
+    pub(super) fn ask(&mut self, now: Time) {
+        if let Side::Client(client) = &mut self.side {
+            client.ask(now);
+            self.stirred = true;
+        }
+    }
+
+    /// Whether it is a client that can be asked for the files.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(&self.side, Side::Client(client) if client.is_ready())
+    }
+
     pub(super) fn client(&self) -> &Client {
         match &self.side {
             Side::Client(client) => client,

@@ -56,6 +56,8 @@ pub(super) struct Server {
     store: Arc<Store>,
     config: Arc<Config>,
     sessions: Vec<Served>,
+    /// Connections of transfers that are not over.
+    data: Vec<Conn>,
 }
 
 /// One session.
@@ -70,6 +72,10 @@ struct Served {
     jobs: VecDeque<Job>,
     /// The data streams of braid.
     lanes: Vec<Sender>,
+    /// Connections that were opened for transfers since the server looked.
+    begun: Vec<Conn>,
+    /// Whether data goes over the control connection.
+    shares: bool,
     phase: Phase,
 }
 
@@ -133,19 +139,13 @@ impl Server {
     pub(super) fn new(settings: Settings, store: Arc<Store>) -> Self {
         let active = braidftp_ftp::server::Active::ToPeer;
         let config = Config { idle: IDLE, active, ..Config::default() };
-        Self { settings, store, config: Arc::new(config), sessions: Vec::new() }
+        Self { settings, store, config: Arc::new(config), sessions: Vec::new(), data: Vec::new() }
     }
 
-    /// The connections over which data goes now.
+    /// The connections over which data goes.
     pub(super) fn data_conns(&self) -> impl Iterator<Item = Conn> + '_ {
-        self.sessions.iter().flat_map(|served| {
-            let own = served.jobs.iter().filter_map(|job| match job.way {
-                Way::Own { conn, .. } => Some(conn),
-                Way::Stream1 { .. } | Way::Framed { .. } => None,
-            });
-            let shares = !served.lanes.is_empty() || served.lines_share_data();
-            own.chain(shares.then_some(served.control))
-        })
+        let shared = self.sessions.iter().filter(|served| served.shares);
+        shared.map(|served| served.control).chain(self.data.iter().copied())
     }
 
     /// Something happened to a connection.
@@ -178,6 +178,7 @@ impl Server {
                 for served in &mut self.sessions {
                     served.lost(net.now, conn, &how);
                 }
+                self.data.retain(|data| *data != conn);
                 net.forget(conn);
             }
             Happened::Stirred => {}
@@ -189,6 +190,7 @@ impl Server {
     pub(super) fn pump(&mut self, net: &mut Net<'_>) {
         for served in &mut self.sessions {
             served.pump(net, &self.store, &self.settings);
+            self.data.append(&mut served.begun);
         }
     }
 
@@ -214,17 +216,14 @@ impl Server {
             out: VecDeque::new(),
             jobs: VecDeque::new(),
             lanes,
+            begun: Vec::new(),
+            shares: matches!(carrier, Carrier::Ms | Carrier::Braid { .. }),
             phase: Phase::Open,
         });
     }
 }
 
 impl Served {
-    /// Whether data goes over the control connection, as in ms.
-    fn lines_share_data(&self) -> bool {
-        self.jobs.iter().any(|job| matches!(job.way, Way::Stream1 { .. }))
-    }
-
     fn opening(&mut self, wanted: Conn) -> Option<&mut Open> {
         self.jobs.iter_mut().find_map(|job| match &mut job.way {
             Way::Own { conn, open } if *conn == wanted => Some(open),
@@ -378,6 +377,9 @@ impl Served {
             }
             DataPath::TcpPassive => return Err(Failure::CannotOpenData),
         };
+        if let Way::Own { conn, .. } = way {
+            self.begun.push(conn);
+        }
         self.jobs.push_back(Job { id, content, sent: 0, way });
         Ok(())
     }

@@ -201,6 +201,7 @@ pub(super) mod tcp {
     pub(crate) const FIN: u8 = 1;
     pub(crate) const SYN: u8 = 2;
     pub(crate) const RST: u8 = 4;
+    pub(crate) const ACK: u8 = 16;
 
     /// Bytes of data in a segment.
     pub(crate) fn user_bytes(segment: &[u8]) -> usize {
@@ -246,6 +247,10 @@ pub(super) mod sctp {
 
         pub(crate) fn user_bytes(&self) -> usize {
             self.bytes.len() - self.head()
+        }
+
+        pub(crate) fn user_data(&self) -> &[u8] {
+            &self.bytes[self.head()..]
         }
     }
 
