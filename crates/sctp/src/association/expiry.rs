@@ -176,6 +176,7 @@ impl Association {
             unchanged => unchanged,
         };
         if std::mem::replace(&mut path.state, state) != state {
+            up.sack_in_doubt = true;
             //= specs/rfc7829.txt#section-3.2
             //# As described in [RFC4960], the sender SHOULD (i) notify the Upper
             //# Layer Protocol (ULP) about this state transition,
@@ -221,7 +222,7 @@ impl Association {
         self.paths.iter().any(Path::is_usable)
     }
 
-    fn has_several_paths(&self) -> bool {
+    pub(super) fn has_several_paths(&self) -> bool {
         self.paths.iter().filter(|path| path.is_there()).count() > 1
     }
 
@@ -476,6 +477,7 @@ impl Association {
         //# address back to active state.
         if path.state != PathState::Active {
             confirmed = path.state == PathState::Unconfirmed;
+            up.sack_in_doubt |= !confirmed;
             path.state = PathState::Active;
             //= specs/rfc9260.txt#section-8.3
             //# The endpoint SHOULD report to the upper layer when an inactive

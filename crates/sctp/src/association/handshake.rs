@@ -599,6 +599,7 @@ impl Association {
             primary: PathId(0),
             sack_path: PathId(0),
             sack_avoids: None,
+            sack_in_doubt: false,
             packed: Vec::new(),
             offered_bytes: self.config.receive_buffer_bytes,
             errors: 0,

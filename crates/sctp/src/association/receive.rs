@@ -54,6 +54,24 @@ fn another(up: &Up, paths: &[Path], than: PathId) -> Option<PathId> {
     next.map(|index| PathId(index as u8)).find(|id| carries_sacks(up, paths, *id))
 }
 
+/// Where a HEARTBEAT that came by a path is answered: there, unless nothing is answered there and somewhere else it is.
+//= specs/rfc9260.txt#section-6.4
+//# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
+//# and HEARTBEAT ACK) in response to control chunks to the same
+//# destination transport address from which it received the control chunk
+//# to which it is replying.
+// A peer that sends from one address whatever the destination would else take all of its destinations for dead with
+// the wire of that address, and send its SACKs nowhere; what it asks after is whether it reaches us, and it does.
+fn answer_by(paths: &[Path], asked_by: PathId) -> PathId {
+    let state = |id: PathId| paths[usize::from(id.0)].state;
+    if !matches!(state(asked_by), PathState::PotentiallyFailed | PathState::Inactive) {
+        return asked_by;
+    }
+    let mut next =
+        (1..paths.len()).map(|step| PathId(((usize::from(asked_by.0) + step) % paths.len()) as u8));
+    next.find(|id| state(*id) == PathState::Active).unwrap_or(asked_by)
+}
+
 /// Whether the rest of a packet is read.
 pub(super) enum Then {
     Next,
@@ -172,6 +190,7 @@ impl Association {
         if let (Ecn::Ce, Some(lowest)) = (ecn, lowest) {
             self.on_ce(path, lowest);
         }
+        self.repeat_sack(path);
         self.on_packet_end(now, brought_data);
     }
 
@@ -234,14 +253,15 @@ impl Association {
                 //= specs/rfc9260.txt#section-3.3.6
                 //# An endpoint MUST send this chunk to its peer endpoint as a response to
                 //# a HEARTBEAT chunk (see Section 8.3).
-                up.control.add_heartbeat_ack(path, Chunk::HeartbeatAck(info));
+                up.control.add_heartbeat_ack(answer_by(&self.paths, path), Chunk::HeartbeatAck(info));
             }
             (
                 Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },
                 State::Up(up) | State::CookieEchoed { up, .. },
             ) => {
                 let raw = [&[Chunk::HEARTBEAT_ACK], &raw[1..]].concat().into();
-                up.control.add_heartbeat_ack(path, Chunk::Unknown { kind: Chunk::HEARTBEAT_ACK, raw });
+                let ack = Chunk::Unknown { kind: Chunk::HEARTBEAT_ACK, raw };
+                up.control.add_heartbeat_ack(answer_by(&self.paths, path), ack);
             }
             (Chunk::Unknown { kind: Chunk::HEARTBEAT | Chunk::HEARTBEAT_ACK, .. }, _) => {}
             // What it brought is done; its answer goes back the way that it came.
@@ -461,6 +481,31 @@ impl Association {
         }
     }
 
+    /// A packet came after a path died or came back, and the last SACK may be lost, whichever way it left: addresses do
+    /// not tell wires. The packet is answered as one with DATA is; the peer could otherwise only wait for its T3, and
+    /// send again what is here.
+    //= specs/rfc9260.txt#section-6.2
+    //# An SCTP receiver MUST NOT generate more than one SACK chunk for every
+    //# incoming packet, other than to update the offered window as the
+    //# receiving application consumes new data.
+    // usrsctp 0.9.5 may have data in flight and no T3, once its path died just after a SACK: its T3 ends, nothing is old
+    // enough for it to be lost, and T3 does not begin again. Then nothing but a SACK wakes it.
+    fn repeat_sack(&mut self, path: PathId) {
+        let several = self.has_several_paths();
+        let State::Up(up) = &mut self.state else { return };
+        if !up.sack_in_doubt || !up.received.has_data_come() || !several {
+            return;
+        }
+        if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending) {
+            return;
+        }
+        sack_by(up, &self.paths, path);
+        if carries_sacks(up, &self.paths, up.sack_path) {
+            up.sack_in_doubt = false;
+            up.received.repeat();
+        }
+    }
+
     fn on_packet_end(&mut self, now: Time, brought_data: bool) {
         self.settle_deferred_reset();
         let State::Up(up) = &mut self.state else { return };
@@ -651,6 +696,9 @@ impl Association {
                 //# address in PF state back to active state.
                 if said.proven && matches!(path.state, PathState::Inactive | PathState::PotentiallyFailed) {
                     path.state = PathState::Active;
+                    if let State::Up(up) = &mut self.state {
+                        up.sack_in_doubt = true;
+                    }
                     self.events.push_back(Event::Path(id, PathState::Active));
                 }
                 //= specs/rfc9260.txt#section-7.2.4

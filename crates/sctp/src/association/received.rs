@@ -266,6 +266,16 @@ impl Received {
         self.packet.at_once = true;
     }
 
+    /// Whether DATA has come.
+    pub(super) fn has_data_come(&self) -> bool {
+        self.data_came
+    }
+
+    /// The packet being read is answered as if it had brought DATA.
+    pub(super) fn repeat(&mut self) {
+        self.packet.data = true;
+    }
+
     /// The packet being read is done. Whether the delay of a SACK begins now.
     //= specs/rfc9260.txt#section-6.2
     //# The guidelines on the delayed acknowledgement algorithm specified in

@@ -98,6 +98,8 @@ pub(super) struct Up {
     pub(super) sack_path: PathId,
     /// A path by which SACKs seem not to arrive.
     pub(super) sack_avoids: Option<PathId>,
+    /// Whether a path died or came back since the last SACK, which may be lost.
+    pub(super) sack_in_doubt: bool,
     /// Scratch: the chunks of the packet that is being filled.
     pub(super) packed: Vec<Tsn>,
     /// How much the peer may still send of what was advertised to it.

@@ -366,6 +366,7 @@ impl Association {
             let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), room);
             up.offered_bytes = a_rwnd;
             self.timers.stop(Timer::DelayedSack);
+            up.sack_in_doubt = self.paths[usize::from(id.0)].state != PathState::Active;
             // What is accepted is kept until it is read.
             builder.push(&if up.extensions.nr_sack {
                 let Sack { cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } = sack;

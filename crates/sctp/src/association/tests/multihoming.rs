@@ -468,6 +468,57 @@ fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {
     }
 }
 
+/// The same peer, when nothing is sent: by its HEARTBEATs it learns that it reaches the address that lives.
+#[test]
+fn a_peer_that_sends_from_an_address_that_is_dead_is_told_by_another_that_it_reaches_this_side() {
+    for profile in Profile::ALL {
+        let mut pair = confirmed(profile.config());
+        pair.disguise = Some(addresses()[0][1]);
+        pair.cut.insert(addresses()[1][1].ip());
+        pair.run(Duration::from_secs(600));
+        assert_eq!(states(&mut pair, Server), [PathState::Active, PathState::Inactive], "{profile}");
+        assert_eq!(states(&mut pair, Client), [PathState::Active, PathState::Inactive], "{profile}");
+        assert_eq!([pair.closed(Client), pair.closed(Server)], [None; 2], "{profile}");
+        pair.send(Client, 0, numbered(0));
+        pair.run(Duration::from_secs(5));
+        check_all(&pair, 1);
+        assert_eq!(paths(&mut pair, Client)[0].flight_bytes, 0, "{profile}");
+    }
+}
+
+/// As usrsctp does now and then, the client has no T3 that would end.
+#[test]
+fn when_a_path_dies_the_last_sack_is_repeated_once_for_it_may_be_lost() {
+    //= specs/rfc9260.txt#section-6.2
+    //= type=test
+    //# An SCTP receiver MUST NOT generate more than one SACK chunk for every
+    //# incoming packet, other than to update the offered window as the
+    //# receiving application consumes new data.
+    let for_ever = Duration::from_secs(10_000);
+    let mut patient = rfc();
+    [patient.rto.initial, patient.rto.min, patient.rto.max] = [for_ever; 3];
+    let mut pair = Pair::between(addresses(), patient, modern());
+    pair.run(Duration::from_secs(3));
+    assert_eq!(states(&mut pair, Server), [PathState::Active; 2]);
+    pair.drop = Some(Box::new(|side, _, packet| {
+        side == Server && packet.chunks().any(|chunk| matches!(chunk, Ok(Chunk::Sack(_))))
+    }));
+    pair.send(Client, 0, numbered(0));
+    pair.run(Duration::from_secs(1));
+    assert!(paths(&mut pair, Client)[0].flight_bytes > 0, "nothing of it is acknowledged");
+    cut(&mut pair, 0);
+    pair.drop = None;
+    pair.clear_log();
+    pair.server_events.clear();
+    for number in 0..20 {
+        pair.send(Server, 0, numbered(number));
+        pair.run(Duration::from_millis(500));
+    }
+    assert_eq!(paths(&mut pair, Client)[0].flight_bytes, 0, "it is now");
+    let changes = pair.events(Server).iter().filter(|event| matches!(event, Event::Path(..))).count();
+    assert_eq!(pair.sacks(Server).len(), changes, "nothing else came that asks for one");
+}
+
 #[test]
 fn when_all_paths_are_dead_the_association_is_given_up() {
     for config in [rfc(), modern()] {
