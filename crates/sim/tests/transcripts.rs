@@ -1,0 +1,30 @@
+//! What the variants of FTP say for two files of 10 kB, packet by packet, as the second paper's Figures 3 to 5 have it.
+//!
+//! A packet more or less, or one in another place, fails. To take what is said now for right, once it was looked at:
+//! `BLESS=1 cargo test -p braidftp-sim --test transcripts`.
+
+use braidftp_sctp as sctp;
+use braidftp_sim::LinkConfig;
+use braidftp_sim::apps::ftp::{Session, Variant, Watch};
+
+#[test]
+fn each_variant_says_what_its_transcript_says() {
+    let link: LinkConfig = "rate=3mbit,delay=1ms,queue=500kB,overhead=20".parse().unwrap();
+    for variant in [Variant::Tcp, Variant::Naive, Variant::Ms, Variant::MsCp, Variant::Braid] {
+        let session = Session {
+            variant,
+            files: vec![10_000; 2],
+            sctp: sctp::Config { mtu: 1_480, ..sctp::Config::default() },
+            paths: vec![[link.clone(), link.clone()]],
+            watch: Watch { packets: true, ..Watch::default() },
+            ..Session::default()
+        };
+        let said: String = session.run().transcript().iter().map(|pdu| format!("{pdu}\n")).collect();
+        let file = format!("{}/tests/transcripts/{variant}.txt", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&file, &said).unwrap();
+        }
+        let expected = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(said == expected, "{variant} says:\n{said}\nand not what is in {file}:\n{expected}");
+    }
+}
