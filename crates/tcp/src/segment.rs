@@ -388,13 +388,18 @@ fn checksum(segment: &[u8], from: IpAddr, to: IpAddr) -> u16 {
     !(sum as u16)
 }
 
-/// The sum of big-endian 16-bit words, in a form that compilers make vectors of.
+/// The sum of big-endian 16-bit words, but for its carries. It is taken in the machine's own order, four bytes at a time, in
+/// a form that compilers make vectors of, and turned round at the end: the sum of ones' complements allows that (RFC 1071).
 fn ones_sum(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(2);
-    let odd = words.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
-    // No segment has the 2¹⁶ words that could overflow this.
-    let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
-    u64::from(sum) + odd
+    let words = bytes.chunks_exact(4);
+    let mut last = [0; 4];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    let mut sum = u64::from(u32::from_ne_bytes(last));
+    sum += words.map(|word| u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))).sum::<u64>();
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    u64::from(u16::from_be(sum as u16))
 }
 
 fn be32(bytes: &[u8]) -> u32 {

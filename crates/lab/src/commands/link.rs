@@ -232,7 +232,8 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
         ("mtu", &args.mtu),
     ] {
         if let Some(value) = value {
-            both.set_reading(key, value, &braidftp_emu::read_trace).map_err(|error| Failure::Usage(format!("--{key}: {error}")))?;
+            both.set_reading(key, value, &braidftp_emu::read_trace)
+                .map_err(|error| Failure::Usage(format!("--{key}: {error}")))?;
         }
     }
     let (mut forward, mut back) = (both.clone(), both);
@@ -240,7 +241,8 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
         [("--forward", &mut forward, &args.forward), ("--back", &mut back, &args.back)]
     {
         if let Some(text) = text {
-            link.apply_reading(text, &braidftp_emu::read_trace).map_err(|error| Failure::Usage(format!("{option}: {error}")))?;
+            link.apply_reading(text, &braidftp_emu::read_trace)
+                .map_err(|error| Failure::Usage(format!("{option}: {error}")))?;
         }
     }
     let listen = address("--listen", &args.listen)?;
