@@ -332,18 +332,30 @@ impl Association {
     fn end_paths_of(&mut self, now: Time, going: &[SocketAddr]) {
         let locals: Vec<_> = self.staying().into_iter().filter(|local| !going.contains(local)).collect();
         let peers = self.peers();
+        // An address that takes the place of the last one is none of the association's before the peer has agreed, and
+        // has one path. An address of the peer that had its path from the old one alone would be forgotten.
+        let coming = self.paths.iter().filter(|path| path.awaits_ack && !going.contains(&path.local));
+        let coming: Vec<_> = coming.map(|path| path.local).collect();
         // Where there is room only once they are gone, the second time does it.
         for _ in 0..2 {
             for &peer in &peers {
                 let stays = |path: &Path| {
                     path.state != PathState::Removed && path.peer == peer && !going.contains(&path.local)
                 };
-                if !self.paths.iter().any(stays)
-                    && let Some(local) =
-                        best_partner(peer, &locals, |local| self.config.allows(local.ip(), peer.ip()))
+                if self.paths.iter().any(stays) {
+                    continue;
+                }
+                let best = |of: &[SocketAddr]| {
+                    best_partner(peer, of, |local| self.config.allows(local.ip(), peer.ip()))
+                };
+                if let Some(local) = best(&locals).or_else(|| best(&coming))
                     && let Some(id) = self.add_path(Route { local, peer })
                 {
-                    self.begin_verification(now, id);
+                    if locals.contains(&local) {
+                        self.begin_verification(now, id);
+                    } else {
+                        self.paths[usize::from(id.0)].awaits_ack = true;
+                    }
                 }
             }
             let leaves = |path: &Path| going.contains(&path.local);

@@ -7,7 +7,7 @@ use super::*;
 use crate::association::asconf::Addresses;
 use crate::association::state::State;
 use crate::association::{AddressChange, AddressError, Violation};
-use crate::config::AuthConfig;
+use crate::config::{AllowedPath, AuthConfig};
 use crate::ids::{PathId, Tsn};
 use crate::stats::{PathState, Phase};
 use crate::wire::{
@@ -310,6 +310,41 @@ fn a_host_moves_from_its_only_address_to_another_and_the_transfer_goes_on() {
         assert!(asked.iter().all(|(it, from)| {
             (it.address, *from) == (Some(ip("10.1.1.2")), at("10.1.2.2")) && it.requests.len() == 2
         }));
+    }
+}
+
+//= specs/rfc5061.txt#section-5.3
+//= type=test
+//# In other words,
+//# if the endpoint does not ABORT
+//# the association, it must consider the add attempt failed and NOT
+//# use this address since its peer will treat SCTP packets destined
+//# to the address as Out Of The Blue packets.
+#[test]
+fn a_host_that_moves_forgets_no_address_of_the_peers() {
+    for refused in [false, true] {
+        let servers = ["10.1.1.1", "10.1.2.1"];
+        let rules = servers.map(|local| AllowedPath { local: ip(local), peer: Some(ip("10.1.1.2")) });
+        let allowed_paths = if refused { rules.to_vec() } else { Vec::new() };
+        let server = Config { allowed_paths, ..config() };
+        let mut pair = Pair::between([vec![at("10.1.1.2")], servers.map(at).to_vec()], config(), server);
+        pair.client_addresses.push(at("10.1.2.2"));
+        pair.run(Duration::from_millis(500));
+        // What goes and what comes stand in one ASCONF: until it is answered the association has neither.
+        pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+        pair.association(Client).remove_address(at("10.1.1.2")).unwrap();
+        pair.run(Duration::from_secs(5));
+        let local = if refused { "10.1.1.2" } else { "10.1.2.2" };
+        let mut there = ways(&mut pair, Client);
+        there.retain(|(_, _, state)| *state != PathState::Removed);
+        there.sort_by(|one, other| one.1.cmp(&other.1));
+        assert_eq!(there, servers.map(|peer| way(local, peer, PathState::Active)));
+        // The one by which it went is the server's to take away.
+        pair.association(Server).remove_address(at("10.1.1.1")).unwrap();
+        pair.run(Duration::from_secs(5));
+        pair.send(Client, 0, pattern(10_000));
+        pair.run(Duration::from_secs(5));
+        assert_eq!(pair.read(Server, 0), [pattern(10_000)]);
     }
 }
 
