@@ -107,7 +107,7 @@ fn bsd46() -> Config {
         timestamp_tick: Duration::from_millis(10),
         sack: false,
         congestion_options: cc::Options {
-            initial_window: cc::InitialWindow::Mtus(nonzero(1)),
+            initial_window: cc::InitialWindow::Mtus(nonzero(4)),
             counting: cc::Counting::Acks,
             growth: cc::Growth::Always,
             ..cc::Options::default()

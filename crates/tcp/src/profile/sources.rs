@@ -54,8 +54,10 @@ fn changed(mut rows: Vec<Row>, sources: &[(&str, &'static str)]) -> Vec<Row> {
 
 fn bsd46(config: Config) -> Vec<Row> {
     rows!(config,
-        "FreeBSD 4.6 tcp_output.c: ss_fltsz 1, as the peer is behind a router (ss_fltsz_local would be 4); tcp_input.c: one \
-         segment an ACK in slow start, maxseg²/cwnd beyond, however full the window was", {
+        "FreeBSD 4.x tcp_output.c: ss_fltsz_local 4, also after idleness. It is 1 (ss_fltsz) for a peer in another subnet, and the \
+         papers do not say which theirs was: a delay node of Netbed is a bridge, and with 1 each file's first segment would \
+         wait 100 ms for its acknowledgement, against P2-C16. tcp_input.c: one segment an ACK in slow start, maxseg²/cwnd \
+         beyond, however full the window was", {
         mss: "Ethernet: 1500 less 40; 12 more go to the timestamps, so a segment holds 1448",
         window_scaling: "FreeBSD 4.6 net.inet.tcp.rfc1323 = 1; the shift is 0, as the buffer is below 64 KB",
         timestamps: "FreeBSD 4.6 net.inet.tcp.rfc1323 = 1",

@@ -500,7 +500,11 @@ impl Session {
         let mut server_bundles = Vec::new();
         match carrier {
             Carrier::Sctp => {}
-            Carrier::Tcp => server_ends.tcp.listen(CONTROL_PORT, tcp.clone()).expect("it listens nowhere"),
+            Carrier::Tcp => {
+                // As BSD's ftpd does, so that no reply waits for the acknowledgement of the one before.
+                let control = Arc::new(tcp::Config { nagle: false, ..self.tcp.clone() });
+                server_ends.tcp.listen(CONTROL_PORT, control).expect("it listens nowhere");
+            }
             Carrier::Bundle(connections, streams) => {
                 for line in 0..connections as u16 {
                     server_ends
