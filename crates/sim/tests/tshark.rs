@@ -1,13 +1,20 @@
-//! What simulated hosts send, as tshark reads it: no packet is malformed to it, whatever chunks it holds.
+//! What simulated hosts send and links carry, as tshark reads it: no packet is malformed to it, whatever it holds.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use braidftp_base::Time;
 use braidftp_pcap::{Carrier, Direction, Packet, Writer};
 use braidftp_sctp::wire;
+use braidftp_sim::apps::bulk::{self, Protocol};
+use braidftp_sim::link::Fate;
+use braidftp_sim::record::{Capture, Ports};
 use braidftp_sim::scenario::Scenario;
 use braidftp_sim::world::{Seen, Sight};
+use braidftp_sim::{LinkConfig, World, topology};
 
 /// Scenarios that together have packets of every kind.
 const SEEDS: std::ops::Range<u64> = 0..40;
@@ -91,4 +98,63 @@ fn tshark_finds_no_packet_malformed_whatever_chunks_it_holds() {
     }
     let missing: Vec<_> = KINDS.iter().filter(|kind| !kinds.contains(kind)).collect();
     assert!(missing.is_empty(), "chunk types {missing:?} are not among {kinds:?}");
+}
+
+/// A flow over a lossy link, as the capture file of that link.
+fn link_capture(protocol: &Protocol, file: &std::path::Path) -> usize {
+    let mut world = World::new(1);
+    let ends = [1, 2].map(|host| SocketAddr::new(topology::address(0, host), 0));
+    let link: LinkConfig = "rate=3mbit,delay=10ms,queue=10p,loss=0.02,overhead=20".parse().unwrap();
+    let [there, back] = topology::path(&mut world, ends[0].ip(), ends[1].ip(), &[link.clone(), link]);
+    let [sender, reader] = bulk::flow(protocol, ends[0], ends[1], 1);
+    world.add_host(sender, [ends[0].ip()]);
+    world.add_host(reader, [ends[1].ip()]);
+    world.record_link(there);
+    world.record_link(back);
+    world.run_until(Time::from_millis(3_000));
+    let mut capture = Capture::new(std::fs::File::create(file).unwrap(), Ports::default()).unwrap();
+    let (there, back) = (world.take_link_record(there), world.take_link_record(back));
+    capture.link_arrivals(&there).unwrap();
+    capture.link(&back).unwrap();
+    capture.finish().unwrap();
+    let arrivals = there.iter().filter(|seen| seen.what == Fate::Arrives).count();
+    arrivals + back.iter().filter(|seen| seen.what != Fate::Leaves).count()
+}
+
+#[test]
+fn tshark_reads_what_a_link_carried_over_sctp_and_tcp_alike() {
+    let sctp = Protocol::Sctp(Arc::new(braidftp_sctp::Config::default()));
+    let tcp = Protocol::Tcp(Arc::new(braidftp_tcp::Profile::Modern.config()));
+    for (protocol, name) in [(sctp, "sctp"), (tcp, "tcp")] {
+        let file = std::env::temp_dir().join(format!("braidftp-link-{name}-{}", std::process::id()));
+        let packets = link_capture(&protocol, &file);
+        let output = Command::new("tshark")
+            .arg("-r")
+            .arg(&file)
+            .args(["-o", "sctp.checksum:CRC 32c", "-o", "tcp.check_checksum:TRUE", "-T", "fields"])
+            .args(["-d", "sctp.ppi==0,data", "-d", "tcp.port==5001,data", "-d", "sctp.port==5001,data"])
+            .args(["-e", "_ws.malformed", "-e", "frame.protocols"])
+            .args(["-e", "sctp.checksum.status", "-e", "tcp.checksum.status"])
+            .output();
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "tshark: {error}");
+                eprintln!("LEFT OUT: no tshark here (Debian: apt install tshark): {error}");
+                return;
+            }
+        };
+        std::fs::remove_file(&file).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.lines().count(), packets, "a line for each packet");
+        assert!(packets > 500, "{packets}");
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            assert_eq!(fields[0], "", "{line}");
+            assert!(fields[1].split(':').any(|protocol| protocol == name), "{line}");
+            let status = if name == "sctp" { fields[2] } else { fields[3] };
+            assert_eq!(status, "1", "a bad checksum: {line}");
+        }
+    }
 }

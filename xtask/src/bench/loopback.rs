@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::median;
 use crate::shell::{cargo, check, root};
 
 const USAGE: &str = "usage: cargo xtask bench loopback [--rounds N] [--quick]";
@@ -246,26 +247,9 @@ fn ratios(ours: &[Outcome], theirs: &[Outcome]) -> Vec<f64> {
     ours.iter().zip(theirs).map(|(ours, theirs)| ours.mbit_per_second / theirs.mbit_per_second).collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        odd if odd % 2 == 1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / 2.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(Vec::new()).is_nan());
-    }
 
     #[test]
     fn a_report_is_the_last_line() {

@@ -2,6 +2,7 @@
 //! machine.
 
 mod loopback;
+mod sim;
 
 use anyhow::{Result, bail};
 
@@ -9,7 +10,30 @@ use anyhow::{Result, bail};
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
         Some((name, rest)) if name == "loopback" => loopback::run(rest),
-        Some((name, _)) => bail!("there is no benchmark `{name}`; there is: loopback"),
-        None => bail!("usage: cargo xtask bench loopback [--rounds N] [--quick]"),
+        Some((name, rest)) if name == "sim" => sim::run(rest),
+        Some((name, _)) => bail!("there is no benchmark `{name}`; there are: loopback, sim"),
+        None => bail!("usage: cargo xtask bench loopback|sim [--rounds N] [--quick]"),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(Vec::new()).is_nan());
     }
 }

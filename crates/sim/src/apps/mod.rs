@@ -1,4 +1,5 @@
 //! What simulated hosts do.
 
+pub mod bulk;
 pub mod ftp;
 pub mod messages;

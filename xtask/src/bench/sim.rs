@@ -1,0 +1,203 @@
+//! `cargo xtask bench sim`: packet events a second on a core: ours and ns-3's on the same dumbbell.
+//!
+//! A packet event is one of: a packet is handed to a link; its last bit is on the wire; it comes out of the link. Both are
+//! set up alike (`crates/sim/src/bin/dumbbell.rs`, `bench-peers/ns3_dumbbell.cc`), and each is timed by the time that its
+//! process had a core, so that what else the machine does falls out. ns-3's events are counted in a run of their own, since
+//! its traces cost time. Rounds are interleaved, ratios taken within a round, and medians over the rounds.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::median;
+use crate::shell::{cargo, check, root};
+
+const USAGE: &str = "usage: cargo xtask bench sim [--rounds N] [--quick]";
+
+/// What ours must reach, in packet events a second on a core.
+const TARGET: f64 = 2e6;
+/// What ours must reach, as a multiple of ns-3's.
+const TARGET_RATIO: f64 = 5.0;
+
+const RATE: &str = "100mbit";
+const DELAY: &str = "10ms";
+const QUEUE: &str = "100p";
+
+/// Debian's libraries; its pkg-config files name some that it does not install.
+const NS3_LIBRARIES: &[&str] = &[
+    "-lns3-applications",
+    "-lns3-point-to-point",
+    "-lns3-internet",
+    "-lns3-bridge",
+    "-lns3-traffic-control",
+    "-lns3-network",
+    "-lns3-stats",
+    "-lns3-core",
+];
+
+/// A row of the table.
+#[derive(Debug)]
+struct Contestant {
+    name: &'static str,
+    program: PathBuf,
+    words: Vec<String>,
+    /// Its events, if they were counted before.
+    events: Option<f64>,
+}
+
+/// What one run came to.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    events: f64,
+    seconds: f64,
+    mbit_per_second: f64,
+}
+
+impl Outcome {
+    fn speed(&self) -> f64 {
+        self.events / self.seconds
+    }
+}
+
+/// Run it all and print the table.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let (mut rounds, mut seconds) = (5, 60);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--rounds" => rounds = args.next().context(USAGE)?.parse().context("--rounds wants a number")?,
+            "--quick" => (rounds, seconds) = (1, 10),
+            _ => bail!("{USAGE}"),
+        }
+    }
+    for pairs in [1, 10] {
+        let contestants = contestants(pairs, seconds)?;
+        let mut results: Vec<Vec<Outcome>> = contestants.iter().map(|_| Vec::new()).collect();
+        for round in 1..=rounds {
+            for (contestant, results) in contestants.iter().zip(&mut results) {
+                let outcome =
+                    contestant.run(seconds).with_context(|| format!("{}, round {round}", contestant.name))?;
+                eprintln!("round {round}: {:<10} {:>6.2} M events/s", contestant.name, outcome.speed() / 1e6);
+                results.push(outcome);
+            }
+        }
+        print_table(&contestants, &results, pairs, seconds, rounds);
+        judge(&contestants, &results, pairs)?;
+    }
+    Ok(())
+}
+
+fn judge(contestants: &[Contestant], results: &[Vec<Outcome>], pairs: u32) -> Result<()> {
+    let speed = median(results[0].iter().map(Outcome::speed).collect());
+    println!(
+        "{pairs} pair(s): ours does {:.2} million a second; the target is {:.0}",
+        speed / 1e6,
+        TARGET / 1e6
+    );
+    let mut missed = speed < TARGET;
+    if let Some(ns3) = contestants.iter().position(|contestant| contestant.name == "ns-3, TCP") {
+        let ratio = median(ratios(&results[0], &results[ns3]));
+        println!("{pairs} pair(s): ours is {ratio:.2} times ns-3; the target is {TARGET_RATIO:.0}");
+        missed |= ratio < TARGET_RATIO;
+    }
+    println!();
+    if missed {
+        bail!("the target is missed");
+    }
+    Ok(())
+}
+
+/// Builds who can be built here; who cannot is left out, aloud.
+fn contestants(pairs: u32, seconds: u32) -> Result<Vec<Contestant>> {
+    let target = root().join("target");
+    check(cargo().args(["build", "--release", "--package", "braidftp-sim", "--bin", "dumbbell"]))?;
+    let ours = |name, protocol: &str| {
+        let mut words = vec![protocol.to_owned()];
+        words.extend([format!("seconds={seconds}"), format!("pairs={pairs}")]);
+        words.extend([format!("rate={RATE}"), format!("delay={DELAY}"), format!("queue={QUEUE}")]);
+        Contestant { name, program: target.join("release/dumbbell"), words, events: None }
+    };
+    let mut contestants = vec![ours("ours, TCP", "tcp"), ours("ours, SCTP", "sctp")];
+    let peers = target.join("bench-peers");
+    std::fs::create_dir_all(&peers).with_context(|| format!("cannot create {}", peers.display()))?;
+    let program = peers.join("ns3_dumbbell");
+    let mut cc = Command::new("c++");
+    cc.current_dir(root()).args(["-O2", "-std=c++17", "-o"]).arg(&program);
+    cc.arg("bench-peers/ns3_dumbbell.cc").args(NS3_LIBRARIES);
+    match check(&mut cc) {
+        Ok(()) => {
+            let words = |mode: &str| {
+                let rate = RATE.replace("mbit", "Mbps");
+                [mode, &seconds.to_string(), &pairs.to_string(), &rate, DELAY, QUEUE]
+                    .map(str::to_owned)
+                    .to_vec()
+            };
+            let name = "ns-3, TCP";
+            let counting = Contestant { name, program: program.clone(), words: words("count"), events: None };
+            let events = Some(counting.run(seconds)?.events);
+            contestants.push(Contestant { name, program, words: words("time"), events });
+        }
+        Err(error) => {
+            eprintln!("LEFT OUT: ns-3, since it cannot be built here: {error:#}; apt install g++ libns3-dev");
+        }
+    }
+    Ok(contestants)
+}
+
+impl Contestant {
+    fn run(&self, virtual_seconds: u32) -> Result<Outcome> {
+        let output = Command::new(&self.program)
+            .args(&self.words)
+            .output()
+            .with_context(|| format!("cannot run {}", self.program.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            bail!("it failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr));
+        }
+        let line = text.lines().last().unwrap_or_default();
+        let json: serde_json::Value =
+            serde_json::from_str(line).with_context(|| format!("`{line}` is no report"))?;
+        let number = |name: &str| json[name].as_f64().with_context(|| format!("`{line}` has no {name}"));
+        Ok(Outcome {
+            events: self.events.map_or_else(|| number("events"), Ok)?,
+            seconds: number("seconds")?,
+            mbit_per_second: number("bytes")? * 8.0 / 1e6 / f64::from(virtual_seconds),
+        })
+    }
+}
+
+fn print_table(
+    contestants: &[Contestant],
+    results: &[Vec<Outcome>],
+    pairs: u32,
+    seconds: u32,
+    rounds: usize,
+) {
+    println!();
+    println!(
+        "Bulk flows over a dumbbell of {pairs} pair(s), {RATE}, {DELAY}, {QUEUE}, {seconds} virtual seconds; median of \
+         {rounds} round(s)"
+    );
+    println!();
+    println!("| who | million events/s on a core | events | core s | goodput, Mbit/s | ours, TCP is |");
+    println!("|---|---|---|---|---|---|");
+    for (contestant, outcomes) in contestants.iter().zip(results) {
+        let middle = |value: fn(&Outcome) -> f64| median(outcomes.iter().map(value).collect());
+        println!(
+            "| {} | {:.2} | {:.0} | {:.2} | {:.1} | {:.2} × |",
+            contestant.name,
+            middle(Outcome::speed) / 1e6,
+            middle(|outcome| outcome.events),
+            middle(|outcome| outcome.seconds),
+            middle(|outcome| outcome.mbit_per_second),
+            median(ratios(&results[0], outcomes)),
+        );
+    }
+    println!();
+}
+
+/// Ours over theirs, round by round.
+fn ratios(ours: &[Outcome], theirs: &[Outcome]) -> Vec<f64> {
+    ours.iter().zip(theirs).map(|(ours, theirs)| ours.speed() / theirs.speed()).collect()
+}
