@@ -386,9 +386,11 @@ impl Endpoint {
             _ => None,
         };
         self.keys.prepare(now);
+        let lifespan = (config.valid_cookie_life + extension).min(KEY_LIFE);
+        self.table.note_cookie(tag, now + lifespan);
         let cookie = self.keys.seal(&Contents {
             created: now,
-            lifespan: (config.valid_cookie_life + extension).min(KEY_LIFE),
+            lifespan,
             local_port: header.destination_port,
             peer_port: header.source_port,
             local: route.local,
@@ -725,7 +727,7 @@ impl Endpoint {
     fn confirm(&mut self, now: Time, id: AssociationId, opened: &Opened) -> Option<AssociationId> {
         let slot = self.table.get_mut(id)?;
         slot.association.confirm(now, opened);
-        slot.known.cookie_until = Some(opened.created + opened.lifespan);
+        slot.known.cookie_until = slot.known.cookie_until.max(Some(opened.created + opened.lifespan));
         self.map_paths(id);
         Some(id)
     }

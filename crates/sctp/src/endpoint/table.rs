@@ -38,7 +38,8 @@ pub(super) struct Known {
     /// The first TSN of its own INIT, or of the INIT ACK that made it.
     pub(super) initial_tsn: Tsn,
     pub(super) tie_tags: TieTags,
-    /// When the cookie that made it is good no more, if one did.
+    /// When the cookies with its tag are good no more, if there are any: that which made it, and those of its answers to
+    /// INITs that met its own.
     pub(super) cookie_until: Option<Time>,
 }
 
@@ -190,6 +191,15 @@ impl Table {
             if holder == id {
                 slot.peers.push(peer);
             }
+        }
+    }
+
+    /// A cookie with this tag, good until then, is given out. If an association has the tag, none shall make another of it
+    /// once that is over: this one may be under way until then.
+    pub(super) fn note_cookie(&mut self, tag: VerificationTag, until: Time) {
+        let Some(&id) = self.by_tag.get(&tag.0) else { return };
+        if let Some(slot) = self.get_mut(id) {
+            slot.known.cookie_until = slot.known.cookie_until.max(Some(until));
         }
     }
 

@@ -214,3 +214,18 @@ fn a_shutdown_ack_of_an_association_before_this_one_is_completed_during_the_hand
     bench.tell(own.initiate_tag, &[Chunk::CookieAck]);
     assert!(bench.tell(VerificationTag(0xaaaa), &[Chunk::ShutdownAck]).is_empty(), "and discarded after it");
 }
+
+/// Its handshake went the other way round, and the cookie that it gave out comes when all is over.
+#[test]
+fn a_cookie_given_out_in_a_collision_makes_no_association_once_that_one_is_over() {
+    let mut bench = Bench::new();
+    let own = bench.connect();
+    let ack = bench.shake(init());
+    bench.tell(own.initiate_tag, &[init_ack()]);
+    bench.tell(own.initiate_tag, &[Chunk::CookieAck]);
+    assert_eq!(bench.phase(), Phase::Established);
+    bench.tell(own.initiate_tag, &[Chunk::Abort { reflected: false, causes: Vec::new() }]);
+    assert!(bench.tell(ack.initiate_tag, &[echo(&ack)]).is_empty(), "the cookie had its time");
+    bench.drain();
+    assert_eq!(bench.endpoint.len(), 1, "the one that is over");
+}
