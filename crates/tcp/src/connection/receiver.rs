@@ -309,3 +309,85 @@ impl Receiver {
         !self.ready.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The byte that stands at an offset.
+    fn byte(at: u64) -> u8 {
+        (at % 251) as u8
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_in_any_order_and_overlap_become_the_stream(
+            pieces in prop::collection::vec((0..400_u64, 1..60_u64), 1..60),
+        ) {
+            let config = Config { receive_buffer_bytes: 1_000, ..Config::default() };
+            let mut receiver = Receiver::new(&config);
+            receiver.advertise(&config);
+            let (mut known, mut read) = (BTreeSet::new(), Vec::new());
+            for (start, length) in pieces {
+                let data: Bytes = (start..start + length).map(byte).collect::<Vec<_>>().into();
+                let next_before = receiver.next();
+                let arrival = receiver.on_data(&config, start, &data);
+                let fresh = (start..start + length).filter(|at| known.insert(*at)).count();
+                prop_assert_eq!(arrival != Arrival::Useless, fresh > 0);
+                let next = (0..).find(|at| !known.contains(at)).unwrap();
+                prop_assert_eq!(receiver.next(), next);
+                prop_assert_eq!(arrival == Arrival::InOrder, next > next_before);
+                // The ranges are those beyond the first gap, and the latest comes first.
+                let beyond: Vec<_> = known.range(next..).copied().collect();
+                let ends = beyond.iter().filter(|at| !known.contains(&(**at + 1))).count();
+                prop_assert_eq!(receiver.ranges.len(), ends);
+                prop_assert!(receiver.ranges.iter().all(|range| range.clone().all(|at| known.contains(&at))));
+                let told: Vec<_> = receiver.sack_blocks(3).collect();
+                prop_assert_eq!(told.len(), ends.min(3));
+                prop_assert!(told.iter().all(|range| receiver.ranges.contains(range)));
+                if arrival == Arrival::Early {
+                    prop_assert!(told[0].contains(&start));
+                }
+                let kept: usize = receiver.early.iter().map(|(_, data)| data.len()).sum();
+                prop_assert_eq!(kept, beyond.len(), "nothing is kept twice");
+                while let Some(piece) = receiver.read(&config) {
+                    read.extend_from_slice(&piece);
+                }
+            }
+            prop_assert_eq!(read, (0..receiver.next()).map(byte).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_the_window_is_cut_off() {
+        let config = Config { receive_buffer_bytes: 100, ..Config::default() };
+        let mut receiver = Receiver::new(&config);
+        assert_eq!(receiver.advertise(&config), 100);
+        assert_eq!(receiver.on_data(&config, 50, &Bytes::from_static(&[0; 80])), Arrival::Early);
+        assert_eq!(receiver.on_data(&config, 100, &Bytes::from_static(&[0; 10])), Arrival::Useless);
+        assert_eq!(receiver.on_data(&config, 0, &Bytes::from_static(&[0; 50])), Arrival::InOrder);
+        assert_eq!((receiver.next(), receiver.advertise(&config)), (100, 0));
+        // A FIN needs no room.
+        receiver.on_fin(100);
+        assert_eq!(receiver.next(), 101);
+    }
+
+    #[test]
+    fn the_latest_ranges_are_told_first() {
+        let config = Config::default();
+        let mut receiver = Receiver::new(&config);
+        receiver.advertise(&config);
+        for start in [100, 300, 500, 700] {
+            receiver.on_data(&config, start, &Bytes::from_static(&[0; 50]));
+        }
+        let told: Vec<_> = receiver.sack_blocks(3).collect();
+        assert_eq!(told, [700..750, 500..550, 300..350]);
+        receiver.on_data(&config, 150, &Bytes::from_static(&[0; 50]));
+        let told: Vec<_> = receiver.sack_blocks(4).collect();
+        assert_eq!(told, [100..200, 700..750, 500..550, 300..350]);
+    }
+}

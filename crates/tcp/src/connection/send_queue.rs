@@ -62,3 +62,28 @@ impl SendQueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_across_pieces_until_they_are_released() {
+        let mut queue = SendQueue::default();
+        for piece in [&b"abc"[..], b"defgh", b"ij"] {
+            queue.push(Bytes::from_static(piece));
+        }
+        let copied = |queue: &SendQueue, start, end| {
+            let mut out = BytesMut::new();
+            queue.copy(start, end, &mut out);
+            out
+        };
+        assert_eq!(copied(&queue, 0, 10), &b"abcdefghij"[..]);
+        assert_eq!(copied(&queue, 2, 4), &b"cd"[..]);
+        queue.release(4);
+        assert_eq!((queue.len(), queue.end(), queue.pieces.len()), (6, 10, 2));
+        assert_eq!(copied(&queue, 4, 9), &b"efghi"[..]);
+        queue.release(99);
+        assert_eq!((queue.len(), queue.pieces.len()), (0, 0));
+    }
+}
