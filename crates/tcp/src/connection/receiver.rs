@@ -381,13 +381,13 @@ mod tests {
         let config = Config::default();
         let mut receiver = Receiver::new(&config);
         receiver.advertise(&config);
-        for start in [100, 300, 500, 700] {
+        for start in [500, 100, 700, 300] {
             receiver.on_data(&config, start, &Bytes::from_static(&[0; 50]));
         }
         let told: Vec<_> = receiver.sack_blocks(3).collect();
-        assert_eq!(told, [700..750, 500..550, 300..350]);
+        assert_eq!(told, [300..350, 700..750, 100..150]);
         receiver.on_data(&config, 150, &Bytes::from_static(&[0; 50]));
         let told: Vec<_> = receiver.sack_blocks(4).collect();
-        assert_eq!(told, [100..200, 700..750, 500..550, 300..350]);
+        assert_eq!(told, [100..200, 300..350, 700..750, 500..550]);
     }
 }

@@ -51,10 +51,35 @@ fn the_third_duplicate_brings_the_lost_segment_again_and_no_timeout() {
 #[test]
 fn without_sack_each_partial_acknowledgement_brings_one_hole_a_round_trip() {
     // The third flight is 10 to 21; of it 11, 13 and 15 are lost.
-    let (pair, counters) = play(config(false), 40, &[11, 13, 15]);
+    let (mut pair, counters) = play(config(false), 40, &[11, 13, 15]);
     assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_retransmits), (3, 0, 1));
+    // What was timed when it was sent again is not a sample (Karn).
+    assert_eq!(pair.connection(Client).stats().srtt, Some(Duration::from_millis(20)));
     let [first, second, third] = [11, 13, 15].map(|number| times_of(&pair, number)[1]);
     assert_eq!((second - first, third - second), (20, 20));
+}
+
+#[test]
+fn without_sack_each_further_duplicate_lets_new_data_out() {
+    // Of the third flight, 10 to 21, the second is lost: 10 opens the window for 22 and 23, the ten others are duplicates. With
+    // 13 in flight ssthresh is six and a half; three and seven more make room for 24, 25 and 26 before the hole is filled.
+    let (pair, counters) = play(config(false), 60, &[11]);
+    assert_eq!((counters.retransmissions, counters.timeouts), (1, 0));
+    let again = times_of(&pair, 11)[1];
+    let at_once: Vec<_> =
+        departures(&pair).into_iter().filter(|(_, at)| *at == again).map(|(of, _)| of).collect();
+    assert_eq!(at_once, [22, 23, 11, 24, 25, 26]);
+}
+
+#[test]
+fn when_most_is_lost_proportional_reduction_starts_slowly_and_not_by_the_timer() {
+    let config = Config { proportional_reduction: true, ..config(true) };
+    let (pair, counters) = play(config, 60, &[11, 12, 13, 14, 15, 16, 17, 18]);
+    assert_eq!((counters.retransmissions, counters.timeouts), (8, 0));
+    // A round trip lets out what was delivered, and one more.
+    let of = |number| times_of(&pair, number)[1];
+    assert_eq!(of(11), 60);
+    assert!((12..=18).all(|number| of(number) <= 120), "{:?}", departures(&pair));
 }
 
 #[test]
