@@ -142,3 +142,131 @@ impl Controller for Reno {
         self.mtu = mtu;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU8;
+    use std::time::Duration;
+
+    use braidftp_base::Time;
+
+    use super::*;
+    use crate::InitialWindow;
+
+    const MSS: usize = 1_000;
+
+    fn reno(options: Options, cwnd: usize, ssthresh: usize) -> Reno {
+        Reno { cwnd, ssthresh, ..Reno::new(options, MSS) }
+    }
+
+    fn options(counting: Counting, limit: u8) -> Options {
+        let byte_counting_limit = NonZeroU8::new(limit).unwrap();
+        Options { counting, byte_counting_limit, growth: Growth::Always, ..Options::default() }
+    }
+
+    fn ack(bytes: usize) -> Ack<'static> {
+        Ack {
+            now: Time::ZERO,
+            bytes,
+            flight_before: bytes,
+            mtu: MSS,
+            rtt: None,
+            srtt: None,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &[],
+        }
+    }
+
+    fn congestion(cause: Cause, flight_bytes: usize) -> Congestion {
+        Congestion { cause, now: Time::ZERO, flight_bytes, mtu: MSS }
+    }
+
+    #[test]
+    fn slow_start_counts_acknowledgements_or_bytes_up_to_l() {
+        for (counting, limit, bytes, grown) in [
+            (Counting::Acks, 1, 2 * MSS, MSS),
+            (Counting::Acks, 1, 10, MSS),
+            (Counting::Bytes, 1, 2 * MSS, MSS),
+            (Counting::Bytes, 2, 2 * MSS, 2 * MSS),
+            (Counting::Bytes, 2, 5 * MSS, 2 * MSS),
+            (Counting::Bytes, 2, 10, 10),
+        ] {
+            let mut reno = reno(options(counting, limit), 4 * MSS, 100 * MSS);
+            reno.on_ack(ack(bytes));
+            assert_eq!(reno.window(), 4 * MSS + grown, "{counting:?} {limit} {bytes}");
+        }
+    }
+
+    #[test]
+    fn avoidance_opens_by_a_segment_a_window_of_bytes_or_a_fraction_an_acknowledgement() {
+        let mut counting_acks = reno(options(Counting::Acks, 1), 10 * MSS, 2 * MSS);
+        counting_acks.on_ack(ack(2 * MSS));
+        assert_eq!(counting_acks.window(), 10 * MSS + MSS / 10);
+        let mut counting_bytes = reno(options(Counting::Bytes, 2), 10 * MSS, 2 * MSS);
+        (0..4).for_each(|_| counting_bytes.on_ack(ack(2 * MSS)));
+        assert_eq!(counting_bytes.window(), 10 * MSS);
+        counting_bytes.on_ack(ack(2 * MSS));
+        assert_eq!(counting_bytes.window(), 11 * MSS);
+    }
+
+    #[test]
+    fn after_a_timeout_l_is_one_until_avoidance() {
+        let mut reno = reno(options(Counting::Bytes, 2), 20 * MSS, 100 * MSS);
+        reno.on_congestion(congestion(Cause::Timeout, 20 * MSS));
+        assert_eq!((reno.window(), reno.ssthresh()), (MSS, 10 * MSS));
+        reno.on_ack(ack(2 * MSS));
+        assert_eq!(reno.window(), 2 * MSS);
+    }
+
+    #[test]
+    fn a_loss_halves_what_is_in_flight_but_not_below_two_segments() {
+        let mut reno = reno(options(Counting::Acks, 1), 20 * MSS, 100 * MSS);
+        reno.on_congestion(congestion(Cause::Loss, 12 * MSS));
+        assert_eq!((reno.window(), reno.ssthresh()), (6 * MSS, 6 * MSS));
+        reno.on_ack(Ack { in_recovery: true, ..ack(MSS) });
+        assert_eq!(reno.window(), 6 * MSS, "nothing opens it in a recovery");
+        reno.on_congestion(congestion(Cause::Loss, MSS));
+        assert_eq!(reno.ssthresh(), 2 * MSS);
+    }
+
+    #[test]
+    fn a_recovery_ends_without_a_burst() {
+        for (flight_bytes, window) in [(0, 2 * MSS), (3 * MSS, 4 * MSS), (50 * MSS, 6 * MSS)] {
+            let mut reno = reno(options(Counting::Acks, 1), 6 * MSS, 6 * MSS);
+            reno.on_recovered(Recovered { now: Time::ZERO, flight_bytes, mtu: MSS });
+            assert_eq!(reno.window(), window);
+        }
+    }
+
+    #[test]
+    fn slow_start_may_stop_short_at_ssthresh() {
+        for (slow_start_end, window) in [(SlowStartEnd::StepOver, 5_000), (SlowStartEnd::Clamp, 4_500)] {
+            let mut reno = reno(Options { slow_start_end, ..options(Counting::Acks, 1) }, 4_000, 4_500);
+            reno.on_ack(ack(MSS));
+            assert_eq!(reno.window(), window);
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_grows_only_where_it_always_does() {
+        for (growth, window) in [(Growth::Always, 5 * MSS), (Growth::WhenFull, 4 * MSS)] {
+            let mut reno = reno(Options { growth, ..options(Counting::Acks, 1) }, 4 * MSS, 100 * MSS);
+            reno.on_ack(ack(2 * MSS));
+            assert_eq!(reno.window(), window);
+        }
+    }
+
+    #[test]
+    fn an_idle_rto_brings_the_initial_window_back_and_leaves_ssthresh() {
+        let options =
+            Options { initial_window: InitialWindow::Mtus(NonZeroU8::MIN), ..options(Counting::Acks, 1) };
+        let mut reno = reno(options, 20 * MSS, 9 * MSS);
+        let rto = Duration::from_secs(1);
+        let idle = |idle_for| Idle { now: Time::ZERO, idle_for, rto, mtu: MSS, ssthresh_min: 0 };
+        reno.on_idle(idle(rto / 2));
+        assert_eq!(reno.window(), 20 * MSS);
+        reno.on_idle(idle(rto));
+        assert_eq!((reno.window(), reno.ssthresh()), (MSS, 9 * MSS));
+    }
+}
