@@ -62,7 +62,7 @@ impl Outcome {
 
 /// Run it all and print the table.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let (mut rounds, mut seconds) = (5, 60);
+    let (mut rounds, mut seconds) = (5, 20);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {

@@ -123,3 +123,43 @@ fn a_record_holds_what_left_and_what_arrived() {
     assert_eq!(sights, [Sight::Sent, Sight::Sent]);
     assert!(world.take_record().is_empty());
 }
+
+#[test]
+#[should_panic(expected = "packets sent and duplicated are those that arrived")]
+fn a_packet_that_nobody_has_is_noticed() {
+    let (mut world, _) = world(1, "delay=1ms");
+    world.run_until(Time::from_millis(10));
+    world.traffic.sent += 1;
+    world.check();
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_the_links_of_a_route_do_every_packet_is_accounted_for(
+        seed in 0..1_000_u64,
+        picks in proptest::collection::vec(0..LINKS.len(), 2..6),
+        until_ms in 0..120_u64,
+    ) {
+        let (mut world, hosts) = world(seed, "delay=1ms");
+        let ends = hosts.map(|host| world.host(host).here.ip());
+        let links: Vec<_> = picks.iter().map(|pick| world.add_link(LINKS[*pick].parse().unwrap())).collect();
+        let (there, back) = links.split_at(links.len() / 2);
+        world.route_via(ends[0], ends[1], there);
+        world.route_via(ends[1], ends[0], back);
+        // In the middle of it, and when all is over.
+        world.run_until(Time::from_millis(until_ms));
+        world.run_until(Time::from_millis(60_000));
+        let held: u64 = world.links().map(|link| link.counters().queued).sum();
+        proptest::prop_assert_eq!(held, 0);
+    }
+}
+
+const LINKS: &[&str] = &[
+    "rate=1mbit,delay=3ms,queue=3p",
+    "rate=256kbit:10mbit@20ms,loss=0.1,duplicate=0.2",
+    "delay=5ms,reorder=0.3:7ms,corrupt=0.2",
+    "rate=500kbit,queue=20p,red=2p:6p:0.2:0.3:gentle,burst-loss=0.1:0.5",
+    "rate=500kbit,queue=20p,codel=1ms:5ms",
+    "flap=20ms:5ms,mtu=100",
+    "down=5ms-30ms",
+];
