@@ -233,8 +233,13 @@ impl Endpoint {
         //= specs/rfc9260.txt#section-5.2.2
         //# The error SHOULD list the addresses that were added to the restarting
         //# association.
+        // The INIT that made the association, come late, adds none: what it lists may have been deleted since (RFC 5061). An
+        // ABORT with its tag would end the association at the peer. One that begins anew has a tag of its own (§5.3.1).
+        let is_old = !matches!(phase, Phase::CookieWait | Phase::CookieEchoed)
+            && slot.association.peer_tag() == Some(init.initiate_tag);
         let added: Vec<_> = std::iter::once(route.peer.ip())
             .chain(init.addresses())
+            .filter(|_| !is_old)
             // One that no local address goes with is in no association, the one before included.
             .filter(|&ip| ootb::is_unicast(ip) && slot.association.can_reach(ip) && !slot.knows(ip))
             .map(Parameter::Address)

@@ -248,6 +248,29 @@ fn an_address_is_removed_while_it_carries_data_and_nothing_is_lost_or_doubled() 
     assert_eq!(ways(&mut pair, Client)[0], way("10.1.3.2", "10.1.1.1", PathState::Active));
 }
 
+#[test]
+fn the_init_that_made_an_association_may_come_again_when_an_address_of_it_is_gone() {
+    let both = ["10.1.1.2", "10.1.2.2"];
+    let mut pair = Pair::between([both.map(at).to_vec(), vec![at("10.1.1.1")]], config(), config());
+    pair.run(Duration::from_secs(1));
+    let init = pair.log.iter().find(|(_, _, packet)| has(packet, Init::KIND)).expect("it was sent").2.clone();
+    pair.association(Client).remove_address(at("10.1.2.2")).unwrap();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(ways(&mut pair, Server).len(), 1, "it is gone");
+    let mut builder = PacketBuilder::new();
+    builder.begin(init.header, 1_452);
+    chunks(&init).iter().for_each(|chunk| builder.push(chunk));
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    for from in both.map(at) {
+        let datagram = Datagram { from, to: at("10.1.1.1"), ecn: Ecn::NotEct, payload: payload.clone() };
+        pair.server.handle(pair.now, datagram);
+        pair.run(Duration::from_secs(1));
+    }
+    assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
+    assert_eq!(ways(&mut pair, Server).len(), 1);
+}
+
 //= specs/rfc5061.txt#section-5.3.2
 //= type=test
 //# For this

@@ -74,11 +74,12 @@ fn an_oversized_init_gets_a_small_answer() {
     let ack = bench.shake(Init { parameters: parameters.collect(), ..init() });
     assert!(Chunk::InitAck(ack.clone()).padded_len() < 300);
     assert_eq!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text(), "COOKIE_ACK[flgs=0]");
-    // On an association, all of them are new addresses.
+    // Of a peer that begins anew, all of them are new addresses.
     let parameters =
         (0..8_000u32).map(|host| Parameter::Address(std::net::Ipv4Addr::from_bits(host + 1).into()));
-    let answer =
-        bench.ask(VerificationTag(0), &[Chunk::Init(Init { parameters: parameters.collect(), ..init() })]);
+    let initiate_tag = VerificationTag(PEER_TAG.0 ^ 1);
+    let again = Init { parameters: parameters.collect(), initiate_tag, ..init() };
+    let answer = bench.ask(VerificationTag(0), &[Chunk::Init(again)]);
     assert!(answer.text().starts_with("ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES["));
     assert!(answer.chunks[0].padded_len() < 300);
 }
