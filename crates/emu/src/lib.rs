@@ -1,5 +1,5 @@
-//! Simulated links run by the wall clock: [`relay`] between UDP ports, [`tun`] between network namespaces; and [`wires`]
-//! between such, real ones, which can be cut.
+//! Simulated links run by the wall clock: [`relay`] between UDP ports, [`tun`] between network namespaces of this
+//! process, [`named`] between such with names, for any program; and [`wires`] between such, real ones, which can be cut.
 //!
 //! The links are those of `sim`, so the same configuration and seed give packets the same fate here and there. Each
 //! pair of links has a thread of its own that sleeps to the nanosecond: an asynchronous runtime's timers tick in
@@ -7,6 +7,8 @@
 #![deny(unsafe_code)]
 
 mod clock;
+mod links;
+pub mod named;
 pub mod relay;
 mod sys;
 mod trace;

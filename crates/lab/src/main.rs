@@ -7,7 +7,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{check, link, list, merge, profiles, run};
+use commands::{check, link, list, merge, net, profiles, run};
 
 /// The bench that proves braidftp's claims: figures, claims, emulated links.
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ enum Command {
     Merge(merge::Args),
     Profiles(profiles::Args),
     Link(Box<link::Args>),
+    Net(net::Args),
 }
 
 /// What ends a command, with the exit code that the product promises for it.
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge::run(&args),
         Command::Profiles(args) => profiles::run(&args),
         Command::Link(args) => link::run(&args),
+        Command::Net(args) => net::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

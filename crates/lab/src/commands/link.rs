@@ -115,7 +115,7 @@ struct Report<'a> {
 }
 
 #[derive(Serialize)]
-struct Direction {
+pub(crate) struct Direction {
     config: String,
     #[serde(rename = "in")]
     packets_in: u64,
@@ -139,7 +139,7 @@ struct Direction {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let config = relay_config(args)?;
     let time_limit = args.seconds.map(time_limit).transpose()?;
-    let signals = Signals::new()?;
+    let mut signals = Signals::new()?;
     let relay = Relay::spawn(config.clone()).map_err(|error| match error {
         RelayError::Pcap { .. } => Failure::File(error.to_string()),
         _ => Failure::Connect(error.to_string()),
@@ -183,7 +183,7 @@ fn report(args: &Args, config: &RelayConfig, relay: RelayHandle, ran: Duration) 
     }
 }
 
-fn direction(config: &LinkConfig, counters: Counters) -> Direction {
+pub(crate) fn direction(config: &LinkConfig, counters: Counters) -> Direction {
     Direction {
         config: config.to_string(),
         packets_in: counters.packets_in,
@@ -279,14 +279,14 @@ fn time_limit(seconds: f64) -> Result<Duration, Failure> {
 }
 
 /// SIGINT and SIGTERM, caught from here on, so that neither kills the program before it has spoken.
-struct Signals {
+pub(crate) struct Signals {
     runtime: tokio::runtime::Runtime,
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, Failure> {
+    pub(crate) fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let cannot = |error: std::io::Error| Failure::Connect(format!("cannot wait for signals: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
@@ -297,8 +297,8 @@ impl Signals {
         Ok(Self { runtime, interrupt, terminate })
     }
 
-    /// Until one of them comes or the time is over.
-    fn wait(mut self, time_limit: Option<Duration>) {
+    /// Until one of them comes or the time is over. Gives whether one came.
+    pub(crate) fn wait(&mut self, time_limit: Option<Duration>) -> bool {
         self.runtime.block_on(async {
             let over = async {
                 match time_limit {
@@ -307,10 +307,10 @@ impl Signals {
                 }
             };
             tokio::select! {
-                _ = self.interrupt.recv() => {}
-                _ = self.terminate.recv() => {}
-                () = over => {}
+                _ = self.interrupt.recv() => true,
+                _ = self.terminate.recv() => true,
+                () = over => false,
             }
-        });
+        })
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod merge;
+pub(crate) mod net;
 pub(crate) mod profiles;
 pub(crate) mod run;
 
