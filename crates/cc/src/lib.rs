@@ -50,6 +50,12 @@ pub trait Controller: fmt::Debug + Send {
 
     /// The path's MTU changed (RFC 9260 §7.2.1 item 2, §7.3).
     fn on_mtu(&mut self, _mtu: usize) {}
+
+    /// The window is not to be larger than this for now, in bytes: Max.Burst by lowering the window (RFC 4960 §6.1 D).
+    fn limit_window(&mut self, _at_most: usize) {}
+
+    /// A path that was in doubt is used again: its window begins with this, in bytes.
+    fn begin_again(&mut self, _window: usize) {}
 }
 
 /// Data that just left on a path.
@@ -202,6 +208,23 @@ pub struct Options {
     pub growth: Growth,
     /// What of ssthresh slow start makes its last step at. It steps over; SCTP knows nothing else.
     pub slow_start_end: SlowStartEnd,
+    /// Where slow start ends if nothing is lost before: ssthresh, in bytes, of an SCTP path. `None`: arbitrarily high (RFC
+    /// 9260 §7.2.1).
+    pub initial_ssthresh: Option<u32>,
+    /// No loss, time-out or idleness makes ssthresh of an SCTP path smaller than so many MTUs. 4 (RFC 9260 §7.2.3); 2 in
+    /// RFC 2960 §7.2.3.
+    pub floor_mtus: NonZeroU8,
+    /// Which acknowledgements let the window of an SCTP path grow. All (RFC 9260 §7.2.1).
+    pub grows_on: GrowsOn,
+}
+
+/// Which acknowledgements let the window of an SCTP path grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GrowsOn {
+    /// All that cover new data, as in RFC 9260 §7.2.1 and §7.2.2.
+    AnyAck,
+    /// Those alone that move the cumulative point, as in RFC 2960 and RFC 4960, §7.2.1 and §7.2.2 of both.
+    CumAdvance,
 }
 
 /// What opens the window of a TCP controller.
@@ -251,6 +274,9 @@ impl Default for Options {
             counting: Counting::Bytes,
             growth: Growth::WhenFull,
             slow_start_end: SlowStartEnd::StepOver,
+            initial_ssthresh: None,
+            floor_mtus: NonZeroU8::new(4).expect("4 is not 0"),
+            grows_on: GrowsOn::AnyAck,
         }
     }
 }
@@ -275,7 +301,7 @@ pub enum InitialWindow {
     Ipv4,
     /// RFC 9260 §7.2.1, the peer has an IPv6 address.
     Ipv6,
-    /// RFC 3390 §1, for TCP: min(4·MSS, max(2·MSS, 4380)).
+    /// RFC 3390 §1 for TCP, RFC 4960 §7.2.1 for SCTP: min(4·MSS, max(2·MSS, 4380)).
     Tcp,
     /// So many MTUs, as RFC 6928 has it for TCP.
     Mtus(NonZeroU8),

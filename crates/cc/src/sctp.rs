@@ -4,12 +4,10 @@
 //! RFC's PMDCS: how much DATA chunk fits a packet of the path.
 
 use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
-use crate::{Ack, Cause, Congestion, Controller, Idle, Options, SlowStart};
+use crate::{Ack, Cause, Congestion, Controller, GrowsOn, Idle, Options, SlowStart};
 
 /// "Arbitrarily high" (RFC 9260 §7.2.1): the largest window a peer can advertise.
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
-/// No halving goes below this many MTUs (RFC 9260 §7.2.3).
-const FLOOR_MTUS: usize = 4;
 /// What more would a path hold: above any bandwidth-delay product that 32-bit windows allow.
 const WINDOW_MAX: usize = u32::MAX as usize;
 
@@ -26,6 +24,8 @@ const WINDOW_MAX: usize = u32::MAX as usize;
 pub struct Sctp {
     mtu: usize,
     byte_counting_limit: usize,
+    floor_mtus: usize,
+    grows_on: GrowsOn,
     cwnd: usize,
     ssthresh: usize,
     partial_bytes_acked: usize,
@@ -44,18 +44,24 @@ impl Sctp {
         Self {
             mtu,
             byte_counting_limit: usize::from(options.byte_counting_limit.get()),
+            floor_mtus: usize::from(options.floor_mtus.get()),
+            grows_on: options.grows_on,
             cwnd,
             //= specs/rfc9260.txt#section-7.2.1
             //# The initial value of ssthresh SHOULD be arbitrarily high (e.g.,
             //# the size of the largest-possible advertised window).
-            ssthresh: SSTHRESH_INITIAL,
+            ssthresh: options.initial_ssthresh.map_or(SSTHRESH_INITIAL, |bytes| bytes as usize),
             partial_bytes_acked: 0,
             hystart: (options.slow_start == SlowStart::HyStart).then(HyStart::default),
         }
     }
 
     fn halved(&self) -> usize {
-        (self.cwnd / 2).max(FLOOR_MTUS * self.mtu)
+        (self.cwnd / 2).max(self.floor())
+    }
+
+    fn floor(&self) -> usize {
+        self.floor_mtus * self.mtu
     }
 
     fn grow(&mut self, by: usize) {
@@ -75,7 +81,10 @@ impl Controller for Sctp {
     fn on_ack(&mut self, ack: Ack<'_>) {
         self.mtu = ack.mtu;
         let fully_used = ack.flight_before >= self.cwnd;
-        if self.cwnd <= self.ssthresh {
+        let may_grow = self.grows_on == GrowsOn::AnyAck || ack.cum_advanced;
+        if !may_grow {
+            // RFC 4960 counts nothing of it, not even towards partial_bytes_acked.
+        } else if self.cwnd <= self.ssthresh {
             //= specs/rfc9260.txt#section-7.2.1
             //# When cwnd is less than or equal to ssthresh, an SCTP endpoint MUST
             //# use the slow-start algorithm to increase cwnd only if the current
@@ -159,7 +168,7 @@ impl Controller for Sctp {
     fn on_idle(&mut self, idle: Idle) {
         self.mtu = idle.mtu;
         let Some(rtos) = idle.idle_for.as_nanos().checked_div(idle.rto.as_nanos()) else { return };
-        if rtos == 0 || self.cwnd <= FLOOR_MTUS * self.mtu {
+        if rtos == 0 || self.cwnd <= self.floor() {
             // The formula would raise a window that a time-out made small; idleness earns nothing.
             return;
         }
@@ -183,6 +192,16 @@ impl Controller for Sctp {
 
     fn on_mtu(&mut self, mtu: usize) {
         self.mtu = mtu;
+    }
+
+    fn limit_window(&mut self, at_most: usize) {
+        self.cwnd = self.cwnd.min(at_most);
+    }
+
+    fn begin_again(&mut self, window: usize) {
+        self.cwnd = window;
+        self.partial_bytes_acked = 0;
+        self.hystart.iter_mut().for_each(HyStart::reset);
     }
 }
 

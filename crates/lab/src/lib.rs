@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod figure;
+pub mod golden;
 pub mod papers;
 pub mod plot;
 pub mod stats;

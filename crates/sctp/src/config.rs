@@ -5,13 +5,14 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_cc as cc;
 use bytes::Bytes;
 
-use crate::association::Scheduler;
+use crate::association::{CHUNK_OVERHEAD_BYTES, Scheduler};
 use crate::wire::HmacId;
 
 /// The least receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
@@ -45,12 +46,24 @@ pub struct Config {
     pub congestion_options: cc::Options,
     /// Max.Burst (RFC 9260 §6.1 D): packets with new data in answer to one event. 4. `None`: the window alone limits.
     pub max_burst: Option<u32>,
+    /// How Max.Burst is kept to. By counting packets.
+    pub burst_rule: BurstRule,
     /// How a missing TSN is found to be lost. RFC 9260 §7.2.4.
     pub loss_detection: LossDetection,
+    /// With [`LossDetection::MissingReports`]: so many of them make a TSN lost. 3 (RFC 9260 §7.2.4); RFC 2960 §7.2.4 has 4.
+    pub missing_reports: NonZeroU8,
+    /// By which path a lost chunk leaves again, if there are several. RFC 9260 §6.4.
+    pub retransmit_to: RetransmitTo,
+    /// What a loss lets out, and what ends fast recovery. RFC 9260 §7.2.4.
+    pub loss_recovery: LossRecovery,
     /// Whether a probe is sent when the tail of what is in flight stays unanswered for two round trips, so that its
     /// loss shows without a time-out. RFC 9260 knows none.
     pub tail_loss_probe: bool,
 
+    /// Whether the round trip of an INIT that was answered at once is measured (RFC 9260 §6.3.1 leaves it open). On.
+    pub measure_handshake: bool,
+    /// What "once per round trip" (RFC 9260 §6.3.1) means for measuring it. By the smoothed one.
+    pub measure_each: MeasureEach,
     /// RTO.Initial, RTO.Min, RTO.Max and the clock's granularity (RFC 9260 §16). 1 s, 1 s, 60 s.
     pub rto: cc::rtt::Bounds,
     /// Max.Init.Retransmits (RFC 9260 §16). 8.
@@ -92,6 +105,9 @@ pub struct Config {
     pub sack_delay: Duration,
     /// SACK.Frequency: how many packets with DATA one SACK may answer (RFC 9260 §6.2). 2.
     pub sack_frequency: u32,
+    /// Whether a packet that fills the last gap is answered at once, as RFC 5681 §4.2 has it for TCP. If not, it may wait for
+    /// another like any packet without a gap: "until the hole is filled" (RFC 9260 §7.2.4) can be read so. On.
+    pub sack_at_once_when_filled: bool,
     /// Whether the last chunk before the sender falls silent asks for its SACK at once (I bit, RFC 7053). RFC 9260
     /// §6.1 leaves it to the sender. Off.
     pub immediate_at_end: bool,
@@ -137,6 +153,11 @@ pub struct Config {
 
     /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. At least 1,500. 1 MiB.
     pub receive_buffer_bytes: usize,
+    /// What a chunk that is held costs of the receive buffer besides its bytes: many tiny ones have a limit too. At least
+    /// 16, its header. 64.
+    pub chunk_overhead_bytes: usize,
+    /// Which receive window the peer is told of. RFC 9260 §6.2.
+    pub window_updates: WindowUpdates,
     /// The send buffer, in bytes: messages queued or not yet acknowledged. 1 MiB.
     pub send_buffer_bytes: usize,
     /// The longest message to send, in bytes. Beyond the send buffer only an empty buffer takes it. 16 MiB.
@@ -155,7 +176,13 @@ impl Default for Config {
             congestion_control: cc::Kind::Sctp,
             congestion_options: cc::Options::default(),
             max_burst: Some(4),
+            burst_rule: BurstRule::Packets,
             loss_detection: LossDetection::MissingReports,
+            missing_reports: NonZeroU8::new(3).expect("3 is not 0"),
+            retransmit_to: RetransmitTo::ByCause,
+            loss_recovery: LossRecovery::Rfc9260,
+            measure_handshake: true,
+            measure_each: MeasureEach::SmoothedRoundTrip,
             tail_loss_probe: false,
             rto: cc::rtt::Bounds::default(),
             max_init_retransmits: 8,
@@ -172,6 +199,7 @@ impl Default for Config {
             shutdown_guard: Duration::from_secs(300),
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
+            sack_at_once_when_filled: true,
             immediate_at_end: false,
             fill_packets: false,
             scheduler: Scheduler::RoundRobin,
@@ -200,6 +228,8 @@ impl Default for Config {
             peer_may: PeerMay::default(),
             outbound_streams_max: 2_048,
             receive_buffer_bytes: 1 << 20,
+            chunk_overhead_bytes: CHUNK_OVERHEAD_BYTES,
+            window_updates: WindowUpdates::AvoidSilly,
             send_buffer_bytes: 1 << 20,
             max_message_bytes: 16 << 20,
         }
@@ -229,6 +259,7 @@ impl Config {
             //= specs/rfc9260.txt#section-3.3.3
             //# The Advertised Receiver Window Credit MUST NOT be smaller than 1500.
             receive_buffer_bytes: self.receive_buffer_bytes.max(A_RWND_MIN as usize),
+            chunk_overhead_bytes: self.chunk_overhead_bytes.clamp(16, CHUNK_OVERHEAD_BYTES),
             //= specs/rfc9260.txt#section-6.2
             //# An implementation MUST NOT allow the maximum delay (protocol
             //# parameter 'SACK.Delay') to be configured to be more than 500 ms.
@@ -374,6 +405,60 @@ pub enum LossDetection {
     /// A packet sent three packets or a quarter of a round trip later has arrived; a retransmission can be found lost
     /// in the same way, again and again.
     SendOrder,
+}
+
+/// How Max.Burst is kept to (RFC 9260 §6.1 D has both ways).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BurstRule {
+    /// So many packets with new data leave in answer to one event, whatever the window.
+    Packets,
+    /// Before new data leaves, the window becomes Max.Burst packets above what is in flight, if it is larger, and stays so:
+    /// `if ((flightsize + Max.Burst*MTU) < cwnd) cwnd = flightsize + Max.Burst*MTU`, as RFC 4960 §6.1 D allows and P2 §4.2
+    /// says of KAME. RFC 9260 does not want the window changed for good.
+    LowerWindow,
+}
+
+/// How often the round trip is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeasureEach {
+    /// Once the smoothed round-trip time has passed since the last measurement, so that a queue that builds up shows soon.
+    SmoothedRoundTrip,
+    /// By what left after the last measurement was made: one chunk at a time is timed, as implementations without a time for
+    /// each chunk do.
+    RoundTrip,
+}
+
+/// What a loss lets out, and what ends fast recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossRecovery {
+    /// The first packet of a fast recovery leaves whatever the window, the others as soon as the window allows it (RFC 9260
+    /// §6.3.3, §7.2.4); a time-out is the end of fast recovery.
+    Rfc9260,
+    /// Each time-out and each fast retransmission, also during fast recovery, lets one packet out; the others leave once the
+    /// next SACK comes: "normally, when a SACK chunk arrives" (RFC 4960 §6.3.3, §7.2.4). Fast recovery ends with its exit
+    /// point and by nothing else, so that until then no window grows; the SACK that ends it lets it grow, as BSD and Linux
+    /// have it.
+    Rfc4960,
+}
+
+/// By which path a lost chunk leaves again, if there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetransmitTo {
+    /// After missing reports by the same, after a time-out by another (RFC 9260 §6.4).
+    ByCause,
+    /// By the same, unless that is inactive.
+    Same,
+    /// By another, after missing reports too (RFC 2960 §6.4: an active address different from the last).
+    Another,
+}
+
+/// Which receive window the peer is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowUpdates {
+    /// One that opens in large steps only, and at once when a narrow one opens wide (RFC 9260 §6.2, RFC 1122 §4.2.3.3).
+    AvoidSilly,
+    /// In each SACK what is free, and no SACK for the window's sake: for receivers that read what comes at once.
+    AsItIs,
 }
 
 #[cfg(test)]

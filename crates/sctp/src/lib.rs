@@ -23,7 +23,8 @@ pub use association::{
     Reliability, SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
-    AllowedPath, AuthConfig, Config, ErrorDetection, LossDetection, MtuDiscovery, PeerMay, SharedKey,
+    AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
+    MtuDiscovery, PeerMay, RetransmitTo, SharedKey, WindowUpdates,
 };
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Icmp, Limits, Sharing};
 pub use error::{ConnectError, ListenError};

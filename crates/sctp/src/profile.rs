@@ -7,26 +7,192 @@ use std::time::Duration;
 
 use braidftp_cc as cc;
 
-use crate::config::{Config, LossDetection, MtuDiscovery};
+use crate::config::{
+    BurstRule, Config, LossDetection, LossRecovery, MeasureEach, MtuDiscovery, RetransmitTo, WindowUpdates,
+};
+
+const TWO: NonZeroU8 = NonZeroU8::new(2).expect("2 is not 0");
 
 /// A named [`Config`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
+    /// SCTP of the years in which FTP was first carried by it: RFC 2960 with Max.Burst, as in the KAME kernel stack that the
+    /// papers measured. P1 is "FTP over SCTP in future combat systems", P2 "Multistreamed FTP"; SOA03 is the Implementer's
+    /// Guide that P2 cites for Max.Burst.
+    Rfc2960Kame,
     /// RFC 9260's recommended values.
     Rfc9260,
     /// What today's transports do: losses found by send order, tail loss probes, a short RTO.Min, SACKs that do not
     /// wait, a first window of ten packets, large buffers; another path after the first time-out.
     Modern,
+    /// ns-2's SCTP module 3.8 as far as standards know what it does: RFC 2960 and RFC 4960 with the module's own numbers.
+    /// What no standard knows of it is left out.
+    Ns2,
 }
+
+/// One value of a profile, for a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The field of [`Config`], as a path.
+    pub field: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Where the value is from.
+    pub source: &'static str,
+}
+
+/// A field of [`Config`] that a profile may set: its name, its value as text, and who says so if it is the default.
+type Field = (&'static str, fn(&Config) -> String, &'static str);
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+fn or_none<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "none".to_owned(), text)
+}
+
+fn on_off(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
+}
+
+/// What a profile may set, in the order of [`Config`].
+const FIELDS: &[Field] = &[
+    ("mtu", |c| format!("{} B", c.mtu), "Ethernet's 1500 bytes less IPv6 (40) and UDP (8)"),
+    (
+        "path_mtu_discovery",
+        |c| or_none(c.path_mtu_discovery, |m| format!("up to {} B", m.max)),
+        "RFC 9260 §7.3 leaves it open",
+    ),
+    ("congestion_control", |c| c.congestion_control.to_string(), "RFC 9260 §7.2"),
+    (
+        "congestion_options.initial_window",
+        |c| format!("{:?}", c.congestion_options.initial_window),
+        "RFC 9260 §7.2.1: min(4 PMDCS, max(2 PMDCS, 4404 B))",
+    ),
+    (
+        "congestion_options.initial_ssthresh",
+        |c| or_none(c.congestion_options.initial_ssthresh, |b| format!("{b} B")),
+        "RFC 9260 §7.2.1: arbitrarily high",
+    ),
+    (
+        "congestion_options.floor_mtus",
+        |c| c.congestion_options.floor_mtus.to_string(),
+        "RFC 9260 §7.2.3: 4 PMDCS",
+    ),
+    (
+        "congestion_options.byte_counting_limit",
+        |c| c.congestion_options.byte_counting_limit.to_string(),
+        "RFC 9260 §7.2.1: L = 1",
+    ),
+    ("congestion_options.grows_on", |c| format!("{:?}", c.congestion_options.grows_on), "RFC 9260 §7.2.1"),
+    (
+        "congestion_options.slow_start",
+        |c| format!("{:?}", c.congestion_options.slow_start),
+        "RFC 9260 §7.2.1",
+    ),
+    ("max_burst", |c| or_none(c.max_burst, |n| n.to_string()), "RFC 9260 §16: Max.Burst"),
+    ("burst_rule", |c| format!("{:?}", c.burst_rule), "RFC 9260 §6.1 D: the window is not changed for good"),
+    ("loss_detection", |c| format!("{:?}", c.loss_detection), "RFC 9260 §7.2.4"),
+    ("missing_reports", |c| c.missing_reports.to_string(), "RFC 9260 §7.2.4"),
+    ("retransmit_to", |c| format!("{:?}", c.retransmit_to), "RFC 9260 §6.4"),
+    ("loss_recovery", |c| format!("{:?}", c.loss_recovery), "RFC 9260 §6.3.3, §7.2.4"),
+    ("tail_loss_probe", |c| on_off(c.tail_loss_probe), "RFC 9260 knows none"),
+    ("rto.initial", |c| seconds(c.rto.initial), "RFC 9260 §16: RTO.Initial"),
+    ("rto.min", |c| seconds(c.rto.min), "RFC 9260 §16: RTO.Min"),
+    ("rto.max", |c| seconds(c.rto.max), "RFC 9260 §16: RTO.Max"),
+    (
+        "measure_each",
+        |c| format!("{:?}", c.measure_each),
+        "RFC 9260 §6.3.1: no more than once per round trip",
+    ),
+    ("measure_handshake", |c| on_off(c.measure_handshake), "RFC 9260 §6.3.1 leaves it open"),
+    ("max_init_retransmits", |c| c.max_init_retransmits.to_string(), "RFC 9260 §16: Max.Init.Retransmits"),
+    (
+        "association_max_retrans",
+        |c| c.association_max_retrans.to_string(),
+        "RFC 9260 §16: Association.Max.Retrans",
+    ),
+    ("path_max_retrans", |c| c.path_max_retrans.to_string(), "RFC 9260 §16: Path.Max.Retrans"),
+    (
+        "potentially_failed_max_retrans",
+        |c| or_none(c.potentially_failed_max_retrans, |n| n.to_string()),
+        "RFC 9260 has no such state",
+    ),
+    (
+        "primary_switchover_max_retrans",
+        |c| or_none(c.primary_switchover_max_retrans, |n| n.to_string()),
+        "RFC 9260 §6.4: data returns to the primary path",
+    ),
+    ("heartbeat_interval", |c| or_none(c.heartbeat_interval, seconds), "RFC 9260 §16: HB.interval"),
+    ("sack_delay", |c| seconds(c.sack_delay), "RFC 9260 §16: SACK.Delay"),
+    ("sack_frequency", |c| c.sack_frequency.to_string(), "RFC 9260 §6.2: every second packet"),
+    ("sack_at_once_when_filled", |c| on_off(c.sack_at_once_when_filled), "RFC 5681 §4.2"),
+    ("immediate_at_end", |c| on_off(c.immediate_at_end), "RFC 9260 §6.1 leaves the I bit to the sender"),
+    ("fill_packets", |c| on_off(c.fill_packets), "RFC 9260 §6.9 has both"),
+    ("receive_buffer_bytes", |c| format!("{} B", c.receive_buffer_bytes), "ours: a megabyte"),
+    (
+        "chunk_overhead_bytes",
+        |c| format!("{} B", c.chunk_overhead_bytes),
+        "ours: what holding a chunk takes of memory",
+    ),
+    ("window_updates", |c| format!("{:?}", c.window_updates), "RFC 9260 §6.2, RFC 1122 §4.2.3.3"),
+    ("send_buffer_bytes", |c| format!("{} B", c.send_buffer_bytes), "ours: a megabyte"),
+];
 
 impl Profile {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Rfc9260, Self::Modern];
+    pub const ALL: &[Self] = &[Self::Rfc2960Kame, Self::Rfc9260, Self::Modern, Self::Ns2];
 
     /// The values.
     pub fn config(self) -> Config {
         match self {
             Self::Rfc9260 => Config::default(),
+            // Limited Transmit (RFC 3042) and appropriate byte counting (RFC 3465), which P2 §5.2.1 says KAME's SCTP had,
+            // need no field: what gap blocks acknowledge makes room in the window at once, and windows count bytes.
+            Self::Rfc2960Kame => Config {
+                // Packets of 1500 bytes over IPv4.
+                mtu: 1_480,
+                congestion_options: cc::Options {
+                    // RFC 2960 §7.2.1: "MUST be <= 2*MTU"; §7.2.3: "max(cwnd/2, 2*MTU)".
+                    initial_window: cc::InitialWindow::Mtus(TWO),
+                    floor_mtus: TWO,
+                    grows_on: cc::GrowsOn::CumAdvance,
+                    ..cc::Options::default()
+                },
+                burst_rule: BurstRule::LowerWindow,
+                // RFC 2960 §7.2.4, and P2 §5.2.1: "requires 4 missing reports".
+                missing_reports: NonZeroU8::new(4).expect("4 is not 0"),
+                retransmit_to: RetransmitTo::Another,
+                loss_recovery: LossRecovery::Rfc4960,
+                // P2 §5.2.1: "initially minRTO=3s; after the sender measures an RTT, minRTO=1s": and INIT measures none.
+                rto: cc::rtt::Bounds { initial: Duration::from_secs(3), ..cc::rtt::Bounds::default() },
+                measure_handshake: false,
+                measure_each: MeasureEach::RoundTrip,
+                sack_at_once_when_filled: false,
+                ..Config::default()
+            },
+            Self::Ns2 => Config {
+                mtu: 1_480,
+                congestion_options: cc::Options {
+                    initial_window: cc::InitialWindow::Tcp,
+                    initial_ssthresh: Some(65_536),
+                    grows_on: cc::GrowsOn::CumAdvance,
+                    ..cc::Options::default()
+                },
+                retransmit_to: RetransmitTo::Another,
+                loss_recovery: LossRecovery::Rfc4960,
+                rto: cc::rtt::Bounds { initial: Duration::from_secs(3), ..cc::rtt::Bounds::default() },
+                measure_handshake: false,
+                measure_each: MeasureEach::RoundTrip,
+                // Once the primary path is inactive, data never returns: PSMR = PMR (RFC 7829 §5).
+                primary_switchover_max_retrans: Some(5),
+                sack_at_once_when_filled: false,
+                receive_buffer_bytes: 65_536,
+                chunk_overhead_bytes: 16,
+                window_updates: WindowUpdates::AsItIs,
+                ..Config::default()
+            },
             Self::Modern => Config {
                 // RFC 6928, and RFC 3465's L = 2 against the delay of SACKs.
                 congestion_options: cc::Options {
@@ -69,9 +235,82 @@ impl Profile {
     /// The name by which [`FromStr`] knows it.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Rfc2960Kame => "rfc2960-kame",
             Self::Rfc9260 => "rfc9260",
             Self::Modern => "modern",
+            Self::Ns2 => "ns2",
         }
+    }
+
+    /// Its values with the source of each, in the order of [`Config`].
+    pub fn rows(self) -> Vec<Row> {
+        let (config, default) = (self.config(), Config::default());
+        let row = |&(field, text, by_default): &Field| {
+            let value = text(&config);
+            let source = if value == text(&default) { None } else { self.source(field) };
+            Row { field, value, source: source.unwrap_or(by_default) }
+        };
+        FIELDS.iter().map(row).collect()
+    }
+
+    /// Who says so, where a value is not RFC 9260's.
+    fn source(self, field: &str) -> Option<&'static str> {
+        let source = match (self, field) {
+            (Self::Rfc2960Kame | Self::Ns2, "mtu") => "1500 bytes less IPv4 (20): P2 §5.1, ns-2's `mtu` 1500",
+            (Self::Rfc2960Kame, "congestion_options.initial_window") => "RFC 2960 §7.2.1: no more than 2 MTU",
+            (Self::Rfc2960Kame, "congestion_options.floor_mtus") => "RFC 2960 §7.2.3: max(cwnd/2, 2 MTU)",
+            (Self::Rfc2960Kame | Self::Ns2, "congestion_options.grows_on") => {
+                "RFC 2960 and RFC 4960 §7.2.1, §7.2.2"
+            }
+            (Self::Rfc2960Kame, "burst_rule") => "P2 §4.2 equation 1, after SOA03; RFC 4960 §6.1 D",
+            (Self::Rfc2960Kame, "missing_reports") => "RFC 2960 §7.2.4; P2 §5.2.1",
+            (Self::Rfc2960Kame, "retransmit_to") => "RFC 2960 §6.4: an address different from the last",
+            (Self::Rfc2960Kame | Self::Ns2, "loss_recovery") => {
+                "RFC 2960 and RFC 4960 §6.3.3 E3, §7.2.4: a single packet"
+            }
+            (Self::Rfc2960Kame, "rto.initial") => "RFC 2960 §14: RTO.Initial 3 s; P2 §5.2.1",
+            (Self::Rfc2960Kame | Self::Ns2, "measure_each") => {
+                "one chunk of an address is timed at a time: BSD's way, ns-2's module"
+            }
+            (Self::Rfc2960Kame, "measure_handshake") => "P2 §5.2.1: 3 s until data has measured a round trip",
+            (Self::Rfc2960Kame, "sack_at_once_when_filled") => {
+                "RFC 2960 §6.7 asks for SACKs while there is a gap"
+            }
+            (Self::Ns2, "congestion_options.initial_window") => {
+                "RFC 4960 §7.2.1: min(4 MTU, max(2 MTU, 4380 B))"
+            }
+            (Self::Ns2, "congestion_options.initial_ssthresh") => "ns-2's `initialSsthresh`",
+            (Self::Ns2, "retransmit_to") => "ns-2's `rtxToAlt` 1; RFC 2960 §6.4",
+            (Self::Ns2, "rto.initial") => "ns-2's `initialRto`; RFC 4960 §15",
+            (Self::Ns2, "measure_handshake") => "ns-2's module takes no sample of it",
+            (Self::Ns2, "primary_switchover_max_retrans") => {
+                "ns-2's `changePrimaryThresh`, as PSMR = PMR in RFC 7829 §5"
+            }
+            (Self::Ns2, "sack_at_once_when_filled") => {
+                "ns-2's module; RFC 4960 §6.7 asks for SACKs while there is a gap"
+            }
+            (Self::Ns2, "receive_buffer_bytes") => "ns-2's `initialRwnd`",
+            (Self::Ns2, "chunk_overhead_bytes") => "ns-2's module: the DATA chunk's header",
+            (Self::Ns2, "window_updates") => "ns-2's module: its receiver reads at once",
+            (Self::Modern, "congestion_options.initial_window") => "RFC 6928: ten packets",
+            (Self::Modern, "congestion_options.byte_counting_limit") => {
+                "RFC 3465: L = 2, against delayed SACKs"
+            }
+            (Self::Modern, "congestion_options.slow_start") => "RFC 9406",
+            (Self::Modern, "max_burst") => "ours: one SACK may answer for many packets",
+            (Self::Modern, "loss_detection") => "RFC 9002 §6.1, as packets and time",
+            (Self::Modern, "tail_loss_probe") => "RFC 8985 §7",
+            (Self::Modern, "rto.min") => "ours: probes come first",
+            (Self::Modern, "potentially_failed_max_retrans") => "RFC 7829 §3.2: PFMR 0",
+            (Self::Modern, "path_mtu_discovery") => "RFC 8899",
+            (Self::Modern, "sack_delay") => "ours: a tenth of RFC 9260's",
+            (Self::Modern, "immediate_at_end") => "RFC 7053",
+            (Self::Modern, "fill_packets") => "ours: RFC 9260 §6.9 has both",
+            (Self::Modern, "receive_buffer_bytes") => "ours: a gigabit a second over 60 ms",
+            (Self::Modern, "send_buffer_bytes") => "ours: a gigabit a second over 30 ms",
+            _ => return None,
+        };
+        Some(source)
     }
 }
 
@@ -132,7 +371,18 @@ mod tests {
     #[test]
     fn an_unknown_profile_is_told_what_exists() {
         let error = "kame".parse::<Profile>().unwrap_err().to_string();
-        assert_eq!(error, "no profile is called `kame`; there are rfc9260, modern");
+        assert_eq!(error, "no profile is called `kame`; there are rfc2960-kame, rfc9260, modern, ns2");
+    }
+
+    #[test]
+    fn every_value_that_is_not_the_default_is_listed_with_its_source() {
+        for profile in Profile::ALL {
+            for (row, (field, text, _)) in profile.rows().into_iter().zip(FIELDS) {
+                let by_default = row.value == text(&Config::default());
+                assert!(by_default || profile.source(field).is_some(), "{profile}: {field} {}", row.value);
+                assert!(!row.source.is_empty());
+            }
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Stats {
     pub peer_rwnd: usize,
     /// Bytes of messages not yet sent.
     pub queued_bytes: usize,
+    /// Bytes of messages that are kept here to be sent, or sent again.
+    pub buffered_bytes: usize,
     /// Bytes sent and not yet acknowledged, lost ones included, chunk headers included.
     pub outstanding_bytes: usize,
     /// Bytes received and not yet taken by `recv`.

@@ -1,9 +1,10 @@
 //! `braidlab check`: what the papers claim, and what becomes of it here.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use braidftp_lab::figure::{Claim, Finding, Verdict};
-use braidftp_lab::{papers, plot};
+use braidftp_lab::{golden, papers, plot};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
@@ -14,13 +15,24 @@ use crate::Failure;
 ///
 /// Figures that were run before are taken from the folder of results; the others are run.
 ///
-/// Example: braidlab check P1 P2; braidlab check P2-C38; braidlab check multistream/fig6
+/// `golden` stands for the scenarios of ns-2's SCTP validation suite, held against its own packet traces.
+///
+/// Example: braidlab check P1 P2; braidlab check P2-C38; braidlab check multistream/fig6; braidlab check golden
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Claims (P2-C38), papers (P1), or figures for the claims that they decide; none: all
     #[arg(value_name = "ID")]
     ids: Vec<String>,
+    /// With `golden`: other scenarios of the same form
+    #[arg(long, value_name = "FILE")]
+    scenarios: Option<PathBuf>,
+    /// With `golden`: only scenarios whose names have this in them
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    only: String,
+    /// With `golden`: each packet that enters a link, too
+    #[arg(long)]
+    trace: bool,
     /// A line of JSON for each claim
     #[arg(long)]
     json: bool,
@@ -51,6 +63,9 @@ struct Number<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.ids.iter().any(|id| id == "golden") {
+        return run_golden(args);
+    }
     let claims = papers::find_claims(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     let bench = args.running.bench();
     let data = {
@@ -67,6 +82,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         text.push_str(&totals(&findings));
     }
     print(&text)
+}
+
+fn run_golden(args: &Args) -> Result<(), Failure> {
+    if args.ids.len() > 1 {
+        return Err(Failure::Usage("`golden` is checked alone: give no other ids with it".to_owned()));
+    }
+    let text = match &args.scenarios {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| {
+            Failure::File(format!("cannot read the scenarios in {}: {error}", path.display()))
+        })?,
+        None => golden::SCENARIOS.to_owned(),
+    };
+    let trace = if args.trace { golden::Trace::Yes } else { golden::Trace::No };
+    let report = golden::check(&text, &args.only, trace).map_err(Failure::Usage)?;
+    print(&report.text)?;
+    match report.differ {
+        0 => Ok(()),
+        differ => Err(Failure::Usage(format!("{differ} golden scenarios differ where they should not"))),
+    }
 }
 
 fn json(claim: &Claim, finding: &Finding) -> String {

@@ -1,6 +1,6 @@
 //! `braidlab profiles`: the named sets of protocol parameters, and where each number comes from.
 
-use std::fmt::{Debug, Write};
+use std::fmt::Write;
 
 use braidftp_sctp as sctp;
 use clap::Args as ClapArgs;
@@ -54,27 +54,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn all() -> Vec<Listed> {
     let sctp = sctp::Profile::ALL
         .iter()
-        .map(|profile| Listed { name: format!("sctp/{profile}"), values: values(&profile.config()) });
+        .map(|profile| Listed { name: format!("sctp/{profile}"), values: rows(profile.rows()) });
     sctp.collect()
 }
 
-/// The fields of a struct, a line each.
-fn values(config: &impl Debug) -> Vec<String> {
-    let text = format!("{config:#?}");
-    let mut values: Vec<String> = Vec::new();
-    for line in text.lines().skip(1) {
-        match line.strip_prefix("    ") {
-            Some(field) if !field.starts_with([' ', '}', ')', ']']) => {
-                values.push(field.trim_end_matches(',').replace(": ", " = "));
-            }
-            Some(more) => {
-                if let Some(value) = values.last_mut() {
-                    value.push(' ');
-                    value.push_str(more.trim());
-                }
-            }
-            None => {}
-        }
-    }
-    values.iter().map(|value| value.trim_end_matches(',').to_owned()).collect()
+/// Each value with its source, a line each.
+fn rows(rows: Vec<sctp::profile::Row>) -> Vec<String> {
+    rows.iter().map(|row| format!("{:<38} {:<14} {}", row.field, row.value, row.source)).collect()
 }

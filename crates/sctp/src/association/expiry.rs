@@ -13,6 +13,7 @@ use crate::association::path::{Beat, Path, Purpose, Recovery, choose};
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event};
+use crate::config::LossRecovery;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
@@ -102,7 +103,11 @@ impl Association {
         }
         path.flight_bytes -= up.sent.mark_path_lost(id);
         debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
-        path.recovery = Recovery::AfterTimeout(up.sent.next_tsn().minus(1));
+        if self.config.loss_recovery == LossRecovery::Rfc4960 {
+            up.retransmissions_left = Some(1);
+        } else {
+            path.recovery = Recovery::AfterTimeout(up.sent.next_tsn().minus(1));
+        }
         path.fast_retransmit_due = false;
         path.probe_due = false;
         path.probes_unanswered = 0;

@@ -437,7 +437,9 @@ impl Association {
         //# chunk.
         let cookie = init_ack.state_cookie().expect("it was just looked at").clone();
         // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
-        if let Some(sent_at) = self.paths[0].init_sent_at.filter(|_| retry == 0) {
+        if let Some(sent_at) = self.paths[0].init_sent_at.filter(|_| retry == 0)
+            && self.config.measure_handshake
+        {
             self.paths[0].measure(now, now.since(sent_at));
         }
         self.repath(self.routes_to(path, init_ack));
@@ -566,7 +568,8 @@ impl Association {
     }
 
     fn new_up(&mut self, peer: Peer) -> Up {
-        self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes);
+        self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes)
+            .with_overhead(self.config.chunk_overhead_bytes);
         //= specs/rfc8260.txt#section-2
         //# An SCTP implementation supporting user message interleaving is
         //# REQUIRED to support the coexistence of associations using DATA chunks
@@ -577,7 +580,8 @@ impl Association {
         }
         let sent = match self.renewal.rode.take() {
             Some(rode) => rode.begun_again(self.paths.len()),
-            None => Sent::new(self.initial_tsn, self.paths.len()),
+            None => Sent::new(self.initial_tsn, self.paths.len())
+                .with_missing_reports(self.config.missing_reports),
         };
         Up {
             peer_tag: peer.tag,
@@ -593,9 +597,11 @@ impl Association {
             //# Cumulative TSN Ack Point to the value of its transmitted Initial TSN
             //# minus one.
             sent,
-            received: Received::new(peer.initial_tsn),
+            received: Received::new(peer.initial_tsn)
+                .with_at_once_when_filled(self.config.sack_at_once_when_filled),
             report: Report::default(),
             control: Control::default(),
+            retransmissions_left: None,
             primary: PathId(0),
             sack_path: PathId(0),
             sack_avoids: None,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::association::reassembly::{Inbox, charge};
+use crate::association::reassembly::Inbox;
 use crate::association::{Order, Piece, Streams, Violation};
 use crate::ids::{Ppid, StreamId, Tsn};
 use crate::wire::{Data, Interleaved, SkippedMid};
@@ -256,7 +256,7 @@ impl Messages {
         //# The sender MUST assign TSNs to I-DATA chunks in a way that the
         //# receiver can make progress.
         // Beyond the limit the next TSN alone is taken, and that when nothing can be read: now something must.
-        let full_before = inbox.charged_bytes() - charge(&data.payload).min(inbox.charged_bytes());
+        let full_before = inbox.charged_bytes() - inbox.cost(&data.payload).min(inbox.charged_bytes());
         if full_before >= self.held_max_bytes && inbox.readable().is_none() {
             return Err(Violation::NoProgress);
         }
@@ -264,13 +264,13 @@ impl Messages {
     }
 
     /// Adds what each thing held costs, and how many bytes it has.
-    pub(super) fn check(&self, held: &mut Vec<(usize, usize)>) {
+    pub(super) fn check(&self, inbox: &Inbox, held: &mut Vec<(usize, usize)>) {
         for stream in &self.streams {
             let partials = stream.ordered.values().chain(stream.unordered.values());
             let fragments =
                 partials.flat_map(|partial| partial.fragments.values()).map(|(_, payload)| payload);
             let behind = stream.behind.iter().flat_map(|piece| &piece.payload);
-            held.extend(fragments.chain(behind).map(|payload| (charge(payload), payload.len())));
+            held.extend(fragments.chain(behind).map(|payload| (inbox.cost(payload), payload.len())));
         }
     }
 

@@ -61,6 +61,7 @@ use self::handshake::Renewal;
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 pub use self::partial::{Abandoned, Reliability};
 use self::path::Path;
+pub(crate) use self::reassembly::CHUNK_OVERHEAD_BYTES;
 use self::reassembly::Reassembly;
 pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
 pub use self::scheduler::{NoSuchStream, Scheduler};
@@ -70,7 +71,7 @@ use self::shutdown::Farewell;
 use self::state::{Shutdown, State};
 use self::timers::Timers;
 pub use self::violation::Violation;
-use crate::config::Config;
+use crate::config::{Config, WindowUpdates};
 use crate::ids::{AssociationId, PathId, Ppid, StreamId, Tsn, VerificationTag};
 use crate::stats::{PathState, Phase, Stats};
 use crate::wire::{Cause, PacketBuilder};
@@ -511,7 +512,8 @@ impl Association {
         let a_rwnd = self.a_rwnd();
         let capacity = self.config.receive_buffer_bytes;
         if let State::Up(up) = &mut self.state {
-            let narrow = up.offered_bytes < capacity / 2;
+            let narrow =
+                up.offered_bytes < capacity / 2 && self.config.window_updates == WindowUpdates::AvoidSilly;
             if narrow && a_rwnd >= up.offered_bytes + capacity / 4 {
                 //= specs/rfc9260.txt#section-6.2
                 //# The data receiver SHOULD notify the data sender in a timely manner of
@@ -583,6 +585,7 @@ impl Association {
             a_rwnd: self.a_rwnd(),
             peer_rwnd: up.map_or(0, |up| up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes())),
             queued_bytes: self.queue.queued_bytes(),
+            buffered_bytes: self.queue.queued_bytes() + up.map_or(0, |up| up.sent.retained_bytes()),
             outstanding_bytes: up.map_or(0, |up| up.sent.outstanding_bytes()),
             unread_bytes: self.inbound.unread_bytes(),
             messages_sent: self.messages_sent,
@@ -714,6 +717,9 @@ impl Association {
         let step =
             self.paths[0].payload_max(self.queue.header_len()).min(self.config.receive_buffer_bytes / 2);
         let a_rwnd = self.a_rwnd();
+        if self.config.window_updates == WindowUpdates::AsItIs {
+            return a_rwnd;
+        }
         if a_rwnd >= offered_bytes + step { a_rwnd } else { a_rwnd.min(offered_bytes) }
     }
 

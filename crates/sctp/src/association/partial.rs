@@ -381,7 +381,8 @@ impl Association {
         //# which destination address it is to be sent to, the only
         //# restriction being that the address MUST be one that is
         //# CONFIRMED.
-        let purpose = up.forward.timed_out.map_or(Purpose::New, Purpose::Again);
+        let purpose =
+            up.forward.timed_out.map_or(Purpose::New, |path| Purpose::Again(path, self.config.retransmit_to));
         up.forward.due && choose(&self.paths, up.primary, purpose) == id
     }
 

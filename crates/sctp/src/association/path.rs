@@ -10,7 +10,7 @@ use braidftp_cc::rtt::Rtt;
 use crate::association::PathParams;
 use crate::association::loss::SendOrder;
 use crate::association::pmtu::{Family, Pmtu};
-use crate::config::Config;
+use crate::config::{Config, MeasureEach, RetransmitTo};
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::{PathState, PathStats};
@@ -36,6 +36,7 @@ pub(super) struct Path {
     pub(super) latest_rtt: Duration,
     /// When the round trip was measured last.
     measured_at: Option<Time>,
+    measure_each: MeasureEach,
     //= specs/rfc9260.txt#section-7.2
     //# Unlike TCP, an SCTP sender MUST keep a set of the control variables
     //# cwnd, ssthresh, and partial_bytes_acked for EACH destination address
@@ -150,6 +151,7 @@ impl Path {
             min_rtt: None,
             latest_rtt: Duration::ZERO,
             measured_at: None,
+            measure_each: config.measure_each,
             controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
             mtu: config.mtu,
             awaits_ack: false,
@@ -254,7 +256,10 @@ impl Path {
         //# C4) When data is in flight and when allowed by rule C5 below, a new
         //# RTT measurement MUST be made each round trip.
         let due = match (self.measured_at, self.rtt.srtt()) {
-            (Some(at), Some(srtt)) => now.since(at) >= srtt,
+            (Some(at), Some(srtt)) => match self.measure_each {
+                MeasureEach::SmoothedRoundTrip => now.since(at) >= srtt,
+                MeasureEach::RoundTrip => now.since(at) >= sample,
+            },
             _ => true,
         };
         // A back-off ends with the first measurement that can be had.
@@ -308,8 +313,8 @@ fn pmdcs(mtu: usize) -> usize {
 pub(super) enum Purpose {
     /// New data, and whatever else is not an answer.
     New,
-    /// Data that was lost on this path.
-    Again(PathId),
+    /// Data that was lost on this path, to leave again as the configuration says.
+    Again(PathId, RetransmitTo),
     /// SHUTDOWN or SHUTDOWN ACK, repeated so many times.
     Closing(u32),
 }
@@ -428,7 +433,8 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# When its peer is multi-homed, an endpoint SHOULD send fast
         //# retransmissions to the same destination transport address to which
         //# the original data was sent.
-        Purpose::Again(left_by) if path(left_by).is_trusted() => left_by,
+        Purpose::Again(left_by, RetransmitTo::ByCause) if path(left_by).is_trusted() => left_by,
+        Purpose::Again(left_by, RetransmitTo::Same) if path(left_by).state == PathState::Active => left_by,
         //= specs/rfc9260.txt#section-6.4
         //# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
         //# retransmit a chunk that timed out to an active destination transport
@@ -437,7 +443,7 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //= specs/rfc7829.txt#section-3.2
         //# In this case, the sender SHOULD choose an alternate destination
         //# transport address in active state, if one exists.
-        Purpose::Again(left_by) => farthest_from(left_by).unwrap_or_else(current),
+        Purpose::Again(left_by, _) => farthest_from(left_by).unwrap_or_else(current),
         Purpose::Closing(0) => current(),
         Purpose::Closing(repeated) => {
             let current = current();

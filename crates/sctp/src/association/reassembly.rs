@@ -9,7 +9,7 @@
 //!
 //! I-DATA chunks, which do not mind their TSNs, are for `interleaved`.
 //!
-//! Every chunk held costs its bytes and [`CHUNK_OVERHEAD_BYTES`] until `recv` takes it.
+//! Every chunk held costs its bytes and `Config::chunk_overhead_bytes` until `recv` takes it.
 
 mod reset;
 
@@ -22,8 +22,8 @@ use crate::association::{Order, Piece, Streams, Violation};
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 use crate::wire::{Data, SkippedMid};
 
-/// What holding a chunk costs of the receive buffer besides its bytes: many tiny ones have a limit too.
-pub(super) const CHUNK_OVERHEAD_BYTES: usize = 64;
+/// What holding a chunk costs of the receive buffer besides its bytes, at most.
+pub(crate) const CHUNK_OVERHEAD_BYTES: usize = 64;
 
 /// No chunk costs more: what a packet carries at most.
 pub(super) const CHUNK_MAX_BYTES: usize = 65_536 + CHUNK_OVERHEAD_BYTES;
@@ -96,10 +96,6 @@ struct Stream {
     behind: VecDeque<Piece>,
 }
 
-pub(super) fn charge(payload: &Bytes) -> usize {
-    payload.len() + CHUNK_OVERHEAD_BYTES
-}
-
 /// What can be read, and what is held in all.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
@@ -109,11 +105,18 @@ pub(super) struct Inbox {
     turns: VecDeque<StreamId>,
     /// Streams that had nothing to read and now have.
     fresh: VecDeque<StreamId>,
+    /// What holding a chunk costs besides its bytes.
+    chunk_overhead_bytes: usize,
     charged_bytes: usize,
     unread_bytes: usize,
 }
 
 impl Inbox {
+    /// What holding this chunk costs of the receive buffer.
+    pub(super) fn cost(&self, payload: &Bytes) -> usize {
+        payload.len() + self.chunk_overhead_bytes
+    }
+
     /// What is held costs so much of the receive buffer.
     pub(super) fn charged_bytes(&self) -> usize {
         self.charged_bytes
@@ -176,7 +179,7 @@ impl Inbox {
     }
 
     pub(super) fn charge(&mut self, payload: &Bytes) {
-        self.charged_bytes += charge(payload);
+        self.charged_bytes += self.cost(payload);
         self.unread_bytes += payload.len();
     }
 
@@ -186,7 +189,7 @@ impl Inbox {
 
     /// A chunk's payload is not held any more.
     pub(super) fn forget(&mut self, payload: &Bytes) {
-        self.charged_bytes -= charge(payload);
+        self.charged_bytes -= self.cost(payload);
         self.unread_bytes -= payload.len();
     }
 }
@@ -201,12 +204,18 @@ impl Reassembly {
             headless: false,
             beyond: BTreeMap::new(),
             streams: Vec::new(),
-            inbox: Inbox::default(),
+            inbox: Inbox { chunk_overhead_bytes: CHUNK_OVERHEAD_BYTES, ..Inbox::default() },
             interleaved: None,
             partial_at_bytes: receive_buffer_bytes / 2,
             deferred: None,
             reset_done: None,
         }
+    }
+
+    /// The same, where holding a chunk costs so much besides its bytes.
+    pub(super) fn with_overhead(mut self, chunk_overhead_bytes: usize) -> Self {
+        self.inbox.chunk_overhead_bytes = chunk_overhead_bytes;
+        self
     }
 
     /// The peer sends I-DATA; nothing has arrived.
@@ -231,6 +240,7 @@ impl Reassembly {
 
     /// What must hold at any time. Gives what is held, counted anew.
     pub(super) fn check(&self) -> usize {
+        let charge = |payload: &Bytes| self.inbox.cost(payload);
         let cost = |piece: &Piece| (piece.payload.iter().map(charge).sum::<usize>(), piece.len());
         let mut held: Vec<(usize, usize)> = self.inbox.streams.iter().flatten().map(cost).collect();
         for stream in &self.streams {
@@ -240,7 +250,7 @@ impl Reassembly {
         let front = self.front.iter().flat_map(|front| &front.fragments);
         held.extend(chunks.chain(front).map(|payload| (charge(payload), payload.len())));
         if let Some(messages) = &self.interleaved {
-            messages.check(&mut held);
+            messages.check(&self.inbox, &mut held);
         }
         held.extend(
             self.deferred.iter().flat_map(reset::Deferred::held).map(|data| (charge(data), data.len())),
@@ -435,7 +445,7 @@ impl Reassembly {
                     tsn: data.tsn,
                     ppid: data.ppid,
                     unordered: data.unordered,
-                    charged_bytes: charge(&data.payload),
+                    charged_bytes: self.inbox.cost(&data.payload),
                     fragments: vec![data.payload],
                     in_pieces: false,
                 });
@@ -466,7 +476,7 @@ impl Reassembly {
             }
             return Ok(());
         }
-        front.charged_bytes += charge(&data.payload);
+        front.charged_bytes += self.inbox.cost(&data.payload);
         front.fragments.push(data.payload.clone());
         if data.end {
             let front = self.front.take().expect("it was just added to");

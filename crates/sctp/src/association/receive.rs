@@ -13,7 +13,7 @@ use crate::association::sent::{Counting, Report, SackError, make_sense};
 use crate::association::state::{Shutdown, State, Up, Window, quotable};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
-use crate::config::LossDetection;
+use crate::config::{LossDetection, LossRecovery};
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
@@ -232,8 +232,8 @@ impl Association {
             (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, path, &sack, &[]),
             (Chunk::NrSack(sack), State::Up(up)) if up.extensions.nr_sack => {
                 let gaps = [&sack.gaps[..], &sack.nr_gaps].concat();
-                let NrSack { cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
-                self.on_sack(now, path, &Sack { cum_tsn_ack, a_rwnd, gaps, dups }, &nr_gaps);
+                let NrSack { flags, cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
+                self.on_sack(now, path, &Sack { flags, cum_tsn_ack, a_rwnd, gaps, dups }, &nr_gaps);
             }
             (Chunk::NrSack(sack), _) => {
                 return self.on_unknown(NrSack::KIND, &Chunk::NrSack(sack).to_bytes());
@@ -622,6 +622,8 @@ impl Association {
         if matches!(up.window, Window::Probing { tsn, .. } if !tsn.after(cum_tsn_ack_point)) {
             up.window = Window::Open;
         }
+        up.retransmissions_left = None;
+        let rfc4960 = self.config.loss_recovery == LossRecovery::Rfc4960;
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let said = &report.paths[index];
@@ -719,7 +721,10 @@ impl Association {
                     rtt: sample,
                     srtt: path.rtt.srtt(),
                     cum_advanced: report.cum_advanced,
-                    in_recovery: matches!(path.recovery, Recovery::Fast(_)),
+                    in_recovery: match path.recovery {
+                        Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
+                        recovery => matches!(recovery, Recovery::Fast(_)),
+                    },
                     siblings: &[],
                 });
             }
@@ -808,6 +813,11 @@ impl Association {
         //# and cwnd SHOULD NOT change for any destinations due to a
         //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
         //# cwnd further due to a subsequent Fast Retransmit).
+        let one_packet = self.config.loss_recovery == LossRecovery::Rfc4960;
+        if one_packet {
+            path.fast_retransmit_due = true;
+            up.retransmissions_left = Some(1);
+        }
         if path.recovery != Recovery::No {
             return;
         }

@@ -56,6 +56,8 @@ pub(super) struct Received {
     silent: bool,
     /// If TSNs began anew: the last one before.
     before_restart: Option<Tsn>,
+    /// Whether what fills the last gap is answered at once.
+    at_once_when_filled: bool,
 }
 
 /// What the packet being read has brought so far.
@@ -78,14 +80,22 @@ impl Received {
             packet: PacketSeen::default(),
             silent: false,
             before_restart: None,
+            at_once_when_filled: true,
         }
+    }
+
+    /// The same; whether what fills the last gap is answered at once.
+    pub(super) fn with_at_once_when_filled(mut self, at_once_when_filled: bool) -> Self {
+        self.at_once_when_filled = at_once_when_filled;
+        self
     }
 
     /// The peer goes on with `next_tsn`, whatever is missing (RFC 6525 §5.2.4 G4).
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         let renumbered = next_tsn != self.cum_tsn.next();
         let before_restart = Some(self.cum_tsn);
-        *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..Self::new(next_tsn) };
+        let fresh = Self::new(next_tsn).with_at_once_when_filled(self.at_once_when_filled);
+        *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..fresh };
     }
 
     /// Whether this TSN is one from before TSNs began anew, as long as it can be told from a new one.
@@ -191,7 +201,7 @@ impl Received {
         //# However, whenever an endpoint notices a hole in the arriving TSN
         //# sequence, it SHOULD start sending a SACK chunk back every time a
         //# packet arrives carrying data until the hole is filled.
-        self.packet.at_once |= gap_before || self.has_gap();
+        self.packet.at_once |= (gap_before && self.at_once_when_filled) || self.has_gap();
     }
 
     /// Whether duplicates came since the last SACK.
@@ -365,7 +375,7 @@ impl Received {
         let dups = std::mem::take(&mut self.duplicates);
         self.due = Due::No;
         self.packets_unanswered = 0;
-        Sack { cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups }
+        Sack { flags: 0, cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups }
     }
 }
 
@@ -424,7 +434,8 @@ mod tests {
         for tsn in [10, 11, 12, 14, 15, 17] {
             received.accept(Tsn(tsn));
         }
-        let sack = Sack { cum_tsn_ack: Tsn(12), a_rwnd: 4_660, gaps: vec![(2, 3), (5, 5)], dups: vec![] };
+        let sack =
+            Sack { flags: 0, cum_tsn_ack: Tsn(12), a_rwnd: 4_660, gaps: vec![(2, 3), (5, 5)], dups: vec![] };
         assert_eq!(received.take_sack(4_660, 1_000), sack);
     }
 

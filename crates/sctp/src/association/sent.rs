@@ -7,14 +7,18 @@
 
 mod blocks;
 mod forward;
+mod missing;
 
 use std::collections::VecDeque;
+use std::num::NonZeroU8;
 
 use braidftp_base::Time;
 
 pub(super) use self::blocks::make_sense;
 use self::blocks::read_blocks;
 pub(super) use self::forward::Prioritized;
+pub(super) use self::missing::Counting;
+use self::missing::Overtaken;
 use crate::association::Streams;
 use crate::association::partial::{Policy, Terms};
 use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
@@ -46,9 +50,6 @@ const BLOCKS_COMPLETE: usize = 16;
 
 /// For how many TSNs it is remembered which ones were used before a restart, half of all of them further on or less.
 pub(super) const RESTART_MEMORY: u32 = (1 << 31) + (1 << 30);
-
-/// So many miss indications make a TSN lost (RFC 9260 §7.2.4).
-const MISSING_REPORTS: u8 = 3;
 
 /// A chunk that left.
 #[derive(Debug)]
@@ -115,26 +116,6 @@ pub(super) struct Departure {
     pub(super) path: PathId,
     pub(super) now: Time,
     pub(super) order: u64,
-}
-
-/// How miss indications are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counting {
-    /// Below the highest TSN newly acknowledged.
-    BelowNewest,
-    /// Also in fast recovery: all that the SACK reports missing, if it moves the cumulative point.
-    InRecovery,
-    /// Not at all: something else finds losses.
-    Off,
-}
-
-/// What makes a TSN below it missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Overtaken {
-    /// Whatever arrived.
-    ByAny,
-    /// What left by the same path and arrived.
-    ByItsPath,
 }
 
 /// Why a SACK was not applied. Nothing of it was.
@@ -222,6 +203,8 @@ pub(super) struct Sent {
     forward: usize,
     /// How many chunks have a priority.
     prioritized: usize,
+    /// So many miss indications make a TSN lost.
+    missing_reports: NonZeroU8,
 }
 
 impl Sent {
@@ -242,6 +225,7 @@ impl Sent {
             before_restart: None,
             forward: 0,
             prioritized: 0,
+            missing_reports: missing::REPORTS,
         }
     }
 
@@ -249,7 +233,8 @@ impl Sent {
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         assert!(self.is_empty(), "what is outstanding has a number that nobody would know any more");
         let last = self.cum_tsn_ack_point();
-        *self = Self { before_restart: Some(last), ..Self::new(next_tsn, self.earliest_hint.len()) };
+        let fresh = Self::new(next_tsn, self.earliest_hint.len()).with_missing_reports(self.missing_reports);
+        *self = Self { before_restart: Some(last), ..fresh };
     }
 
     /// Whether a chunk of these streams is not acknowledged.
@@ -287,6 +272,11 @@ impl Sent {
     /// Bytes not acknowledged: in flight or lost.
     pub(super) fn outstanding_bytes(&self) -> usize {
         self.outstanding_bytes
+    }
+
+    /// Bytes of user data that are kept here.
+    pub(super) fn retained_bytes(&self) -> usize {
+        self.retained_bytes
     }
 
     /// What the chunks kept here cost of the send buffer.
@@ -790,51 +780,6 @@ impl Sent {
         report.paths[usize::from(slot.path.0)].reneged_bytes += slot.bytes;
         if tsn.before(self.first_countable) {
             self.first_countable = tsn;
-        }
-    }
-
-    /// Counts a miss indication for each TSN in flight before `limit`. Of several paths, one may be faster than another:
-    /// a TSN is overtaken only by one that left by the same path.
-    //= specs/rfc9260.txt#section-6.7
-    //# All DATA
-    //# chunks with TSNs not included in the Gap Ack Blocks that are smaller
-    //# than the highest-acknowledged TSN reported in the SACK chunk MUST be
-    //# treated as "missing" by the sending endpoint.  The number of
-    //# "missing" reports for each outstanding DATA chunk MUST be recorded by
-    //# the data sender to make retransmission decisions.
-    fn count_missing(&mut self, limit: Tsn, by: Overtaken, report: &mut Report) {
-        let mut settled = true;
-        let mut tsn = self.first_countable;
-        while tsn.before(limit) {
-            let slot = self.slot(tsn);
-            let newest = report.paths[usize::from(slot.path.0)].newest_tsn;
-            let overtaken = by == Overtaken::ByAny || newest.is_some_and(|newest| newest.after(tsn));
-            if slot.state == SlotState::InFlight && !overtaken {
-                settled = false;
-            } else if slot.state == SlotState::InFlight && !slot.fast_retransmitted {
-                slot.missing += 1;
-                //= specs/rfc9260.txt#section-7.2.4
-                //# Whenever an endpoint receives a SACK chunk that indicates that some
-                //# TSNs are missing, it SHOULD wait for two further miss indications (via
-                //# subsequent SACK chunks for a total of three missing reports) on the
-                //# same TSNs before taking action with regard to Fast Retransmit.
-                if slot.missing >= MISSING_REPORTS {
-                    //= specs/rfc9260.txt#section-7.2.4
-                    //# 5)  Mark the DATA chunk(s) as being fast retransmitted and thus
-                    //# ineligible for a subsequent Fast Retransmit.
-                    slot.fast_retransmitted = true;
-                    let (path, bytes) = self.mark_lost(tsn);
-                    let path = &mut report.paths[usize::from(path.0)];
-                    path.landed_bytes += bytes;
-                    path.lost = true;
-                } else {
-                    settled = false;
-                }
-            }
-            tsn = tsn.next();
-            if settled {
-                self.first_countable = tsn;
-            }
         }
     }
 

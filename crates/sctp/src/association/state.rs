@@ -92,6 +92,8 @@ pub(super) struct Up {
     /// Reused from SACK to SACK.
     pub(super) report: Report,
     pub(super) control: Control,
+    /// So many packets of what is lost may leave before the next SACK; `None`: as many as windows allow.
+    pub(super) retransmissions_left: Option<u32>,
     /// Where new data goes.
     pub(super) primary: PathId,
     /// Where the last DATA came from, and SACKs go.

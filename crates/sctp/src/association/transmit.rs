@@ -11,6 +11,7 @@ use crate::association::sent::Departure;
 use crate::association::state::{Shutdown, State, Up, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Split, Transmit};
+use crate::config::BurstRule;
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
@@ -369,8 +370,8 @@ impl Association {
             up.sack_in_doubt = self.paths[usize::from(id.0)].state != PathState::Active;
             // What is accepted is kept until it is read.
             builder.push(&if up.extensions.nr_sack {
-                let Sack { cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } = sack;
-                Chunk::NrSack(NrSack { cum_tsn_ack, a_rwnd, gaps: Vec::new(), nr_gaps, dups })
+                let Sack { flags, cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } = sack;
+                Chunk::NrSack(NrSack { flags, cum_tsn_ack, a_rwnd, gaps: Vec::new(), nr_gaps, dups })
             } else {
                 Chunk::Sack(sack)
             });
@@ -505,10 +506,13 @@ impl Association {
         //# that are marked for retransmission (limited by the current cwnd).
         if let Some(tsn) = up.sent.next_lost() {
             let left_by = up.sent.get(tsn).expect("a lost chunk is kept").path;
-            if choose(&self.paths, up.primary, Purpose::Again(left_by)) != id {
+            if choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) != id {
                 return None;
             }
-            return if path.fast_retransmit_due {
+            if up.retransmissions_left == Some(0) && up.sent.flight_bytes() > 0 {
+                return None;
+            }
+            return if self.paths[usize::from(left_by.0)].fast_retransmit_due {
                 //= specs/rfc9260.txt#section-7.2.4
                 //# When a Fast Retransmit is being performed, the sender SHOULD ignore
                 //# the value of cwnd and SHOULD NOT delay retransmission for this single
@@ -526,6 +530,14 @@ impl Association {
         if !open || choose(&self.paths, up.primary, Purpose::New) != id || !may_send(self.shutdown) {
             return None;
         }
+        if self.config.burst_rule == BurstRule::LowerWindow
+            && let Some(packets) = self.config.max_burst
+        {
+            let path = &mut self.paths[usize::from(id.0)];
+            let at_most = path.flight_bytes + packets as usize * path.pmdcs();
+            path.controller.limit_window(at_most);
+        }
+        let path = &self.paths[usize::from(id.0)];
         let len = self.queue.peek_len()?;
         //= specs/rfc9260.txt#section-6.1
         //# A
@@ -577,7 +589,8 @@ impl Association {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
             let lost_again = (slot.transmissions > 1).then_some(usize::from(slot.packet_bytes));
-            let here = choose(&self.paths, up.primary, Purpose::Again(left_by)) == id;
+            let here =
+                choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) == id;
             // What is over is given up before the next packet.
             let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
@@ -587,6 +600,7 @@ impl Association {
                 pmtu.suspect(size);
             }
             up.packed.push(tsn);
+            self.paths[usize::from(left_by.0)].fast_retransmit_due = false;
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
@@ -749,8 +763,9 @@ impl Association {
         path.data_sent_at = Some(now);
         if resent.is_some() {
             path.retransmitted_at = Some(now);
+            up.retransmissions_left = up.retransmissions_left.map(|left| left.saturating_sub(1));
         }
-        if brought_new && self.config.max_burst.is_some() {
+        if brought_new && self.config.max_burst.is_some() && self.config.burst_rule == BurstRule::Packets {
             self.burst -= 1;
         }
         path.controller.on_sent(cc::Sent { now, bytes: bytes_left, flight_before });

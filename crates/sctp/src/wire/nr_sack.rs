@@ -9,6 +9,8 @@ use crate::ids::Tsn;
 /// An NR-SACK chunk. Blocks are as received: `wire` checks lengths, `association` checks sense.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NrSack {
+    /// The chunk's flags, as those of a SACK.
+    pub flags: u8,
     /// All up to this TSN arrived.
     pub cum_tsn_ack: Tsn,
     /// The receiver's advertised window, in bytes.
@@ -53,6 +55,7 @@ impl NrSack {
             raw.chunks_exact(Self::BLOCK_LEN).map(|block| (u16_at(block, 0), u16_at(block, 2))).collect()
         };
         Ok(Self {
+            flags: raw[1],
             cum_tsn_ack: Tsn(u32_at(raw, 4)),
             a_rwnd: u32_at(raw, 8),
             gaps: blocks(gaps),
@@ -65,6 +68,7 @@ impl NrSack {
         let fits = "as many blocks as fit in a packet";
         let mut header = [0; Self::HEADER_LEN];
         header[0] = Self::KIND;
+        header[1] = self.flags;
         header[4..8].copy_from_slice(&self.cum_tsn_ack.0.to_be_bytes());
         header[8..12].copy_from_slice(&self.a_rwnd.to_be_bytes());
         let counts = [self.encoded_len(), self.gaps.len(), self.nr_gaps.len(), self.dups.len()];

@@ -8,6 +8,9 @@ use crate::ids::Tsn;
 /// A SACK chunk (RFC 9260 §3.3.4). Blocks are as received: `wire` checks lengths, `association` checks sense.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sack {
+    /// The chunk's flags. RFC 9260 sets none; with concurrent multipath transfer, how many packets with DATA are answered
+    /// (delayed ACK for CMT).
+    pub flags: u8,
     /// All up to this TSN arrived.
     pub cum_tsn_ack: Tsn,
     /// The receiver's advertised window, in bytes.
@@ -50,6 +53,7 @@ impl Sack {
         }
         let (gaps, dups) = raw[Self::HEADER_LEN..].split_at(Self::BLOCK_LEN * gaps);
         Ok(Self {
+            flags: raw[1],
             cum_tsn_ack: Tsn(u32_at(raw, 4)),
             a_rwnd: u32_at(raw, 8),
             gaps: gaps.chunks_exact(Self::BLOCK_LEN).map(|b| (u16_at(b, 0), u16_at(b, 2))).collect(),
@@ -68,6 +72,7 @@ impl Sack {
         //# follows (assuming the new a_rwnd is set to 4660 by the sender):
         let mut header = [0; Self::HEADER_LEN];
         header[0] = Self::KIND;
+        header[1] = self.flags;
         header[2..4].copy_from_slice(&u16::try_from(self.encoded_len()).expect(fits).to_be_bytes());
         header[4..8].copy_from_slice(&self.cum_tsn_ack.0.to_be_bytes());
         header[8..12].copy_from_slice(&self.a_rwnd.to_be_bytes());

@@ -227,6 +227,7 @@ fn every_other_form_has_its_bytes() {
         ),
         (
             Chunk::Sack(Sack {
+                flags: 0,
                 cum_tsn_ack: Tsn(12),
                 a_rwnd: 4_660,
                 gaps: vec![(2, 3), (5, 5)],
@@ -287,6 +288,7 @@ fn every_other_form_has_its_bytes() {
         ),
         (
             Chunk::NrSack(NrSack {
+                flags: 0,
                 cum_tsn_ack: Tsn(1),
                 a_rwnd: 1_500,
                 gaps: vec![(2, 3)],

@@ -139,15 +139,16 @@ impl Display for Auth {
 
 impl Display for Sack {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "SACK[flgs=0, cum_tsn={}, a_rwnd={}, gaps=[", self.cum_tsn_ack, self.a_rwnd)?;
+        let Self { flags, cum_tsn_ack, a_rwnd, .. } = self;
+        write!(f, "SACK[flgs={flags}, cum_tsn={cum_tsn_ack}, a_rwnd={a_rwnd}, gaps=[")?;
         write!(f, "{}], dups=[{}]]", Blocks(&self.gaps), Tsns(&self.dups))
     }
 }
 
 impl Display for NrSack {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { cum_tsn_ack, a_rwnd, gaps, nr_gaps, dups } = self;
-        write!(f, "NR_SACK[flgs=0, cum_tsn={cum_tsn_ack}, a_rwnd={a_rwnd}, gaps=[{}]", Blocks(gaps))?;
+        let Self { flags, cum_tsn_ack, a_rwnd, gaps, nr_gaps, dups } = self;
+        write!(f, "NR_SACK[flgs={flags}, cum_tsn={cum_tsn_ack}, a_rwnd={a_rwnd}, gaps=[{}]", Blocks(gaps))?;
         write!(f, ", nr_gaps=[{}], dups=[{}]]", Blocks(nr_gaps), Tsns(dups))
     }
 }

@@ -12,8 +12,9 @@ use std::time::Duration;
 use braidftp_base::{Rate, Time};
 use braidftp_cc as cc;
 use braidftp_sctp::{
-    Announce, AuthConfig, Config, ErrorDetection, LossDetection, MtuDiscovery, Order, PeerMay, Profile,
-    Reliability, Scheduler, SharedKey, StreamId, StreamReset, Streams,
+    Announce, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
+    MtuDiscovery, Order, PeerMay, Profile, Reliability, RetransmitTo, Scheduler, SharedKey, StreamId,
+    StreamReset, Streams, WindowUpdates,
 };
 
 use bytes::Bytes;
@@ -59,6 +60,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "partial", draw: partial },
     Row { name: "primary", draw: primary },
     Row { name: "restarts", draw: restarts },
+    Row { name: "eras", draw: eras },
 ];
 
 /// Something about both configurations, each with its own draws.
@@ -110,6 +112,29 @@ fn sending(draw: &mut Draw, scenario: &mut Scenario) {
         let window = NonZeroU8::new(draw.between(1, 30) as u8).expect("1 at least");
         config.congestion_options.initial_window =
             draw.pick(&[cc::InitialWindow::Ipv4, cc::InitialWindow::Mtus(window)]);
+    });
+}
+
+/// What standards of several years say otherwise.
+fn eras(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        if !draw.one_in(3) {
+            return;
+        }
+        let small = |draw: &mut Draw| NonZeroU8::new(draw.between(1, 5) as u8).expect("1 at least");
+        config.missing_reports = small(draw);
+        config.retransmit_to = draw.pick(&[RetransmitTo::ByCause, RetransmitTo::Same, RetransmitTo::Another]);
+        config.loss_recovery = draw.pick(&[LossRecovery::Rfc9260, LossRecovery::Rfc4960]);
+        config.burst_rule = draw.pick(&[BurstRule::Packets, BurstRule::LowerWindow]);
+        config.measure_handshake = draw.one_in(2);
+        config.measure_each = draw.pick(&[MeasureEach::SmoothedRoundTrip, MeasureEach::RoundTrip]);
+        config.sack_at_once_when_filled = draw.one_in(2);
+        config.chunk_overhead_bytes = draw.pick(&[16, 40, 64]);
+        config.window_updates = draw.pick(&[WindowUpdates::AvoidSilly, WindowUpdates::AsItIs]);
+        config.congestion_options.initial_ssthresh =
+            draw.one_in(2).then(|| draw.scale(1_000, 1 << 20) as u32);
+        config.congestion_options.floor_mtus = small(draw);
+        config.congestion_options.grows_on = draw.pick(&[cc::GrowsOn::AnyAck, cc::GrowsOn::CumAdvance]);
     });
 }
 

@@ -104,6 +104,7 @@ fn both_kinds_of_blocks_acknowledge_and_only_one_of_them_can_be_taken_back() {
     let first = first_kept(&mut pair);
     let sack = |gaps: &[(u16, u16)], nr_gaps: &[(u16, u16)]| {
         Chunk::NrSack(NrSack {
+            flags: 0,
             cum_tsn_ack: first.minus(1),
             a_rwnd: 100_000,
             gaps: gaps.to_vec(),
@@ -120,7 +121,7 @@ fn both_kinds_of_blocks_acknowledge_and_only_one_of_them_can_be_taken_back() {
     assert!(pair.closed(Client).is_none());
     // All up to the second has come, and the third has not: but it was to be kept.
     let NrSack { cum_tsn_ack, a_rwnd, .. } = NrSack { cum_tsn_ack: first.next(), ..NrSack::default() };
-    answer(&mut pair, Chunk::Sack(Sack { cum_tsn_ack, a_rwnd, gaps: vec![], dups: vec![] }));
+    answer(&mut pair, Chunk::Sack(Sack { flags: 0, cum_tsn_ack, a_rwnd, gaps: vec![], dups: vec![] }));
     assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::AckTakenBack)));
 }
 
@@ -140,7 +141,7 @@ fn blocks_that_make_no_sense_or_name_what_never_left_release_nothing() {
         let before = pair.association(Client).send_room();
         let cum_tsn_ack = first_kept(&mut pair).minus(1);
         let (gaps, nr_gaps) = (gaps.to_vec(), nr_gaps.to_vec());
-        let sack = NrSack { cum_tsn_ack, a_rwnd: 100_000, gaps, nr_gaps, dups: vec![] };
+        let sack = NrSack { flags: 0, cum_tsn_ack, a_rwnd: 100_000, gaps, nr_gaps, dups: vec![] };
         answer(&mut pair, Chunk::NrSack(sack));
         assert_eq!(pair.association(Client).send_room(), before);
         assert!(pair.closed(Client).is_none());

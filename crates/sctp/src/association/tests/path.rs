@@ -1,7 +1,7 @@
 //! Which path is chosen for what (RFC 7829 §3.2 and §4.1); choosing takes the paths as they are and changes none.
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, MeasureEach, RetransmitTo};
 
 /// Paths in these states, with so many errors each, all between different addresses.
 fn paths(states: &[(PathState, u32)]) -> Vec<Path> {
@@ -67,7 +67,7 @@ fn an_active_path_is_better_than_one_in_doubt() {
     //# this destination address for data transmission.
     let states = [(PotentiallyFailed, 1), (Inactive, 9), (Active, 0)];
     assert_eq!(chosen(&states, Purpose::New), 2);
-    assert_eq!(chosen(&states, Purpose::Again(PathId(0))), 2);
+    assert_eq!(chosen(&states, Purpose::Again(PathId(0), RetransmitTo::ByCause)), 2);
     assert_eq!(chosen(&[(Active, 3), (Active, 0)], Purpose::New), 0, "the primary, as long as it is active");
 }
 
@@ -82,10 +82,14 @@ fn the_path_most_unlike_the_one_that_failed_is_tried_next() {
     paths[0].timeouts_unanswered = 1;
     // The second shares an address with the first, the third none.
     paths[1].local = paths[0].local;
-    assert_eq!(choose(&paths, PathId(0), Purpose::Again(PathId(0))), PathId(2));
+    assert_eq!(choose(&paths, PathId(0), Purpose::Again(PathId(0), RetransmitTo::ByCause)), PathId(2));
     paths[2].peer = paths[0].peer;
     paths[1].peer = "10.9.9.9:1".parse().unwrap();
-    assert_eq!(choose(&paths, PathId(0), Purpose::Again(PathId(0))), PathId(1), "alike: the first of them");
+    assert_eq!(
+        choose(&paths, PathId(0), Purpose::Again(PathId(0), RetransmitTo::ByCause)),
+        PathId(1),
+        "alike: the first of them"
+    );
 }
 
 #[test]
@@ -101,6 +105,11 @@ fn a_round_trip_is_measured_no_more_than_once() {
     assert_eq!(path.rtt.srtt(), Some(ms(100)));
     path.measure(Time::from_millis(1_100), ms(500));
     assert_eq!(path.rtt.srtt(), Some(ms(150)));
+    path.measure_each = MeasureEach::RoundTrip;
+    path.measure(Time::from_millis(1_599), ms(500));
+    assert_eq!(path.rtt.srtt(), Some(ms(150)), "it left before the last one was made");
+    path.measure(Time::from_millis(1_600), ms(500));
+    assert_eq!(path.rtt.srtt(), Some(ms(150) - ms(150) / 8 + ms(500) / 8));
 }
 
 #[test]
@@ -117,7 +126,7 @@ fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
     //# destination address in PF state
     let states = [(PotentiallyFailed, 3), (Inactive, 0), (PotentiallyFailed, 2), (PotentiallyFailed, 2)];
     assert_eq!(chosen(&states, Purpose::New), 2);
-    assert_eq!(chosen(&states, Purpose::Again(PathId(2))), 2);
+    assert_eq!(chosen(&states, Purpose::Again(PathId(2), RetransmitTo::ByCause)), 2);
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_aborted() {
     //# An SCTP implementation MUST abort the association if it receives a
     //# SACK chunk acknowledging a TSN that has not been sent.
     fn sack(cum_tsn_ack: Tsn, gaps: Vec<(u16, u16)>) -> Chunk {
-        Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 9_000, gaps, dups: vec![] })
+        Chunk::Sack(Sack { flags: 0, cum_tsn_ack, a_rwnd: 9_000, gaps, dups: vec![] })
     }
     let chunks: [fn(Tsn) -> Chunk; 4] = [
         |next| Chunk::Shutdown { cum_tsn_ack: next },
@@ -107,7 +107,13 @@ fn an_acknowledgement_of_what_was_never_sent_is_aborted() {
 fn a_gap_block_that_makes_no_sense_is_passed_over() {
     let (mut pair, _) = bench();
     let cum_tsn_ack = pair.association(Server).initial_tsn.minus(1);
-    pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 9_000, gaps: vec![(5, 4)], dups: vec![] })]);
+    pair.forge(&[Chunk::Sack(Sack {
+        flags: 0,
+        cum_tsn_ack,
+        a_rwnd: 9_000,
+        gaps: vec![(5, 4)],
+        dups: vec![],
+    })]);
     assert!(pair.association(Server).is_up());
     assert_eq!(said(&pair), []);
 }
@@ -307,7 +313,13 @@ fn growth_comes_before_the_reduction_of_the_same_sack() {
     let first = pair.association(Server).initial_tsn;
     let mut sack = |cum: u32, gaps: &[(u16, u16)]| {
         let cum_tsn_ack = first.plus(cum).minus(1);
-        pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 1 << 20, gaps: gaps.to_vec(), dups: vec![] })]);
+        pair.forge(&[Chunk::Sack(Sack {
+            flags: 0,
+            cum_tsn_ack,
+            a_rwnd: 1 << 20,
+            gaps: gaps.to_vec(),
+            dups: vec![],
+        })]);
         pair.association(Server).stats().paths[0].clone()
     };
     // The fifth and the ninth are missing; the fifth turns out to have been late.

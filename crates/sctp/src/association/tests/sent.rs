@@ -41,7 +41,7 @@ impl Bench {
     }
 
     fn sack_counting(&mut self, cum: u32, gaps: &[(u16, u16)], counting: Counting) -> Result<(), SackError> {
-        let sack = Sack { cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps: gaps.to_vec(), dups: vec![] };
+        let sack = Sack { flags: 0, cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps: gaps.to_vec(), dups: vec![] };
         let result = self.sent.on_sack(&sack, counting, &mut self.report);
         self.sent.check(2);
         result
@@ -185,7 +185,7 @@ fn a_full_window_is_acknowledged_chunk_by_chunk() {
     // rtc #106, #242: with a walk over all that is outstanding at each SACK this would take minutes.
     let mut bench = Bench::sending(1, OUTSTANDING_MAX);
     let mut sack = |cum: u32, gaps: Vec<(u16, u16)>| {
-        let sack = Sack { cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps, dups: vec![] };
+        let sack = Sack { flags: 0, cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps, dups: vec![] };
         bench.sent.on_sack(&sack, Counting::BelowNewest, &mut bench.report).unwrap();
         bench.sent.flight_bytes()
     };

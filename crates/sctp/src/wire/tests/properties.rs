@@ -190,6 +190,7 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         init().prop_map(Chunk::InitAck),
         (any::<u32>(), any::<u32>(), vec(any::<(u16, u16)>(), 0..20), vec(any::<u32>(), 0..9)).prop_map(
             |(cum, a_rwnd, gaps, dups)| Chunk::Sack(Sack {
+                flags: 0,
                 cum_tsn_ack: Tsn(cum),
                 a_rwnd,
                 gaps,
@@ -217,7 +218,7 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         (any::<[u32; 2]>(), [(); 2].map(|()| vec(any::<(u16, u16)>(), 0..9)), vec(any::<u32>(), 0..9))
             .prop_map(|([cum, a_rwnd], [gaps, nr_gaps], dups)| {
                 let dups = dups.into_iter().map(Tsn).collect();
-                Chunk::NrSack(NrSack { cum_tsn_ack: Tsn(cum), a_rwnd, gaps, nr_gaps, dups })
+                Chunk::NrSack(NrSack { flags: 0, cum_tsn_ack: Tsn(cum), a_rwnd, gaps, nr_gaps, dups })
             }),
         (any::<u32>(), vec(any::<(u16, u16)>(), 0..9)).prop_map(|(cum, streams)| {
             let streams = streams.into_iter().map(|(stream, ssn)| (StreamId(stream), Ssn(ssn))).collect();

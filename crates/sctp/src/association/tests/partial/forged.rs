@@ -80,7 +80,7 @@ proptest! {
                 Deed::NrSack(ahead, gaps, nr_gaps) => {
                     let up = pair.association(Server).state.up().unwrap();
                     let cum_tsn_ack = Tsn(up.sent.cum_tsn_ack_point().0.wrapping_add_signed(ahead));
-                    let sack = crate::wire::NrSack { cum_tsn_ack, a_rwnd: 9_000, gaps, nr_gaps, dups: vec![] };
+                    let sack = crate::wire::NrSack { flags: 0, cum_tsn_ack, a_rwnd: 9_000, gaps, nr_gaps, dups: vec![] };
                     pair.forge(&[Chunk::NrSack(sack)]);
                 }
                 Deed::Data(ahead, flags, sid, mid) => {

@@ -1,0 +1,174 @@
+//! `braidlab check golden`: the scenarios of the ns-2 validation suite with the real SCTP endpoint, held against what the
+//! suite's own traces say, at level C of `golden/ns2/README.md` §6.4.
+//!
+//! A scenario holds if the number of retransmissions is that of the suite's run or that of the plain one, and the chunks
+//! received, or the time that the transfer took, are within 1 % of one of them. Where these two are more than 2 % apart,
+//! habits of the module that no standard knows decide, and a difference there is told and not counted.
+
+mod net;
+mod run;
+mod scenario;
+
+use std::fmt::Write as _;
+
+use scenario::{Outcome, Scenario, Scenarios};
+
+/// How far a scenario may be off.
+const TOLERANCE: f64 = 0.01;
+/// How far apart the suite's run and the plain one may be for a scenario to be held against them.
+const COMPARABLE: f64 = 0.02;
+/// The module's habits that no standard knows: those that the plain run does without.
+const HABITS: [&str; 7] = ["H2", "F1", "B5", "B9", "F7", "M8", "M11"];
+
+/// The scenarios that come with the program.
+pub const SCENARIOS: &str = include_str!("../../golden/ns2/scenarios.toml");
+
+/// Whether each packet that enters a link is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// No.
+    No,
+    /// Below its scenario.
+    Yes,
+}
+
+/// What a check came to.
+#[derive(Debug)]
+pub struct Report {
+    /// For people.
+    pub text: String,
+    /// How many scenarios differ that should not.
+    pub differ: usize,
+}
+
+/// How a scenario did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Holds,
+    /// It should hold, and does not.
+    Differs,
+    /// It need not.
+    Apart,
+}
+
+/// Runs all scenarios of a file whose names have `only` in them.
+pub fn check(text: &str, only: &str, trace: Trace) -> Result<Report, String> {
+    let Scenarios { defaults, scenarios } =
+        toml::from_str(text).map_err(|error| format!("these are no scenarios: {error}"))?;
+    let mut report = Report { text: String::new(), differ: 0 };
+    let mut lines = String::new();
+    let (mut held, mut count) = (0, 0);
+    for scenario in scenarios.iter().filter(|scenario| scenario.name.contains(only)) {
+        if scenario.class == scenario::Class::Cmt {
+            let _ = writeln!(lines, "{:<44} not run: it needs concurrent multipath transfer", scenario.name);
+            continue;
+        }
+        let (ours, packets) = run::run(scenario, &defaults, trace)?;
+        let columns = scenario.columns();
+        let verdict = judge(&ours, &columns);
+        count += 1;
+        held += usize::from(verdict == Verdict::Holds);
+        report.differ += usize::from(verdict == Verdict::Differs);
+        let [golden, plain] = columns;
+        let ratio = amount(&ours) / amount(if is_near(&ours, &plain) { &plain } else { &golden });
+        let verdict_text = match verdict {
+            Verdict::Holds => "holds".to_owned(),
+            Verdict::Differs => "DIFFERS".to_owned(),
+            Verdict::Apart => format!("apart: the module's {} decide", habits(scenario)),
+        };
+        let rtx = format!("{}/{}", golden.retransmissions, plain.retransmissions);
+        let _ = writeln!(
+            lines,
+            "{:<44} {:>13} {:>13} {:>13} {:>7} {:>4} {:>8.4}  {verdict_text}",
+            scenario.name,
+            golden.to_string(),
+            plain.to_string(),
+            ours.to_string(),
+            rtx,
+            ours.retransmissions,
+            ratio,
+        );
+        for packet in packets {
+            let _ = writeln!(lines, "  {packet}");
+        }
+    }
+    let _ = writeln!(
+        report.text,
+        "{:<44} {:>13} {:>13} {:>13} {:>7} {:>4} {:>8}  verdict",
+        "scenario", "suite", "plain", "ours", "rtx", "ours", "ratio"
+    );
+    report.text += &lines;
+    let apart = count - held - report.differ;
+    let _ = writeln!(
+        report.text,
+        "{held} of {count} hold; {} differ; {apart} are decided by habits that no standard knows",
+        report.differ
+    );
+    Ok(report)
+}
+
+fn judge(ours: &Outcome, columns: &[Outcome; 2]) -> Verdict {
+    let [golden, plain] = columns;
+    let resent = columns.iter().any(|column| column.retransmissions == ours.retransmissions);
+    let near = columns.iter().any(|column| is_near(ours, column));
+    if resent && near {
+        Verdict::Holds
+    } else if off(golden, plain) > COMPARABLE || golden.retransmissions != plain.retransmissions {
+        Verdict::Apart
+    } else {
+        Verdict::Differs
+    }
+}
+
+/// What is compared: the time of a transfer, or what came in a time.
+fn amount(outcome: &Outcome) -> f64 {
+    outcome.elapsed.unwrap_or(outcome.chunks as f64)
+}
+
+/// How far two outcomes are apart, as a share of the second.
+fn off(one: &Outcome, other: &Outcome) -> f64 {
+    if one.elapsed.is_some() != other.elapsed.is_some() {
+        return f64::INFINITY;
+    }
+    (amount(one) / amount(other) - 1.0).abs()
+}
+
+fn is_near(ours: &Outcome, column: &Outcome) -> bool {
+    off(ours, column) <= TOLERANCE + 1e-9
+}
+
+/// The habits that this scenario's trace needs.
+fn habits(scenario: &Scenario) -> String {
+    let names = scenario.rules.iter().filter_map(|rule| rule.split('@').next());
+    let mut names: Vec<_> = names.filter(|name| HABITS.contains(name)).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_of_one_path_holds_or_is_decided_by_habits_of_the_module() {
+        let report = check(SCENARIOS, "sctp-", Trace::No).unwrap();
+        assert_eq!(report.differ, 0, "{}", report.text);
+    }
+
+    #[test]
+    fn retransmissions_must_be_those_of_a_column_and_chunks_within_a_hundredth() {
+        let outcome = |chunks, retransmissions| Outcome { chunks, retransmissions, elapsed: None };
+        let columns = [outcome(200, 3), outcome(203, 3)];
+        assert_eq!(judge(&outcome(198, 3), &columns), Verdict::Holds);
+        assert_eq!(judge(&outcome(197, 3), &columns), Verdict::Differs);
+        assert_eq!(judge(&outcome(200, 2), &columns), Verdict::Differs);
+        assert_eq!(judge(&outcome(100, 3), &[outcome(200, 3), outcome(205, 3)]), Verdict::Apart);
+        let timed = Outcome { elapsed: Some(2.0), ..outcome(200, 3) };
+        assert_eq!(judge(&timed, &columns), Verdict::Differs, "a time is not held against a count");
+    }
+
+    #[test]
+    fn what_is_no_scenario_is_told() {
+        assert!(check("x = 1", "", Trace::No).unwrap_err().starts_with("these are no scenarios"));
+    }
+}

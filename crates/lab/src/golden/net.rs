@@ -1,0 +1,307 @@
+//! The two hosts of a golden scenario, the links between them, and the clock: `sim::Link`s and the real endpoints.
+//!
+//! Losses stand on a chunk's nth transmission, which no link of a world knows of; so the loop is one of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Output, Rate, Time};
+use braidftp_sctp::wire::{Chunk, Packet};
+use braidftp_sctp::{AssociationId, Endpoint, Event};
+use braidftp_sim::link::{Bandwidth, Link, LinkConfig, Queue};
+
+use super::scenario::{Dropped, Scenario, Victim};
+
+/// The packets of the scenarios are of IPv4, without options.
+const IPV4_HEADER: usize = 20;
+
+/// Who of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Sender,
+    Receiver,
+}
+
+use Side::{Receiver, Sender};
+
+/// A host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) endpoint: Endpoint,
+    interfaces: Vec<u8>,
+    pub(crate) id: Option<AssociationId>,
+    wakes: Option<Time>,
+    /// Closed abruptly: nothing leaves and nothing is heard.
+    pub(crate) is_dead: bool,
+}
+
+#[derive(Debug)]
+struct OneWay {
+    link: Option<Link>,
+    offered: u64,
+}
+
+/// Hosts, links and the clock.
+#[derive(Debug)]
+pub(crate) struct Net {
+    pub(crate) now: Time,
+    pub(crate) hosts: [Host; 2],
+    router: Option<u8>,
+    links: BTreeMap<(u8, u8), OneWay>,
+    dropped: Vec<Dropped>,
+    pub(crate) seen: Seen,
+}
+
+/// What was seen of the data.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    initial_tsn: Option<u32>,
+    /// How often each TSN left, counted from 1.
+    departures: BTreeMap<u32, u32>,
+    pub(crate) first_data: Option<Time>,
+    /// Those that left again over a link that is up, by when.
+    pub(crate) retransmissions: Vec<(Time, u32, u8)>,
+    /// Those that reached the receiver, by when each did first.
+    pub(crate) arrivals: Vec<Time>,
+    arrived: BTreeSet<u32>,
+    /// What happened, if that is wanted.
+    pub(crate) trace: Option<Vec<String>>,
+}
+
+/// The address of a node.
+pub(crate) fn address(node: u8) -> SocketAddr {
+    // Port 0: SCTP over IP.
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, node + 1)), 0)
+}
+
+fn node(address: SocketAddr) -> u8 {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.octets()[3] - 1,
+        IpAddr::V6(_) => unreachable!("nodes have IPv4 addresses"),
+    }
+}
+
+impl Net {
+    pub(crate) fn new(scenario: &Scenario) -> Result<Self, String> {
+        let mut links = BTreeMap::new();
+        for wire in &scenario.links {
+            for (from, to, queue) in [(wire.a, wire.b, wire.queue_ab), (wire.b, wire.a, wire.queue_ba)] {
+                let config = LinkConfig {
+                    rate: Bandwidth::Fixed(Rate::from_bits_per_second(wire.rate_bps)),
+                    delay: Duration::from_nanos((wire.delay_s * 1e9).round() as u64),
+                    queue: Queue::Packets(queue),
+                    overhead_bytes: IPV4_HEADER,
+                    ..LinkConfig::default()
+                };
+                links.insert((from, to), OneWay { link: Some(Link::new(config, 0, 0)), offered: 0 });
+            }
+        }
+        let host = |seed: u8, interfaces: &[u8]| Host {
+            endpoint: Endpoint::new([seed; 32]),
+            interfaces: interfaces.to_vec(),
+            id: None,
+            wakes: Some(Time::ZERO),
+            is_dead: false,
+        };
+        Ok(Self {
+            now: Time::ZERO,
+            hosts: [host(1, &scenario.sender.interfaces), host(2, &scenario.receiver.interfaces)],
+            router: scenario.router,
+            links,
+            dropped: scenario.dropped()?,
+            seen: Seen::default(),
+        })
+    }
+
+    pub(crate) fn host(&mut self, side: Side) -> &mut Host {
+        &mut self.hosts[side as usize]
+    }
+
+    /// Asks a host what it has to say, up to its next event.
+    pub(crate) fn drain(&mut self, side: Side) -> Option<Event> {
+        loop {
+            let now = self.now;
+            let host = self.host(side);
+            if host.is_dead {
+                host.wakes = None;
+                return None;
+            }
+            match host.endpoint.poll(now) {
+                Output::Send(transmit) => {
+                    let size = transmit.segment_size.unwrap_or(transmit.payload.len()).max(1);
+                    let mut payload = transmit.payload;
+                    while !payload.is_empty() {
+                        let packet = payload.split_to(size.min(payload.len()));
+                        let datagram = Datagram {
+                            from: transmit.from,
+                            to: transmit.to,
+                            ecn: transmit.ecn,
+                            payload: packet,
+                        };
+                        self.leave(side, datagram);
+                    }
+                }
+                Output::Event((id, event)) => {
+                    host.id = Some(id);
+                    return Some(event);
+                }
+                Output::Wait(at) => {
+                    host.wakes = at;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// A packet leaves a host.
+    fn leave(&mut self, side: Side, datagram: Datagram) {
+        let from = match self.router {
+            // With a router, all leaves by a host's first interface.
+            Some(_) => self.hosts[side as usize].interfaces[0],
+            None => node(datagram.from),
+        };
+        let next = self.router.unwrap_or(node(datagram.to));
+        self.enter(from, next, datagram);
+    }
+
+    /// A packet enters a link.
+    fn enter(&mut self, from: u8, to: u8, datagram: Datagram) {
+        let now = self.now;
+        let from_sender = self.hosts[Sender as usize].interfaces.contains(&from);
+        let chunks = chunks_of(&datagram);
+        // Where there is no link, it vanishes.
+        let Some(link) = self.links.get_mut(&(from, to)) else { return };
+        let up = link.link.is_some();
+        let position = link.offered;
+        link.offered += 1;
+        let mut nths = Vec::new();
+        for chunk in &chunks {
+            if let (Chunk::Init(init), true) = (chunk, from_sender) {
+                self.seen.initial_tsn.get_or_insert(init.initial_tsn.0);
+            }
+            if let (Chunk::Data(data), true) = (chunk, from_sender) {
+                let tsn = self.seen.number(data.tsn.0);
+                let departures = self.seen.departures.entry(tsn).or_default();
+                *departures += 1;
+                nths.push((tsn, *departures));
+                self.seen.first_data.get_or_insert(now);
+                if *departures > 1 && up {
+                    self.seen.retransmissions.push((now, tsn, from));
+                }
+            }
+        }
+        let hit = self.dropped.iter().position(|dropped| {
+            (dropped.from, dropped.to) == (from, to)
+                && match dropped.what {
+                    Victim::Any => dropped.position == position,
+                    Victim::Data { tsn, nth } => nths.contains(&(tsn, nth)),
+                    Victim::Control(letter) => {
+                        position >= dropped.position
+                            && chunks.iter().any(|chunk| letter_of(chunk) == Some(letter))
+                    }
+                }
+        });
+        if let Some(trace) = &mut self.seen.trace {
+            let what: Vec<_> = chunks.iter().map(ToString::to_string).collect();
+            let verb = if hit.is_some() || !up { "d" } else { "+" };
+            let length = datagram.payload.len() + IPV4_HEADER;
+            trace.push(format!(
+                "{verb} {:.6} {from} {to} {length} {} {nths:?}",
+                now.as_nanos() as f64 / 1e9,
+                what.join(" ")
+            ));
+        }
+        if let Some(index) = hit {
+            self.dropped.remove(index);
+            return;
+        }
+        if let Some(link) = &mut self.links.get_mut(&(from, to)).expect("it was just found").link {
+            link.handle(now, datagram);
+        }
+    }
+
+    /// Both directions go down, with all that is in them.
+    pub(crate) fn link_down(&mut self, a: u8, b: u8) {
+        for ends in [(a, b), (b, a)] {
+            if let Some(link) = self.links.get_mut(&ends) {
+                link.link = None;
+            }
+        }
+    }
+
+    /// The next packet that has arrived at a host by now: whom it reached.
+    pub(crate) fn arrive(&mut self) -> Option<Side> {
+        let ends: Vec<_> = self.links.keys().copied().collect();
+        for (from, to) in ends {
+            let Some(link) = &mut self.links.get_mut(&(from, to)).expect("it is listed").link else {
+                continue;
+            };
+            let Output::Send(datagram) = link.poll(self.now) else { continue };
+            if self.router == Some(to) {
+                self.enter(to, node(datagram.to), datagram);
+                return self.arrive();
+            }
+            let side = if self.hosts[Sender as usize].interfaces.contains(&to) { Sender } else { Receiver };
+            self.note_arrival(side, &datagram);
+            let now = self.now;
+            let host = self.host(side);
+            if !host.is_dead {
+                host.endpoint.handle(now, datagram);
+            }
+            return Some(side);
+        }
+        None
+    }
+
+    fn note_arrival(&mut self, side: Side, datagram: &Datagram) {
+        if side == Receiver {
+            for chunk in chunks_of(datagram) {
+                if let Chunk::Data(data) = chunk
+                    && self.seen.arrived.insert(data.tsn.0)
+                {
+                    self.seen.arrivals.push(self.now);
+                }
+            }
+        }
+    }
+
+    /// When the next thing happens.
+    pub(crate) fn next(&mut self) -> Option<Time> {
+        let now = self.now;
+        let links = self.links.values_mut().filter_map(|one| one.link.as_mut()).filter_map(|link| match link
+            .poll(now)
+        {
+            Output::Wait(at) => at,
+            Output::Send(_) => unreachable!("what has arrived was taken"),
+            Output::Event(never) => match never {},
+        });
+        let hosts = self.hosts.iter().filter_map(|host| host.wakes);
+        links.chain(hosts).min()
+    }
+}
+
+impl Seen {
+    /// A TSN, counted from 1.
+    fn number(&self, tsn: u32) -> u32 {
+        tsn.wrapping_sub(self.initial_tsn.unwrap_or(tsn)).wrapping_add(1)
+    }
+}
+
+fn chunks_of(datagram: &Datagram) -> Vec<Chunk> {
+    let packet = Packet::decode(datagram.payload.clone());
+    packet.map(|packet| packet.chunks().filter_map(Result::ok).collect()).unwrap_or_default()
+}
+
+/// The letter that the traces have for a control chunk.
+fn letter_of(chunk: &Chunk) -> Option<char> {
+    match chunk {
+        Chunk::Init(_) | Chunk::InitAck(_) | Chunk::CookieEcho(_) | Chunk::CookieAck => Some('I'),
+        Chunk::Sack(_) => Some('S'),
+        Chunk::NrSack(_) => Some('N'),
+        Chunk::Heartbeat(_) => Some('H'),
+        Chunk::HeartbeatAck(_) => Some('B'),
+        Chunk::ForwardTsn(_) => Some('R'),
+        _ => None,
+    }
+}

@@ -1,0 +1,84 @@
+//! Miss indications: which TSNs a SACK reports missing, and when there are enough of them (RFC 9260 §6.7, §7.2.4). What a
+//! SACK newly acknowledges is found out before.
+
+use std::num::NonZeroU8;
+
+use super::{Report, Sent, SlotState};
+use crate::ids::Tsn;
+
+/// So many miss indications make a TSN lost (RFC 9260 §7.2.4), unless it is said otherwise.
+pub(super) const REPORTS: NonZeroU8 = NonZeroU8::new(3).expect("3 is not 0");
+
+/// How miss indications are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// Below the highest TSN newly acknowledged.
+    BelowNewest,
+    /// Also in fast recovery: all that the SACK reports missing, if it moves the cumulative point.
+    InRecovery,
+    /// Not at all: something else finds losses.
+    Off,
+}
+
+/// What makes a TSN below it missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overtaken {
+    /// Whatever arrived.
+    ByAny,
+    /// What left by the same path and arrived.
+    ByItsPath,
+}
+
+impl Sent {
+    /// The same, where so many miss indications make a TSN lost.
+    pub(in crate::association) fn with_missing_reports(mut self, missing_reports: NonZeroU8) -> Self {
+        self.missing_reports = missing_reports;
+        self
+    }
+
+    /// Counts a miss indication for each TSN in flight before `limit`. Of several paths, one may be faster than another:
+    /// a TSN is overtaken only by one that left by the same path.
+    //= specs/rfc9260.txt#section-6.7
+    //# All DATA
+    //# chunks with TSNs not included in the Gap Ack Blocks that are smaller
+    //# than the highest-acknowledged TSN reported in the SACK chunk MUST be
+    //# treated as "missing" by the sending endpoint.  The number of
+    //# "missing" reports for each outstanding DATA chunk MUST be recorded by
+    //# the data sender to make retransmission decisions.
+    pub(super) fn count_missing(&mut self, limit: Tsn, by: Overtaken, report: &mut Report) {
+        let enough = self.missing_reports.get();
+        let mut settled = true;
+        let mut tsn = self.first_countable;
+        while tsn.before(limit) {
+            let slot = self.slot(tsn);
+            let newest = report.paths[usize::from(slot.path.0)].newest_tsn;
+            let overtaken = by == Overtaken::ByAny || newest.is_some_and(|newest| newest.after(tsn));
+            if slot.state == SlotState::InFlight && !overtaken {
+                settled = false;
+            } else if slot.state == SlotState::InFlight && !slot.fast_retransmitted {
+                slot.missing += 1;
+                //= specs/rfc9260.txt#section-7.2.4
+                //# Whenever an endpoint receives a SACK chunk that indicates that some
+                //# TSNs are missing, it SHOULD wait for two further miss indications (via
+                //# subsequent SACK chunks for a total of three missing reports) on the
+                //# same TSNs before taking action with regard to Fast Retransmit.
+                if slot.missing >= enough {
+                    //= specs/rfc9260.txt#section-7.2.4
+                    //# 5)  Mark the DATA chunk(s) as being fast retransmitted and thus
+                    //# ineligible for a subsequent Fast Retransmit.
+                    slot.fast_retransmitted = true;
+                    let (path, bytes) = self.mark_lost(tsn);
+                    let path = &mut report.paths[usize::from(path.0)];
+                    path.landed_bytes += bytes;
+                    path.lost = true;
+                } else {
+                    settled = false;
+                }
+            }
+            tsn = tsn.next();
+            if settled {
+                self.first_countable = tsn;
+            }
+        }
+    }
+}
