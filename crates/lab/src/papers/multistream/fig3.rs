@@ -1,0 +1,27 @@
+//! Figure 3: the packets of FTP over SCTP-naive (P2 §4.1).
+//!
+//! Published: a diagram of the order, without times. Ours is a run. The order is the same; beyond it, a server that connects as
+//! `connect` does sends its 226 as soon as the last byte is with the transport, so that it may arrive before the file.
+
+use braidftp_sim::apps::ftp::Variant;
+
+use super::sequence::{self, Around, Sequence};
+use crate::figure::{Figure, Kind};
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: SEQUENCE.id,
+    shows: SEQUENCE.shows,
+    caption: SEQUENCE.caption,
+    settings: sequence::settings,
+    kind: Kind::Scene(|seed| SEQUENCE.scene(seed)),
+};
+
+const SEQUENCE: Sequence = Sequence {
+    id: "multistream/fig3",
+    shows: "FTP over SCTP-naive, packet by packet",
+    caption: "Figure 3: an association for each transfer, as TCP is used. For each file the client tells where it listens and waits for the 200, asks for the file and waits for the 150; the server opens an association (four packets before the first data may leave), sends, and closes it (three more).",
+    variant: Variant::Naive,
+    boxed: "repeated for each file",
+    around: Around::First,
+};

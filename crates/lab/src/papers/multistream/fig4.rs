@@ -1,0 +1,26 @@
+//! Figure 4: the packets of FTP over SCTP with multistreaming (P2 §4.2).
+//!
+//! Published: a diagram of the order, without times. Ours is a run, and its order the same.
+
+use braidftp_sim::apps::ftp::Variant;
+
+use super::sequence::{self, Around, Sequence};
+use crate::figure::{Figure, Kind};
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: SEQUENCE.id,
+    shows: SEQUENCE.shows,
+    caption: SEQUENCE.caption,
+    settings: sequence::settings,
+    kind: Kind::Scene(|seed| SEQUENCE.scene(seed)),
+};
+
+const SEQUENCE: Sequence = Sequence {
+    id: "multistream/fig4",
+    shows: "FTP over SCTP-MS, packet by packet",
+    caption: "Figure 4: one association of two streams. No association is opened and no PORT is sent: SIZE and its 213, RETR and its 150, then data on stream 1. Between two files nothing is in flight: there the paper's stack lets its congestion window fall to Max.Burst packets.",
+    variant: Variant::Ms,
+    boxed: "repeated for each file",
+    around: Around::First,
+};
