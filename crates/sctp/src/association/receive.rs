@@ -62,9 +62,13 @@ fn another(up: &Up, paths: &[Path], than: PathId) -> Option<PathId> {
 //# to which it is replying.
 // A peer that sends from one address whatever the destination would else take all of its destinations for dead with
 // the wire of that address, and send its SACKs nowhere; what it asks after is whether it reaches us, and it does.
-fn answer_by(paths: &[Path], asked_by: PathId) -> PathId {
+// Not at the first doubt: to a peer that does send from each address, an answer by another way says that this one
+// carries, and its data would return to where SACKs are lost.
+fn answer_by(paths: &[Path], asked_by: PathId, path_max_retrans: u32) -> PathId {
     let state = |id: PathId| paths[usize::from(id.0)].state;
-    if !matches!(state(asked_by), PathState::PotentiallyFailed | PathState::Inactive) {
+    let asked = &paths[usize::from(asked_by.0)];
+    let silent = asked.state == PathState::PotentiallyFailed && asked.errors > path_max_retrans / 2;
+    if asked.state != PathState::Inactive && !silent {
         return asked_by;
     }
     let mut next =
@@ -253,7 +257,10 @@ impl Association {
                 //= specs/rfc9260.txt#section-3.3.6
                 //# An endpoint MUST send this chunk to its peer endpoint as a response to
                 //# a HEARTBEAT chunk (see Section 8.3).
-                up.control.add_heartbeat_ack(answer_by(&self.paths, path), Chunk::HeartbeatAck(info));
+                up.control.add_heartbeat_ack(
+                    answer_by(&self.paths, path, self.config.path_max_retrans),
+                    Chunk::HeartbeatAck(info),
+                );
             }
             (
                 Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },
@@ -261,7 +268,7 @@ impl Association {
             ) => {
                 let raw = [&[Chunk::HEARTBEAT_ACK], &raw[1..]].concat().into();
                 let ack = Chunk::Unknown { kind: Chunk::HEARTBEAT_ACK, raw };
-                up.control.add_heartbeat_ack(answer_by(&self.paths, path), ack);
+                up.control.add_heartbeat_ack(answer_by(&self.paths, path, self.config.path_max_retrans), ack);
             }
             (Chunk::Unknown { kind: Chunk::HEARTBEAT | Chunk::HEARTBEAT_ACK, .. }, _) => {}
             // What it brought is done; its answer goes back the way that it came.
