@@ -1,8 +1,8 @@
 //! Figure 1: the congestion window over three files (P2 §2.1.2 B).
 //!
 //! Published: a sketch of three saw-teeth with gaps, for FTP over TCP. Ours are runs, and beside TCP those of an association
-//! for all files, without pipelining and with it: there the window lives on from file to file. (The paper's stack also lets it
-//! fall to Max.Burst packets when nothing is in flight, §4.2; the profile here does not.)
+//! for all files, without pipelining and with it. Without, the window falls to Max.Burst packets when nothing is in flight
+//! (§4.2, equation 1); with it, it lives on from file to file.
 
 use std::time::Duration;
 
@@ -24,9 +24,10 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 const CAPTION: &str = "Figure 1: with a TCP connection for each file the server probes anew each time, and between two files \
-                       (shaded) nothing flows. SCTP-MS keeps the association, and still stands idle while SIZE and RETR go \
-                       back and forth; with commands pipelined (SCTP-MS-CP) there are no gaps. 3 files of 500 KB, 1 Mbit/s, \
-                       35 ms, 1 % of packets lost each way, with one seed.";
+                       (shaded) nothing flows. SCTP-MS keeps the association, but while SIZE and RETR go back and forth \
+                       nothing is in flight, and its window falls to what Max.Burst allows; with commands pipelined \
+                       (SCTP-MS-CP) there are no gaps and the window lives on. 3 files of 500 KB, 1 Mbit/s, 35 ms, 1 % of \
+                       packets lost each way, with one seed.";
 
 const VARIANTS: [(Variant, &str, &str); 3] = [
     (Variant::Tcp, "TCP New-Reno: a connection for each file", "#3b4252"),
@@ -51,7 +52,7 @@ fn settings() -> Vec<String> {
     vec![
         "path, each way: rate=1mbit,delay=35ms,queue=500kB,loss=0.01".to_owned(),
         "workload: 3 files of 500 KB; time from the client's first packet after mget".to_owned(),
-        "tcp: profile newreno-bsd46; sctp: profile rfc9260 with an MTU of 1480".to_owned(),
+        "tcp: profile newreno-bsd46; sctp: profile rfc2960-kame".to_owned(),
     ]
 }
 
@@ -61,7 +62,7 @@ fn scene(seed: u64) -> Scene {
         let session = Session {
             variant,
             files: vec![500_000; 3],
-            sctp: braidftp_sctp::Config { mtu: 1_480, ..braidftp_sctp::Config::default() },
+            sctp: braidftp_sctp::Profile::Rfc2960Kame.config(),
             paths: vec![[link.clone(), link.clone()]],
             watch: Watch { windows: true, ..Watch::default() },
             seed,

@@ -59,7 +59,7 @@ pub(super) fn settings() -> Vec<String> {
     vec![
         "path, each way: rate=1mbit,delay=35ms,queue=500kB, no loss".to_owned(),
         "workload: 2 files of 4 KB; time from the client's first packet after mget".to_owned(),
-        "sctp: profile rfc9260 with an MTU of 1480; the order of packets is the papers'".to_owned(),
+        "sctp: profile rfc2960-kame".to_owned(),
     ]
 }
 
@@ -71,7 +71,7 @@ impl Sequence {
         let session = Session {
             variant: self.variant,
             files: vec![4_000; 2],
-            sctp: braidftp_sctp::Config { mtu: 1_480, ..braidftp_sctp::Config::default() },
+            sctp: braidftp_sctp::Profile::Rfc2960Kame.config(),
             paths: vec![[link.clone(), link]],
             watch: Watch { packets: true, ..Watch::default() },
             seed,
