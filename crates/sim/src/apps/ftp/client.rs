@@ -1,5 +1,5 @@
-//! The client of a multiple get: logs in, asks for the names (NLST), then for every file, by [`client::Session`] and in the
-//! way that the session's mode has. It compares what comes with what must come, byte by byte.
+//! The client of a multiple get: logs in, asks for the names (NLST), then for every file, by
+//! [`client::Session`](braidftp_ftp::client::Session) and in the way that the session's mode has. It compares what comes with what must come, byte by byte.
 //!
 //! What a transfer brought that failed is thrown away, and the transfer is asked for again; if the session is lost, it
 //! logs in again and asks for what is missing. There is no limit to how long it waits in silence: that is the run's.

@@ -1,4 +1,5 @@
-//! The server: does what [`server::Session`] asks for, as `braidftp serve` does, with a [`Store`] in place of a disk.
+//! The server: does what [`server::Session`](braidftp_ftp::server::Session) asks for, as
+//! `braidftp serve` does, with a [`Store`] in place of a disk.
 //!
 //! It sends and never receives, and it knows nobody whom it would not let in. Its sessions never find the client idle: the
 //! experiments' links take longer than a server of today would wait.

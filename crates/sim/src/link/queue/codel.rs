@@ -123,7 +123,7 @@ fn control_law(codel: &CoDel, t: Time, count: u64) -> Time {
     t + Duration::from_nanos(nanos as u64)
 }
 
-/// As [`CoDel::parse`] reads it.
+/// As `CoDel::parse` reads it.
 impl fmt::Display for CoDel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", Text(self.target), Text(self.interval))?;

@@ -150,7 +150,7 @@ fn power(base: f64, mut exponent: u128) -> f64 {
     product
 }
 
-/// As [`Red::parse`] reads it.
+/// As `Red::parse` reads it.
 impl fmt::Display for Red {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.measure {
