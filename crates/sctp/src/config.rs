@@ -12,7 +12,7 @@ use std::time::Duration;
 use braidftp_cc as cc;
 use bytes::Bytes;
 
-use crate::association::{CHUNK_OVERHEAD_BYTES, Scheduler};
+use crate::association::{CHUNK_OVERHEAD_BYTES, Multipath, Scheduler};
 use crate::wire::HmacId;
 
 /// The least receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
@@ -52,7 +52,10 @@ pub struct Config {
     pub loss_detection: LossDetection,
     /// With [`LossDetection::MissingReports`]: so many of them make a TSN lost. 3 (RFC 9260 §7.2.4); RFC 2960 §7.2.4 has 4.
     pub missing_reports: NonZeroU8,
-    /// By which path a lost chunk leaves again, if there are several. RFC 9260 §6.4.
+    /// Whether data leaves by all active paths at once (concurrent multipath transfer), and how: the peer is to have it too,
+    /// so that its SACKs are those of several paths. With [`LossDetection::MissingReports`]. None.
+    pub multipath: Option<Multipath>,
+    /// By which path a lost chunk leaves again, if there are several and one at a time is used. RFC 9260 §6.4.
     pub retransmit_to: RetransmitTo,
     /// What a loss lets out, and what ends fast recovery. RFC 9260 §7.2.4.
     pub loss_recovery: LossRecovery,
@@ -179,6 +182,7 @@ impl Default for Config {
             burst_rule: BurstRule::Packets,
             loss_detection: LossDetection::MissingReports,
             missing_reports: NonZeroU8::new(3).expect("3 is not 0"),
+            multipath: None,
             retransmit_to: RetransmitTo::ByCause,
             loss_recovery: LossRecovery::Rfc9260,
             measure_handshake: true,

@@ -19,8 +19,9 @@ pub mod wire;
 
 pub use association::{
     Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, KeyError, KeyVectors,
-    Message, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathView, Piece, Reason, ReconfigError,
-    Reliability, SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
+    Message, Multipath, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathView, Piece, Reason,
+    ReconfigError, Reliability, RetransmitBy, SackTiming, Scheduler, SendError, Split, StreamReset, Streams,
+    Transmit, Violation,
 };
 pub use config::{
     AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,

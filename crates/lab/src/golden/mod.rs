@@ -59,10 +59,6 @@ pub fn check(text: &str, only: &str, trace: Trace) -> Result<Report, String> {
     let mut lines = String::new();
     let (mut held, mut count) = (0, 0);
     for scenario in scenarios.iter().filter(|scenario| scenario.name.contains(only)) {
-        if scenario.class == scenario::Class::Cmt {
-            let _ = writeln!(lines, "{:<44} not run: it needs concurrent multipath transfer", scenario.name);
-            continue;
-        }
         let (ours, packets) = run::run(scenario, &defaults, trace)?;
         let columns = scenario.columns();
         let verdict = judge(&ours, &columns);
@@ -150,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scenario_of_one_path_holds_or_is_decided_by_habits_of_the_module() {
+    fn every_scenario_holds_or_is_decided_by_habits_of_the_module() {
         let report = check(SCENARIOS, "sctp-", Trace::No).unwrap();
         assert_eq!(report.differ, 0, "{}", report.text);
     }

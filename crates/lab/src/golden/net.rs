@@ -2,7 +2,8 @@
 //!
 //! Losses stand on a chunk's nth transmission, which no link of a world knows of; so the loop is one of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -40,6 +41,23 @@ pub(crate) struct Host {
 struct OneWay {
     link: Option<Link>,
     offered: u64,
+    /// What is in it.
+    inside: VecDeque<Inside>,
+    free_at: Time,
+    /// Since when it has been busy without a pause, and in which turn that began.
+    busy_since: Time,
+    turn: u64,
+}
+
+/// A packet in a link. Those that arrive at one time do so in the order in which the suite's event list has them: what began its
+/// transmission first; of links that go on packet by packet at the same times, the one that began to do so last, since what
+/// made it begin had been waiting for longer than the end of the other's packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Inside {
+    arrives: Time,
+    begins: Time,
+    busy_since: Reverse<Time>,
+    turn: u64,
 }
 
 /// Hosts, links and the clock.
@@ -50,6 +68,7 @@ pub(crate) struct Net {
     router: Option<u8>,
     links: BTreeMap<(u8, u8), OneWay>,
     dropped: Vec<Dropped>,
+    turns: u64,
     pub(crate) seen: Seen,
 }
 
@@ -94,7 +113,17 @@ impl Net {
                     overhead_bytes: IPV4_HEADER,
                     ..LinkConfig::default()
                 };
-                links.insert((from, to), OneWay { link: Some(Link::new(config, 0, 0)), offered: 0 });
+                links.insert(
+                    (from, to),
+                    OneWay {
+                        link: Some(Link::new(config, 0, 0)),
+                        offered: 0,
+                        inside: VecDeque::new(),
+                        free_at: Time::ZERO,
+                        busy_since: Time::ZERO,
+                        turn: 0,
+                    },
+                );
             }
         }
         let host = |seed: u8, interfaces: &[u8]| Host {
@@ -110,6 +139,7 @@ impl Net {
             router: scenario.router,
             links,
             dropped: scenario.dropped()?,
+            turns: 0,
             seen: Seen::default(),
         })
     }
@@ -180,13 +210,14 @@ impl Net {
             if let (Chunk::Init(init), true) = (chunk, from_sender) {
                 self.seen.initial_tsn.get_or_insert(init.initial_tsn.0);
             }
-            if let (Chunk::Data(data), true) = (chunk, from_sender) {
+            // What leaves by a link that is down has no line in the traces, and is not counted there.
+            if let (Chunk::Data(data), true) = (chunk, from_sender && up) {
                 let tsn = self.seen.number(data.tsn.0);
                 let departures = self.seen.departures.entry(tsn).or_default();
                 *departures += 1;
                 nths.push((tsn, *departures));
                 self.seen.first_data.get_or_insert(now);
-                if *departures > 1 && up {
+                if *departures > 1 {
                     self.seen.retransmissions.push((now, tsn, from));
                 }
             }
@@ -216,9 +247,24 @@ impl Net {
             self.dropped.remove(index);
             return;
         }
-        if let Some(link) = &mut self.links.get_mut(&(from, to)).expect("it was just found").link {
-            link.handle(now, datagram);
+        self.turns += 1;
+        let one = self.links.get_mut(&(from, to)).expect("it was just found");
+        let Some(link) = &mut one.link else { return };
+        let Bandwidth::Fixed(rate) = link.config().rate else { unreachable!("each link has a rate") };
+        let (delay, refused) = (link.config().delay, link.counters().dropped_queue);
+        let wire_bytes = datagram.payload.len() + IPV4_HEADER;
+        link.handle(now, datagram);
+        if link.counters().dropped_queue > refused {
+            return;
         }
+        if now >= one.free_at {
+            one.turn = self.turns;
+            one.busy_since = now;
+        }
+        let begins = now.max(one.free_at);
+        one.free_at = begins + rate.transmit_time(wire_bytes);
+        let (arrives, busy_since) = (one.free_at + delay, Reverse(one.busy_since));
+        one.inside.push_back(Inside { arrives, begins, busy_since, turn: one.turn });
     }
 
     /// Both directions go down, with all that is in them.
@@ -232,15 +278,20 @@ impl Net {
 
     /// The next packet that has arrived at a host by now: whom it reached.
     pub(crate) fn arrive(&mut self) -> Option<Side> {
-        let ends: Vec<_> = self.links.keys().copied().collect();
-        for (from, to) in ends {
-            let Some(link) = &mut self.links.get_mut(&(from, to)).expect("it is listed").link else {
-                continue;
-            };
-            let Output::Send(datagram) = link.poll(self.now) else { continue };
+        loop {
+            let up = self.links.iter().filter(|(_, one)| one.link.is_some());
+            let heads = up.filter_map(|(ends, one)| Some((*one.inside.front()?, *ends)));
+            let (head, (from, to)) = heads.min()?;
+            if head.arrives > self.now {
+                return None;
+            }
+            let one = self.links.get_mut(&(from, to)).expect("it is listed");
+            one.inside.pop_front();
+            let link = one.link.as_mut().expect("it is up");
+            let Output::Send(datagram) = link.poll(self.now) else { unreachable!("it has arrived") };
             if self.router == Some(to) {
                 self.enter(to, node(datagram.to), datagram);
-                return self.arrive();
+                continue;
             }
             let side = if self.hosts[Sender as usize].interfaces.contains(&to) { Sender } else { Receiver };
             self.note_arrival(side, &datagram);
@@ -251,7 +302,6 @@ impl Net {
             }
             return Some(side);
         }
-        None
     }
 
     fn note_arrival(&mut self, side: Side, datagram: &Datagram) {

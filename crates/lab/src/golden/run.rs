@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_sctp::{
-    AllowedPath, Announce, Config, Connect, Event, Message, Order, PathId, PathState, Ppid, Profile,
-    Reliability, RetransmitTo, StreamId,
+    AllowedPath, Announce, Config, Connect, Event, Message, Multipath, Order, PathId, PathState, Ppid,
+    Profile, Reliability, RetransmitBy, RetransmitTo, StreamId,
 };
 
 use super::Trace;
@@ -80,6 +80,13 @@ impl Params<'_> {
         config.partial_reliability = self.on("numUnrelStreams");
         if class == Class::Cmt {
             config.congestion_options.floor_mtus = small("initialCwnd");
+            // The policies in the order of the literature, which is the module's.
+            let policies =
+                [RetransmitBy::Same, RetransmitBy::Asap, RetransmitBy::Ssthresh, RetransmitBy::LossRate];
+            let retransmit_by =
+                policies.get(self.number("eCmtRtxPolicy")).copied().unwrap_or(RetransmitBy::Cwnd);
+            config.multipath = Some(Multipath { retransmit_by, window_after_failure: small("cmtPFCwnd") });
+            config.potentially_failed_max_retrans = self.on("useCmtPF").then_some(0);
         }
         config
     }

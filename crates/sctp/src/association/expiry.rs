@@ -101,9 +101,14 @@ impl Association {
         {
             pmtu.suspect(up.sent.get(tsn).map_or(0, |slot| slot.packet_bytes.into()));
         }
-        path.flight_bytes -= up.sent.mark_path_lost(id);
+        let lost_bytes = up.sent.mark_path_lost(id);
+        path.flight_bytes -= lost_bytes;
+        path.lost_bytes += lost_bytes as u64;
         debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
-        if self.config.loss_recovery == LossRecovery::Rfc4960 {
+        if self.config.multipath.is_some() {
+            up.chance = self.rng.next_u32();
+        }
+        if self.config.loss_recovery == LossRecovery::Rfc4960 && self.config.multipath.is_none() {
             up.retransmissions_left = Some(1);
         } else {
             path.recovery = Recovery::AfterTimeout(up.sent.next_tsn().minus(1));
@@ -483,6 +488,11 @@ impl Association {
         if path.state != PathState::Active {
             confirmed = path.state == PathState::Unconfirmed;
             up.sack_in_doubt |= !confirmed;
+            if let Some(multipath) = self.config.multipath
+                && path.state == PathState::PotentiallyFailed
+            {
+                path.controller.begin_again(usize::from(multipath.window_after_failure.get()) * path.pmdcs());
+            }
             path.state = PathState::Active;
             //= specs/rfc9260.txt#section-8.3
             //# The endpoint SHOULD report to the upper layer when an inactive

@@ -598,10 +598,15 @@ impl Association {
             //# minus one.
             sent,
             received: Received::new(peer.initial_tsn)
-                .with_at_once_when_filled(self.config.sack_at_once_when_filled),
+                .with_at_once_when_filled(self.config.sack_at_once_when_filled)
+                .with_delayed_gaps(self.config.multipath.is_some()),
             report: Report::default(),
             control: Control::default(),
             retransmissions_left: None,
+            points: Vec::new(),
+            turn: 0,
+            turn_taken: false,
+            chance: 0,
             primary: PathId(0),
             sack_path: PathId(0),
             sack_avoids: None,

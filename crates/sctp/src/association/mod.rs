@@ -14,6 +14,7 @@
 //! - `check`: what holds between drains
 //! - `ecn`: congestion that is marked and not dropped
 //! - `reset`: streams that begin anew or are added (RFC 6525)
+//! - `multipath`: several paths at once
 //! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
 //!   what happens when nothing happens; `loss`: beyond RFC 9260
 
@@ -25,6 +26,7 @@ mod expiry;
 mod handshake;
 mod interleaved;
 mod loss;
+mod multipath;
 mod pairing;
 mod partial;
 mod path;
@@ -58,6 +60,7 @@ pub use self::auth::{AuthEvent, KeyError, KeyVectors};
 pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, key_vector, parameters};
 pub(crate) use self::handshake::Passive;
 use self::handshake::Renewal;
+pub use self::multipath::{Multipath, RetransmitBy};
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 pub use self::partial::{Abandoned, Reliability};
 use self::path::Path;
@@ -654,7 +657,11 @@ impl Association {
             self.advance_reconfiguration();
         }
         if std::mem::take(&mut self.stirred) {
-            self.burst = self.burst.saturating_add(self.config.max_burst.unwrap_or(u32::MAX));
+            let packets = self.config.max_burst.unwrap_or(u32::MAX);
+            self.burst = self.burst.saturating_add(packets);
+            for path in &mut self.paths {
+                path.burst = path.burst.saturating_add(packets);
+            }
         }
         if self.paths.iter().any(|path| path.heartbeat_moved) {
             self.settle_heartbeats(now);
@@ -669,6 +676,14 @@ impl Association {
             return Output::Send(transmit);
         }
         self.burst = 0;
+        for path in &mut self.paths {
+            path.burst = 0;
+        }
+        if let State::Up(up) = &mut self.state
+            && std::mem::take(&mut up.turn_taken)
+        {
+            up.turn = (up.turn + 1) % self.paths.len();
+        }
         // Building packets may have ended something.
         match self.events.pop_front() {
             Some(event) => Output::Event(event),

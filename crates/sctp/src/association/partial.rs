@@ -180,7 +180,10 @@ impl Association {
         let mut any = false;
         loop {
             let partial = self.gives_up_what_was_sent();
+            let several = self.config.multipath.is_some();
             let lost = match &mut self.state {
+                // By several paths, what is lost need not leave in its order: any of it may be over.
+                State::Up(up) if partial && several => up.sent.next_over(now),
                 State::Up(up) if partial => up.sent.next_lost(),
                 _ => None,
             };

@@ -1,5 +1,6 @@
 //! A path: a local address, a peer's address, and all that the route between them teaches (RFC 9260 §6.3, §7.2, §8.2).
 
+use std::cmp::Ordering;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -64,6 +65,11 @@ pub(super) struct Path {
     pub(super) marked_up_to: Option<Tsn>,
     /// Whether one packet of retransmissions may go out whatever the window is (RFC 9260 §7.2.4 item 3).
     pub(super) fast_retransmit_due: bool,
+    /// With concurrent multipath transfer, each path has its own Max.Burst: packets with new data that it still lets out.
+    pub(super) burst: u32,
+    /// Bytes of chunks that left by it, and of those that were lost.
+    pub(super) carried_bytes: u64,
+    pub(super) lost_bytes: u64,
     /// Whether one packet may go out to probe the tail, whatever the window is.
     pub(super) probe_due: bool,
     /// Probes sent since something was heard.
@@ -164,6 +170,9 @@ impl Path {
             recovery: Recovery::No,
             marked_up_to: None,
             fast_retransmit_due: false,
+            burst: 0,
+            carried_bytes: 0,
+            lost_bytes: 0,
             probe_due: false,
             probes_unanswered: 0,
             errors: 0,
@@ -276,6 +285,12 @@ impl Path {
         let patience = srtt * 2 + PROBE_GRANULARITY;
         let delay = if self.tail_is_immediate { Duration::ZERO } else { sack_delay };
         Some((patience + delay) * (1 << self.probes_unanswered.min(8)))
+    }
+
+    /// Which of two paths has lost the larger share of what it carried.
+    pub(super) fn compare_loss(&self, other: &Self) -> Ordering {
+        let share = |one: &Self, of: &Self| u128::from(one.lost_bytes) * u128::from(of.carried_bytes.max(1));
+        share(self, other).cmp(&share(other, self))
     }
 
     pub(super) fn stats(&self) -> PathStats {

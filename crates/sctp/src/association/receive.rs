@@ -3,8 +3,10 @@
 use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
 use bytes::Bytes;
+use rand_core::Rng;
 
 use crate::association::loss::Late;
+use crate::association::multipath::{PseudoCum, advance};
 use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
@@ -554,7 +556,14 @@ impl Association {
         //# SHUTDOWN-RECEIVED states.
         let State::Up(up) = &mut self.state else { return };
         let mut report = std::mem::take(&mut up.report);
+        let multipath = self.config.multipath.is_some();
+        if multipath {
+            up.points.resize_with(self.paths.len(), PseudoCum::default);
+        }
+        let sound = make_sense(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
+        let points = if multipath && sound { advance(&mut up.points, &up.sent, sack) } else { Vec::new() };
         let counting = match self.config.loss_detection {
+            LossDetection::MissingReports if multipath => Counting::Multipath { packets: sack.flags.max(1) },
             LossDetection::SendOrder => Counting::Off,
             LossDetection::MissingReports => {
                 let in_recovery =
@@ -575,6 +584,9 @@ impl Association {
                 return;
             }
             Err(SackError::NeverSent) => return self.on_violation(Violation::AckOfNothing),
+        }
+        for (said, advanced) in report.paths.iter_mut().zip(points) {
+            said.point_advanced = advanced;
         }
         //= specs/rfc9260.txt#section-6.2.1
         //# ii)   Set rwnd equal to the newly received a_rwnd minus the
@@ -631,12 +643,22 @@ impl Association {
         }
         up.retransmissions_left = None;
         let rfc4960 = self.config.loss_recovery == LossRecovery::Rfc4960;
+        let multipath = self.config.multipath.is_some();
+        if multipath {
+            up.chance = self.rng.next_u32();
+            if report.paths.iter().any(|said| said.lost) {
+                for (path, said) in self.paths.iter_mut().zip(&report.paths) {
+                    path.fast_retransmit_due = said.lost;
+                }
+            }
+        }
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let said = &report.paths[index];
             let path = &mut self.paths[index];
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             path.silent_beyond = report.silent_beyond;
+            path.lost_bytes += said.lost_bytes as u64;
             let flight_before = path.flight_bytes;
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
             let mut sample = None;
@@ -727,8 +749,9 @@ impl Association {
                     mtu: path.pmdcs(),
                     rtt: sample,
                     srtt: path.rtt.srtt(),
-                    cum_advanced: report.cum_advanced,
+                    cum_advanced: if multipath { said.point_advanced } else { report.cum_advanced },
                     in_recovery: match path.recovery {
+                        Recovery::Fast(_) if multipath => false,
                         Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
                         recovery => matches!(recovery, Recovery::Fast(_)),
                     },
@@ -746,7 +769,7 @@ impl Association {
                 _ => {}
             }
             if said.lost {
-                self.on_loss(now, id, flight_before);
+                self.on_loss(now, id, flight_before, said.highest_lost);
             }
             self.detect_losses(now, id, flight_before);
             self.settle_t3(now, id, said.earliest_acked, said.reneged_bytes > 0);
@@ -812,7 +835,7 @@ impl Association {
     }
 
     /// Chunks of a path were found lost (RFC 9260 §7.2.4).
-    fn on_loss(&mut self, now: Time, id: PathId, flight_before: usize) {
+    fn on_loss(&mut self, now: Time, id: PathId, flight_before: usize, highest_lost: Option<Tsn>) {
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
         //= specs/rfc9260.txt#section-7.2.4
@@ -820,12 +843,20 @@ impl Association {
         //# and cwnd SHOULD NOT change for any destinations due to a
         //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
         //# cwnd further due to a subsequent Fast Retransmit).
-        let one_packet = self.config.loss_recovery == LossRecovery::Rfc4960;
+        let multipath = self.config.multipath.is_some();
+        let one_packet = self.config.loss_recovery == LossRecovery::Rfc4960 && !multipath;
         if one_packet {
             path.fast_retransmit_due = true;
             up.retransmissions_left = Some(1);
         }
-        if path.recovery != Recovery::No {
+        // Of several paths, one's cumulative point says little of another: what was sent after the last cut cuts again.
+        let past = match path.recovery {
+            Recovery::No => true,
+            Recovery::Fast(exit) | Recovery::AfterTimeout(exit) => {
+                multipath && highest_lost.is_some_and(|lost| lost.after(exit))
+            }
+        };
+        if !past {
             return;
         }
         // RFC 3168 §6.1.2: a window of data makes it smaller once, for a mark or for a loss.
@@ -837,7 +868,8 @@ impl Association {
                 mtu: path.pmdcs(),
             });
         }
-        path.recovery = Recovery::Fast(up.sent.next_tsn().minus(1));
+        let exit = if multipath { up.sent.highest(id) } else { None };
+        path.recovery = Recovery::Fast(exit.unwrap_or(up.sent.next_tsn().minus(1)));
         path.fast_retransmit_due = true;
         path.counters.fast_retransmits += 1;
     }
@@ -858,7 +890,8 @@ impl Association {
             None => self.timers.stop(Timer::Overdue(id)),
         }
         if found.lost_bytes > 0 {
-            self.on_loss(now, id, flight_before);
+            path.lost_bytes += found.lost_bytes as u64;
+            self.on_loss(now, id, flight_before, None);
         }
     }
 }

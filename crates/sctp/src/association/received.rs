@@ -58,6 +58,8 @@ pub(super) struct Received {
     before_restart: Option<Tsn>,
     /// Whether what fills the last gap is answered at once.
     at_once_when_filled: bool,
+    /// Whether SACKs are delayed although there are gaps, and say how many packets they answer (delayed ACK for CMT).
+    delayed_gaps: bool,
 }
 
 /// What the packet being read has brought so far.
@@ -81,7 +83,14 @@ impl Received {
             silent: false,
             before_restart: None,
             at_once_when_filled: true,
+            delayed_gaps: false,
         }
+    }
+
+    /// The same; whether SACKs are delayed although there are gaps.
+    pub(super) fn with_delayed_gaps(mut self, delayed_gaps: bool) -> Self {
+        self.delayed_gaps = delayed_gaps;
+        self
     }
 
     /// The same; whether what fills the last gap is answered at once.
@@ -94,7 +103,9 @@ impl Received {
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         let renumbered = next_tsn != self.cum_tsn.next();
         let before_restart = Some(self.cum_tsn);
-        let fresh = Self::new(next_tsn).with_at_once_when_filled(self.at_once_when_filled);
+        let fresh = Self::new(next_tsn)
+            .with_at_once_when_filled(self.at_once_when_filled)
+            .with_delayed_gaps(self.delayed_gaps);
         *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..fresh };
     }
 
@@ -201,7 +212,8 @@ impl Received {
         //# However, whenever an endpoint notices a hole in the arriving TSN
         //# sequence, it SHOULD start sending a SACK chunk back every time a
         //# packet arrives carrying data until the hole is filled.
-        self.packet.at_once |= (gap_before && self.at_once_when_filled) || self.has_gap();
+        let gap = (gap_before && self.at_once_when_filled) || self.has_gap();
+        self.packet.at_once |= gap && !self.delayed_gaps;
     }
 
     /// Whether duplicates came since the last SACK.
@@ -309,7 +321,7 @@ impl Received {
         //= specs/rfc9260.txt#section-5.1
         //# Subsequent acknowledgements SHOULD be done as described in Section
         //# 6.2.
-        let first = packet.data && !self.data_came;
+        let first = packet.data && !self.data_came && !self.delayed_gaps;
         self.data_came |= packet.data;
         //= specs/rfc9260.txt#section-6.2
         //# Specifically, an
@@ -374,8 +386,9 @@ impl Received {
         //# duplicate.
         let dups = std::mem::take(&mut self.duplicates);
         self.due = Due::No;
-        self.packets_unanswered = 0;
-        Sack { flags: 0, cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups }
+        let packets = std::mem::take(&mut self.packets_unanswered);
+        let flags = if self.delayed_gaps { u8::try_from(packets).unwrap_or(u8::MAX) } else { 0 };
+        Sack { flags, cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups }
     }
 }
 

@@ -154,6 +154,13 @@ pub(super) struct PathReport {
     pub(super) reneged_bytes: usize,
     /// Whether TSNs were found lost.
     pub(super) lost: bool,
+    /// The highest of them, and the bytes of all.
+    pub(super) highest_lost: Option<Tsn>,
+    pub(super) lost_bytes: usize,
+    /// The lowest TSN that is newly acknowledged, cumulatively or by a gap block.
+    pub(super) lowest_tsn: Option<Tsn>,
+    /// With concurrent multipath transfer: whether the path's own cumulative point advanced.
+    pub(super) point_advanced: bool,
     /// The highest TSN that gap blocks newly acknowledge.
     pub(super) newest_tsn: Option<Tsn>,
     /// Whether the earliest outstanding TSN was acknowledged.
@@ -329,6 +336,24 @@ impl Sent {
             self.lost.pop_front();
         }
         None
+    }
+
+    /// What is lost, and by which path it left; by TSN.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (Tsn, PathId)> {
+        let lost = self.lost.iter().filter(|tsn| !tsn.before(self.base));
+        let slots = lost.filter_map(|tsn| self.get(*tsn));
+        slots.filter(|slot| slot.state == SlotState::Lost).map(|slot| (slot.data.tsn, slot.path))
+    }
+
+    /// The lowest TSN to send again whose message is not to be sent any more.
+    pub(super) fn next_over(&self, now: Time) -> Option<Tsn> {
+        self.lost().map(|(tsn, _)| tsn).find(|tsn| self.get(*tsn).is_some_and(|slot| slot.is_over(now)))
+    }
+
+    /// The highest TSN that left by `path` and is not lost.
+    pub(super) fn highest(&self, path: PathId) -> Option<Tsn> {
+        let found = self.slots.iter().rev().find(|slot| slot.path == path && slot.state != SlotState::Lost);
+        found.map(|slot| slot.data.tsn)
     }
 
     /// The last chunk in flight on `path` that may be sent again.
@@ -515,11 +540,11 @@ impl Sent {
                 //= specs/rfc9260.txt#section-7.2.4
                 //# Miss indications SHOULD follow the Highest TSN Newly Acknowledged
                 //# (HTNA) algorithm.
-                Counting::BelowNewest | Counting::InRecovery => newest,
+                Counting::BelowNewest | Counting::InRecovery | Counting::Multipath { .. } => newest,
             };
             if let Some(limit) = limit {
                 let by = if all { Overtaken::ByAny } else { Overtaken::ByItsPath };
-                self.count_missing(limit, by, report);
+                self.count_missing(limit, by, counting, report);
             }
         }
         if sound && sack.gaps.len() >= BLOCKS_COMPLETE {
@@ -837,6 +862,9 @@ impl Slot {
 fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     path.acked_bytes += slot.bytes;
+    if path.lowest_tsn.is_none_or(|lowest| slot.data.tsn.before(lowest)) {
+        path.lowest_tsn = Some(slot.data.tsn);
+    }
     path.proven |= slot.before == Before::Never;
     path.largest_packet = path.largest_packet.max(slot.packet_bytes);
     if slot.state == SlotState::InFlight {

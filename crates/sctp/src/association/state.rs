@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::association::Reason;
 use crate::association::asconf::Addresses;
 use crate::association::ecn::EcnState;
+use crate::association::multipath::PseudoCum;
 use crate::association::partial::Forward;
 use crate::association::received::Received;
 use crate::association::reset::Reconfiguration;
@@ -94,6 +95,13 @@ pub(super) struct Up {
     pub(super) control: Control,
     /// So many packets of what is lost may leave before the next SACK; `None`: as many as windows allow.
     pub(super) retransmissions_left: Option<u32>,
+    /// With concurrent multipath transfer: each path's own cumulative point.
+    pub(super) points: Vec<PseudoCum>,
+    /// The path whose turn it is to carry new data, and whether it has in this drain.
+    pub(super) turn: usize,
+    pub(super) turn_taken: bool,
+    /// Decides where policies find paths alike; another at each SACK and time-out.
+    pub(super) chance: u32,
     /// Where new data goes.
     pub(super) primary: PathId,
     /// Where the last DATA came from, and SACKs go.

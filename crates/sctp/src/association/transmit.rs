@@ -5,6 +5,7 @@ use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
 use bytes::Bytes;
 
+use crate::association::multipath::{carries, next_lost};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::send_queue::Stale;
 use crate::association::sent::Departure;
@@ -29,13 +30,17 @@ const BEAT_ROOM: usize = 64;
 
 /// Why data may leave by a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum License {
+pub(super) enum License {
     /// The window has room.
     Window,
     /// The first packet of a fast retransmission, whatever the window.
     FastRetransmit,
     /// A probe of the tail, whatever the window.
     Probe,
+    /// With concurrent multipath transfer: the window has room for what is lost, and for that alone.
+    Again,
+    /// The same for new data.
+    New,
 }
 
 impl Association {
@@ -75,7 +80,11 @@ impl Association {
                 if let Some(transmit) = self.transmit_asconf(now) {
                     return Some(transmit);
                 }
-                (0..self.paths.len()).find_map(|index| self.transmit_by(now, PathId(index as u8)))
+                // With concurrent multipath transfer, the path that carried new data last goes on until its window is full.
+                let first = self.state.up().map_or(0, |up| up.turn);
+                let count = self.paths.len();
+                let turns = (0..count).map(|step| PathId(((first + step) % count) as u8));
+                turns.into_iter().find_map(|id| self.transmit_by(now, id))
             }
             State::Closed(_) => None,
         }
@@ -277,12 +286,16 @@ impl Association {
     fn transmit_oversized(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
-        let bytes = up.sent.next_lost().and_then(|tsn| up.sent.get(tsn)).map_or(0, |slot| slot.bytes);
+        let lost = match self.config.multipath {
+            None => up.sent.next_lost(),
+            Some(multipath) => next_lost(up, &self.paths, multipath, id),
+        };
+        let bytes = lost.and_then(|tsn| up.sent.get(tsn)).map_or(0, |slot| slot.bytes);
         if bytes <= path.pmdcs() {
             return None;
         }
         let size = Header::LEN + path.auth_len + bytes;
-        let license = self.license(id)?;
+        let license = self.license(id).filter(|license| *license != License::New)?;
         self.begin_sized(tag, size);
         self.fill_data(now, id, license);
         if self.builder.is_empty() {
@@ -478,6 +491,9 @@ impl Association {
     //# I-DATA chunk, i.e., congestion control as well as receiver window
     //# conditions MUST be observed, as defined in [RFC4960].
     fn license(&mut self, id: PathId) -> Option<License> {
+        if let Some(multipath) = self.config.multipath {
+            return self.license_multipath(id, multipath);
+        }
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
         if !path.is_usable() {
@@ -560,6 +576,13 @@ impl Association {
 
     /// Fills the open packet with DATA: first what is lost, then what is new.
     fn fill_data(&mut self, now: Time, id: PathId, license: License) {
+        // COOKIE ECHO takes one path whatever comes later.
+        let multipath = self.config.multipath.filter(|_| license != License::Window);
+        // What the license is for: the window that idleness makes smaller below must not send it elsewhere.
+        let mut licensed = match (&mut self.state, multipath) {
+            (State::Up(up), Some(multipath)) => next_lost(up, &self.paths, multipath, id),
+            _ => None,
+        };
         let primary = self.state.up().map(|up| up.primary);
         //= specs/rfc9260.txt#section-6.1
         //# Also note that the cwnd SHOULD be adjusted according to Section 7.2.1.
@@ -585,12 +608,17 @@ impl Association {
         //= specs/rfc9260.txt#section-6.10
         //# The transmitter MUST transmit DATA chunks within an SCTP packet in
         //# increasing order of TSN.
-        while let Some(tsn) = up.sent.next_lost() {
+        let fallback = choose(&self.paths, up.primary, Purpose::New);
+        while let Some(tsn) = match multipath {
+            None => up.sent.next_lost(),
+            Some(_) if matches!(license, License::New | License::Probe) => None,
+            Some(multipath) => licensed.take().or_else(|| next_lost(up, &self.paths, multipath, id)),
+        } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
             let lost_again = (slot.transmissions > 1).then_some(usize::from(slot.packet_bytes));
-            let here =
-                choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) == id;
+            let here = multipath.is_some()
+                || choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) == id;
             // What is over is given up before the next packet.
             let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
@@ -600,7 +628,13 @@ impl Association {
                 pmtu.suspect(size);
             }
             up.packed.push(tsn);
-            self.paths[usize::from(left_by.0)].fast_retransmit_due = false;
+            if multipath.is_none() {
+                self.paths[usize::from(left_by.0)].fast_retransmit_due = false;
+            } else if left_by != id
+                && let Some(point) = up.points.get_mut(usize::from(left_by.0))
+            {
+                point.on_moved();
+            }
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
@@ -612,10 +646,11 @@ impl Association {
             resent.get_or_insert(tsn);
         }
         // Beyond the window there is room for what is lost, and for one probe.
-        let new_allowed = license != License::FastRetransmit
-            && up.sent.next_lost().is_none()
-            && may_send(self.shutdown)
-            && choose(&self.paths, up.primary, Purpose::New) == id;
+        let takes_new = match multipath {
+            None => license != License::FastRetransmit && up.sent.next_lost().is_none() && fallback == id,
+            Some(_) => matches!(license, License::New | License::Probe) && carries(&self.paths, id, fallback),
+        };
+        let new_allowed = takes_new && may_send(self.shutdown);
         //= specs/rfc9260.txt#section-7.3
         //# The sender SHOULD track an AMDCS that will be the smallest PMDCS
         //# discovered for all of the peer's destination addresses.
@@ -765,7 +800,17 @@ impl Association {
             path.retransmitted_at = Some(now);
             up.retransmissions_left = up.retransmissions_left.map(|left| left.saturating_sub(1));
         }
-        if brought_new && self.config.max_burst.is_some() && self.config.burst_rule == BurstRule::Packets {
+        path.carried_bytes += bytes_left as u64;
+        if brought_new {
+            (up.turn, up.turn_taken) =
+                if multipath.is_some() { (usize::from(id.0), true) } else { (0, false) };
+        }
+        if brought_new && multipath.is_some() {
+            path.burst = path.burst.saturating_sub(u32::from(self.config.max_burst.is_some()));
+        } else if brought_new
+            && self.config.max_burst.is_some()
+            && self.config.burst_rule == BurstRule::Packets
+        {
             self.burst -= 1;
         }
         path.controller.on_sent(cc::Sent { now, bytes: bytes_left, flight_before });
@@ -802,7 +847,7 @@ impl Association {
 }
 
 /// Whether new data may leave in this state of a shutdown (RFC 9260 §6).
-fn may_send(shutdown: Shutdown) -> bool {
+pub(super) fn may_send(shutdown: Shutdown) -> bool {
     //= specs/rfc9260.txt#section-6
     //# Data transmission MUST only happen in the ESTABLISHED, SHUTDOWN-
     //# PENDING, and SHUTDOWN-RECEIVED states.
@@ -814,7 +859,7 @@ fn may_send(shutdown: Shutdown) -> bool {
 }
 
 /// Whether the peer's window takes a new chunk with so many bytes of user data.
-fn window_takes(up: &Up, len: usize) -> bool {
+pub(super) fn window_takes(up: &Up, len: usize) -> bool {
     //= specs/rfc9260.txt#section-6.1
     //# A)  At any given time, the data sender MUST NOT transmit new data to
     //# any destination transport address if its peer's rwnd indicates

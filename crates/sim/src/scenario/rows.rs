@@ -13,8 +13,8 @@ use braidftp_base::{Rate, Time};
 use braidftp_cc as cc;
 use braidftp_sctp::{
     Announce, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
-    MtuDiscovery, Order, PeerMay, Profile, Reliability, RetransmitTo, Scheduler, SharedKey, StreamId,
-    StreamReset, Streams, WindowUpdates,
+    MtuDiscovery, Multipath, Order, PeerMay, Profile, Reliability, RetransmitBy, RetransmitTo, Scheduler,
+    SharedKey, StreamId, StreamReset, Streams, WindowUpdates,
 };
 
 use bytes::Bytes;
@@ -61,6 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "primary", draw: primary },
     Row { name: "restarts", draw: restarts },
     Row { name: "eras", draw: eras },
+    Row { name: "multipath", draw: multipath },
 ];
 
 /// Something about both configurations, each with its own draws.
@@ -112,6 +113,18 @@ fn sending(draw: &mut Draw, scenario: &mut Scenario) {
         let window = NonZeroU8::new(draw.between(1, 30) as u8).expect("1 at least");
         config.congestion_options.initial_window =
             draw.pick(&[cc::InitialWindow::Ipv4, cc::InitialWindow::Mtus(window)]);
+    });
+}
+
+/// Data by all paths at once; now and then by one side that the other does not expect it of.
+fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(4);
+    each(draw, scenario, |draw, config| {
+        let multipath = Multipath {
+            retransmit_by: draw.pick(RetransmitBy::ALL),
+            window_after_failure: NonZeroU8::new(draw.between(1, 4) as u8).expect("1 at least"),
+        };
+        config.multipath = (both || draw.one_in(8)).then_some(multipath);
     });
 }
 

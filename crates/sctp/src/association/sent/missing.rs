@@ -16,6 +16,11 @@ pub(crate) enum Counting {
     BelowNewest,
     /// Also in fast recovery: all that the SACK reports missing, if it moves the cumulative point.
     InRecovery,
+    /// With concurrent multipath transfer: below the highest TSN newly acknowledged of the same path, and what left once only.
+    Multipath {
+        /// How many packets the SACK answers, and so how often it indicates a miss unless it tells of several paths.
+        packets: u8,
+    },
     /// Not at all: something else finds losses.
     Off,
 }
@@ -45,18 +50,37 @@ impl Sent {
     //# treated as "missing" by the sending endpoint.  The number of
     //# "missing" reports for each outstanding DATA chunk MUST be recorded by
     //# the data sender to make retransmission decisions.
-    pub(super) fn count_missing(&mut self, limit: Tsn, by: Overtaken, report: &mut Report) {
+    pub(super) fn count_missing(
+        &mut self,
+        limit: Tsn,
+        by: Overtaken,
+        counting: Counting,
+        report: &mut Report,
+    ) {
+        let named = report.paths.iter().filter(|said| said.newest_tsn.is_some()).count();
         let enough = self.missing_reports.get();
         let mut settled = true;
         let mut tsn = self.first_countable;
         while tsn.before(limit) {
             let slot = self.slot(tsn);
-            let newest = report.paths[usize::from(slot.path.0)].newest_tsn;
+            let said = &report.paths[usize::from(slot.path.0)];
+            let (newest, lowest) = (said.newest_tsn, said.lowest_tsn);
             let overtaken = by == Overtaken::ByAny || newest.is_some_and(|newest| newest.after(tsn));
             if slot.state == SlotState::InFlight && !overtaken {
                 settled = false;
-            } else if slot.state == SlotState::InFlight && !slot.fast_retransmitted {
-                slot.missing += 1;
+            } else if slot.state == SlotState::InFlight
+                && !slot.fast_retransmitted
+                && (slot.transmissions == 1 || !matches!(counting, Counting::Multipath { .. }))
+            {
+                let step = match counting {
+                    Counting::Multipath { packets }
+                        if named == 1 && lowest.is_none_or(|lowest| !lowest.before(tsn)) =>
+                    {
+                        packets
+                    }
+                    _ => 1,
+                };
+                slot.missing = slot.missing.saturating_add(step);
                 //= specs/rfc9260.txt#section-7.2.4
                 //# Whenever an endpoint receives a SACK chunk that indicates that some
                 //# TSNs are missing, it SHOULD wait for two further miss indications (via
@@ -71,6 +95,8 @@ impl Sent {
                     let path = &mut report.paths[usize::from(path.0)];
                     path.landed_bytes += bytes;
                     path.lost = true;
+                    path.highest_lost = Some(tsn);
+                    path.lost_bytes += bytes;
                 } else {
                     settled = false;
                 }
