@@ -99,6 +99,61 @@ fn a_sack_counts_for_the_packets_that_it_answers_unless_it_tells_of_two_paths() 
     assert_eq!(bench.sack(0, &[(2, 6)], 1).1, [1]);
 }
 
+/// Three active paths with windows of 4, 2 and 3 packets.
+fn paths() -> Vec<Path> {
+    let config = crate::Config::default();
+    let path = |(last, window): (u8, usize)| {
+        let address = |host: u8| format!("10.0.{last}.{host}:0").parse().unwrap();
+        let route = crate::endpoint::Route { local: address(1), peer: address(2) };
+        let mut path = Path::new(route, PathState::Active, &config);
+        path.controller.begin_again(window * path.pmdcs());
+        path
+    };
+    [(0, 4), (1, 2), (2, 3)].into_iter().map(path).collect()
+}
+
+#[test]
+fn each_policy_picks_by_what_it_is_named_after() {
+    let mut paths = paths();
+    let by = |paths: &[Path], policy, chance| again(paths, B, A, policy, chance);
+    assert_eq!(by(&paths, RetransmitBy::Same, 0), B);
+    assert_eq!(by(&paths, RetransmitBy::Cwnd, 0), A);
+    for (path, lost) in paths.iter_mut().zip([20, 10, 15]) {
+        (path.carried_bytes, path.lost_bytes) = (1_000, lost);
+    }
+    assert_eq!(by(&paths, RetransmitBy::LossRate, 0), B);
+    paths[0].flight_bytes = paths[0].controller.window();
+    paths[1].flight_bytes = paths[1].controller.window();
+    assert_eq!(by(&paths, RetransmitBy::Asap, u32::MAX), PathId(2), "the others are full");
+    for (path, window) in paths.iter_mut().zip([9, 10, 20]) {
+        let mtu = path.pmdcs();
+        path.controller.begin_again(window * mtu);
+        let (cause, now) = (braidftp_cc::Cause::Loss, Time::ZERO);
+        path.controller.on_congestion(braidftp_cc::Congestion { cause, now, flight_bytes: 0, mtu });
+        path.controller.begin_again(mtu);
+    }
+    assert_eq!(by(&paths, RetransmitBy::Ssthresh, u32::MAX), PathId(2), "half of 20");
+    assert_eq!(by(&paths, RetransmitBy::Cwnd, 0), A, "alike: the first");
+    assert_eq!(by(&paths, RetransmitBy::Cwnd, 0b10), B, "alike, and chance has another");
+}
+
+#[test]
+fn only_active_paths_carry_anything_while_there_is_one() {
+    let mut paths = paths();
+    paths[0].state = PathState::PotentiallyFailed;
+    assert_eq!(
+        again(&paths, A, A, RetransmitBy::Same, 0),
+        PathId(2),
+        "the larger window of those that are left"
+    );
+    assert_eq!([A, B].map(|id| carries(&paths, id, A)), [false, true]);
+    for path in &mut paths {
+        path.state = PathState::PotentiallyFailed;
+    }
+    assert_eq!([A, B].map(|id| carries(&paths, id, B)), [false, true], "what stands in");
+    assert_eq!(again(&paths, A, B, RetransmitBy::Cwnd, 0), B);
+}
+
 #[test]
 fn what_was_sent_again_is_not_found_missing_once_more() {
     let mut bench = Bench::new(&[A; 10]);
