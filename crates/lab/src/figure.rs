@@ -43,6 +43,8 @@ pub struct Sweep {
     pub only: fn(&Point) -> bool,
     /// Which of them `--quick` runs.
     pub quick: fn(&Point) -> bool,
+    /// At which of them nothing is random: two runs that are alike are enough.
+    pub fixed: fn(&Point) -> bool,
     /// The axes that do not enter the seed: runs that differ in nothing else meet the same losses, and are compared in
     /// pairs.
     pub paired: &'static [&'static str],
@@ -60,7 +62,7 @@ pub struct Sweep {
 /// [`Runs::within`] of it on either side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Runs {
-    /// At least so often, unless the first three runs show that there is nothing random in it.
+    /// At least so often, where anything is random.
     pub min: u32,
     /// At most so often; a point that stops here is named.
     pub max: u32,

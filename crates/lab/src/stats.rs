@@ -103,6 +103,12 @@ pub fn ratio(of: &[f64], to: &[f64]) -> Estimate {
     Estimate::around(ratio, student(count - 1) * spread, count)
 }
 
+/// One number through another that is independent of it: their relative errors add as squares do.
+pub fn quotient(of: Estimate, to: Estimate) -> Estimate {
+    let mean = of.mean / to.mean;
+    Estimate::around(mean, mean.abs() * of.relative().hypot(to.relative()), of.runs.min(to.runs))
+}
+
 /// By how much the mean of the first exceeds that of the second, whose runs are their pairs.
 ///
 /// # Panics

@@ -99,17 +99,28 @@ pub enum SweepError {
     },
 }
 
+/// What is random, but was the same in every run so far, is run so often at least: a loss that is rare is not none.
+const SAME_MIN: u32 = 50;
+
+/// Whether anything is random at a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chance {
+    /// Something.
+    Some,
+    /// Nothing.
+    None,
+}
+
 /// How often a point is to be run in all, by the runs that it has, which are all of those asked for before.
-pub fn plan(rows: &[&Row], runs: Runs) -> Result<u32, Enough> {
+pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     let done = rows.len() as u32;
-    let first = runs.min.min(3).min(runs.max).max(1);
-    if done < first {
-        return Ok(first);
-    }
-    if done >= 2 && rows.windows(2).all(|pair| pair[0] == pair[1]) {
-        return Err(Enough::Known);
-    }
-    let least = runs.min.min(runs.max);
+    let is_same = rows.windows(2).all(|pair| pair[0] == pair[1]);
+    let least = match (chance, is_same) {
+        (Chance::None, true) => 2,
+        (Chance::Some, true) if done >= runs.min => runs.min.max(SAME_MIN),
+        _ => runs.min,
+    };
+    let least = least.min(runs.max).max(1);
     if done < least {
         return Ok(least);
     }
@@ -200,7 +211,8 @@ impl State<'_> {
                 return;
             }
             let rows: Vec<&Row> = (0..work.planned).map(|run| &work.rows[&run]).collect();
-            match self::plan(&rows, plan.runs) {
+            let chance = if (sweep.fixed)(&points[work.point]) { Chance::None } else { Chance::Some };
+            match self::plan(&rows, plan.runs, chance) {
                 Ok(more) => {
                     let new = (work.planned..more).filter(|run| !work.rows.contains_key(run)).count();
                     self.planned += new as u64;

@@ -124,8 +124,13 @@ impl<'a> Cell<'a> {
         stats::quantile(&self.values(column), part)
     }
 
-    /// How many times as large a number is here as there, by the runs that both have.
+    /// How many times as large a number is here as there: by the runs that both have, which are pairs; or by all runs, as
+    /// if they were none, where one side has more than twice as many.
     pub fn ratio(&self, to: &Self, column: &str) -> Estimate {
+        let (few, many) = (self.runs().min(to.runs()), self.runs().max(to.runs()));
+        if many > 2 * few && few > 1 {
+            return stats::quotient(self.mean(column), to.mean(column));
+        }
         let (of, to) = self.pairs(to, column);
         stats::ratio(&of, &to)
     }

@@ -8,7 +8,7 @@ use braidftp_lab::bench::{Bench, BenchError, Fresh, Made, Options, Quick, Silent
 use braidftp_lab::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
 use braidftp_lab::plot::Plot;
 use braidftp_lab::store::{Store, Variety, csv};
-use braidftp_lab::sweep::{self, Shard};
+use braidftp_lab::sweep::{self, Chance, Shard};
 use braidftp_lab::table::Table;
 
 const AXES: &[Axis] = &[
@@ -30,6 +30,7 @@ const SWEEP: Sweep = Sweep {
     axes: AXES,
     only: |_| true,
     quick: |point| point.number("loss") < 0.1,
+    fixed: |point| point.number("loss") == 0.0,
     paired: &["variant"],
     columns: &[Column { name: "seconds", unit: "s" }, Column { name: "packets", unit: "" }],
     runs: Runs { min: 4, max: 60, within: 0.05 },
@@ -127,7 +128,7 @@ fn runs_are_added_until_the_mean_is_known_or_the_cap_is_reached_which_is_told() 
     let mut notes = Notes::default();
     let made = bench(folder.path(), Options::default()).make(&FIGURE, &mut notes).unwrap();
     let table = table(made);
-    assert_eq!(table.at("loss=0 variant=tcp").runs(), 3, "there is nothing random in it");
+    assert_eq!(table.at("loss=0 variant=tcp").runs(), 2, "there is nothing random in it");
     let known = table.at("loss=0.01 variant=tcp");
     assert!((4..60).contains(&known.runs()) && known.mean("seconds").relative() <= 0.05);
     let capped = table.at("loss=0.1 variant=tcp");
@@ -246,18 +247,55 @@ fn a_run_that_panics_is_told_with_its_point_and_seed() {
 fn a_point_is_run_as_often_as_its_runs_ask_for() {
     let runs = Runs { min: 10, max: 100, within: 0.05 };
     let rows: Vec<Row> = [10.0, 14.0, 9.0, 12.0].iter().map(|value| Row(vec![*value])).collect();
-    let ask = |count: usize| sweep::plan(&rows.iter().take(count).collect::<Vec<_>>(), runs);
-    assert_eq!(ask(0), Ok(3));
-    assert_eq!(ask(3), Ok(10));
+    let ask = |count: usize, chance| sweep::plan(&rows.iter().take(count).collect::<Vec<_>>(), runs, chance);
+    assert_eq!(ask(0, Chance::Some), Ok(10));
+    assert_eq!(ask(3, Chance::None), Ok(10), "what was said to be the same is not");
     let wide: Vec<&Row> = rows.iter().cycle().take(10).collect();
-    let Ok(more) = sweep::plan(&wide, runs) else { panic!("ten of these say little") };
+    let Ok(more) = sweep::plan(&wide, runs, Chance::Some) else { panic!("ten of these say little") };
     assert!((11..=20).contains(&more), "{more}");
     let same = Row(vec![2.0]);
-    assert_eq!(sweep::plan(&[&same, &same, &same], runs), Err(sweep::Enough::Known));
+    assert_eq!(sweep::plan(&[&same; 1], runs, Chance::None), Ok(2));
+    assert_eq!(sweep::plan(&[&same; 2], runs, Chance::None), Err(sweep::Enough::Known));
+    assert_eq!(sweep::plan(&[&same; 2], runs, Chance::Some), Ok(10));
+    assert_eq!(sweep::plan(&[&same; 10], runs, Chance::Some), Ok(50), "what is rare was not seen yet");
+    assert_eq!(sweep::plan(&[&same; 50], runs, Chance::Some), Err(sweep::Enough::Known));
     for (text, shard) in
         [("1/4", Some((1, 4))), ("4/4", Some((4, 4))), ("0/4", None), ("5/4", None), ("x", None)]
     {
         let parsed = text.parse::<Shard>().ok().map(|shard| (shard.index, shard.of));
         assert_eq!(parsed, shard, "{text}");
     }
+}
+
+/// A figure of a few seconds, run by the program itself in a shell that lets no file grow beyond so many blocks of 512 bytes.
+fn braidlab(folder: &Path, blocks: &str) -> std::process::Output {
+    let script = format!(
+        "trap '' XFSZ; ulimit -f {blocks}; exec '{}' run multistream/nat --quick --out '{}'",
+        env!("CARGO_BIN_EXE_braidlab"),
+        folder.display()
+    );
+    std::process::Command::new("sh").args(["-c", &script]).output().unwrap()
+}
+
+#[test]
+fn a_full_disk_leaves_the_rows_so_far_whole_and_the_sweep_goes_on_when_there_is_room() {
+    let whole = tempfile::tempdir().unwrap();
+    assert!(braidlab(whole.path(), "unlimited").status.success());
+    let length = std::fs::metadata(whole.path().join("multistream/nat-quick.csv")).unwrap().len();
+    let folder = tempfile::tempdir().unwrap();
+    // As many blocks as do not quite hold it.
+    let full = braidlab(folder.path(), &((length - 1) / 512).to_string());
+    let said = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(full.status.code(), Some(6), "{said}");
+    assert!(said.contains("cannot append to") && said.contains("rows so far are whole"), "{said}");
+    let part = std::fs::read_to_string(folder.path().join("multistream/nat-quick.csv.part")).unwrap();
+    assert!(
+        part.ends_with('\n')
+            && part.lines().all(|line| line.starts_with('#') || line.split(',').count() == 7)
+    );
+    let again = braidlab(folder.path(), "unlimited");
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert!(again.status.success(), "{said}");
+    assert!(said.contains("multistream/nat: goes on with"), "{said}");
+    assert!(!folder.path().join("multistream/nat-quick.csv.part").exists());
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use braidftp_sctp as sctp;
+use braidftp_tcp as tcp;
 use clap::Args as ClapArgs;
 
 use super::print;
@@ -19,7 +20,7 @@ pub(crate) struct Args {
 /// A profile as it is listed.
 struct Listed {
     name: String,
-    /// Its values, a line each.
+    /// Its values with their sources, a line each.
     values: Vec<String>,
 }
 
@@ -52,13 +53,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn all() -> Vec<Listed> {
-    let sctp = sctp::Profile::ALL
-        .iter()
-        .map(|profile| Listed { name: format!("sctp/{profile}"), values: rows(profile.rows()) });
-    sctp.collect()
+    let sctp = sctp::Profile::ALL.iter().map(|profile| Listed {
+        name: format!("sctp/{profile}"),
+        values: profile.rows().iter().map(|row| value(row.field, &row.value, row.source)).collect(),
+    });
+    let tcp = tcp::Profile::ALL.iter().map(|profile| Listed {
+        name: format!("tcp/{profile}"),
+        values: profile.rows().iter().map(|row| value(row.field, &row.value, row.source)).collect(),
+    });
+    sctp.chain(tcp).collect()
 }
 
-/// Each value with its source, a line each.
-fn rows(rows: Vec<sctp::profile::Row>) -> Vec<String> {
-    rows.iter().map(|row| format!("{:<38} {:<14} {}", row.field, row.value, row.source)).collect()
+/// A value and where it is from.
+fn value(field: &str, value: &str, source: &str) -> String {
+    format!("{field:<38} {value:<24} {source}")
 }

@@ -1,6 +1,8 @@
 //! The papers: a folder for each, a file for each figure.
 
 pub mod fcs;
+pub mod ftp;
+pub mod judge;
 pub mod multistream;
 
 use std::fmt;
@@ -68,12 +70,10 @@ pub fn find_figures(names: &[String]) -> Result<Vec<&'static Figure>, Unknown> {
     Ok(found)
 }
 
-/// The claims that names ask for: ids, papers, and figures for the claims that they decide. None given: all.
+/// The claims that names ask for: ids, papers, and figures for the claims that they decide. None given: all. In
+/// the order of their ids.
 pub fn find_claims(names: &[String]) -> Result<Vec<&'static Claim>, Unknown> {
-    if names.is_empty() {
-        return Ok(claims().collect());
-    }
-    let mut found: Vec<&'static Claim> = Vec::new();
+    let mut found: Vec<&'static Claim> = if names.is_empty() { claims().collect() } else { Vec::new() };
     for name in names {
         let is_asked = |paper: &Paper, claim: &Claim| {
             is_called(paper, name)
@@ -95,6 +95,7 @@ pub fn find_claims(names: &[String]) -> Result<Vec<&'static Claim>, Unknown> {
             its.into_iter().filter(|claim| !found.iter().any(|its| its.id == claim.id)).collect();
         found.extend(new);
     }
+    found.sort_by_key(|claim| claim.id);
     Ok(found)
 }
 

@@ -100,8 +100,6 @@ const INK: &str = "#1d2433";
 const SOFT: &str = "#6b7385";
 const GRID: &str = "#e6e9ef";
 const MARGIN: f64 = 34.0;
-const PANEL_WIDTH: f64 = 300.0;
-const PANEL_HEIGHT: f64 = 216.0;
 /// Beside a panel, for the numbers on its left.
 const LEFT: f64 = 58.0;
 /// Above a panel, for its name.
@@ -166,44 +164,67 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
     }
     let across = if rows.len() > 1 { facets.len() } else { facets.len().min(3) };
     let down = panels.len().div_ceil(across.max(1));
+    // A panel alone has the sheet for itself.
+    let (panel_width, panel_height) = match across {
+        1 => (620.0, 340.0),
+        2 => (420.0, 270.0),
+        _ => (300.0, 216.0),
+    };
     let legend: Vec<&Value> = by.values.iter().filter(|value| has(by, value)).collect();
     // Where a grid has an empty place, the legend goes there; else above.
     let is_inset = panels.len() < across * down;
-    let heading = 78.0 + if is_inset { 0.0 } else { 30.0 };
-    let caption = wrapped(figure.caption, (across as f64) * (LEFT + PANEL_WIDTH + GAP), 12.5);
-    let width = MARGIN * 2.0 + across as f64 * (LEFT + PANEL_WIDTH) + (across as f64 - 1.0) * GAP;
+    let sheet = across as f64 * (LEFT + panel_width + GAP);
+    let title = wrapped(figure.shows, sheet, 22.0);
+    let below_title = 44.0 + (title.len() as f64 - 1.0) * 27.0;
+    let heading = below_title + if is_inset { 34.0 } else { 64.0 };
+    let caption = wrapped(figure.caption, sheet, 12.5);
+    let width = MARGIN * 2.0 + across as f64 * (LEFT + panel_width) + (across as f64 - 1.0) * GAP;
     let height = heading
-        + down as f64 * (ABOVE + PANEL_HEIGHT + BELOW)
+        + down as f64 * (ABOVE + panel_height + BELOW)
         + 18.0
         + caption.len() as f64 * 17.0
         + MARGIN / 2.0;
     let mut svg = Svg::new(width, height);
     let text = |x, y, size, colour| Text { x, y, size, colour, anchor: Anchor::Start, turned: 0.0 };
-    svg.text(text(MARGIN, 44.0, 22.0, INK), figure.shows);
-    svg.text(text(MARGIN, 65.0, 12.5, SOFT), &format!("{} · mean and 90 % confidence interval", figure.id));
+    for (index, line) in title.iter().enumerate() {
+        svg.text(text(MARGIN, 44.0 + index as f64 * 27.0, 22.0, INK), line);
+    }
+    svg.text(
+        text(MARGIN, below_title + 21.0, 12.5, SOFT),
+        &format!("{} · mean and 90 % confidence interval", figure.id),
+    );
     if is_inset {
-        let x = MARGIN + (panels.len() % across) as f64 * (LEFT + PANEL_WIDTH + GAP) + LEFT + 20.0;
-        let y = heading + (down - 1) as f64 * (ABOVE + PANEL_HEIGHT + BELOW) + ABOVE + 26.0;
+        let x = MARGIN + (panels.len() % across) as f64 * (LEFT + panel_width + GAP) + LEFT + 20.0;
+        let y = heading + (down - 1) as f64 * (ABOVE + panel_height + BELOW) + ABOVE + 26.0;
         for (index, value) in legend.iter().enumerate() {
             legend_entry(&mut svg, by, value, (x, y + index as f64 * 28.0), 15.0);
         }
     } else {
         let mut x = MARGIN;
         for value in &legend {
-            legend_entry(&mut svg, by, value, (x, 92.0), 13.5);
+            legend_entry(&mut svg, by, value, (x, below_title + 48.0), 13.5);
             x += 52.0 + svg::text_width(&(by.show)(value), 13.5);
         }
     }
     for (index, (name, cells)) in panels.iter().enumerate() {
         let place = (
-            MARGIN + (index % across) as f64 * (LEFT + PANEL_WIDTH + GAP) + LEFT,
-            heading + (index / across) as f64 * (ABOVE + PANEL_HEIGHT + BELOW) + ABOVE,
+            MARGIN + (index % across) as f64 * (LEFT + panel_width + GAP) + LEFT,
+            heading + (index / across) as f64 * (ABOVE + panel_height + BELOW) + ABOVE,
         );
-        Panel { figure, plot, by, x_axis: axis(plot.x), place, is_leftmost: index % across == 0 }
-            .draw(&mut svg, name, cells);
+        Panel {
+            figure,
+            plot,
+            by,
+            x_axis: axis(plot.x),
+            place,
+            width: panel_width,
+            height: panel_height,
+            is_leftmost: index % across == 0,
+        }
+        .draw(&mut svg, name, cells);
     }
     for (index, line) in caption.iter().enumerate() {
-        let y = heading + down as f64 * (ABOVE + PANEL_HEIGHT + BELOW) + 18.0 + index as f64 * 17.0;
+        let y = heading + down as f64 * (ABOVE + panel_height + BELOW) + 18.0 + index as f64 * 17.0;
         svg.text(text(MARGIN, y, 12.5, SOFT), line);
     }
     svg.finish()
@@ -228,13 +249,15 @@ struct Panel<'a> {
     by: &'a Axis,
     x_axis: &'a Axis,
     place: (f64, f64),
+    width: f64,
+    height: f64,
     is_leftmost: bool,
 }
 
 impl Panel<'_> {
     fn draw(&self, svg: &mut Svg, name: &str, cells: &[Cell<'_>]) {
         let (left, top) = self.place;
-        let bottom = top + PANEL_HEIGHT;
+        let bottom = top + self.height;
         let text = |x, y, size, colour, anchor| Text { x, y, size, colour, anchor, turned: 0.0 };
         if !name.is_empty() {
             svg.text(text(left, top - 12.0, 14.5, INK, Anchor::Start), name);
@@ -252,10 +275,10 @@ impl Panel<'_> {
                 Scale::Log if smallest.is_finite() => (value.max(low) / low).ln() / (high / low).ln(),
                 _ => value / high,
             };
-            bottom - part.clamp(0.0, 1.02) * PANEL_HEIGHT
+            bottom - part.clamp(0.0, 1.02) * self.height
         };
         for tick in &ticks {
-            svg.line((left, up(*tick)), (left + PANEL_WIDTH, up(*tick)), GRID, 1.0, "");
+            svg.line((left, up(*tick)), (left + self.width, up(*tick)), GRID, 1.0, "");
             svg.text(text(left - 8.0, up(*tick) + 4.0, 11.5, SOFT, Anchor::End), &tick_text(*tick));
         }
         let places: Vec<&Value> = self
@@ -264,7 +287,7 @@ impl Panel<'_> {
             .iter()
             .filter(|value| cells.iter().any(|cell| cell.point().value(self.x_axis.name) == **value))
             .collect();
-        let along = |value: &Value| left + self.along(&places, value) * PANEL_WIDTH;
+        let along = |value: &Value| left + self.along(&places, value) * self.width;
         let mut last = f64::NEG_INFINITY;
         for value in &places {
             let (x, shown) = (along(value), (self.x_axis.show)(value));
@@ -275,14 +298,11 @@ impl Panel<'_> {
                 last = x + half;
             }
         }
-        svg.line((left, bottom), (left + PANEL_WIDTH, bottom), SOFT, 1.2, "");
-        svg.text(
-            text(left + PANEL_WIDTH / 2.0, bottom + 35.0, 12.0, SOFT, Anchor::Middle),
-            self.x_axis.label,
-        );
+        svg.line((left, bottom), (left + self.width, bottom), SOFT, 1.2, "");
+        svg.text(text(left + self.width / 2.0, bottom + 35.0, 12.0, SOFT, Anchor::Middle), self.x_axis.label);
         if self.is_leftmost {
             let x = left - LEFT + 10.0;
-            let how = Text { turned: -90.0, ..text(x, top + PANEL_HEIGHT / 2.0, 12.0, SOFT, Anchor::Middle) };
+            let how = Text { turned: -90.0, ..text(x, top + self.height / 2.0, 12.0, SOFT, Anchor::Middle) };
             svg.text(how, self.plot.y_label);
         }
         match self.plot.marks {
@@ -336,8 +356,8 @@ impl Panel<'_> {
 
     fn bars(&self, svg: &mut Svg, cells: &[Cell<'_>], places: &[&Value], up: &dyn Fn(f64) -> f64) {
         let (left, top) = self.place;
-        let bottom = top + PANEL_HEIGHT;
-        let slot = PANEL_WIDTH / places.len().max(1) as f64;
+        let bottom = top + self.height;
+        let slot = self.width / places.len().max(1) as f64;
         for (group, place) in places.iter().enumerate() {
             let its: Vec<_> =
                 cells.iter().filter(|cell| cell.point().value(self.x_axis.name) == **place).collect();

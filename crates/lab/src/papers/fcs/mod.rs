@@ -1,7 +1,33 @@
 //! P1: S. Ladha, P. D. Amer, A. L. Caro Jr., J. R. Iyengar, "Improving File Transfer in FCS Networks": ten files by FTP
 //! over SCTP, and over TCP New-Reno.
+//!
+//! ```text
+//! FTP client (C) ---- router (R; Dummynet: drop-tail, 50 packets; rate, delay and loss each way) ---- FTP server (S)
+//!     unmanned aircraft 3 Mbit/s, 1 ms      satellite 256 kbit/s, 125 ms
+//! ```
+//! The clock runs from the client's first packet after `mget` to the 226 after the last file (§3). SCTP is used as TCP is:
+//! an association for control and one for each transfer, eleven in a run. Its stacks are the profiles `newreno-bsd46` and
+//! `rfc2960-kame`. The fourth curve is this project's `braid`; the third, SCTP with a clean second path, is what the same
+//! group later said of its testbed (P2 §5.1): retransmissions had left by the control network.
 
-use crate::figure::{Figure, Paper};
+mod burst;
+pub mod claims;
+mod count;
+mod fig2a;
+mod fig2b;
+mod fig3a;
+mod fig3b;
+mod loss;
+mod reverse;
+mod sack;
+mod size;
+
+use braidftp_sim::apps::ftp::Session;
+use braidftp_sim::link::{Loss, Queue};
+
+use super::ftp::{self, Clock, Path};
+use crate::figure::{Axis, Figure, Paper, Point, Row, Runs, Sweep, Value};
+use crate::plot::Plot;
 
 /// The paper.
 pub static PAPER: Paper = Paper {
@@ -9,7 +35,100 @@ pub static PAPER: Paper = Paper {
     key: "P1",
     citation: "S. Ladha, P. D. Amer, A. L. Caro Jr., J. R. Iyengar: Improving File Transfer in FCS Networks",
     figures: FIGURES,
-    claims: &[],
+    claims: claims::ALL,
 };
 
-static FIGURES: &[Figure] = &[];
+static FIGURES: &[Figure] = &[
+    fig2a::FIGURE,
+    fig2b::FIGURE,
+    fig3a::FIGURE,
+    fig3b::FIGURE,
+    sack::FIGURE,
+    burst::FIGURE,
+    reverse::FIGURE,
+    count::FIGURE,
+    size::FIGURE,
+    loss::FIGURE,
+];
+
+/// Files of a run.
+const FILES: usize = 10;
+/// The router's queue.
+const QUEUE: Queue = Queue::Packets(50);
+/// The length of the files of Figure 2.
+const MEGABYTE: u64 = 1_000_000;
+/// Of Figure 3.
+const SMALL: u64 = 200_000;
+
+/// The paper's two ways, the first's bias, and ours.
+const VARIANTS: Axis = Axis {
+    name: "variant",
+    label: "variant",
+    values: &[Value::Name("tcp"), Value::Name("sctp"), Value::Name("sctp-clean"), Value::Name("braid")],
+    show: variant,
+};
+
+/// The paper's two ways alone.
+const PAPERS_VARIANTS: Axis = Axis { values: &[Value::Name("tcp"), Value::Name("sctp")], ..VARIANTS };
+
+fn variant(value: &Value) -> String {
+    match value {
+        Value::Name("tcp") => "FTP over TCP New-Reno".to_owned(),
+        Value::Name("sctp") => "FTP over SCTP".to_owned(),
+        Value::Name("sctp-clean") => "SCTP, clean second path".to_owned(),
+        Value::Name("braid") => "braid".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// How often points are run: ten files vary more than a hundred.
+const RUNS: Runs = Runs { max: 1_000, ..Runs::PAPER };
+
+/// Figures 2 and 3, but for path and size.
+const fn sweep(run: fn(&Point, u64) -> Row) -> Sweep {
+    Sweep {
+        axes: &[ftp::LOSS, VARIANTS],
+        only: |_| true,
+        fixed: |point| point.number("loss") == 0.0,
+        quick: |_| true,
+        paired: &["variant"],
+        columns: ftp::COLUMNS,
+        runs: RUNS,
+        run,
+        plot: Plot::lines("loss", "seconds", "seconds, transfer of 10 files"),
+    }
+}
+
+/// One run of Figures 2 and 3.
+fn run(path: Path, bytes: u64, point: &Point, seed: u64) -> Row {
+    let loss = ftp::bernoulli(point.number("loss"));
+    let losses = [loss.clone(), loss];
+    ftp::run(&session(path, vec![bytes; FILES], point.name("variant"), losses, seed), Clock::Asked)
+}
+
+/// Files by a variant, with a loss to the server and one to the client.
+fn session(path: Path, files: Vec<u64>, variant: &str, losses: [Loss; 2], seed: u64) -> Session {
+    let variant_name = match variant {
+        "sctp" | "sctp-clean" => "naive",
+        other => other,
+    };
+    let links = losses.map(|loss| path.link(QUEUE, loss));
+    let mut session = ftp::session(variant_name, files, vec![links], seed);
+    if variant == "sctp-clean" {
+        session.paths.push(ftp::control_network());
+    }
+    session
+}
+
+/// What does not vary in Figures 2 and 3.
+fn settings(path: Path, workload: &str) -> Vec<String> {
+    vec![
+        format!("path, each way: {}", path.link(QUEUE, Loss::None)),
+        format!("workload: {workload}, from the first packet after mget to the last 226 (P1 section 3)"),
+        "tcp: profile newreno-bsd46, active mode, a connection a file".to_owned(),
+        "sctp: profile rfc2960-kame with a receive buffer of 57344 bytes, active mode, an association a file"
+            .to_owned(),
+        format!("sctp-clean: the same, with a second path, each way: {}", ftp::control_network()[0]),
+        "braid: profile modern with an MTU of 1480, 4 data streams".to_owned(),
+    ]
+}

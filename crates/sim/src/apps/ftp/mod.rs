@@ -531,7 +531,8 @@ impl Session {
             client::Settings {
                 mode,
                 local: here,
-                server: there.clone(),
+                // The papers' programs connect to one address, and learn of the others when they are connected.
+                server: if mode == Mode::Braid { there.clone() } else { vec![there[0]] },
                 sctp: control_config,
                 data_sctp: data_config,
                 tcp,

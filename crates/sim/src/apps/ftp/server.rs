@@ -356,7 +356,8 @@ impl Served {
             DataPath::Association { port } => {
                 let connect = sctp::Connect {
                     local: settings.local.clone(),
-                    peer: net.peers(self.control),
+                    // As `connect` to the address of EPRT: the others are learnt from INIT ACK.
+                    peer: net.peers(self.control).into_iter().take(1).collect(),
                     source_port: Some(DATA_PORT),
                     destination_port: port,
                     config: settings.sctp.clone(),

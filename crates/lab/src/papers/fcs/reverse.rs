@@ -1,0 +1,57 @@
+//! Beyond the paper: loss on one way alone. It says that losing an acknowledgement "often has minimal effect since ACKs are
+//! cumulative" (P1-C15).
+//!
+//! Published: no numbers.
+//! Ours, seconds at 0, 1, 3, 6, 10 %: both ways tcp 27.7 33.2 101 358 1292; sctp 27.7 31.2 44.3 114 458; data alone tcp
+//! 27.7 31.5 82.9 255 617; sctp 27.7 29.5 38.4 69.3 181; acknowledgements alone tcp 27.7 28.6 29.7 31.0 34.1; sctp 27.7
+//! 28.8 30.2 37.9 42.0.
+//! Why they differ: for TCP it is so; for SCTP the same way has COOKIE ECHO or INIT ACK, and each that is lost costs
+//! three seconds.
+
+use braidftp_sim::link::Loss;
+
+use super::{FILES, MEGABYTE, RUNS, session};
+use crate::figure::{Axis, Figure, Kind, Sweep, Value};
+use crate::papers::ftp::{self, Clock, LAN};
+use crate::plot::Plot;
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "fcs/reverse",
+    shows: "10 files of 1 MB, loss on one way alone, 3 Mbit/s, 1 ms",
+    caption: "Figure 2(a) again, with loss both ways; only to the client, where the files go; and only to the server, where \
+              acknowledgements and commands go.",
+    settings: || super::settings(LAN, "10 files of 1 MB"),
+    kind: Kind::Sweep(Sweep {
+        axes: &[
+            Axis {
+                name: "way",
+                label: "loss",
+                values: &[Value::Name("both"), Value::Name("data"), Value::Name("acks")],
+                show: |value| match value {
+                    Value::Name("both") => "loss both ways".to_owned(),
+                    Value::Name("data") => "loss of data only".to_owned(),
+                    _ => "loss of acknowledgements only".to_owned(),
+                },
+            },
+            ftp::LOSS,
+            super::PAPERS_VARIANTS,
+        ],
+        only: |_| true,
+        fixed: |point| point.number("loss") == 0.0,
+        quick: |_| true,
+        paired: &["variant", "way"],
+        columns: ftp::COLUMNS,
+        runs: RUNS,
+        run: |point, seed| {
+            let loss = ftp::bernoulli(point.number("loss"));
+            let losses = match point.name("way") {
+                "both" => [loss.clone(), loss],
+                "data" => [Loss::None, loss],
+                _ => [loss, Loss::None],
+            };
+            ftp::run(&session(LAN, vec![MEGABYTE; FILES], point.name("variant"), losses, seed), Clock::Asked)
+        },
+        plot: Plot::lines("loss", "seconds", "seconds, transfer of 10 files").facet("way"),
+    }),
+};

@@ -1,0 +1,227 @@
+//! What the figures of both FTP-over-SCTP papers share: the axes, the networks, the stacks, a run and its numbers.
+
+use std::time::Duration;
+
+use braidftp_base::Rate;
+use braidftp_sctp as sctp;
+use braidftp_sim::apps::ftp::{Outcome, Session, Variant};
+use braidftp_sim::dice::Probability;
+use braidftp_sim::link::{Bandwidth, GilbertElliott, LinkConfig, Loss, Queue};
+use braidftp_tcp as tcp;
+
+use crate::figure::{Axis, Column, Row, Value};
+
+/// A network between client and server, the same both ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// Its name on an axis.
+    pub name: &'static str,
+    /// Bits a second.
+    pub bits_per_second: u64,
+    /// One way.
+    pub delay: Duration,
+}
+
+/// The papers' local network, and the first one's unmanned aircraft: 3 Mbit/s, 1 ms.
+pub const LAN: Path = Path { name: "lan", bits_per_second: 3_000_000, delay: Duration::from_millis(1) };
+/// The second paper's coast to coast: 1 Mbit/s, 35 ms.
+pub const WAN: Path = Path { name: "wan", bits_per_second: 1_000_000, delay: Duration::from_millis(35) };
+/// The papers' satellite: 256 kbit/s, 125 ms.
+pub const SATELLITE: Path = Path { name: "sat", bits_per_second: 256_000, delay: Duration::from_millis(125) };
+
+/// The papers' loss ratios.
+pub const LOSS: Axis = Axis {
+    name: "loss",
+    label: "packets lost, each way",
+    values: &[
+        Value::Number(0.0),
+        Value::Number(0.01),
+        Value::Number(0.03),
+        Value::Number(0.06),
+        Value::Number(0.1),
+    ],
+    show: percent,
+};
+
+/// The papers' paths, for figures that have several.
+pub const PATHS: Axis = Axis {
+    name: "path",
+    label: "path",
+    values: &[Value::Name("lan"), Value::Name("wan"), Value::Name("sat")],
+    show: path_name,
+};
+
+/// A part as people write it.
+pub fn percent(value: &Value) -> String {
+    match value {
+        Value::Number(part) => format!("{} %", (part * 1e4).round() / 1e2),
+        Value::Name(name) => (*name).to_owned(),
+    }
+}
+
+/// Bytes as the papers write them: K is 1000 here.
+pub fn size(value: &Value) -> String {
+    match value {
+        Value::Number(bytes) if *bytes >= 1e6 => format!("{} MB", bytes / 1e6),
+        Value::Number(bytes) => format!("{} KB", bytes / 1e3),
+        Value::Name(name) => (*name).to_owned(),
+    }
+}
+
+fn path_name(value: &Value) -> String {
+    match value {
+        Value::Name("lan") => "3 Mbit/s, 1 ms".to_owned(),
+        Value::Name("wan") => "1 Mbit/s, 35 ms".to_owned(),
+        Value::Name("sat") => "256 kbit/s, 125 ms".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The path of a name.
+///
+/// # Panics
+/// If there is none.
+pub fn path(name: &str) -> Path {
+    [LAN, WAN, SATELLITE]
+        .into_iter()
+        .find(|path| path.name == name)
+        .unwrap_or_else(|| panic!("no path `{name}`"))
+}
+
+impl Path {
+    /// One way of it, with this queue and loss. What runs over it is in IPv4 packets.
+    pub fn link(&self, queue: Queue, loss: Loss) -> LinkConfig {
+        LinkConfig {
+            rate: Bandwidth::Fixed(Rate::from_bits_per_second(self.bits_per_second)),
+            delay: self.delay,
+            queue,
+            loss,
+            overhead_bytes: 20,
+            ..LinkConfig::default()
+        }
+    }
+
+    /// Both ways of it, with the same loss.
+    pub fn both(&self, queue: Queue, loss: Loss) -> [LinkConfig; 2] {
+        [self.link(queue, loss.clone()), self.link(queue, loss)]
+    }
+}
+
+/// Independent losses.
+pub fn bernoulli(part: f64) -> Loss {
+    if part == 0.0 { Loss::None } else { Loss::Bernoulli(probability(part)) }
+}
+
+/// Losses in bursts of so many packets in the mean, with the same mean loss: bad times of twice as many packets, of which
+/// half are lost, and good ones without loss. The model's times are counted in packets: if all were lost in bad ones, a sender
+/// that waits ever longer for its retransmissions would sit through one for hours.
+pub fn bursts(part: f64, packets: f64) -> Loss {
+    if part == 0.0 {
+        return Loss::None;
+    }
+    let to_good = 1.0 / (2.0 * packets);
+    let bad = 2.0 * part;
+    Loss::GilbertElliott(GilbertElliott {
+        to_bad: probability(to_good * bad / (1.0 - bad)),
+        to_good: probability(to_good),
+        pass_good: probability(1.0),
+        pass_bad: probability(0.5),
+    })
+}
+
+fn probability(part: f64) -> Probability {
+    Probability::new(part).unwrap_or_else(|| panic!("{part} is no probability"))
+}
+
+/// A path without loss or delay beside the one under test: the control network of the testbed, 100 Mbit/s.
+pub fn control_network() -> [LinkConfig; 2] {
+    let path = Path { name: "control", bits_per_second: 100_000_000, delay: Duration::ZERO };
+    path.both(Queue::Bytes(500_000), Loss::None)
+}
+
+/// SCTP as the papers' hosts had it. They do not give its receive buffer: here it is that of their TCP, which also keeps
+/// what is in flight below both routers' queues, as P2 says of its own (§5.1) and P1's times without loss show of its.
+pub fn papers_sctp() -> sctp::Config {
+    sctp::Config {
+        receive_buffer_bytes: papers_tcp().receive_buffer_bytes,
+        ..sctp::Profile::Rfc2960Kame.config()
+    }
+}
+
+/// SCTP of today, in packets as long as the papers'.
+pub fn modern_sctp() -> sctp::Config {
+    sctp::Config { mtu: 1_480, path_mtu_discovery: None, ..sctp::Profile::Modern.config() }
+}
+
+/// TCP as the papers' hosts had it.
+pub fn papers_tcp() -> tcp::Config {
+    tcp::Profile::NewrenoBsd46.config()
+}
+
+/// A get of these files, over a path, in the way of a variant: `tcp`, `naive`, `ms`, `ms-cp` with the papers' stacks,
+/// `braid` with the modern one.
+pub fn session(variant: &str, files: Vec<u64>, paths: Vec<[LinkConfig; 2]>, seed: u64) -> Session {
+    let variant: Variant = variant.parse().unwrap_or_else(|error| panic!("{error}"));
+    let sctp = if variant == Variant::Braid { modern_sctp() } else { papers_sctp() };
+    Session { variant, files, sctp, tcp: papers_tcp(), paths, seed, ..Session::default() }
+}
+
+/// What a run gives.
+pub const COLUMNS: &[Column] = &[
+    Column { name: "seconds", unit: "s" },
+    Column { name: "packets", unit: "packets, both ways" },
+    Column { name: "kilobytes", unit: "kB on the wire, both ways, IP headers included" },
+    Column { name: "setup_packets", unit: "packets that open or close connections, both ways" },
+    Column { name: "control_packets", unit: "packets of commands and replies, both ways" },
+    Column { name: "connections", unit: "connections and associations opened, the control one included" },
+    Column { name: "blocks_max", unit: "control blocks at the server, at most" },
+    Column { name: "blocks_mean", unit: "control blocks at the server, in the mean" },
+    Column { name: "timeouts", unit: "retransmission time-outs, both sides" },
+    Column { name: "fast_retransmits", unit: "both sides" },
+    Column { name: "retransmissions", unit: "chunks or segments with data, both sides" },
+];
+
+/// Which of the papers' clocks ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// From the client's first packet after `mget` (P1).
+    Asked,
+    /// From the 150 to NLST (P2).
+    Opened,
+}
+
+/// Let a session happen, and take its numbers.
+///
+/// # Panics
+/// If not every file arrived whole: then its time means nothing.
+pub fn run(session: &Session, clock: Clock) -> Row {
+    row(&session.run(), clock)
+}
+
+/// The numbers of what came of a session.
+///
+/// # Panics
+/// If not every file arrived whole: then its time means nothing.
+pub fn row(outcome: &Outcome, clock: Clock) -> Row {
+    assert!(outcome.failed.is_none(), "{}", outcome.failed.as_deref().unwrap_or_default());
+    assert!(outcome.files.iter().all(|file| file.whole), "a file is not what it was");
+    let seconds = match clock {
+        Clock::Asked => outcome.since_asked,
+        Clock::Opened => outcome.since_opened,
+    };
+    let (up, down) = (outcome.to_server, outcome.to_client);
+    let total = (up.total(), down.total());
+    Row(vec![
+        seconds.as_secs_f64(),
+        (total.0.packets + total.1.packets) as f64,
+        (total.0.bytes + total.1.bytes) as f64 / 1e3,
+        (up.setup.packets + down.setup.packets) as f64,
+        (up.control.packets + down.control.packets) as f64,
+        outcome.connections as f64,
+        outcome.control_blocks_max as f64,
+        outcome.control_blocks_mean,
+        outcome.timeouts as f64,
+        outcome.fast_retransmits as f64,
+        outcome.retransmissions as f64,
+    ])
+}

@@ -1,0 +1,283 @@
+//! What P2 says of FTP over TCP, of its alternatives and of SCTP's streams (sections 2 to 4).
+
+use super::{SIZES, THREE, everywhere};
+use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::papers::judge::{ALL_LOSSES, Bound, Compared, Everywhere, and, number, places, ratios};
+use crate::stats::Estimate;
+use crate::table::{Cell, Data};
+
+/// Claims 1 to 15.
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "P2-C01",
+        says: "the control connection is send-and-wait, idle during files, and falls back to slow start for each file",
+        needs: &["multistream/counts"],
+        check: |data| {
+            let cell = count(data, "sat", "200000", "0", "tcp");
+            let packets = cell.mean("control_packets");
+            let by_file = Estimate {
+                mean: packets.mean / 101.0,
+                low: packets.low / 101.0,
+                high: packets.high / 101.0,
+                ..packets
+            };
+            number(
+                Bound::Between(5.0, 5.0),
+                "packets of commands and replies, a transfer",
+                "",
+                by_file,
+                "EPRT, 200, RETR, 150, 226, none of them sent before the one before it has come: exactly five packets a transfer, so no two share \
+                 one. That an idle connection begins anew with slow start is crates/tcp's idle_restart and its tests",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C02",
+        says: "losing a command or a reply costs a time-out: too few packets for a fast retransmit",
+        needs: &[],
+        check: |_| {
+            Finding::shown_by(
+                "nothing follows a command that could bring a duplicate acknowledgement or a missing report (P2-C01), so only the timer finds it \
+                 lost: crates/sctp/tests/scripts/rfc9260/6.1-t3.pkt; crates/tcp/src/connection/mod.rs",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C03",
+        says: "two control blocks a session on average; more, with TIME-WAIT, for many small files",
+        needs: &["multistream/counts"],
+        check: |data| {
+            let (small, large) =
+                (count(data, "lan", "10000", "0", "tcp"), count(data, "sat", "200000", "0", "tcp"));
+            let (small, large) = (small.mean("blocks_mean"), large.mean("blocks_mean"));
+            let why = format!(
+                "{large} for 200 KB by satellite, {small} for 10 KB on the LAN: the server closes each data connection first and keeps it in \
+                 TIME-WAIT for 60 s. Two or more, and more for small files"
+            );
+            let measured = Measured {
+                what: "control blocks at the server, mean, 10 KB on the LAN".into(),
+                unit: "",
+                value: small,
+            };
+            Finding::decided(Holds::from(large.mean >= 2.0 && small.is_above(large.mean)), measured, why)
+        },
+    },
+    Claim {
+        id: "P2-C04",
+        says: "PORT puts addresses and ports into the payload: trouble with NATs and firewalls",
+        needs: &["multistream/nat"],
+        check: |data| {
+            let table = data.table("multistream/nat");
+            let whole = table.at("nat=nat variant=tcp").mean("whole");
+            number(
+                Bound::Between(0.0, 0.0),
+                "files that TCP brings through a NAT that rewrites no payload",
+                "",
+                whole,
+                format!(
+                    "of 10; without the NAT {}. That the address is plain text: crates/ftp/src/command.rs",
+                    table.at("nat=none variant=tcp").mean("whole")
+                ),
+            )
+        },
+    },
+    Claim {
+        id: "P2-C05",
+        says: "at least one round trip of set-up for each file or listing",
+        needs: &["multistream/windows"],
+        check: |data| {
+            let opening = data.table("multistream/windows").at("variant=tcp").mean("opening");
+            let in_round_trips = |seconds: f64| seconds / 0.07;
+            let opening = Estimate {
+                mean: in_round_trips(opening.mean),
+                low: in_round_trips(opening.low),
+                high: in_round_trips(opening.high),
+                ..opening
+            };
+            number(
+                Bound::Above(1.0),
+                "round trips of 70 ms from a file's 150 to its first byte, TCP",
+                "",
+                opening,
+                "coast to coast without loss: the SYN leaves with the 150, and the first byte comes a round trip and a packet's length later",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C06",
+        says: "each data connection probes for its window anew (Fig 1: three saw-teeth with gaps); an early loss is a time-out",
+        needs: &["multistream/windows"],
+        check: |data| {
+            let cell = data.table("multistream/windows").at("variant=tcp");
+            let (begin, largest) = (cell.mean("begins_mtus"), cell.mean("largest_mtus"));
+            number(
+                Bound::NotAbove(4.0),
+                "window with which a file begins, in packets, TCP",
+                "",
+                begin,
+                format!(
+                    "the mean over all files but the first, 200 KB coast to coast without loss: the initial window each time, after the one before \
+                     had reached {largest}. Figure 1 draws it"
+                ),
+            )
+        },
+    },
+    Claim {
+        id: "P2-C07",
+        says: "at least one round trip a file for PORT and its 200",
+        needs: &[],
+        check: |_| {
+            Finding::shown_by(
+                "crates/sim/tests/transcripts/tcp.txt: every RETR waits for the 200 to its EPRT, and the EPRT for the 226 of the file before it",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C08",
+        says: "one TCP connection for all: its window stays, but it needs markers, and a loss blocks all behind it",
+        needs: &["multistream/pipelines"],
+        check: |data| {
+            pipelines(
+                data,
+                "TCP, one connection, pipelined : TCP",
+                "tcp-one-cp",
+                "tcp",
+                "Markers: crates/sim's FTP session frames files on it; that one byte stream delivers in order is TCP's definition.",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C09",
+        says: "two TCP connections that stay: idle gaps between files let the window decay",
+        needs: &["multistream/pipelines"],
+        check: |data| {
+            pipelines(
+                data,
+                "TCP, two connections, pipelined : not pipelined",
+                "tcp-two-cp",
+                "tcp-two",
+                "Without gaps it is faster by what the gaps cost, round trips and windows.",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C10",
+        says: "two TCP connections and pipelining: a steady flow that keeps its window, with the overheads of two connections",
+        needs: &["multistream/pipelines"],
+        check: |data| {
+            pipelines(
+                data,
+                "TCP, two connections, pipelined : TCP",
+                "tcp-two-cp",
+                "tcp",
+                "Two control blocks all the while, where one association has one.",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C11",
+        says: "n parallel TCP connections: better throughput, but unfair",
+        needs: &["multistream/pipelines", "multistream/fair"],
+        check: |data| {
+            let faster = pipelines(data, "TCP, 4 parallel connections : TCP", "tcp-parallel", "tcp", "");
+            and(faster, super::conclusions::unfair(data))
+        },
+    },
+    Claim {
+        id: "P2-C12",
+        says: "no head-of-line blocking: a loss on stream 1 delays only stream 1",
+        needs: &[],
+        check: |_| {
+            Finding::shown_by(
+                "crates/sctp/src/association/tests/reassembly.rs: a_gap_on_one_stream_holds_no_other_stream_back",
+            )
+        },
+    },
+    Claim {
+        id: "P2-C13",
+        says: "MS: one association a session, no PORT, fewer round trips",
+        needs: THREE,
+        check: |data| {
+            let one = super::FIGURES.iter().flat_map(|(id, _)| data.table(id).all("loss=0 variant=ms"));
+            let most = one
+                .map(|cell| cell.mean("connections"))
+                .max_by(|a, b| a.mean.total_cmp(&b.mean))
+                .expect("15 cells");
+            let one = number(
+                Bound::Between(1.0, 1.0),
+                "associations of a session, MS",
+                "",
+                most,
+                "one association for all",
+            );
+            let faster = Everywhere {
+                what: "time of MS : naive without loss",
+                bound: Bound::Below(1.0),
+                remark: "No PORT: the transcript of Figure 4.",
+            }
+            .judge(&everywhere(data, &SIZES, &["0"], "ms", "naive"));
+            and(one, faster)
+        },
+    },
+    Claim {
+        id: "P2-C14",
+        says: "MS: at most half the control blocks at the server",
+        needs: &["multistream/counts"],
+        check: |data| blocks(data, "control blocks of MS : TCP", "ms", Bound::NotAbove(0.5)),
+    },
+    Claim {
+        id: "P2-C15",
+        says: "MS: cwnd collapses to 4 MTU between files (Max.Burst); CP: no collapse, a continuous flow (Fig 5)",
+        needs: &["multistream/windows"],
+        check: |data| {
+            let table = data.table("multistream/windows");
+            let (ms, cp) =
+                (table.at("variant=ms").mean("begins_mtus"), table.at("variant=ms-cp").mean("begins_mtus"));
+            let why = format!(
+                "window with which files begin, all but the first, 200 KB coast to coast without loss: MS {ms} packets, CP {cp}. MS is to have 4, \
+                 CP more"
+            );
+            let measured = Measured {
+                what: "window with which a file begins, in packets, MS".into(),
+                unit: "",
+                value: ms,
+            };
+            Finding::decided(Holds::from((3.5..4.5).contains(&ms.mean) && cp.low > ms.high), measured, why)
+        },
+    },
+];
+
+/// The cell of the counts.
+pub(super) fn count<'a>(data: &'a Data, path: &str, size: &str, loss: &str, variant: &str) -> Cell<'a> {
+    data.table("multistream/counts").at(&format!("path={path} size={size} loss={loss} variant={variant}"))
+}
+
+/// How many control blocks a variant takes at the server, through TCP's, everywhere.
+pub(super) fn blocks(data: &Data, what: &str, variant: &str, bound: Bound) -> Finding {
+    let mut compared = Vec::new();
+    for path in ["lan", "wan", "sat"] {
+        for (size, spoken) in [("10000", "10 KB"), ("200000", "200 KB")] {
+            for (loss, percent) in [("0", "0 %"), ("0.03", "3 %")] {
+                let ratio = count(data, path, size, loss, variant)
+                    .ratio(&count(data, path, size, loss, "tcp"), "blocks_mean");
+                compared.push(Compared { place: format!("{path} {spoken} {percent}"), ratio });
+            }
+        }
+    }
+    Everywhere { what, bound, remark: "Mean over the transfer, what is in TIME-WAIT included." }
+        .judge(&compared)
+}
+
+/// Two ways of section 2.2 compared, for 10 KB, at every loss, on the LAN and by satellite.
+fn pipelines(data: &Data, what: &str, of: &str, to: &str, remark: &str) -> Finding {
+    let table = data.table("multistream/pipelines");
+    let compared: Vec<Compared> = [("lan", "LAN"), ("sat", "satellite")]
+        .iter()
+        .flat_map(|(path, name)| {
+            let cells: Vec<String> =
+                places(&["10000"], &ALL_LOSSES).iter().map(|place| format!("path={path} {place}")).collect();
+            ratios(table, name, &cells, of, to)
+        })
+        .collect();
+    Everywhere { what: &format!("time of {what}"), bound: Bound::Below(1.0), remark }.judge(&compared)
+}

@@ -1,0 +1,98 @@
+//! Every claim of the papers is there once and asks for figures that exist; and each check finds the cells it asks for, and
+//! comes to a verdict.
+
+use std::collections::BTreeSet;
+
+use braidftp_lab::figure::{Claim, Figure, Kind, Verdict};
+use braidftp_lab::papers;
+use braidftp_lab::table::{Data, Record, Rows, Table};
+
+/// The papers that claims are checked of, and how many each makes.
+const PAPERS: [(&str, usize); 2] = [("P1", 28), ("P2", 54)];
+
+#[test]
+fn every_claim_of_the_papers_is_there_once() {
+    let ids: Vec<&str> = papers::claims().map(|claim| claim.id).collect();
+    let all: BTreeSet<String> = PAPERS
+        .iter()
+        .flat_map(|(paper, count)| (1..=*count).map(move |number| format!("{paper}-C{number:02}")))
+        .collect();
+    let found: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+    assert_eq!(found, all);
+    assert_eq!(ids.len(), all.len(), "an id is there twice");
+}
+
+#[test]
+fn every_figure_has_a_name_of_its_own_and_claims_need_figures_that_exist() {
+    let ids: Vec<&str> = papers::figures().map(|figure| figure.id).collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len());
+    for paper in papers::ALL {
+        for figure in paper.figures {
+            assert_eq!(figure.paper(), paper.name, "{}", figure.id);
+        }
+    }
+    for claim in papers::claims() {
+        for needed in claim.needs {
+            assert!(papers::figure(needed).is_some(), "{} needs {needed}", claim.id);
+        }
+    }
+}
+
+/// Numbers that mean nothing: of ten runs a point, all different.
+fn made_up(figure: &'static Figure, salt: u64) -> Option<Table> {
+    let Kind::Sweep(sweep) = &figure.kind else { return None };
+    let mut records = Vec::new();
+    for point in 0..sweep.points().len() {
+        for run in 0..10_u32 {
+            let number = |column: usize| {
+                let mix = (point as u64 * 31 + u64::from(run) * 7 + column as u64 * 13 + salt)
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                1.0 + (mix >> 40) as f64 / 1e6
+            };
+            let numbers = (0..sweep.columns.len()).map(number).collect();
+            records.push(Record { point, run, seed: 0, numbers });
+        }
+    }
+    Some(Table::new(figure, sweep, records))
+}
+
+fn data(claim: &Claim, salt: u64) -> Data {
+    let mut data = Data::default();
+    for figure in papers::figures().filter(|figure| claim.needs.contains(&figure.id)) {
+        match made_up(figure, salt) {
+            Some(table) => data.add_table(figure, table),
+            None => data.add_scene(figure, Rows::default()),
+        }
+    }
+    data
+}
+
+#[test]
+fn every_check_finds_what_it_asks_for_and_says_why() {
+    for claim in papers::claims() {
+        for salt in [1, 2] {
+            let finding = (claim.check)(&data(claim, salt));
+            assert!(!finding.why.is_empty(), "{}", claim.id);
+            let is_shown = finding.verdict == Verdict::NotAMeasurement;
+            assert_eq!(finding.figure.is_none(), is_shown, "{}: a measurement has a number", claim.id);
+            assert_eq!(claim.needs.is_empty(), is_shown, "{}: a measurement has a figure", claim.id);
+            if let Verdict::Contradicts(other) = finding.verdict {
+                assert!(papers::claims().any(|claim| claim.id == other), "{}", claim.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_shows_a_claim_that_is_no_measurement_exists() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let shown = papers::claims().map(|claim| (claim, (claim.check)(&data(claim, 1))));
+    for (claim, finding) in shown {
+        let words = finding.why.split([' ', ',', ';', ':', '(', ')', '\'']);
+        for path in words.filter(|word| word.starts_with("crates/")) {
+            let path = path.trim_end_matches('.');
+            assert!(root.join(path).exists(), "{} names {path}", claim.id);
+        }
+    }
+}
