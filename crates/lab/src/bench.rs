@@ -262,8 +262,15 @@ impl Bench {
         };
         tell.on_figure(figure, known.len());
         let appending = self.store.begin(figure, sweep, variety, &head, &known)?;
-        let mut keeper =
-            Keeper { sweep, known: &known, appending, records: Vec::new(), capped: Vec::new(), tell };
+        let mut keeper = Keeper {
+            sweep,
+            known: &known,
+            appending,
+            records: Vec::new(),
+            capped: Vec::new(),
+            quick: self.options.quick,
+            tell,
+        };
         let ran = sweep::run(figure, sweep, &plan, &known, &mut keeper);
         let Keeper { records, mut capped, appending, .. } = keeper;
         match ran {
@@ -282,6 +289,15 @@ impl Bench {
         }
         let mut head = head;
         capped.sort();
+        if self.options.quick == Quick::Yes && !capped.is_empty() {
+            tell.on_note(&format!(
+                "{}: {} points were run {} times and no more; their intervals are wider than {} %",
+                figure.id,
+                capped.len(),
+                runs.max,
+                runs.within * 100.0
+            ));
+        }
         for (_, what) in &capped {
             head.push(csv::CAPPED, what);
         }
@@ -357,6 +373,8 @@ struct Keeper<'a> {
     records: Vec<Record>,
     /// By point.
     capped: Vec<(usize, String)>,
+    /// Whether caps are the rule.
+    quick: Quick,
     tell: &'a mut dyn Tell,
 }
 
@@ -375,7 +393,9 @@ impl Observer for Keeper<'_> {
         if let Enough::Capped { within } = enough {
             let point = &self.sweep.points()[index];
             let what = format!("{point}: {} runs, within {:.1} %", records.len(), within * 100.0);
-            self.tell.on_capped(&what);
+            if self.quick == Quick::No {
+                self.tell.on_capped(&what);
+            }
             self.capped.push((index, what));
         }
         Ok(())

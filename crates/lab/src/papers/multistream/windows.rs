@@ -23,8 +23,8 @@ const PACKET: f64 = 1_460.0;
 pub(super) const FIGURE: Figure = Figure {
     id: "multistream/windows",
     shows: "The congestion window with which a file begins",
-    caption: "20 files of 200 KB coast to coast, without loss: the server's window, in packets, when the first byte of a file comes, the mean \
-              over all files but the first.",
+    caption: "20 files of 200 KB coast to coast, without loss: the server's window in packets, the least from a file's 150 on until \
+              something of it was acknowledged, or the first of a new connection; the mean over all files but the first.",
     settings: || super::settings(WAN),
     kind: Kind::Sweep(Sweep {
         axes: &[VARIANTS],
