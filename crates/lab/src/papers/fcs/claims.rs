@@ -380,7 +380,7 @@ const BACKGROUND: &[Claim] = &[
         needs: &[],
         check: |_| {
             Finding::shown_by(
-                "braidlab compare runs cells in the simulator and live over the same links, and prints their ratio",
+                "not looked into: no command runs the same cells live; `braidlab net` has the links on which they could run",
             )
         },
     },
