@@ -62,7 +62,10 @@ fn when_only_the_way_of_the_data_is_cut() {
 #[test]
 fn when_only_the_way_of_the_acknowledgements_is_cut() {
     check(&Trial { cut: Cut::Acknowledgements, ..trial(modern(), 3, [10, 10]) });
-    check(&Trial { cut: Cut::Acknowledgements, flow: Flow::FromServer, ..trial(modern(), 4, [20, 10]) });
+    for (seed, mbits) in (4..).zip([[20, 10], [5, 20], [10, 10], [20, 5]]) {
+        let trial = trial(modern(), seed, mbits);
+        check(&Trial { cut: Cut::Acknowledgements, flow: Flow::FromServer, ..trial });
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What each chunk of a packet does to an association. Nothing is sent here: the next drain does that.
 
+use std::net::SocketAddr;
+
 use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
 use bytes::Bytes;
@@ -56,26 +58,23 @@ fn another(up: &Up, paths: &[Path], than: PathId) -> Option<PathId> {
     next.map(|index| PathId(index as u8)).find(|id| carries_sacks(up, paths, *id))
 }
 
-/// Where a HEARTBEAT that came by a path is answered: there, unless nothing is answered there and somewhere else it is.
+/// Where a HEARTBEAT that came by a path is answered: there, unless that path is in doubt and the packet reached the
+/// address on this side of another, which is not.
 //= specs/rfc9260.txt#section-6.4
 //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
 //# and HEARTBEAT ACK) in response to control chunks to the same
 //# destination transport address from which it received the control chunk
 //# to which it is replying.
 // A peer that sends from one address whatever the destination would else take all of its destinations for dead with
-// the wire of that address, and send its SACKs nowhere; what it asks after is whether it reaches us, and it does.
-// Not at the first doubt: to a peer that does send from each address, an answer by another way says that this one
-// carries, and its data would return to where SACKs are lost.
-fn answer_by(paths: &[Path], asked_by: PathId, path_max_retrans: u32) -> PathId {
-    let state = |id: PathId| paths[usize::from(id.0)].state;
-    let asked = &paths[usize::from(asked_by.0)];
-    let silent = asked.state == PathState::PotentiallyFailed && asked.errors > path_max_retrans / 2;
-    if asked.state != PathState::Inactive && !silent {
+// the wire of that address, and send its SACKs nowhere; what it asks after is whether it reaches us where it does.
+// One that sends from each address is answered by no other: that would say that the path carries both ways, and its
+// data would return to where SACKs are lost.
+fn answer_by(paths: &[Path], asked_by: PathId, reached: SocketAddr) -> PathId {
+    if paths[usize::from(asked_by.0)].state == PathState::Active {
         return asked_by;
     }
-    let mut next =
-        (1..paths.len()).map(|step| PathId(((usize::from(asked_by.0) + step) % paths.len()) as u8));
-    next.find(|id| state(*id) == PathState::Active).unwrap_or(asked_by)
+    let answers = |path: &Path| path.state == PathState::Active && path.local == reached;
+    paths.iter().position(answers).map_or(asked_by, |index| PathId(index as u8))
 }
 
 /// Whether the rest of a packet is read.
@@ -177,7 +176,7 @@ impl Association {
                     brought_data = true;
                     self.on_forward(path, chunk)
                 }
-                Ok(chunk) => self.on_control(now, path, chunk),
+                Ok(chunk) => self.on_control(now, path, route.local, chunk),
                 Err(WireError::NoUserData(tsn))
                     if self.is_up() && (authentic == Some(true) || !self.auth.requires(rest[0])) =>
                 {
@@ -229,7 +228,8 @@ impl Association {
         PathId(index as u8)
     }
 
-    fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) -> Then {
+    /// `reached` is the address on this side that the packet came to: a path's own, where the peer keeps to paths.
+    fn on_control(&mut self, now: Time, path: PathId, reached: SocketAddr, chunk: Chunk) -> Then {
         match (chunk, &mut self.state) {
             //= specs/rfc9260.txt#section-6
             //# A SACK chunk received in any other state SHOULD be discarded.
@@ -259,10 +259,8 @@ impl Association {
                 //= specs/rfc9260.txt#section-3.3.6
                 //# An endpoint MUST send this chunk to its peer endpoint as a response to
                 //# a HEARTBEAT chunk (see Section 8.3).
-                up.control.add_heartbeat_ack(
-                    answer_by(&self.paths, path, self.config.path_max_retrans),
-                    Chunk::HeartbeatAck(info),
-                );
+                up.control
+                    .add_heartbeat_ack(answer_by(&self.paths, path, reached), Chunk::HeartbeatAck(info));
             }
             (
                 Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },
@@ -270,7 +268,7 @@ impl Association {
             ) => {
                 let raw = [&[Chunk::HEARTBEAT_ACK], &raw[1..]].concat().into();
                 let ack = Chunk::Unknown { kind: Chunk::HEARTBEAT_ACK, raw };
-                up.control.add_heartbeat_ack(answer_by(&self.paths, path, self.config.path_max_retrans), ack);
+                up.control.add_heartbeat_ack(answer_by(&self.paths, path, reached), ack);
             }
             (Chunk::Unknown { kind: Chunk::HEARTBEAT | Chunk::HEARTBEAT_ACK, .. }, _) => {}
             // What it brought is done; its answer goes back the way that it came.
