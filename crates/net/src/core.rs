@@ -62,6 +62,7 @@ impl Shared {
             machine,
             seats: BTreeMap::new(),
             backlogs: BTreeMap::new(),
+            unanswered: Vec::new(),
             open: 0,
             endpoints: 0,
             phase: Phase::Open,
@@ -91,6 +92,8 @@ pub(crate) struct Core {
     pub(crate) machine: sctp::Endpoint,
     pub(crate) seats: BTreeMap<AssociationId, Seat>,
     pub(crate) backlogs: BTreeMap<u16, Backlog>,
+    /// Of those that wait to be accepted, the ones whose COOKIE ACK has not left: nobody may have them before.
+    unanswered: Vec<AssociationId>,
     /// Associations that are not closed.
     pub(crate) open: usize,
     /// `Endpoint` handles alive.
@@ -207,6 +210,10 @@ impl Seat {
     }
 }
 
+/// A port at which no association is accepted, or not any more.
+#[derive(Debug)]
+pub(crate) struct NobodyListens;
+
 /// Associations that peers opened on one port, waiting to be accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
@@ -293,7 +300,7 @@ impl Core {
         match backlog.filter(|backlog| backlog.waiting.len() < MAX_BACKLOG) {
             Some(backlog) if self.phase == Phase::Open => {
                 backlog.waiting.push_back(id);
-                backlog.arrived.notify_waiters();
+                self.unanswered.push(id);
             }
             _ => {
                 seat.held = false;
@@ -301,6 +308,33 @@ impl Core {
             }
         }
         self.seat(id, seat);
+    }
+
+    /// The next association on `port` that may be had: who comes first, once its COOKIE ACK has left.
+    pub(crate) fn accept(&mut self, port: u16) -> Result<Option<AssociationId>, NobodyListens> {
+        let waiting = &mut self.backlogs.get_mut(&port).ok_or(NobodyListens)?.waiting;
+        let ready = waiting.front().is_some_and(|first| !self.unanswered.contains(first));
+        Ok(if ready { waiting.pop_front() } else { None })
+    }
+
+    /// Lets those be accepted whose COOKIE ACK has left meanwhile, or never will.
+    ///
+    /// The machine tells of an association before it builds that packet, and packets of others may leave in between,
+    /// when anybody can speak to it. An abort then would leave in the place of COOKIE ACK: the peer would hear that
+    /// it was refused, and its user never that the association was up.
+    pub(crate) fn let_in(&mut self) {
+        let Self { unanswered, machine, seats, backlogs, .. } = self;
+        let before = unanswered.len();
+        unanswered.retain(|&id| {
+            let open = seats.get(&id).is_some_and(|seat| seat.held && seat.closed.is_none());
+            let association = machine.association(id).filter(|_| open);
+            let Some(association) = association else { return false };
+            // The path of the handshake comes first.
+            association.stats().paths.first().is_some_and(|path| path.packets_sent == 0)
+        });
+        if unanswered.len() < before {
+            backlogs.values().for_each(|backlog| backlog.arrived.notify_waiters());
+        }
     }
 
     /// Makes room for the users of a new association.

@@ -349,8 +349,8 @@ impl fmt::Debug for Endpoint {
 /// One SCTP port on which an endpoint takes associations. Dropping it stops that; associations that were accepted go
 /// on.
 pub struct Listener {
-    shared: Arc<Shared>,
-    port: u16,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) port: u16,
 }
 
 impl Listener {
@@ -359,7 +359,8 @@ impl Listener {
         self.port
     }
 
-    /// The next association that a peer opened; `None` once the endpoint is closed.
+    /// The next association that a peer opened; `None` once the endpoint is closed. The peer has been told that it is
+    /// up: what is done with it, an abort too, comes after that.
     ///
     /// # Cancel safety
     /// If cancelled, no association is lost.
@@ -370,7 +371,7 @@ impl Listener {
             arrival.as_mut().enable();
             {
                 let mut core = self.shared.lock();
-                if let Some(id) = core.backlogs.get_mut(&self.port)?.waiting.pop_front() {
+                if let Some(id) = core.accept(self.port).ok()? {
                     let seat = core.seats.get(&id).expect("who waits to be accepted has a seat");
                     return Some(Association::new(self.shared.clone(), id, seat));
                 }

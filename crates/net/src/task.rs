@@ -117,6 +117,7 @@ impl Task {
                 Output::Wait(wait) => break Next::Wait([wait, deadline].into_iter().flatten().min()),
             }
         };
+        core.let_in();
         if core.open < open_before {
             self.shared.ends.notify_waiters();
         }
@@ -231,3 +232,6 @@ async fn yield_once() {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests;
