@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cubic;
+pub mod fast;
 pub mod hystart;
 pub mod reno;
 pub mod rtt;
@@ -162,11 +163,13 @@ pub enum Kind {
     Reno,
     /// RFC 9438: [`cubic::Cubic`].
     Cubic,
+    /// Jin, Wei, Low 2004: [`fast::Fast`].
+    Fast,
 }
 
 impl Kind {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Sctp, Self::Reno, Self::Cubic];
+    pub const ALL: &[Self] = &[Self::Sctp, Self::Reno, Self::Cubic, Self::Fast];
 
     /// A controller with default [`Options`] for a path of this MTU, in bytes.
     pub fn build(self, mtu: usize) -> Box<dyn Controller> {
@@ -179,6 +182,7 @@ impl Kind {
             Self::Sctp => Box::new(sctp::Sctp::new(options, mtu)),
             Self::Reno => Box::new(reno::Reno::new(options, mtu)),
             Self::Cubic => Box::new(cubic::Cubic::new(options, mtu)),
+            Self::Fast => Box::new(fast::Fast::new(options, mtu)),
         }
     }
 
@@ -188,6 +192,7 @@ impl Kind {
             Self::Sctp => "sctp",
             Self::Reno => "reno",
             Self::Cubic => "cubic",
+            Self::Fast => "fast",
         }
     }
 }
@@ -216,6 +221,8 @@ pub struct Options {
     pub floor_mtus: NonZeroU8,
     /// Which acknowledgements let the window of an SCTP path grow. All (RFC 9260 §7.2.1).
     pub grows_on: GrowsOn,
+    /// FAST's own. Those of its ns-2 module.
+    pub fast: fast::Params,
 }
 
 /// Which acknowledgements let the window of an SCTP path grow.
@@ -277,6 +284,7 @@ impl Default for Options {
             initial_ssthresh: None,
             floor_mtus: NonZeroU8::new(4).expect("4 is not 0"),
             grows_on: GrowsOn::AnyAck,
+            fast: fast::Params::default(),
         }
     }
 }
@@ -284,12 +292,12 @@ impl Default for Options {
 impl InitialWindow {
     /// In bytes, for a path of this MTU.
     pub fn bytes(self, mtu: usize) -> usize {
-        let rfc = |limit: usize| (4 * mtu).min((2 * mtu).max(limit));
+        let rfc = |limit: usize| mtu.saturating_mul(4).min(mtu.saturating_mul(2).max(limit));
         match self {
             Self::Ipv4 => rfc(4404),
             Self::Ipv6 => rfc(4344),
             Self::Tcp => rfc(4380),
-            Self::Mtus(count) => usize::from(count.get()) * mtu,
+            Self::Mtus(count) => usize::from(count.get()).saturating_mul(mtu),
         }
     }
 }
@@ -340,6 +348,29 @@ impl FromStr for Kind {
     }
 }
 
+/// A controller has no parameter of this name, or the parameter no such value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParameterError(String);
+
+impl ParameterError {
+    fn unknown(controller: &str, name: &str, known: &[&str]) -> Self {
+        let name = name.escape_debug();
+        Self(format!("{controller} has no parameter `{name}`; there are {}", known.join(", ")))
+    }
+
+    fn out_of_range(controller: &str, name: &str, value: &str, range: &str) -> Self {
+        Self(format!("{controller}: {name} cannot be `{}`: it is {range}", value.escape_debug()))
+    }
+}
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl std::error::Error for ParameterError {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,6 +386,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_what_exists() {
         let error = "vegas".parse::<Kind>().unwrap_err().to_string();
-        assert_eq!(error, "no congestion control is called `vegas`; there are sctp, reno, cubic");
+        assert_eq!(error, "no congestion control is called `vegas`; there are sctp, reno, cubic, fast");
     }
 }
