@@ -18,6 +18,8 @@ const SSTHRESH_INITIAL: usize = u32::MAX as usize;
 const FLOOR_MTUS: usize = 2;
 /// The largest window that scaling allows.
 const WINDOW_MAX: usize = 65_535 << 14;
+/// So long after the plateau, 11 days, the function is beyond any window.
+const DISTANCE_MAX_MS: i64 = 1_000_000_000;
 /// β_cubic = 0.7 (§4.6).
 const BETA: (usize, usize) = (7, 10);
 /// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
@@ -74,7 +76,8 @@ impl Cubic {
     /// W_cubic so long after the epoch began (§4.2 figure 1), in bytes.
     fn w_cubic(&self, epoch: &Epoch, t: Duration) -> usize {
         // C = 0.4 segments a second cubed.
-        let distance = i128::from(t.as_millis() as i64 - epoch.k_ms);
+        let t_ms = i64::try_from(t.as_millis()).unwrap_or(i64::MAX);
+        let distance = i128::from(t_ms.saturating_sub(epoch.k_ms).min(DISTANCE_MAX_MS));
         let rise = distance.pow(3) * 4 * self.mtu as i128 / 10_000_000_000;
         (epoch.origin as i128 + rise).clamp(0, WINDOW_MAX as i128) as usize
     }

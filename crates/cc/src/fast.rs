@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
+use crate::kind::duration;
 use crate::{Ack, Cause, Congestion, Controller, Counting, Growth, Idle, Options, ParameterError, Recovered};
 
 /// What more would a path hold: the largest window that TCP's scaling allows.
@@ -246,16 +247,6 @@ impl fmt::Debug for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Params({self})")
     }
-}
-
-/// A duration with its unit, s or ms.
-fn duration(text: &str) -> Option<Duration> {
-    let (number, nanos) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e6),
-        None => (text.strip_suffix('s')?, 1e9),
-    };
-    let number = number.parse::<f64>().ok().filter(|number| (0.0..=1e9).contains(number))?;
-    Some(Duration::from_nanos((number * nanos).round() as u64))
 }
 
 /// The controller.

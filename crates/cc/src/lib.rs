@@ -9,19 +9,26 @@
 
 pub mod cubic;
 pub mod fast;
+mod frame;
+mod guard;
+pub mod highspeed;
+pub mod hybla;
 pub mod hystart;
+mod kind;
 pub mod reno;
 pub mod rtt;
+pub mod scalable;
 pub mod sctp;
 
 use std::fmt;
 use std::num::NonZeroU8;
-use std::str::FromStr;
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-/// A congestion control algorithm at work on one path.
+pub use self::kind::{Choice, ChoiceError, Kind, ParameterError, UnknownKind, help};
+
+/// A congestion control algorithm at work on one path. A method that is added here is passed on in `guard.rs`.
 pub trait Controller: fmt::Debug + Send {
     /// The congestion window (cwnd), in bytes.
     fn window(&self) -> usize;
@@ -153,50 +160,6 @@ pub struct Idle {
     pub ssthresh_min: usize,
 }
 
-/// The controllers there are, by name.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// RFC 9260 §7.2: [`sctp::Sctp`].
-    #[default]
-    Sctp,
-    /// RFC 5681: [`reno::Reno`].
-    Reno,
-    /// RFC 9438: [`cubic::Cubic`].
-    Cubic,
-    /// Jin, Wei, Low 2004: [`fast::Fast`].
-    Fast,
-}
-
-impl Kind {
-    /// All of them, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Sctp, Self::Reno, Self::Cubic, Self::Fast];
-
-    /// A controller with default [`Options`] for a path of this MTU, in bytes.
-    pub fn build(self, mtu: usize) -> Box<dyn Controller> {
-        self.build_with(Options::default(), mtu)
-    }
-
-    /// A controller for a path of this MTU, in bytes.
-    pub fn build_with(self, options: Options, mtu: usize) -> Box<dyn Controller> {
-        match self {
-            Self::Sctp => Box::new(sctp::Sctp::new(options, mtu)),
-            Self::Reno => Box::new(reno::Reno::new(options, mtu)),
-            Self::Cubic => Box::new(cubic::Cubic::new(options, mtu)),
-            Self::Fast => Box::new(fast::Fast::new(options, mtu)),
-        }
-    }
-
-    /// The name by which [`FromStr`] knows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sctp => "sctp",
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Fast => "fast",
-        }
-    }
-}
-
 /// What a controller may be told when it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -223,6 +186,8 @@ pub struct Options {
     pub grows_on: GrowsOn,
     /// FAST's own. Those of its ns-2 module.
     pub fast: fast::Params,
+    /// Hybla's own. The paper's.
+    pub hybla: hybla::Params,
 }
 
 /// Which acknowledgements let the window of an SCTP path grow.
@@ -285,6 +250,7 @@ impl Default for Options {
             floor_mtus: NonZeroU8::new(4).expect("4 is not 0"),
             grows_on: GrowsOn::AnyAck,
             fast: fast::Params::default(),
+            hybla: hybla::Params::default(),
         }
     }
 }
@@ -313,79 +279,4 @@ pub enum InitialWindow {
     Tcp,
     /// So many MTUs, as RFC 6928 has it for TCP.
     Mtus(NonZeroU8),
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// No controller has this name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownKind(String);
-
-impl fmt::Display for UnknownKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-        write!(
-            f,
-            "no congestion control is called `{}`; there are {}",
-            self.0.escape_debug(),
-            names.join(", ")
-        )
-    }
-}
-
-impl std::error::Error for UnknownKind {}
-
-impl FromStr for Kind {
-    type Err = UnknownKind;
-
-    fn from_str(text: &str) -> Result<Self, UnknownKind> {
-        let known = Self::ALL.iter().find(|kind| kind.name() == text);
-        known.copied().ok_or_else(|| UnknownKind(text.to_owned()))
-    }
-}
-
-/// A controller has no parameter of this name, or the parameter no such value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParameterError(String);
-
-impl ParameterError {
-    fn unknown(controller: &str, name: &str, known: &[&str]) -> Self {
-        let name = name.escape_debug();
-        Self(format!("{controller} has no parameter `{name}`; there are {}", known.join(", ")))
-    }
-
-    fn out_of_range(controller: &str, name: &str, value: &str, range: &str) -> Self {
-        Self(format!("{controller}: {name} cannot be `{}`: it is {range}", value.escape_debug()))
-    }
-}
-
-impl fmt::Display for ParameterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-impl std::error::Error for ParameterError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_reads_back_from_its_name_and_builds() {
-        for kind in Kind::ALL {
-            assert_eq!(kind.to_string().parse(), Ok(*kind));
-            assert!(kind.build(1452).window() >= 1452);
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_is_told_what_exists() {
-        let error = "vegas".parse::<Kind>().unwrap_err().to_string();
-        assert_eq!(error, "no congestion control is called `vegas`; there are sctp, reno, cubic, fast");
-    }
 }

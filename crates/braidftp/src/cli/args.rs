@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use braidftp_base::Rate;
+use braidftp_net::cc;
 use clap::{Args, Parser, Subcommand};
 
 use crate::client::Mode;
@@ -63,8 +64,8 @@ pub struct Common {
     /// tcp (the one for ftp://), or naive, ms, ms-cp, braid (for ftp+sctp://; braid if not given)
     #[arg(long)]
     pub mode: Option<Mode>,
-    /// Congestion control of what this side sends [default: the profile's]
-    #[arg(long, value_name = "NAME")]
+    /// Congestion control of what this side sends, as in cubic or fast:alpha=200 [default: the profile's]
+    #[arg(long, value_name = "NAME[:KEY=VALUE,..]", long_help = cc::help())]
     pub cc: Option<String>,
     /// SCTP parameters: modern (the one for braid) or rfc9260 (the one for naive, ms, ms-cp)
     #[arg(long, value_name = "NAME")]

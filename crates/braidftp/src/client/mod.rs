@@ -44,7 +44,7 @@ pub struct Options {
     /// Which mode.
     pub mode: Mode,
     /// SCTP: congestion control of what this side sends; the profile's, if none.
-    pub cc: Option<cc::Kind>,
+    pub cc: Option<cc::Choice>,
     /// SCTP: the parameters; [`default_profile`] if none.
     pub profile: Option<braidftp_net::Profile>,
     /// SCTP: a file for all packets.

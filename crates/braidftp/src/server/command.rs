@@ -49,9 +49,9 @@ pub struct Args {
     /// SCTP parameters: modern or rfc9260
     #[arg(long, value_name = "NAME")]
     pub profile: Option<Profile>,
-    /// Congestion control of what this side sends [default: the profile's]
-    #[arg(long, value_name = "NAME")]
-    pub cc: Option<cc::Kind>,
+    /// Congestion control of what this side sends, as in cubic or fast:alpha=200 [default: the profile's]
+    #[arg(long, value_name = "NAME[:KEY=VALUE,..]", long_help = cc::help())]
+    pub cc: Option<cc::Choice>,
     /// Write every SCTP packet to FILE (pcapng, for Wireshark)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
@@ -268,12 +268,13 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
         (None, None) => None,
     };
     settings.sctp = profile.unwrap_or(Profile::Modern).config();
-    match (args.cc, file.cc) {
-        (Some(kind), _) => settings.sctp.congestion_control = kind,
-        (None, Some(text)) => {
-            settings.sctp.congestion_control = text.parse().map_err(|error| usage(format!("{error}")))?;
-        }
-        (None, None) => {}
+    let cc: Option<cc::Choice> = match (args.cc, file.cc) {
+        (Some(choice), _) => Some(choice),
+        (None, Some(text)) => Some(text.parse().map_err(|error| usage(format!("cc: {error}")))?),
+        (None, None) => None,
+    };
+    if let Some(cc) = cc {
+        cc.apply(&mut settings.sctp.congestion_control, &mut settings.sctp.congestion_options);
     }
     settings.pcap = args.pcap;
     settings.packet_log = args.packet_log;
@@ -437,6 +438,25 @@ mod tests {
         ] {
             assert!(parse_listen(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn congestion_control_is_chosen_with_its_parameters_and_what_is_wrong_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.toml");
+        let with = |text: &str| {
+            std::fs::write(&path, format!("cc = '{text}'\n")).unwrap();
+            plan(Args { config: Some(path.clone()), ..args(Some("/srv")) })
+        };
+        let sctp = with("hybla:rtt0=50ms").unwrap().settings.sctp;
+        assert_eq!(sctp.congestion_control, cc::Kind::Hybla);
+        assert_eq!(sctp.congestion_options.hybla.rtt0, Duration::from_millis(50));
+        let error = |text: &str| with(text).unwrap_err().to_string();
+        assert!(
+            error("vegas")
+                .contains("cc: no congestion control is called `vegas`; there are sctp, reno, cubic")
+        );
+        assert!(error("hybla:rtt0=0s").contains("it is 1ms to 10s"));
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! `braidlab profiles`: the named sets of protocol parameters, and where each number comes from.
+//! `braidlab profiles`: the named sets of protocol parameters, and where each number comes from; and the congestion
+//! controls, with what each may be told.
 
 use std::fmt::Write;
 
+use braidftp_cc as cc;
 use braidftp_sctp as sctp;
 use braidftp_tcp as tcp;
 use clap::Args as ClapArgs;
@@ -9,10 +11,10 @@ use clap::Args as ClapArgs;
 use super::print;
 use crate::Failure;
 
-/// The profiles of SCTP and TCP that figures run with.
+/// The profiles of SCTP and TCP that figures run with, and the congestion controls
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Only these, as in rfc9260 or sctp/modern
+    /// Only these, as in rfc9260, sctp/modern or cc/cubic
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
@@ -61,7 +63,15 @@ fn all() -> Vec<Listed> {
         name: format!("tcp/{profile}"),
         values: profile.rows().iter().map(|row| value(row.field, &row.value, row.source)).collect(),
     });
-    sctp.chain(tcp).collect()
+    let cc = cc::Kind::ALL.iter().map(|kind| {
+        let params = kind.params().join(", ");
+        let told = (!params.is_empty()).then(|| format!("it may be told: {params}"));
+        Listed {
+            name: format!("cc/{kind}"),
+            values: std::iter::once(kind.says().to_owned()).chain(told).collect(),
+        }
+    });
+    sctp.chain(tcp).chain(cc).collect()
 }
 
 /// A value and where it is from.

@@ -305,8 +305,8 @@ impl Sctp {
 /// The parameters of the client's associations.
 fn config(options: &Options) -> Config {
     let mut config = options.profile.unwrap_or(default_profile(options.mode)).config();
-    if let Some(cc) = options.cc {
-        config.congestion_control = cc;
+    if let Some(cc) = &options.cc {
+        cc.apply(&mut config.congestion_control, &mut config.congestion_options);
     }
     let allowed = options.paths.iter().map(|rule| AllowedPath { local: rule.local, peer: rule.remote });
     config.allowed_paths = allowed.collect();

@@ -1,0 +1,125 @@
+//! What a transport tells a controller, made sensible at the door, so that no controller asks again whether a round trip
+//! was zero, the clock went back or an MTU is larger than any packet.
+//!
+//! Every controller that [`Kind`](crate::Kind) builds stands behind it. What a sensible transport says passes unchanged.
+
+use std::fmt;
+use std::time::Duration;
+
+use braidftp_base::{Rate, Time};
+
+use crate::{Ack, Congestion, Controller, Idle, Recovered, Sent};
+
+/// No packet holds more, jumbograms aside, and no path of ours carries those.
+const MTU_MAX: usize = 65_535;
+/// More than any window: so many bytes at once are a mistake.
+const BYTES_MAX: usize = u32::MAX as usize;
+/// No round trip is shorter; a sample of zero is a clock that did not tick.
+const RTT_MIN: Duration = Duration::from_micros(1);
+/// No round trip is longer; the Moon's takes 2.6 s, Mars' 45 min.
+const RTT_MAX: Duration = Duration::from_secs(3_600);
+
+/// A controller that hears nothing but what can be.
+#[derive(Clone)]
+pub(crate) struct Guard<C> {
+    inner: C,
+    /// The latest time that was told.
+    now: Time,
+}
+
+impl<C> Guard<C> {
+    /// A guard before a controller that is made for this MTU.
+    pub(crate) fn new(mtu: usize, make: impl FnOnce(usize) -> C) -> Self {
+        Self { inner: make(sane_mtu(mtu)), now: Time::ZERO }
+    }
+
+    /// A clock that only goes forward.
+    fn clock(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        self.now
+    }
+}
+
+fn sane_mtu(mtu: usize) -> usize {
+    mtu.clamp(1, MTU_MAX)
+}
+
+fn sane_rtt(rtt: Duration) -> Duration {
+    rtt.clamp(RTT_MIN, RTT_MAX)
+}
+
+/// A controller looks in a log as if there were no guard.
+impl<C: fmt::Debug> fmt::Debug for Guard<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+// Every method of the trait is here: one that is left out would be answered by the trait and not by the controller.
+impl<C: Controller> Controller for Guard<C> {
+    fn window(&self) -> usize {
+        self.inner.window()
+    }
+
+    fn ssthresh(&self) -> usize {
+        self.inner.ssthresh()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.inner.pacing_rate()
+    }
+
+    fn on_sent(&mut self, sent: Sent) {
+        let now = self.clock(sent.now);
+        let (bytes, flight_before) = (sent.bytes.min(BYTES_MAX), sent.flight_before.min(BYTES_MAX));
+        self.inner.on_sent(Sent { now, bytes, flight_before });
+    }
+
+    fn on_ack(&mut self, ack: Ack<'_>) {
+        let now = self.clock(ack.now);
+        self.inner.on_ack(Ack {
+            now,
+            bytes: ack.bytes.min(BYTES_MAX),
+            flight_before: ack.flight_before.min(BYTES_MAX),
+            mtu: sane_mtu(ack.mtu),
+            rtt: ack.rtt.map(sane_rtt),
+            srtt: ack.srtt.map(sane_rtt),
+            ..ack
+        });
+    }
+
+    fn on_congestion(&mut self, congestion: Congestion) {
+        let now = self.clock(congestion.now);
+        let flight_bytes = congestion.flight_bytes.min(BYTES_MAX);
+        self.inner.on_congestion(Congestion {
+            now,
+            flight_bytes,
+            mtu: sane_mtu(congestion.mtu),
+            ..congestion
+        });
+    }
+
+    fn on_idle(&mut self, idle: Idle) {
+        let now = self.clock(idle.now);
+        let ssthresh_min = idle.ssthresh_min.min(BYTES_MAX);
+        self.inner.on_idle(Idle { now, mtu: sane_mtu(idle.mtu), ssthresh_min, ..idle });
+    }
+
+    fn on_recovered(&mut self, recovered: Recovered) {
+        let now = self.clock(recovered.now);
+        let flight_bytes = recovered.flight_bytes.min(BYTES_MAX);
+        self.inner.on_recovered(Recovered { now, flight_bytes, mtu: sane_mtu(recovered.mtu) });
+    }
+
+    fn on_mtu(&mut self, mtu: usize) {
+        self.inner.on_mtu(sane_mtu(mtu));
+    }
+
+    fn limit_window(&mut self, at_most: usize) {
+        self.inner.limit_window(at_most.clamp(1, BYTES_MAX));
+    }
+
+    fn begin_again(&mut self, window: usize) {
+        self.inner.begin_again(window.clamp(1, BYTES_MAX));
+    }
+}

@@ -1,0 +1,172 @@
+//! Whatever a transport says, the window of no controller is ever zero, nor beyond what 32 bits hold, and no sum in it
+//! overflows: round trips of zero and without end, acknowledgements of nothing, MTUs larger than any packet, clocks that
+//! jump and go back, and parameters within their ranges and out of them.
+
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc::{
+    Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Options,
+    Recovered, Sent, SlowStart, SlowStartEnd, fast, hybla,
+};
+use proptest::prelude::*;
+
+/// What a transport says.
+#[derive(Debug, Clone)]
+enum Said {
+    Sent { bytes: usize, flight: usize },
+    Ack { bytes: usize, flight: usize, mtu: usize, rtt: Option<Duration>, flags: u8 },
+    Congestion { cause: Cause, flight: usize, mtu: usize },
+    Recovered { flight: usize, mtu: usize },
+    Idle { idle_for: Duration, rto: Duration, mtu: usize, ssthresh_min: usize },
+    Mtu(usize),
+    Limit(usize),
+    Again(usize),
+}
+
+/// A quantity that is sensible, or at an end of what can be written.
+fn size(sensible: std::ops::Range<usize>) -> impl Strategy<Value = usize> {
+    prop_oneof![6 => sensible, 1 => Just(0), 1 => Just(1), 1 => Just(usize::MAX), 1 => any::<usize>()]
+}
+
+fn duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        6 => (1_u64..2_000).prop_map(Duration::from_millis),
+        1 => Just(Duration::ZERO),
+        1 => Just(Duration::from_nanos(1)),
+        1 => Just(Duration::MAX),
+        1 => any::<u64>().prop_map(Duration::from_nanos),
+    ]
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let flight = || size(0..200_000);
+    let mtu = || size(500..9_000);
+    let cause = prop_oneof![Just(Cause::Loss), Just(Cause::Timeout), Just(Cause::Ecn)];
+    prop_oneof![
+        4 => (size(1..1_500), flight()).prop_map(|(bytes, flight)| Said::Sent { bytes, flight }),
+        12 => (size(1..30_000), flight(), mtu(), prop::option::of(duration()), any::<u8>())
+            .prop_map(|(bytes, flight, mtu, rtt, flags)| Said::Ack { bytes, flight, mtu, rtt, flags }),
+        2 => (cause, flight(), mtu()).prop_map(|(cause, flight, mtu)| Said::Congestion { cause, flight, mtu }),
+        1 => (flight(), mtu()).prop_map(|(flight, mtu)| Said::Recovered { flight, mtu }),
+        1 => (duration(), duration(), mtu(), size(0..200_000)).prop_map(|(idle_for, rto, mtu, ssthresh_min)| {
+            Said::Idle { idle_for, rto, mtu, ssthresh_min }
+        }),
+        1 => mtu().prop_map(Said::Mtu),
+        1 => size(1..200_000).prop_map(Said::Limit),
+        1 => size(1..200_000).prop_map(Said::Again),
+    ]
+}
+
+/// When it is said: mostly a little later, sometimes much later or before.
+fn time() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0_u64..50_000_000, 1 => Just(u64::MAX), 1 => any::<u64>()]
+}
+
+fn fast() -> impl Strategy<Value = fast::Params> {
+    (any::<u32>(), any::<Option<u32>>(), any::<u16>(), 0..20_u64, any::<bool>()).prop_map(
+        |(alpha_packets, beta_packets, gamma_thousandths, period, bare)| fast::Params {
+            alpha_packets,
+            beta_packets,
+            gamma_thousandths,
+            mi_threshold: if bare { Duration::ZERO } else { Duration::MAX },
+            update_period: Duration::from_secs(period),
+            increases: if bare { fast::Increases::AtOnce } else { fast::Increases::Spread },
+            averaging: if bare { fast::Averaging::Paper } else { fast::Averaging::Module },
+            refresh: (!bare).then_some(Duration::from_secs(period)),
+            ..fast::Params::default()
+        },
+    )
+}
+
+fn hybla() -> impl Strategy<Value = hybla::Params> {
+    (duration(), any::<u8>()).prop_map(|(rtt0, rho_max)| hybla::Params { rtt0, rho_max })
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let nonzero = || (1..=u8::MAX).prop_map(|value| NonZeroU8::new(value).expect("it is not 0"));
+    let window = prop_oneof![
+        Just(InitialWindow::Ipv4),
+        Just(InitialWindow::Tcp),
+        nonzero().prop_map(InitialWindow::Mtus)
+    ];
+    let ssthresh = prop::option::of(any::<u32>());
+    (window, nonzero(), any::<u8>(), ssthresh, nonzero(), (fast(), hybla())).prop_map(
+        |(initial_window, byte_counting_limit, flags, initial_ssthresh, floor_mtus, (fast, hybla))| {
+            let flag = |bit: u8| flags & 1 << bit != 0;
+            Options {
+                initial_window,
+                byte_counting_limit,
+                slow_start: if flag(0) { SlowStart::HyStart } else { SlowStart::UntilLoss },
+                counting: if flag(1) { Counting::Acks } else { Counting::Bytes },
+                growth: if flag(2) { Growth::Always } else { Growth::WhenFull },
+                slow_start_end: if flag(3) { SlowStartEnd::Clamp } else { SlowStartEnd::StepOver },
+                initial_ssthresh,
+                floor_mtus,
+                grows_on: if flag(4) { GrowsOn::CumAdvance } else { GrowsOn::AnyAck },
+                fast,
+                hybla,
+            }
+        },
+    )
+}
+
+fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
+    match *said {
+        Said::Sent { bytes, flight } => controller.on_sent(Sent { now, bytes, flight_before: flight }),
+        Said::Ack { bytes, flight, mtu, rtt, flags } => controller.on_ack(Ack {
+            now,
+            bytes,
+            flight_before: flight,
+            mtu,
+            rtt: rtt.filter(|_| flags & 1 == 0),
+            srtt: rtt.filter(|_| flags & 2 == 0),
+            cum_advanced: flags & 4 == 0,
+            in_recovery: flags & 24 == 24,
+            siblings: &[],
+        }),
+        Said::Congestion { cause, flight, mtu } => {
+            controller.on_congestion(Congestion { cause, now, flight_bytes: flight, mtu });
+        }
+        Said::Recovered { flight, mtu } => {
+            controller.on_recovered(Recovered { now, flight_bytes: flight, mtu });
+        }
+        Said::Idle { idle_for, rto, mtu, ssthresh_min } => {
+            controller.on_idle(Idle { now, idle_for, rto, mtu, ssthresh_min });
+        }
+        Said::Mtu(mtu) => controller.on_mtu(mtu),
+        Said::Limit(at_most) => controller.limit_window(at_most),
+        Said::Again(window) => controller.begin_again(window),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_window_is_ever_zero_or_overflows(
+        options in options(),
+        mtu in size(500..9_000),
+        story in prop::collection::vec((time(), said()), 1..200),
+    ) {
+        for kind in Kind::ALL {
+            let mut controller = kind.build_with(options, mtu);
+            let mut now = Time::ZERO;
+            for (step, said) in &story {
+                // A step of half of all time or more is the clock going back.
+                now = match *step > u64::MAX / 2 {
+                    true => Time::from_nanos(step.wrapping_add(now.as_nanos())),
+                    false => now + Duration::from_nanos(*step),
+                };
+                tell(&mut *controller, now, said);
+                let window = controller.window();
+                prop_assert!((1..=u32::MAX as usize).contains(&window), "{kind} after {said:?}: {window}");
+                prop_assert!(controller.ssthresh() > 0, "{kind} after {said:?}");
+                if let Some(rate) = controller.pacing_rate() {
+                    prop_assert!(rate.bits_per_second() > 0, "{kind} after {said:?}");
+                }
+            }
+        }
+    }
+}
