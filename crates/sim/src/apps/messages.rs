@@ -258,6 +258,17 @@ impl Messages {
         self.begin(id, client_port);
     }
 
+    /// The server opens the association of one of the client's ports as well, unless it has accepted it: the two INITs
+    /// meet (RFC 9260 §5.2.1).
+    pub fn meet(&mut self, now: Time, endpoint: &mut Endpoint, connect: Connect) {
+        let client_port = connect.destination_port;
+        if !self.lives.contains_key(&client_port)
+            && let Ok(id) = endpoint.connect(now, connect)
+        {
+            self.begin(id, client_port);
+        }
+    }
+
     /// The host lost its memory. Gives the client's ports of the associations there were.
     pub fn forget(&mut self) -> BTreeSet<u16> {
         self.forgot += 1;

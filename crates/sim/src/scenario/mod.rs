@@ -56,6 +56,8 @@ pub struct Scenario {
 enum Act {
     /// The client opens the association with this number.
     Open(usize),
+    /// The server opens it too.
+    Meet(usize),
     /// Some link is to change.
     Links,
     /// A host loses its memory.
@@ -219,6 +221,19 @@ impl Scenario {
             Act::Open(index) => {
                 stage.opened.push(index);
                 self.open(stage, &[index]);
+            }
+            Act::Meet(index) => {
+                let [here, there] = &self.network.addresses;
+                let connect = Connect {
+                    local: there.clone(),
+                    peer: here.clone(),
+                    source_port: Some(PORT),
+                    destination_port: client_port(index),
+                    config: Arc::new(self.configs[1].clone()),
+                };
+                let now = stage.world.now();
+                let (endpoints, app) = stage.world.host_mut(stage.hosts[Side::Server as usize]).parts_mut();
+                app.meet(now, &mut endpoints.sctp, connect);
             }
             Act::Links => {
                 for (net, links) in stage.links.iter().enumerate() {
@@ -516,6 +531,7 @@ mod tests {
             act(|act| *act == Act::Restart(Side::Client)) && act(|act| *act == Act::Restart(Side::Server))
         );
         assert!(act(|act| matches!(act, Act::Primary { .. })));
+        assert!(act(|act| matches!(act, Act::Meet(_))));
         let policies = |what: fn(&Reliability) -> bool| {
             let sends = |plan: &Plan| plan.client_sends.iter().any(|message| what(&message.reliability));
             scenarios.iter().any(|s| {

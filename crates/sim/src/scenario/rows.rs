@@ -62,6 +62,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "restarts", draw: restarts },
     Row { name: "eras", draw: eras },
     Row { name: "multipath", draw: multipath },
+    Row { name: "meetings", draw: meetings },
 ];
 
 /// Something about both configurations, each with its own draws.
@@ -537,4 +538,25 @@ fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
     // Whose cookie comes to a server that has lost its key, or one that a late cookie of its former life has made an
     // association with (X X 0 0 in RFC 9260 §5.2.4), is not answered, and begins anew.
     scenario.configs[Side::Client as usize].max_init_retransmits = draw.between(4, 8) as u32;
+}
+
+/// Both sides open an association at the same time.
+fn meetings(draw: &mut Draw, scenario: &mut Scenario) {
+    let other = |act: &Act| matches!(act, Act::Address { .. } | Act::Restart(_));
+    // Who answers one INIT and then sends its own has two sets of keys, and an authenticated COOKIE ECHO is taken by those of
+    // its own alone (RFC 4895 §6.3).
+    let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
+    let open = !scenario.acts.iter().any(|(_, act)| other(act)) && !scenario.configs.iter().any(sealed);
+    if !draw.one_in(6) || !open {
+        return;
+    }
+    // An INIT with an address that the INIT ACK has not listed is refused (RFC 9260 §5.2.1).
+    scenario.known_addresses = scenario.network.addresses[1].len();
+    scenario.announce = Announce::Always;
+    for (index, (start, plan)) in scenario.plans.iter_mut().enumerate() {
+        plan.ending = complete(draw);
+        // Not later: of an INIT that it has answered before it sends its own, a server knows nothing, and the cookie of then
+        // makes an association even if it comes when all is over.
+        scenario.acts.push((*start, Act::Meet(index)));
+    }
 }
