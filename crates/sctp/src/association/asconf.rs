@@ -210,6 +210,11 @@ impl Association {
         self.local.iter().copied().filter(|local| !self.is_leaving(*local)).collect()
     }
 
+    /// The local addresses that are being added, of which the peer may not know yet.
+    fn coming(&self) -> Vec<SocketAddr> {
+        self.paths.iter().filter(|path| path.awaits_ack).map(|path| path.local).collect()
+    }
+
     /// Whether an ASCONF that deletes this local address is under way.
     pub(super) fn is_leaving(&self, local: SocketAddr) -> bool {
         let outstanding = self.state.up().and_then(|up| up.addresses.outstanding.as_ref());
@@ -334,8 +339,8 @@ impl Association {
         let peers = self.peers();
         // An address that takes the place of the last one is none of the association's before the peer has agreed, and
         // has one path. An address of the peer that had its path from the old one alone would be forgotten.
-        let coming = self.paths.iter().filter(|path| path.awaits_ack && !going.contains(&path.local));
-        let coming: Vec<_> = coming.map(|path| path.local).collect();
+        let mut coming = self.coming();
+        coming.retain(|local| !going.contains(local));
         // Where there is room only once they are gone, the second time does it.
         for _ in 0..2 {
             for &peer in &peers {

@@ -204,6 +204,8 @@ struct Exchange {
     partial: BTreeMap<StreamId, Vec<u8>>,
     appetite: Appetite,
     ending: Ending,
+    /// Whether this side opened the association although the client does.
+    met: bool,
     receive_buffer: usize,
     next_sip: Time,
     closed: Option<Reason>,
@@ -266,6 +268,7 @@ impl Messages {
             && let Ok(id) = endpoint.connect(now, connect)
         {
             self.begin(id, client_port);
+            self.exchanges.get_mut(&id).expect("it has begun").met = true;
         }
     }
 
@@ -430,6 +433,7 @@ impl Exchange {
             partial: BTreeMap::new(),
             appetite: plan.appetite,
             ending: plan.ending,
+            met: false,
             receive_buffer: plan.receive_buffers[side as usize],
             next_sip: Time::ZERO,
             closed: None,
@@ -460,8 +464,10 @@ impl Exchange {
     /// Neither side holds more than it may, whatever the other does.
     fn check_limits(&self, side: Side, association: &Association) {
         let stats = association.stats();
-        // Beyond its buffer a receiver takes no more than one chunk, the next in sequence.
-        let most = self.receive_buffer + CHUNK_MAX;
+        // Beyond its buffer a receiver takes no more than one chunk, the next in sequence, which can then be read; but
+        // where messages are interleaved it may belong to one that has to wait for another of its stream.
+        let interleaved = stats.extensions.is_some_and(|agreed| agreed.interleaving);
+        let most = if interleaved { 2 * self.receive_buffer } else { self.receive_buffer } + CHUNK_MAX;
         assert!(stats.unread_bytes <= most, "{side:?} holds {} bytes, may hold {most}", stats.unread_bytes);
         assert!(stats.a_rwnd <= self.receive_buffer, "{side:?} offers {} bytes", stats.a_rwnd);
         let flight: usize = stats.paths.iter().map(|path| path.flight_bytes).sum();
@@ -642,6 +648,10 @@ impl Exchange {
             }
             (Ending::Abort(by, _), Reason::Aborted(_)) => assert_eq!(by, side),
             (Ending::Abort(by, _), Reason::PeerAborted(_)) => assert_ne!(by, side),
+            // Its INIT came when the client was through, and was refused in words that end what is left of it (RFC 9260 §8.4).
+            (Ending::Complete(_), Reason::PeerAborted(causes)) if self.met && causes.is_empty() => {
+                assert!(self.to_send.is_empty() && self.to_come() == 0, "{side:?}: aborted before the end");
+            }
             // What was aborted before its handshake was done here: the cookie is not taken twice, and gets old.
             (Ending::Abort(Side::Server, _), Reason::StaleCookie) => assert_eq!(side, Side::Client),
             (ending, reason) => panic!("{side:?}: {ending:?} became {reason:?}"),

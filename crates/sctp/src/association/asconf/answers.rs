@@ -172,10 +172,18 @@ impl Association {
         //# association, it MUST return an Error Cause TLV set to the new
         //# error code 'Operation Refused Due to Resource Shortage'.
         let shortage = || Cause::ResourceShortage(quote());
-        let local = best_partner(peer, &locals, |local| self.config.allows(local.ip(), peer.ip()))
-            .ok_or_else(shortage)?;
-        let id = self.add_path(Route { local, peer }).ok_or_else(shortage)?;
-        self.begin_verification(now, id);
+        let best =
+            |of: &[SocketAddr]| best_partner(peer, of, |local| self.config.allows(local.ip(), peer.ip()));
+        if let Some(local) = best(&locals) {
+            let id = self.add_path(Route { local, peer }).ok_or_else(shortage)?;
+            self.begin_verification(now, id);
+        } else {
+            // Both sides move at the same time, from their only address: each hears the other's answer only if it has
+            // taken the address from which that comes.
+            let local = best(&self.coming()).ok_or_else(shortage)?;
+            let id = self.add_path(Route { local, peer }).ok_or_else(shortage)?;
+            self.paths[usize::from(id.0)].awaits_ack = true;
+        }
         self.events.push_back(Event::PeerAddress(peer, AddressChange::Added));
         Ok(())
     }

@@ -336,6 +336,29 @@ fn a_host_moves_from_its_only_address_to_another_and_the_transfer_goes_on() {
     }
 }
 
+/// Each asks from the address to which it moves, and is answered from one that it learns of in the same moment.
+#[test]
+fn two_hosts_move_from_their_only_addresses_at_the_same_time() {
+    let mut pair = pair();
+    pair.send(Client, 0, pattern(300_000));
+    pair.send(Server, 0, pattern(300_000));
+    pair.run(Duration::from_millis(30));
+    for (side, from, to) in [(Client, "10.1.1.2", "10.1.2.2"), (Server, "10.1.1.1", "10.1.2.1")] {
+        pair.association(side).add_address(at(to)).unwrap();
+        pair.association(side).remove_address(at(from)).unwrap();
+    }
+    assert!(pair.run_until_within(Duration::from_secs(20), |p| {
+        !p.read(Client, 0).is_empty() && !p.read(Server, 0).is_empty()
+    }));
+    assert_eq!(pair.read(Server, 0), [pattern(300_000)]);
+    assert_eq!(pair.read(Client, 0), [pattern(300_000)]);
+    for (side, local, peer) in [(Client, "10.1.2.2", "10.1.2.1"), (Server, "10.1.2.1", "10.1.2.2")] {
+        let mut there = ways(&mut pair, side);
+        there.retain(|(_, _, state)| *state != PathState::Removed);
+        assert_eq!(there, [way(local, peer, PathState::Active)]);
+    }
+}
+
 //= specs/rfc5061.txt#section-5.3
 //= type=test
 //# In other words,
