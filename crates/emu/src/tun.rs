@@ -16,10 +16,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub use crate::links::{Counters, Links, TunConfig, TunUnavailable};
 use crate::sys;
 
-/// The name of the device in either namespace.
-const DEVICE: &str = "braid0";
 /// Both addresses are within it.
 const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 252);
+
 /// A client host, a server host, and the links between them. Dropping it takes them down.
 #[derive(Debug)]
 pub struct Net {
@@ -33,6 +32,10 @@ impl Net {
     pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 199, 0, 1);
     /// The server's address, in its own namespace.
     pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 199, 0, 2);
+    /// The network that both are in.
+    pub const NETWORK: &str = "10.199.0.0/30";
+    /// The name of the device in either namespace.
+    pub const DEVICE: &str = "braid0";
 
     /// Makes both hosts and starts the links.
     pub fn up(config: TunConfig) -> Result<Self, TunUnavailable> {
@@ -135,8 +138,10 @@ fn set_up(address: Ipv4Addr, mtu: u16) -> Result<OwnedFd, TunUnavailable> {
     let failed = |what: &'static str| move |error: io::Error| TunUnavailable::new(what, &error);
     sys::leave_network().map_err(failed("cannot make a network namespace"))?;
     sys::bring_up("lo").map_err(failed("cannot bring up the loopback of a network namespace"))?;
-    let device = sys::open_tun(DEVICE).map_err(failed("cannot make a TUN device through /dev/net/tun"))?;
-    sys::configure(DEVICE, address, NETMASK, mtu).map_err(failed("cannot give a TUN device its address"))?;
+    let device =
+        sys::open_tun(Net::DEVICE).map_err(failed("cannot make a TUN device through /dev/net/tun"))?;
+    sys::configure(Net::DEVICE, address, NETMASK, mtu)
+        .map_err(failed("cannot give a TUN device its address"))?;
     Ok(device)
 }
 

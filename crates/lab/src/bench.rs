@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::compare;
 use crate::figure::{Figure, Kind, Runs, Sweep};
 use crate::plot;
 use crate::store::csv::{self, Head};
@@ -211,7 +212,7 @@ impl Bench {
         self.make(figure, tell)
     }
 
-    /// All figures that claims need.
+    /// All figures that claims need, and what was compared with live runs, if that is kept.
     pub fn gather(&self, figures: &[&'static Figure], tell: &mut dyn Tell) -> Result<Data, BenchError> {
         let mut data = Data::default();
         for figure in figures {
@@ -219,6 +220,10 @@ impl Bench {
                 Made::Sweep(table) => data.add_table(figure, table),
                 Made::Scene(rows) => data.add_scene(figure, rows),
             }
+        }
+        // It takes minutes and root, so that it is never made here.
+        if let Some((_, rows)) = compare::rows::kept(self.store.folder()) {
+            data.add_compared(&rows);
         }
         Ok(data)
     }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod compare;
 pub mod figure;
 pub mod golden;
 pub mod papers;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{check, link, list, merge, net, profiles, run};
+use commands::{check, compare, link, list, merge, net, profiles, run};
 
 /// The bench that proves braidftp's claims: figures, claims, emulated links.
 #[derive(Debug, Parser)]
@@ -22,6 +22,7 @@ enum Command {
     List(list::Args),
     Run(run::Args),
     Check(check::Args),
+    Compare(compare::Args),
     Merge(merge::Args),
     Profiles(profiles::Args),
     Link(Box<link::Args>),
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Profiles(args) => profiles::run(&args),
         Command::Link(args) => link::run(&args),

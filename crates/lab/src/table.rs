@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::compare::{self, judge::Judged};
 use crate::figure::{Figure, Point, Sweep};
 use crate::stats::{self, Estimate};
 
@@ -181,6 +182,7 @@ impl Rows {
 pub struct Data {
     tables: BTreeMap<&'static str, Table>,
     scenes: BTreeMap<&'static str, Rows>,
+    compared: Vec<Judged>,
 }
 
 impl Data {
@@ -192,6 +194,16 @@ impl Data {
     /// Add a scene's.
     pub fn add_scene(&mut self, figure: &'static Figure, rows: Rows) {
         self.scenes.insert(figure.id, rows);
+    }
+
+    /// Add what `braidlab compare` found.
+    pub fn add_compared(&mut self, rows: &[compare::rows::Row]) {
+        self.compared = compare::judge::judge(rows);
+    }
+
+    /// The cells that were run in the simulator and live; none if nobody ran them.
+    pub fn compared(&self) -> &[Judged] {
+        &self.compared
     }
 
     /// Whether a figure is there.

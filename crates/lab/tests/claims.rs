@@ -3,6 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use braidftp_lab::compare::{
+    self,
+    rows::{Row, World},
+};
 use braidftp_lab::figure::{Claim, Figure, Kind, Verdict};
 use braidftp_lab::papers;
 use braidftp_lab::table::{Data, Record, Rows, Table};
@@ -82,6 +86,25 @@ fn every_check_finds_what_it_asks_for_and_says_why() {
             }
         }
     }
+}
+
+/// P1-C22: that is decided by live runs, and not by those of a figure.
+#[test]
+fn the_simulator_is_verified_by_sctp_cells_that_were_run_live() {
+    let claim = papers::claims().find(|claim| claim.id == "P1-C22").unwrap();
+    let verdict = |way: &str, ratio: f64| {
+        let cell = compare::select(&[format!("lan/10k/1/{way}").parse().unwrap()])[0];
+        let row = |world, seconds| Row { cell, world, run: 0, seed: 1, seconds };
+        let mut data = Data::default();
+        data.add_compared(&[row(World::Simulated, 20.0), row(World::Live, 20.0 * ratio)]);
+        let finding = (claim.check)(&data);
+        assert_eq!(finding.figure.is_none(), finding.verdict == Verdict::NotAMeasurement);
+        finding.verdict
+    };
+    assert_eq!(verdict("ms", 1.05), Verdict::Holds);
+    assert_eq!(verdict("braid", 1.2), Verdict::DoesNotHold);
+    assert_eq!(verdict("ms", 0.8), Verdict::DoesNotHold);
+    assert_eq!(verdict("tcp", 1.0), Verdict::NotAMeasurement, "the kernel's TCP is reported, no more");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The commands of `braidlab`, a file each, and what several of them have in common.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod merge;

@@ -43,6 +43,15 @@ impl Head {
         head
     }
 
+    /// What stands before the rows of no figure.
+    pub fn of_program(command: &str) -> Self {
+        let mut head = Self::default();
+        head.push("command", command);
+        head.push(COMMIT, env!("BRAIDFTP_COMMIT"));
+        head.push(BUILD, crate::build());
+        head
+    }
+
     /// Add a line.
     pub fn push(&mut self, name: &str, says: impl Into<String>) {
         let says = says.into().replace(['\n', '\r'], " ");

@@ -1,5 +1,6 @@
 //! What P1 claims, and how it is decided here.
 
+use crate::compare::{Way, judge};
 use crate::figure::{Claim, Finding, Holds, Measured, Verdict};
 use crate::papers::judge::{
     ALL_LOSSES, Bound, Compared, Everywhere, LOSSES, and, but, cell, grows, losses, number, ratios, series,
@@ -378,9 +379,24 @@ const BACKGROUND: &[Claim] = &[
         id: "P1-C22",
         says: "simulations verify the emulated results",
         needs: &[],
-        check: |_| {
-            Finding::shown_by(
-                "not looked into: no command runs the same cells live; `braidlab net` has the links on which they could run",
+        check: |data| {
+            let judged = data.compared();
+            let Some(median) = judge::overall(judged, Way::is_sctp) else {
+                return Finding::shown_by(
+                    "no live runs are kept here: `sudo braidlab compare` makes them (a few cells: `sudo braidlab compare \
+                     --quick`), and the verdict is made of them",
+                );
+            };
+            let value =
+                Estimate { mean: median.value, low: median.low, high: median.high, runs: median.runs };
+            let what = format!("time live : simulated, median of {} SCTP cells", median.runs);
+            Finding::decided(
+                judge::TARGET.contains(&median.value).into(),
+                Measured { what, unit: "x", value },
+                format!(
+                    "`braidlab compare`: cells of P2's Figures 6 to 8 with the real programs over emulated links. {}",
+                    judge::medians(judged).trim_end().replace('\n', "; ")
+                ),
             )
         },
     },
