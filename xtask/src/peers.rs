@@ -20,6 +20,7 @@ const INSTALLED: &[(Proof, &str)] = &[
     (Proof::Program("tshark"), "tshark"),
     (Proof::Program("gcc"), "gcc"),
     (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev"),
+    (Proof::File("/usr/bin/linux.uml"), "user-mode-linux"),
 ];
 
 /// Unpacked into `target/peers`: the program inside, and the packages it needs from there.

@@ -19,10 +19,11 @@ const INTEROP: &[&str] = &[
     "usrsctp_features",
     "usrsctp_multihomed",
     "sctp_proto",
+    "linux_kernel",
 ];
 
 /// Those of them with heavy tests, which only `cargo xtask test interop` runs.
-const HEAVY: &[&str] = &["usrsctp_features", "usrsctp_multihomed", "sctp_proto"];
+const HEAVY: &[&str] = &["usrsctp_features", "usrsctp_multihomed", "sctp_proto", "linux_kernel"];
 
 /// Run the tests that `args` asks for: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -51,16 +52,20 @@ pub(crate) fn wires(between: &[Wire], rate: Option<&str>) -> Option<Wires> {
 
 /// Runs `future` in a network namespace, on a thread of its own.
 pub(crate) fn inside<T: Send>(namespace: &Path, future: impl Future<Output = T> + Send) -> T {
-    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
     std::thread::scope(|scope| {
         let run = || {
-            let file = std::fs::File::open(namespace).unwrap();
-            move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(LinkNameSpaceType::Network))
-                .unwrap();
+            enter(namespace);
             block_on(future)
         };
         scope.spawn(run).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// This thread is in the network namespace from now on.
+pub(crate) fn enter(namespace: &Path) {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    let file = std::fs::File::open(namespace).unwrap();
+    move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(LinkNameSpaceType::Network)).unwrap();
 }
 
 /// Runs `future` on this thread.
@@ -86,11 +91,19 @@ impl Peer {
             on = Command::new(program);
         }
         on.arg(role).arg(format!("port={PORT}")).args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
+        on.process_group(0);
         on
     }
 
     /// Takes over the program, and waits until it listens or connects.
-    pub(crate) async fn new(mut child: Child) -> Self {
+    pub(crate) async fn new(child: Child) -> Self {
+        let mut peer = Self::over(child);
+        peer.begins().await;
+        peer
+    }
+
+    /// Takes over a program that leads its process group.
+    pub(crate) fn over(mut child: Child) -> Self {
         let (told, lines) = mpsc::unbounded_channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -101,18 +114,33 @@ impl Peer {
             }
         });
         let stdin = child.stdin.take().unwrap();
-        let mut peer = Self { child, stdin, lines, events: Vec::new() };
-        let first = peer.line(Duration::from_secs(20)).await;
+        Self { child, stdin, lines, events: Vec::new() }
+    }
+
+    /// Waits until it listens or connects.
+    async fn begins(&mut self) {
+        let first = self.line(Duration::from_secs(20)).await;
         assert!(matches!(first.as_str(), "listening" | "connecting"), "{first}");
-        peer
+    }
+
+    /// Its next line, if it says one.
+    pub(crate) async fn next(&mut self, patience: Duration) -> Option<String> {
+        tokio::time::timeout(patience, self.lines.recv()).await.ok().flatten()
     }
 
     async fn line(&mut self, patience: Duration) -> String {
         match tokio::time::timeout(patience, self.lines.recv()).await {
             Ok(Some(line)) => line,
-            Ok(None) => panic!("usrsctp is gone; {:?}", self.events),
-            Err(_) => panic!("usrsctp says nothing for {patience:?}; {:?}", self.events),
+            Ok(None) => panic!("the peer is gone; {:?}", self.events),
+            Err(_) => panic!("the peer says nothing for {patience:?}; {:?}", self.events),
         }
+    }
+
+    /// A program that runs one socket after another: tells it to begin with the next.
+    pub(crate) async fn run(&mut self, role: &str, options: &[String]) {
+        self.events.clear();
+        writeln!(self.stdin, "run {role} port={PORT} {}", options.join(" ")).unwrap();
+        self.begins().await;
     }
 
     /// Tells it something and gives back its answer, which must be that it is well.
@@ -147,7 +175,12 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        use rustix::process::{Pid, Signal, kill_process_group};
+        // With what it started.
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = self.child.wait();
     }
 }
@@ -230,11 +263,22 @@ pub(crate) async fn open(
     spawn: impl FnOnce(&Path, &str, &[String]) -> Child,
 ) -> Option<Session> {
     let program = program()?;
+    let begin = async |role: &str| Peer::new(spawn(program, role, &ends.options(options))).await;
+    Some(open_with(ends, role, config, begin).await)
+}
+
+/// Opens one with a peer that `begin` has listen or connect.
+pub(crate) async fn open_with(
+    ends: &Ends,
+    role: Role,
+    config: Config,
+    begin: impl AsyncFnOnce(&str) -> Peer,
+) -> Session {
     let config = Arc::new(config);
     let endpoint = ends.bind();
     let (association, peer) = match role {
         Role::WeConnect => {
-            let peer = Peer::new(spawn(program, "listen", &ends.options(options))).await;
+            let peer = begin("listen").await;
             let connect = Connect {
                 local: vec![],
                 peer: ends.by.map_or_else(|| ends.theirs.clone(), |by| vec![by]),
@@ -246,14 +290,14 @@ pub(crate) async fn open(
         }
         Role::TheyConnect => {
             let listener = endpoint.listen(PORT, config).unwrap();
-            let peer = Peer::new(spawn(program, "connect", &ends.options(options))).await;
+            let peer = begin("connect").await;
             let accepted = tokio::time::timeout(Duration::from_secs(30), listener.accept());
-            (accepted.await.expect("usrsctp does not connect").unwrap(), peer)
+            (accepted.await.expect("the peer does not connect").unwrap(), peer)
         }
     };
     let up = tokio::time::timeout(Duration::from_secs(30), association.up());
     up.await.expect("it does not come up").unwrap();
-    Some(Session { association, peer, endpoint, streams_used: 0, bytes_sent: 0 })
+    Session { association, peer, endpoint, streams_used: 0, bytes_sent: 0 }
 }
 
 /// Bytes both ways at once.

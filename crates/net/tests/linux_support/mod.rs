@@ -1,0 +1,395 @@
+//! What the tests against the Linux kernel's SCTP share: a user-mode Linux (Debian's `user-mode-linux`), which is a kernel
+//! that runs as a process and needs no other privilege than its TAP devices do. Its root is this machine's, read only;
+//! its one program is `bench-peers/linux_driven.c`, built here with `cc`.
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use braidftp_emu::LinkConfig;
+use braidftp_emu::tun::{Net, TunConfig};
+use braidftp_emu::wires::Wire;
+use braidftp_net::{Carrier, Config, Reason};
+use tempfile::TempDir;
+
+use crate::usrsctp_support::{Ends, Load, Peer, Role, Session, block_on, enter, left_out, open_with};
+
+const KERNEL: &str = "/usr/bin/linux.uml";
+const MODULES: &str = "/usr/lib/uml/modules";
+
+/// In the order in which they need each other.
+const LOADED: [&str; 7] = [
+    "lib/crc-ccitt.ko",
+    "crypto/hmac.ko",
+    "net/ipv6/ipv6.ko",
+    "net/ipv4/udp_tunnel.ko",
+    "net/ipv6/ip6_udp_tunnel.ko",
+    "net/sctp/sctp.ko",
+    "net/sched/sch_netem.ko",
+];
+
+/// Far longer than anything takes.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+/// A megabyte or so each way.
+pub(crate) const LIGHT: Load = Load { each_way: 2_000_000, streams: 4, message: 20_000, patience: SOON };
+pub(crate) const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
+
+/// How long a kernel may take to begin on a busy machine.
+const BOOT: Duration = Duration::from_secs(120);
+
+/// The built program and the folder of modules; `None` if this machine has no user-mode Linux.
+fn kernel() -> Option<&'static (PathBuf, PathBuf)> {
+    static FOUND: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
+    let find = || {
+        let versions = std::fs::read_dir(MODULES).into_iter().flatten().flatten();
+        let modules = versions.map(|version| version.path().join("kernel")).find(|folder| {
+            Path::new(KERNEL).exists() && LOADED.iter().all(|module| folder.join(module).exists())
+        });
+        let Some(modules) = modules else {
+            left_out("no kernel with SCTP to run as a process (Debian: apt install user-mode-linux)");
+            return None;
+        };
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-peers/linux_driven.c");
+        let program =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("linux_driven_{}", std::process::id()));
+        let mut cc = Command::new("cc");
+        cc.args(["-O2", "-o"]).arg(&program).args([source, "-lpthread"]);
+        let why = match cc.output() {
+            Ok(output) if output.status.success() => return Some((program, modules)),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+            Err(error) => format!("cc: {error}"),
+        };
+        left_out(&format!("linux_driven.c does not build here (Debian: apt install gcc): {why}"));
+        None
+    };
+    FOUND.get_or_init(find).as_ref()
+}
+
+/// A host of ours, a namespace, with a TAP device per wire: a kernel is at the other end of them.
+#[derive(Debug)]
+pub(crate) struct Taps {
+    name: String,
+    wires: Vec<Wire>,
+}
+
+/// Where both ends of a wire are found; the kernel is the server of [`Wire`], we are the client.
+fn station(n: usize, is_ours: bool) -> String {
+    format!("02:00:00:01:{n:02x}:0{}", if is_ours { 2 } else { 1 })
+}
+
+impl Taps {
+    /// Makes the host; `None` without the privilege, which is said aloud and no fault of a peer's.
+    pub(crate) fn up(wires: &[Wire]) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let it = Self { name: format!("bk{}-{count}", std::process::id()), wires: wires.to_vec() };
+        if let Err(why) = it.make() {
+            eprintln!("LEFT OUT: {why}");
+            return None;
+        }
+        Some(it)
+    }
+
+    fn make(&self) -> Result<(), String> {
+        ip(&["netns", "add", &self.name])?;
+        self.ip(&["link", "set", "lo", "up"])?;
+        for (n, wire) in self.wires.iter().enumerate() {
+            let device = format!("tap{n}");
+            self.ip(&["tuntap", "add", &device, "mode", "tap"])?;
+            self.ip(&["link", "set", &device, "up"])?;
+            let own = with_prefix(wire.client);
+            self.ip(&address_words(&own, &device))?;
+            self.be(n, &station(n, true), &station(n, false))?;
+        }
+        Ok(())
+    }
+
+    fn ip(&self, words: &[&str]) -> Result<(), String> {
+        ip(&[&["-n", &self.name], words].concat())
+    }
+
+    /// The file that is the namespace, to be entered.
+    pub(crate) fn path(&self) -> PathBuf {
+        PathBuf::from("/run/netns").join(&self.name)
+    }
+
+    /// Boots a kernel at the other end of the wires.
+    pub(crate) async fn boot(&self) -> Option<Machine> {
+        let mut setup = String::new();
+        for (n, wire) in self.wires.iter().enumerate() {
+            let (own, theirs) = (with_prefix(wire.server), wire.client);
+            let station = station(n, true);
+            let nodad = if wire.server.is_ipv6() { "nodad" } else { "" };
+            // Of SCTP packets in UDP that leave as one, user-mode Linux's device drops all.
+            writeln!(setup, "ip link set vec{n} gso_max_size 1500").unwrap();
+            writeln!(setup, "ip link set vec{n} up; ip addr add {own} dev vec{n} {nodad}").unwrap();
+            writeln!(setup, "ip neigh replace {theirs} lladdr {station} nud permanent dev vec{n}").unwrap();
+        }
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, KERNEL]);
+        for n in 0..self.wires.len() {
+            command.arg(format!("vec{n}:transport=tap,ifname=tap{n},mac={}", station(n, false)));
+        }
+        Machine::boot(command, &setup, |mut command| command.spawn().unwrap()).await
+    }
+
+    /// Packets of a wire leave and arrive nowhere, either way.
+    pub(crate) fn cut(&self, n: usize) {
+        self.be(n, &station(n, true).replace("02:00:00:01", "02:00:00:02"), &station(n + 100, false))
+            .unwrap();
+    }
+
+    /// Undoes [`Taps::cut`].
+    pub(crate) fn mend(&self, n: usize) {
+        self.be(n, &station(n, true), &station(n, false)).unwrap();
+    }
+
+    /// Who we are on a wire, and who the kernel is: a device drops what is for others.
+    fn be(&self, n: usize, ours: &str, theirs: &str) -> Result<(), String> {
+        let (device, to) = (format!("tap{n}"), self.wires[n].server.to_string());
+        self.ip(&["link", "set", &device, "address", ours])?;
+        self.ip(&["neigh", "replace", &to, "lladdr", theirs, "nud", "permanent", "dev", &device])
+    }
+}
+
+impl Drop for Taps {
+    fn drop(&mut self) {
+        // It fails only if it is not there.
+        let _ = ip(&["netns", "del", &self.name]);
+    }
+}
+
+fn with_prefix(address: IpAddr) -> String {
+    format!("{address}/{}", if address.is_ipv4() { 24 } else { 64 })
+}
+
+fn address_words<'a>(own: &'a str, device: &'a str) -> Vec<&'a str> {
+    let mut words = vec!["address", "replace", own, "dev", device];
+    if own.contains(':') {
+        words.push("nodad");
+    }
+    words
+}
+
+/// Runs iproute2's `ip`.
+pub(crate) fn ip(words: &[&str]) -> Result<(), String> {
+    let said = match Command::new("ip").args(words).output() {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("`ip {}` failed: {said}; it takes root (Debian: iproute2)", words.join(" ")))
+}
+
+/// Both ends of a wire, over this carrier. The kernel has one UDP port for all of its associations; we, another each
+/// time, as sockets linger.
+pub(crate) fn ends(carrier: Carrier, wire: Wire) -> Ends {
+    static PORT: AtomicU16 = AtomicU16::new(10_000);
+    match carrier {
+        Carrier::Ip => Ends::raw(&[wire]),
+        Carrier::Udp => {
+            let ours = PORT.fetch_add(1, Ordering::Relaxed);
+            Ends::udp(SocketAddr::new(wire.client, ours), SocketAddr::new(wire.server, 9_899))
+        }
+    }
+}
+
+pub(crate) async fn we_shut_down(session: &mut Session) {
+    let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+    assert_eq!(end, Ok(Reason::Shutdown));
+    assert_eq!(session.peer.tell("wait", SOON).await, "shutdown");
+}
+
+pub(crate) async fn they_shut_down(session: &mut Session) {
+    session.peer.tell("shutdown", SOON).await;
+    assert_eq!(tokio::time::timeout(SOON, session.association.recv_any()).await.unwrap(), Ok(None));
+    assert_eq!(tokio::time::timeout(SOON, session.association.closed()).await, Ok(Reason::Shutdown));
+    assert_eq!(session.peer.tell("wait", SOON).await, "shutdown");
+}
+
+/// A kernel on a host of its own, and what is done with it from ours.
+pub(crate) fn with_kernel(wires: &[Wire], work: impl AsyncFnOnce(&Taps, &mut Machine) + Send) {
+    let Some(net) = Taps::up(wires) else { return };
+    std::thread::scope(|scope| {
+        let run = || {
+            enter(&net.path());
+            block_on(async {
+                let Some(mut machine) = net.boot().await else { return };
+                work(&net, &mut machine).await;
+            });
+        };
+        scope.spawn(run).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+/// Over IP itself, through links that lose and delay, and a router behind them.
+pub(crate) fn with_kernel_behind(link: &str, work: impl AsyncFnOnce(&Ends, &mut Machine) + Send + 'static) {
+    const GATE: [u8; 4] = [10, 1, 1, 2];
+    let kernel = IpAddr::from([10, 1, 1, 1]);
+    let mut bad = LinkConfig::default();
+    bad.apply(link).unwrap();
+    let net = match Net::up(TunConfig { forward: bad.clone(), back: bad, ..TunConfig::default() }) {
+        Ok(net) => Arc::new(net),
+        Err(error) => return eprintln!("LEFT OUT: {error}"),
+    };
+    let made = net.server().run(move || -> Result<(), String> {
+        let forward = std::fs::write("/proc/sys/net/ipv4/ip_forward", "1");
+        forward.map_err(|error| error.to_string())?;
+        ip(&["tuntap", "add", "tap0", "mode", "tap"])?;
+        let own = with_prefix(GATE.into());
+        ip(&address_words(&own, "tap0"))?;
+        ip(&["link", "set", "tap0", "up"])
+    });
+    let made = made.and_then(|()| {
+        net.client().run(|| ip(&["route", "add", "10.1.1.0/24", "via", &Net::SERVER.to_string()]))
+    });
+    if let Err(why) = made {
+        return eprintln!("LEFT OUT: {why}");
+    }
+    let host = net.clone();
+    net.client().run(move || {
+        block_on(async {
+            let setup = format!(
+                "ip link set vec0 up; ip addr add {} dev vec0; ip route add default via {}\n",
+                with_prefix(kernel),
+                IpAddr::from(GATE)
+            );
+            let mut command = Command::new(KERNEL);
+            command.arg("vec0:transport=tap,ifname=tap0");
+            let spawn = |mut command: Command| host.server().run(move || command.spawn().unwrap());
+            let Some(mut machine) = Machine::boot(command, &setup, spawn).await else { return };
+            let ends = Ends::raw(&[Wire { client: Net::CLIENT.into(), server: kernel }]);
+            work(&ends, &mut machine).await;
+        });
+    });
+}
+
+/// A running kernel. It ends with this.
+pub(crate) struct Machine {
+    peer: Option<Peer>,
+    // Its files.
+    folder: TempDir,
+}
+
+impl Machine {
+    /// Boots with this command, which names the kernel and its devices; `setup` is the last of its init, in the shell.
+    pub(crate) async fn boot(
+        mut command: Command,
+        setup: &str,
+        spawn: impl FnOnce(Command) -> Child,
+    ) -> Option<Self> {
+        let (program, modules) = kernel()?;
+        let folder = tempfile::tempdir().unwrap();
+        let init = folder.path().join("init");
+        let modules: Vec<_> =
+            LOADED.iter().map(|module| modules.join(module).display().to_string()).collect();
+        let program = program.display();
+        let script = format!(
+            "#!/bin/sh\nexport PATH=/usr/sbin:/usr/bin:/sbin:/bin\n\
+             mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t tmpfs tmp /run\n\
+             {program} modules {}\nip link set lo up\n{setup}exec {program} serve </dev/tty1 >/dev/tty1\n",
+            modules.join(" ")
+        );
+        std::fs::write(&init, script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&init, mode).unwrap();
+        let log = folder.path().join("log");
+        command
+            .args(["mem=160M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"])
+            .args(["con=null", "con0=null,fd:2", "con1=fd:0,fd:1", "ssl=null"])
+            .arg(format!("init={}", init.display()))
+            .arg(format!("uml_dir={}", folder.path().display()))
+            .env("TMPDIR", folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log).unwrap())
+            .process_group(0);
+        let mut peer = Peer::over(spawn(command));
+        while let Some(line) = peer.next(BOOT).await {
+            if line == "ready" {
+                return Some(Self { peer: Some(peer), folder });
+            }
+        }
+        // A machine may not let it run: that it traces its own processes can be forbidden.
+        drop(peer);
+        let log = std::fs::read(&log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let last: Vec<&str> = log.lines().rev().take(8).collect();
+        eprintln!("LEFT OUT: user-mode Linux does not come up here: {last:?}");
+        None
+    }
+
+    /// What its kernel said.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Opens an association with it, by `role`.
+    pub(crate) async fn open(
+        &mut self,
+        ends: &Ends,
+        role: Role,
+        config: Config,
+        options: &[&str],
+    ) -> Session {
+        let mut peer = self.peer.take().expect("one association at a time");
+        let options = ends.options(options);
+        open_with(ends, role, config, async |role| {
+            peer.run(role, &options).await;
+            peer
+        })
+        .await
+    }
+
+    /// Opens one over a wire, by a carrier.
+    pub(crate) async fn over(
+        &mut self,
+        carrier: Carrier,
+        wire: Wire,
+        role: Role,
+        config: Config,
+        options: &[&str],
+    ) -> Session {
+        self.open(&ends(carrier, wire), role, config, options).await
+    }
+
+    /// Begins with a socket that we do nothing with yet.
+    pub(crate) async fn begin(&mut self, role: &str, options: &[String]) -> Peer {
+        let mut peer = self.peer.take().expect("one association at a time");
+        peer.run(role, options).await;
+        peer
+    }
+
+    /// Runs a command of the shell on it.
+    pub(crate) async fn sh(&mut self, command: &str) {
+        self.peer.as_mut().expect("nothing runs").tell(&format!("sh {command}"), SOON).await;
+    }
+
+    /// Has it connect, which is refused.
+    pub(crate) async fn refused(&mut self, role: &str, options: &[String]) {
+        let mut peer = self.begin(role, options).await;
+        let error = peer.next(SOON).await;
+        assert_eq!(error.as_deref(), Some("error connect: Connection refused"));
+        assert!(peer.next(SOON).await.is_some_and(|end| end.starts_with("error it ended")));
+        self.peer = Some(peer);
+    }
+
+    /// Ends an association, and our endpoint with it: the next has its address.
+    pub(crate) async fn end(&mut self, session: Session) {
+        let Session { association, endpoint, peer, .. } = session;
+        drop((association, endpoint));
+        self.back(peer).await;
+    }
+
+    /// Ends what runs, and takes it back.
+    pub(crate) async fn back(&mut self, mut peer: Peer) {
+        assert_eq!(peer.tell("end", Duration::from_secs(60)).await, "ended");
+        self.peer = Some(peer);
+    }
+}
