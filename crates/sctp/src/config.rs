@@ -154,7 +154,8 @@ pub struct Config {
     /// [`Config::inbound_streams`]. 2,048.
     pub outbound_streams_max: u16,
 
-    /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. At least 1,500. 1 MiB.
+    /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. Where messages
+    /// are interleaved, up to twice as much is held of what has to wait for another. At least 1,500. 1 MiB.
     pub receive_buffer_bytes: usize,
     /// What a chunk that is held costs of the receive buffer besides its bytes: many tiny ones have a limit too. At least
     /// 16, its header. 64.

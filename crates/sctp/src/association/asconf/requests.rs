@@ -146,7 +146,17 @@ impl Association {
         if addresses.waiting.is_empty() {
             return;
         }
-        let count = addresses.waiting.len().min(REQUESTS_MAX);
+        // None that undoes another: an address is either going or coming, and what stays is free to send from.
+        let mut named = Vec::new();
+        let undoes_none = |wish: &&Wish| match wish {
+            Wish::Prefer(_) => true,
+            Wish::Add(address) | Wish::Remove(address) => {
+                let is_first = !named.contains(address);
+                named.push(*address);
+                is_first
+            }
+        };
+        let count = addresses.waiting.iter().take(REQUESTS_MAX).take_while(undoes_none).count();
         let wishes: Vec<_> = addresses.waiting.drain(..count).collect();
         //= specs/rfc5061.txt#section-5.1
         //# A1)  Create an ASCONF Chunk as defined in Section 4.1.1.  The chunk
@@ -193,7 +203,6 @@ impl Association {
         //# carrying an ASCONF Chunk.
         for wish in &wishes {
             if let Wish::Add(local) = *wish
-                && !going.contains(&local)
                 && let Some(peer) =
                     best_partner(local, &self.peers(), |peer| self.config.allows(local.ip(), peer.ip()))
                 && let Some(id) = self.add_path(Route { local, peer })

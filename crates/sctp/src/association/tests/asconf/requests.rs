@@ -264,6 +264,36 @@ fn one_asconf_is_under_way_and_the_next_has_all_that_came_meanwhile() {
     assert_eq!(pair.association(Client).local_addresses().len(), 3);
 }
 
+/// Else it would have to be sent from an address that it deletes, and an ABORT to what stays would be ignored.
+#[test]
+fn an_address_that_goes_and_comes_back_is_asked_for_twice() {
+    let mut pair = pair();
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.run(Duration::from_secs(1));
+    pair.clear_log();
+    pair.association(Client).remove_address(at("10.1.2.2")).unwrap();
+    pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+    pair.association(Client).remove_address(at("10.1.1.2")).unwrap();
+    pair.association(Client).set_peer_primary(at("10.1.2.2")).unwrap();
+    pair.run(Duration::from_secs(1));
+    let asked = pair.packets(Client).into_iter().flatten().filter_map(|chunk| match chunk {
+        Chunk::Asconf(asconf) => Some(asconf.requests.into_iter().map(|request| request.change).collect()),
+        _ => None,
+    });
+    let second = ip("10.1.2.2");
+    assert_eq!(
+        asked.collect::<Vec<Vec<_>>>(),
+        [
+            vec![Change::Delete(second)],
+            vec![Change::Add(second), Change::Delete(ip("10.1.1.2")), Change::SetPrimary(second)],
+        ]
+    );
+    assert_eq!(pair.association(Client).local_addresses(), [at("10.1.2.2")]);
+    pair.association(Server).abort(Bytes::from_static(b"enough"));
+    pair.run(Duration::from_secs(1));
+    assert!(pair.closed(Client).is_some());
+}
+
 //= specs/rfc5061.txt#section-5.3.1
 //= type=test
 //# For this case, during the deletion of an IP address, an Abort MUST be
