@@ -59,6 +59,18 @@ pub struct Error {
     pub hint: Option<String>,
     /// Whether the reporter has told it already.
     pub told: Told,
+    /// Whether asking for the same once more may well help.
+    pub again: Again,
+}
+
+/// Whether asking for the same thing once more may well help, over whichever connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Again {
+    /// It would fail alike.
+    #[default]
+    Vain,
+    /// Its data connection did not open, or broke off (425 and 426): on a bad link the next may fare better.
+    Worthwhile,
 }
 
 /// Whether somebody has been told of an error.
@@ -83,6 +95,7 @@ impl Error {
             why: escape(why.to_string().as_bytes()),
             hint: None,
             told: Told::No,
+            again: Again::Vain,
         }
     }
 

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use client_support::{Room, cli, names};
 
@@ -19,6 +21,8 @@ struct Lies {
     content: &'static [u8],
     /// The reply after a transfer.
     done: &'static str,
+    /// How many more times RETR is answered by 425 alone.
+    breaks: Arc<AtomicU32>,
 }
 
 impl Default for Lies {
@@ -28,6 +32,7 @@ impl Default for Lies {
             listing: b"type=file;size=5;modify=20200101000000; a\r\n",
             content: b"hello",
             done: "226 done\r\n",
+            breaks: Arc::default(),
         }
     }
 }
@@ -84,6 +89,10 @@ fn session(mut stream: &TcpStream, lies: &Lies) -> std::io::Result<()> {
             "MLST" => stream.write_all(b"500 what?\r\n")?,
             "SIZE" => stream.write_all(b"213 5\r\n")?,
             "MDTM" => stream.write_all(b"213 20200101000000\r\n")?,
+            "RETR" if lies.breaks.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() => {
+                passive = None;
+                stream.write_all(b"425 no data connection\r\n")?;
+            }
             "RETR" => data(&mut passive, lies.content)?,
             "QUIT" => {
                 stream.write_all(b"221 bye\r\n")?;
@@ -98,7 +107,7 @@ fn mirror(room: &Room, lies: Lies, more: &[&str]) -> (i32, String) {
     let url = serve(lies);
     let out = room.folder("out");
     let (code, _, err) =
-        cli(&room.home(), &[&["mirror", &url, out.to_str().unwrap(), "--timeout", "10"], more].concat());
+        cli(&room.home(), &[&["mirror", &url, out.to_str().unwrap(), "--timeout", "60"], more].concat());
     (code, err)
 }
 
@@ -123,6 +132,17 @@ fn fewer_or_more_bytes_than_promised_are_no_file() {
         let (code, _, err) = cli(&room.home(), &["get", &format!("{url}a"), "-o", out.to_str().unwrap()]);
         assert_eq!(code, 9, "{err}");
         assert!(names(&out).is_empty());
+    }
+}
+
+#[test]
+fn a_file_without_its_data_connection_is_asked_for_again_and_not_for_ever() {
+    for (breaks, expected) in [(1, 0), (100, 7)] {
+        let room = Room::new();
+        let lies = Lies { breaks: Arc::new(breaks.into()), ..Lies::default() };
+        let (code, err) = mirror(&room, lies, &["--retries", "1"]);
+        assert_eq!(code, expected, "{breaks}: {err}");
+        assert_eq!(names(&room.path("out")).is_empty(), expected != 0);
     }
 }
 

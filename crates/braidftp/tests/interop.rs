@@ -10,11 +10,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long a server gets to listen, and a client to end: long, since the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Names that all of these programs carry.
 const FILES: &[(&str, usize)] = &[
@@ -109,8 +110,12 @@ fn installed(program: &str) -> Option<Command> {
     None
 }
 
+/// A port for a server that cannot say which one the system chose: free at a loopback address that nothing else here
+/// uses, so that nobody takes it meanwhile.
 fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let ip = [127, 0, 15, NEXT.fetch_add(1, Ordering::Relaxed)];
+    TcpListener::bind(SocketAddr::from((ip, 0))).unwrap().local_addr().unwrap()
 }
 
 /// Start a server and wait until it greets.
@@ -160,9 +165,10 @@ fn our_client_mirrors_from_vsftpd() {
     let config = dir.path().join("vsftpd.conf");
     // `daemon` is on every Debian, with a home that exists.
     let text = format!(
-        "listen=YES\nlisten_address=127.0.0.1\nlisten_port={}\nbackground=NO\nanonymous_enable=YES\n\
+        "listen=YES\nlisten_address={}\nlisten_port={}\nbackground=NO\nanonymous_enable=YES\n\
          no_anon_password=YES\nanon_root={}\nsecure_chroot_dir={}\nxferlog_enable=NO\nseccomp_sandbox=NO\n\
          ftp_username=daemon\nvsftpd_log_file=/dev/null\n",
+        address.ip(),
         address.port(),
         dir.path().join("tree").display(),
         empty.display()
@@ -180,11 +186,12 @@ fn our_client_mirrors_from_proftpd() {
     let config = dir.path().join("proftpd.conf");
     let here = dir.path().display();
     let text = format!(
-        "ServerType standalone\nServerName peer\nDefaultAddress 127.0.0.1\nPort {}\nUser nobody\nGroup nogroup\n\
+        "ServerType standalone\nServerName peer\nDefaultAddress {}\nPort {}\nUser nobody\nGroup nogroup\n\
          ScoreboardFile {here}/score\nPidFile {here}/pid\nDelayTable none\nSystemLog {here}/log\nWtmpLog off\n\
          UseReverseDNS off\nUseFtpUsers off\nAuthOrder mod_auth_unix.c\nModulePath {}\n\
          <Anonymous {here}/tree>\nUser nobody\nGroup nogroup\nUserAlias anonymous nobody\nRequireValidShell off\n\
          AnonRequirePassword off\n</Anonymous>\n",
+        address.ip(),
         address.port(),
         peers().join("usr/lib/proftpd").display(),
     );
@@ -207,7 +214,7 @@ fn our_client_mirrors_from_pure_ftpd() {
     assert!(child.wait().unwrap().success());
     let mut pure_pw = peer("usr/bin/pure-pw").unwrap();
     assert!(pure_pw.arg("mkdb").arg(&db).arg("-f").arg(&users).status().unwrap().success());
-    pure_ftpd.args(["-S", &format!("127.0.0.1,{}", address.port()), "-E", "-H", "-u", "1"]);
+    pure_ftpd.args(["-S", &format!("{},{}", address.ip(), address.port()), "-E", "-H", "-u", "1"]);
     pure_ftpd.args(["-l", &format!("puredb:{}", db.display()), "-g"]).arg(dir.path().join("pid"));
     let _running = serve(&mut pure_ftpd, address);
     mirror_from(&format!("ftp://joe:secret@{address}/"), &dir.path().join("tree"));

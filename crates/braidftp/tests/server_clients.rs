@@ -31,7 +31,7 @@ fn lftp_mirrors_a_tree_down_and_up() {
     let here = tempfile::tempdir().unwrap();
     let url = format!("ftp://127.0.0.1:{}", served.address.port());
     let script =
-        "set net:max-retries 2; set net:timeout 10; set mirror:parallel-transfer-count 4; mirror / down";
+        "set net:max-retries 2; set net:timeout 120; set mirror:parallel-transfer-count 4; mirror / down";
     let Some(_) = run_well("lftp", &["-c", &format!("open {url}; {script}")], here.path(), "") else {
         return;
     };
@@ -45,7 +45,7 @@ fn lftp_mirrors_a_tree_down_and_up() {
     let target = Folder::new();
     let served = serve(target.root());
     let url = format!("ftp://127.0.0.1:{}", served.address.port());
-    let script = "set net:max-retries 2; set net:timeout 10; mirror -R down /";
+    let script = "set net:max-retries 2; set net:timeout 120; mirror -R down /";
     run_well("lftp", &["-c", &format!("open {url}; {script}")], here.path(), "").unwrap();
     assert_same_tree(&target.path(""), &here.path().join("down"));
 }
@@ -57,7 +57,7 @@ fn lftp_resumes_a_download_and_runs_the_small_commands() {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("large.bin"), &pattern(3_000_001)[..1_234_567]).unwrap();
     let script = format!(
-        "open ftp://127.0.0.1:{}; set net:max-retries 2; set net:timeout 10; get -c large.bin; mkdir -p new/folder; \
+        "open ftp://127.0.0.1:{}; set net:max-retries 2; set net:timeout 120; get -c large.bin; mkdir -p new/folder; \
          put -O new/folder large.bin; mv new/folder/large.bin new/moved; chmod 600 new/moved; cat plain.txt; \
          rm empty; rmdir new/folder; cls -1",
         served.address.port()
@@ -77,7 +77,7 @@ fn curl_gets_puts_and_resumes() {
     let here = tempfile::tempdir().unwrap();
     let url = |path: &str| format!("ftp://127.0.0.1:{}/{path}", served.address.port());
     let curl = |arguments: &[&str]| {
-        let all: Vec<&str> = ["-sS", "--max-time", "20"].iter().chain(arguments).copied().collect();
+        let all: Vec<&str> = ["-sS", "--max-time", "120"].iter().chain(arguments).copied().collect();
         run_well("curl", &all, here.path(), "")
     };
     let Some(out) = curl(&[&url("plain.txt")]) else { return };
@@ -140,7 +140,7 @@ fn ftplib_reads_facts_and_names_that_are_bytes() {
     let script = format!(
         r#"
 import ftplib, io
-ftp = ftplib.FTP(encoding='latin-1', timeout=20)
+ftp = ftplib.FTP(encoding='latin-1', timeout=120)
 ftp.connect('127.0.0.1', {})
 ftp.login()
 facts = dict(ftp.mlsd('/', facts=['type', 'size', 'modify']))

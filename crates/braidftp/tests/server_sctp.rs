@@ -21,7 +21,8 @@ use bytes::Bytes;
 use server_support::{Folder, pattern, quick};
 use tokio::time::timeout;
 
-const SOON: Duration = Duration::from_secs(20);
+/// Far longer than anything here takes, on however busy a machine.
+const SOON: Duration = Duration::from_secs(150);
 
 /// A server of a folder, on a UDP port that the system chose.
 struct Served {
@@ -52,6 +53,8 @@ struct Client {
     association: Association,
     kind: u32,
     lines: Vec<u8>,
+    /// Bytes that may be sent on each data stream, where more than the initial credit.
+    credits: BTreeMap<u16, u64>,
 }
 
 impl Client {
@@ -68,7 +71,7 @@ impl Client {
         };
         let association = endpoint.connect(connect).unwrap();
         let kind = if streams > 2 { ppid::LINES } else { ppid::PLAIN };
-        Self { endpoint, association, kind, lines: Vec::new() }
+        Self { endpoint, association, kind, lines: Vec::new(), credits: BTreeMap::new() }
     }
 
     /// braid with so many data streams, logged in without waiting for anything.
@@ -95,18 +98,38 @@ impl Client {
         self.association.send(StreamId(0), message).await.unwrap();
     }
 
-    /// The next line of stream 0; CREDITs are passed over.
+    /// Takes the next message of stream 0, a CREDIT or a part of lines.
+    async fn take_in(&mut self) {
+        let piece = timeout(SOON, self.association.recv(StreamId(0))).await.expect("a reply in time");
+        let piece = piece.unwrap().expect("a reply, not the end");
+        let payload = piece.payload.concat();
+        if piece.ppid.0 == self.kind {
+            self.lines.extend(payload);
+        } else if piece.ppid.0 == ppid::CREDIT {
+            let Credit { stream, limit } = Credit::decode(&payload).unwrap();
+            let known = self.credits.entry(stream).or_default();
+            *known = limit.max(*known);
+        }
+    }
+
+    /// Waits until so many bytes may be sent on a stream, and returns how many may be.
+    async fn credited(&mut self, stream: u16, limit: u64) -> u64 {
+        loop {
+            match self.credits.get(&stream) {
+                Some(known) if *known >= limit => return *known,
+                _ => self.take_in().await,
+            }
+        }
+    }
+
+    /// The next line of stream 0; CREDITs are remembered.
     async fn reply(&mut self) -> String {
         loop {
             if let Some(end) = self.lines.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.lines.drain(..=end).collect();
                 return String::from_utf8_lossy(&line).trim_end().to_owned();
             }
-            let piece = timeout(SOON, self.association.recv(StreamId(0))).await.expect("a reply in time");
-            let piece = piece.unwrap().expect("a reply, not the end");
-            if piece.ppid.0 == self.kind {
-                self.lines.extend(piece.payload.concat());
-            }
+            self.take_in().await;
         }
     }
 
@@ -218,6 +241,7 @@ async fn braid_streams_many_small_files_in_the_order_of_their_headers() {
         association: client.association.clone(),
         kind: client.kind,
         lines: Vec::new(),
+        credits: BTreeMap::new(),
     };
     let all: Vec<String> = (0..300).map(|i| format!("RETR f{i}")).collect();
     asking.say(&all.join("\r\n")).await;
@@ -308,6 +332,7 @@ async fn commands_beyond_the_window_do_not_hold_up_the_credit_they_wait_for() {
         association: client.association.clone(),
         kind: client.kind,
         lines: Vec::new(),
+        credits: BTreeMap::new(),
     };
     // Ten times as many commands as the server's window, all before the first CREDIT.
     let all = "RETR f\r\n".repeat(2560);
@@ -322,6 +347,7 @@ async fn commands_beyond_the_window_do_not_hold_up_the_credit_they_wait_for() {
             association: client.association.clone(),
             kind: client.kind,
             lines: Vec::new(),
+            credits: BTreeMap::new(),
         };
         async move {
             let mut consumed = 0;
@@ -396,11 +422,10 @@ async fn an_upload_that_is_refused_is_thrown_away_and_the_stream_goes_on() {
         refused.push(client.reply().await);
     }
     assert!(refused.iter().all(|reply| reply.starts_with('5')), "{refused:?}");
-    // CREDIT comes as they are thrown away; without it these would have to wait.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // CREDIT comes as they are thrown away.
+    client.credited(1, 400_000).await;
     client.upload(1, header(3), &pattern(200_000), 226).await;
     client.expect("55").await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
     client.upload(2, header(4), b"good", 226).await;
     client.expect("226").await;
     assert_eq!(folder.read("good"), b"good");
@@ -452,7 +477,8 @@ async fn abor_ends_a_download_with_its_trailer_and_an_upload_with_its_reply() {
     assert_eq!(client.frame(1).await.0, ppid::HEADER);
     client.send(1, ppid::HEADER, header(2).encode()).await;
     client.send(1, ppid::BYTES, "begun").await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // It was taken: the first CREDIT says so.
+    client.credited(1, INITIAL_CREDIT + 1).await;
     client.say("ABOR").await;
     let trailer = loop {
         if let (ppid::TRAILER, payload) = client.frame(1).await {
@@ -547,19 +573,19 @@ async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
     let mut client = Client::braid(&served, 2).await;
     client.say("STOR f").await;
     client.send(1, ppid::HEADER, header(1).encode()).await;
-    for part in pattern(200_000).chunks(50_000) {
+    // The first CREDIT comes with the first bytes; by the next, as many more as it gives have been taken.
+    let bytes = pattern(1_000_000);
+    let mut parts = bytes.chunks(50_000);
+    client.send(1, ppid::BYTES, parts.next().unwrap().to_vec()).await;
+    let first = client.credited(1, 1_000_000).await;
+    for part in parts {
         client.send(1, ppid::BYTES, part.to_vec()).await;
     }
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let taken = (client.credited(1, first + 1).await - first) as usize;
     client.association.abort("gone");
-    let part = folder.path(".f.braidftp-part");
-    for _ in 0..200 {
-        if std::fs::metadata(&part).is_ok_and(|m| m.len() == 200_000) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(std::fs::metadata(&part).map(|m| m.len()).unwrap_or(0), 200_000);
+    let kept = || std::fs::read(folder.path(".f.braidftp-part")).unwrap_or_default();
+    server_support::eventually("what was taken is kept", || kept().len() >= taken);
+    assert!(bytes.starts_with(&kept()) && taken > 0);
     assert!(!folder.path("f").exists());
     served.handle.stop();
     timeout(SOON, served.running).await.unwrap().unwrap();

@@ -13,7 +13,7 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
 use braidftp::users::{Access, Users};
-use server_support::{Folder, connect_from, serve_with};
+use server_support::{Folder, PATIENCE, connect_from, serve_with};
 
 struct Talk {
     control: TcpStream,
@@ -80,8 +80,8 @@ impl Talk {
         to.set_port(port);
         // Where commands were sent ahead, the server may have closed the port already for a later one. Who needs the
         // data of such a dialogue misses it below.
-        let Ok(data) = TcpStream::connect_timeout(&to, Duration::from_secs(10)) else { return };
-        data.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let Ok(data) = TcpStream::connect_timeout(&to, PATIENCE) else { return };
+        data.set_read_timeout(Some(PATIENCE)).unwrap();
         self.data = Some(data);
     }
 }
@@ -191,11 +191,11 @@ fn run(name: &str, text: &str) {
                 assert_eq!(talk.line(Duration::from_millis(50)), None, "{at}: the server says more");
             }
             "S:" if rest == "(closes)" => {
-                talk.control.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+                talk.control.set_read_timeout(Some(PATIENCE)).unwrap();
                 assert_eq!(talk.control.read(&mut [0; 8]).unwrap(), 0, "{at}: not closed");
             }
             "S:" => {
-                let found = talk.line(Duration::from_secs(20));
+                let found = talk.line(PATIENCE);
                 let found = found.unwrap_or_else(|| panic!("{at}: the server says nothing, not {rest}"));
                 let matches = match rest.strip_suffix('*') {
                     Some(start) => found.starts_with(start),

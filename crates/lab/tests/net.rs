@@ -35,7 +35,11 @@ fn a_net_comes_up_carries_programs_and_leaves_nothing_behind() {
         .args(["net", "exec", &name, "server", "sleep", "1000"])
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    // It is the same process that becomes `ip` and then `sleep`.
+    while std::fs::read_to_string(format!("/proc/{}/comm", left.id())).unwrap() != "sleep\n" {
+        assert!(left.try_wait().unwrap().is_none(), "it ended at once");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     let down = lab(&["down", &name]);
     assert!(down.status.success(), "{}", said(&down));
     assert!(!left.wait().unwrap().success());

@@ -44,16 +44,21 @@ async fn carry(from: &Association, to: &Association) {
 
 #[tokio::test]
 async fn two_addresses_on_each_side_make_two_paths_and_data_takes_the_primary() {
-    let (client_end, server_end) =
-        (bind(&["127.0.0.1:0", "127.0.0.2:0"]), bind(&["127.0.0.1:0", "127.0.0.2:0"]));
+    // Addresses that no other test has, so that a port that is free at one is free at the other.
+    let all = ["127.0.12.1:0", "127.0.12.2:0"];
+    let (client_end, server_end) = (bind(&all), bind(&all));
     let ports: Vec<u16> = client_end.local_addrs().iter().map(SocketAddr::port).collect();
     assert_eq!(ports[0], ports[1], "one port for all, unless another has it");
-    let config = Arc::new(Profile::Modern.config());
+    // A machine that stands still for a moment shall not look like a loss, after which data takes the other path.
+    let mut config = Profile::Modern.config();
+    config.rto.min = Duration::from_secs(30);
+    config.rto.initial = Duration::from_secs(30);
+    let config = Arc::new(config);
     let listener = server_end.listen(PORT, config.clone()).unwrap();
     let client = client_end.connect(to(&server_end, &config)).unwrap();
     assert_eq!(client.set_primary(PathId(0)), Err(NoSuchPath), "it is not up");
     let server = soon(listener.accept()).await.unwrap();
-    let expected = ["127.0.0.1", "127.0.0.2"].map(|ip| (ip.to_owned(), ip.to_owned()));
+    let expected = ["127.0.12.1", "127.0.12.2"].map(|ip| (ip.to_owned(), ip.to_owned()));
     assert_eq!([paths(&client).await, paths(&server).await], [expected.clone(), expected]);
     for primary in [0, 1, 0] {
         client.set_primary(PathId(primary)).unwrap();
@@ -118,6 +123,7 @@ async fn ways(association: &Association, count: usize) -> Vec<(String, String)> 
 
 #[tokio::test]
 async fn an_endpoint_gains_an_address_and_loses_another_while_it_talks() {
+    // The second address is no other test's: the port is free there.
     let (client_end, server_end) = (bind(&["127.0.0.1:0"]), bind(&["127.0.0.1:0"]));
     let config = Arc::new(Config { asconf: true, ..Profile::Modern.config() });
     let listener = server_end.listen(PORT, config.clone()).unwrap();
@@ -126,14 +132,14 @@ async fn an_endpoint_gains_an_address_and_loses_another_while_it_talks() {
     soon(client.up()).await.unwrap();
     let first = client_end.local_addrs()[0];
     assert_eq!(client_end.remove_address(first), Err(NoSuchAddress), "it has no other");
-    let added = client_end.add_address("127.0.0.2:0".parse().unwrap()).unwrap();
+    let added = client_end.add_address("127.0.13.2:0".parse().unwrap()).unwrap();
     assert_eq!((added.port(), client_end.local_addrs()), (first.port(), vec![first, added]));
-    let both = ["127.0.0.1", "127.0.0.2"].map(|ip| (ip.to_owned(), "127.0.0.1".to_owned()));
+    let both = ["127.0.0.1", "127.0.13.2"].map(|ip| (ip.to_owned(), "127.0.0.1".to_owned()));
     assert_eq!(ways(&client, 2).await, both);
     carry(&client, &server).await;
     client_end.remove_address(first).unwrap();
     assert_eq!(ways(&client, 1).await, [both[1].clone()]);
-    assert_eq!(ways(&server, 1).await, [("127.0.0.1".to_owned(), "127.0.0.2".to_owned())]);
+    assert_eq!(ways(&server, 1).await, [("127.0.0.1".to_owned(), "127.0.13.2".to_owned())]);
     carry(&client, &server).await;
     carry(&server, &client).await;
     // Its port is free again.

@@ -26,6 +26,10 @@ fn port(n: u16) -> u16 {
 
 /// An endpoint at these addresses; `None` without the right to raw sockets, which is said aloud.
 fn raw(addrs: &[String]) -> Option<Endpoint> {
+    if addrs.iter().any(|ip| ip == "::1") && std::net::UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("LEFT OUT: this host has no IPv6 loopback");
+        return None;
+    }
     let addrs = addrs.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0));
     match Endpoint::bind(Bind { carrier: Carrier::Ip, ..Bind::to(addrs) }) {
         Ok(endpoint) => Some(endpoint),

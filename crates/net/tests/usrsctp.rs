@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use braidftp_net::{Association, Config, Connect, Profile, Reason};
-use common::{PORT, content, endpoint, receive_all, send_all, soon};
+use common::{PORT, content, endpoint, free_port, receive_all, send_all, soon};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 const TOTAL: usize = 10_000_000;
@@ -37,11 +37,6 @@ fn program() -> Option<&'static Path> {
         None
     };
     BUILT.get_or_init(build).as_deref()
-}
-
-/// A UDP port that was free a moment ago: usrsctp cannot tell which one the system chose.
-fn free_port() -> u16 {
-    std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn usrsctp(program: &Path, args: &[String]) -> tokio::process::Child {

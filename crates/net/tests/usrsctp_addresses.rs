@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use braidftp_emu::wires::{End, Wire};
 use braidftp_net::sctp::{AuthConfig, HmacId, SharedKey};
-use braidftp_net::{Config, PathState, Profile, Reason};
+use braidftp_net::{Config, PathState, PathStats, Profile, Reason};
 use usrsctp_support::{Ends, Load, Role, Session, block_on, here, inside, on_server, open, wires};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = common::PATIENCE;
 const LIGHT: Load = Load { each_way: 1_000_000, streams: 2, message: 20_000, patience: SOON };
 const HEAVY: Load = Load { each_way: 20_000_000, streams: 2, message: 20_000, patience: SOON };
 const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
@@ -21,7 +21,7 @@ const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
 const WANTED: [u8; 5] = [0, 3, 4, 10, 11];
 
 fn free() -> SocketAddr {
-    std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    ([127, 0, 0, 1], common::free_port()).into()
 }
 
 fn auth(keys: Vec<SharedKey>, hmacs: Vec<HmacId>) -> Config {
@@ -85,13 +85,19 @@ fn our_addresses_come_and_go() {
             let config = Config { asconf: true, ..Profile::Modern.config() };
             let opened = open(&ends, role, config, &["asconf=1"], on_server(&net)).await;
             let Some(mut session) = opened else { return };
-            let endpoint = session.endpoint.clone();
+            let (endpoint, association) = (session.endpoint.clone(), session.association.clone());
+            let until = async |so: &(dyn Fn(&PathStats) -> bool + Sync)| {
+                while !association.stats().paths.iter().any(so) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
             let changes = async {
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                until(&|path| path.bytes_received > 1_000_000).await;
                 endpoint.add_address(second).unwrap();
-                tokio::time::sleep(Duration::from_millis(300)).await;
+                until(&|path| path.local.ip() == second.ip() && path.state == PathState::Active).await;
                 endpoint.remove_address(ends.ours[0]).unwrap();
             };
+            let changes = async { tokio::time::timeout(SOON, changes).await.expect("it is never active") };
             tokio::join!(session.exchange(HEAVY), changes);
             settle(&session, &[(two.client, one.server), (two.client, two.server)]).await;
             let end = tokio::time::timeout(SOON, session.association.shutdown()).await;

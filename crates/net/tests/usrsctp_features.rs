@@ -4,7 +4,7 @@
 mod common;
 mod usrsctp_support;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use braidftp_emu::{LinkConfig, Relay, RelayConfig, RelayHandle};
@@ -15,13 +15,12 @@ use braidftp_net::{Config, Message, Order, Ppid, Profile, Reason, StreamId};
 use common::{content, receive_all, send_all};
 use usrsctp_support::{Ends, Load, Role, Session, block_on, here, open};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = common::PATIENCE;
 const LIGHT: Load = Load { each_way: 4_000_000, streams: 4, message: 20_000, patience: SOON };
 const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
 
-/// A UDP address that was free a moment ago.
 fn free() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    ([127, 0, 0, 1], common::free_port()).into()
 }
 
 fn modern() -> Config {

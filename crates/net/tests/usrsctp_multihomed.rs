@@ -14,7 +14,7 @@ use braidftp_emu::wires::{Cut, End, Wire};
 use braidftp_net::{Config, PathState, Profile, Reason};
 use usrsctp_support::{Ends, Load, Peer, Role, Session, block_on, inside, on_server, open, wires};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = common::PATIENCE;
 const LIGHT: Load = Load { each_way: 4_000_000, streams: 4, message: 20_000, patience: SOON };
 const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
 
@@ -131,17 +131,24 @@ fn survives(between: [Wire; 2], role: Role, cut: Cut, each_way: usize) {
         let options = ["heartbeat=500"];
         let Some(mut session) = open(&ends, role, config, &options, on_server(&net)).await else { return };
         confirmed(&mut session, &between).await;
-        let load = Load { each_way, streams: 4, message: 20_000, patience: Duration::from_secs(120) };
+        let load = Load { each_way, streams: 4, message: 20_000, patience: SOON };
+        let association = session.association.clone();
+        let quarters = async |count: u64| {
+            let received = || association.stats().paths.iter().map(|path| path.bytes_received).sum::<u64>();
+            while received() < each_way as u64 / 4 * count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
         let deeds = async {
-            // 100 Mbit/s carry a quarter of `each_way` in this time.
-            let quarter = Duration::from_secs_f64(each_way as f64 / 4.0 / 12e6);
-            tokio::time::sleep(quarter).await;
+            quarters(1).await;
             net.cut(0, cut).unwrap();
-            tokio::time::sleep(quarter).await;
+            quarters(2).await;
             net.mend(0, cut).unwrap();
-            tokio::time::sleep(quarter).await;
+            quarters(3).await;
             net.cut(1, cut).unwrap();
         };
+        let deeds =
+            async { tokio::time::timeout(load.patience, deeds).await.expect("no byte comes any more") };
         tokio::join!(session.exchange(load), deeds);
         let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
         assert_eq!(end, Ok(Reason::Shutdown));

@@ -91,7 +91,7 @@ pub struct Common {
     /// Give up on a server that says nothing for so long
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     pub timeout: Seconds,
-    /// How often to open a lost connection again
+    /// How often to open a lost connection again, and to ask again for a file whose data connection failed
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub retries: u32,
     /// Use this local address only [, and with it this address of the server]; may be given several times

@@ -19,7 +19,7 @@ use super::body::{Body, DataEnd, Sink};
 use super::carrier::{Carrier, Note};
 use super::{Done, Request, Shared, Trace};
 use crate::cli::login::Login;
-use crate::exit::{Error, Exit, Result, escape};
+use crate::exit::{Again, Error, Exit, Result, escape};
 
 /// How often silence is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -464,5 +464,9 @@ pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
         }
         _ => (Exit::Refused, "-vv shows the lines of both sides"),
     };
-    Error::new(exit, what, said).hint(hint)
+    let again = match reply.code {
+        Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED => Again::Worthwhile,
+        _ => Again::Vain,
+    };
+    Error { again, ..Error::new(exit, what, said).hint(hint) }
 }

@@ -11,7 +11,7 @@ use super::get::{Facts, facts};
 use super::listing::{Line, Listing, bad_line, folder_form};
 use super::{Job, named_path, remote_path};
 use crate::client::{Client, Sink, of_reply, of_write_reply};
-use crate::exit::{Error, Exit, Result, escape};
+use crate::exit::{Again, Error, Exit, Result, escape};
 use crate::report::{Action, Event};
 use crate::url::Url;
 
@@ -44,7 +44,9 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<
             continue;
         }
         let mut listing = Listing::ask(&client, list, path).await?;
-        while let Some(line) = listing.next().await? {
+        // Lines that were shown are not shown again.
+        let shown = |error| Error { again: Again::Vain, ..error };
+        while let Some(line) = listing.next().await.map_err(shown)? {
             match line {
                 Line::Entry(entry) if entry.path.is_root() => {}
                 Line::Entry(entry) => show(&job, entry.path.as_bytes(), &entry.metadata, form)?,
@@ -134,7 +136,10 @@ pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
                 return Err(Error { exit: Exit::TimedOut, ..error });
             }
             Err(error) if error.is_transient() => return Err(error),
-            Err(error) => job.record.failed(&job.reporter, &url.path, error),
+            Err(error) => {
+                let error = Error { again: Again::Vain, ..error };
+                job.record.failed(&job.reporter, &url.path, error);
+            }
         }
     }
     Ok(())

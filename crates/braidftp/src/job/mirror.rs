@@ -28,7 +28,7 @@ use super::local::{Folders, InTheWay, Linked, Made};
 use super::upload::{Send, Uploads};
 use super::{Job, Ready, named_path, path_hash, remote_path};
 use crate::client::{Client, same_time, timestamp};
-use crate::exit::{Error, Exit, Result, escape};
+use crate::exit::{Again, Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root, WalkItem};
 
@@ -548,7 +548,7 @@ async fn read_remote(
             let line = match listing.next().await {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
-                Err(error) if error.is_transient() => return Err(error),
+                Err(error) if error.is_transient() || error.again == Again::Worthwhile => return Err(error),
                 Err(_) if folder.is_root() => {
                     read.base_is_there = false;
                     break;

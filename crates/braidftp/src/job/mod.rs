@@ -15,7 +15,7 @@ mod local;
 mod mirror;
 mod upload;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub use mirror::{Delete, Mirror, MirrorDown, MirrorUp, mirror_down, mirror_up};
 
 use crate::cli::login::Login;
 use crate::client::{Client, Options, Totals};
-use crate::exit::{Error, Exit, Result, Told};
+use crate::exit::{Again, Error, Exit, Result, Told};
 use crate::progress::Reporter;
 use crate::report::Summary;
 use crate::url::Url;
@@ -50,7 +50,8 @@ pub struct Job {
     pub login: Login,
     /// How to talk.
     pub options: Options,
-    /// How often a lost connection is opened again, without progress between.
+    /// How often a lost connection is opened again, without progress between; and how often a file is asked for again
+    /// whose data connection did not open or broke off.
     pub retries: u32,
     /// Where to tell what happens.
     pub reporter: Reporter,
@@ -76,6 +77,12 @@ struct Recorded {
     fatal: Option<Error>,
     /// What the sessions opened and sent.
     totals: Totals,
+    /// [`Job::retries`].
+    retries: u32,
+    /// How often these paths were left to another attempt.
+    tries: HashMap<u128, u32, BuildHasherDefault<Ready>>,
+    /// The last such error that another attempt is to make up for.
+    again: Option<Error>,
 }
 
 /// A hasher for what is a hash already.
@@ -120,12 +127,16 @@ impl Record {
         recorded.good += 1;
     }
 
-    /// This path has failed. A transient error is the attempt's; others are told and counted, once.
+    /// This path has failed. A transient error is the attempt's; what another attempt may well bring is left to it;
+    /// others are told and counted, once.
     pub(crate) fn failed(&self, reporter: &Reporter, path: &[u8], error: Error) {
         if error.is_transient() || error.exit == Exit::Sigint {
             return;
         }
         let mut recorded = self.lock();
+        if recorded.may_come_yet(path, &error) {
+            return;
+        }
         if !recorded.settled.insert(path_hash(path)) {
             return;
         }
@@ -157,6 +168,17 @@ impl Record {
         }
     }
 
+    /// The end of an attempt that went through, but for what is worth another.
+    fn round_off(&self, result: Result<()>) -> Result<()> {
+        let mut recorded = self.lock();
+        match result {
+            Ok(()) => recorded.again.take().map_or(Ok(()), Err),
+            // The listing of all, which is of no file.
+            Err(error) if recorded.may_come_yet(b"", &error) => recorded.again.take().map_or(Err(error), Err),
+            Err(error) => Err(error),
+        }
+    }
+
     fn progress(&self) -> u64 {
         let recorded = self.lock();
         recorded.good + recorded.errors
@@ -178,6 +200,22 @@ impl Record {
             )
             .hint("see the errors above; the same command tries those files again")),
         }
+    }
+}
+
+impl Recorded {
+    /// Whether this error of a path is left to another attempt: the session goes on, and the others of this attempt.
+    fn may_come_yet(&mut self, path: &[u8], error: &Error) -> bool {
+        if error.again == Again::Vain {
+            return false;
+        }
+        let tries = self.tries.entry(path_hash(path)).or_default();
+        if *tries >= self.retries {
+            return false;
+        }
+        *tries += 1;
+        self.again = Some(Error { exit: Exit::Interrupted, ..error.clone() });
+        true
     }
 }
 
@@ -204,6 +242,7 @@ impl Job {
         let mut made = 0;
         let mut progress = self.record.progress();
         let mut ever_connected = false;
+        self.record.lock().retries = self.retries;
         loop {
             let error = match self.once(&attempt, &mut signals, &mut ever_connected).await {
                 Ok(()) => return Ok(()),
@@ -261,6 +300,7 @@ impl Job {
                 return Err(error);
             }
         };
+        let result = self.record.round_off(result);
         *ever_connected |= client.was_up();
         let totals = client.watch_totals();
         match &result {
@@ -364,6 +404,26 @@ mod tests {
         assert!(record.verdict().is_ok() && !record.is_settled(b"a"));
         record.done(b"a");
         assert!(record.is_settled(b"a"));
+    }
+
+    #[test]
+    fn a_file_whose_data_connection_fails_is_left_to_another_attempt_a_few_times() {
+        let (record, reporter) = (Record::default(), Reporter::new(Style::Quiet, "tcp"));
+        let broken = Error { again: Again::Worthwhile, ..error(Exit::Refused) };
+        record.lock().retries = 3;
+        for _ in 0..3 {
+            record.failed(&reporter, b"a", broken.clone());
+            assert_eq!(record.round_off(Ok(())).unwrap_err().exit, Exit::Interrupted);
+            assert!(record.round_off(Ok(())).is_ok(), "each is an attempt's");
+            assert!(record.verdict().is_ok() && !record.is_settled(b"a"));
+        }
+        record.failed(&reporter, b"a", broken.clone());
+        assert!(record.round_off(Ok(())).is_ok());
+        assert_eq!(record.verdict().unwrap_err().exit, Exit::Refused);
+        for _ in 0..3 {
+            assert_eq!(record.round_off(Err(broken.clone())).unwrap_err().exit, Exit::Interrupted);
+        }
+        assert_eq!(record.round_off(Err(broken)).unwrap_err().exit, Exit::Refused);
     }
 
     #[test]

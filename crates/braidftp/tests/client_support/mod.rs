@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use braidftp::server::{Handle, Listen, Server};
 use braidftp::store::fs::Root;
@@ -35,16 +35,20 @@ impl Served {
         Self::at(dir, Access::Writable, "127.0.0.1:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap())
     }
 
+    /// At these addresses, as soon as whoever had them before is gone.
     pub(crate) fn at(dir: &Path, access: Access, tcp: SocketAddr, udp: SocketAddr) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let start = Instant::now();
         let server = runtime.block_on(async {
-            Server::builder(Root::open(dir).unwrap())
-                .access(access)
-                .listen(Listen::Tcp(tcp))
-                .listen(Listen::SctpUdp(vec![udp]))
-                .bind()
-                .unwrap()
+            loop {
+                let builder = Server::builder(Root::open(dir).unwrap()).access(access);
+                match builder.listen(Listen::Tcp(tcp)).listen(Listen::SctpUdp(vec![udp])).bind() {
+                    Ok(server) => break server,
+                    Err(error) => assert!(start.elapsed() < Duration::from_secs(150), "{error}"),
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         });
         let (mut tcp, mut udp) = (tcp, udp);
         for place in server.local_addrs() {

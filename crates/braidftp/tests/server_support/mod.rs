@@ -12,6 +12,9 @@ use braidftp::server::{Builder, Handle, Listen, Server, Settings};
 use braidftp::store::fs::{Durability, Root};
 use braidftp::users::Access;
 
+/// Far longer than anything here takes, on however busy a machine: a hang fails instead of hanging.
+pub const PATIENCE: Duration = Duration::from_secs(150);
+
 /// A server that runs until it is dropped.
 pub struct Served {
     pub address: SocketAddr,
@@ -121,26 +124,39 @@ impl Control {
         Self::open_from(served, None)
     }
 
+    /// The same, unless the server has no room for another session.
+    pub fn try_open(served: &Served) -> Option<Self> {
+        let mut control = Self::unread(connect_from(served.address, None));
+        control.reply().starts_with("220").then_some(control)
+    }
+
     /// The same from another loopback address.
     pub fn open_from(served: &Served, from: Option<IpAddr>) -> Self {
-        let stream = connect_from(served.address, from);
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let reader = BufReader::new(stream.try_clone().unwrap());
-        let mut control = Self { stream, reader };
+        let mut control = Self::unread(connect_from(served.address, from));
         control.expect("220");
         control
     }
 
+    fn unread(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, reader }
+    }
+
     /// Connected and logged in, TYPE I.
     pub fn anonymous(served: &Served) -> Self {
-        let mut control = Self::open(served);
-        control.send("USER anonymous");
-        let first = control.reply();
+        Self::open(served).log_in()
+    }
+
+    /// Logged in, TYPE I.
+    pub fn log_in(mut self) -> Self {
+        self.send("USER anonymous");
+        let first = self.reply();
         if first.starts_with("331") {
-            control.command("PASS x@", "230");
+            self.command("PASS x@", "230");
         }
-        control.command("TYPE I", "200");
-        control
+        self.command("TYPE I", "200");
+        self
     }
 
     pub fn send(&mut self, line: &str) {
@@ -242,7 +258,7 @@ pub fn connect_from(to: SocketAddr, from: Option<IpAddr>) -> TcpStream {
     if let Some(from) = from {
         socket.bind(&SocketAddr::new(from, 0).into()).unwrap();
     }
-    socket.connect_timeout(&to.into(), Duration::from_secs(10)).unwrap();
+    socket.connect_timeout(&to.into(), PATIENCE).unwrap();
     socket.into()
 }
 
@@ -250,7 +266,7 @@ pub fn connect_from(to: SocketAddr, from: Option<IpAddr>) -> TcpStream {
 pub fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !reached() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{what}: not in time");
+        assert!(begin.elapsed() < PATIENCE, "{what}: not in time");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -258,7 +274,7 @@ pub fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
 /// Runs a program that may not be there; `None`, said loudly, if it is not.
 pub fn run(program: &str, arguments: &[&str], folder: &Path, input: &str) -> Option<Output> {
     let child = Command::new("timeout")
-        .arg("30")
+        .arg(PATIENCE.as_secs().to_string())
         .arg(program)
         .args(arguments)
         .current_dir(folder)

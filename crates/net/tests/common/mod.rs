@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use braidftp_net::{Association, Bind, Config, Connect, Endpoint, Listener, Message, Ppid, StreamId};
@@ -9,8 +10,22 @@ use braidftp_net::{Association, Bind, Config, Connect, Endpoint, Listener, Messa
 /// The SCTP port that tests listen on.
 pub(crate) const PORT: u16 = 5001;
 
-/// Far longer than any test takes: a hang fails instead of hanging.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Far longer than any test takes, on however busy a machine: a hang fails instead of hanging.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
+
+/// A UDP port for a program that cannot be given whichever the system chooses. It is none of those that the system gives to
+/// others, and no two calls of this process return the same.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let start = (std::process::id() % 400) as u16 * 50;
+        let port = 10_000 + (start + nth) % 20_000;
+        if std::net::UdpSocket::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
 
 /// An endpoint on a loopback port that the system chose.
 pub(crate) fn endpoint() -> Endpoint {

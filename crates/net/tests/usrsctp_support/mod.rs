@@ -14,7 +14,7 @@ use braidftp_emu::wires::{End, Wire, Wires};
 use braidftp_net::{Association, Bind, Carrier, Config, Connect, Endpoint};
 use tokio::sync::mpsc;
 
-use crate::common::{PORT, receive_all, send_all};
+use crate::common::{PATIENCE, PORT, receive_all, send_all};
 
 /// Says aloud that a test was left out, and why; fails instead where everything must be there.
 pub(crate) fn left_out(why: &str) {
@@ -119,7 +119,7 @@ impl Peer {
 
     /// Waits until it listens or connects.
     async fn begins(&mut self) {
-        let first = self.line(Duration::from_secs(20)).await;
+        let first = self.line(PATIENCE).await;
         assert!(matches!(first.as_str(), "listening" | "connecting"), "{first}");
     }
 
@@ -291,11 +291,11 @@ pub(crate) async fn open_with(
         Role::TheyConnect => {
             let listener = endpoint.listen(PORT, config).unwrap();
             let peer = begin("connect").await;
-            let accepted = tokio::time::timeout(Duration::from_secs(30), listener.accept());
+            let accepted = tokio::time::timeout(PATIENCE, listener.accept());
             (accepted.await.expect("the peer does not connect").unwrap(), peer)
         }
     };
-    let up = tokio::time::timeout(Duration::from_secs(30), association.up());
+    let up = tokio::time::timeout(PATIENCE, association.up());
     up.await.expect("it does not come up").unwrap();
     Session { association, peer, endpoint, streams_used: 0, bytes_sent: 0 }
 }

@@ -23,7 +23,7 @@ use super::{Gauge, Note};
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
 use crate::client::{Options, default_profile};
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Again, Error, Exit, Result};
 use crate::url::{Scheme, Url};
 
 /// Room in the receive buffer for the control stream, beside the credit of the data streams
@@ -548,12 +548,10 @@ impl One {
         opened: &mut Option<Association>,
     ) -> Result<()> {
         let open = || {
-            Error::new(
-                Exit::Refused,
-                "open a data association",
-                format_args!("none came within {} s", OPEN.as_secs()),
-            )
-            .hint("--mode ms needs no second association")
+            let why = format_args!("none came within {} s", OPEN.as_secs());
+            let error = Error::new(Exit::Refused, "open a data association", why)
+                .hint("--mode ms needs no second association");
+            Error { again: Again::Worthwhile, ..error }
         };
         let association = tokio::time::timeout(OPEN, self.accept(&listener)).await.map_err(|_| open())?;
         let association = association.ok_or_else(|| lost("the endpoint is closed"))?;
