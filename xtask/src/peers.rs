@@ -1,4 +1,4 @@
-//! The Debian programs that tests talk to: clients and libraries by `apt-get install`, FTP servers unpacked into
+//! The Debian programs that tests talk to: clients, a browser and libraries by `apt-get install`, FTP servers unpacked into
 //! `target/peers`, since their packages exclude each other.
 //!
 //! Without Debian, without root or without a network the suite still runs; what is left out is said aloud.
@@ -21,6 +21,7 @@ const INSTALLED: &[(Proof, &str)] = &[
     (Proof::Program("gcc"), "gcc"),
     (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev"),
     (Proof::File("/usr/bin/linux.uml"), "user-mode-linux"),
+    (Proof::Program("chromium"), "chromium"),
 ];
 
 /// Unpacked into `target/peers`: the program inside, and the packages it needs from there.

@@ -8,6 +8,7 @@ pub mod figure;
 pub mod golden;
 pub mod papers;
 pub mod plot;
+pub mod report;
 pub mod stats;
 pub mod store;
 pub mod sweep;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{check, compare, link, list, merge, net, profiles, run};
+use commands::{check, compare, link, list, merge, net, profiles, report, run};
 
 /// The bench that proves braidftp's claims: figures, claims, emulated links.
 #[derive(Debug, Parser)]
@@ -24,6 +24,7 @@ enum Command {
     Check(check::Args),
     Compare(compare::Args),
     Merge(merge::Args),
+    Report(report::Args),
     Profiles(profiles::Args),
     Link(Box<link::Args>),
     Net(net::Args),
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Profiles(args) => profiles::run(&args),
         Command::Link(args) => link::run(&args),
         Command::Net(args) => net::run(&args),

@@ -104,6 +104,14 @@ impl<'a> Cell<'a> {
         self.records.len()
     }
 
+    /// What its first run started from.
+    ///
+    /// # Panics
+    /// If it was not run.
+    pub fn first_seed(&self) -> u64 {
+        self.records.first().expect("it was run").seed
+    }
+
     /// One number of all runs.
     ///
     /// # Panics

@@ -48,6 +48,17 @@ fn is_called(paper: &Paper, name: &str) -> bool {
     paper.name == name || paper.key.eq_ignore_ascii_case(name)
 }
 
+/// The papers that names ask for; none given: all. In their own order.
+pub fn find_papers(names: &[String]) -> Result<Vec<&'static Paper>, Unknown> {
+    let papers = || ALL.iter().copied();
+    if let Some(name) = names.iter().find(|name| !papers().any(|paper| is_called(paper, name))) {
+        let known = papers().map(|paper| format!("{} ({})", paper.key, paper.name)).collect();
+        return Err(Unknown { what: "paper", name: name.clone(), known });
+    }
+    let is_asked = |paper: &&Paper| names.is_empty() || names.iter().any(|name| is_called(paper, name));
+    Ok(papers().filter(is_asked).collect())
+}
+
 /// The figures that names ask for: ids, and papers for all that they have. Each once, in the order of asking.
 pub fn find_figures(names: &[String]) -> Result<Vec<&'static Figure>, Unknown> {
     let mut found: Vec<&'static Figure> = Vec::new();

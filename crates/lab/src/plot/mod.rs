@@ -6,7 +6,7 @@ pub mod svg;
 use crate::figure::{Axis, Figure, Value};
 use crate::stats::Estimate;
 use crate::table::{Cell, Table};
-use svg::{Anchor, Svg, Text};
+use svg::{Anchor, GRID, INK, MARGIN, SOFT, Svg, Text};
 
 /// How a sweep is drawn.
 #[derive(Debug, Clone, Copy)]
@@ -96,10 +96,6 @@ impl Plot {
     }
 }
 
-const INK: &str = "#1d2433";
-const SOFT: &str = "#6b7385";
-const GRID: &str = "#e6e9ef";
-const MARGIN: f64 = 34.0;
 /// Beside a panel, for the numbers on its left.
 const LEFT: f64 = 58.0;
 /// Above a panel, for its name.
@@ -131,6 +127,35 @@ pub fn colour(axis: &Axis, value: &Value) -> &'static str {
         let place = unnamed.take_while(|other| *other != value).count();
         OTHERS[place % OTHERS.len()]
     })
+}
+
+/// What pictures are drawn with on white, and what stands for it on black.
+pub const COLOURS: &[(&str, &str)] = &[
+    ("#ffffff", "#151a23"),
+    (INK, "#e7ebf3"),
+    (SOFT, "#98a2b6"),
+    (GRID, "#2a3242"),
+    ("#c9cfda", "#48536a"),
+    ("#f4f7fc", "#1b2330"),
+    ("#f7e6cf", "#3b3020"),
+    ("#3b4252", "#b9c2d3"),
+    ("#e08a1e", "#f2a541"),
+    ("#4aa3df", "#6cbcf0"),
+    ("#1f5fa8", "#5b93e0"),
+    ("#c8324a", "#f0647b"),
+    ("#2a9d8f", "#4cc3b4"),
+    ("#8e5bb5", "#b98be0"),
+    ("#a6761d", "#cf9d45"),
+    ("#d081b4", "#e3a2cb"),
+    ("#7a8b2f", "#a9bc57"),
+    ("#5b6ee1", "#8c9bf5"),
+    ("#b0483a", "#dd7d70"),
+    ("#4d9078", "#74bb9f"),
+];
+
+/// What stands on black for a colour on white.
+pub fn on_black(colour: &'static str) -> &'static str {
+    COLOURS.iter().find(|(white, _)| *white == colour).map_or(colour, |(_, black)| black)
 }
 
 /// The picture of a sweep's runs.
@@ -170,13 +195,25 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
         2 => (420.0, 270.0),
         _ => (300.0, 216.0),
     };
-    let legend: Vec<&Value> = by.values.iter().filter(|value| has(by, value)).collect();
+    // Bars that stand where their names are need no legend.
+    let is_named = plot.marks == Marks::Bars && plot.by == plot.x;
+    let legend: Vec<&Value> = by.values.iter().filter(|value| !is_named && has(by, value)).collect();
     // Where a grid has an empty place, the legend goes there; else above.
     let is_inset = panels.len() < across * down;
     let sheet = across as f64 * (LEFT + panel_width + GAP);
     let title = wrapped(figure.shows, sheet, 22.0);
     let below_title = 44.0 + (title.len() as f64 - 1.0) * 27.0;
-    let heading = below_title + if is_inset { 34.0 } else { 64.0 };
+    let mut places = Vec::new();
+    let (mut x, mut row) = (0.0, 0.0);
+    for value in &legend {
+        let wide = 52.0 + svg::text_width(&(by.show)(value), 13.5);
+        if x > 0.0 && x + wide > sheet {
+            (x, row) = (0.0, row + 1.0);
+        }
+        places.push((MARGIN + x, below_title + 48.0 + row * 22.0));
+        x += wide;
+    }
+    let heading = below_title + if is_inset || legend.is_empty() { 34.0 } else { 64.0 + row * 22.0 };
     let caption = wrapped(figure.caption, sheet, 12.5);
     let width = MARGIN * 2.0 + across as f64 * (LEFT + panel_width) + (across as f64 - 1.0) * GAP;
     let height = heading
@@ -197,13 +234,11 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
         let x = MARGIN + (panels.len() % across) as f64 * (LEFT + panel_width + GAP) + LEFT + 20.0;
         let y = heading + (down - 1) as f64 * (ABOVE + panel_height + BELOW) + ABOVE + 26.0;
         for (index, value) in legend.iter().enumerate() {
-            legend_entry(&mut svg, by, value, (x, y + index as f64 * 28.0), 15.0);
+            legend_entry(&mut svg, plot, by, value, (x, y + index as f64 * 28.0), 15.0);
         }
     } else {
-        let mut x = MARGIN;
-        for value in &legend {
-            legend_entry(&mut svg, by, value, (x, below_title + 48.0), 13.5);
-            x += 52.0 + svg::text_width(&(by.show)(value), 13.5);
+        for (value, place) in legend.iter().zip(places) {
+            legend_entry(&mut svg, plot, by, value, place, 13.5);
         }
     }
     for (index, (name, cells)) in panels.iter().enumerate() {
@@ -230,15 +265,21 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
     svg.finish()
 }
 
-fn legend_entry(svg: &mut Svg, by: &Axis, value: &Value, (x, y): (f64, f64), size: f64) {
+fn legend_entry(svg: &mut Svg, plot: Plot, by: &Axis, value: &Value, (x, y): (f64, f64), size: f64) {
     let colour = colour(by, value);
-    svg.line((x, y - size * 0.33), (x + 28.0, y - size * 0.33), colour, 2.4, "");
-    svg.mark(shape(by, value), (x + 14.0, y - size * 0.33), 4.6, colour);
+    match plot.marks {
+        Marks::Lines => {
+            svg.line((x, y - size * 0.33), (x + 28.0, y - size * 0.33), colour, 2.4, "");
+            svg.mark(shape(by, value), (x + 14.0, y - size * 0.33), 4.6, colour);
+        }
+        Marks::Bars => svg.rect([x + 14.0, y - size * 0.8, 14.0, size * 0.9], colour, 2.0),
+    }
     let how = Text { x: x + 36.0, y, size, colour: INK, anchor: Anchor::Start, turned: 0.0 };
     svg.text(how, &(by.show)(value));
 }
 
-fn shape(by: &Axis, value: &Value) -> usize {
+/// The shape of the marks of a value of an axis.
+pub(crate) fn shape(by: &Axis, value: &Value) -> usize {
     by.values.iter().position(|other| other == value).unwrap_or(0)
 }
 

@@ -10,12 +10,42 @@ use resvg::usvg::{Options, Tree, fontdb};
 /// that pictures are the same on every machine.
 const FONTS: &str = "Ubuntu, 'Helvetica Neue', 'Segoe UI', Arial, sans-serif";
 
+/// The colour of what is read first.
+pub const INK: &str = "#1d2433";
+/// Of what is read next: numbers beside axes, captions.
+pub const SOFT: &str = "#6b7385";
+/// Of lines that guide the eye.
+pub const GRID: &str = "#e6e9ef";
+/// Around a picture.
+pub const MARGIN: f64 = 34.0;
+
 /// A picture at work.
 #[derive(Debug)]
 pub struct Svg {
     width: f64,
     height: f64,
+    /// Where what is between heading and caption begins and ends.
+    inner: (f64, f64),
     body: String,
+}
+
+/// A line over a quantity, for those who ask it for its values.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// What it is called, as in a legend.
+    pub name: &'a str,
+    /// Its colour.
+    pub colour: &'a str,
+    /// How thick it is.
+    pub width: f64,
+    /// How it is dashed.
+    pub dashes: &'a str,
+    /// The rectangle that it is in: left, top, width and height.
+    pub frame: [f64; 4],
+    /// What runs from left to right, with its unit, and its values at both sides of the frame.
+    pub x: (&'a str, f64, f64),
+    /// What goes up, with its unit, and its values at the bottom and the top of the frame.
+    pub y: (&'a str, f64, f64),
 }
 
 /// On which side of its place a text is.
@@ -49,7 +79,7 @@ pub struct Text<'a> {
 impl Svg {
     /// An empty one, white.
     pub fn new(width: f64, height: f64) -> Self {
-        let mut svg = Self { width, height, body: String::new() };
+        let mut svg = Self { width, height, inner: (0.0, height), body: String::new() };
         svg.rect([0.0, 0.0, width, height], "#ffffff", 0.0);
         svg
     }
@@ -78,6 +108,53 @@ impl Svg {
         self.put(format_args!(
             "<polyline points=\"{points}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" \
              stroke-linejoin=\"round\" stroke-linecap=\"round\" stroke-dasharray=\"{dashes}\"/>"
+        ));
+    }
+
+    /// What is above a picture: what it shows, and in small letters which it is. Pages that say this themselves leave it out,
+    /// and what is above `end`.
+    pub fn heading(&mut self, shows: &str, which: &str, end: f64) {
+        let how = Text { x: MARGIN, y: 44.0, size: 22.0, colour: INK, anchor: Anchor::Start, turned: 0.0 };
+        self.text(how, shows);
+        self.text(Text { y: 65.0, size: 12.5, colour: SOFT, ..how }, which);
+        self.inner.0 = end;
+    }
+
+    /// What is below a picture, in lines from `top` on. Pages that say this themselves leave it out.
+    pub fn caption(&mut self, lines: &[String], top: f64) {
+        for (index, line) in lines.iter().enumerate() {
+            let y = top + index as f64 * 17.0;
+            let how = Text { x: MARGIN, y, size: 12.5, colour: SOFT, anchor: Anchor::Start, turned: 0.0 };
+            self.text(how, line);
+        }
+        self.inner.1 = top - 14.0;
+    }
+
+    /// What is drawn until [`Svg::close`] belongs to something that a legend may hide, and says this when pointed at.
+    pub fn open(&mut self, series: &str, says: &str) {
+        self.put(format_args!("<g data-series=\"{}\"><title>{}</title>", Escaped(series), Escaped(says)));
+    }
+
+    /// The end of what [`Svg::open`] began.
+    pub fn close(&mut self) {
+        self.put(format_args!("</g>"));
+    }
+
+    /// A line over a quantity, whose points are in dots.
+    pub fn series(&mut self, line: &Line<'_>, points: &[(f64, f64)]) {
+        let Line { name, colour, width, dashes, frame: [left, top, wide, high], x, y } = line;
+        let points = coordinates(points.iter().copied());
+        self.put(format_args!(
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\" \
+             stroke-dasharray=\"{dashes}\" data-series=\"{}\" data-frame=\"{left} {top} {wide} {high}\" \
+             data-x=\"{}\" data-x-range=\"{} {}\" data-y=\"{}\" data-y-range=\"{} {}\"/>",
+            Escaped(name),
+            Escaped(x.0),
+            x.1,
+            x.2,
+            Escaped(y.0),
+            y.1,
+            y.2
         ));
     }
 
@@ -127,9 +204,11 @@ impl Svg {
     pub fn finish(self) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-             font-family=\"{FONTS}\">\n{body}</svg>\n",
+             data-inner=\"0 {top} {w} {inner}\" font-family=\"{FONTS}\">\n{body}</svg>\n",
             w = self.width,
             h = self.height,
+            top = self.inner.0,
+            inner = self.inner.1 - self.inner.0,
             body = self.body
         )
     }

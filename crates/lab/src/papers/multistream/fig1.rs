@@ -11,7 +11,7 @@ use braidftp_sim::LinkConfig;
 use braidftp_sim::apps::ftp::{Outcome, Session, Variant, Watch, WindowPoint};
 
 use crate::figure::{Figure, Kind, Scene};
-use crate::plot::svg::{Anchor, Svg, Text};
+use crate::plot::svg::{Anchor, GRID, INK, Line, MARGIN, SOFT, Svg, Text};
 use crate::plot::{linear_ticks, tick_text, wrapped};
 
 /// The figure.
@@ -35,13 +35,9 @@ const VARIANTS: [(Variant, &str, &str); 3] = [
     (Variant::MsCp, "SCTP-MS-CP: one association, commands pipelined", "#1f5fa8"),
 ];
 
-const INK: &str = "#1d2433";
-const SOFT: &str = "#6b7385";
-const GRID: &str = "#e6e9ef";
 const SHADE: &str = "#f7e6cf";
 /// No more than that of commands and replies is in flight.
 const LINES_BYTES: usize = 400;
-const MARGIN: f64 = 34.0;
 const LEFT: f64 = 58.0;
 const PANEL_WIDTH: f64 = 800.0;
 const PANEL_HEIGHT: f64 = 170.0;
@@ -132,8 +128,7 @@ fn draw(runs: &[Outcome; 3]) -> String {
     let width = 2.0 * MARGIN + LEFT + PANEL_WIDTH;
     let mut svg = Svg::new(width, bottom + 26.0 + caption.len() as f64 * 17.0);
     let text = |x, y, size, colour, anchor| Text { x, y, size, colour, anchor, turned: 0.0 };
-    svg.text(text(MARGIN, 44.0, 22.0, INK, Anchor::Start), FIGURE.shows);
-    svg.text(text(MARGIN, 65.0, 12.5, SOFT, Anchor::Start), "multistream/fig1 · one run each");
+    svg.heading(FIGURE.shows, "multistream/fig1 · one run each", 80.0);
     let left = MARGIN + LEFT;
     for (index, ((_, name, colour), outcome)) in VARIANTS.iter().zip(runs).enumerate() {
         let top = TOP + STEP * index as f64;
@@ -169,7 +164,9 @@ fn draw(runs: &[Outcome; 3]) -> String {
                 line.extend(line.last().map(|(_, before)| (x, *before)));
                 line.push((x, y));
             }
-            svg.polyline(&line, colour, 1.8, "");
+            let frame = [left, top, PANEL_WIDTH, PANEL_HEIGHT];
+            let (x, y) = (("seconds", 0.0, last), ("KB", 0.0, high));
+            svg.series(&Line { name, colour, width: 1.8, dashes: "", frame, x, y }, &line);
         }
         for (file, outcome) in outcome.files.iter().enumerate() {
             if let (Some(first), Some(done)) = (outcome.first_byte, outcome.done) {
@@ -179,8 +176,6 @@ fn draw(runs: &[Outcome; 3]) -> String {
         }
     }
     svg.text(text(left + PANEL_WIDTH, bottom - 30.0, 12.0, SOFT, Anchor::End), "seconds");
-    for (index, line) in caption.iter().enumerate() {
-        svg.text(text(MARGIN, bottom + 16.0 + index as f64 * 17.0, 12.5, SOFT, Anchor::Start), line);
-    }
+    svg.caption(&caption, bottom + 16.0);
     svg.finish()
 }

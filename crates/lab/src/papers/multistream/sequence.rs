@@ -8,16 +8,18 @@ use braidftp_base::Time;
 use braidftp_sim::apps::ftp::{End, Outcome, Over, Pdu, Purpose, Session, Variant, Watch};
 
 use crate::figure::Scene;
-use crate::plot::svg::{Anchor, Svg, Text};
+use crate::plot::svg::{Anchor, INK, MARGIN, SOFT, Svg, Text};
 use crate::plot::wrapped;
 
-const INK: &str = "#1d2433";
-const SOFT: &str = "#6b7385";
 const FAINT: &str = "#c9cfda";
 const BOX: &str = "#f4f7fc";
 const DATA: &str = "#1f5fa8";
 const SETUP: &str = "#e08a1e";
 const LOST: &str = "#c8324a";
+
+const COMMANDS: &str = "commands and replies";
+const SETTING_UP: &str = "opening and closing it";
+const ACKS: &str = "acknowledgements";
 
 /// Dots a millisecond.
 const SCALE: f64 = 1.25;
@@ -27,7 +29,6 @@ const SERVER_X: f64 = 560.0;
 const TOP: f64 = 150.0;
 /// Between two texts on one side.
 const LEADING: f64 = 12.5;
-const MARGIN: f64 = 34.0;
 
 /// What is special in one of these figures.
 pub(super) struct Sequence {
@@ -99,8 +100,7 @@ impl Sequence {
         let caption = wrapped(self.caption, WIDTH - 2.0 * MARGIN, 12.5);
         let mut svg = Svg::new(WIDTH, bottom + 30.0 + caption.len() as f64 * 17.0 + MARGIN / 2.0);
         let text = |x, y, size, colour, anchor| Text { x, y, size, colour, anchor, turned: 0.0 };
-        svg.text(text(MARGIN, 44.0, 22.0, INK, Anchor::Start), self.shows);
-        svg.text(text(MARGIN, 65.0, 12.5, SOFT, Anchor::Start), &format!("{} · one run, to scale", self.id));
+        svg.heading(self.shows, &format!("{} · one run, to scale", self.id), TOP - 48.0);
         self.legend(&mut svg);
 
         if let Some((from, to)) = self.extent(outcome, &pdus) {
@@ -136,9 +136,12 @@ impl Sequence {
         let mut texts = [f64::NEG_INFINITY; 2];
         // What is there to be seen behind the rest comes first.
         for pdu in pdus.iter().filter(|pdu| pdu.purpose >= Purpose::Ack) {
+            svg.open(self.kind(pdu), &in_words(pdu, begin));
             arrow(&mut svg, pdu, &down);
+            svg.close();
         }
         for pdu in pdus.iter().filter(|pdu| pdu.purpose < Purpose::Ack) {
+            svg.open(self.kind(pdu), &in_words(pdu, begin));
             arrow(&mut svg, pdu, &down);
             let (side, x, anchor) = match pdu.from {
                 End::Client => (0, CLIENT_X - 9.0, Anchor::End),
@@ -147,23 +150,18 @@ impl Sequence {
             let y = (down(pdu.sent) + 4.0).max(texts[side] + LEADING);
             texts[side] = y;
             svg.text(text(x, y, 11.0, colour(pdu), anchor), &shortened(&pdu.says));
+            svg.close();
         }
-        for (index, line) in caption.iter().enumerate() {
-            svg.text(text(MARGIN, bottom + 36.0 + index as f64 * 17.0, 12.5, SOFT, Anchor::Start), line);
-        }
+        svg.caption(&caption, bottom + 36.0);
         svg.finish()
     }
 
     fn legend(&self, svg: &mut Svg) {
-        let data = match self.variant {
-            Variant::Naive => "an association of its own",
-            _ => "data on stream 1",
-        };
-        let mut entries = vec![("commands and replies", INK, ""), (data, DATA, "6 3")];
+        let mut entries = vec![(COMMANDS, INK, ""), (self.data(), DATA, "6 3")];
         if self.variant == Variant::Naive {
-            entries.push(("opening and closing it", SETUP, "6 3"));
+            entries.push((SETTING_UP, SETUP, "6 3"));
         }
-        entries.push(("acknowledgements", FAINT, ""));
+        entries.push((ACKS, FAINT, ""));
         let mut x = MARGIN;
         for (name, colour, dashes) in entries {
             svg.line((x, 88.0), (x + 28.0, 88.0), colour, 2.0, dashes);
@@ -171,6 +169,24 @@ impl Sequence {
                 Text { x: x + 36.0, y: 92.5, size: 13.0, colour: INK, anchor: Anchor::Start, turned: 0.0 };
             svg.text(how, name);
             x += 60.0 + crate::plot::svg::text_width(name, 13.0);
+        }
+    }
+
+    /// What data is called.
+    fn data(&self) -> &'static str {
+        match self.variant {
+            Variant::Naive => "an association of its own",
+            _ => "data on stream 1",
+        }
+    }
+
+    /// Which entry of the legend a packet belongs to.
+    fn kind(&self, pdu: &Pdu) -> &'static str {
+        match pdu.purpose {
+            Purpose::Control => COMMANDS,
+            Purpose::Data => self.data(),
+            Purpose::Setup => SETTING_UP,
+            Purpose::Ack | Purpose::Other => ACKS,
         }
     }
 
@@ -185,6 +201,20 @@ impl Sequence {
         };
         Some((begin, end))
     }
+}
+
+/// A packet in words.
+fn in_words(pdu: &Pdu, begin: Time) -> String {
+    let way = match pdu.from {
+        End::Client => "client to server",
+        End::Server => "server to client",
+    };
+    let sent = millis(pdu.sent.since(begin));
+    let arrived = pdu.arrived.map_or_else(
+        || "lost".to_owned(),
+        |arrived| format!("arrived at {:.1} ms", millis(arrived.since(begin))),
+    );
+    format!("{way}, sent at {sent:.1} ms, {arrived}: {}", pdu.says)
 }
 
 fn arrow(svg: &mut Svg, pdu: &Pdu, down: &impl Fn(Time) -> f64) {

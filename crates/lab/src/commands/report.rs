@@ -1,0 +1,68 @@
+//! `braidlab report`: one page with every figure and claim.
+
+use std::path::{Path, PathBuf};
+
+use braidftp_lab::papers;
+use braidftp_lab::report::{Outcome, Report, page};
+use braidftp_lab::store::Store;
+use clap::Args as ClapArgs;
+
+use super::print;
+use crate::Failure;
+
+/// Write one page (HTML, whole in itself: no network) with every figure, every claim and its verdict.
+///
+/// It shows what is kept in the folder of results, and runs nothing: of a figure that was not run yet it says so, with the
+/// command that makes it. The same results give the same page.
+///
+/// Example: braidlab run fcs multistream; braidlab report -o site; open site/index.html
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Papers, as in P1 or fcs; none: all
+    #[arg(value_name = "PAPER")]
+    papers: Vec<String>,
+    /// The folder that index.html is written to
+    #[arg(short, long, value_name = "DIR", default_value = "site")]
+    output: PathBuf,
+    /// The folder of results, as `braidlab run --out` has it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let papers = papers::find_papers(&args.papers).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    let report = Report::gather(&papers, &Store::new(&args.results));
+    let path = args.output.join("index.html");
+    let html = page(&report);
+    keep(&path, &html)?;
+    let figures = || report.papers.iter().flat_map(|part| &part.figures);
+    let claims = || report.papers.iter().flat_map(|part| &part.claims);
+    let missing: Vec<&str> =
+        figures().filter(|kept| kept.found.is_err()).map(|kept| kept.figure.id).collect();
+    let checked = claims().filter(|judged| matches!(judged.outcome, Outcome::Found(_))).count();
+    print(&format!(
+        "{}: {} of {} figures, {checked} of {} claims, {} kB\n",
+        path.display(),
+        figures().count() - missing.len(),
+        figures().count(),
+        claims().count(),
+        html.len().div_ceil(1_000)
+    ))?;
+    if !missing.is_empty() {
+        print(&format!("not run yet: braidlab run {}\n", missing.join(" ")))?;
+    }
+    Ok(())
+}
+
+fn keep(path: &Path, html: &str) -> Result<(), Failure> {
+    let failed = |error| Failure::File(format!("cannot write {}: {error}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let temporary = path.with_extension("html.tmp");
+    std::fs::write(&temporary, html).and_then(|()| std::fs::rename(&temporary, path)).map_err(|error| {
+        let _ = std::fs::remove_file(&temporary);
+        failed(error)
+    })
+}

@@ -1,0 +1,209 @@
+//! The page around figures and claims: head, table of contents, a summary by paper.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::claim::{self, KINDS};
+use super::figure;
+use super::html::{command, count, text};
+use super::kept::{Judged, PaperPart, Report};
+use crate::plot::COLOURS;
+use crate::store::csv::COMMIT;
+
+const STYLE: &str = include_str!("page.css");
+const CHART: &str = include_str!("chart.js");
+const SCRIPT: &str = include_str!("page.js");
+const HEAD: &str = include_str!("head.js");
+
+/// The whole page.
+pub fn page(report: &Report) -> String {
+    let mut html = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <title>braidlab report: FTP over SCTP, claim by claim</title>\n\
+         <script>\n{HEAD}</script>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n",
+        dark_scenes()
+    );
+    html.push_str("<a class=\"skip\" href=\"#summary\">To the summary</a>\n");
+    html.push_str(&contents(report));
+    html.push_str("<main>\n");
+    html.push_str(&summary(report));
+    for part in &report.papers {
+        html.push_str(&paper(part, report));
+    }
+    html.push_str(
+        "<p class=\"end\">Made by <code>braidlab report</code> from what is kept of the figures, and from nothing else.</p>\n\
+         </main>\n<div id=\"tip\" hidden=\"hidden\"></div>\n<div id=\"said\" class=\"unseen\" aria-live=\"polite\"></div>\n",
+    );
+    let _ = write!(html, "<script>\n'use strict';\n{CHART}{SCRIPT}</script>\n</body>\n</html>\n");
+    html
+}
+
+/// What pictures are drawn with, for a dark page on a screen.
+fn dark_scenes() -> String {
+    let mut css = String::from("@media screen {\n");
+    for (white, black) in COLOURS {
+        for paint in ["fill", "stroke"] {
+            let _ = writeln!(
+                css,
+                ":root[data-theme=\"dark\"] svg.scene [{paint}=\"{white}\"] {{ {paint}: {black}; }}"
+            );
+        }
+    }
+    css.push_str("}\n");
+    css
+}
+
+fn contents(report: &Report) -> String {
+    let mut html = String::from(
+        "<nav id=\"contents\" aria-label=\"Contents\">\n<details open=\"open\"><summary>Contents</summary>\n<ul>\n<li><a href=\"#summary\">Summary</a></li>\n",
+    );
+    for part in &report.papers {
+        let paper = part.paper;
+        let _ = writeln!(
+            html,
+            "<li><a href=\"#{0}\">{1}: {2}</a>\n<ul>",
+            text(paper.key),
+            text(paper.key),
+            text(title(paper.citation))
+        );
+        for kept in &part.figures {
+            let missing = if kept.found.is_ok() { "" } else { " class=\"absent\"" };
+            let _ = writeln!(
+                html,
+                "<li{missing}><a href=\"#{0}\"><span class=\"id\">{1}</span> {2}</a></li>",
+                text(kept.figure.id),
+                text(kept.figure.id.split_once('/').map_or(kept.figure.id, |(_, name)| name)),
+                text(kept.figure.shows)
+            );
+        }
+        let _ = writeln!(
+            html,
+            "<li><a href=\"#{0}.claims\">{1}</a></li>\n</ul></li>",
+            text(paper.key),
+            count(part.claims.len(), "claim")
+        );
+    }
+    html.push_str("</ul>\n</details>\n</nav>\n");
+    html
+}
+
+/// The title of what is cited: what stands behind the names of those who wrote it.
+fn title(citation: &str) -> &str {
+    citation.split_once(": ").map_or(citation, |(_, title)| title)
+}
+
+fn summary(report: &Report) -> String {
+    let mut html = String::from(
+        "<header id=\"summary\">\n<p class=\"kicker\">braidlab report</p>\n<h1>FTP over SCTP, claim by claim</h1>\n\
+         <p class=\"lead\">What the papers say, and what comes of it here. Every number is from the protocol code that moves real files, \
+         run over simulated links; every interval is one of 90 %. A claim that does not hold is a result, and says why.</p>\n\
+         <div class=\"tools\"><button type=\"button\" id=\"theme\" aria-label=\"Light or dark\">Light or dark</button></div>\n\
+         <noscript><p class=\"notice\">Pictures are drawn by the page's own script. Without it there are the numbers, the claims and the verdicts; \
+         the pictures are also beside the results, as SVG and PNG.</p></noscript>\n",
+    );
+    let all: Vec<&Judged> = report.papers.iter().flat_map(|part| &part.claims).collect();
+    html.push_str("<div class=\"totals\">\n");
+    for (index, kind) in KINDS.iter().enumerate() {
+        let found = all.iter().filter(|judged| claim::kind(judged) == index).count();
+        if found > 0 {
+            let _ = writeln!(
+                html,
+                "<div class=\"total {}\"><b>{found}</b> <span><span aria-hidden=\"true\">{}</span> {}</span></div>",
+                kind.name, kind.mark, kind.says
+            );
+        }
+    }
+    html.push_str("</div>\n<div class=\"papers\">\n");
+    for part in &report.papers {
+        let run = part.figures.iter().filter(|kept| kept.found.is_ok()).count();
+        let in_part = is_in_part(part);
+        let _ = write!(
+            html,
+            "<a class=\"paper\" href=\"#{}\"><b>{}</b> <span class=\"title\">{}</span> <span class=\"figures\">{run} of {}{}</span>{}</a>\n",
+            text(part.paper.key),
+            text(part.paper.key),
+            text(title(part.paper.citation)),
+            count(part.figures.len(), "figure"),
+            if in_part { ", some not whole" } else { "" },
+            bar(&part.claims)
+        );
+    }
+    html.push_str("</div>\n");
+    let commits: BTreeSet<&str> = report
+        .papers
+        .iter()
+        .flat_map(|part| &part.figures)
+        .filter_map(|kept| kept.found.as_ref().ok()?.head.get(COMMIT))
+        .collect();
+    if !commits.is_empty() {
+        let _ = writeln!(
+            html,
+            "<p class=\"made\">Results of commit {}. Seeds and settings are with each figure, under <i>How it was made</i>.</p>",
+            text(&commits.into_iter().collect::<Vec<_>>().join(", "))
+        );
+    }
+    html.push_str("</header>\n");
+    html
+}
+
+/// Whether some of its figures are not whole.
+fn is_in_part(part: &PaperPart) -> bool {
+    part.figures.iter().any(|kept| kept.found.as_ref().is_ok_and(|found| !found.is_whole()))
+}
+
+/// How many claims came to each verdict, as a bar.
+fn bar(claims: &[Judged]) -> String {
+    let counts: Vec<usize> = (0..KINDS.len())
+        .map(|index| claims.iter().filter(|judged| claim::kind(judged) == index).count())
+        .collect();
+    let said: Vec<String> = KINDS
+        .iter()
+        .zip(&counts)
+        .filter(|(_, count)| **count > 0)
+        .map(|(kind, count)| format!("{count} {}", kind.says))
+        .collect();
+    let mut html = format!(
+        "<span class=\"tally\" role=\"img\" aria-label=\"{0}\" title=\"{0}\">",
+        text(&said.join(", "))
+    );
+    for (kind, count) in KINDS.iter().zip(&counts).filter(|(_, count)| **count > 0) {
+        let _ = write!(html, "<i class=\"{}\" style=\"flex-grow:{count}\">{count}</i>", kind.name);
+    }
+    html.push_str("</span>");
+    html
+}
+
+fn paper(part: &PaperPart, report: &Report) -> String {
+    let key = text(part.paper.key);
+    let mut html = format!(
+        "<section id=\"{key}\" aria-labelledby=\"{key}.title\">\n<header class=\"paperhead\"><p class=\"kicker\">{key}</p>\n\
+         <h2 id=\"{key}.title\">{}</h2>\n<p class=\"authors\">{}</p>\n{}\n<p>{} {}</p></header>\n",
+        text(title(part.paper.citation)),
+        text(part.paper.citation.split_once(": ").map_or("", |(authors, _)| authors)),
+        bar(&part.claims),
+        command(&format!("braidlab run {}", part.paper.name)),
+        command(&format!("braidlab check {}", part.paper.key)),
+    );
+    for kept in &part.figures {
+        let claims: Vec<&Judged> = report
+            .papers
+            .iter()
+            .flat_map(|part| &part.claims)
+            .filter(|judged| judged.claim.needs.contains(&kept.figure.id))
+            .collect();
+        html.push_str(&figure::section(kept, &claims));
+    }
+    let _ = writeln!(
+        html,
+        "<section class=\"claims\" id=\"{key}.claims\" aria-labelledby=\"{key}.claims.title\">\n<h2 id=\"{key}.claims.title\">The claims of {key}</h2>\n\
+         <div class=\"filter\" hidden=\"hidden\"></div>"
+    );
+    for judged in &part.claims {
+        html.push_str(&claim::card(judged));
+    }
+    html.push_str("</section>\n</section>\n");
+    html
+}

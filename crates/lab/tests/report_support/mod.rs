@@ -1,0 +1,165 @@
+//! Results that mean nothing, of every figure; and what a browser finds on the page made of them.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use braidftp_lab::figure::{Figure, Kind};
+use braidftp_lab::papers;
+use braidftp_lab::report::{self, Report};
+use braidftp_lab::store::csv::{self, Head};
+use braidftp_lab::store::{Store, Variety};
+use braidftp_lab::table::Record;
+use serde::Deserialize;
+use tempfile::TempDir;
+
+/// Where the results are.
+pub fn folder() -> &'static Path {
+    static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        for figure in papers::figures() {
+            keep(&store, figure, Variety::default(), &format!("braidlab run {}", figure.paper()));
+        }
+        folder
+    });
+    FOLDER.path()
+}
+
+/// The page of all of them.
+pub fn page() -> &'static String {
+    static PAGE: LazyLock<String> =
+        LazyLock::new(|| report::page(&Report::gather(papers::ALL, &Store::new(folder()))));
+    &PAGE
+}
+
+/// Keep made-up runs of a sweep, ten a point, or a scene as it is.
+pub fn keep(store: &Store, figure: &'static Figure, variety: Variety, command: &str) {
+    let path = store.path(figure, variety, "csv");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let head = Head::new(figure, command, 1, figure.sweep().map(|sweep| sweep.runs));
+    let mut text = head.to_string().into_bytes();
+    match &figure.kind {
+        Kind::Sweep(sweep) => {
+            let mut records = Vec::new();
+            for point in 0..sweep.points().len() {
+                for run in 0..10_u32 {
+                    let number = |column: usize| {
+                        let mix = (point as u64 * 31 + u64::from(run) * 7 + column as u64 * 13 + 1)
+                            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                        // From one to some ten thousand, as the slowest runs take.
+                        10_f64.powf((mix >> 40) as f64 / 1e7 + (point % 7) as f64 / 3.0)
+                    };
+                    let numbers = (0..sweep.columns.len()).map(number).collect();
+                    records.push(Record { point, run, seed: u64::MAX - u64::from(run), numbers });
+                }
+            }
+            text.extend(csv::titles(sweep));
+            text.extend(csv::lines(sweep, &records));
+        }
+        Kind::Scene(scene) => {
+            let scene = scene(1);
+            text.extend(csv::scene(&scene));
+            fs::write(path.with_extension("svg"), &scene.svg).unwrap();
+        }
+    }
+    fs::write(path, text).unwrap();
+}
+
+/// What a browser finds.
+#[derive(Debug, Deserialize)]
+pub struct Found {
+    /// What it complained about.
+    pub errors: Vec<String>,
+    /// By how many dots the page is wider than its window.
+    pub overflow: f64,
+    /// By figure.
+    pub figures: Vec<Drawn>,
+    /// Light or dark, before and after the button.
+    pub theme: [String; 2],
+    /// Claims that are left once one verdict is hidden.
+    pub filtered: usize,
+}
+
+/// What it finds of a figure.
+#[derive(Debug, Deserialize)]
+pub struct Drawn {
+    /// Which.
+    pub id: String,
+    /// Shapes that stand for numbers.
+    pub marks: usize,
+    /// What is said at the pointer.
+    pub tip: String,
+    /// What is said to those who listen, at an arrow key.
+    pub keys: String,
+    /// How many shapes of a series there are; when its name in the legend was pressed; and when again.
+    pub legend: Option<[usize; 3]>,
+    /// Texts that reach beyond their picture.
+    pub clipped: Vec<String>,
+    /// Texts that lie upon each other.
+    pub overlapping: Vec<String>,
+}
+
+/// Look at the page with a browser whose window is so wide. `None` if there is no browser, which is said aloud.
+pub fn probe(width: u32) -> Option<Found> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("index.html");
+    let errors = "<script>window.errors = []; addEventListener('error', (event) => errors.push(String(event.message)));\
+                  console.error = (...words) => errors.push(words.join(' '));</script><script>";
+    let probe = format!("<script>{}</script></body>", include_str!("probe.js"));
+    let html = page().replacen("<script>", errors, 1);
+    let end = html.rfind("</body>").unwrap();
+    fs::write(&file, format!("{}{probe}{}", &html[..end], &html[end + "</body>".len()..])).unwrap();
+    let dom = browse(folder.path(), width, &format!("file://{}", file.display()))?;
+    let (_, after) = dom.split_once("<pre id=\"probe\">").expect("the probe ran to its end");
+    let json = after.split_once("</pre>").expect("it is closed").0;
+    let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ").replace("&amp;", "&");
+    Some(serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}")))
+}
+
+/// A page as the browser has it once its scripts ran.
+fn browse(folder: &Path, width: u32, url: &str) -> Option<String> {
+    let programs = ["chromium", "chromium-browser", "google-chrome"];
+    let runs = |program: &&str| {
+        let version = Command::new(program).arg("--version").env("HOME", folder).output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    let Some(program) = programs.into_iter().find(|program| runs(program)) else {
+        eprintln!("LEFT OUT: no Chromium here (Debian: apt install chromium)");
+        return None;
+    };
+    let (out, said) = (folder.join("dom.html"), folder.join("said"));
+    let mut child = Command::new(program)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("--window-size={width},1000"))
+        .arg("--virtual-time-budget=5000")
+        .arg(url)
+        .env("HOME", folder)
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).unwrap())
+        .stderr(File::create(&said).unwrap())
+        .spawn()
+        .unwrap();
+    // A machine that has much else to do is no reason to fail.
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(300) {
+            let _ = child.kill();
+            let _ = child.wait();
+            eprintln!("LEFT OUT: {program} did not come to its end within 300 s");
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let dom = String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned();
+    if !dom.contains("<main>") {
+        let said = fs::read_to_string(&said).unwrap_or_default();
+        let last = said.lines().last().unwrap_or("it says nothing");
+        eprintln!("LEFT OUT: {program} does not show a page here: {last}");
+        return None;
+    }
+    Some(dom)
+}
