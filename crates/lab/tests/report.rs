@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use braidftp_lab::figure::{Kind, Verdict};
+use braidftp_lab::figure::{Figure, Kind, Verdict};
 use braidftp_lab::papers;
 use braidftp_lab::report::{Judged, Outcome, Report, page};
 use braidftp_lab::store::{Store, Variety};
@@ -217,6 +217,11 @@ fn in_a_browser_every_picture_is_drawn_answers_and_hides_what_it_is_told_to() {
         let has_number = |text: &str| text.contains(|c: char| c.is_ascii_digit());
         for figure in &found.figures {
             assert!(figure.marks > 0, "{}: nothing is drawn", figure.id);
+            let is_scene = |its: &&Figure| its.id == figure.id && its.sweep().is_none();
+            assert!(!figure.silent || papers::figures().any(|its| is_scene(&its)), "{}", figure.id);
+            if figure.silent {
+                continue;
+            }
             assert!(has_number(&figure.tip), "{}: the pointer says `{}`", figure.id, figure.tip);
             assert!(has_number(&figure.keys), "{}: the keys say `{}`", figure.id, figure.keys);
             assert_eq!(figure.clipped, NOTHING, "{} at {width}", figure.id);

@@ -243,8 +243,10 @@ class Chart {
     const slot = inner / Math.max(1, places.length);
     const names = places.map((place) => (this.isBand ? wrap(data.x.values[place].t, slot - 6, size) : [data.x.values[place].t]));
     const lines = Math.max(1, ...names.map((name) => name.length));
-    const top = panel.name ? 28 : 12;
-    const bottom = high - 34 - lines * 14;
+    const title = wrap(panel.name, (wide - left) / 1.12, 14); // It is bold.
+    const below = wrap(data.x.label, wide - 4, size);
+    const top = panel.name ? 12 + 16 * title.length : 12;
+    const bottom = high - 14 - lines * 14 - below.length * 14;
     const along = this.along(places);
     const x = (place) => left + along(place) * inner;
     const y = (value) => bottom - Math.max(0, Math.min(1.03, panel.scale.part(value))) * (bottom - top);
@@ -253,7 +255,7 @@ class Chart {
       'aria-label': `${this.host.dataset.label}${panel.name ? `, ${panel.name}` : ''}: ${this.columnText(this.column)} by ${data.x.label}. Arrow keys go from point to point; the numbers are in the table below.`,
     });
     const text = (className, at, attributes, what) => node('text', { class: className, x: at[0].toFixed(1), y: at[1].toFixed(1), ...attributes }, what);
-    if (panel.name) svg.append(text('name', [left, 16], {}, panel.name));
+    title.forEach((line, row) => svg.append(text('name', [left, 16 + row * 16], {}, line)));
     for (const tick of panel.scale.ticks) {
       svg.append(node('path', { class: 'grid', d: `M${left} ${y(tick).toFixed(1)}H${wide - 8}` }));
       svg.append(text('tick', [left - 7, y(tick) + 4], { 'text-anchor': 'end' }, tickText(tick)));
@@ -265,17 +267,24 @@ class Chart {
       if (x(place) - half <= last + 4) return;
       last = x(place) + half;
       names[index].forEach((line, row) => {
-        svg.append(text('tick', [x(place), bottom + 18 + row * 14], { 'text-anchor': 'middle' }, line));
+        const middle = Math.min(x(place), wide - widthOf(line, size) / 2 - 1);
+        svg.append(text('tick', [middle, bottom + 18 + row * 14], { 'text-anchor': 'middle' }, line));
       });
     });
     svg.append(node('path', { class: 'axis', d: `M${left} ${bottom}H${wide - 8}` }));
-    svg.append(text('label', [left + inner / 2, high - 6], { 'text-anchor': 'middle' }, data.x.label));
+    below.forEach((line, row) => {
+      const half = widthOf(line, size) / 2 + 1;
+      const middle = Math.max(half, Math.min(left + inner / 2, wide - half));
+      svg.append(text('label', [middle, high - 6 - (below.length - 1 - row) * 14], { 'text-anchor': 'middle' }, line));
+    });
     if (isFirst) {
-      const label = wrap(this.columnText(this.column), bottom - top + 26, size)[0];
-      const whole = this.columnText(this.column);
-      const middle = (top + bottom) / 2;
-      svg.append(text('label', [12, middle], { 'text-anchor': 'middle', transform: `rotate(-90 12 ${middle.toFixed(1)})` },
-        label === whole ? whole : label.replace(/[ ,(]+$/, '')));
+      const label = this.columnText(this.column);
+      const fit = Math.max(0.75, Math.min(1, (high - 8) / widthOf(label, size)));
+      const half = Math.min(high - 8, widthOf(label, size) * fit) / 2;
+      const middle = Math.max(half + 2, Math.min((top + bottom) / 2, high - half - 2)).toFixed(1);
+      svg.append(text('label', [12, Number(middle)], {
+        'text-anchor': 'middle', transform: `rotate(-90 12 ${middle})`, style: `font-size:${(size * fit).toFixed(1)}px`,
+      }, label));
     }
     const series = data.by.values.map((value, index) => ({ value, index, cells: panel.cells.filter((cell) => cell.p[1] === index) }))
       .filter((series) => series.cells.length);

@@ -2,7 +2,7 @@
 //! papers claim, what came of it here, and where each number is from.
 //!
 //! The page is whole in itself: style, scripts and numbers are in it, and nothing is fetched. It is a function of what is
-//! kept in the folder of results ([`kept`]) and of nothing else: no clock, no host, so the same results give the same
+//! kept in the folder of results ([`Report::gather`]) and of nothing else: no clock, no host, so the same results give the same
 //! bytes. Nothing is run for it; what is missing is said to be, with the command that makes it.
 
 mod chart;

@@ -120,9 +120,9 @@ fn summary(report: &Report) -> String {
     for part in &report.papers {
         let run = part.figures.iter().filter(|kept| kept.found.is_ok()).count();
         let in_part = is_in_part(part);
-        let _ = write!(
+        let _ = writeln!(
             html,
-            "<a class=\"paper\" href=\"#{}\"><b>{}</b> <span class=\"title\">{}</span> <span class=\"figures\">{run} of {}{}</span>{}</a>\n",
+            "<a class=\"paper\" href=\"#{}\"><b>{}</b> <span class=\"title\">{}</span> <span class=\"figures\">{run} of {}{}</span>{}</a>",
             text(part.paper.key),
             text(part.paper.key),
             text(title(part.paper.citation)),

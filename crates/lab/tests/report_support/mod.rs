@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 /// Where the results are.
-pub fn folder() -> &'static Path {
+pub(crate) fn folder() -> &'static Path {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
@@ -29,14 +29,14 @@ pub fn folder() -> &'static Path {
 }
 
 /// The page of all of them.
-pub fn page() -> &'static String {
+pub(crate) fn page() -> &'static String {
     static PAGE: LazyLock<String> =
         LazyLock::new(|| report::page(&Report::gather(papers::ALL, &Store::new(folder()))));
     &PAGE
 }
 
 /// Keep made-up runs of a sweep, ten a point, or a scene as it is.
-pub fn keep(store: &Store, figure: &'static Figure, variety: Variety, command: &str) {
+pub(crate) fn keep(store: &Store, figure: &'static Figure, variety: Variety, command: &str) {
     let path = store.path(figure, variety, "csv");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let head = Head::new(figure, command, 1, figure.sweep().map(|sweep| sweep.runs));
@@ -70,40 +70,42 @@ pub fn keep(store: &Store, figure: &'static Figure, variety: Variety, command: &
 
 /// What a browser finds.
 #[derive(Debug, Deserialize)]
-pub struct Found {
+pub(crate) struct Found {
     /// What it complained about.
-    pub errors: Vec<String>,
+    pub(crate) errors: Vec<String>,
     /// By how many dots the page is wider than its window.
-    pub overflow: f64,
+    pub(crate) overflow: f64,
     /// By figure.
-    pub figures: Vec<Drawn>,
+    pub(crate) figures: Vec<Drawn>,
     /// Light or dark, before and after the button.
-    pub theme: [String; 2],
+    pub(crate) theme: [String; 2],
     /// Claims that are left once one verdict is hidden.
-    pub filtered: usize,
+    pub(crate) filtered: usize,
 }
 
 /// What it finds of a figure.
 #[derive(Debug, Deserialize)]
-pub struct Drawn {
+pub(crate) struct Drawn {
     /// Which.
-    pub id: String,
+    pub(crate) id: String,
     /// Shapes that stand for numbers.
-    pub marks: usize,
+    pub(crate) marks: usize,
+    /// Whether it is a scene that says nothing of its parts.
+    pub(crate) silent: bool,
     /// What is said at the pointer.
-    pub tip: String,
+    pub(crate) tip: String,
     /// What is said to those who listen, at an arrow key.
-    pub keys: String,
+    pub(crate) keys: String,
     /// How many shapes of a series there are; when its name in the legend was pressed; and when again.
-    pub legend: Option<[usize; 3]>,
+    pub(crate) legend: Option<[usize; 3]>,
     /// Texts that reach beyond their picture.
-    pub clipped: Vec<String>,
+    pub(crate) clipped: Vec<String>,
     /// Texts that lie upon each other.
-    pub overlapping: Vec<String>,
+    pub(crate) overlapping: Vec<String>,
 }
 
 /// Look at the page with a browser whose window is so wide. `None` if there is no browser, which is said aloud.
-pub fn probe(width: u32) -> Option<Found> {
+pub(crate) fn probe(width: u32) -> Option<Found> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("index.html");
     let errors = "<script>window.errors = []; addEventListener('error', (event) => errors.push(String(event.message)));\

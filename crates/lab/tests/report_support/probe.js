@@ -31,7 +31,7 @@
     const panel = figure.querySelector('svg.panel');
     const drawn = panel || figure.querySelector('svg.scene:not(.sample)');
     const shapes = 'svg.panel .mark, svg.panel rect.bar, svg.scene:not(.sample) line, svg.scene:not(.sample) polyline';
-    const found = { id: figure.id, marks: figure.querySelectorAll(shapes).length, tip: '', keys: '', legend: null, ...texts(figure) };
+    const found = { id: figure.id, marks: figure.querySelectorAll(shapes).length, tip: '', keys: '', silent: true, legend: null, ...texts(figure) };
     if (!drawn) return found;
     drawn.scrollIntoView({ behavior: 'instant', block: 'center' });
     const part = drawn.querySelector('g[data-series] .hit');
@@ -39,6 +39,7 @@
     if (panel) move(panel, ...middle(panel.getBoundingClientRect()));
     else if (part) move(part, ...middle(part.getBoundingClientRect()));
     else if (line) move(drawn, ...middle(line.getBoundingClientRect()));
+    found.silent = !panel && !part && !line;
     found.tip = tip.hidden ? '' : tip.textContent;
     document.getElementById('said').textContent = '';
     drawn.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));

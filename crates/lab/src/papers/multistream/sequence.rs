@@ -105,8 +105,8 @@ impl Sequence {
 
         if let Some((from, to)) = self.extent(outcome, &pdus) {
             // Beside the first line of naive stands what closes the association before it.
-            let above = if self.variant == Variant::Naive { 8.0 } else { -9.0 };
-            let (top, height) = (down(from) + above, down(to) - down(from) + 8.0 - above);
+            let (above, below) = if self.variant == Variant::Naive { (5.8, 5.8) } else { (-9.0, 8.0) };
+            let (top, height) = (down(from) + above, down(to) - down(from) + below - above);
             let (left, width) = (MARGIN + 46.0, WIDTH - 2.0 * MARGIN - 46.0);
             svg.rect([left, top, width, height], BOX, 6.0);
             for (a, b) in [
