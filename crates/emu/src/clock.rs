@@ -11,6 +11,8 @@ use braidftp_pcap::Writer;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::sys;
+
 /// Time since this clock was started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
@@ -53,14 +55,17 @@ impl Clock {
     }
 }
 
-/// Nice value of an engine's thread, where the kernel allows one below 0: a link does not wait for what runs over it.
+/// Nice value of an engine's thread that may not go before all others.
 const NICE: i32 = -15;
 
-/// Asks the kernel to wake this thread when it said, not up to 50 µs later to save power, and before others.
+/// Asks the kernel to wake this thread when it said, not up to 50 µs later to save power, and before others, where it
+/// allows that: a link does not wait for what runs over it.
 pub(crate) fn wake_on_time() {
     // Without either the sleep is only a little longer.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+    if sys::go_before_others().is_err() {
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+    }
 }
 
 /// How late the engine woke for what a link had due.

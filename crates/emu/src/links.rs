@@ -1,5 +1,9 @@
 //! The links between two TUN devices, run by the wall clock on a thread of their own. Whose devices they are, in which
 //! namespaces, is told by `tun` and `named`.
+//!
+//! At a low rate the engine wakes for each packet. Where packets come and go faster than every [`NAP`] it looks after
+//! both devices and both links once in so long, as network drivers do: waking is what costs most, and a packet is late by
+//! no more than that.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use braidftp_pcap::Direction;
@@ -18,6 +23,10 @@ use crate::clock::{Capture, Clock, Lateness, wake_on_time};
 
 /// Packets read from one device before the links get their turn.
 const READS_IN_A_ROW: usize = 64;
+/// How long an engine in a rush sleeps, whatever comes. Of the 0.3 ms by which packets may be late it is a small part.
+const NAP: Duration = Duration::from_micros(60);
+/// How old the counters that others see may be, in a rush.
+const PUBLISHED_EACH: Duration = Duration::from_millis(10);
 
 /// What lies between the two hosts.
 #[derive(Debug, Clone)]
@@ -164,47 +173,77 @@ impl Engine {
     fn run(mut self, stopped: PipeReader) {
         wake_on_time();
         let mut buffer = vec![0; 65_536];
+        let mut pace = Pace::default();
+        let mut published = Time::ZERO;
+        let mut ready = [true; 2];
         loop {
-            let deadline = self.drain();
-            self.publish();
+            let began = self.clock.now();
+            let mut moved = self.take_in(&mut buffer, ready);
+            let (sent, deadline) = self.drain();
+            moved += sent;
+            let in_a_rush = pace.is_a_rush(began, moved);
+            if !in_a_rush || began.since(published) >= PUBLISHED_EACH {
+                self.publish();
+                published = began;
+            }
             let mut fds = [
                 PollFd::new(&stopped, PollFlags::IN),
                 PollFd::new(&self.client, PollFlags::IN),
                 PollFd::new(&self.server, PollFlags::IN),
             ];
-            let late = self.clock.wait(&mut fds, deadline);
+            let waited = if in_a_rush {
+                self.clock.wait(&mut fds[..1], Some(began + NAP))
+            } else {
+                self.clock.wait(&mut fds, deadline)
+            };
             let [stop, client, server] = fds.map(|fd| !fd.revents().is_empty());
-            match late {
-                Ok(Some(late)) => self.counters.late.add(late),
-                Ok(None) => {}
-                Err(error) => {
-                    eprintln!("tun links: waiting for packets failed: {error}");
-                    break;
-                }
+            if let Err(error) = waited {
+                eprintln!("tun links: waiting for packets failed: {error}");
+                break;
             }
             if stop {
                 break;
             }
-            for _ in 0..if client { READS_IN_A_ROW } else { 0 } {
-                let Some(packet) = read(&self.client, &mut buffer) else { break };
-                let now = self.clock.now();
-                self.capture.write(|writer| writer.write_ip(now, Direction::Out, &packet.payload, ""));
-                self.forward.handle(now, packet);
+            let now = self.clock.now();
+            if let Some(deadline) = deadline
+                && deadline <= now
+            {
+                self.counters.late.add(now.since(deadline));
             }
-            for _ in 0..if server { READS_IN_A_ROW } else { 0 } {
-                let Some(packet) = read(&self.server, &mut buffer) else { break };
-                self.back.handle(self.clock.now(), packet);
-            }
+            ready = if in_a_rush { [true; 2] } else { [client, server] };
         }
         self.capture.finish();
         self.publish();
     }
 
-    fn drain(&mut self) -> Option<Time> {
+    /// Gives the links what the devices have. Says how many packets that were.
+    fn take_in(&mut self, buffer: &mut [u8], [client, server]: [bool; 2]) -> usize {
+        let mut packets = 0;
+        for _ in 0..if client { READS_IN_A_ROW } else { 0 } {
+            let Some(packet) = read(&self.client, buffer) else { break };
+            let now = self.clock.now();
+            self.capture.write(|writer| writer.write_ip(now, Direction::Out, &packet.payload, ""));
+            self.forward.handle(now, packet);
+            packets += 1;
+        }
+        for _ in 0..if server { READS_IN_A_ROW } else { 0 } {
+            let Some(packet) = read(&self.server, buffer) else { break };
+            self.back.handle(self.clock.now(), packet);
+            packets += 1;
+        }
+        packets
+    }
+
+    /// Gives the devices what comes out of the links. Says how many packets that were, and when more come out.
+    fn drain(&mut self) -> (usize, Option<Time>) {
         let now = self.clock.now();
+        let mut packets = 0;
         let forward = loop {
             match self.forward.poll(now) {
-                Output::Send(packet) => self.counters.unsent += u64::from(!write(&self.server, &packet)),
+                Output::Send(packet) => {
+                    packets += 1;
+                    self.counters.unsent += u64::from(!write(&self.server, &packet));
+                }
                 Output::Event(never) => match never {},
                 Output::Wait(next) => break next,
             }
@@ -212,6 +251,7 @@ impl Engine {
         let back = loop {
             match self.back.poll(now) {
                 Output::Send(packet) => {
+                    packets += 1;
                     self.counters.unsent += u64::from(!write(&self.client, &packet));
                     self.capture.write(|writer| writer.write_ip(now, Direction::In, &packet.payload, ""));
                 }
@@ -219,7 +259,7 @@ impl Engine {
                 Output::Wait(next) => break next,
             }
         };
-        forward.into_iter().chain(back).min()
+        (packets, forward.into_iter().chain(back).min())
     }
 
     fn publish(&mut self) {
@@ -227,6 +267,30 @@ impl Engine {
         self.counters.back = self.back.counters();
         self.counters.pcap_error.clone_from(&self.capture.error);
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.counters);
+    }
+}
+
+/// How fast packets come and go.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When a round began in which some did.
+    last: Option<Time>,
+    /// Whether the round before was in a rush.
+    rushing: bool,
+}
+
+impl Pace {
+    /// Whether the next round can wait for a [`NAP`], after one that began then and moved so many packets: a round in a
+    /// rush moves some, and one begins with two rounds that do so close to each other.
+    fn is_a_rush(&mut self, began: Time, moved: usize) -> bool {
+        if moved == 0 {
+            self.rushing = false;
+            return false;
+        }
+        let close = self.last.is_some_and(|last| began.since(last) < NAP);
+        self.last = Some(began);
+        self.rushing |= close;
+        self.rushing
     }
 }
 
@@ -246,4 +310,31 @@ fn read(device: &OwnedFd, buffer: &mut [u8]) -> Option<Datagram> {
 /// Whether the device took it.
 fn write(device: &OwnedFd, packet: &Datagram) -> bool {
     rustix::io::write(device, &packet.payload).is_ok_and(|length| length == packet.payload.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of rounds that begin at these microseconds and move so many packets.
+    fn rushes(rounds: &[(u64, usize)]) -> Vec<bool> {
+        let mut pace = Pace::default();
+        let at = |microseconds| Time::ZERO + Duration::from_micros(microseconds);
+        rounds.iter().map(|(began, moved)| pace.is_a_rush(at(*began), *moved)).collect()
+    }
+
+    #[test]
+    fn packets_far_apart_are_waited_for_one_by_one() {
+        // 3 Mbit/s is a packet in 4 ms, 100 Mbit/s one in 120 µs.
+        assert_eq!(rushes(&[(0, 1), (4_000, 1), (8_000, 1)]), [false; 3]);
+        assert_eq!(rushes(&[(0, 1), (120, 1), (240, 1)]), [false; 3]);
+        assert_eq!(rushes(&[(0, 0), (20, 0), (40, 1)]), [false; 3], "rounds without a packet are none");
+    }
+
+    #[test]
+    fn a_rush_lasts_as_long_as_each_nap_finds_packets() {
+        // 500 Mbit/s is a packet in 24 µs.
+        let rounds = [(0, 1), (24, 1), (84, 2), (144, 3), (204, 0), (1_000, 1), (1_024, 1)];
+        assert_eq!(rushes(&rounds), [false, true, true, true, false, false, true]);
+    }
 }
