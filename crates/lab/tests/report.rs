@@ -145,6 +145,19 @@ fn a_quick_figure_is_shown_as_one_and_decides_nothing() {
 }
 
 #[test]
+fn what_was_compared_with_live_runs_decides_its_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = "cell,world,run,seed,seconds\nlan/10k/1/ms,simulated,0,1,20\nlan/10k/1/ms,live,0,1,21\n";
+    std::fs::write(folder.path().join("compare.csv"), format!("# command: braidlab compare\n{rows}"))
+        .unwrap();
+    let report = Report::gather(papers::ALL, &Store::new(folder.path()));
+    let mut claims = report.papers.iter().flat_map(|part| &part.claims);
+    let judged = claims.find(|judged| judged.claim.id == "P1-C22").unwrap();
+    let holds = matches!(&judged.outcome, Outcome::Found(finding) if finding.verdict == Verdict::Holds);
+    assert!(holds, "{:?}", judged.outcome);
+}
+
+#[test]
 fn results_of_another_version_are_named_and_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("fcs")).unwrap();

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::html::{command, count, estimate, text};
 use super::kept::{Judged, Outcome};
 use crate::figure::{Finding, Measured, Verdict};
+use crate::papers;
 use crate::stats::Estimate;
 
 /// What can become of a claim: the word for style and filter, what a person reads, and its mark.
@@ -109,7 +110,7 @@ pub(super) fn card(judged: &Judged) -> String {
     }
     match &judged.outcome {
         Outcome::Found(finding) => {
-            let _ = writeln!(html, "<p class=\"why\">{}</p>", text(&sentence(&finding.why)));
+            let _ = writeln!(html, "<p class=\"why\">{}</p>", linked(&sentence(&finding.why), claim.id));
         }
         Outcome::NotRun(missing) => {
             let _ = writeln!(
@@ -152,6 +153,29 @@ pub(super) fn line(judged: &Judged) -> String {
     html
 }
 
+/// A text, in which the names of other claims of the same paper lead to them.
+fn linked(says: &str, of: &str) -> String {
+    let paper = of.split_once('-').map_or(of, |(paper, _)| paper);
+    let is_other = |word: &str| {
+        word != of
+            && word.split_once('-').is_some_and(|(its, _)| its == paper)
+            && papers::claims().any(|claim| claim.id == word)
+    };
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let mut html = String::new();
+    let mut rest = says;
+    while !rest.is_empty() {
+        let end = rest.find(|c| is_part(c) != rest.starts_with(is_part)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let _ = match is_other(word) {
+            true => write!(html, "<a href=\"#{0}\">{0}</a>", text(word)),
+            false => write!(html, "{}", text(word)),
+        };
+        rest = after;
+    }
+    html
+}
+
 /// With a capital, and a full stop.
 fn sentence(says: &str) -> String {
     let says = says.trim();
@@ -162,4 +186,19 @@ fn sentence(says: &str) -> String {
         text.push('.');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_that_are_named_are_led_to_but_not_from_themselves_or_to_another_page() {
+        let html = linked("see P1-C05, P1-C01 & P2-C01 (P1-C14). P1-C99", "P1-C01");
+        assert_eq!(
+            html,
+            "see <a href=\"#P1-C05\">P1-C05</a>, P1-C01 &amp; P2-C01 (<a href=\"#P1-C14\">P1-C14</a>). P1-C99"
+        );
+        assert_eq!(sentence(" it is so "), "It is so.");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::compare;
 use crate::figure::{Claim, Figure, Finding, Kind, Paper};
 use crate::store::csv::Head;
 use crate::store::{Store, Variety};
@@ -109,6 +110,9 @@ impl Report {
                 }
             }
             parts.push(PaperPart { paper, figures, claims: Vec::new() });
+        }
+        if let Some((_, rows)) = compare::rows::kept(store.folder()) {
+            data.add_compared(&rows);
         }
         // A claim may ask for another paper's figures, too.
         for part in &mut parts {
