@@ -324,7 +324,8 @@ async fn a_stream_that_is_not_read_gets_its_credit_and_stops_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_beyond_the_window_do_not_hold_up_the_credit_they_wait_for() {
     let folder = Folder::new();
-    folder.put("f", pattern(100_000));
+    // A window of them is several times the initial credit of both streams.
+    folder.put("f", pattern(10_000));
     let served = serve(folder.root());
     let client = Client::braid(&served, 2).await;
     let mut control = Client {
