@@ -6,6 +6,7 @@
 //! around many with a virtual one. There is no clock here and no logic.
 #![forbid(unsafe_code)]
 
+mod named;
 mod rate;
 mod time;
 

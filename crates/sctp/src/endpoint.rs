@@ -463,6 +463,11 @@ impl Endpoint {
         self.table.len()
     }
 
+    /// Bytes of memory that they take; see [`Association::memory_bytes`].
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes()
+    }
+
     /// Whether no association is held.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -10,6 +10,7 @@ use std::time::Duration;
 use braidftp_base::{Datagram, Time};
 use braidftp_pcap as pcap;
 use braidftp_sctp::{AssociationId, Endpoint, PathStats};
+use braidftp_tcp as tcp;
 
 use crate::link::{Drop, Fate, Sighting};
 use crate::world::{Actor, LinkId, Seen, Sight, World};
@@ -120,6 +121,28 @@ impl<'a, H: Actor> Probes<'a, H> {
                 let stats =
                     association.and_then(|association| association.stats().paths.into_iter().nth(path));
                 stats.map_or(f64::NAN, |stats| column(name, &stats))
+            })
+        })
+    }
+
+    /// What a TCP connection knows, in the same columns as [`Probes::sctp_path`].
+    #[must_use]
+    pub fn tcp_connection(
+        self,
+        prefix: &str,
+        endpoint: impl Fn(&World<H>) -> Option<(&tcp::Endpoint, tcp::ConnectionId)> + Clone + 'a,
+    ) -> Self {
+        let column = |name: &str, stats: &tcp::Stats| match name {
+            "cwnd" => stats.cwnd as f64,
+            "ssthresh" => stats.ssthresh as f64,
+            "flight" => stats.flight_bytes as f64,
+            _ => stats.srtt.map_or(f64::NAN, |srtt| srtt.as_secs_f64()),
+        };
+        ["cwnd", "ssthresh", "flight", "srtt"].into_iter().fold(self, |probes, name| {
+            let endpoint = endpoint.clone();
+            probes.watch(&format!("{prefix}{name}"), move |world| {
+                let connection = endpoint(world).and_then(|(endpoint, id)| endpoint.connection(id));
+                connection.map_or(f64::NAN, |connection| column(name, &connection.stats()))
             })
         })
     }

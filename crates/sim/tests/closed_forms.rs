@@ -126,11 +126,13 @@ fn a_flow_that_fills_a_queue_has_the_round_trip_of_the_full_queue() {
     let protocol = Protocol::Tcp(Arc::new(tcp_config(58_400)));
     let mut flow = flow(protocol, "rate=100mbit,delay=1ms", "rate=3mbit,delay=10ms,queue=10MB");
     let (sender, far) = (flow.sender, flow.links.far[0]);
-    let mut probes = Probes::new().queue_bytes("queue", far).throughput("rate", far).watch("srtt", |world| {
-        let host: &Host<Bulk> = world.host(sender);
-        let connection = host.app().connection().and_then(|id| host.tcp().connection(id));
-        connection.and_then(|connection| connection.stats().srtt).map_or(f64::NAN, |srtt| srtt.as_secs_f64())
-    });
+    let mut probes = Probes::new().queue_bytes("queue", far).throughput("rate", far).tcp_connection(
+        "",
+        |world: &World<Host<Bulk>>| {
+            let host = world.host(sender);
+            Some((host.tcp(), host.app().connection()?))
+        },
+    );
     probes.run(&mut flow.world, Duration::from_secs(30), Duration::from_millis(100));
     let mean = |name: &str| {
         let column: Vec<_> = probes.series().column(name).into_iter().filter(|(at, _)| *at > 10.0).collect();
@@ -143,4 +145,8 @@ fn a_flow_that_fills_a_queue_has_the_round_trip_of_the_full_queue() {
     // Little's law: what waits is the rate times the wait.
     let waits = queue * 8.0 / 3e6;
     assert!((srtt - (waits + 0.022)).abs() < 0.015, "srtt {srtt}, queue {waits}");
+    // The peer's window is the limit, so that is in flight, however far slow start has opened the other.
+    let (flight, cwnd) = (mean("flight"), mean("cwnd"));
+    assert!((55_000.0..=58_400.0).contains(&flight) && cwnd > flight, "{flight} of {cwnd}");
+    assert!(mean("ssthresh") >= cwnd, "nothing was lost");
 }

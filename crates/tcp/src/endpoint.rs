@@ -335,6 +335,12 @@ impl Endpoint {
         self.table.len()
     }
 
+    /// Bytes of memory that they take; see [`Connection::memory_bytes`].
+    pub fn memory_bytes(&self) -> usize {
+        let alive = self.table.values().filter_map(|slot| self.slots[*slot as usize].connection.as_ref());
+        alive.map(Connection::memory_bytes).sum()
+    }
+
     /// Segments that were dropped because they are none: too short, of a wrong checksum, with an option that lies.
     pub fn bad_segments(&self) -> u64 {
         self.bad_segments

@@ -129,6 +129,29 @@ pub fn bursts(part: f64, packets: f64) -> Loss {
     })
 }
 
+/// Losses of the same mean, independent (1), or in bursts of so many packets.
+pub fn in_bursts(part: f64, packets: f64) -> Loss {
+    if packets == 1.0 { bernoulli(part) } else { bursts(part, packets) }
+}
+
+/// How long bursts are.
+pub const BURST: Axis = Axis {
+    name: "burst",
+    label: "packets of a burst, mean",
+    values: &[Value::Number(1.0), Value::Number(3.0)],
+    show: |value| match value {
+        Value::Number(1.0) => "independent losses".to_owned(),
+        other => format!("bursts of {other}"),
+    },
+};
+
+/// The same, by stacks that do not give up, which long bursts would make them do: what is measured is how long they take.
+pub fn patient(mut session: Session) -> Session {
+    session.tcp.data_retries = u8::MAX;
+    session.sctp.association_max_retrans = 255;
+    session
+}
+
 fn probability(part: f64) -> Probability {
     Probability::new(part).unwrap_or_else(|| panic!("{part} is no probability"))
 }
@@ -166,12 +189,56 @@ pub fn session(variant: &str, files: Vec<u64>, paths: Vec<[LinkConfig; 2]>, seed
     Session { variant, files, sctp, tcp: papers_tcp(), paths, seed, ..Session::default() }
 }
 
+/// TCP with what the papers' lacked, one after the other, and SCTP and braid beside it: the axis of the figures that ask what
+/// of SCTP's lead is left then.
+pub const STACKS: Axis = Axis {
+    name: "variant",
+    label: "stack",
+    values: &[
+        Value::Name("newreno-bsd46"),
+        Value::Name("sack"),
+        Value::Name("sack+lt+abc"),
+        Value::Name("sack+lt+abc+er"),
+        Value::Name("cubic"),
+        Value::Name("modern"),
+        Value::Name("sctp"),
+        Value::Name("braid"),
+    ],
+    show: |value| match value {
+        Value::Name("newreno-bsd46") => "TCP New-Reno".to_owned(),
+        Value::Name("sack") => "TCP, SACK".to_owned(),
+        Value::Name("sack+lt+abc") => "TCP, SACK + LT + ABC".to_owned(),
+        Value::Name("sack+lt+abc+er") => "the same + ER".to_owned(),
+        Value::Name("cubic") => "the same + CUBIC".to_owned(),
+        Value::Name("modern") => "TCP of today".to_owned(),
+        Value::Name("sctp") => "SCTP-naive".to_owned(),
+        other => other.to_string(),
+    },
+};
+
+/// The same get by a stack of [`STACKS`]. What is no name of TCP's is a way of its own.
+///
+/// # Panics
+/// If there is no such stack.
+pub fn by_stack(stack: &str, files: Vec<u64>, paths: Vec<[LinkConfig; 2]>, seed: u64) -> Session {
+    let tcp = match stack {
+        "sctp" => return session("naive", files, paths, seed),
+        "braid" => return session("braid", files, paths, seed),
+        "cubic" => {
+            tcp::Config { congestion_control: braidftp_cc::Kind::Cubic, ..tcp::Profile::SackLtAbcEr.config() }
+        }
+        profile => profile.parse::<tcp::Profile>().unwrap_or_else(|error| panic!("{error}")).config(),
+    };
+    Session { tcp, ..session("tcp", files, paths, seed) }
+}
+
 /// What a run gives.
 pub const COLUMNS: &[Column] = &[
     Column { name: "seconds", unit: "s" },
     Column { name: "packets", unit: "packets, both ways" },
     Column { name: "kilobytes", unit: "kB on the wire, both ways, IP headers included" },
     Column { name: "setup_packets", unit: "packets that open or close connections, both ways" },
+    Column { name: "setup_resent", unit: "of them sent again, both ways" },
     Column { name: "control_packets", unit: "packets of commands and replies, both ways" },
     Column { name: "connections", unit: "connections and associations opened, the control one included" },
     Column { name: "blocks_max", unit: "control blocks at the server, at most" },
@@ -216,6 +283,7 @@ pub fn row(outcome: &Outcome, clock: Clock) -> Row {
         (total.0.packets + total.1.packets) as f64,
         (total.0.bytes + total.1.bytes) as f64 / 1e3,
         (up.setup.packets + down.setup.packets) as f64,
+        (up.resent_setup + down.resent_setup) as f64,
         (up.control.packets + down.control.packets) as f64,
         outcome.connections as f64,
         outcome.control_blocks_max as f64,

@@ -89,6 +89,8 @@ pub enum Bound {
     Between(f64, f64),
     /// It is not known to be above.
     NotAbove(f64),
+    /// It is no less.
+    AtLeast(f64),
 }
 
 impl Bound {
@@ -99,6 +101,7 @@ impl Bound {
             Self::Above(bound) => ratio.is_above(bound),
             Self::Between(low, high) => (low..=high).contains(&ratio.mean),
             Self::NotAbove(bound) => !ratio.is_above(bound),
+            Self::AtLeast(bound) => ratio.low >= bound,
         }
     }
 
@@ -106,7 +109,7 @@ impl Bound {
     fn distance(&self, ratio: &Estimate) -> f64 {
         match *self {
             Self::Below(_) | Self::NotAbove(_) => ratio.high,
-            Self::Above(_) => -ratio.low,
+            Self::Above(_) | Self::AtLeast(_) => -ratio.low,
             Self::Between(low, high) => {
                 let middle = (low * high).abs().sqrt().max(f64::MIN_POSITIVE);
                 (ratio.mean / middle).abs().ln().abs()
@@ -122,6 +125,7 @@ impl std::fmt::Display for Bound {
             Self::Above(bound) => write!(f, "above {bound}"),
             Self::Between(low, high) => write!(f, "from {low} to {high}"),
             Self::NotAbove(bound) => write!(f, "not above {bound}"),
+            Self::AtLeast(bound) => write!(f, "at least {bound}"),
         }
     }
 }
@@ -168,6 +172,24 @@ impl Everywhere<'_> {
         let measured = Measured { what, unit: "x", value: worst.ratio };
         Finding::decided(Holds::from(count == compared.len()), measured, why)
     }
+}
+
+/// What variants do at a place: how long they take, and which timers make them wait.
+///
+/// # Panics
+/// If the figure does not have it.
+pub fn waits(table: &Table, place: &str, variants: &[&str]) -> String {
+    let one = |variant: &&str| {
+        let cell = cell(table, place, variant).expect("the figure has it");
+        let mean = |column| crate::stats::short(cell.mean(column).mean);
+        format!(
+            "{variant} {} s with {} packets of set-up and closing sent again and {} time-outs of data",
+            mean("seconds"),
+            mean("setup_resent"),
+            mean("timeouts")
+        )
+    };
+    variants.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// A number that decides by a bound.

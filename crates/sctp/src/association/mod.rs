@@ -601,6 +601,14 @@ impl Association {
         }
     }
 
+    /// Bytes of memory that it takes, by its own accounting: its control block, its paths and their congestion control, and
+    /// what its buffers hold, with what holding a message costs besides its bytes. What an allocator adds is not in it.
+    pub fn memory_bytes(&self) -> usize {
+        let paths: usize = self.paths.iter().map(Path::memory_bytes).sum();
+        let up = self.state.up().map_or(0, size_of_val);
+        size_of::<Self>() + up + paths + self.buffered_to_send() + self.inbound.charged_bytes()
+    }
+
     /// The local SCTP port and the peer's.
     pub fn ports(&self) -> (u16, u16) {
         (self.local_port, self.peer_port)

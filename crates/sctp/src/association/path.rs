@@ -293,6 +293,11 @@ impl Path {
         share(self, other).cmp(&share(other, self))
     }
 
+    /// What it takes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.controller)
+    }
+
     pub(super) fn stats(&self) -> PathStats {
         let counters = self.counters;
         PathStats {

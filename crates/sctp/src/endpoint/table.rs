@@ -123,6 +123,11 @@ impl Table {
         self.slots.len() - self.free.len()
     }
 
+    /// What the associations take of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.slots.iter().flatten().map(|slot| slot.association.memory_bytes()).sum()
+    }
+
     /// A new slot, ready to be drained.
     pub(super) fn insert(
         &mut self,

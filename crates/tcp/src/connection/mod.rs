@@ -300,6 +300,12 @@ impl Connection {
         }
     }
 
+    /// Bytes of memory that it takes, by its own accounting: its control block, and what its buffers hold, with what holding
+    /// a segment costs besides its bytes. What an allocator adds is not in it.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.sender.held_bytes() + self.receiver.held_bytes()
+    }
+
     pub(crate) fn ends(&self) -> Ends {
         self.ends
     }

@@ -304,6 +304,12 @@ impl Receiver {
         Some(piece)
     }
 
+    /// What it holds besides itself: bytes that came and were not read, in order and before their turn.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let early = self.early.iter().map(|(_, piece)| piece.len() + size_of::<(u64, Bytes)>());
+        self.ready_bytes + self.ready.len() * size_of::<Bytes>() + early.sum::<usize>()
+    }
+
     /// Whether something waits to be read.
     pub(crate) fn is_readable(&self) -> bool {
         !self.ready.is_empty()

@@ -2,11 +2,10 @@
 
 mod sources;
 
-use std::fmt;
 use std::num::NonZeroU8;
-use std::str::FromStr;
 use std::time::Duration;
 
+use braidftp_base::named;
 use braidftp_cc as cc;
 
 use crate::config::{
@@ -83,7 +82,7 @@ impl Profile {
         }
     }
 
-    /// The name by which [`FromStr`] knows it.
+    /// The name by which [`FromStr`](std::str::FromStr) knows it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewrenoBsd46 => "newreno-bsd46",
@@ -205,33 +204,7 @@ impl From<Profile> for Config {
     }
 }
 
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// No profile has this name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownProfile(String);
-
-impl fmt::Display for UnknownProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name()).collect();
-        write!(f, "no TCP profile is called `{}`; there are {}", self.0.escape_debug(), names.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownProfile {}
-
-impl FromStr for Profile {
-    type Err = UnknownProfile;
-
-    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
-        let known = Self::ALL.iter().find(|profile| profile.name() == text);
-        known.copied().ok_or_else(|| UnknownProfile(text.to_owned()))
-    }
-}
+named!(Profile, UnknownProfile, "TCP profile");
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@
 //! Bursts take retransmissions too, so times are several times as long, and differ widely from run to run. At 3 % nothing
 //! is left of SCTP's lead for certain; above, it stays.
 
-use super::{FILES, PAPERS_VARIANTS, RUNS, SMALL, session};
+use super::{FILES, RUNS, SMALL, THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};
 use crate::papers::ftp::{self, Clock};
 use crate::plot::Plot;
@@ -26,20 +26,9 @@ pub(super) const FIGURE: Figure = Figure {
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis { values: &[Value::Name("lan"), Value::Name("sat")], ..ftp::PATHS },
-            Axis {
-                name: "burst",
-                label: "packets of a burst, mean",
-                values: &[Value::Number(1.0), Value::Number(3.0)],
-                show: |value| match value {
-                    Value::Number(1.0) => "independent losses".to_owned(),
-                    other => format!("bursts of {other}"),
-                },
-            },
+            ftp::BURST,
             ftp::LOSS,
-            Axis {
-                values: &[Value::Name("tcp"), Value::Name("sctp"), Value::Name("braid")],
-                ..PAPERS_VARIANTS
-            },
+            THREE,
         ],
         only: |_| true,
         fixed: |point| point.number("loss") == 0.0,
@@ -48,14 +37,11 @@ pub(super) const FIGURE: Figure = Figure {
         columns: ftp::COLUMNS,
         runs: RUNS,
         run: |point, seed| {
-            let (loss, burst) = (point.number("loss"), point.number("burst"));
-            let loss = if burst == 1.0 { ftp::bernoulli(loss) } else { ftp::bursts(loss, burst) };
+            let loss = ftp::in_bursts(point.number("loss"), point.number("burst"));
             let path = ftp::path(point.name("path"));
             let losses = [loss.clone(), loss];
-            let mut session = session(path, vec![SMALL; FILES], point.name("variant"), losses, seed);
-            session.tcp.data_retries = u8::MAX;
-            session.sctp.association_max_retrans = 255;
-            ftp::run(&session, Clock::Asked)
+            let session = session(path, vec![SMALL; FILES], point.name("variant"), losses, seed);
+            ftp::run(&ftp::patient(session), Clock::Asked)
         },
         plot: Plot::lines("loss", "seconds", "seconds, transfer of 10 files").facet("burst").rows("path"),
     }),

@@ -4,7 +4,7 @@
 //! Ours, seconds for 1, 5, 10, 20, 30, 40 files: tcp 7.47 33.7 70.7 135 202 277; sctp 5.67 21.3 40.9 77.5 115 151.
 //! As it says: files follow each other, and do not know of each other.
 
-use super::{PAPERS_VARIANTS, RUNS, session};
+use super::{RUNS, THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};
 use crate::papers::ftp::{self, Clock, LAN};
 use crate::plot::Plot;
@@ -30,7 +30,7 @@ pub(super) const FIGURE: Figure = Figure {
                 ],
                 show: Value::to_string,
             },
-            PAPERS_VARIANTS,
+            THREE,
         ],
         only: |_| true,
         fixed: |_| false,

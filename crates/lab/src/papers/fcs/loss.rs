@@ -4,7 +4,7 @@
 //! Ours, seconds at 0, 2, 4, 6, 8, 10 %: tcp 5.61 12.9 31.0 69.0 131 237; sctp 5.66 12.5 22.0 38.9 72.6 135.
 //! Why they differ: TCP's time grows far faster than the loss, since time-outs back off.
 
-use super::{PAPERS_VARIANTS, RUNS, session};
+use super::{RUNS, THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};
 use crate::papers::ftp::{self, Clock, LAN};
 use crate::plot::Plot;
@@ -28,7 +28,7 @@ pub(super) const FIGURE: Figure = Figure {
                 ],
                 ..ftp::LOSS
             },
-            PAPERS_VARIANTS,
+            THREE,
         ],
         only: |_| true,
         fixed: |point| point.number("loss") == 0.0,

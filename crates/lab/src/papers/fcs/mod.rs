@@ -68,8 +68,9 @@ const VARIANTS: Axis = Axis {
     show: variant,
 };
 
-/// The paper's two ways alone.
-const PAPERS_VARIANTS: Axis = Axis { values: &[Value::Name("tcp"), Value::Name("sctp")], ..VARIANTS };
+/// The paper's two ways, and ours.
+const THREE: Axis =
+    Axis { values: &[Value::Name("tcp"), Value::Name("sctp"), Value::Name("braid")], ..VARIANTS };
 
 fn variant(value: &Value) -> String {
     match value {

@@ -8,6 +8,7 @@
 //! Why they differ: for TCP it is so; for SCTP the same way has COOKIE ECHO or INIT ACK, and each that is lost costs
 //! three seconds.
 
+use braidftp_sim::dice::Probability;
 use braidftp_sim::link::Loss;
 
 use super::{FILES, MEGABYTE, RUNS, session};
@@ -19,23 +20,25 @@ use crate::plot::Plot;
 pub(super) const FIGURE: Figure = Figure {
     id: "fcs/reverse",
     shows: "10 files of 1 MB, loss on one way alone, 3 Mbit/s, 1 ms",
-    caption: "Figure 2(a) again, with loss both ways; only to the client, where the files go; and only to the server, where \
-              acknowledgements and commands go.",
+    caption: "Figure 2(a) again, with loss both ways; only to the client, where the files go; only to the server, where \
+              acknowledgements, commands and half of every handshake go; and of the client's acknowledgements alone, packets \
+              that say nothing else.",
     settings: || super::settings(LAN, "10 files of 1 MB"),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
                 name: "way",
                 label: "loss",
-                values: &[Value::Name("both"), Value::Name("data"), Value::Name("acks")],
+                values: &[Value::Name("both"), Value::Name("data"), Value::Name("back"), Value::Name("acks")],
                 show: |value| match value {
                     Value::Name("both") => "loss both ways".to_owned(),
-                    Value::Name("data") => "loss of data only".to_owned(),
-                    _ => "loss of acknowledgements only".to_owned(),
+                    Value::Name("data") => "loss on the files' way".to_owned(),
+                    Value::Name("back") => "loss on the way back".to_owned(),
+                    _ => "loss of acknowledgements alone".to_owned(),
                 },
             },
             ftp::LOSS,
-            super::PAPERS_VARIANTS,
+            super::THREE,
         ],
         only: |_| true,
         fixed: |point| point.number("loss") == 0.0,
@@ -48,9 +51,15 @@ pub(super) const FIGURE: Figure = Figure {
             let losses = match point.name("way") {
                 "both" => [loss.clone(), loss],
                 "data" => [Loss::None, loss],
-                _ => [loss, Loss::None],
+                "back" => [loss, Loss::None],
+                _ => [Loss::None, Loss::None],
             };
-            ftp::run(&session(LAN, vec![MEGABYTE; FILES], point.name("variant"), losses, seed), Clock::Asked)
+            let files = vec![MEGABYTE; FILES];
+            let mut session = session(LAN, files, point.name("variant"), losses, seed);
+            if point.name("way") == "acks" {
+                session.lost_acks = Probability::new(point.number("loss"));
+            }
+            ftp::run(&session, Clock::Asked)
         },
         plot: Plot::lines("loss", "seconds", "seconds, transfer of 10 files").facet("way"),
     }),

@@ -10,9 +10,7 @@
 //! So the comparison was unfair: SACK alone does little, since windows are too small for three duplicates; with Limited
 //! Transmit and byte counting TCP is as good as SCTP, or better.
 
-use braidftp_tcp::Profile;
-
-use super::{FILES, MEGABYTE, RUNS, session};
+use super::{FILES, MEGABYTE, QUEUE, RUNS};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};
 use crate::papers::ftp::{self, Clock};
 use crate::plot::Plot;
@@ -22,32 +20,14 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fcs/sack",
     shows: "10 files of 1 MB: SCTP against TCP with what it lacked",
     caption: "Figures 2(a) and 2(b) again, with TCP of FreeBSD 4.6; with SACK; with Limited Transmit (RFC 3042) and appropriate \
-              byte counting (RFC 3465); with Early Retransmit (RFC 5827); and with all that today's TCP has.",
+              byte counting (RFC 3465); with Early Retransmit (RFC 5827); with CUBIC (RFC 9438) on top; with all that today's \
+              TCP has; SCTP; and braid.",
     settings: || super::settings(ftp::LAN, "10 files of 1 MB"),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis { values: &[Value::Name("lan"), Value::Name("sat")], ..ftp::PATHS },
             ftp::LOSS,
-            Axis {
-                name: "variant",
-                label: "stack",
-                values: &[
-                    Value::Name("newreno-bsd46"),
-                    Value::Name("sack"),
-                    Value::Name("sack+lt+abc"),
-                    Value::Name("sack+lt+abc+er"),
-                    Value::Name("modern"),
-                    Value::Name("sctp"),
-                ],
-                show: |value| match value {
-                    Value::Name("newreno-bsd46") => "TCP New-Reno".to_owned(),
-                    Value::Name("sack") => "TCP, SACK".to_owned(),
-                    Value::Name("sack+lt+abc") => "TCP, SACK + LT + ABC".to_owned(),
-                    Value::Name("sack+lt+abc+er") => "the same + ER".to_owned(),
-                    Value::Name("modern") => "TCP of today".to_owned(),
-                    _ => "SCTP".to_owned(),
-                },
-            },
+            ftp::STACKS,
         ],
         only: |_| true,
         fixed: |point| point.number("loss") == 0.0,
@@ -56,15 +36,10 @@ pub(super) const FIGURE: Figure = Figure {
         columns: ftp::COLUMNS,
         runs: RUNS,
         run: |point, seed| {
-            let stack = point.name("variant");
-            let variant = if stack == "sctp" { "sctp" } else { "tcp" };
             let loss = ftp::bernoulli(point.number("loss"));
-            let losses = [loss.clone(), loss];
-            let path = ftp::path(point.name("path"));
-            let mut session = session(path, vec![MEGABYTE; FILES], variant, losses, seed);
-            if let Ok(profile) = stack.parse::<Profile>() {
-                session.tcp = profile.config();
-            }
+            let path = ftp::path(point.name("path")).both(QUEUE, loss);
+            let files = vec![MEGABYTE; FILES];
+            let session = ftp::by_stack(point.name("variant"), files, vec![path], seed);
             ftp::run(&session, Clock::Asked)
         },
         plot: Plot::lines("loss", "seconds", "seconds, transfer of 10 files").facet("path"),

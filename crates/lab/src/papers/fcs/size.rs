@@ -5,7 +5,7 @@
 //! Why they differ: the line is straight and does not meet the origin: below 100 KB the dearer handshake makes SCTP the
 //! slower one.
 
-use super::{PAPERS_VARIANTS, RUNS, session};
+use super::{RUNS, THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};
 use crate::papers::ftp::{self, Clock, LAN};
 use crate::plot::Plot;
@@ -31,7 +31,7 @@ pub(super) const FIGURE: Figure = Figure {
                 ],
                 show: ftp::size,
             },
-            PAPERS_VARIANTS,
+            THREE,
         ],
         only: |_| true,
         fixed: |_| false,

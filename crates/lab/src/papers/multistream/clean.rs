@@ -29,7 +29,15 @@ pub(super) const FIGURE: Figure = Figure {
                 ..super::SIZES
             },
             ftp::LOSS,
-            Axis { values: &[Value::Name("naive"), Value::Name("ms"), Value::Name("ms-cp")], ..VARIANTS },
+            Axis {
+                values: &[
+                    Value::Name("naive"),
+                    Value::Name("ms"),
+                    Value::Name("ms-cp"),
+                    Value::Name("braid"),
+                ],
+                ..VARIANTS
+            },
             Axis {
                 name: "paths",
                 label: "paths",

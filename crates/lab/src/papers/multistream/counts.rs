@@ -7,21 +7,23 @@
 //! ms 1.00 1.00 1.00; ms-cp 1.00 1.00 1.00; braid 1.00 1.00 1.00.
 
 use super::{VARIANTS, session};
-use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};
+use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
 use crate::papers::ftp::{self, Clock};
 use crate::plot::Plot;
 
 /// The figure.
 pub(super) const FIGURE: Figure = Figure {
     id: "multistream/counts",
-    shows: "Control blocks that a server keeps for one client, in the mean",
-    caption: "100 files by each variant: connections, associations and what waits in TIME-WAIT, counted at the server over the \
-              transfer. Its table has packets, bytes and connections too.",
+    shows: "Memory that a server's transports take for one client, in the mean",
+    caption: "100 files by each variant. Memory is what the stacks of this program account for at the server, over the transfer: control \
+              blocks, those in TIME-WAIT too, and what their buffers hold. Its table has control blocks, packets, bytes and \
+              connections.",
     settings: || {
-        ["lan", "wan", "sat"]
-            .iter()
-            .flat_map(|name| super::settings(ftp::path(name)).into_iter().take(1))
-            .collect()
+        let paths = ["lan", "wan", "sat"].map(ftp::path);
+        let links = paths.iter().flat_map(|path| super::settings(*path).into_iter().take(1));
+        let buffers =
+            "send buffers of naive, ms and ms-cp: 32768 bytes, as TCP's; braid: those of its profile, 4 MB";
+        links.chain([buffers.to_owned()]).collect()
     },
     kind: Kind::Sweep(Sweep {
         axes: &[
@@ -34,11 +36,33 @@ pub(super) const FIGURE: Figure = Figure {
         fixed: |point| point.number("loss") == 0.0,
         quick: |point| point.number("size") < 200_000.0,
         paired: &["variant"],
-        columns: ftp::COLUMNS,
+        columns: &COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| ftp::run(&session(ftp::path(point.name("path")), point, seed), Clock::Opened),
-        plot: Plot::bars("path", "blocks_mean", "control blocks at the server, mean")
-            .facet("loss")
-            .rows("size"),
+        run: |point, seed| {
+            let mut session = session(ftp::path(point.name("path")), point, seed);
+            session.watch.memory = true;
+            // What a buffer that is larger holds says nothing of a way to use it.
+            if point.name("variant") != "braid" {
+                session.sctp.send_buffer_bytes = session.tcp.send_buffer_bytes;
+            }
+            let outcome = session.run();
+            let Row(mut numbers) = ftp::row(&outcome, Clock::Opened);
+            numbers.extend([outcome.memory_bytes_max as f64 / 1e3, outcome.memory_bytes_mean / 1e3]);
+            Row(numbers)
+        },
+        plot: Plot::bars("path", "memory_mean", "kB at the server, mean").facet("loss").rows("size"),
     }),
+};
+
+const BASE: usize = ftp::COLUMNS.len();
+
+const COLUMNS: [Column; BASE + 2] = {
+    let mut columns = [Column { name: "memory_max", unit: "kB at the server, at most" }; BASE + 2];
+    let mut at = 0;
+    while at < BASE {
+        columns[at] = ftp::COLUMNS[at];
+        at += 1;
+    }
+    columns[BASE + 1] = Column { name: "memory_mean", unit: "kB at the server, in the mean" };
+    columns
 };

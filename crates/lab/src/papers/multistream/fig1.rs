@@ -11,6 +11,7 @@ use braidftp_sim::LinkConfig;
 use braidftp_sim::apps::ftp::{Outcome, Session, Variant, Watch, WindowPoint};
 
 use crate::figure::{Figure, Kind, Scene};
+use crate::papers::ftp;
 use crate::plot::svg::{Anchor, GRID, INK, Line, MARGIN, SOFT, Svg, Text};
 use crate::plot::{linear_ticks, tick_text, wrapped};
 
@@ -26,13 +27,14 @@ pub(super) const FIGURE: Figure = Figure {
 const CAPTION: &str = "Figure 1: with a TCP connection for each file the server probes anew each time, and between two files \
                        (shaded) nothing flows. SCTP-MS keeps the association, but while SIZE and RETR go back and forth \
                        nothing is in flight, and its window falls to what Max.Burst allows; with commands pipelined \
-                       (SCTP-MS-CP) there are no gaps and the window lives on. 3 files of 500 KB, 1 Mbit/s, 35 ms, 1 % of \
+                       (SCTP-MS-CP) there are no gaps and the window lives on, and so with braid. 3 files of 500 KB, 1 Mbit/s, 35 ms, 1 % of \
                        packets lost each way, with one seed.";
 
-const VARIANTS: [(Variant, &str, &str); 3] = [
+const VARIANTS: [(Variant, &str, &str); 4] = [
     (Variant::Tcp, "TCP New-Reno: a connection for each file", "#3b4252"),
     (Variant::Ms, "SCTP-MS: one association", "#4aa3df"),
     (Variant::MsCp, "SCTP-MS-CP: one association, commands pipelined", "#1f5fa8"),
+    (Variant::Braid, "braid: one association of today's SCTP, files side by side", "#c8324a"),
 ];
 
 const SHADE: &str = "#f7e6cf";
@@ -48,23 +50,18 @@ fn settings() -> Vec<String> {
     vec![
         "path, each way: rate=1mbit,delay=35ms,queue=500kB,loss=0.01".to_owned(),
         "workload: 3 files of 500 KB; time from the client's first packet after mget".to_owned(),
-        "tcp: profile newreno-bsd46; sctp: profile rfc2960-kame".to_owned(),
+        "tcp: profile newreno-bsd46; sctp: profile rfc2960-kame with a receive buffer of 57344 bytes"
+            .to_owned(),
+        "braid: profile modern with an MTU of 1480, 4 data streams".to_owned(),
     ]
 }
 
 fn scene(seed: u64) -> Scene {
     let link: LinkConfig = "rate=1mbit,delay=35ms,queue=500kB,loss=0.01,overhead=20".parse().expect("a link");
     let runs = VARIANTS.map(|(variant, ..)| {
-        let session = Session {
-            variant,
-            files: vec![500_000; 3],
-            sctp: braidftp_sctp::Profile::Rfc2960Kame.config(),
-            paths: vec![[link.clone(), link.clone()]],
-            watch: Watch { windows: true, ..Watch::default() },
-            seed,
-            ..Session::default()
-        };
-        let outcome = session.run();
+        let paths = vec![[link.clone(), link.clone()]];
+        let session = ftp::session(variant.name(), vec![500_000; 3], paths, seed);
+        let outcome = Session { watch: Watch { windows: true, ..Watch::default() }, ..session }.run();
         assert!(outcome.failed.is_none(), "{:?}", outcome.failed);
         outcome
     });
@@ -118,7 +115,7 @@ fn idle(outcome: &Outcome) -> Vec<(Time, Time)> {
     spans
 }
 
-fn draw(runs: &[Outcome; 3]) -> String {
+fn draw(runs: &[Outcome; 4]) -> String {
     let longest = runs.iter().map(|outcome| outcome.since_asked).max().unwrap_or(Duration::ZERO);
     let (_, last, ticks) = linear_ticks(longest.as_secs_f64());
     let largest = runs.iter().flat_map(points).map(|point| point.cwnd_bytes).max().unwrap_or(1);
@@ -168,9 +165,17 @@ fn draw(runs: &[Outcome; 3]) -> String {
             let (x, y) = (("seconds", 0.0, last), ("KB", 0.0, high));
             svg.series(&Line { name, colour, width: 1.8, dashes: "", frame, x, y }, &line);
         }
-        for (file, outcome) in outcome.files.iter().enumerate() {
-            if let (Some(first), Some(done)) = (outcome.first_byte, outcome.done) {
-                let x = (across(first) + across(done)) / 2.0;
+        let spans =
+            outcome.files.iter().filter_map(|file| Some((across(file.first_byte?), across(file.done?))));
+        let spans: Vec<_> = spans.collect();
+        let side_by_side = spans.windows(2).any(|pair| pair[1].0 < (pair[0].0 + pair[0].1) / 2.0);
+        if let (true, Some(first)) = (side_by_side, spans.first()) {
+            let x = (first.0 + first.1) / 2.0;
+            let name = format!("files 1 to {}, side by side", spans.len());
+            svg.text(text(x, floor + 34.0, 12.0, INK, Anchor::Middle), &name);
+        } else {
+            for (file, (first, done)) in spans.iter().enumerate() {
+                let x = (first + done) / 2.0;
                 svg.text(text(x, floor + 34.0, 12.0, INK, Anchor::Middle), &format!("file {}", file + 1));
             }
         }

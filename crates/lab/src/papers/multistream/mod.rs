@@ -9,6 +9,8 @@
 //! the paper does not say. Its stacks are the profiles `newreno-bsd46` of TCP and `rfc2960-kame` of SCTP; `braid` beside
 //! them is this project's own mode, over the profile `modern`.
 
+mod braid;
+mod burst;
 pub mod claims;
 mod clean;
 mod counts;
@@ -21,9 +23,11 @@ mod fig6;
 mod fig7;
 mod fig8;
 mod handshake;
+mod lost;
 mod nat;
 mod pipelines;
 mod reports;
+mod reverse;
 mod sequence;
 mod single;
 mod tcp;
@@ -53,7 +57,11 @@ static FIGURES: &[Figure] = &[
     fig6::FIGURE,
     fig7::FIGURE,
     fig8::FIGURE,
+    braid::FIGURE,
     clean::FIGURE,
+    burst::FIGURE,
+    reverse::FIGURE,
+    lost::FIGURE,
     counts::FIGURE,
     handshake::FIGURE,
     tcp::FIGURE,

@@ -15,8 +15,9 @@
 //! 33.9 36.8 55.4 109 243; tcp-parallel 33.3 34.6 35.5 42.2 66.8; ms-cp 33.6 34.4 39.4 62.7 109.
 //! LAN, 200 KB: tcp 56.1 78.4 194 677 2422; tcp-one-cp 55.4 61.9 198 732 2536; tcp-two 67.0 78.4 230 776 2892; tcp-two-cp
 //! 55.3 62.6 199 741 2737; tcp-parallel 55.3 55.7 67.5 192 725; ms-cp 55.3 56.5 72.9 197 778.
-//! What B takes without loss is 0.1 s a file more than C: the last segment of a file, which no FIN follows, seems to wait for an
-//! acknowledgement that is delayed.
+//! What B takes without loss is 0.1 s a file more than C: Nagle's algorithm (RFC 9293 section 3.7.4) keeps the last segment of a
+//! file, which is short and which no FIN follows, until all before it is acknowledged, and that acknowledgement is delayed
+//! by 100 ms. In the packets of a run: 1,448 bytes at 31.8 ms, their ACK at 137.9, the last 1,322 bytes at 139.1.
 
 use super::{QUEUE, SIZES};
 use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};
@@ -28,7 +29,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multistream/pipelines",
     shows: "What FTP over TCP could do without SCTP",
     caption: "100 files by TCP New-Reno of FreeBSD 4.6 as FTP is; over one connection, pipelined; over two that stay; the same, pipelined; \
-              over 4 parallel ones; and by SCTP-MS-CP (P2, section 2.2).",
+              over 4 parallel ones; by SCTP-MS-CP; and by braid (P2, section 2.2).",
     settings: || super::settings(ftp::LAN),
     kind: Kind::Sweep(Sweep {
         axes: &[
@@ -45,6 +46,7 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("tcp-two-cp"),
                     Value::Name("tcp-parallel"),
                     Value::Name("ms-cp"),
+                    Value::Name("braid"),
                 ],
                 show: |value| match value {
                     Value::Name("tcp-one-cp") => "A: one TCP, pipelined".to_owned(),

@@ -8,6 +8,7 @@ use braidftp_base::Time;
 use braidftp_sim::apps::ftp::{End, Outcome, Over, Pdu, Purpose, Session, Variant, Watch};
 
 use crate::figure::Scene;
+use crate::papers::ftp;
 use crate::plot::svg::{Anchor, INK, MARGIN, SOFT, Svg, Text};
 use crate::plot::wrapped;
 
@@ -60,7 +61,7 @@ pub(super) fn settings() -> Vec<String> {
     vec![
         "path, each way: rate=1mbit,delay=35ms,queue=500kB, no loss".to_owned(),
         "workload: 2 files of 4 KB; time from the client's first packet after mget".to_owned(),
-        "sctp: profile rfc2960-kame".to_owned(),
+        "naive, ms, ms-cp: profile rfc2960-kame; braid: profile modern with an MTU of 1480".to_owned(),
     ]
 }
 
@@ -69,16 +70,8 @@ impl Sequence {
     pub(super) fn scene(&self, seed: u64) -> Scene {
         let link: braidftp_sim::LinkConfig =
             "rate=1mbit,delay=35ms,queue=500kB,overhead=20".parse().expect("a link");
-        let session = Session {
-            variant: self.variant,
-            files: vec![4_000; 2],
-            sctp: braidftp_sctp::Profile::Rfc2960Kame.config(),
-            paths: vec![[link.clone(), link]],
-            watch: Watch { packets: true, ..Watch::default() },
-            seed,
-            ..Session::default()
-        };
-        let outcome = session.run();
+        let session = ftp::session(self.variant.name(), vec![4_000; 2], vec![[link.clone(), link]], seed);
+        let outcome = Session { watch: Watch { packets: true, ..Watch::default() }, ..session }.run();
         assert!(outcome.failed.is_none(), "{:?}", outcome.failed);
         let pdus = outcome.transcript();
         let begin = pdus.first().expect("something was said").sent;
@@ -176,6 +169,7 @@ impl Sequence {
     fn data(&self) -> &'static str {
         match self.variant {
             Variant::Naive => "an association of its own",
+            Variant::Braid => "data on streams 1 to 4",
             _ => "data on stream 1",
         }
     }
@@ -193,7 +187,7 @@ impl Sequence {
     /// When what is in the box begins and ends.
     fn extent(&self, outcome: &Outcome, pdus: &[&Pdu]) -> Option<(Time, Time)> {
         let names = pdus.iter().position(|pdu| pdu.says.contains("NLST"))?;
-        let asks = |pdu: &&&Pdu| pdu.says.contains("SIZE") || pdu.says.contains("EPRT");
+        let asks = |pdu: &&&Pdu| ["SIZE", "EPRT", "RETR"].iter().any(|verb| pdu.says.contains(verb));
         let begin = pdus[names + 1..].iter().find(asks)?.sent;
         let end = match self.around {
             Around::First => outcome.files.first()?.done?,

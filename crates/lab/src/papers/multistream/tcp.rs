@@ -10,41 +10,18 @@
 //! 1 MB: newreno-bsd46 277 330 983 3644 12801; sack 277 308 750 2884 11345; sack+lt+abc 277 302 414 995 3418;
 //! sack+lt+abc+er 277 299 413 976 3384; modern 277 280 289 325 500; naive 277 314 452 1125 4409.
 
-use braidftp_tcp::Profile;
-
-use super::session;
-use crate::figure::{Axis, Figure, Kind, Point, Runs, Sweep, Value};
+use super::{FILES, QUEUE};
+use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};
 use crate::papers::ftp::{self, Clock, LAN};
 use crate::plot::Plot;
-
-/// TCP's profiles, and SCTP beside them.
-pub(super) const STACKS: Axis = Axis {
-    name: "variant",
-    label: "stack",
-    values: &[
-        Value::Name("newreno-bsd46"),
-        Value::Name("sack"),
-        Value::Name("sack+lt+abc"),
-        Value::Name("sack+lt+abc+er"),
-        Value::Name("modern"),
-        Value::Name("naive"),
-    ],
-    show: |value| match value {
-        Value::Name("newreno-bsd46") => "TCP New-Reno".to_owned(),
-        Value::Name("sack") => "TCP, SACK".to_owned(),
-        Value::Name("sack+lt+abc") => "TCP, SACK + LT + ABC".to_owned(),
-        Value::Name("sack+lt+abc+er") => "the same + ER".to_owned(),
-        Value::Name("modern") => "TCP of today".to_owned(),
-        other => super::variant(other),
-    },
-};
 
 /// The figure.
 pub(super) const FIGURE: Figure = Figure {
     id: "multistream/tcp",
     shows: "SCTP-naive against TCP with what it lacked, LAN",
     caption: "The LAN of Figure 6. TCP of FreeBSD 4.6; with SACK; with Limited Transmit (RFC 3042) and appropriate byte \
-              counting (RFC 3465); with Early Retransmit (RFC 5827); with all that today's TCP has; and SCTP-naive.",
+              counting (RFC 3465); with Early Retransmit (RFC 5827); with CUBIC (RFC 9438) on top; with all that today's \
+              TCP has; SCTP-naive; and braid.",
     settings: || super::settings(LAN),
     kind: Kind::Sweep(Sweep {
         axes: &[
@@ -53,7 +30,7 @@ pub(super) const FIGURE: Figure = Figure {
                 ..super::SIZES
             },
             ftp::LOSS,
-            STACKS,
+            ftp::STACKS,
         ],
         only: |_| true,
         fixed: |point| point.number("loss") == 0.0,
@@ -62,16 +39,9 @@ pub(super) const FIGURE: Figure = Figure {
         columns: ftp::COLUMNS,
         runs: Runs::PAPER,
         run: |point, seed| {
-            let stack = point.name("variant");
-            let variant = if stack == "naive" { "naive" } else { "tcp" };
-            let places = point.places().iter().map(|(axis, value)| match *axis {
-                "variant" => (*axis, Value::Name(variant)),
-                _ => (*axis, *value),
-            });
-            let mut session = session(LAN, &Point::new(places.collect()), seed);
-            if let Ok(profile) = stack.parse::<Profile>() {
-                session.tcp = profile.config();
-            }
+            let path = LAN.both(QUEUE, ftp::bernoulli(point.number("loss")));
+            let files = vec![point.number("size") as u64; FILES];
+            let session = ftp::by_stack(point.name("variant"), files, vec![path], seed);
             ftp::run(&session, Clock::Opened)
         },
         plot: Plot::lines("loss", "seconds", "seconds, transfer of 100 files").facet("size").log_y(),

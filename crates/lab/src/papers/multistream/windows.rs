@@ -5,12 +5,11 @@
 //! Ours, packets: tcp 3.97; naive 2.01; ms 4.02; ms-cp 29.2; braid 45.5; largest: tcp 96.2; naive 32.8; ms 32.8; ms-cp
 //! 34.2; braid 74.4.
 
-use braidftp_base::Time;
-use braidftp_sim::apps::ftp::Outcome;
+use braidftp_sim::apps::ftp::{FileOutcome, Outcome};
 use braidftp_sim::link::Loss;
 
 use super::{QUEUE, VARIANTS};
-use crate::figure::{Column, Figure, Kind, Row, Runs, Sweep};
+use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
 use crate::papers::ftp::{self, WAN};
 use crate::plot::Plot;
 
@@ -27,7 +26,23 @@ pub(super) const FIGURE: Figure = Figure {
               something of it was acknowledged, or the first of a new connection; the mean over all files but the first.",
     settings: || super::settings(WAN),
     kind: Kind::Sweep(Sweep {
-        axes: &[VARIANTS],
+        axes: &[Axis {
+            values: &[
+                Value::Name("tcp"),
+                Value::Name("tcp-two"),
+                Value::Name("tcp-two-cp"),
+                Value::Name("naive"),
+                Value::Name("ms"),
+                Value::Name("ms-cp"),
+                Value::Name("braid"),
+            ],
+            show: |value| match value {
+                Value::Name("tcp-two") => "two TCP".to_owned(),
+                Value::Name("tcp-two-cp") => "two TCP, pipelined".to_owned(),
+                other => super::variant(other),
+            },
+            ..VARIANTS
+        }],
         only: |_| true,
         fixed: |_| true,
         quick: |_| true,
@@ -38,8 +53,10 @@ pub(super) const FIGURE: Figure = Figure {
                 unit: "packets, window when a file begins, mean of all but the first",
             },
             Column { name: "largest_mtus", unit: "packets, largest window" },
-            Column { name: "falls", unit: "times that the window of a connection fell" },
-            Column { name: "opening", unit: "s from a file's 150 to its first byte, mean" },
+            Column {
+                name: "kept",
+                unit: "window when a file begins, through its mean while the file before it came, mean of all but the first",
+            },
         ],
         runs: Runs { max: 10, ..Runs::PAPER },
         run: |point, seed| {
@@ -55,30 +72,39 @@ pub(super) const FIGURE: Figure = Figure {
 fn row(outcome: &Outcome) -> Row {
     assert!(outcome.failed.is_none(), "{}", outcome.failed.as_deref().unwrap_or_default());
     let windows = &outcome.windows;
-    let falls = windows.iter().enumerate().filter(|(index, point)| {
-        let before = windows[..*index].iter().rev().find(|before| before.connection == point.connection);
-        before.is_some_and(|before| before.cwnd_bytes > point.cwnd_bytes)
-    });
     // Where a connection stays: the least that the server had from its 150 on, until something of the file was acknowledged.
     // A new one has its own beginning; the first is that of the names.
     let connections = windows.iter().map(|point| point.connection).max().map_or(0, |last| last + 1);
-    let begins: Vec<f64> = if connections > FILES {
-        let first = |number: usize| windows.iter().find(|point| point.connection == number);
-        (2..connections).filter_map(first).map(|point| point.cwnd_bytes as f64 / PACKET).collect()
-    } else {
-        let begin = |opened: Time| {
-            let (from, to) = (opened - WAN.delay, opened + WAN.delay);
-            let before = windows.iter().rev().find(|point| point.at <= from);
-            let within = windows.iter().filter(|point| point.at > from && point.at <= to);
-            before.into_iter().chain(within).map(|point| point.cwnd_bytes).min()
-        };
-        let files = outcome.files.iter().skip(1).filter_map(|file| begin(file.opened?));
-        files.map(|bytes| bytes as f64 / PACKET).collect()
+    let first = |number: usize| windows.iter().find(|point| point.connection == number);
+    let files: Vec<_> = outcome.files.windows(2).enumerate().collect();
+    let begin = |(index, pair): &(usize, &[FileOutcome])| {
+        if connections > FILES {
+            return first(index + 2).map(|point| point.cwnd_bytes);
+        }
+        let opened = pair[1].opened?;
+        let (from, to) = (opened - WAN.delay, opened + WAN.delay);
+        let before = windows.iter().rev().find(|point| point.at <= from);
+        let within = windows.iter().filter(|point| point.at > from && point.at <= to);
+        before.into_iter().chain(within).map(|point| point.cwnd_bytes).min()
     };
+    let begins: Vec<f64> =
+        files.iter().map(|file| begin(file).expect("each file has a window") as f64).collect();
+    // Of the connection that it came by, from its 150 on.
+    let mean_before = |(index, pair): &(usize, &[FileOutcome])| {
+        let connection = if connections > FILES { index + 1 } else { 0 };
+        let its: Vec<_> = windows.iter().filter(|point| point.connection == connection).collect();
+        let (from, to) = (pair[0].opened.expect("it came"), pair[0].done.expect("it came"));
+        let ends = its.iter().skip(1).map(|point| point.at).chain([to]);
+        let spans = its.iter().zip(ends).map(|(point, end)| {
+            let (begin, end) = (point.at.max(from), end.min(to));
+            (point.cwnd_bytes as f64, if end > begin { end.since(begin).as_secs_f64() } else { 0.0 })
+        });
+        let (area, seconds) =
+            spans.fold((0.0, 0.0), |(area, all), (bytes, seconds)| (area + bytes * seconds, all + seconds));
+        area / seconds
+    };
+    let kept: Vec<f64> = files.iter().zip(&begins).map(|(file, begin)| begin / mean_before(file)).collect();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let largest = windows.iter().map(|point| point.cwnd_bytes).max().unwrap_or(0) as f64 / PACKET;
-    let openings =
-        outcome.files.iter().filter_map(|file| Some(file.first_byte?.since(file.opened?).as_secs_f64()));
-    let openings: Vec<f64> = openings.collect();
-    let opening = openings.iter().sum::<f64>() / openings.len().max(1) as f64;
-    Row(vec![begins.iter().sum::<f64>() / begins.len().max(1) as f64, largest, falls.count() as f64, opening])
+    Row(vec![mean(&begins) / PACKET, largest, mean(&kept)])
 }

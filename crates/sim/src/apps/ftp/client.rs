@@ -2,11 +2,13 @@
 //! [`client::Session`](braidftp_ftp::client::Session) and in the way that the session's mode has. It compares what comes with what must come, byte by byte.
 //!
 //! What a transfer brought that failed is thrown away, and the transfer is asked for again; if the session is lost, it
-//! logs in again and asks for what is missing. There is no limit to how long it waits in silence: that is the run's.
+//! logs in again and asks for what is missing. A session that is silent for longer than its patience is lost: the server may
+//! have given up a connection and its last word about it been lost, and then nobody would ever say anything again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_base::{Output, Time};
 use braidftp_ftp::PathArg;
@@ -51,6 +53,8 @@ pub(super) struct Settings {
     pub(super) data_streams: u16,
     /// How often each file, and the session, is tried.
     pub(super) attempts: u32,
+    /// How long it waits in silence.
+    pub(super) patience: Duration,
 }
 
 /// What carries a session.
@@ -90,6 +94,10 @@ pub(super) struct Client {
     /// The data streams of braid.
     streams: Vec<Stream>,
     sessions: u32,
+    /// When something was last heard of the server.
+    heard: Time,
+    /// When it looks next whether that is too long ago: not at each packet anew.
+    looks_at: Option<Time>,
     report: Report,
 }
 
@@ -196,6 +204,8 @@ impl Client {
             data: BTreeMap::new(),
             streams: Vec::new(),
             sessions: 0,
+            heard: Time::ZERO,
+            looks_at: None,
             report: Report { files, attempts, ..Report::default() },
         }
     }
@@ -223,6 +233,7 @@ impl Client {
     /// Opens the control connection.
     pub(super) fn start(&mut self, net: &mut Net<'_>) {
         self.sessions += 1;
+        self.heard = net.now;
         self.session = Session::new(config(self.settings.mode));
         self.fetches.clear();
         self.stream1.clear();
@@ -270,6 +281,7 @@ impl Client {
 
     /// Something happened to a connection.
     pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, happened: Happened) {
+        self.heard = net.now;
         match happened {
             Happened::Accepted { port } => {
                 net.accepted(conn);
@@ -307,6 +319,29 @@ impl Client {
             },
             Happened::Up { .. } | Happened::Stirred => {}
         }
+    }
+
+    /// Whether it waits for the server, and has for too long. Then it acts as if the session had been closed.
+    pub(super) fn loses_patience(&mut self, now: Time) -> bool {
+        if matches!(self.stage, Stage::Ready | Stage::Over) {
+            self.looks_at = None;
+            return false;
+        }
+        let given_up_at = self.heard + self.settings.patience;
+        if now >= given_up_at {
+            self.looks_at = None;
+            self.session.handle(Input::Closed);
+            return true;
+        }
+        if self.looks_at.is_none_or(|at| now >= at) {
+            self.looks_at = Some(given_up_at);
+        }
+        false
+    }
+
+    /// When it looks next whether the silence has lasted too long.
+    pub(super) fn looks_at(&self) -> Option<Time> {
+        self.looks_at
     }
 
     /// Does all that can be done now.
@@ -447,6 +482,7 @@ impl Client {
     /// Asks for the names, or for the files if their names are known from a session before.
     pub(super) fn ask(&mut self, now: Time) {
         self.report.asked.get_or_insert(now);
+        self.heard = now;
         let missing: Vec<_> = (0..self.store.len()).filter(|file| !self.report.files[*file].whole).collect();
         let names_known = self.report.attempts.iter().any(|attempts| *attempts > 0);
         if names_known {
@@ -700,6 +736,7 @@ impl Fetch {
                     self.right = Right::No;
                 }
                 report.files[*file].first_byte.get_or_insert(now);
+                report.files[*file].last_byte = Some(now);
             }
         }
         self.bytes += part.len() as u64;

@@ -24,23 +24,21 @@ mod tap;
 mod tests;
 mod transcript;
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_base::Time;
+use braidftp_base::{Time, named};
 use braidftp_ftp::mapping::{CONTROL_PORT, Mode, TransferNumber};
 use braidftp_sctp::{self as sctp, AllowedPath, Endpoint};
 use braidftp_tcp as tcp;
 
 use self::bundle::Bundle;
 use self::client::{Carrier, Client};
-use self::node::{Node, Party, Side, Windows};
+use self::node::{Node, Party, Side};
 use self::server::Server;
 use self::store::Store;
-use crate::dice::Dice;
+use crate::dice::{Dice, Probability};
 use crate::host::{Endpoints, Host};
 use crate::link::LinkConfig;
 use crate::topology;
@@ -53,6 +51,8 @@ pub use self::transcript::{End, Over, Pdu};
 
 /// The stream of draws of endpoints' seeds.
 const DICE: u64 = 1 << 51;
+/// That of the acknowledgements that are lost.
+const ACK_DICE: u64 = DICE + 1;
 /// The hosts, in each network.
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;
@@ -99,7 +99,7 @@ impl Variant {
         Self::TcpParallel,
     ];
 
-    /// The name by which [`FromStr`] knows it.
+    /// The name by which [`FromStr`](std::str::FromStr) knows it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -138,33 +138,7 @@ impl Variant {
     }
 }
 
-impl fmt::Display for Variant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A variant that nobody knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownVariant(String);
-
-impl fmt::Display for UnknownVariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = Variant::ALL.iter().map(|variant| variant.name()).collect();
-        write!(f, "no variant is called `{}`; there are {}", self.0.escape_debug(), names.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownVariant {}
-
-impl FromStr for Variant {
-    type Err = UnknownVariant;
-
-    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
-        let known = Self::ALL.iter().find(|variant| variant.name() == text);
-        known.copied().ok_or_else(|| UnknownVariant(text.to_owned()))
-    }
-}
+named!(Variant, UnknownVariant, "variant");
 
 /// When the data of a new data association leaves (naive): the second paper does not say, and half a round trip of each
 /// file hangs on it.
@@ -193,6 +167,8 @@ pub struct Watch {
     pub windows: bool,
     /// Whether every packet is kept: [`Outcome::packets`].
     pub packets: bool,
+    /// Whether the server's memory is: [`Outcome::memory_bytes_mean`].
+    pub memory: bool,
 }
 
 /// A multiple get.
@@ -213,6 +189,9 @@ pub struct Session {
     pub nat: NatBox,
     /// When the data of naive's associations leaves.
     pub handshake: Handshake,
+    /// Packets of the client that are nothing but acknowledgements, of which this part is lost before it reaches a link: no
+    /// link can tell them from others.
+    pub lost_acks: Option<Probability>,
     /// Bytes of a file that share an SCTP message. 16 KiB, as `braidftp serve` has it; a block of FreeBSD's file system,
     /// which its ftpd wrote at a time, was as long.
     pub message_bytes: usize,
@@ -220,6 +199,10 @@ pub struct Session {
     pub data_streams: u16,
     /// How often each file, and the login, is tried.
     pub attempts: u32,
+    /// How long the client hears nothing before it takes the session for lost. Two hours and ten minutes: what a TCP of BSD
+    /// takes to find by its keep-alive probes that nobody is there (idle for 2 h, then 8 times 75 s). An association finds it
+    /// by HEARTBEATs long before.
+    pub patience: Duration,
     /// The virtual time after which a run that is not done has failed.
     pub at_most: Duration,
     /// What is watched.
@@ -249,9 +232,11 @@ impl Default for Session {
             paths: vec![[LinkConfig::default(), LinkConfig::default()]],
             nat: NatBox::None,
             handshake: Handshake::First,
+            lost_acks: None,
             message_bytes: 16 << 10,
             data_streams: 4,
             attempts: 5,
+            patience: Duration::from_secs(7_800),
             at_most: Duration::from_secs(30 * 86_400),
             watch: Watch::default(),
             seed: 1,
@@ -283,6 +268,11 @@ pub struct Outcome {
     pub control_blocks_max: usize,
     /// How many it held in the mean over `since_asked`.
     pub control_blocks_mean: f64,
+    /// If watched: the most memory that the server's transports took at a time, in bytes, as they account for it themselves:
+    /// control blocks and what their buffers hold.
+    pub memory_bytes_max: usize,
+    /// And in the mean over `since_asked`.
+    pub memory_bytes_mean: f64,
     /// Retransmission time-outs of both sides, from the beginning.
     pub timeouts: u64,
     /// Losses that duplicate reports told, of both sides, from the beginning.
@@ -295,10 +285,19 @@ pub struct Outcome {
     pub windows: Vec<WindowPoint>,
     /// If watched: what left and reached the hosts, from the client's first word about the files.
     pub packets: Vec<Seen>,
+    /// How many packets the first path had carried each way before the client was asked for the files.
+    pub packets_before: [u64; 2],
     /// What happened, as a number: the same session gives the same.
     pub fingerprint: u64,
     /// Packets that came out of links.
     pub packets_carried: u64,
+}
+
+/// What a server held, at most and in the mean, and what the links had carried before that was counted.
+struct Loads {
+    blocks: (usize, f64),
+    memory: (usize, f64),
+    packets_before: [u64; 2],
 }
 
 /// What became of a file.
@@ -310,6 +309,8 @@ pub struct FileOutcome {
     pub opened: Option<Time>,
     /// When the first byte of it was read.
     pub first_byte: Option<Time>,
+    /// When the last that was read so far was.
+    pub last_byte: Option<Time>,
     /// When it was whole and its 226 here.
     pub done: Option<Time>,
     /// Whether all its bytes came, and no other.
@@ -359,6 +360,7 @@ impl Session {
             node.tap.start();
             let (_, party) = node.host.parts_mut();
             party.blocks.start(now);
+            party.memory.iter_mut().for_each(|memory| memory.start(now));
             if party.is_ready() {
                 party.ask(now);
             }
@@ -366,10 +368,18 @@ impl Session {
         if self.watch.packets {
             world.record();
         }
+        let mut links = world.links().map(|link| link.counters().packets_in);
+        let packets_before = [links.next().unwrap_or(0), links.next().unwrap_or(0)];
+        drop(links);
         while !world.host(client).host.app().client().is_over() && world.step(until) {}
 
         let end = world.now();
-        let blocks = world.host(server).host.app().blocks.most_and_mean(end);
+        let party = world.host(server).host.app();
+        let loads = Loads {
+            blocks: party.blocks.most_and_mean(end),
+            memory: party.memory.as_ref().map_or((0, 0.0), |memory| memory.most_and_mean(end)),
+            packets_before,
+        };
         let control = match self.variant.carrier(self.data_streams) {
             Carrier::Bundle(connections, _) => connections,
             Carrier::Tcp | Carrier::Sctp => 1,
@@ -383,7 +393,7 @@ impl Session {
         };
         world.run_until(world.now() + QUIET);
         world.run_while(EPILOGUE, open);
-        self.outcome(world, [client, server], end, blocks)
+        self.outcome(world, [client, server], end, loads)
     }
 
     fn outcome(
@@ -391,8 +401,10 @@ impl Session {
         mut world: World<Node>,
         [client, server]: [crate::HostId; 2],
         end: Time,
-        (control_blocks_max, control_blocks_mean): (usize, f64),
+        loads: Loads,
     ) -> Outcome {
+        let (control_blocks_max, control_blocks_mean) = loads.blocks;
+        let (memory_bytes_max, memory_bytes_mean) = loads.memory;
         let packets = if self.watch.packets { world.take_record() } else { Vec::new() };
         let fingerprint = world.fingerprint();
         let packets_carried = world.links().map(|link| link.counters().packets_out).sum();
@@ -428,12 +440,15 @@ impl Session {
             reconnections: it.reconnections(),
             control_blocks_max,
             control_blocks_mean,
+            memory_bytes_max,
+            memory_bytes_mean,
             timeouts: sum(|ledger| ledger.timeouts),
             fast_retransmits: sum(|ledger| ledger.fast_retransmits),
             retransmissions: sum(|ledger| ledger.retransmissions),
             turned_away: node.turned_away(),
             windows: windows.unwrap_or_default(),
             packets,
+            packets_before: loads.packets_before,
             fingerprint,
             packets_carried,
         }
@@ -539,21 +554,23 @@ impl Session {
                 carrier,
                 data_streams: self.data_streams,
                 attempts: self.attempts,
+                patience: self.patience,
             },
             store,
         );
         let overhead = self.paths[0][0].overhead_bytes;
         let shared = if carrier == Carrier::Bundle(1, 2) { Shared::Yes } else { Shared::No };
-        let windows = self.watch.windows.then(Windows::default);
-        let mut client = Host::new(client_ends, Party::new(Side::Client(Box::new(client)), Vec::new(), None));
-        let server = Host::new(server_ends, Party::new(Side::Server(server), server_bundles, windows));
+        let client = Party::new(Side::Client(Box::new(client)), Vec::new(), Watch::default());
+        let mut client = Host::new(client_ends, client);
+        let server = Host::new(server_ends, Party::new(Side::Server(server), server_bundles, self.watch));
         let (endpoints, party) = client.parts_mut();
         party.start(endpoints);
 
         let mut world = World::new(self.seed);
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
-        let client = world.add_host(Node::new(client, overhead, shared, nat), ips(&outside));
-        let server = world.add_host(Node::new(server, overhead, shared, None), ips(&there));
+        let loses = self.lost_acks.map(|part| (Dice::new(self.seed, ACK_DICE), part));
+        let client = world.add_host(Node::new(client, overhead, shared, nat, loses), ips(&outside));
+        let server = world.add_host(Node::new(server, overhead, shared, None, None), ips(&there));
         topology::paths(&mut world, &ips(&outside), &ips(&there), &self.paths);
         (world, [client, server])
     }

@@ -13,8 +13,9 @@ use super::bundle::Bundle;
 use super::client::Client;
 use super::net::{Conn, Happened, Ledger, Net, happened};
 use super::server::Server;
-use super::tap::{Shared, Tap, word16};
-use super::{Nat, WindowPoint};
+use super::tap::{Purpose, Shared, Tap, word16};
+use super::{Nat, Watch, WindowPoint};
+use crate::dice::{Dice, Probability};
 use crate::host::{App, Endpoints, Host};
 use crate::world::Actor;
 
@@ -25,6 +26,8 @@ pub(super) struct Node {
     pub(super) tap: Tap,
     overhead: usize,
     nat: Option<Translator>,
+    /// What part of its acknowledgements is lost.
+    loses: Option<(Dice, Probability)>,
 }
 
 /// The user of a host.
@@ -35,7 +38,8 @@ pub(super) struct Party {
     pub(super) bundles: Vec<Bundle>,
     /// Whether something happened that was not acted upon.
     stirred: bool,
-    pub(super) blocks: Blocks,
+    pub(super) blocks: Gauge,
+    pub(super) memory: Option<Gauge>,
     pub(super) windows: Option<Windows>,
 }
 
@@ -46,29 +50,29 @@ pub(super) enum Side {
     Server(Server),
 }
 
-/// How many connections a host held, over time.
+/// How much a host held of something, over time.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct Gauge {
     most: usize,
     now: usize,
     since: Time,
-    /// Connections times seconds.
+    /// What it held, times seconds.
     area: f64,
     begun: Time,
 }
 
-impl Blocks {
+impl Gauge {
     /// Counts from here on.
     pub(super) fn start(&mut self, now: Time) {
         *self = Self { most: self.now, now: self.now, since: now, area: 0.0, begun: now };
     }
 
-    fn note(&mut self, now: Time, blocks: usize) {
-        if blocks != self.now {
+    fn note(&mut self, now: Time, held: usize) {
+        if held != self.now {
             self.area += self.now as f64 * now.since(self.since).as_secs_f64();
             self.since = now;
-            self.now = blocks;
-            self.most = self.most.max(blocks);
+            self.now = held;
+            self.most = self.most.max(held);
         }
     }
 
@@ -131,8 +135,16 @@ fn numbers(endpoints: &Endpoints, conn: Conn) -> Option<[usize; 3]> {
 }
 
 impl Party {
-    pub(super) fn new(side: Side, bundles: Vec<Bundle>, windows: Option<Windows>) -> Self {
-        Self { side, ledger: Ledger::default(), bundles, stirred: false, blocks: Blocks::default(), windows }
+    pub(super) fn new(side: Side, bundles: Vec<Bundle>, watch: Watch) -> Self {
+        Self {
+            side,
+            ledger: Ledger::default(),
+            bundles,
+            stirred: false,
+            blocks: Gauge::default(),
+            memory: watch.memory.then(Gauge::default),
+            windows: watch.windows.then(Windows::default),
+        }
     }
 
     /// Lets a client begin.
@@ -181,11 +193,16 @@ impl App for Party {
     }
 
     fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
-        let Self { side, ledger, bundles, stirred, blocks, windows } = self;
+        let Self { side, ledger, bundles, stirred, blocks, memory, windows } = self;
         let mut net = Net { now, endpoints, bundles, ledger };
+        let mut wakes_at = None;
         match side {
-            Side::Client(client) if *stirred => client.pump(&mut net),
-            Side::Client(_) => {}
+            Side::Client(client) => {
+                if client.loses_patience(now) || *stirred {
+                    client.pump(&mut net);
+                }
+                wakes_at = client.looks_at();
+            }
             Side::Server(server) => {
                 // That the last reply has left is no event.
                 if *stirred || server.waits_for_replies() {
@@ -198,7 +215,10 @@ impl App for Party {
         }
         *stirred = false;
         blocks.note(now, endpoints.sctp.len() + endpoints.tcp.control_blocks());
-        None
+        if let Some(memory) = memory {
+            memory.note(now, endpoints.sctp.memory_bytes() + endpoints.tcp.memory_bytes());
+        }
+        wakes_at
     }
 }
 
@@ -221,8 +241,14 @@ impl Party {
 }
 
 impl Node {
-    pub(super) fn new(host: Host<Party>, overhead: usize, shared: Shared, nat: Option<Nat>) -> Self {
-        Self { host, tap: Tap::new(shared), overhead, nat: nat.map(Translator::new) }
+    pub(super) fn new(
+        host: Host<Party>,
+        overhead: usize,
+        shared: Shared,
+        nat: Option<Nat>,
+        loses: Option<(Dice, Probability)>,
+    ) -> Self {
+        Self { host, tap: Tap::new(shared), overhead, nat: nat.map(Translator::new), loses }
     }
 
     /// Packets that came to the NAT and belonged to no flow that began inside.
@@ -243,9 +269,16 @@ impl Actor for Node {
     }
 
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
-        let output = self.host.poll(now);
-        let Output::Send(mut datagram) = output else { return output };
-        self.tap.see(&datagram, self.overhead);
+        let mut datagram = loop {
+            let output = self.host.poll(now);
+            let Output::Send(datagram) = output else { return output };
+            let purpose = self.tap.see(&datagram, self.overhead);
+            let is_lost =
+                |(dice, part): &mut (Dice, Probability)| purpose == Purpose::Ack && dice.hits(*part);
+            if !self.loses.as_mut().is_some_and(is_lost) {
+                break datagram;
+            }
+        };
         if let Some(nat) = &mut self.nat {
             nat.outward(&mut datagram);
         }

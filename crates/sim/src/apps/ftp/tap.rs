@@ -114,14 +114,15 @@ impl Tap {
         self.traffic = Traffic::default();
     }
 
-    /// A packet leaves.
-    pub(super) fn see(&mut self, datagram: &Datagram, overhead: usize) {
+    /// A packet leaves. Says what it is for.
+    pub(super) fn see(&mut self, datagram: &Datagram, overhead: usize) -> Purpose {
         let bytes = (datagram.payload.len() + overhead) as u64;
         let is_tcp = datagram.from.port() != 0;
         let purpose = if is_tcp { self.tcp(&datagram.payload) } else { self.sctp(&datagram.payload) };
         let count = self.traffic.of(purpose);
         count.packets += 1;
         count.bytes += bytes;
+        purpose
     }
 
     fn tcp(&mut self, segment: &[u8]) -> Purpose {

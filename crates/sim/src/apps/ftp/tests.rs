@@ -64,7 +64,7 @@ fn one_seed_is_one_run_and_another_is_another() {
 fn watching_changes_nothing() {
     for variant in Variant::ALL {
         let session = get(*variant, 0.05);
-        let watch = Watch { windows: true, packets: true };
+        let watch = Watch { windows: true, packets: true, memory: true };
         let (unseen, seen) = (session.run(), Session { watch, ..session }.run());
         assert_eq!(
             (unseen.fingerprint, unseen.since_asked),
@@ -193,4 +193,67 @@ fn the_second_clock_begins_a_round_trip_or_more_after_the_first() {
         let round_trips = if matches!(variant, Variant::Tcp | Variant::Naive) { 2.0 } else { 1.0 };
         assert!((0.25 * round_trips..0.25 * round_trips + 0.1).contains(&apart), "{variant} {apart}");
     }
+}
+
+#[test]
+fn lost_acknowledgements_are_acknowledgements_alone() {
+    let lost_acks = Probability::new(0.3);
+    let watch = Watch { packets: true, ..Watch::default() };
+    for variant in [Variant::Tcp, Variant::Naive, Variant::Ms] {
+        let outcome = Session { lost_acks, watch, files: vec![50_000; 3], ..get(variant, 0.0) }.run();
+        assert!(is_whole(&outcome), "{variant}: {:?}", outcome.failed);
+        // What is counted left the host; what is recorded reached a link.
+        let reached = outcome.transcript().into_iter().filter(|pdu| pdu.from == End::Client);
+        let reached = |purpose| reached.clone().filter(|pdu| pdu.purpose == purpose).count() as u64;
+        let left = outcome.to_server;
+        assert_eq!(reached(Purpose::Control), left.control.packets, "{variant}");
+        assert_eq!(reached(Purpose::Setup), left.setup.packets, "{variant}");
+        assert!(reached(Purpose::Ack) < left.acks.packets * 9 / 10, "{variant}");
+    }
+}
+
+/// What a server's transports hold: a control block at least, no more than the buffers that it has beside.
+#[test]
+fn memory_is_what_control_blocks_and_buffers_take() {
+    let watch = Watch { memory: true, ..Watch::default() };
+    let memory = |variant| {
+        let outcome = Session { watch, files: vec![200_000; 3], ..get(variant, 0.0) }.run();
+        (outcome.memory_bytes_max, outcome.memory_bytes_mean)
+    };
+    let buffer = sctp::Config::default().send_buffer_bytes;
+    let (most, mean) = memory(Variant::Ms);
+    assert!(size_of::<sctp::Association>() < mean as usize && mean < most as f64);
+    // A file of 200 KB is in the buffer at once.
+    assert!((200_000..buffer).contains(&most), "{most}");
+    let (most, _) = memory(Variant::Tcp);
+    let config = tcp::Profile::NewrenoBsd46.config();
+    let least = size_of::<tcp::Connection>() + config.send_buffer_bytes;
+    assert!((least..2 * least).contains(&most), "{most}");
+    assert_eq!(get(Variant::Ms, 0.0).run().memory_bytes_max, 0, "nobody watched");
+}
+
+/// In bursts a stack may give up, and its last word be lost; then neither side would ever say anything again.
+#[test]
+fn a_client_whose_server_has_given_up_in_silence_comes_back() {
+    let part = |value| Probability::new(value).unwrap();
+    let bursts = crate::link::GilbertElliott {
+        to_bad: part(1.0 / 24.0),
+        to_good: part(1.0 / 6.0),
+        pass_good: part(1.0),
+        pass_bad: part(0.5),
+    };
+    let mut paths = path(LAN, 0.0);
+    for link in paths.iter_mut().flatten() {
+        link.loss = Loss::GilbertElliott(bursts);
+    }
+    let mut lost = 0;
+    for seed in 0..40 {
+        let tcp = tcp::Config { data_retries: 6, ..tcp::Profile::NewrenoBsd46.config() };
+        let session =
+            Session { seed, tcp, paths: paths.clone(), files: vec![100_000; 4], ..get(Variant::Tcp, 0.0) };
+        let outcome = Session { attempts: 50, ..session }.run();
+        assert!(is_whole(&outcome), "{seed}: {:?} after {:?}", outcome.failed, outcome.since_asked);
+        lost += u32::from(outcome.reconnections > 0 && outcome.since_asked > Duration::from_secs(7_800));
+    }
+    assert!(lost > 0, "no silence was long enough to show anything");
 }

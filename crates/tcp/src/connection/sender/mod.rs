@@ -226,6 +226,11 @@ impl Sender {
         self.pipe as usize
     }
 
+    /// What it holds besides itself: bytes that were written and not acknowledged, segments, the congestion control.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.queue.len() + self.sent.len() * size_of::<Sent>() + size_of_val(&*self.cc)
+    }
+
     pub(crate) fn outstanding(&self) -> usize {
         (self.next - self.una) as usize
     }

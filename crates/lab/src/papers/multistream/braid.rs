@@ -1,0 +1,27 @@
+//! Beyond the paper: the packets of `braid`, in the form of Figures 3 to 5.
+//!
+//! Published: nothing. Ours is a run: no SIZE, and no RETR that waits for another answer than the names; the files flow side by
+//! side on streams of their own, each with a header before it and a digest behind it.
+
+use braidftp_sim::apps::ftp::Variant;
+
+use super::sequence::{self, Around, Sequence};
+use crate::figure::{Figure, Kind};
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: SEQUENCE.id,
+    shows: SEQUENCE.shows,
+    caption: SEQUENCE.caption,
+    settings: sequence::settings,
+    kind: Kind::Scene(|seed| SEQUENCE.scene(seed)),
+};
+
+const SEQUENCE: Sequence = Sequence {
+    id: "multistream/braid",
+    shows: "braid, packet by packet",
+    caption: "As Figures 3 to 5, by braid: when the names are here all RETRs leave at once, and the files come side by side on streams of their own, framed by headers and digests; no file waits for an answer about another.",
+    variant: Variant::Braid,
+    boxed: "once, for all files",
+    around: Around::All,
+};
