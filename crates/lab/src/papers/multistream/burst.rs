@@ -1,7 +1,7 @@
 //! Beyond the paper: Figure 7 with losses in bursts, of the same mean; the first paper says that they would be more realistic
 //! (P1-C24), and what multistreaming and pipelining gain with them nobody has said.
 //!
-//! Published: nothing. OURS
+//! Published: nothing.
 
 use super::{FILES, QUEUE, SIZES, VARIANTS};
 use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};

@@ -189,9 +189,9 @@ pub(super) const CLAIMS: &[Claim] = &[
             let (gaps, none) = (cell("tcp-two"), cell("tcp-two-cp"));
             let idle = pipelines(
                 data,
-                "TCP, two connections, not pipelined : pipelined",
-                "tcp-two",
+                "TCP, two connections, pipelined : not pipelined",
                 "tcp-two-cp",
+                "tcp-two",
                 "",
             );
             let why = format!(

@@ -1,0 +1,64 @@
+//! `braidlab` as a user types it: what it does not know it answers with what there is, and the same words make the same bytes.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn lab(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_braidlab")).args(words).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn what_is_not_known_is_answered_with_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, said) in [
+        (
+            &["run", "multistream/fig9"][..],
+            "no figure or paper is called `multistream/fig9`; there are fcs, multistream",
+        ),
+        (
+            &["check", "P2-C99"],
+            "no claim, paper or figure is called `P2-C99`; there are P1 (P1-C01 to P1-C28)",
+        ),
+        (&["check", "golden", "P1"], "`golden` is checked alone"),
+        (&["merge", "P9"], "no figure or paper is called `P9`"),
+        (&["merge", "multistream/fig6"], "has no parts of these figures"),
+        (&["profiles", "tahoe"], "no profile is called `tahoe`; there are sctp/rfc2960-kame"),
+        (&["run", "multistream/nat", "--shard", "5/4"], "`5/4` is no shard: write i/n with i from 1 to n"),
+        (&["run", "multistream/nat", "--threads", "0"], "0 is not in 1..=4096"),
+        (&["run", "multistream/nat", "--runs", "0"], "0 is not in 1.."),
+        (&["run", "multistream/nat", "--seed", "x"], "invalid digit"),
+        (&["link", "--path", "rate=3furlongs"], "furlongs"),
+    ] {
+        let output = lab(folder.path(), words);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {error}");
+        assert!(error.contains(said), "{words:?}: {error}");
+        assert!(output.stdout.is_empty(), "{words:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was begun");
+}
+
+#[test]
+fn the_same_words_make_the_same_bytes_and_other_threads_the_same_rows() {
+    let made = |words: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let output = lab(folder.path(), &[&["run", "multistream/nat", "--quick"], words].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let read = |ending| {
+            std::fs::read(folder.path().join(format!("results/multistream/nat-quick.{ending}"))).unwrap()
+        };
+        ["csv", "svg", "png"].map(read)
+    };
+    let rows = |made: &[Vec<u8>; 3]| {
+        let text = String::from_utf8(made[0].clone()).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let once = made(&[]);
+    assert_eq!(once, made(&[]));
+    let seeded = made(&["--seed", "1", "--threads", "3"]);
+    assert_eq!(rows(&once), rows(&seeded), "1 is the seed that nobody gives");
+    let titles = &rows(&once)[0];
+    assert!(titles.contains(",run,seed,"), "{titles}");
+    let other = made(&["--seed", "2"]);
+    assert_ne!(rows(&once), rows(&other));
+}
