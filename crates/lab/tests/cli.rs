@@ -27,7 +27,10 @@ fn what_is_not_known_is_answered_with_what_there_is() {
         (&["run", "multistream/nat", "--threads", "0"], "0 is not in 1..=4096"),
         (&["run", "multistream/nat", "--runs", "0"], "0 is not in 1.."),
         (&["run", "multistream/nat", "--seed", "x"], "invalid digit"),
-        (&["link", "--path", "rate=3furlongs"], "furlongs"),
+        (
+            &["link", "--listen", "127.0.0.1:1", "--to", "127.0.0.1:2", "--rate", "3furlongs"],
+            "`3furlongs` is not a rate: write a number and bit, kbit, mbit, gbit",
+        ),
     ] {
         let output = lab(folder.path(), words);
         let error = String::from_utf8(output.stderr).unwrap();
