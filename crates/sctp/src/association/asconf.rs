@@ -221,6 +221,14 @@ impl Association {
         outstanding.is_some_and(|it| it.wishes.contains(&Wish::Remove(local)))
     }
 
+    /// Whether this address was one of the association's and is no more. What left from it and overtook the news comes to
+    /// the peer out of the blue, and the ABORT that answers it may come after the news is acknowledged.
+    pub(super) fn has_left(&self, local: SocketAddr) -> bool {
+        let mut of_it = self.paths.iter().filter(|path| path.local == local).peekable();
+        let had = of_it.peek().is_some();
+        had && !self.local.contains(&local) && of_it.all(|path| path.state == PathState::Removed)
+    }
+
     /// Makes a path of these addresses, of which nothing is known; `None` if there are as many as can be.
     fn add_path(&mut self, route: Route) -> Option<PathId> {
         let auth_len = self.paths[0].auth_len;

@@ -163,7 +163,9 @@ impl Association {
                 //# One special consideration is that ABORT Chunks arriving destined to
                 //# the IP address being deleted MUST be ignored (see Section 5.3.1 for
                 //# further details).
-                Ok(Chunk::Abort { .. }) if self.is_leaving(route.local) => Then::Stop,
+                Ok(Chunk::Abort { .. }) if self.is_leaving(route.local) || self.has_left(route.local) => {
+                    Then::Stop
+                }
                 Ok(Chunk::Data(data)) => {
                     brought_data = true;
                     lowest = Some(

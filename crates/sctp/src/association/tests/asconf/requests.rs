@@ -340,6 +340,33 @@ fn an_abort_to_an_address_that_is_going_is_ignored() {
     }
 }
 
+/// What left from the address by its own way may come to the peer after the news that it is gone: out of the blue. The
+/// ABORT that answers it comes after the ASCONF-ACK then. The Linux kernel answers so.
+#[test]
+fn an_abort_to_an_address_that_is_gone_is_ignored() {
+    for reflected in [true, false] {
+        let mut pair = pair();
+        pair.association(Client).add_address(at("10.1.2.2")).unwrap();
+        pair.run(Duration::from_secs(1));
+        pair.association(Client).remove_address(at("10.1.1.2")).unwrap();
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.association(Client).local_addresses(), [at("10.1.2.2")]);
+        let client = pair.association(Client);
+        let tag = if reflected { client.peer_tag().unwrap() } else { client.tag };
+        let header = Header { source_port: PORT, destination_port: client.ports().0, tag };
+        for (to, ends) in [(at("10.1.1.2"), false), (at("10.1.2.2"), true)] {
+            let mut builder = PacketBuilder::new();
+            builder.begin(header, 1_452);
+            builder.push(&Chunk::Abort { reflected, causes: vec![] });
+            builder.seal();
+            let payload = builder.finish().unwrap().payload;
+            pair.client.handle(pair.now, Datagram { from: at("10.1.1.1"), to, ecn: Ecn::NotEct, payload });
+            pair.drain(Client);
+            assert_eq!(pair.closed(Client).is_some(), ends, "{to} {reflected}");
+        }
+    }
+}
+
 /// Hands the client a chunk of the server's, which comes to this of its addresses.
 fn hand(pair: &mut Pair, to: SocketAddr, chunk: &Chunk) {
     let tag = pair.association(Client).tag;
