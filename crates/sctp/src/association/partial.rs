@@ -500,8 +500,11 @@ impl Association {
         //# a FORWARD TSN.  It MUST instead act as if it does NOT support the
         //# FORWARD TSN chunk, returning an ERROR to the peer upon receipt of any
         //# FORWARD TSN.
-        // A peer that did not include it sends none, either.
-        if !extensions.partial_reliability() || !knows {
+        // A peer that did not include it sends none, either; but Linux 6.1 lists I-DATA and FORWARD TSN, and sends
+        // I-FORWARD-TSN, which it does not list. To skip those would leave it without an answer for good.
+        let is_unlisted =
+            extensions.interleaving && extensions.forward_tsn && matches!(chunk, Chunk::IForwardTsn(_));
+        if !(extensions.partial_reliability() || is_unlisted) || !knows {
             return self.on_unknown(chunk.kind(), &chunk.to_bytes());
         }
         //= specs/rfc8260.txt#section-2.3.1

@@ -229,6 +229,24 @@ fn i_forward_tsn_skips_messages_of_either_order() {
     assert_eq!(pair.association(Server).inbound.charged_bytes(), 0);
 }
 
+/// Linux 6.1 lists I-DATA and FORWARD TSN, and then sends what it did not list.
+#[test]
+fn i_forward_tsn_that_a_peer_did_not_list_is_heard() {
+    for (lists_forward_tsn, is_heard) in [(true, true), (false, false)] {
+        let mut pair = Pair::up(interleaved());
+        let crate::association::State::Up(up) = &mut pair.association(Server).state else {
+            panic!("it is up")
+        };
+        up.extensions.i_forward_tsn = false;
+        up.extensions.forward_tsn = lists_forward_tsn;
+        let before = cum_tsn(&mut pair, Server);
+        pair.forge(&[Chunk::IForwardTsn(IForwardTsn { new_cum_tsn: before.plus(3), streams: vec![] })]);
+        let after = if is_heard { before.plus(3) } else { before };
+        assert_eq!(cum_tsn(&mut pair, Server), after, "FORWARD TSN listed: {lists_forward_tsn}");
+        assert!(pair.closed(Server).is_none());
+    }
+}
+
 //= specs/rfc3758.txt#section-3.6
 //= type=test
 //# Note that after receiving a FORWARD TSN and updating the cumulative
