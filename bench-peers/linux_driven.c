@@ -426,9 +426,10 @@ static void on_address(const char *command, const char *ip)
 	uint16_t port = peer_port();
 	struct sockaddr_storage it;
 	int is_own = strcmp(command, "add") == 0 || strcmp(command, "del") == 0;
+	int is_local = is_own || strcmp(command, "peer-primary") == 0;
 	struct sockaddr_in6 bound;
 	socklen_t length = sizeof bound;
-	if (is_own && getsockname(so, (struct sockaddr *)&bound, &length) == 0)
+	if (is_local && getsockname(so, (struct sockaddr *)&bound, &length) == 0)
 		port = ntohs(bound.sin6_port);
 	if ((length = address(&it, ip, strlen(ip), port)) == 0) {
 		say("error no address");
@@ -520,6 +521,8 @@ static void prepare(int family)
 	set(SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof buffer, "SO_SNDBUF");
 	SET(SCTP_RECVRCVINFO, on);
 	SET(SCTP_NODELAY, on);
+	/* Where the last SHUTDOWN COMPLETE was lost, the association before still ends. */
+	set(SOL_SOCKET, SO_REUSEADDR, &on, sizeof on, "SO_REUSEADDR");
 	static const uint16_t events[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR, SCTP_SHUTDOWN_EVENT,
 		SCTP_PARTIAL_DELIVERY_EVENT, SCTP_ADAPTATION_INDICATION, SCTP_AUTHENTICATION_EVENT, SCTP_STREAM_RESET_EVENT,
 		SCTP_ASSOC_RESET_EVENT, SCTP_STREAM_CHANGE_EVENT, SCTP_SEND_FAILED_EVENT };

@@ -20,10 +20,19 @@ const INTEROP: &[&str] = &[
     "usrsctp_multihomed",
     "sctp_proto",
     "linux_kernel",
+    "linux_features",
+    "linux_multihomed",
 ];
 
 /// Those of them with heavy tests, which only `cargo xtask test interop` runs.
-const HEAVY: &[&str] = &["usrsctp_features", "usrsctp_multihomed", "sctp_proto", "linux_kernel"];
+const HEAVY: &[&str] = &[
+    "usrsctp_features",
+    "usrsctp_multihomed",
+    "sctp_proto",
+    "linux_kernel",
+    "linux_features",
+    "linux_multihomed",
+];
 
 /// Run the tests that `args` asks for: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -24,7 +24,7 @@ const KERNEL: &str = "/usr/bin/linux.uml";
 const MODULES: &str = "/usr/lib/uml/modules";
 
 /// In the order in which they need each other.
-const LOADED: [&str; 7] = [
+const LOADED: [&str; 11] = [
     "lib/crc-ccitt.ko",
     "crypto/hmac.ko",
     "net/ipv6/ipv6.ko",
@@ -32,6 +32,10 @@ const LOADED: [&str; 7] = [
     "net/ipv6/ip6_udp_tunnel.ko",
     "net/sctp/sctp.ko",
     "net/sched/sch_netem.ko",
+    "net/sched/sch_ingress.ko",
+    "net/sched/cls_matchall.ko",
+    "net/sched/act_mirred.ko",
+    "drivers/net/ifb.ko",
 ];
 
 /// Far longer than anything takes.
