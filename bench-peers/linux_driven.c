@@ -247,7 +247,13 @@ static void *reads(void *unused)
 		char control[256];
 		struct iovec part = { data, sizeof data };
 		struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
-		ssize_t got = recvmsg(so, &header, 0);
+		/* A call that waits holds the socket: what another thread closes would go on until something came. */
+		struct pollfd ready = { so, POLLIN, 0 };
+		if (poll(&ready, 1, 50) == 0)
+			continue;
+		ssize_t got = recvmsg(so, &header, MSG_DONTWAIT);
+		if (got < 0 && errno == EAGAIN)
+			continue;
 		if (got <= 0) {
 			/* The event that says why came before. */
 			if (got < 0)
