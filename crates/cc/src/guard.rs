@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-use crate::{Ack, Congestion, Controller, Idle, Recovered, Sent};
+use crate::{Ack, Congestion, Controller, Idle, Lost, Recovered, Sent};
 
 /// No packet holds more, jumbograms aside, and no path of ours carries those.
 const MTU_MAX: usize = 65_535;
@@ -73,6 +73,22 @@ impl<C: Controller> Controller for Guard<C> {
         let now = self.clock(sent.now);
         let (bytes, flight_before) = (sent.bytes.min(BYTES_MAX), sent.flight_before.min(BYTES_MAX));
         self.inner.on_sent(Sent { now, bytes, flight_before });
+    }
+
+    fn on_lost(&mut self, lost: Lost) {
+        let now = self.clock(lost.now);
+        self.inner.on_lost(Lost {
+            now,
+            bytes: lost.bytes.min(BYTES_MAX),
+            sent_at: lost.sent_at.min(now),
+            flight_bytes: lost.flight_bytes.min(BYTES_MAX),
+            mtu: sane_mtu(lost.mtu),
+        });
+    }
+
+    fn on_app_limited(&mut self, now: Time, flight_bytes: usize) {
+        let now = self.clock(now);
+        self.inner.on_app_limited(now, flight_bytes.min(BYTES_MAX));
     }
 
     fn on_ack(&mut self, ack: Ack<'_>) {

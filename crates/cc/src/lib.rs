@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cubic;
+pub mod delivery;
 pub mod fast;
 mod frame;
 mod guard;
@@ -44,6 +45,14 @@ pub trait Controller: fmt::Debug + Send {
     /// A packet with new or retransmitted data left.
     fn on_sent(&mut self, _sent: Sent) {}
 
+    /// Data was taken for lost: told each time the transport marks some, within a recovery too, and before the
+    /// congestion or the acknowledgement that it came with.
+    fn on_lost(&mut self, _lost: Lost) {}
+
+    /// There was room in the window and nothing to send, with so many bytes in flight: what is measured until they are
+    /// acknowledged is the application's rate, not the path's.
+    fn on_app_limited(&mut self, _now: Time, _flight_bytes: usize) {}
+
     /// An acknowledgement newly covers data on this path.
     fn on_ack(&mut self, ack: Ack<'_>);
 
@@ -75,6 +84,21 @@ pub struct Sent {
     pub bytes: usize,
     /// Bytes in flight on the path before this packet.
     pub flight_before: usize,
+}
+
+/// Data that the transport takes for lost.
+#[derive(Debug, Clone, Copy)]
+pub struct Lost {
+    /// When it was found.
+    pub now: Time,
+    /// Bytes of it.
+    pub bytes: usize,
+    /// When it had left, the latest of it.
+    pub sent_at: Time,
+    /// Bytes in flight on the path, without it.
+    pub flight_bytes: usize,
+    /// The path's MTU.
+    pub mtu: usize,
 }
 
 /// Data that an acknowledgement newly covers.

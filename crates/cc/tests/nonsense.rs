@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc::{
-    Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Options,
+    Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Lost, Options,
     Recovered, Sent, SlowStart, SlowStartEnd, fast, hybla,
 };
 use proptest::prelude::*;
@@ -17,6 +17,8 @@ use proptest::prelude::*;
 enum Said {
     Sent { bytes: usize, flight: usize },
     Ack { bytes: usize, flight: usize, mtu: usize, rtt: Option<Duration>, flags: u8 },
+    Lost { bytes: usize, sent_before: u64, flight: usize, mtu: usize },
+    AppLimited(usize),
     Congestion { cause: Cause, flight: usize, mtu: usize },
     Recovered { flight: usize, mtu: usize },
     Idle { idle_for: Duration, rto: Duration, mtu: usize, ssthresh_min: usize },
@@ -48,6 +50,10 @@ fn said() -> impl Strategy<Value = Said> {
         4 => (size(1..1_500), flight()).prop_map(|(bytes, flight)| Said::Sent { bytes, flight }),
         12 => (size(1..30_000), flight(), mtu(), prop::option::of(duration()), any::<u8>())
             .prop_map(|(bytes, flight, mtu, rtt, flags)| Said::Ack { bytes, flight, mtu, rtt, flags }),
+        2 => (size(1..30_000), time(), flight(), mtu()).prop_map(|(bytes, sent_before, flight, mtu)| {
+            Said::Lost { bytes, sent_before, flight, mtu }
+        }),
+        1 => flight().prop_map(Said::AppLimited),
         2 => (cause, flight(), mtu()).prop_map(|(cause, flight, mtu)| Said::Congestion { cause, flight, mtu }),
         1 => (flight(), mtu()).prop_map(|(flight, mtu)| Said::Recovered { flight, mtu }),
         1 => (duration(), duration(), mtu(), size(0..200_000)).prop_map(|(idle_for, rto, mtu, ssthresh_min)| {
@@ -126,6 +132,12 @@ fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
             in_recovery: flags & 24 == 24,
             siblings: &[],
         }),
+        Said::Lost { bytes, sent_before, flight, mtu } => {
+            // Wrapping: some left before all time or are yet to leave.
+            let sent_at = Time::from_nanos(now.as_nanos().wrapping_sub(sent_before));
+            controller.on_lost(Lost { now, bytes, sent_at, flight_bytes: flight, mtu });
+        }
+        Said::AppLimited(flight) => controller.on_app_limited(now, flight),
         Said::Congestion { cause, flight, mtu } => {
             controller.on_congestion(Congestion { cause, now, flight_bytes: flight, mtu });
         }
