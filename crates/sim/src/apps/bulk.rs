@@ -1,4 +1,5 @@
-//! One flow that never ends: a host sends as much as it may, another reads as fast as it can. Over SCTP or over TCP.
+//! One flow: a host sends as much as it may, from some time on and for ever or up to another, and one reads as fast as it
+//! can. Over SCTP or over TCP.
 //!
 //! It does not look at the bytes: `apps::messages` does. Here only how many they are counts.
 
@@ -27,19 +28,59 @@ pub enum Protocol {
     Tcp(Arc<tcp::Config>),
 }
 
+/// When a flow sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// When its sender connects.
+    pub begins: Time,
+    /// When it writes for the last time, and closes: what it wrote, no more than its buffer holds, still arrives.
+    pub ends: Option<Time>,
+}
+
+impl Span {
+    /// From the start of the world on, without end.
+    pub const ALWAYS: Self = Self { begins: Time::ZERO, ends: None };
+}
+
 /// One side of the flow.
 #[derive(Debug)]
 pub struct Bulk {
-    sends: bool,
-    /// What is sent, again and again.
+    /// What the sender still has to do: connect, and later close.
+    connects: Option<Connects>,
+    ends: Option<Time>,
+    /// What is sent, again and again; nothing at the side that reads.
     bytes: Bytes,
     association: Option<sctp::AssociationId>,
     connection: Option<tcp::ConnectionId>,
     read: u64,
 }
 
+/// A connection that is to be.
+#[derive(Debug)]
+struct Connects {
+    at: Time,
+    from: SocketAddr,
+    to: SocketAddr,
+    protocol: Protocol,
+}
+
 /// The two hosts of a flow, which begins at the start of the world: the one that sends, and the one that reads.
 pub fn flow(protocol: &Protocol, sender: SocketAddr, reader: SocketAddr, seed: u64) -> [Host<Bulk>; 2] {
+    flow_during(Span::ALWAYS, protocol, sender, reader, seed)
+}
+
+/// As [`flow`], of a flow that may begin late and end early.
+///
+/// # Panics
+/// If it ends before it begins.
+pub fn flow_during(
+    span: Span,
+    protocol: &Protocol,
+    sender: SocketAddr,
+    reader: SocketAddr,
+    seed: u64,
+) -> [Host<Bulk>; 2] {
+    assert!(span.ends.is_none_or(|ends| ends >= span.begins), "{span:?} ends before it begins");
     let mut dice = Dice::new(seed, 1 << 49);
     let mut endpoints = || {
         let mut seed = [0; 32];
@@ -47,31 +88,55 @@ pub fn flow(protocol: &Protocol, sender: SocketAddr, reader: SocketAddr, seed: u
         let tcp = tcp::Endpoint::new(u64::from_le_bytes([seed[0]; 8]));
         Endpoints { sctp: sctp::Endpoint::new(seed), tcp }
     };
-    let (mut sends, mut reads) = (endpoints(), endpoints());
-    let mut bulk = Bulk::new(true);
+    let (sends, mut reads) = (endpoints(), endpoints());
+    let fresh = "a fresh endpoint listens nowhere";
     match protocol {
-        Protocol::Sctp(config) => {
-            reads.sctp.listen(PORT, config.clone()).expect("a fresh endpoint listens nowhere");
-            let [local, peer] = [sender, reader].map(|end| vec![SocketAddr::new(end.ip(), 0)]);
-            let config = config.clone();
-            let connect = sctp::Connect { local, peer, source_port: None, destination_port: PORT, config };
-            let id = sends.sctp.connect(Time::ZERO, connect).expect("there are free ports");
-            bulk.association = Some(id);
-        }
-        Protocol::Tcp(config) => {
-            reads.tcp.listen(PORT, config.clone()).expect("a fresh endpoint listens nowhere");
-            let (from, to) = (SocketAddr::new(sender.ip(), 0), SocketAddr::new(reader.ip(), PORT));
-            let id = sends.tcp.connect(Time::ZERO, from, to, config.clone()).expect("there are free ports");
-            bulk.connection = Some(id);
-        }
+        Protocol::Sctp(config) => reads.sctp.listen(PORT, config.clone()).expect(fresh),
+        Protocol::Tcp(config) => reads.tcp.listen(PORT, config.clone()).expect(fresh),
     }
-    [Host::new(sends, bulk), Host::new(reads, Bulk::new(false))]
+    let connects = Connects { at: span.begins, from: sender, to: reader, protocol: protocol.clone() };
+    let bytes = Bytes::from(vec![0x5a; WRITE]);
+    let sender = Bulk { connects: Some(connects), ends: span.ends, bytes, ..Bulk::reader() };
+    [Host::new(sends, sender), Host::new(reads, Bulk::reader())]
 }
 
 impl Bulk {
-    fn new(sends: bool) -> Self {
-        let bytes = if sends { Bytes::from(vec![0x5a; WRITE]) } else { Bytes::new() };
-        Self { sends, bytes, association: None, connection: None, read: 0 }
+    fn reader() -> Self {
+        let (connects, ends, bytes) = (None, None, Bytes::new());
+        Self { connects, ends, bytes, association: None, connection: None, read: 0 }
+    }
+
+    /// Whether it is the side that sends.
+    fn sends(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    fn connect(&mut self, now: Time, endpoints: &mut Endpoints, connects: &Connects) {
+        let Connects { from, to, protocol, .. } = connects;
+        match protocol {
+            Protocol::Sctp(config) => {
+                let [local, peer] = [from, to].map(|end| vec![SocketAddr::new(end.ip(), 0)]);
+                let config = config.clone();
+                let connect =
+                    sctp::Connect { local, peer, source_port: None, destination_port: PORT, config };
+                let id = endpoints.sctp.connect(now, connect).expect("there are free ports");
+                self.association = Some(id);
+            }
+            Protocol::Tcp(config) => {
+                let (from, to) = (SocketAddr::new(from.ip(), 0), SocketAddr::new(to.ip(), PORT));
+                let id = endpoints.tcp.connect(now, from, to, config.clone()).expect("there are free ports");
+                self.connection = Some(id);
+            }
+        }
+    }
+
+    fn close(&mut self, endpoints: &mut Endpoints) {
+        if let Some(association) = self.association.and_then(|id| endpoints.sctp.association_mut(id)) {
+            association.shutdown();
+        }
+        if let Some(connection) = self.connection.and_then(|id| endpoints.tcp.connection_mut(id)) {
+            connection.close();
+        }
     }
 
     /// Bytes of user data that were read.
@@ -101,7 +166,7 @@ impl App for Bulk {
         self.association = Some(id);
         let Some(association) = endpoints.sctp.association_mut(id) else { return };
         match event {
-            sctp::Event::Up { .. } | sctp::Event::Writable if self.sends => {
+            sctp::Event::Up { .. } | sctp::Event::Writable if self.sends() => {
                 let message = || sctp::Message::new(sctp::Ppid(0), self.bytes.clone());
                 while association.send(sctp::StreamId(0), message()).is_ok() {}
             }
@@ -124,7 +189,7 @@ impl App for Bulk {
         self.connection = Some(id);
         let Some(connection) = endpoints.tcp.connection_mut(id) else { return };
         match event {
-            tcp::Event::Up | tcp::Event::Writable if self.sends => {
+            tcp::Event::Up | tcp::Event::Writable if self.sends() => {
                 while connection.send(self.bytes.clone()) == self.bytes.len() {}
             }
             tcp::Event::Readable => {
@@ -132,11 +197,72 @@ impl App for Bulk {
                     self.read += bytes.len() as u64;
                 }
             }
+            tcp::Event::PeerClosed => connection.close(),
             _ => {}
         }
     }
 
-    fn wake(&mut self, _now: Time, _endpoints: &mut Endpoints) -> Option<Time> {
-        None
+    fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
+        if let Some(connects) = self.connects.take_if(|connects| connects.at <= now) {
+            self.connect(now, endpoints, &connects);
+        }
+        if self.connects.is_none() && self.ends.take_if(|ends| *ends <= now).is_some() {
+            self.close(endpoints);
+        }
+        self.connects.as_ref().map(|connects| connects.at).or(self.ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::topology::{self, Dumbbell};
+    use crate::{HostId, LinkConfig, World};
+
+    /// Bytes that each of two flows over 8 Mbit/s has brought after so many seconds: the first is there always, the second
+    /// from 2 s to 4 s.
+    fn brought(protocol: &Protocol) -> [Vec<u64>; 2] {
+        let mut world = World::new(1);
+        let [left, right] = topology::dumbbell_addresses(2);
+        let link = |text: &str| -> LinkConfig { format!("overhead=20,{text}").parse().unwrap() };
+        let links = Dumbbell::of(2, &link("rate=100mbit"), &link("rate=8mbit,delay=5ms,queue=25p"));
+        topology::dumbbell(&mut world, &left, &right, &links);
+        let at = |second| Time::ZERO + Duration::from_secs(second);
+        let readers = [Span::ALWAYS, Span { begins: at(2), ends: Some(at(4)) }].map(|span| {
+            let number = usize::from(span != Span::ALWAYS);
+            let ends = [left[number], right[number]].map(|ip| SocketAddr::new(ip, 0));
+            let [sender, reader] = flow_during(span, protocol, ends[0], ends[1], number as u64);
+            world.add_host(sender, [left[number]]);
+            world.add_host(reader, [right[number]])
+        });
+        let read = |second, reader: HostId, world: &mut World<_>| {
+            world.run_until(at(second));
+            let host: &Host<Bulk> = world.host(reader);
+            host.app().bytes_read()
+        };
+        let rows: Vec<[u64; 2]> =
+            (0..=8).map(|second| readers.map(|reader| read(second, reader, &mut world))).collect();
+        world.check();
+        [0, 1].map(|flow| rows.iter().map(|row| row[flow]).collect())
+    }
+
+    #[test]
+    fn a_flow_begins_late_and_ends_early_and_leaves_the_link_to_the_other() {
+        let buffer = 100_000;
+        let sctp = sctp::Config { send_buffer_bytes: buffer, ..sctp::Profile::Rfc9260.config() };
+        let tcp = tcp::Config { send_buffer_bytes: buffer, ..tcp::Profile::Sack.config() };
+        for protocol in [Protocol::Sctp(Arc::new(sctp)), Protocol::Tcp(Arc::new(tcp))] {
+            let [always, between] = brought(&protocol);
+            assert_eq!(between[..3], [0, 0, 0], "{protocol:?}");
+            assert!(between[4] > 200_000, "{between:?}");
+            // What is in the buffer as it ends takes 0.2 s at half of the link.
+            assert!(between[5] <= between[4] + buffer as u64, "{between:?}");
+            assert_eq!(between[5..], [between[5]; 4], "{protocol:?}");
+            let alone = always[8] - always[6];
+            assert!(alone > 1_700_000, "{always:?}");
+            assert!(always[4] - always[2] < alone * 4 / 5, "{always:?}");
+        }
     }
 }
