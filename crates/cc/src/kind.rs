@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::frame::Framed;
 use crate::guard::Guard;
-use crate::{Controller, Options, cubic, fast, highspeed, hybla, reno, scalable, sctp};
+use crate::{Controller, Options, adalr, cubic, fast, highspeed, hybla, reno, scalable, sctp};
 
 /// The controllers there are, by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,12 +29,22 @@ pub enum Kind {
     Hybla,
     /// Jin, Wei, Low 2004: [`fast::Fast`].
     Fast,
+    /// A reconstruction of TCP-ADaLR: [`adalr::Adalr`].
+    Adalr,
 }
 
 impl Kind {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: &[Self] =
-        &[Self::Sctp, Self::Reno, Self::Cubic, Self::HighSpeed, Self::Scalable, Self::Hybla, Self::Fast];
+    pub const ALL: &[Self] = &[
+        Self::Sctp,
+        Self::Reno,
+        Self::Cubic,
+        Self::HighSpeed,
+        Self::Scalable,
+        Self::Hybla,
+        Self::Fast,
+        Self::Adalr,
+    ];
 
     /// A controller with default [`Options`] for a path of this MTU, in bytes.
     pub fn build(self, mtu: usize) -> Box<dyn Controller> {
@@ -55,6 +65,10 @@ impl Kind {
             }
             Self::Hybla => Box::new(Guard::new(mtu, |mtu| Framed::<hybla::Hybla>::new(options, mtu))),
             Self::Fast => Box::new(Guard::new(mtu, |mtu| fast::Fast::new(options, mtu))),
+            Self::Adalr => {
+                let options = adalr::Adalr::counted(options);
+                Box::new(Guard::new(mtu, |mtu| Framed::<adalr::Adalr>::new(options, mtu)))
+            }
         }
     }
 
@@ -68,6 +82,7 @@ impl Kind {
             Self::Scalable => "scalable",
             Self::Hybla => "hybla",
             Self::Fast => "fast",
+            Self::Adalr => "adalr",
         }
     }
 
@@ -81,6 +96,9 @@ impl Kind {
             Self::Scalable => "Scalable TCP: a hundredth more an ACK, an eighth less a loss",
             Self::Hybla => "TCP Hybla: as fast over a long path as Reno over one of 25 ms",
             Self::Fast => "FAST: keeps a number of packets in the queue (Jin, Wei, Low 2004)",
+            Self::Adalr => {
+                "ADaLR-R, a reconstruction of TCP-ADaLR: steps that grow with the round trip beyond 300 ms"
+            }
         }
     }
 
@@ -90,6 +108,7 @@ impl Kind {
             Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable => &[],
             Self::Hybla => hybla::Params::NAMES,
             Self::Fast => fast::Params::NAMES,
+            Self::Adalr => adalr::Params::NAMES,
         }
     }
 
@@ -104,6 +123,7 @@ impl Kind {
             }
             Self::Hybla => options.hybla.set(name, value),
             Self::Fast => options.fast.set(name, value),
+            Self::Adalr => options.adalr.set(name, value),
         }
     }
 }
@@ -309,6 +329,8 @@ mod tests {
         );
         "fast:alpha=200".parse::<Choice>().unwrap().apply(&mut kind, &mut options);
         assert_eq!((kind, options.fast.alpha_packets, options.hybla.rho_max), (Kind::Fast, 200, 8));
+        "adalr:rtt-ref=200ms,k=0.05".parse::<Choice>().unwrap().apply(&mut kind, &mut options);
+        assert_eq!((kind, options.adalr.k_thousandths, options.adalr.rho_max), (Kind::Adalr, 50, 8));
     }
 
     #[test]
@@ -320,6 +342,8 @@ mod tests {
         assert_eq!(error("hybla:rtt0=0ms"), "hybla: rtt0 cannot be `0ms`: it is 1ms to 10s");
         assert_eq!(error("hybla:rtt0"), "hybla: rtt0 cannot be ``: it is 1ms to 10s");
         assert_eq!(error("hybla:rho-max=2.5"), "hybla: rho-max cannot be `2.5`: it is 1 to 32");
+        assert_eq!(error("adalr:k=0"), "adalr: k cannot be `0`: it is 0.001 to 100");
+        assert_eq!(error("adalr:rho-max=33"), "adalr: rho-max cannot be `33`: it is 1 to 32");
         assert_eq!(error("fast:alpha=5,alpha=5"), "`alpha` is given twice");
     }
 
@@ -341,7 +365,7 @@ mod tests {
 
         #[test]
         fn whatever_is_written_is_refused_or_reads_back(text in "[a-z]{0,6}(:[a-z0-9=.,+-]{0,24})?") {
-            for text in [text.clone(), format!("hybla:{text}"), format!("hybla:rtt0={text}"), format!("fast:{text}")] {
+            for text in [text.clone(), format!("hybla:{text}"), format!("hybla:rtt0={text}"), format!("fast:{text}"), format!("adalr:{text}")] {
                 if let Ok(choice) = text.parse::<Choice>() {
                     prop_assert_eq!(choice.to_string(), text);
                 }

@@ -7,6 +7,7 @@
 //! PMDCS (RFC 9260 §1.6), chunk headers included; in TCP the segment size. Bytes are counted alike.
 #![forbid(unsafe_code)]
 
+pub mod adalr;
 pub mod cubic;
 pub mod delivery;
 pub mod fast;
@@ -200,8 +201,8 @@ pub struct Options {
     pub growth: Growth,
     /// What of ssthresh slow start makes its last step at. It steps over; SCTP knows nothing else.
     pub slow_start_end: SlowStartEnd,
-    /// Where slow start ends if nothing is lost before: ssthresh, in bytes, of an SCTP path. `None`: arbitrarily high (RFC
-    /// 9260 §7.2.1).
+    /// Where slow start ends if nothing is lost before: ssthresh, in bytes; cubic and fast do not ask. `None`: arbitrarily
+    /// high (RFC 9260 §7.2.1, RFC 5681 §3.1).
     pub initial_ssthresh: Option<u32>,
     /// No loss, time-out or idleness makes ssthresh of an SCTP path smaller than so many MTUs. 4 (RFC 9260 §7.2.3); 2 in
     /// RFC 2960 §7.2.3.
@@ -212,6 +213,8 @@ pub struct Options {
     pub fast: fast::Params,
     /// Hybla's own. The paper's.
     pub hybla: hybla::Params,
+    /// ADaLR-R's own. Those of the reconstruction.
+    pub adalr: adalr::Params,
 }
 
 /// Which acknowledgements let the window of an SCTP path grow.
@@ -275,6 +278,7 @@ impl Default for Options {
             grows_on: GrowsOn::AnyAck,
             fast: fast::Params::default(),
             hybla: hybla::Params::default(),
+            adalr: adalr::Params::default(),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Reno {
             options,
             mtu,
             cwnd: options.initial_window.bytes(mtu),
-            ssthresh: SSTHRESH_INITIAL,
+            ssthresh: options.initial_ssthresh.map_or(SSTHRESH_INITIAL, |bytes| bytes as usize),
             bytes_acked: 0,
             after_timeout: false,
             hystart: (options.slow_start == SlowStart::HyStart).then(HyStart::default),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_cc::{
     Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Lost, Options,
-    Recovered, Sent, SlowStart, SlowStartEnd, fast, hybla,
+    Recovered, Sent, SlowStart, SlowStartEnd, adalr, fast, hybla,
 };
 use proptest::prelude::*;
 
@@ -90,6 +90,14 @@ fn hybla() -> impl Strategy<Value = hybla::Params> {
     (duration(), any::<u8>()).prop_map(|(rtt0, rho_max)| hybla::Params { rtt0, rho_max })
 }
 
+fn adalr() -> impl Strategy<Value = adalr::Params> {
+    (duration(), any::<u32>(), any::<u8>()).prop_map(|(rtt_ref, k_thousandths, rho_max)| adalr::Params {
+        rtt_ref,
+        k_thousandths,
+        rho_max,
+    })
+}
+
 fn options() -> impl Strategy<Value = Options> {
     let nonzero = || (1..=u8::MAX).prop_map(|value| NonZeroU8::new(value).expect("it is not 0"));
     let window = prop_oneof![
@@ -98,8 +106,8 @@ fn options() -> impl Strategy<Value = Options> {
         nonzero().prop_map(InitialWindow::Mtus)
     ];
     let ssthresh = prop::option::of(any::<u32>());
-    (window, nonzero(), any::<u8>(), ssthresh, nonzero(), (fast(), hybla())).prop_map(
-        |(initial_window, byte_counting_limit, flags, initial_ssthresh, floor_mtus, (fast, hybla))| {
+    (window, nonzero(), any::<u8>(), ssthresh, nonzero(), (fast(), hybla(), adalr())).prop_map(
+        |(initial_window, byte_counting_limit, flags, initial_ssthresh, floor_mtus, (fast, hybla, adalr))| {
             let flag = |bit: u8| flags & 1 << bit != 0;
             Options {
                 initial_window,
@@ -113,6 +121,7 @@ fn options() -> impl Strategy<Value = Options> {
                 grows_on: if flag(4) { GrowsOn::CumAdvance } else { GrowsOn::AnyAck },
                 fast,
                 hybla,
+                adalr,
             }
         },
     )
@@ -179,6 +188,20 @@ proptest! {
                     prop_assert!(rate.bits_per_second() > 0, "{kind} after {said:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_extension_is_never_beyond_rho_windows_or_the_congestion_window(
+        params in adalr(),
+        told in prop::collection::vec((prop::option::of(duration()), prop::array::uniform5(size(0..200_000))), 1..100),
+    ) {
+        let mut extension = adalr::Extension::new(params);
+        for (srtt, sizes) in told {
+            let [acked, flight, cwnd, rwnd, mtu] = sizes.map(|size| size as u64);
+            extension.on_ack(adalr::Opening { srtt, acked, flight, cwnd, rwnd, mtu });
+            let most = u128::from(rwnd) * 31;
+            prop_assert!(extension.bytes() <= cwnd.saturating_sub(rwnd) && u128::from(extension.bytes()) <= most);
         }
     }
 }

@@ -48,6 +48,9 @@ pub struct Config {
     pub timeout_clears_sack: bool,
     /// Whether a first segment after an idle RTO finds the window as at the start (RFC 5681 §4.1).
     pub idle_restart: bool,
+    /// Whether it then finds ssthresh no smaller than the window that it lost, so that slow start leads back to it (RFC 2861
+    /// §3 goes three quarters of the way).
+    pub idle_raises_ssthresh: bool,
 
     /// The time-out's bounds and granularity (RFC 6298 §2). Its initial value holds for SYN too.
     pub rto: RtoBounds,
@@ -75,6 +78,10 @@ pub struct Config {
 
     /// Bytes that came and were not read, at most: the largest window advertised.
     pub receive_buffer_bytes: usize,
+    /// A model, and no TCP: so far beyond the window that it advertised the receiver takes what comes, in bytes, and so far at
+    /// most a sender with [`cc::Kind::Adalr`] goes beyond the peer's ([`cc::adalr::Extension`]). 0: what lies beyond is cut
+    /// off, as RFC 9293 §3.10.7.4 has it.
+    pub beyond_window_bytes: usize,
     /// Bytes that were written and not acknowledged, at most.
     pub send_buffer_bytes: usize,
     /// Pieces kept out of order, at most; those beyond are dropped and come again.
@@ -206,6 +213,7 @@ impl Default for Config {
             partial_ack_timer: PartialAckTimer::First,
             timeout_clears_sack: true,
             idle_restart: true,
+            idle_raises_ssthresh: false,
             rto: RtoBounds::default(),
             timing: Timing::OneAtATime,
             timer_tick: Duration::ZERO,
@@ -218,6 +226,7 @@ impl Default for Config {
             ack_clock: AckClock::Segment,
             quick_acks: 0,
             receive_buffer_bytes: 65_535,
+            beyond_window_bytes: 0,
             send_buffer_bytes: 65_535,
             out_of_order_max: 1 << 16,
             nagle: true,

@@ -411,7 +411,7 @@ impl Connection {
         let start = self.offset_in(segment.seq);
         // First, the sequence number.
         let length = i64::from(segment.seq_length());
-        let (next, edge) = (self.receiver.next() as i64, self.receiver.edge() as i64);
+        let (next, edge) = (self.receiver.next() as i64, self.receiver.edge(&self.config) as i64);
         let edge = edge.max(next);
         let acceptable = match length {
             0 => start == next || next <= start && start < edge,

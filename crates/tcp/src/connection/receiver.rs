@@ -96,9 +96,9 @@ impl Receiver {
         self.fin_reached
     }
 
-    /// The right edge that was advertised.
-    pub(crate) fn edge(&self) -> u64 {
-        self.edge
+    /// Where what it takes ends: at the right edge that was advertised, but for [`Config::beyond_window_bytes`].
+    pub(crate) fn edge(&self, config: &Config) -> u64 {
+        self.edge + config.beyond_window_bytes as u64
     }
 
     fn room(&self, config: &Config) -> u64 {
@@ -121,7 +121,7 @@ impl Receiver {
 
     /// Data of a segment.
     pub(crate) fn on_data(&mut self, config: &Config, start: u64, data: &Bytes) -> Arrival {
-        let end = (start + data.len() as u64).min(self.edge.max(self.next));
+        let end = (start + data.len() as u64).min(self.edge(config).max(self.next));
         if end <= self.next || start >= end {
             return Arrival::Useless;
         }

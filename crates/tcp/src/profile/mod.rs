@@ -74,7 +74,9 @@ impl Profile {
                 "what FreeBSD 4 kept of a route from connection to connection (ssthresh, RTT after 16 samples); the syncache \
                  (a connection asked for is a whole control block here); T/TCP"
             }
-            Self::Opnet11 => "ssthresh of 65,535 at the start; ssthresh raised to cwnd by idleness",
+            Self::Opnet11 => {
+                "what of that model nobody published: its persistence beyond the first wait, how it closes"
+            }
             Self::Modern => {
                 "pacing, buffers that grow, D-SACK and what it undoes, F-RTO, spurious recoveries undone, ECN, TCP Fast Open, \
                  GRO's larger acknowledgements, metrics kept of a destination"
@@ -140,8 +142,10 @@ fn opnet11() -> Config {
             counting: cc::Counting::Acks,
             growth: cc::Growth::Always,
             slow_start_end: cc::SlowStartEnd::Clamp,
+            initial_ssthresh: Some(65_535),
             ..cc::Options::default()
         },
+        idle_raises_ssthresh: true,
         rto: RtoBounds {
             initial: Duration::from_secs(3),
             min: Duration::from_secs(1),

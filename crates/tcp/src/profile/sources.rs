@@ -15,6 +15,7 @@ macro_rules! rows {
 }
 
 const RFC: &str = "not known or of no effect here: the crate's default";
+const BEYOND: &str = "RFC 9293 §3.10.7.4; the model of P3's ADaLR alone has another";
 const RACK_OFF: &str = "RFC 8985 is of 2021";
 
 pub(super) fn rows(profile: Profile) -> Vec<Row> {
@@ -75,6 +76,7 @@ fn bsd46(config: Config) -> Vec<Row> {
         recover_rule: "FreeBSD 4.6 tcp_input.c: SEQ_LT(th_ack, snd_recover) is what keeps it out",
         partial_ack_timer: "FreeBSD 4.6 tcp_newreno(): stops the timer with each, and tcp_output() starts it",
         timeout_clears_sack: RFC,
+        idle_raises_ssthresh: "not in it",
         idle_restart: "FreeBSD 4.6 tcp_output.c: idle and t_rcvtime older than t_rxtcur",
         rto: "FreeBSD 4.6 tcp_timer.h: TCPTV_RTOBASE 3 s, TCPTV_MIN 1 s, TCPTV_REXMTMAX 64 s",
         timing: "FreeBSD 4.6 tcp_input.c: by timestamps where both have them, back-off ended by each",
@@ -88,6 +90,7 @@ fn bsd46(config: Config) -> Vec<Row> {
         ack_clock: "FreeBSD 4.6: a callout of the connection's own, not the 200 ms clock of 4.4BSD",
         quick_acks: "not in it",
         receive_buffer_bytes: "FreeBSD 4.6 tcp_usrreq.c: tcp_recvspace 57344; the papers do not say that they changed it",
+        beyond_window_bytes: BEYOND,
         send_buffer_bytes: "FreeBSD 4.6 tcp_usrreq.c: tcp_sendspace 32768; the papers do not say that they changed it",
         out_of_order_max: RFC,
         nagle: "RFC 896, on by default",
@@ -102,7 +105,7 @@ const P3_MODEL: &str = "the comparator's model in OPNET 11, as its author ran it
 
 fn opnet11(config: Config) -> Vec<Row> {
     rows!(config, "P3 Table 1: slow-start initial count 2; the model clamps slow start at ssthresh, counts ACKs, and does not \
-        cap cwnd by rwnd. Not kept: ssthresh₀ is 65,535 there (a window that rwnd stops below it anyway), and idle raises ssthresh to cwnd", {
+        cap cwnd by rwnd; its ssthresh is 65,535 at the start, without window scaling", {
         mss: P3,
         window_scaling: "P3: rwnd 65,535, no scaling",
         timestamps: P3_MODEL,
@@ -121,6 +124,7 @@ fn opnet11(config: Config) -> Vec<Row> {
         partial_ack_timer: "RFC 6582 §3.2",
         timeout_clears_sack: P3_MODEL,
         idle_restart: P3_MODEL,
+        idle_raises_ssthresh: "the model: ssthresh is then the larger of cwnd and ssthresh",
         rto: "P3 Table 1: RTO initial, minimum, maximum 3, 1, 64 s; deviation coefficient 4 without a least",
         timing: "the model: one segment at a time without timestamps, in slow-timer ticks",
         timer_tick: "P3 Table 1: timer granularity 0.5 s",
@@ -133,6 +137,7 @@ fn opnet11(config: Config) -> Vec<Row> {
         ack_clock: P3_MODEL,
         quick_acks: RFC,
         receive_buffer_bytes: "P3 Table 1: rwnd 65,535: with whole segments 44 of them",
+        beyond_window_bytes: BEYOND,
         send_buffer_bytes: "more than any window: the model has no limit",
         out_of_order_max: RFC,
         nagle: RFC,
@@ -162,6 +167,7 @@ fn modern(config: Config) -> Vec<Row> {
         recover_rule: RFC,
         partial_ack_timer: RFC,
         timeout_clears_sack: "Linux tcp_enter_loss(): only when the receiver reneged",
+        idle_raises_ssthresh: "not here: Linux tcp_cwnd_restart() keeps ssthresh at three quarters of the window",
         idle_restart: "Linux tcp_slow_start_after_idle = 1",
         rto: "Linux: TCP_TIMEOUT_INIT 1 s, TCP_RTO_MIN 200 ms for 4·RTTVAR too, TCP_RTO_MAX 120 s",
         timing: "Linux tcp_clean_rtx_queue(): the latest segment that was sent once",
@@ -175,6 +181,7 @@ fn modern(config: Config) -> Vec<Row> {
         ack_clock: "RFC 9293 §3.8.6.3",
         quick_acks: "Linux: TCP_MAX_QUICKACKS 16",
         receive_buffer_bytes: "Linux tcp_rmem[2] 6 MB; there it grows up to that, here it is there from the start",
+        beyond_window_bytes: BEYOND,
         send_buffer_bytes: "Linux tcp_wmem[2] 4 MB, likewise",
         out_of_order_max: RFC,
         nagle: "RFC 9293 §3.7.4, on by default",

@@ -162,3 +162,65 @@ fn a_sack_tells_of_the_latest_first_and_of_three_ranges_beside_timestamps() {
         assert!(told.windows(2).all(|two| two[0].0.after(two[1].0)), "{last}");
     }
 }
+
+#[test]
+fn idleness_raises_ssthresh_to_the_window_that_it_takes_where_a_stack_has_it_so() {
+    for idle_raises_ssthresh in [false, true] {
+        let mut options = Config::default().congestion_options;
+        options.initial_ssthresh = Some(6 * 1_460);
+        let config = Config { idle_raises_ssthresh, congestion_options: options, ..Config::default() };
+        let mut pair = Pair::up(Config { ack_every: std::num::NonZeroU8::MIN, ..config });
+        pair.write(Client, numbered(60 * 1_460));
+        while pair.connection(Client).stats().cwnd < 12 * 1_460 {
+            pair.run(Duration::from_millis(1));
+        }
+        pair.run(Duration::from_secs(20));
+        pair.write(Client, numbered(1_460));
+        pair.run(Duration::from_millis(1));
+        let stats = pair.connection(Client).stats();
+        assert_eq!(stats.cwnd, 3 * 1_460);
+        match idle_raises_ssthresh {
+            false => assert_eq!(stats.ssthresh, 6 * 1_460),
+            true => assert!(stats.ssthresh >= 12 * 1_460, "{stats:?}"),
+        }
+    }
+}
+
+/// What of a transfer over a round trip of 600 ms, where one segment is lost on its way, was outstanding at most, how much was
+/// sent again, and how much arrived.
+fn beyond(client: usize, server: usize) -> (usize, u64, usize) {
+    let with = |beyond_window_bytes| Config {
+        congestion_control: braidftp_cc::Kind::Adalr,
+        beyond_window_bytes,
+        ack_delay: Duration::ZERO,
+        send_buffer_bytes: 1 << 20,
+        ..Config::default()
+    };
+    let mut pair = Pair::with(with(client), with(server)).losing(Client, &[3_000]);
+    pair.latency = Duration::from_millis(300);
+    pair.write(Client, numbered(20_000_000));
+    let mut most = 0;
+    for _ in 0..600 {
+        pair.run(Duration::from_millis(100));
+        let stats = pair.connection(Client).stats();
+        most = most.max(stats.outstanding_bytes);
+        assert!(stats.peer_window <= 65_535);
+    }
+    let again = pair.connection(Client).stats().counters.retransmissions;
+    (most, again, pair.read[1].len())
+}
+
+#[test]
+fn what_lies_beyond_the_window_is_sent_and_taken_by_the_model_alone() {
+    let (most, again, without) = beyond(0, 0);
+    assert!(most <= 65_535 && again == 1, "{most} {again}");
+    // ρ is 2 over twice 300 ms: up to two windows, and no further than both sides have it.
+    let (most, again, with) = beyond(1 << 20, 1 << 20);
+    assert!((120_000..=131_070).contains(&most) && again == 1, "{most} {again}");
+    assert!(with * 2 > without * 3, "{with} {without}");
+    let (most, again, _) = beyond(20_000, 1 << 20);
+    assert!((80_000..=85_535).contains(&most) && again == 1, "{most} {again}");
+    // A receiver as the RFC has it cuts off what it did not ask for, which shows once something is missing before it.
+    let (most, again, cut) = beyond(1 << 20, 0);
+    assert!(most > 120_000 && again > 20 && cut < with, "{most} {again} {cut}");
+}

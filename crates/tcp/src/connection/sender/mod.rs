@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
+use cc::adalr::{Extension, Opening};
 
 use super::rto::Rto;
 use super::send_queue::SendQueue;
@@ -121,6 +122,8 @@ pub(crate) struct Sender {
     edge: u64,
     window_largest: u64,
     cc: Box<dyn cc::Controller>,
+    /// How far beyond the edge it goes ([`Config::beyond_window_bytes`]).
+    extension: Option<Extension>,
     rto: Rto,
     recovery: Recovery,
     /// No recovery begins before what was sent up to here is acknowledged (RFC 6582's recover).
@@ -169,6 +172,8 @@ impl Sender {
             edge: 0,
             window_largest: 0,
             cc: config.congestion_control.build_with(config.congestion_options, mss),
+            extension: (config.beyond_window_bytes > 0 && config.congestion_control == cc::Kind::Adalr)
+                .then(|| Extension::new(config.congestion_options.adalr)),
             rto: Rto::new(config),
             recovery: Recovery::No,
             recover: 0,
@@ -242,6 +247,12 @@ impl Sender {
     /// The window that the peer advertises, as it is left.
     pub(crate) fn peer_window(&self) -> usize {
         self.edge.saturating_sub(self.una) as usize
+    }
+
+    /// Where what may be sent ends, whatever the congestion window.
+    fn last_to_send(&self, config: &Config) -> u64 {
+        let beyond = self.extension.as_ref().map_or(0, Extension::bytes);
+        self.edge + beyond.min(config.beyond_window_bytes as u64)
     }
 
     /// The congestion window, inflated where RFC 6582 does so.
@@ -320,6 +331,16 @@ impl Sender {
             // The acknowledgement of the FIN alone opens nothing.
             if !self.fin_acked() || bytes > 1 {
                 self.cc.on_ack(advanced);
+            }
+            if let Some(extension) = self.extension.as_mut().filter(|_| !in_recovery) {
+                extension.on_ack(Opening {
+                    srtt: advanced.srtt,
+                    acked: bytes,
+                    flight: flight_before as u64,
+                    cwnd: self.cc.window() as u64,
+                    rwnd: self.edge.saturating_sub(self.una),
+                    mtu: self.mss as u64,
+                });
             }
         }
         let found = Found { bytes, newly_sacked, window_moved };
@@ -458,7 +479,7 @@ impl Sender {
         if let Some(segment) = self.take_tail_probe(now, counters) {
             return Some(segment);
         }
-        if let Some(index) = self.next_repair() {
+        if let Some(index) = self.next_repair(config) {
             counters.retransmissions += 1;
             return Some(self.send_again(now, index));
         }
@@ -468,7 +489,8 @@ impl Sender {
         {
             let (idle_for, rto) = (now.since(last_sent), self.rto.current());
             if idle_for > rto && self.all() > self.next {
-                self.cc.on_idle(cc::Idle { now, idle_for, rto, mtu: self.mss, ssthresh_min: 0 });
+                let ssthresh_min = if config.idle_raises_ssthresh { self.cc.window() } else { 0 };
+                self.cc.on_idle(cc::Idle { now, idle_for, rto, mtu: self.mss, ssthresh_min });
                 self.last_sent = None;
             }
         }
@@ -480,7 +502,7 @@ impl Sender {
     }
 
     /// Which segment is to be sent again now.
-    fn next_repair(&mut self) -> Option<usize> {
+    fn next_repair(&mut self, config: &Config) -> Option<usize> {
         if std::mem::take(&mut self.forced) {
             let first = self.sent.front()?;
             if first.lost && !first.repaired && !first.sacked {
@@ -488,7 +510,7 @@ impl Sender {
             }
         }
         if self.lost_unrepaired == 0 {
-            return self.next_rescue();
+            return self.next_rescue(config);
         }
         let lost = |sent: &Sent| sent.lost && !sent.repaired && !sent.sacked;
         let offset = self.sent.iter().skip(self.lost_from).position(lost).expect("one is counted");
@@ -534,7 +556,7 @@ impl Sender {
         let fin = u64::from(self.fin.is_some());
         let full = self.mss as u64;
         let data = (left - fin).min(full);
-        let usable = self.edge.saturating_sub(self.next);
+        let usable = self.last_to_send(config).saturating_sub(self.next);
         let length = data.min(usable);
         // The FIN rides with the last data, and alone only if all data is out; it needs no window.
         let whole = length == left - fin;

@@ -114,7 +114,7 @@ impl Sender {
     /// DupThresh, or less where Early Retransmit says so (RFC 5827 §3.2).
     fn dup_threshold(&self, config: &Config) -> u32 {
         let threshold = u32::from(config.dup_threshold.get());
-        let more = self.all() > self.next && self.edge > self.next;
+        let more = self.all() > self.next && self.last_to_send(config) > self.next;
         match self.sent.len() as u32 {
             segments @ 2..=3 if config.early_retransmit && !more => threshold.min(segments - 1),
             _ => threshold,
@@ -237,9 +237,9 @@ impl Sender {
     }
 
     /// NextSeg 3 and 4 of RFC 6675 §4: where nothing is lost for sure and nothing new can be sent.
-    pub(super) fn next_rescue(&mut self) -> Option<usize> {
+    pub(super) fn next_rescue(&mut self, config: &Config) -> Option<usize> {
         let Recovery::Sack { rescue, prr, .. } = self.recovery else { return None };
-        if self.all() > self.next && self.edge > self.next || self.sent.is_empty() {
+        if self.all() > self.next && self.last_to_send(config) > self.next || self.sent.is_empty() {
             return None;
         }
         let window = prr.map_or(self.window() as u64, |prr| prr.window);
