@@ -7,7 +7,8 @@
  *
  * Lines to serve, each answered by "ok ..." or "error ...":
  *   sh COMMAND                       runs it
- *   run listen|connect [OPTION=VALUE]...    one socket, until the line "end"; answered by "listening" or "connecting"
+ *   run listen|connect [OPTION=VALUE]...    one socket, until the line "end", which is answered once no association is
+ *                                    left; answered by "listening" or, with INIT out, "connecting"
  *
  * Options: port (SCTP, 5001), from (own SCTP port if it connects, any), local and peer (addresses with commas between),
  * style (one, many: SOCK_STREAM or SOCK_SEQPACKET), also_listen (0: 1 listens too, if it connects), udp (own UDP port; 0:
@@ -639,13 +640,15 @@ static void run(void)
 	}
 	if ((!is_client || number("also_listen", 0)) && listen(so, 4) < 0)
 		die("listen");
+	pthread_t reader;
 	if (is_client) {
 		length = list(addresses, peer, port);
-		say("connecting");
+		fcntl(so, F_SETFL, O_NONBLOCK);
 		int result = setsockopt(so, IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX, addresses, length);
-		if (result < 0)
+		if (result < 0 && errno != EINPROGRESS)
 			die("connect");
-		id = result;
+		say("connecting");
+		fcntl(so, F_SETFL, 0);
 	} else {
 		say("listening");
 		if (!is_many) {
@@ -657,9 +660,25 @@ static void run(void)
 			prepare(family);
 		}
 	}
-	pthread_t reader;
+	if (is_client && !is_many) {
+		struct pollfd up = { so, POLLOUT, 0 };
+		int error = 0;
+		socklen_t size = sizeof error;
+		poll(&up, 1, -1);
+		getsockopt(so, SOL_SOCKET, SO_ERROR, &error, &size);
+		errno = error;
+		if (error != 0)
+			die("connect");
+	}
 	if (pthread_create(&reader, NULL, reads, NULL) != 0)
 		die("pthread_create");
+	if (is_client && is_many) {
+		until_up();
+		if (!is_up) {
+			errno = ENOTCONN;
+			die("connect");
+		}
+	}
 }
 
 static int command(char *line)
@@ -761,6 +780,20 @@ static void sysctl(const char *name, const char *value, char *before, size_t roo
 	close(fd);
 }
 
+/* Whether an association is left, which the end of its process did not wait for. */
+static int is_any_left(void)
+{
+	FILE *file = fopen("/proc/net/sctp/assocs", "r");
+	if (!file)
+		die("/proc/net/sctp/assocs");
+	static char line[1024];
+	int lines = 0;
+	while (fgets(line, sizeof line, file))
+		lines++;
+	fclose(file);
+	return lines > 1;
+}
+
 struct Changed {
 	char name[64], before[64];
 };
@@ -813,11 +846,17 @@ static void serve(void)
 			fflush(stdout);
 			_exit(0);
 		}
-		int status = 0;
+		int status = 0, left = 1;
 		waitpid(child, &status, 0);
+		/* What is still to come for it needs the UDP port, and the next may want its address. */
+		for (int waits = 0; waits < 3000 && (left = is_any_left()); waits++)
+			usleep(10000);
 		while (count-- > 0)
 			sysctl(changed_ones[count].name, changed_ones[count].before, NULL, 0);
-		say(WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "ok ended" : "error it ended with %x", status);
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+			say("error it ended with %x", status);
+		else
+			say(left ? "error an association is left" : "ok ended");
 	}
 	sync();
 	reboot(RB_POWER_OFF);

@@ -2,14 +2,15 @@
 //! with `ip` and `tc` of Linux's iproute2. Programs run in them by [`Wires::command`].
 //!
 //! It needs root. The names hold the process id, so that several may be up at a time; everything vanishes with the
-//! [`Wires`]. A wire has a rate and a queue and no more: for loss and delay there is `tun.rs`.
+//! [`Wires`], or, where the process was ended before it could see to that, when the next begins. A wire has a rate and a queue and no more: for loss and delay there is `tun.rs`.
 //!
 //! This file needs nothing but the standard library, so that `xtask` may include it, which imports no crate of ours.
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One wire: an address at either end, of one family and of its own network.
@@ -33,6 +34,9 @@ impl Wire {
         Self { client: end(2), server: end(1) }
     }
 }
+
+/// How the names of hosts begin, before the process id.
+pub const LEADING: &str = "bw";
 
 /// One of the two hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +92,11 @@ pub struct Wires {
 impl Wires {
     /// Makes both hosts. `rate`, if any, is that of each wire each way, as `tc` reads it: `40mbit`.
     pub fn up(wires: &[Wire], rate: Option<&str>) -> Result<Self, NoWires> {
+        sweep();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         // From here on dropping it takes down what there is.
-        let it = Self { name: format!("bw{}-{count}", std::process::id()), wires: wires.to_vec() };
+        let it = Self { name: format!("{LEADING}{}-{count}", std::process::id()), wires: wires.to_vec() };
         for end in [End::Client, End::Server] {
             ip(&["netns", "add", &it.namespace(end)])?;
             it.ip(end, &["link", "set", "lo", "up"])?;
@@ -196,6 +201,29 @@ impl Drop for Wires {
             let _ = ip(&["netns", "del", &self.namespace(end)]);
         }
     }
+}
+
+/// Takes down hosts that were left behind, and ends what runs on them: those whose name is [`LEADING`], the id of a process
+/// that is no more, and a dash. Only the first call of a process does so, before it makes any of its own.
+pub fn sweep() {
+    static SWEPT: Once = Once::new();
+    SWEPT.call_once(|| {
+        let own = std::process::id();
+        for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let owner = name.strip_prefix(LEADING).and_then(|rest| rest.split_once('-'));
+            let Some(owner) = owner.and_then(|(owner, _)| owner.parse::<u32>().ok()) else { continue };
+            // Our own id was another's before.
+            if owner != own && Path::new("/proc").join(owner.to_string()).exists() {
+                continue;
+            }
+            if let Ok(running) = Command::new("ip").args(["netns", "pids", &name]).output() {
+                let ids = String::from_utf8_lossy(&running.stdout);
+                let _ = run(Command::new("kill").arg("-KILL").args(ids.split_whitespace()));
+            }
+            let _ = ip(&["netns", "del", &name]);
+        }
+    });
 }
 
 fn device(n: usize) -> String {

@@ -215,7 +215,9 @@ fn streams_begin_anew_and_are_added_at_either_sides_request() {
             session.peer.event("tsn-reset", SOON).await;
             session.exchange(LIGHT).await;
             // The kernel refuses while anything is not acknowledged.
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            while !session.peer.tell("status", SOON).await.contains("unacked=0 pending=0") {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
             session.peer.tell("reset tsn", SOON).await;
             until(&session, |event| matches!(event, Event::AssociationReset { outcome: Outcome::Done, .. }))
                 .await;

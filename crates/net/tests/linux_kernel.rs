@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use braidftp_emu::wires::Wire;
 use braidftp_net::{
-    Association, Carrier, Config, Connect, Message, Order, Ppid, Profile, Reason, SendError, StreamId,
+    Association, Carrier, Config, Connect, Message, Order, Ppid, Profile, Reason, SendError, Stats, StreamId,
 };
 use common::{PORT, content, receive_all, send_all};
 use linux_support::{BOTH, LIGHT, SOON, ends, they_shut_down, we_shut_down, with_kernel, with_kernel_behind};
@@ -49,6 +49,16 @@ fn each_carrier_and_family_with_each_profile_both_ways() {
             }
         });
     }
+}
+
+/// Waits until our side of it is so.
+async fn until(association: &Association, is_so: impl Fn(&Stats) -> bool) {
+    let so = async {
+        while !is_so(&association.stats()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, so).await.unwrap_or_else(|_| panic!("{:?}", association.stats()));
 }
 
 /// Why it ended, for us.
@@ -244,15 +254,14 @@ fn a_window_shuts_and_opens() {
             session.peer.event("event up", SOON).await;
             session.peer.tell("reading off", SOON).await;
             let sending = tokio::spawn(send_all(session.association.clone(), 1, total, message));
-            tokio::time::sleep(Duration::from_secs(3)).await;
-            assert!(session.association.stats().peer_rwnd < 3_000, "{:?}", session.association.stats());
+            until(&session.association, |stats| stats.peer_rwnd < 3_000).await;
             session.peer.tell("reading on", SOON).await;
             session.peer.tell(&format!("expect {total}"), SOON).await;
             tokio::time::timeout(SOON, sending).await.unwrap().unwrap();
 
             let association = session.association.clone();
             let late = tokio::spawn(async move {
-                tokio::time::sleep(Duration::from_secs(3)).await;
+                until(&association, |stats| stats.a_rwnd < 3_000).await;
                 receive_all(association, 1, total).await;
             });
             session.peer.tell(&format!("send 1 {total} {message}"), SOON).await;
@@ -314,7 +323,7 @@ fn both_sides_begin_at_once() {
                     config,
                 };
                 let association = endpoint.connect(connect).unwrap();
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                until(&association, |stats| stats.paths[0].packets_sent > 0).await;
                 net.mend(0);
                 tokio::time::timeout(SOON, association.up()).await.unwrap().unwrap();
                 peer.event("event up", SOON).await;
@@ -382,8 +391,8 @@ fn either_side_restarts() {
         peer.tell("expect 200000", SOON).await;
         net.cut(0);
         before.abort("nobody hears it");
+        tokio::time::timeout(SOON, first.close()).await.unwrap();
         drop((before, first));
-        tokio::time::sleep(Duration::from_millis(300)).await;
         net.mend(0);
         let second = ends.bind();
         let after = second.connect(connect).unwrap();
@@ -425,10 +434,10 @@ fn heartbeats_of_both_keep_an_idle_path() {
             let wire = Wire::v6(1);
             let mut session = machine.over(carrier, wire, Role::WeConnect, config, &["heartbeat=300"]).await;
             let before = session.association.stats().paths[0].packets_received;
-            tokio::time::sleep(Duration::from_secs(4)).await;
+            until(&session.association, |stats| stats.paths[0].packets_received >= before + 10).await;
             session.peer.tell(&format!("heartbeat {}", wire.client), SOON).await;
             let path = session.association.stats().paths.swap_remove(0);
-            assert!(path.packets_received >= before + 6 && path.timeouts == 0, "{path:?}");
+            assert_eq!(path.timeouts, 0, "{path:?}");
             assert!(session.peer.tell("paths", SOON).await.contains("=active"));
             session.exchange(LIGHT).await;
             we_shut_down(&mut session).await;

@@ -158,7 +158,14 @@ fn our_addresses_come_and_go() {
                 let association = session.association.clone();
                 let load = Load { each_way: 10_000_000, ..LIGHT };
                 let changes = async {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    // By bytes, not by time.
+                    let part = async |part: usize| {
+                        let enough = (load.each_way / load.message * part / 3) as u64;
+                        while association.stats().messages_received < enough {
+                            tokio::time::sleep(Duration::from_millis(2)).await;
+                        }
+                    };
+                    part(1).await;
                     endpoint.add_address(second).unwrap();
                     let added = async {
                         let is_it = |it: &braidftp_net::PathStats| {
@@ -170,7 +177,7 @@ fn our_addresses_come_and_go() {
                     };
                     tokio::time::timeout(SOON, added).await.expect("the address is not taken");
                     association.set_peer_primary(second).unwrap();
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    part(2).await;
                     endpoint.remove_address(ends.ours[0]).unwrap();
                 };
                 tokio::join!(session.exchange(load), changes);

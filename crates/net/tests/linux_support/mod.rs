@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use braidftp_emu::LinkConfig;
 use braidftp_emu::tun::{Net, TunConfig};
-use braidftp_emu::wires::Wire;
+use braidftp_emu::wires::{LEADING, Wire, sweep};
 use braidftp_net::{Carrier, Config, Reason};
 use tempfile::TempDir;
 
@@ -47,9 +47,19 @@ pub(crate) const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
 /// How long a kernel may take to begin on a busy machine.
 const BOOT: Duration = Duration::from_secs(120);
 
-/// The built program and the folder of modules; `None` if this machine has no user-mode Linux.
-fn kernel() -> Option<&'static (PathBuf, PathBuf)> {
-    static FOUND: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
+/// What a kernel takes to run here.
+struct Kernel {
+    /// `linux_driven.c`, built.
+    program: PathBuf,
+    /// `uml_xstate.c`, built: a library to be loaded before others.
+    preload: PathBuf,
+    /// The folder of its modules.
+    modules: PathBuf,
+}
+
+/// `None` if this machine has no user-mode Linux.
+fn kernel() -> Option<&'static Kernel> {
+    static FOUND: OnceLock<Option<Kernel>> = OnceLock::new();
     let find = || {
         let versions = std::fs::read_dir(MODULES).into_iter().flatten().flatten();
         let modules = versions.map(|version| version.path().join("kernel")).find(|folder| {
@@ -59,20 +69,27 @@ fn kernel() -> Option<&'static (PathBuf, PathBuf)> {
             left_out("no kernel with SCTP to run as a process (Debian: apt install user-mode-linux)");
             return None;
         };
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-peers/linux_driven.c");
-        let program =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("linux_driven_{}", std::process::id()));
-        let mut cc = Command::new("cc");
-        cc.args(["-O2", "-o"]).arg(&program).args([source, "-lpthread"]);
-        let why = match cc.output() {
-            Ok(output) if output.status.success() => return Some((program, modules)),
-            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-            Err(error) => format!("cc: {error}"),
-        };
-        left_out(&format!("linux_driven.c does not build here (Debian: apt install gcc): {why}"));
-        None
+        let program = build("linux_driven", &["-lpthread"])?;
+        let preload = build("uml_xstate", &["-shared", "-fPIC"])?;
+        Some(Kernel { program, preload, modules })
     };
     FOUND.get_or_init(find).as_ref()
+}
+
+/// Builds a program, or a library, of `bench-peers`.
+fn build(name: &str, options: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../bench-peers/{name}.c"));
+    // Several test programs may build it at a time.
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}_{}", std::process::id()));
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-o"]).arg(&built).arg(source).args(options);
+    let why = match cc.output() {
+        Ok(output) if output.status.success() => return Some(built),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => format!("cc: {error}"),
+    };
+    left_out(&format!("{name}.c does not build here (Debian: apt install gcc): {why}"));
+    None
 }
 
 /// A host of ours, a namespace, with a TAP device per wire: a kernel is at the other end of them.
@@ -92,7 +109,9 @@ impl Taps {
     pub(crate) fn up(wires: &[Wire]) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let it = Self { name: format!("bk{}-{count}", std::process::id()), wires: wires.to_vec() };
+        sweep();
+        let name = format!("{LEADING}{}-taps{count}", std::process::id());
+        let it = Self { name, wires: wires.to_vec() };
         if let Err(why) = it.make() {
             eprintln!("LEFT OUT: {why}");
             return None;
@@ -288,7 +307,7 @@ impl Machine {
         setup: &str,
         spawn: impl FnOnce(Command) -> Child,
     ) -> Option<Self> {
-        let (program, modules) = kernel()?;
+        let Kernel { program, preload, modules } = kernel()?;
         let folder = tempfile::tempdir().unwrap();
         let init = folder.path().join("init");
         let modules: Vec<_> =
@@ -310,6 +329,7 @@ impl Machine {
             .arg(format!("init={}", init.display()))
             .arg(format!("uml_dir={}", folder.path().display()))
             .env("TMPDIR", folder.path())
+            .env("LD_PRELOAD", preload)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(&log).unwrap())
@@ -320,12 +340,12 @@ impl Machine {
                 return Some(Self { peer: Some(peer), folder });
             }
         }
-        // A machine may not let it run: that it traces its own processes can be forbidden.
         drop(peer);
+        // That it traces its own processes can be forbidden.
         let log = std::fs::read(&log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let last: Vec<&str> = log.lines().rev().take(8).collect();
-        eprintln!("LEFT OUT: user-mode Linux does not come up here: {last:?}");
+        left_out(&format!("user-mode Linux does not come up here: {last:?}"));
         None
     }
 
@@ -391,9 +411,10 @@ impl Machine {
         self.back(peer).await;
     }
 
-    /// Ends what runs, and takes it back.
+    /// Ends what runs, and takes it back once the kernel has no association left: one whose SHUTDOWN COMPLETE found the UDP
+    /// port closed would hold its address against the next, and for longer than a minute.
     pub(crate) async fn back(&mut self, mut peer: Peer) {
-        assert_eq!(peer.tell("end", Duration::from_secs(60)).await, "ended");
+        assert_eq!(peer.tell("end", SOON).await, "ended");
         self.peer = Some(peer);
     }
 }
