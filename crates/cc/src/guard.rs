@@ -69,6 +69,10 @@ impl<C: Controller> Controller for Guard<C> {
         self.inner.pacing_rate()
     }
 
+    fn counts_arrivals(&self) -> bool {
+        self.inner.counts_arrivals()
+    }
+
     fn on_sent(&mut self, sent: Sent) {
         let now = self.clock(sent.now);
         let (bytes, flight_before) = (sent.bytes.min(BYTES_MAX), sent.flight_before.min(BYTES_MAX));

@@ -17,6 +17,7 @@ pub mod highspeed;
 pub mod hybla;
 pub mod hystart;
 mod kind;
+pub mod pacer;
 pub mod reno;
 pub mod rtt;
 pub mod scalable;
@@ -38,16 +39,22 @@ pub trait Controller: fmt::Debug + Send {
     /// The slow-start threshold (ssthresh), in bytes.
     fn ssthresh(&self) -> usize;
 
-    /// The rate at which to pace, if this controller paces.
+    /// The rate at which to pace, if this controller paces: transports keep to it with a [`pacer::Pacer`].
     fn pacing_rate(&self) -> Option<Rate> {
         None
+    }
+
+    /// Whether acknowledgements are to be told by what has newly arrived, in whatever order, and so are losses repaired.
+    /// SCTP does that with all controllers; TCP tells others of nothing but what is cumulatively acknowledged.
+    fn counts_arrivals(&self) -> bool {
+        false
     }
 
     /// A packet with new or retransmitted data left.
     fn on_sent(&mut self, _sent: Sent) {}
 
-    /// Data was taken for lost: told each time the transport marks some, within a recovery too, and before the
-    /// congestion or the acknowledgement that it came with.
+    /// Data was taken for lost: told each time the transport marks some, within a recovery too, after the acknowledgement
+    /// that told of it and before the congestion that it is.
     fn on_lost(&mut self, _lost: Lost) {}
 
     /// There was room in the window and nothing to send, with so many bytes in flight: what is measured until they are

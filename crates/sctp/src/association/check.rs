@@ -56,9 +56,11 @@ impl Association {
         assert_eq!(flight, up.sent.flight_bytes(), "the paths share out all that is in flight");
         let usable = self.has_usable_path();
         let forward = up.sent.advanced_peer_ack_point().is_some();
+        let paced =
+            (0..self.paths.len()).any(|index| self.timers.is_armed(Timer::Pacing(PathId(index as u8))));
         assert!(
-            up.sent.is_empty() || flight > 0 || forward || !usable,
-            "what is lost is sent again in the same drain"
+            up.sent.is_empty() || flight > 0 || forward || paced || !usable,
+            "what is lost is sent again in the same drain, or when the pacing clock lets it"
         );
         let armed = |index: usize| self.timers.is_armed(Timer::T3Rtx(PathId(index as u8)));
         assert!(
@@ -102,8 +104,8 @@ impl Association {
                 let waits = !self.queue.is_idle() && up.sent.is_empty();
                 let probed = up.window != Window::Open || self.timers.is_armed(Timer::ZeroWindow);
                 assert!(
-                    !waits || probed || !usable,
-                    "the peer's window alone keeps data back, and it is probed"
+                    !waits || probed || paced || !usable,
+                    "the peer's window alone keeps data back, and it is probed, or the pacing clock does"
                 );
             }
         }

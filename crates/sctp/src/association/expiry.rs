@@ -53,6 +53,8 @@ impl Association {
             Timer::TailProbe(path) => self.on_tail_probe(path),
             Timer::Heartbeat(path) => self.on_heartbeat(now, path),
             Timer::Pmtu(path) => self.on_pmtu_timer(now, path),
+            // The drain goes on.
+            Timer::Pacing(_) => {}
         }
     }
 
@@ -71,10 +73,17 @@ impl Association {
             Window::Probing { answered, .. } => Some(std::mem::replace(answered, false)),
             Window::Open | Window::ProbeDue => None,
         };
+        let flight_bytes = path.flight_bytes;
+        let sent_at = up.sent.last_departure(id);
+        path.flight_bytes -= up.sent.mark_path_lost(id);
+        debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
         //= specs/rfc9260.txt#section-6.1
         //# Zero window probing does not affect the
         //# calculation of cwnd.
-        if probing.is_none() {
+        if probing.is_some() {
+            path.lost_bytes += flight_bytes as u64;
+        } else {
+            path.on_lost(now, flight_bytes, sent_at);
             //= specs/rfc9260.txt#section-6.3.3
             //# E1)  For the destination address for which the timer expires, adjust
             //# its ssthresh with rules defined in Section 7.2.3 and set cwnd =
@@ -82,7 +91,7 @@ impl Association {
             path.controller.on_congestion(cc::Congestion {
                 cause: cc::Cause::Timeout,
                 now,
-                flight_bytes: path.flight_bytes,
+                flight_bytes,
                 mtu: path.pmdcs(),
             });
         }
@@ -101,10 +110,6 @@ impl Association {
         {
             pmtu.suspect(up.sent.get(tsn).map_or(0, |slot| slot.packet_bytes.into()));
         }
-        let lost_bytes = up.sent.mark_path_lost(id);
-        path.flight_bytes -= lost_bytes;
-        path.lost_bytes += lost_bytes as u64;
-        debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
         if self.config.multipath.is_some() {
             up.chance = self.rng.next_u32();
         }

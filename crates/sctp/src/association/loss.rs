@@ -44,8 +44,9 @@ pub(super) struct Late {
 /// What `SendOrder::detect` found.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Bytes found lost.
+    /// Bytes found lost, and when the last of them had left.
     pub(super) lost_bytes: usize,
+    pub(super) lost_sent_at: Time,
     /// Bytes that are not in flight any more, lost or not.
     pub(super) landed_bytes: usize,
     /// When the next chunk will be overdue, if it does not arrive before.
@@ -75,7 +76,8 @@ impl SendOrder {
         let patience = round_trip + round_trip / 8;
         let is_spoken_of = |tsn: Tsn| silent_beyond.is_none_or(|last| !tsn.after(last));
         while let Some(&(order, tsn)) = self.unspoken.front().filter(|(_, tsn)| is_spoken_of(*tsn)) {
-            if is_still(SlotState::Unspoken, sent, path, order, tsn).is_some() {
+            if let Some(slot) = is_still(SlotState::Unspoken, sent, path, order, tsn) {
+                found.lost_sent_at = found.lost_sent_at.max(slot.sent_at);
                 found.lost_bytes += sent.mark_lost(tsn).1;
             }
             self.unspoken.pop_front();
@@ -89,6 +91,7 @@ impl SendOrder {
                     break;
                 }
                 if is_spoken_of(tsn) {
+                    found.lost_sent_at = found.lost_sent_at.max(slot.sent_at);
                     let bytes = sent.mark_lost(tsn).1;
                     found.lost_bytes += bytes;
                     found.landed_bytes += bytes;

@@ -27,6 +27,7 @@ mod handshake;
 mod interleaved;
 mod loss;
 mod multipath;
+mod pacing;
 mod pairing;
 mod partial;
 mod path;
@@ -665,7 +666,9 @@ impl Association {
             self.advance_reconfiguration();
         }
         if std::mem::take(&mut self.stirred) {
-            let packets = self.config.max_burst.unwrap_or(u32::MAX);
+            // A pacing clock keeps bursts small by itself.
+            let paced = self.paths.iter().any(Path::is_paced);
+            let packets = self.config.max_burst.filter(|_| !paced).unwrap_or(u32::MAX);
             self.burst = self.burst.saturating_add(packets);
             for path in &mut self.paths {
                 path.burst = path.burst.saturating_add(packets);
@@ -697,6 +700,7 @@ impl Association {
             Some(event) => Output::Event(event),
             None => {
                 self.await_window(now);
+                self.tell_of_idleness(now);
                 self.guard_forward(now);
                 if cfg!(debug_assertions) {
                     self.check();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
+use braidftp_cc::pacer::Pacer;
 use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
@@ -48,6 +49,8 @@ pub(super) struct Path {
     //# it MUST do this following the prescriptions of Section 7.2 of
     //# [RFC4960].
     pub(super) controller: Box<dyn cc::Controller>,
+    /// When the next packet with data may leave, if the controller paces.
+    pacer: Pacer,
     /// Bytes of the largest SCTP packet.
     pub(super) mtu: usize,
     /// Whether the peer has not agreed yet to its local address: nothing leaves by it but ASCONF.
@@ -159,6 +162,7 @@ impl Path {
             measured_at: None,
             measure_each: config.measure_each,
             controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
+            pacer: Pacer::default(),
             mtu: config.mtu,
             awaits_ack: false,
             pmtu: config.path_mtu_discovery.as_ref().map(|settings| {
@@ -251,6 +255,31 @@ impl Path {
     /// The most bytes of user data that fit a packet, with a chunk header of that many.
     pub(super) fn payload_max(&self, header_len: usize) -> usize {
         self.pmdcs() - header_len
+    }
+
+    /// Whether its controller paces what leaves by it.
+    pub(super) fn is_paced(&self) -> bool {
+        self.controller.pacing_rate().is_some()
+    }
+
+    /// Until when the pacing clock holds back data that is to leave now.
+    pub(super) fn holds(&mut self, now: Time) -> Option<Time> {
+        if self.is_paced() { self.pacer.holds(now) } else { None }
+    }
+
+    /// So many bytes of chunks left in a packet, before which so many were in flight.
+    pub(super) fn on_data_sent(&mut self, now: Time, bytes: usize, flight_before: usize) {
+        self.controller.on_sent(cc::Sent { now, bytes, flight_before });
+        if let Some(rate) = self.controller.pacing_rate() {
+            self.pacer.on_sent(now, bytes, rate, self.pmdcs());
+        }
+    }
+
+    /// Chunks were found lost: so many bytes, of which the last had left at `sent_at`.
+    pub(super) fn on_lost(&mut self, now: Time, bytes: usize, sent_at: Time) {
+        self.lost_bytes += bytes as u64;
+        let (flight_bytes, mtu) = (self.flight_bytes, self.pmdcs());
+        self.controller.on_lost(cc::Lost { now, bytes, sent_at, flight_bytes, mtu });
     }
 
     /// Takes a round trip, if one may be measured now.

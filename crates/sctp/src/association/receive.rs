@@ -658,7 +658,6 @@ impl Association {
             let path = &mut self.paths[index];
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             path.silent_beyond = report.silent_beyond;
-            path.lost_bytes += said.lost_bytes as u64;
             let flight_before = path.flight_bytes;
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
             let mut sample = None;
@@ -769,6 +768,7 @@ impl Association {
                 _ => {}
             }
             if said.lost {
+                path.on_lost(now, said.lost_bytes, said.lost_sent_at);
                 self.on_loss(now, id, flight_before, said.highest_lost);
             }
             self.detect_losses(now, id, flight_before);
@@ -890,7 +890,7 @@ impl Association {
             None => self.timers.stop(Timer::Overdue(id)),
         }
         if found.lost_bytes > 0 {
-            path.lost_bytes += found.lost_bytes as u64;
+            path.on_lost(now, found.lost_bytes, found.lost_sent_at);
             self.on_loss(now, id, flight_before, None);
         }
     }

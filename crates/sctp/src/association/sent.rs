@@ -154,9 +154,10 @@ pub(super) struct PathReport {
     pub(super) reneged_bytes: usize,
     /// Whether TSNs were found lost.
     pub(super) lost: bool,
-    /// The highest of them, and the bytes of all.
+    /// The highest of them, the bytes of all, and when the last of them had left.
     pub(super) highest_lost: Option<Tsn>,
     pub(super) lost_bytes: usize,
+    pub(super) lost_sent_at: Time,
     /// The lowest TSN that is newly acknowledged, cumulatively or by a gap block.
     pub(super) lowest_tsn: Option<Tsn>,
     /// With concurrent multipath transfer: whether the path's own cumulative point advanced.
@@ -354,6 +355,12 @@ impl Sent {
     pub(super) fn highest(&self, path: PathId) -> Option<Tsn> {
         let found = self.slots.iter().rev().find(|slot| slot.path == path && slot.state != SlotState::Lost);
         found.map(|slot| slot.data.tsn)
+    }
+
+    /// When the last of the chunks left that are in flight on `path`.
+    pub(super) fn last_departure(&self, path: PathId) -> Time {
+        let in_flight = |slot: &&Slot| slot.path == path && slot.state == SlotState::InFlight;
+        self.slots.iter().filter(in_flight).map(|slot| slot.sent_at).max().unwrap_or_default()
     }
 
     /// The last chunk in flight on `path` that may be sent again.

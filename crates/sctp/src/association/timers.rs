@@ -34,10 +34,12 @@ pub(super) enum Timer {
     Heartbeat(PathId),
     /// PROBE_TIMER or PMTU_RAISE_TIMER, whichever the path's discovery waits for (RFC 8899 §5.1.1).
     Pmtu(PathId),
+    /// The pacing clock lets the next packet out: see `pacing`.
+    Pacing(PathId),
 }
 
 const SHARED: usize = 7;
-const PER_PATH: usize = 5;
+const PER_PATH: usize = 6;
 
 impl Timer {
     fn slot(self) -> usize {
@@ -55,6 +57,7 @@ impl Timer {
             Self::TailProbe(path) => of_path(path, 2),
             Self::Heartbeat(path) => of_path(path, 3),
             Self::Pmtu(path) => of_path(path, 4),
+            Self::Pacing(path) => of_path(path, 5),
         }
     }
 
@@ -74,7 +77,8 @@ impl Timer {
                     1 => Self::Overdue(path),
                     2 => Self::TailProbe(path),
                     3 => Self::Heartbeat(path),
-                    _ => Self::Pmtu(path),
+                    4 => Self::Pmtu(path),
+                    _ => Self::Pacing(path),
                 }
             }
         }

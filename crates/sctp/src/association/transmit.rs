@@ -295,7 +295,7 @@ impl Association {
             return None;
         }
         let size = Header::LEN + path.auth_len + bytes;
-        let license = self.license(id).filter(|license| *license != License::New)?;
+        let license = self.license(now, id).filter(|license| *license != License::New)?;
         self.begin_sized(tag, size);
         self.fill_data(now, id, license);
         if self.builder.is_empty() {
@@ -310,7 +310,7 @@ impl Association {
 
     /// Fills the open packet with what is to leave by this path: the bundling order.
     fn fill(&mut self, now: Time, id: PathId) {
-        let license = self.license(id);
+        let license = self.license(now, id);
         let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
         let closing_path = self.closing_path();
         //= specs/rfc9260.txt#section-5.4
@@ -482,7 +482,7 @@ impl Association {
         }
     }
 
-    /// Whether data may leave by this path, and why.
+    /// Whether data may leave by this path, whatever the pacing clock says, and why.
     //= specs/rfc9260.txt#section-6.1
     //# The following general rules MUST be applied by the data sender for
     //# transmission and/or retransmission of outbound DATA chunks:
@@ -490,7 +490,7 @@ impl Association {
     //# All other properties of the existing SCTP DATA chunk also apply to the
     //# I-DATA chunk, i.e., congestion control as well as receiver window
     //# conditions MUST be observed, as defined in [RFC4960].
-    fn license(&mut self, id: PathId) -> Option<License> {
+    pub(super) fn license_at_any_time(&mut self, id: PathId) -> Option<License> {
         if let Some(multipath) = self.config.multipath {
             return self.license_multipath(id, multipath);
         }
@@ -548,6 +548,7 @@ impl Association {
         }
         if self.config.burst_rule == BurstRule::LowerWindow
             && let Some(packets) = self.config.max_burst
+            && !path.is_paced()
         {
             let path = &mut self.paths[usize::from(id.0)];
             let at_most = path.flight_bytes + packets as usize * path.pmdcs();
@@ -813,7 +814,7 @@ impl Association {
         {
             self.burst -= 1;
         }
-        path.controller.on_sent(cc::Sent { now, bytes: bytes_left, flight_before });
+        path.on_data_sent(now, bytes_left, flight_before);
         if !matches!(self.state, State::Up(_)) {
             // With COOKIE ECHO, T1 is the only timer.
             return;

@@ -91,12 +91,14 @@ impl Sent {
                     //# 5)  Mark the DATA chunk(s) as being fast retransmitted and thus
                     //# ineligible for a subsequent Fast Retransmit.
                     slot.fast_retransmitted = true;
+                    let sent_at = slot.sent_at;
                     let (path, bytes) = self.mark_lost(tsn);
                     let path = &mut report.paths[usize::from(path.0)];
                     path.landed_bytes += bytes;
                     path.lost = true;
                     path.highest_lost = Some(tsn);
                     path.lost_bytes += bytes;
+                    path.lost_sent_at = path.lost_sent_at.max(sent_at);
                 } else {
                     settled = false;
                 }

@@ -11,6 +11,7 @@ mod lifecycle;
 mod lossy;
 mod multihoming;
 mod nr_sack;
+mod pacing;
 mod partial;
 mod peers;
 mod pmtu;

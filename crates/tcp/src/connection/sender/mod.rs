@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
+use braidftp_cc::pacer::Pacer;
 use cc::adalr::{Extension, Opening};
 
 use super::rto::Rto;
@@ -124,6 +125,12 @@ pub(crate) struct Sender {
     cc: Box<dyn cc::Controller>,
     /// How far beyond the edge it goes ([`Config::beyond_window_bytes`]).
     extension: Option<Extension>,
+    pacer: Pacer,
+    /// Until when the pacing clock holds back what may leave.
+    paced_until: Option<Time>,
+    /// Bytes taken for lost of which the controller has not been told, and when the last of them had left.
+    newly_lost: u64,
+    newly_lost_sent_at: Time,
     rto: Rto,
     recovery: Recovery,
     /// No recovery begins before what was sent up to here is acknowledged (RFC 6582's recover).
@@ -174,6 +181,10 @@ impl Sender {
             cc: config.congestion_control.build_with(config.congestion_options, mss),
             extension: (config.beyond_window_bytes > 0 && config.congestion_control == cc::Kind::Adalr)
                 .then(|| Extension::new(config.congestion_options.adalr)),
+            pacer: Pacer::default(),
+            paced_until: None,
+            newly_lost: 0,
+            newly_lost_sent_at: Time::ZERO,
             rto: Rto::new(config),
             recovery: Recovery::No,
             recover: 0,
@@ -307,41 +318,46 @@ impl Sender {
         if ack.ack < self.una {
             return Verdict::Old;
         }
-        let flight_before = self.outstanding();
+        let (flight_before, pipe_before) = (self.outstanding(), self.pipe());
         self.rack.on_ack();
         let newly_sacked = self.on_sack_blocks(ack);
         let bytes = ack.ack - self.una;
         let in_recovery = matches!(self.recovery, Recovery::NewReno { .. } | Recovery::Sack { .. });
+        let sacked_before = self.sacked_bytes;
+        let mut sample = None;
         if bytes > 0 {
-            let sample = self.advance(config, ack);
+            sample = self.advance(config, ack);
             if let Some(sample) = sample {
                 self.rto.on_sample(sample);
             }
-            let advanced = cc::Ack {
-                now: ack.now,
-                bytes: bytes as usize,
-                flight_before,
-                mtu: self.mss,
-                rtt: sample,
-                srtt: self.rto.srtt(),
-                cum_advanced: true,
-                in_recovery,
-                siblings: &[],
-            };
-            // The acknowledgement of the FIN alone opens nothing.
-            if !self.fin_acked() || bytes > 1 {
-                self.cc.on_ack(advanced);
-            }
-            if let Some(extension) = self.extension.as_mut().filter(|_| !in_recovery) {
-                extension.on_ack(Opening {
-                    srtt: advanced.srtt,
-                    acked: bytes,
-                    flight: flight_before as u64,
-                    cwnd: self.cc.window() as u64,
-                    rwnd: self.edge.saturating_sub(self.una),
-                    mtu: self.mss as u64,
-                });
-            }
+        }
+        let counts_arrivals = self.cc.counts_arrivals();
+        // What was selectively acknowledged before has arrived before.
+        let arrived = bytes + newly_sacked - (sacked_before - self.sacked_bytes);
+        let told = cc::Ack {
+            now: ack.now,
+            bytes: if counts_arrivals { arrived } else { bytes } as usize,
+            flight_before: if counts_arrivals { pipe_before } else { flight_before },
+            mtu: self.mss,
+            rtt: if counts_arrivals { self.rack.latest_round_trip() } else { sample },
+            srtt: self.rto.srtt(),
+            cum_advanced: bytes > 0,
+            in_recovery,
+            siblings: &[],
+        };
+        // The acknowledgement of the FIN alone opens nothing.
+        if (bytes > 0 || counts_arrivals && arrived > 0) && (!self.fin_acked() || bytes > 1) {
+            self.cc.on_ack(told);
+        }
+        if let Some(extension) = self.extension.as_mut().filter(|_| bytes > 0 && !in_recovery) {
+            extension.on_ack(Opening {
+                srtt: told.srtt,
+                acked: bytes,
+                flight: flight_before as u64,
+                cwnd: self.cc.window() as u64,
+                rwnd: self.edge.saturating_sub(self.una),
+                mtu: self.mss as u64,
+            });
         }
         let found = Found { bytes, newly_sacked, window_moved };
         self.find_losses(config, ack, found, counters);
@@ -479,6 +495,26 @@ impl Sender {
         if let Some(segment) = self.take_tail_probe(now, counters) {
             return Some(segment);
         }
+        self.paced_until = self.holds(now);
+        if self.paced_until.is_some() {
+            return None;
+        }
+        let segment = self.next_outgoing(config, now, counters);
+        let nothing_left = self.all() == self.next && self.lost_unrepaired == 0;
+        if segment.is_none() && nothing_left && self.pipe() < self.window() {
+            self.cc.on_app_limited(now, self.pipe());
+        }
+        segment
+    }
+
+    /// Until when the pacing clock holds back what is to leave now. After a time-out, which lets out less than any rate, it
+    /// does not.
+    fn holds(&mut self, now: Time) -> Option<Time> {
+        let held = self.cc.pacing_rate().is_some() && (self.timeouts == 0 || self.pipe > 0);
+        if held && !self.fin_acked() { self.pacer.holds(now) } else { None }
+    }
+
+    fn next_outgoing(&mut self, config: &Config, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         if let Some(index) = self.next_repair(config) {
             counters.retransmissions += 1;
             return Some(self.send_again(now, index));
@@ -526,7 +562,17 @@ impl Sender {
         fits.then_some(self.lost_from)
     }
 
+    /// A segment leaves, for the first time or again.
+    fn tell_sent(&mut self, now: Time, bytes: u64) {
+        let (bytes, flight_before) = (bytes as usize, self.pipe as usize);
+        self.cc.on_sent(cc::Sent { now, bytes, flight_before });
+        if let Some(rate) = self.cc.pacing_rate() {
+            self.pacer.on_sent(now, bytes, rate, self.mss);
+        }
+    }
+
     fn send_again(&mut self, now: Time, index: usize) -> Outgoing {
+        self.tell_sent(now, self.sent[index].len());
         let sent = &mut self.sent[index];
         self.lost_unrepaired -= usize::from(sent.lost && !sent.repaired);
         self.pipe -= sent.pipe();
@@ -583,6 +629,8 @@ impl Sender {
             Recovery::NewReno { .. } => self.outstanding() as u64 + length <= window,
             Recovery::Sack { prr: Some(prr), .. } => self.pipe + length <= prr.window,
             Recovery::Sack { .. } | Recovery::Timeout { .. } => self.pipe + length <= window,
+            // A window that was made for what is in the network.
+            Recovery::No if self.cc.counts_arrivals() => self.pipe + length <= window,
             // Duplicates that are no loss yet open nothing (RFC 5681 §3.2 step 1), but for Limited Transmit.
             Recovery::No if self.dup_acks > 0 => {
                 let limited = match config.limited_transmit {
@@ -597,7 +645,7 @@ impl Sender {
 
     fn send_new(&mut self, now: Time, segment: Outgoing) {
         let Outgoing { start, end } = segment;
-        self.cc.on_sent(cc::Sent { now, bytes: (end - start) as usize, flight_before: self.pipe as usize });
+        self.tell_sent(now, end - start);
         let sent = Sent { start, end, sent_at: now, times: 1, sacked: false, lost: false, repaired: false };
         self.sent.push_back(sent);
         self.pipe += sent.pipe();
@@ -614,9 +662,9 @@ impl Sender {
 
     // ---- timers -----------------------------------------------------------------------------------------------------
 
-    /// When the retransmission timer, or that of a closed window, runs out.
+    /// When the retransmission timer, or that of a closed window, runs out, or the pacing clock lets something out.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let probes = self.rack.late_at.into_iter().chain(self.rack.probe_at);
+        let probes = self.rack.late_at.into_iter().chain(self.rack.probe_at).chain(self.paced_until);
         self.rto_at.into_iter().chain(self.persist_at).chain(probes).min()
     }
 
@@ -633,7 +681,8 @@ impl Sender {
     /// Once nothing more can be sent: starts to probe a window that is closed, or not open enough, with data waiting and
     /// nothing in flight (RFC 9293 §3.8.6.1).
     pub(crate) fn settle(&mut self, config: &Config, now: Time) {
-        if self.sent.is_empty() && self.all() > self.next && self.persist_at.is_none() && !self.probe_due {
+        let closed = self.sent.is_empty() && self.all() > self.next && self.paced_until.is_none();
+        if closed && self.persist_at.is_none() && !self.probe_due {
             let wait = self.rto.current().clamp(config.persist_min, config.persist_max);
             self.persist_at = Some(self.rto.deadline(now, wait));
         }

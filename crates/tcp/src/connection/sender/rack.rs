@@ -24,6 +24,8 @@ pub(crate) struct Rack {
     /// The highest that arrived, and what it was before this acknowledgement.
     fack: u64,
     fack_before: u64,
+    /// The round trip of what left last among that of which this acknowledgement newly tells.
+    latest: Option<Duration>,
     reordering_seen: bool,
     /// When a segment that is late is lost.
     pub(super) late_at: Option<Time>,
@@ -50,6 +52,7 @@ impl Rack {
             min_rtt: Duration::MAX,
             fack: 0,
             fack_before: 0,
+            latest: None,
             reordering_seen: false,
             late_at: None,
             probe_at: None,
@@ -60,6 +63,11 @@ impl Rack {
 
     pub(super) fn on_ack(&mut self) {
         self.fack_before = self.fack;
+        self.latest = None;
+    }
+
+    pub(super) fn latest_round_trip(&self) -> Option<Duration> {
+        self.latest
     }
 
     /// A segment arrived (§6.2 steps 1 to 3).
@@ -73,6 +81,7 @@ impl Rack {
             self.min_rtt = self.min_rtt.min(rtt);
             self.reordering_seen |= sent.end < self.fack_before;
         }
+        self.latest = Some(self.latest.map_or(rtt, |latest| latest.min(rtt)));
         self.fack = self.fack.max(sent.end);
         if (sent.sent_at, sent.end) > (self.sent_at, self.end) {
             (self.sent_at, self.end, self.rtt) = (sent.sent_at, sent.end, rtt);
@@ -133,6 +142,7 @@ impl Sender {
     /// A segment that was late may be lost by now.
     pub(crate) fn expire_late(&mut self, config: &Config, now: Time, counters: &mut Counters) {
         if self.rack.late_at.is_some_and(|at| at <= now) && self.mark_late(config, now) {
+            self.tell_lost(now);
             self.on_losses(config, now, counters);
         }
     }

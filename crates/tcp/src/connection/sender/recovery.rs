@@ -75,6 +75,16 @@ impl Sender {
                 }
             }
         }
+        self.tell_lost(ack.now);
+    }
+
+    /// Tells the controller of what was taken for lost.
+    pub(super) fn tell_lost(&mut self, now: Time) {
+        let bytes = std::mem::take(&mut self.newly_lost) as usize;
+        let sent_at = std::mem::take(&mut self.newly_lost_sent_at);
+        if bytes > 0 {
+            self.cc.on_lost(cc::Lost { now, bytes, sent_at, flight_bytes: self.pipe(), mtu: self.mss });
+        }
     }
 
     /// Whether duplicates are of what a recovery or time-out has dealt with: one reduction for what was in flight at once
@@ -152,6 +162,7 @@ impl Sender {
     fn enter_recovery(&mut self, config: &Config, now: Time) {
         let recover = self.next;
         let flight = self.outstanding() as u64 - self.sacked_bytes;
+        self.tell_lost(now);
         self.congestion(config, cc::Cause::Loss, now);
         self.recover = recover;
         self.forced = true;
@@ -159,7 +170,9 @@ impl Sender {
         self.recovery = match self.sack {
             true => {
                 let prr = Prr { flight, delivered: 0, out: 0, window: 0 };
-                Recovery::Sack { recover, rescue: None, prr: config.proportional_reduction.then_some(prr) }
+                // A controller that counts what arrives has a window of its own for that.
+                let reduces = config.proportional_reduction && !self.cc.counts_arrivals();
+                Recovery::Sack { recover, rescue: None, prr: reduces.then_some(prr) }
             }
             false => Recovery::NewReno {
                 recover,
@@ -186,6 +199,10 @@ impl Sender {
         let Some(sent) = self.sent.get_mut(index) else { return };
         if sent.sacked {
             return;
+        }
+        if !sent.lost || sent.repaired {
+            self.newly_lost += sent.len();
+            self.newly_lost_sent_at = self.newly_lost_sent_at.max(sent.sent_at);
         }
         self.pipe -= sent.pipe();
         self.lost_unrepaired += usize::from(!sent.lost || sent.repaired);
@@ -265,6 +282,12 @@ impl Sender {
     /// The retransmission timer ran out: everything is sent again (RFC 5681 §3.1, RFC 6298 §5.4 to §5.6).
     pub(crate) fn on_timeout(&mut self, config: &Config, now: Time) {
         self.timeouts += 1;
+        for sent in self.sent.iter().filter(|sent| !sent.sacked && (!sent.lost || sent.repaired)) {
+            self.newly_lost += sent.len();
+            self.newly_lost_sent_at = self.newly_lost_sent_at.max(sent.sent_at);
+        }
+        self.pipe = 0;
+        self.tell_lost(now);
         if self.timeouts == 1 || config.halve == Halve::Window {
             self.congestion(config, cc::Cause::Timeout, now);
         }
@@ -283,7 +306,6 @@ impl Sender {
         self.lost_edge = self.una;
         self.lost_from = 0;
         self.lost_unrepaired = 0;
-        self.pipe = 0;
         for sent in &mut self.sent {
             sent.lost = !sent.sacked;
             sent.repaired = false;

@@ -1,0 +1,47 @@
+//! Data leaves at the rate that a path's controller asks for, if it asks for one: the pacing clock of `cc::pacer` holds back
+//! what the window lets out. And what is to be known to read off a rate: when nothing was there to be sent.
+//!
+//! Control chunks never wait for the clock. Whether and why data may leave at all is `transmit`'s.
+
+use braidftp_base::Time;
+
+use crate::association::Association;
+use crate::association::state::State;
+use crate::association::timers::Timer;
+use crate::association::transmit::License;
+use crate::ids::PathId;
+
+impl Association {
+    /// Whether data may leave by this path now, and why: what the window lets out, the pacing clock may hold back. It does
+    /// not hold back a probe of the tail, nor what leaves after a time-out: timers let out less than any rate.
+    pub(super) fn license(&mut self, now: Time, id: PathId) -> Option<License> {
+        let license = self.license_at_any_time(id)?;
+        let path = &mut self.paths[usize::from(id.0)];
+        if license != License::Probe
+            && path.timeouts_unanswered == 0
+            && let Some(until) = path.holds(now)
+        {
+            self.timers.arm(Timer::Pacing(id), until);
+            return None;
+        }
+        Some(license)
+    }
+
+    /// At the end of a drain: what is measured until those bytes are acknowledged that are in flight on paths with room
+    /// for more says nothing of the paths, if nothing is left to be sent (draft-ietf-ccwg-bbr §4.1.2.4).
+    pub(super) fn tell_of_idleness(&mut self, now: Time) {
+        let State::Up(up) = &mut self.state else { return };
+        if self.queue.peek_len().is_some() || up.sent.next_lost().is_some() {
+            return;
+        }
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            if !path.is_usable() || path.flight_bytes >= path.controller.window() {
+                continue;
+            }
+            match path.holds(now) {
+                Some(until) => self.timers.arm(Timer::Pacing(PathId(index as u8)), until),
+                None => path.controller.on_app_limited(now, path.flight_bytes),
+            }
+        }
+    }
+}
