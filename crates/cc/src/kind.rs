@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::frame::Framed;
 use crate::guard::Guard;
-use crate::{Controller, Options, adalr, cubic, fast, highspeed, hybla, reno, scalable, sctp};
+use crate::{Controller, Options, adalr, bbr, cubic, fast, highspeed, hybla, reno, scalable, sctp};
 
 /// The controllers there are, by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,8 @@ pub enum Kind {
     Hybla,
     /// Jin, Wei, Low 2004: [`fast::Fast`].
     Fast,
+    /// draft-ietf-ccwg-bbr: [`bbr::Bbr`].
+    Bbr,
     /// A reconstruction of TCP-ADaLR: [`adalr::Adalr`].
     Adalr,
 }
@@ -43,6 +45,7 @@ impl Kind {
         Self::Scalable,
         Self::Hybla,
         Self::Fast,
+        Self::Bbr,
         Self::Adalr,
     ];
 
@@ -65,6 +68,7 @@ impl Kind {
             }
             Self::Hybla => Box::new(Guard::new(mtu, |mtu| Framed::<hybla::Hybla>::new(options, mtu))),
             Self::Fast => Box::new(Guard::new(mtu, |mtu| fast::Fast::new(options, mtu))),
+            Self::Bbr => Box::new(Guard::new(mtu, |mtu| bbr::Bbr::new(options, mtu))),
             Self::Adalr => {
                 let options = adalr::Adalr::counted(options);
                 Box::new(Guard::new(mtu, |mtu| Framed::<adalr::Adalr>::new(options, mtu)))
@@ -82,6 +86,7 @@ impl Kind {
             Self::Scalable => "scalable",
             Self::Hybla => "hybla",
             Self::Fast => "fast",
+            Self::Bbr => "bbr",
             Self::Adalr => "adalr",
         }
     }
@@ -96,6 +101,7 @@ impl Kind {
             Self::Scalable => "Scalable TCP: a hundredth more an ACK, an eighth less a loss",
             Self::Hybla => "TCP Hybla: as fast over a long path as Reno over one of 25 ms",
             Self::Fast => "FAST: keeps a number of packets in the queue (Jin, Wei, Low 2004)",
+            Self::Bbr => "BBR: by a model of the path (draft-ietf-ccwg-bbr); version=1 ignores losses",
             Self::Adalr => {
                 "ADaLR-R, a reconstruction of TCP-ADaLR: steps that grow with the round trip beyond 300 ms"
             }
@@ -108,6 +114,7 @@ impl Kind {
             Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable => &[],
             Self::Hybla => hybla::Params::NAMES,
             Self::Fast => fast::Params::NAMES,
+            Self::Bbr => bbr::Params::NAMES,
             Self::Adalr => adalr::Params::NAMES,
         }
     }
@@ -123,6 +130,7 @@ impl Kind {
             }
             Self::Hybla => options.hybla.set(name, value),
             Self::Fast => options.fast.set(name, value),
+            Self::Bbr => options.bbr.set(name, value),
             Self::Adalr => options.adalr.set(name, value),
         }
     }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adalr;
+pub mod bbr;
 pub mod cubic;
 pub mod delivery;
 pub mod fast;
@@ -216,6 +217,8 @@ pub struct Options {
     pub floor_mtus: NonZeroU8,
     /// Which acknowledgements let the window of an SCTP path grow. All (RFC 9260 §7.2.1).
     pub grows_on: GrowsOn,
+    /// BBR's own. The draft's.
+    pub bbr: bbr::Params,
     /// FAST's own. Those of its ns-2 module.
     pub fast: fast::Params,
     /// Hybla's own. The paper's.
@@ -283,6 +286,7 @@ impl Default for Options {
             initial_ssthresh: None,
             floor_mtus: NonZeroU8::new(4).expect("4 is not 0"),
             grows_on: GrowsOn::AnyAck,
+            bbr: bbr::Params::default(),
             fast: fast::Params::default(),
             hybla: hybla::Params::default(),
             adalr: adalr::Params::default(),

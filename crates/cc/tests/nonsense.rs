@@ -8,7 +8,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_cc::{
     Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Lost, Options,
-    Recovered, Sent, SlowStart, SlowStartEnd, adalr, fast, hybla,
+    Recovered, Sent, SlowStart, SlowStartEnd, adalr, bbr, fast, hybla,
 };
 use proptest::prelude::*;
 
@@ -86,6 +86,19 @@ fn fast() -> impl Strategy<Value = fast::Params> {
     )
 }
 
+fn bbr() -> impl Strategy<Value = bbr::Params> {
+    let version = prop_oneof![Just(bbr::Version::V1), Just(bbr::Version::V3)];
+    (version, any::<u16>(), any::<u16>(), duration(), duration()).prop_map(
+        |(version, loss_threshold_thousandths, beta_thousandths, min_rtt_window, probe_rtt)| bbr::Params {
+            version,
+            loss_threshold_thousandths,
+            beta_thousandths,
+            min_rtt_window,
+            probe_rtt,
+        },
+    )
+}
+
 fn hybla() -> impl Strategy<Value = hybla::Params> {
     (duration(), any::<u8>()).prop_map(|(rtt0, rho_max)| hybla::Params { rtt0, rho_max })
 }
@@ -106,8 +119,15 @@ fn options() -> impl Strategy<Value = Options> {
         nonzero().prop_map(InitialWindow::Mtus)
     ];
     let ssthresh = prop::option::of(any::<u32>());
-    (window, nonzero(), any::<u8>(), ssthresh, nonzero(), (fast(), hybla(), adalr())).prop_map(
-        |(initial_window, byte_counting_limit, flags, initial_ssthresh, floor_mtus, (fast, hybla, adalr))| {
+    (window, nonzero(), any::<u8>(), ssthresh, nonzero(), (fast(), hybla(), adalr(), bbr())).prop_map(
+        |(
+            initial_window,
+            byte_counting_limit,
+            flags,
+            initial_ssthresh,
+            floor_mtus,
+            (fast, hybla, adalr, bbr),
+        )| {
             let flag = |bit: u8| flags & 1 << bit != 0;
             Options {
                 initial_window,
@@ -122,6 +142,7 @@ fn options() -> impl Strategy<Value = Options> {
                 fast,
                 hybla,
                 adalr,
+                bbr,
             }
         },
     )

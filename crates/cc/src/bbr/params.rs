@@ -87,7 +87,8 @@ impl Params {
 
     /// The same; what is out of range is the nearest that is not.
     pub(super) fn within_ranges(self) -> Self {
-        let clamp = |value: u16, range: &std::ops::RangeInclusive<u16>| value.clamp(*range.start(), *range.end());
+        let clamp =
+            |value: u16, range: &std::ops::RangeInclusive<u16>| value.clamp(*range.start(), *range.end());
         Self {
             loss_threshold_thousandths: clamp(self.loss_threshold_thousandths, &THRESHOLD),
             beta_thousandths: clamp(self.beta_thousandths, &BETA),

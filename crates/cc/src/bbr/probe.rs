@@ -170,6 +170,7 @@ impl Bbr {
         if self.is_v1() || !self.full.ever || self.adapt_long_term(sample, acked) {
             return;
         }
+        let goes_down = self.state == State::Up && self.is_time_to_go_down(sample, flight);
         match self.state {
             State::Down | State::Cruise if self.is_time_to_probe() => self.start_refill(),
             State::Down if self.is_time_to_cruise(flight) => self.start_cruise(),
@@ -177,7 +178,7 @@ impl Bbr {
                 self.probe.is_sample = true;
                 self.start_up(sample);
             }
-            State::Up if self.is_time_to_go_down(sample, flight) => {
+            State::Up if goes_down => {
                 self.probe.too_high = false;
                 self.start_down();
             }
@@ -297,7 +298,8 @@ impl Bbr {
         let threshold = i128::from(self.params.loss_threshold_thousandths);
         let flight_before = stamp.flight_bytes.saturating_sub(bytes);
         let lost_before = lost.saturating_sub(bytes);
-        let prefix = (threshold * i128::from(flight_before) - 1_000 * i128::from(lost_before)) / (1_000 - threshold);
+        let prefix =
+            (threshold * i128::from(flight_before) - 1_000 * i128::from(lost_before)) / (1_000 - threshold);
         let flight = (i128::from(flight_before) + prefix).clamp(0, i128::from(u32::MAX)) as u64;
         self.on_inflight_too_high(flight, stamp.app_limited);
     }

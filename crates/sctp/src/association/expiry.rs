@@ -108,7 +108,8 @@ impl Association {
         if let (Some(pmtu), Some(tsn)) = (&mut path.pmtu, up.sent.earliest(id))
             && probing.is_none()
         {
-            pmtu.suspect(up.sent.get(tsn).map_or(0, |slot| slot.packet_bytes.into()));
+            let slot = up.sent.get(tsn).expect("what is outstanding is kept");
+            pmtu.suspect(slot.packet_bytes.into(), slot.sent_at);
         }
         if self.config.multipath.is_some() {
             up.chance = self.rng.next_u32();

@@ -1,5 +1,5 @@
 //! Losses found by the order of sending, and the probe at the tail: what the `modern` profile adds to RFC 9260's miss
-//! indications, after RFC 9002 §6.1 and RFC 8985 §7.
+//! indications, after RFC 9002 §6.1 and RFC 8985 §7. And what a loss is to its path, however it was found.
 //!
 //! Of each path it remembers in which order chunks left, retransmissions included. Once a packet has arrived, a chunk
 //! that left before it is lost if it left [`PACKETS_LATER`] packets before, or more than 9/8 of a round trip ago. So a
@@ -12,8 +12,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_cc as cc;
 
+use crate::association::Association;
+use crate::association::path::Recovery;
 use crate::association::sent::{Sent, Slot, SlotState};
+use crate::association::state::State;
+use crate::association::timers::Timer;
+use crate::config::{LossDetection, LossRecovery};
 use crate::ids::{PathId, Tsn};
 
 /// How many packets a chunk may be overtaken by (RFC 9002 §6.1.1).
@@ -110,6 +116,69 @@ impl SendOrder {
 /// The chunk, if it did not leave again and is in this state.
 fn is_still(state: SlotState, sent: &Sent, path: PathId, order: u64, tsn: Tsn) -> Option<&Slot> {
     sent.get(tsn).filter(|slot| slot.state == state && slot.order == order && slot.path == path)
+}
+
+impl Association {
+    /// Chunks of a path were found lost (RFC 9260 §7.2.4).
+    pub(super) fn on_loss(&mut self, now: Time, id: PathId, flight_before: usize, highest_lost: Option<Tsn>) {
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        //= specs/rfc9260.txt#section-7.2.4
+        //# While in Fast Recovery, the ssthresh
+        //# and cwnd SHOULD NOT change for any destinations due to a
+        //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
+        //# cwnd further due to a subsequent Fast Retransmit).
+        let multipath = self.config.multipath.is_some();
+        let one_packet = self.config.loss_recovery == LossRecovery::Rfc4960 && !multipath;
+        if one_packet {
+            path.fast_retransmit_due = true;
+            up.retransmissions_left = Some(1);
+        }
+        // Of several paths, one's cumulative point says little of another: what was sent after the last cut cuts again.
+        let past = match path.recovery {
+            Recovery::No => true,
+            Recovery::Fast(exit) | Recovery::AfterTimeout(exit) => {
+                multipath && highest_lost.is_some_and(|lost| lost.after(exit))
+            }
+        };
+        if !past {
+            return;
+        }
+        // RFC 3168 §6.1.2: a window of data makes it smaller once, for a mark or for a loss.
+        if path.marked_up_to.is_none() {
+            path.controller.on_congestion(cc::Congestion {
+                cause: cc::Cause::Loss,
+                now,
+                flight_bytes: flight_before,
+                mtu: path.pmdcs(),
+            });
+        }
+        let exit = if multipath { up.sent.highest(id) } else { None };
+        path.recovery = Recovery::Fast(exit.unwrap_or(up.sent.next_tsn().minus(1)));
+        path.fast_retransmit_due = true;
+        path.counters.fast_retransmits += 1;
+    }
+
+    /// Finds losses by send order, if so configured.
+    pub(super) fn detect_losses(&mut self, now: Time, id: PathId, flight_before: usize) {
+        if self.config.loss_detection != LossDetection::SendOrder {
+            return;
+        }
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto()).max(path.latest_rtt);
+        let late = Late { now, round_trip, silent_beyond: path.silent_beyond };
+        let found = path.send_order.detect(&mut up.sent, id, late);
+        path.flight_bytes -= found.landed_bytes;
+        match found.overdue_at {
+            Some(at) => self.timers.arm(Timer::Overdue(id), at),
+            None => self.timers.stop(Timer::Overdue(id)),
+        }
+        if found.lost_bytes > 0 {
+            path.on_lost(now, found.lost_bytes, found.lost_sent_at);
+            self.on_loss(now, id, flight_before, None);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -91,6 +91,8 @@ pub(super) struct Pmtu {
     probe: Option<u64>,
     due: bool,
     suspicions: u32,
+    /// When the last of the packets left that are larger than what the path falls back to and have arrived.
+    vindicated: Time,
     /// What the association's timer runs for.
     armed: Patience,
 }
@@ -119,6 +121,7 @@ impl Pmtu {
             probe: None,
             due: false,
             suspicions: 0,
+            vindicated: Time::ZERO,
             armed: Patience::None,
         }
     }
@@ -202,6 +205,7 @@ impl Pmtu {
         self.probe = None;
         self.count = 0;
         self.suspicions = 0;
+        self.vindicated = Time::ZERO;
         self.size = self.probed;
         self.search();
         true
@@ -233,9 +237,10 @@ impl Pmtu {
 
     //= specs/rfc8899.txt#section-4.3
     //# A DPLPMTUD method MUST NOT rely solely on this method.
-    /// A packet of this size was lost although it had been sent before, or ended in a time-out.
-    pub(super) fn suspect(&mut self, size: usize) {
-        if size <= self.size && size > self.floor() {
+    /// A packet of this size was lost although it had been sent before, or ended in a time-out. That tells nothing of the
+    /// size if another as large left after it and has arrived: then the path loses packets of any.
+    pub(super) fn suspect(&mut self, size: usize, sent_at: Time) {
+        if size <= self.size && size > self.floor() && sent_at > self.vindicated {
             self.suspicions += 1;
             if self.suspicions >= SUSPICIONS {
                 self.fall();
@@ -244,9 +249,10 @@ impl Pmtu {
     }
 
     /// A packet of this size has arrived, in one piece.
-    pub(super) fn vindicate(&mut self, size: usize) {
+    pub(super) fn vindicate(&mut self, size: usize, sent_at: Time) {
         if size <= self.size && size > self.floor() {
             self.suspicions = 0;
+            self.vindicated = self.vindicated.max(sent_at);
         }
     }
 

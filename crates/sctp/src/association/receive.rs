@@ -7,7 +7,6 @@ use braidftp_cc as cc;
 use bytes::Bytes;
 use rand_core::Rng;
 
-use crate::association::loss::Late;
 use crate::association::multipath::{PseudoCum, advance};
 use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
@@ -715,7 +714,10 @@ impl Association {
                     path.in_doubt = false;
                 }
                 if let Some(pmtu) = &mut path.pmtu {
-                    pmtu.vindicate(said.largest_packet.into());
+                    pmtu.vindicate(said.largest_packet.into(), Time::ZERO);
+                    if let Some(newest) = said.newest {
+                        pmtu.vindicate(newest.packet_bytes.into(), newest.sent_at);
+                    }
                 }
                 path.probes_unanswered = 0;
                 path.probe_due = false;
@@ -772,7 +774,12 @@ impl Association {
                 self.on_loss(now, id, flight_before, said.highest_lost);
             }
             self.detect_losses(now, id, flight_before);
-            self.settle_t3(now, id, said.earliest_acked, said.reneged_bytes > 0);
+            let restarts = match self.config.loss_detection {
+                LossDetection::MissingReports => said.earliest_acked,
+                // Where a lost retransmission is found like anything else, T3 waits for silence.
+                LossDetection::SendOrder => said.acked_bytes > 0,
+            };
+            self.settle_t3(now, id, restarts, said.reneged_bytes > 0);
             if said.acked_bytes > 0 {
                 self.arm_tail_probe(now, id);
             }
@@ -805,7 +812,7 @@ impl Association {
     }
 
     /// RFC 9260 §6.3.2 R2 to R4.
-    fn settle_t3(&mut self, now: Time, id: PathId, earliest_acked: bool, reneged: bool) {
+    fn settle_t3(&mut self, now: Time, id: PathId, restarts: bool, reneged: bool) {
         let State::Up(up) = &mut self.state else { return };
         let t3 = Timer::T3Rtx(id);
         let path = &self.paths[usize::from(id.0)];
@@ -817,7 +824,7 @@ impl Association {
             self.timers.stop(t3);
             self.timers.stop(Timer::TailProbe(id));
             self.timers.stop(Timer::Overdue(id));
-        } else if earliest_acked && up.sent.earliest(id).is_some() {
+        } else if restarts && up.sent.earliest(id).is_some() {
             //= specs/rfc9260.txt#section-6.3.2
             //# R3)  Whenever a SACK chunk is received that acknowledges the DATA
             //# chunk with the earliest outstanding TSN for that address,
@@ -831,67 +838,6 @@ impl Association {
             //# for the destination address to which the DATA chunk was
             //# originally transmitted if it is not already running.
             self.timers.arm_if_idle(t3, now + path.rtt.rto());
-        }
-    }
-
-    /// Chunks of a path were found lost (RFC 9260 §7.2.4).
-    fn on_loss(&mut self, now: Time, id: PathId, flight_before: usize, highest_lost: Option<Tsn>) {
-        let State::Up(up) = &mut self.state else { return };
-        let path = &mut self.paths[usize::from(id.0)];
-        //= specs/rfc9260.txt#section-7.2.4
-        //# While in Fast Recovery, the ssthresh
-        //# and cwnd SHOULD NOT change for any destinations due to a
-        //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
-        //# cwnd further due to a subsequent Fast Retransmit).
-        let multipath = self.config.multipath.is_some();
-        let one_packet = self.config.loss_recovery == LossRecovery::Rfc4960 && !multipath;
-        if one_packet {
-            path.fast_retransmit_due = true;
-            up.retransmissions_left = Some(1);
-        }
-        // Of several paths, one's cumulative point says little of another: what was sent after the last cut cuts again.
-        let past = match path.recovery {
-            Recovery::No => true,
-            Recovery::Fast(exit) | Recovery::AfterTimeout(exit) => {
-                multipath && highest_lost.is_some_and(|lost| lost.after(exit))
-            }
-        };
-        if !past {
-            return;
-        }
-        // RFC 3168 §6.1.2: a window of data makes it smaller once, for a mark or for a loss.
-        if path.marked_up_to.is_none() {
-            path.controller.on_congestion(cc::Congestion {
-                cause: cc::Cause::Loss,
-                now,
-                flight_bytes: flight_before,
-                mtu: path.pmdcs(),
-            });
-        }
-        let exit = if multipath { up.sent.highest(id) } else { None };
-        path.recovery = Recovery::Fast(exit.unwrap_or(up.sent.next_tsn().minus(1)));
-        path.fast_retransmit_due = true;
-        path.counters.fast_retransmits += 1;
-    }
-
-    /// Finds losses by send order, if so configured.
-    pub(super) fn detect_losses(&mut self, now: Time, id: PathId, flight_before: usize) {
-        if self.config.loss_detection != LossDetection::SendOrder {
-            return;
-        }
-        let State::Up(up) = &mut self.state else { return };
-        let path = &mut self.paths[usize::from(id.0)];
-        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto()).max(path.latest_rtt);
-        let late = Late { now, round_trip, silent_beyond: path.silent_beyond };
-        let found = path.send_order.detect(&mut up.sent, id, late);
-        path.flight_bytes -= found.landed_bytes;
-        match found.overdue_at {
-            Some(at) => self.timers.arm(Timer::Overdue(id), at),
-            None => self.timers.stop(Timer::Overdue(id)),
-        }
-        if found.lost_bytes > 0 {
-            path.on_lost(now, found.lost_bytes, found.lost_sent_at);
-            self.on_loss(now, id, flight_before, None);
         }
     }
 }

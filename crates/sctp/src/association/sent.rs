@@ -180,6 +180,8 @@ pub(super) struct Arrival {
     pub(super) order: u64,
     pub(super) sent_at: Time,
     pub(super) transmissions: u32,
+    /// How large its packet was.
+    pub(super) packet_bytes: u16,
     /// Whether a gap block named it, so that it did not just become visible with a lower TSN's arrival.
     pub(super) by_gap: bool,
 }
@@ -877,8 +879,8 @@ fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     if slot.state == SlotState::InFlight {
         path.landed_bytes += slot.bytes;
     }
-    let arrival =
-        Arrival { order: slot.order, sent_at: slot.sent_at, transmissions: slot.transmissions, by_gap };
+    let Slot { order, sent_at, transmissions, packet_bytes, .. } = *slot;
+    let arrival = Arrival { order, sent_at, transmissions, packet_bytes, by_gap };
     if path.newest.is_none_or(|newest| newest.order <= slot.order) {
         path.newest = Some(arrival);
     }

@@ -617,7 +617,8 @@ impl Association {
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
-            let lost_again = (slot.transmissions > 1).then_some(usize::from(slot.packet_bytes));
+            let lost_again =
+                (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
             let here = multipath.is_some()
                 || choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) == id;
             // What is over is given up before the next packet.
@@ -625,8 +626,10 @@ impl Association {
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
                 break;
             }
-            if let (Some(size), Some(pmtu)) = (lost_again, &mut self.paths[usize::from(left_by.0)].pmtu) {
-                pmtu.suspect(size);
+            if let (Some((size, sent_at)), Some(pmtu)) =
+                (lost_again, &mut self.paths[usize::from(left_by.0)].pmtu)
+            {
+                pmtu.suspect(size, sent_at);
             }
             up.packed.push(tsn);
             if multipath.is_none() {

@@ -63,6 +63,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "eras", draw: eras },
     Row { name: "multipath", draw: multipath },
     Row { name: "meetings", draw: meetings },
+    Row { name: "controllers", draw: controllers },
 ];
 
 /// Something about both configurations, each with its own draws.
@@ -126,6 +127,16 @@ fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
             window_after_failure: NonZeroU8::new(draw.between(1, 4) as u8).expect("1 at least"),
         };
         config.multipath = (both || draw.one_in(8)).then_some(multipath);
+    });
+}
+
+/// Congestion control of every kind, some of which pace what leaves.
+fn controllers(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        if draw.one_in(2) {
+            config.congestion_control = draw.pick(cc::Kind::ALL);
+            config.congestion_options.bbr.version = draw.pick(&[cc::bbr::Version::V1, cc::bbr::Version::V3]);
+        }
     });
 }
 

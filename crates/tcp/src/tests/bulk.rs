@@ -36,3 +36,25 @@ fn whatever_is_lost_comes_again() {
         }
     }
 }
+
+#[test]
+fn what_a_controller_paces_leaves_two_segments_at_a_time_whatever_is_lost() {
+    for loss in [0, 50] {
+        let mut config = Profile::Modern.config();
+        config.congestion_control = braidftp_cc::Kind::Bbr;
+        config.congestion_options.bbr.version = braidftp_cc::bbr::Version::V1;
+        let mut pair = Pair::up(config).seeded(3);
+        pair.rate = Some(Rate::from_bits_per_second(4_000_000));
+        pair.loss = loss;
+        pair.write_and_close(Client, 2_000_000);
+        pair.finish(Duration::from_secs(30));
+        assert!(pair.read[1] == numbered(2_000_000)[..], "{loss}");
+        let times: Vec<Time> = pair.data_of(Client).iter().map(|entry| entry.0).collect();
+        // Once there is a round trip. A quantum at 5/4 of the rate is two segments, and a probe of the tail may join it.
+        let most = times[20..].chunk_by(|one, next| one == next).map(|at_once| at_once.len()).max();
+        assert!(most <= Some(3), "{loss}: {most:?} at once");
+        let took = times[times.len() - 1].since(times[0]).as_secs_f64();
+        let least = times.len() as f64 * 1_448.0 * 8.0 / 4e6;
+        assert!(took < least * 1.25 && took > least * 0.8, "{loss}: {took} s, {least} s at the rate");
+    }
+}

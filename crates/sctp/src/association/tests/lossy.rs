@@ -75,3 +75,21 @@ fn the_modern_profile_keeps_a_lossy_lan_busy() {
         assert!(ratio < 1.10, "{loss_per_mille} in a thousand lost: {ratio}");
     }
 }
+
+#[test]
+fn while_something_is_heard_a_loss_at_the_end_of_a_long_queue_is_no_time_out() {
+    // 300 kB at once, before which no round trip was measured that is as long as their queue becomes: over a second.
+    let mut config = modern();
+    config.congestion_options.initial_window =
+        cc::InitialWindow::Mtus(std::num::NonZeroU8::new(210).expect("it is not 0"));
+    let mut pair = Pair::up(config);
+    pair.latency = Duration::from_millis(1);
+    pair.rate = Some(Rate::from_bits_per_second(2_000_000));
+    let already = pair.sent[Client as usize];
+    pair.drop = Some(Box::new(move |side, nth, _| side == Client && nth == already + 20));
+    pair.send(Client, 0, pattern(500_000));
+    assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+    let path = pair.association(Client).stats().paths[0].clone();
+    assert!(path.srtt > Some(Duration::from_millis(500)), "{path:?}");
+    assert_eq!((path.timeouts, path.retransmitted_chunks), (0, 1), "{path:?}");
+}

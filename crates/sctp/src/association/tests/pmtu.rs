@@ -219,6 +219,25 @@ fn losses_that_have_nothing_to_do_with_size_do_not_make_packets_small() {
     assert_eq!(path(&mut pair).mtu, 1_452, "at worst it was {least} for a while");
 }
 
+#[test]
+fn packets_that_are_lost_twice_among_others_as_large_do_not_make_them_small() {
+    let mut config = Config { mtu: 1_452, path_mtu_discovery: Some(MtuDiscovery::default()), ..modern() };
+    // A window that losses leave large, so that there are others.
+    config.congestion_control = braidftp_cc::Kind::Bbr;
+    config.congestion_options.bbr.version = braidftp_cc::bbr::Version::V1;
+    let mut pair = Pair::up(config).seeded(1);
+    pair.rate = Some(Rate::from_bits_per_second(20_000_000));
+    pair.latency = Duration::from_millis(50);
+    pair.loss = 100;
+    pair.send(Client, 0, pattern(4_000_000));
+    let mut least = usize::MAX;
+    assert!(pair.run_until(|pair| {
+        least = least.min(path(pair).mtu);
+        !pair.read(Server, 0).is_empty()
+    }));
+    assert_eq!(least, 1_452);
+}
+
 //= specs/rfc9260.txt#section-7.3
 //= type=test
 //# An endpoint SHOULD apply these techniques and SHOULD do so on a per-

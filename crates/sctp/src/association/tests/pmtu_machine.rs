@@ -1,8 +1,12 @@
 //! The machine of RFC 8899 §5.2 alone, against a path that carries so much and no more.
 
+use braidftp_base::Time;
 use proptest::prelude::*;
 
 use super::*;
+
+/// When a packet left.
+const LEFT: Time = Time::from_millis(1_000);
 
 fn settings() -> MtuDiscovery {
     MtuDiscovery { max: 8_952, ..MtuDiscovery::default() }
@@ -72,14 +76,17 @@ fn large_packets_that_vanish_bring_it_down_to_the_base_and_up_again() {
     let mut pmtu = pmtu(1_452);
     pmtu.on_connected();
     run(&mut pmtu, 1_452);
-    pmtu.suspect(1_100);
-    pmtu.suspect(1_100);
+    let sooner = Time::from_millis(999);
+    pmtu.suspect(1_100, LEFT);
+    pmtu.suspect(1_100, LEFT);
     assert_eq!(pmtu.size(), 1_452, "small ones prove nothing");
-    pmtu.suspect(1_452);
-    pmtu.vindicate(1_452);
-    pmtu.suspect(1_452);
+    pmtu.suspect(1_452, LEFT);
+    pmtu.vindicate(1_452, sooner);
+    pmtu.suspect(1_452, LEFT);
     assert_eq!(pmtu.size(), 1_452, "one arrived in between");
-    pmtu.suspect(1_452);
+    (0..5).for_each(|_| pmtu.suspect(1_452, sooner));
+    assert_eq!(pmtu.size(), 1_452, "one that left later has arrived");
+    pmtu.suspect(1_452, LEFT);
     assert_eq!((pmtu.size(), pmtu.phase()), (1_200, Phase::Base));
     assert_eq!(run(&mut pmtu, 1_372), [1_200, 1_252, 1_352, 1_372, 1_392, 1_392, 1_392]);
     assert_eq!(pmtu.size(), 1_372);
@@ -90,15 +97,15 @@ fn a_path_below_the_base_gets_the_least() {
     let mut pmtu = pmtu(1_200);
     pmtu.on_connected();
     run(&mut pmtu, 1_200);
-    pmtu.suspect(1_200);
-    pmtu.suspect(1_200);
+    pmtu.suspect(1_200, LEFT);
+    pmtu.suspect(1_200, LEFT);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::Error));
     run(&mut pmtu, 600);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::SearchComplete));
     // And one that carries nothing is not asked any more, until something comes back by it.
     let mut pmtu = self::pmtu(1_452);
     pmtu.on_connected();
-    (0..2).for_each(|_| pmtu.suspect(1_452));
+    (0..2).for_each(|_| pmtu.suspect(1_452, LEFT));
     run(&mut pmtu, 0);
     assert_eq!((pmtu.size(), pmtu.phase(), pmtu.patience()), (512, Phase::Disabled, Patience::None));
     pmtu.on_connected();
@@ -110,7 +117,7 @@ fn over_ipv6_nothing_is_below_1280() {
     let mut pmtu = Pmtu::new(&settings(), 1_452, Family::V6);
     pmtu.on_connected();
     run(&mut pmtu, 1_452);
-    (0..2).for_each(|_| pmtu.suspect(1_452));
+    (0..2).for_each(|_| pmtu.suspect(1_452, LEFT));
     assert_eq!(pmtu.size(), 1_232);
 }
 
@@ -226,8 +233,8 @@ proptest! {
                 Told::Leave if pmtu.due().is_some() => pmtu.on_sent(9),
                 Told::Answer => { pmtu.on_answer(9); },
                 Told::Timeout => pmtu.on_timeout(),
-                Told::Suspect(size) => pmtu.suspect(*size),
-                Told::Vindicate(size) => pmtu.vindicate(*size),
+                Told::Suspect(size) => pmtu.suspect(*size, LEFT),
+                Told::Vindicate(size) => pmtu.vindicate(*size, LEFT),
                 Told::TooBig(size) => pmtu.on_too_big(*size),
                 Told::Leave => {}
             }
