@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::shell::{check, on_path};
 
@@ -44,7 +44,7 @@ const UNPACKED: &[(&str, &[&str])] = &[
 
 /// What shows that a package is there.
 #[derive(Debug, Clone, Copy)]
-enum Proof {
+pub(crate) enum Proof {
     /// A program on the PATH.
     Program(&'static str),
     /// A file.
@@ -90,28 +90,19 @@ pub(crate) fn ensure() -> Result<Peers> {
     let root = crate::shell::root().join("target/peers");
     std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
     let unpacked = |program: &str| root.join(program).exists() && finds_its_libraries(&root, program);
-    let wanted: Vec<&str> =
-        INSTALLED.iter().filter(|(proof, _)| !proof.holds()).map(|&(_, package)| package).collect();
     let unpack: Vec<_> = UNPACKED.iter().filter(|(program, _)| !unpacked(program)).collect();
     let mut why = String::new();
-    if !(wanted.is_empty() && unpack.is_empty()) {
-        if !on_path("apt-get") {
-            why = "no apt-get here".to_owned();
-        } else {
-            // Downloading and unpacking work without root if the lists are there; only installing does not.
-            if let Err(error) = check(apt().arg("update").arg("-qq")) {
-                why = format!("{error:#}");
-            }
-            if !wanted.is_empty()
-                && let Err(error) =
-                    check(apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(&wanted))
-            {
-                why = format!("{error:#}");
-            }
-            for (program, packages) in unpack {
-                if let Err(error) = unpack_into(&root, packages) {
-                    why = format!("{program}: {error:#}");
-                }
+    if let Err(error) = install(INSTALLED) {
+        why = format!("{error:#}");
+    }
+    if !unpack.is_empty() && on_path("apt-get") {
+        // Downloading and unpacking work without root if the lists are there; only installing does not.
+        if let Err(error) = check(apt().arg("update").arg("-qq")) {
+            why = format!("{error:#}");
+        }
+        for (program, packages) in unpack {
+            if let Err(error) = unpack_into(&root, packages) {
+                why = format!("{program}: {error:#}");
             }
         }
     }
@@ -129,6 +120,25 @@ pub(crate) fn ensure() -> Result<Peers> {
     let peers = Peers { root, missing };
     peers.tell();
     Ok(peers)
+}
+
+/// Install those of these packages that are not there yet.
+///
+/// # Errors
+/// There is no apt-get, or it fails: without root, without a network.
+pub(crate) fn install(packages: &[(Proof, &str)]) -> Result<()> {
+    let wanted: Vec<&str> =
+        packages.iter().filter(|(proof, _)| !proof.holds()).map(|&(_, package)| package).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    if !on_path("apt-get") {
+        bail!("no apt-get here");
+    }
+    let updated = check(apt().arg("update").arg("-qq"));
+    // With old lists, too, packages are found: it counts whether they could be installed.
+    check(apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(&wanted))
+        .or_else(|error| updated.and(Err(error)))
 }
 
 /// Fetch packages and unpack them side by side, without running their scripts.

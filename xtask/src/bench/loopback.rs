@@ -13,12 +13,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::median;
+use crate::peers::{Proof, install};
 use crate::shell::{cargo, check, root};
 
 const USAGE: &str = "usage: cargo xtask bench loopback [--rounds N] [--quick]";
 
 /// What ours must reach, as a multiple of usrsctp's goodput.
 const TARGET: f64 = 4.0;
+
+/// What usrsctp's program is built with.
+const USRSCTP_PACKAGES: &[(Proof, &str)] =
+    &[(Proof::Program("cc"), "gcc"), (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev")];
 
 /// One run, at the slowest rate that is still worth waiting for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -90,6 +95,9 @@ fn contestants() -> Result<Vec<Contestant>> {
     ];
     let peers = target.join("bench-peers");
     std::fs::create_dir_all(&peers).with_context(|| format!("cannot create {}", peers.display()))?;
+    if let Err(error) = install(USRSCTP_PACKAGES) {
+        eprintln!("usrsctp cannot be installed: {error:#}");
+    }
     let usrsctp = peers.join("usrsctp_peer");
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-o"]).arg(&usrsctp).args(["bench-peers/usrsctp_peer.c", "-lusrsctp", "-lpthread"]);

@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::median;
+use crate::peers::{Proof, install};
 use crate::shell::{cargo, check, root};
 
 const USAGE: &str = "usage: cargo xtask bench sim [--rounds N] [--quick]";
@@ -24,6 +25,9 @@ const RATE: &str = "100mbit";
 const DELAY: &str = "10ms";
 const QUEUE: &str = "100p";
 
+/// What its dumbbell is built with.
+const NS3_PACKAGES: &[(Proof, &str)] =
+    &[(Proof::Program("c++"), "g++"), (Proof::File("/usr/include/ns3/applications-module.h"), "libns3-dev")];
 /// Debian's libraries; its pkg-config files name some that it does not install.
 const NS3_LIBRARIES: &[&str] = &[
     "-lns3-applications",
@@ -121,6 +125,9 @@ fn contestants(pairs: u32, seconds: u32) -> Result<Vec<Contestant>> {
     let mut contestants = vec![ours("ours, TCP", "tcp"), ours("ours, SCTP", "sctp")];
     let peers = target.join("bench-peers");
     std::fs::create_dir_all(&peers).with_context(|| format!("cannot create {}", peers.display()))?;
+    if let Err(error) = install(NS3_PACKAGES) {
+        eprintln!("ns-3 cannot be installed: {error:#}");
+    }
     let program = peers.join("ns3_dumbbell");
     let mut cc = Command::new("c++");
     cc.current_dir(root()).args(["-O2", "-std=c++17", "-o"]).arg(&program);
@@ -139,7 +146,7 @@ fn contestants(pairs: u32, seconds: u32) -> Result<Vec<Contestant>> {
             contestants.push(Contestant { name, program, words: words("time"), events });
         }
         Err(error) => {
-            eprintln!("LEFT OUT: ns-3, since it cannot be built here: {error:#}; apt install g++ libns3-dev");
+            eprintln!("LEFT OUT: ns-3, since it cannot be built here: {error:#}");
         }
     }
     Ok(contestants)
