@@ -370,8 +370,8 @@ fn either_side_restarts() {
             send_all(anew.clone(), 1, 200_000, 10_000).await;
             peer.tell("expect 200000", SOON).await;
             assert_eq!(tokio::time::timeout(SOON, anew.shutdown()).await, Ok(Reason::Shutdown));
-            drop((association, anew, listener, endpoint));
             machine.back(peer).await;
+            drop((association, anew, listener, endpoint));
         }
         // We do.
         let ends = ends(Carrier::Ip, ONE);

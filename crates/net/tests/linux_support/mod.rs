@@ -407,8 +407,10 @@ impl Machine {
     /// Ends an association, and our endpoint with it: the next has its address.
     pub(crate) async fn end(&mut self, session: Session) {
         let Session { association, endpoint, peer, .. } = session;
-        drop((association, endpoint));
+        drop(association);
+        // Until then the endpoint answers SHUTDOWN ACK, should the last SHUTDOWN COMPLETE be lost.
         self.back(peer).await;
+        drop(endpoint);
     }
 
     /// Ends what runs, and takes it back once the kernel has no association left: one whose SHUTDOWN COMPLETE found the UDP
