@@ -644,6 +644,11 @@ impl Endpoint {
 }
 
 /// Whether a packet with the right tag, from an address that its association does not know, may say that it is the peer's.
+//= specs/rfc9260.txt#section-5.1.2
+//# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an
+//# already established association (or one in the process of being
+//# established) if the use of any of the valid address parameters
+//# contained within the chunk would identify an existing TCB.
 //= specs/rfc5061.txt#section-5.2
 //# D2)  If the association is not found, use the address found in the
 //# Address Parameter TLV combined with the port number found in the
@@ -657,7 +662,12 @@ impl Endpoint {
 fn introduces_itself(packet: &Packet, kinds: Kinds, slot: &Slot) -> bool {
     // If it does not say which address it had, the tag tells (§4.1.1).
     let known = |ip: IpAddr| ip.is_unspecified() || slot.knows(ip);
+    let lists_known = || match packet.chunks().next() {
+        Some(Ok(Chunk::InitAck(init_ack))) => init_ack.addresses().any(|ip| slot.knows(ip)),
+        _ => false,
+    };
     kinds.has_asconf() && slot.association.takes_asconf() && asconf_addresses(packet).any(known)
+        || slot.association.phase() == Phase::CookieWait && kinds.is_only(Init::ACK_KIND) && lists_known()
 }
 
 /// The addresses by which the ASCONF chunks of a packet name their sender.

@@ -169,15 +169,14 @@ impl Association {
             }
             // What rode with COOKIE ECHO was for a peer that has forgotten it; its messages are still ours to send.
             State::CookieEchoed { .. } => self.up_from_cookie(now, opened),
-            State::Up(up) => {
-                //= specs/rfc9260.txt#section-5.2.4
-                //# The endpoint SHOULD stay in or enter the ESTABLISHED state, but it
-                //# MUST update its peer's Verification Tag from the State Cookie, stop
-                //# any T1-init or T1-cookie timers that might be running, and send a
-                //# COOKIE ACK chunk.
-                up.peer_tag = opened.peer_tag;
-                up.control.cookie_ack = Some(PathId(0));
-            }
+            State::Up(up) if up.peer_tag == opened.peer_tag => up.control.cookie_ack = Some(PathId(0)),
+            //= specs/rfc9260.txt#section-5.2.4
+            //# The endpoint SHOULD stay in or enter the ESTABLISHED state, but it
+            //# MUST update its peer's Verification Tag from the State Cookie, stop
+            //# any T1-init or T1-cookie timers that might be running, and send a
+            //# COOKIE ACK chunk.
+            // With its tag the peer forgot what it had received and where its TSNs were: it restarted during the handshake.
+            State::Up(_) => self.restart(now, opened),
             State::Closed(_) => {}
         }
         self.stirred = true;
@@ -277,8 +276,8 @@ impl Association {
         to_list(&self.local, self.paths[0].peer.ip())
     }
 
-    /// The paths to a peer that has answered by `path`.
-    fn routes_to(&self, path: PathId, init_ack: &Init) -> Vec<Route> {
+    /// The paths to a peer that was asked by `path` and has answered from `from`.
+    fn routes_to(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> Vec<Route> {
         let first = self.paths[usize::from(path.0)].route();
         //= specs/rfc9260.txt#section-5.1.2
         //# If there are no address parameters present in the received INIT
@@ -297,7 +296,8 @@ impl Association {
         //# INIT or INIT ACK chunk, the receiver MUST derive and record all
         //# the transport addresses from the received chunk AND the source IP
         //# address that sent the INIT or INIT ACK chunk.
-        for ip in init_ack.addresses().filter(|ip| reaches(*ip, first.peer.ip())) {
+        let all = std::iter::once(from.ip()).chain(init_ack.addresses());
+        for ip in all.filter(|ip| reaches(*ip, first.peer.ip())) {
             // The encapsulation port is that which the user gave, or that of the address that answered.
             let known = self.paths.iter().map(|path| path.peer).find(|peer| peer.ip() == ip);
             if peer.len() <= MAX_ADDRESSES && peer.iter().all(|other| other.ip() != ip) {
@@ -326,7 +326,8 @@ impl Association {
         }
     }
 
-    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init_ack: &Init) {
+    /// It came from `from`, by `path` if that is the address of one.
+    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, from: SocketAddr, init_ack: &Init) {
         //= specs/rfc9260.txt#section-5.2.3
         //# If an INIT ACK chunk is received by an endpoint in any state other
         //# than the COOKIE-WAIT or CLOSED state, the endpoint SHOULD discard the
@@ -335,6 +336,12 @@ impl Association {
         //# If such an INIT ACK chunk is received in any state other than CLOSED
         //# or COOKIE-WAIT, it SHOULD be discarded silently (see Section 5.2.3).
         let State::CookieWait { retry, .. } = self.state else { return };
+        // Some peers send from one of their addresses whichever was asked; what they list says which that can have been.
+        let asked = |path: &Path| init_ack.addresses().any(|ip| ip == path.peer.ip());
+        let path = match self.paths.iter().position(asked) {
+            Some(index) if self.paths[usize::from(path.0)].peer.ip() != from.ip() => PathId(index as u8),
+            _ => path,
+        };
         if init_ack.initiate_tag == VerificationTag(0) {
             //= specs/rfc9260.txt#section-3.3.3
             //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
@@ -442,7 +449,7 @@ impl Association {
         {
             self.paths[0].measure(now, now.since(sent_at));
         }
-        self.repath(self.routes_to(path, init_ack));
+        self.repath(self.routes_to(path, from, init_ack));
         //= specs/rfc9260.txt#section-5.1.1
         //# After the association is initialized, the valid outbound stream
         //# identifier range for either endpoint MUST be 0 to min(local OS,

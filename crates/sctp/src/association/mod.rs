@@ -279,8 +279,8 @@ pub enum Event {
         /// What the peer's user says of itself (RFC 5061 §4.2.6).
         adaptation: Option<u32>,
     },
-    /// The peer lost its memory and began again: what was under way in either direction is gone, and streams start
-    /// from the beginning (RFC 9260 §5.2.4 A).
+    /// The peer lost its memory and began again: what was under way in either direction is gone, a shutdown that was asked
+    /// for among it, and streams start from the beginning (RFC 9260 §5.2.4 A).
     Restarted,
     /// The stream had nothing to [`recv`](Association::recv) and now has.
     Readable(StreamId),

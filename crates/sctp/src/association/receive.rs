@@ -87,9 +87,9 @@ impl Association {
     pub(crate) fn handle(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
         let mut path = self.path_of(route);
         // From an address that is not the peer's, an ASCONF may come that says so (RFC 5061 §5.3.2): that, and whatever
-        // is vouched for with it.
+        // is vouched for with it; before that, an INIT ACK that lists the address which was asked.
         let of_peer = |path: &Path| path.state != PathState::Removed && path.peer.ip() == route.peer.ip();
-        let is_stranger = !self.paths.iter().any(of_peer);
+        let is_stranger = !matches!(self.state, State::CookieWait { .. }) && !self.paths.iter().any(of_peer);
         if let State::Up(up) = &mut self.state {
             up.addresses.begin_packet();
         }
@@ -177,7 +177,7 @@ impl Association {
                     brought_data = true;
                     self.on_forward(path, chunk)
                 }
-                Ok(chunk) => self.on_control(now, path, route.local, chunk),
+                Ok(chunk) => self.on_control(now, path, route, chunk),
                 Err(WireError::NoUserData(tsn))
                     if self.is_up() && (authentic == Some(true) || !self.auth.requires(rest[0])) =>
                 {
@@ -229,8 +229,8 @@ impl Association {
         PathId(index as u8)
     }
 
-    /// `reached` is the address on this side that the packet came to: a path's own, where the peer keeps to paths.
-    fn on_control(&mut self, now: Time, path: PathId, reached: SocketAddr, chunk: Chunk) -> Then {
+    /// `route` is between the addresses in the packet: a path's own, where the peer keeps to paths.
+    fn on_control(&mut self, now: Time, path: PathId, route: Route, chunk: Chunk) -> Then {
         match (chunk, &mut self.state) {
             //= specs/rfc9260.txt#section-6
             //# A SACK chunk received in any other state SHOULD be discarded.
@@ -261,7 +261,7 @@ impl Association {
                 //# An endpoint MUST send this chunk to its peer endpoint as a response to
                 //# a HEARTBEAT chunk (see Section 8.3).
                 up.control
-                    .add_heartbeat_ack(answer_by(&self.paths, path, reached), Chunk::HeartbeatAck(info));
+                    .add_heartbeat_ack(answer_by(&self.paths, path, route.local), Chunk::HeartbeatAck(info));
             }
             (
                 Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },
@@ -269,7 +269,7 @@ impl Association {
             ) => {
                 let raw = [&[Chunk::HEARTBEAT_ACK], &raw[1..]].concat().into();
                 let ack = Chunk::Unknown { kind: Chunk::HEARTBEAT_ACK, raw };
-                up.control.add_heartbeat_ack(answer_by(&self.paths, path, reached), ack);
+                up.control.add_heartbeat_ack(answer_by(&self.paths, path, route.local), ack);
             }
             (Chunk::Unknown { kind: Chunk::HEARTBEAT | Chunk::HEARTBEAT_ACK, .. }, _) => {}
             // What it brought is done; its answer goes back the way that it came.
@@ -282,7 +282,7 @@ impl Association {
                 path.heartbeat_due |= path.state == PathState::Unconfirmed;
             }
             (Chunk::HeartbeatAck(info), State::Up(_)) => self.on_heartbeat_ack(now, &info),
-            (Chunk::InitAck(init_ack), State::CookieWait { .. }) => self.on_init_ack(now, path, &init_ack),
+            (Chunk::InitAck(ack), State::CookieWait { .. }) => self.on_init_ack(now, path, route.peer, &ack),
             (Chunk::CookieAck, State::CookieEchoed { .. }) => self.on_cookie_ack(now),
             (Chunk::Abort { reflected, causes }, _) => self.on_abort(reflected, causes),
             (Chunk::Error(causes), State::CookieEchoed { .. })

@@ -83,8 +83,8 @@ struct Pair {
     server_addresses: Vec<SocketAddr>,
     /// Addresses from which and to which nothing goes.
     cut: BTreeSet<IpAddr>,
-    /// The address that the client's packets come from whatever their path, if it is so.
-    disguise: Option<SocketAddr>,
+    /// The address that a side's packets come from whatever their path, if it is so.
+    disguise: [Option<SocketAddr>; 2],
     sent: [usize; 2],
     total: u64,
     dice: Dice,
@@ -183,7 +183,7 @@ impl Pair {
             client_addresses,
             server_addresses,
             cut: BTreeSet::new(),
-            disguise: None,
+            disguise: [None; 2],
             sent: [0; 2],
             total: 0,
             dice: Dice(0x9E37_79B9_7F4A_7C15),
@@ -327,7 +327,7 @@ impl Pair {
 
     /// Puts a datagram on the link.
     fn carry(&mut self, side: Side, mut datagram: Datagram, split: Split) {
-        if let Some(disguise) = self.disguise.filter(|_| side == Client) {
+        if let Some(disguise) = self.disguise[side as usize] {
             datagram.from = disguise;
         }
         let packet = Packet::decode(datagram.payload.clone())

@@ -201,6 +201,32 @@ fn a_server_that_lists_nothing_has_one_address() {
     assert_eq!(peers, [addresses()[1][0]; 2], "from both of its own to the one of the server");
 }
 
+//= specs/rfc9260.txt#section-5.1.2
+//= type=test
+//# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an
+//# already established association (or one in the process of being
+//# established) if the use of any of the valid address parameters
+//# contained within the chunk would identify an existing TCB.
+#[test]
+fn a_server_may_answer_from_another_address_than_was_asked_if_it_lists_both() {
+    let [client, server] = addresses();
+    for listed in [&server[..], &server[1..]] {
+        let mut pair = Pair::between([client.clone(), server[1..].to_vec()], rfc(), rfc());
+        pair.server.set_addresses(listed.to_vec(), Announce::Always);
+        pair.disguise[Server as usize] = Some(server[0]);
+        let mut next = 0;
+        feed(&mut pair, &mut next, 20);
+        pair.run(Duration::from_secs(100));
+        if listed.len() == 2 {
+            check_all(&pair, 20);
+            let peers: BTreeSet<_> = paths(&mut pair, Client).iter().map(|path| path.peer).collect();
+            assert_eq!(peers, server.iter().copied().collect());
+        } else {
+            assert_eq!(pair.closed(Client), Some(&Reason::NoAnswer), "anybody may say so");
+        }
+    }
+}
+
 //= specs/rfc9260.txt#section-5.4
 //= type=test
 //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
@@ -453,7 +479,7 @@ fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {
         let mut pair = confirmed(profile.config());
         // What the client sends to the first network comes from its address in the second, which is cut: SACKs that
         // go there are lost.
-        pair.disguise = Some(addresses()[0][1]);
+        pair.disguise[Client as usize] = Some(addresses()[0][1]);
         pair.cut.insert(addresses()[1][1].ip());
         let (mut next, count) = (0, 400);
         let mut took = Duration::ZERO;
@@ -473,7 +499,7 @@ fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {
 fn a_peer_that_sends_from_an_address_that_is_dead_is_told_by_another_that_it_reaches_this_side() {
     for profile in Profile::ALL {
         let mut pair = confirmed(profile.config());
-        pair.disguise = Some(addresses()[0][1]);
+        pair.disguise[Client as usize] = Some(addresses()[0][1]);
         pair.cut.insert(addresses()[1][1].ip());
         pair.run(Duration::from_secs(600));
         assert_eq!(states(&mut pair, Server), [PathState::Active, PathState::Inactive], "{profile}");

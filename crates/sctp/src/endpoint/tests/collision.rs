@@ -1,6 +1,7 @@
 //! Both sides begin at once (RFC 9260 §5.2.1, §5.2.4 B to D): the bench has sent an INIT of its own.
 
 use super::*;
+use crate::Message;
 
 fn init_ack() -> Chunk {
     let parameters = vec![Parameter::StateCookie(Bytes::from_static(b"the peer's cookie"))];
@@ -135,6 +136,28 @@ fn in_cookie_echoed_the_cookie_of_a_peer_with_a_new_tag_is_case_b() {
     assert_eq!(answer.header.tag, VerificationTag(0x7777));
     bench.pass(Duration::from_secs(5));
     assert!(bench.drain().is_empty(), "T1-cookie is stopped");
+}
+
+/// It crashed between its INIT ACK and its own INIT, and the COOKIE ACK of its life before comes in between.
+#[test]
+fn in_established_the_cookie_of_a_peer_with_a_new_tag_is_case_b_and_begins_with_its_tsns() {
+    let mut bench = Bench::new();
+    let own = bench.connect();
+    assert!(bench.ask(own.initiate_tag, &[init_ack()]).text().starts_with("COOKIE_ECHO["));
+    let ack = bench.shake(Init { initiate_tag: VerificationTag(0x7777), initial_tsn: Tsn(70), ..init() });
+    bench.tell(own.initiate_tag, &[Chunk::CookieAck]);
+    assert_eq!(bench.phase(), Phase::Established);
+    let answer = bench.ask(ack.initiate_tag, &[echo(&ack), data(Tsn(70))]);
+    assert!(answer.text().starts_with("COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=70,"), "{}", answer.text());
+    assert_eq!(answer.header.tag, VerificationTag(0x7777));
+    assert!(bench.events.iter().any(|(_, event)| *event == Event::Restarted), "{:?}", bench.events);
+    let id = bench.id();
+    let association = bench.endpoint.association_mut(id).unwrap();
+    assert!(association.recv(StreamId(0)).is_some());
+    association.send(StreamId(0), Message::new(Ppid(0), &b"again"[..])).unwrap();
+    let sent = bench.drain();
+    assert!(sent[0].text().contains(&format!("tsn={}", own.initial_tsn.0)), "{}", sent[0].text());
+    assert_eq!(sent[0].header.tag, VerificationTag(0x7777));
 }
 
 //= specs/rfc9260.txt#section-5.2.4
