@@ -73,6 +73,18 @@ impl Cubic {
         }
     }
 
+    /// In congestion avoidance with this window, in bytes, as after a slow start that ended without a loss (§4.10).
+    pub(crate) fn resumed(options: Options, mtu: usize, window: usize) -> Self {
+        let window = window.max(FLOOR_MTUS * mtu);
+        Self { cwnd: window, ssthresh: window, ..Self::new(options, mtu) }
+    }
+
+    /// The last reduction goes no lower than this, in bytes.
+    pub(crate) fn raise(&mut self, window: usize) {
+        self.cwnd = self.cwnd.max(window);
+        self.ssthresh = self.ssthresh.max(window);
+    }
+
     /// W_cubic so long after the epoch began (§4.2 figure 1), in bytes.
     fn w_cubic(&self, epoch: &Epoch, t: Duration) -> usize {
         // C = 0.4 segments a second cubed.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::frame::Framed;
 use crate::guard::Guard;
-use crate::{Controller, Options, adalr, bbr, cubic, fast, highspeed, hybla, reno, scalable, sctp};
+use crate::{Controller, Options, adalr, auto, bbr, cubic, fast, highspeed, hybla, reno, scalable, sctp};
 
 /// The controllers there are, by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +33,8 @@ pub enum Kind {
     Bbr,
     /// A reconstruction of TCP-ADaLR: [`adalr::Adalr`].
     Adalr,
+    /// CUBIC or a model of the path, by what losses tell: [`auto::Auto`].
+    Auto,
 }
 
 impl Kind {
@@ -47,6 +49,7 @@ impl Kind {
         Self::Fast,
         Self::Bbr,
         Self::Adalr,
+        Self::Auto,
     ];
 
     /// A controller with default [`Options`] for a path of this MTU, in bytes.
@@ -73,6 +76,7 @@ impl Kind {
                 let options = adalr::Adalr::counted(options);
                 Box::new(Guard::new(mtu, |mtu| Framed::<adalr::Adalr>::new(options, mtu)))
             }
+            Self::Auto => Box::new(Guard::new(mtu, |mtu| auto::Auto::new(options, mtu))),
         }
     }
 
@@ -88,6 +92,7 @@ impl Kind {
             Self::Fast => "fast",
             Self::Bbr => "bbr",
             Self::Adalr => "adalr",
+            Self::Auto => "auto",
         }
     }
 
@@ -105,13 +110,14 @@ impl Kind {
             Self::Adalr => {
                 "ADaLR-R, a reconstruction of TCP-ADaLR: steps that grow with the round trip beyond 300 ms"
             }
+            Self::Auto => "CUBIC where losses tell of congestion, a model of the path where they do not",
         }
     }
 
     /// The names of its own parameters.
     pub const fn params(self) -> &'static [&'static str] {
         match self {
-            Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable => &[],
+            Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable | Self::Auto => &[],
             Self::Hybla => hybla::Params::NAMES,
             Self::Fast => fast::Params::NAMES,
             Self::Bbr => bbr::Params::NAMES,
@@ -125,7 +131,7 @@ impl Kind {
     /// It has none of that name, or the value is not in its range: the error says which there are.
     pub fn set(self, options: &mut Options, name: &str, value: &str) -> Result<(), ParameterError> {
         match self {
-            Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable => {
+            Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable | Self::Auto => {
                 Err(ParameterError::unknown(self.name(), name, &[]))
             }
             Self::Hybla => options.hybla.set(name, value),

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adalr;
+pub mod auto;
 pub mod bbr;
 pub mod cubic;
 pub mod delivery;

@@ -12,7 +12,7 @@ use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
 use crate::association::reset::Reconfiguration;
-use crate::association::sent::{Counting, Report, SackError, make_sense};
+use crate::association::sent::{Arrival, Counting, Report, SackError, make_sense};
 use crate::association::state::{Shutdown, State, Up, Window, quotable};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
@@ -656,11 +656,13 @@ impl Association {
             let said = &report.paths[index];
             let path = &mut self.paths[index];
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
-            path.silent_beyond = report.silent_beyond;
+            let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
             let flight_before = path.flight_bytes;
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
             let mut sample = None;
-            if let Some(arrival) = said.measurable {
+            // Of what the last SACK had no room for, nobody knows when it came.
+            let in_time = |arrival: &Arrival| was_silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
+            if let Some(arrival) = said.measurable.filter(in_time) {
                 //= specs/rfc9260.txt#section-6.3.1
                 //# RTT measurements SHOULD only be made using a DATA chunk with TSN
                 //# r if no DATA chunk with TSN less than or equal to r was
@@ -688,7 +690,7 @@ impl Association {
                     path.send_order.on_arrived(arrival.order);
                     // To a controller it is one: if it was an earlier transmission that was answered, the round trip
                     // was longer yet. It would know nothing of a path that carries what another has lost.
-                    sample = sample.or(Some(since));
+                    sample = sample.or(in_time(&arrival).then_some(since));
                 }
             }
             if said.acked_bytes > 0 {

@@ -177,6 +177,7 @@ pub(super) struct PathReport {
 /// A chunk that arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
+    pub(super) tsn: Tsn,
     pub(super) order: u64,
     pub(super) sent_at: Time,
     pub(super) transmissions: u32,
@@ -880,7 +881,8 @@ fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
         path.landed_bytes += slot.bytes;
     }
     let Slot { order, sent_at, transmissions, packet_bytes, .. } = *slot;
-    let arrival = Arrival { order, sent_at, transmissions, packet_bytes, by_gap };
+    let tsn = slot.data.tsn;
+    let arrival = Arrival { tsn, order, sent_at, transmissions, packet_bytes, by_gap };
     if path.newest.is_none_or(|newest| newest.order <= slot.order) {
         path.newest = Some(arrival);
     }

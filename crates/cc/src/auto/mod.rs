@@ -1,0 +1,454 @@
+//! One controller for every path: CUBIC (RFC 9438) where losses tell of congestion, a model of the path where they do not,
+//! and the evidence that decides between them.
+//!
+//! **Why two.** A controller that takes each loss for congestion cannot fill a path that loses by chance: CUBIC's and Reno's
+//! windows stay near 1.2/√p segments, 4 at p = 10 %. One that ignores losses, as BBR's first version does
+//! (draft-cardwell-iccrg-bbr-congestion-control-00), starves CUBIC and Reno at short queues. So this one asks what its losses
+//! are. That has been asked by the spacing of arrivals (Biaz, Vaidya: "Discriminating Congestion Losses from Wireless Losses Using
+//! Inter-Arrival Times at the Receiver", ASSET 1999), by one-way delay against thresholds (Tobe, Tamura, Molano, Ghosh,
+//! Tokuda: "Achieving Moderate Fairness for UDP Flows by Path-Status Classification", LCN 2000: Spike), by both in turn (Cen,
+//! Cosman, Voelker: "End-to-End Differentiation of Congestion and Wireless Losses", ToN 11(5), 2003: ZigZag), by the number of
+//! packets that queue (TCP Veno: Fu, Liew, JSAC 21(2), 2003), and left open by cutting to the measured rate (TCP Westwood:
+//! Mascolo, Casetti, Gerla, Sanadidi, Wang, MobiCom 2001). All but the last need a threshold or a base round trip; the rank
+//! that `evidence` takes needs neither.
+//!
+//! **How it goes.**
+//! - *Ramp*: the window grows exponentially, through losses that are not shown to be congestion. The acknowledgements of the first
+//!   flight, which leaves at once, come as far apart as the path spreads them: while the window is below half of what that
+//!   rate fills, a round trip may be worth ten times the one before (SUSS, by Arghavani, Zhang, Eyers and Arghavani, SIGCOMM 2024,
+//!   goes by the same sign, up to four times); then it doubles, and near the end it grows by a quarter. A slow start's last
+//!   step, too, sends up to half as much again as the path has room for. It ends by HyStart++ (RFC 9406), or when the rate of
+//!   delivery has not grown for three round trips.
+//! - *Shared*: CUBIC, unless the evidence is clear. Windows of less than 32 packets are not paced: evenly spaced packets would
+//!   take more of a short queue than those that come in pairs beside them.
+//! - *Lossy*: paced at the measured rate of delivery plus what is lost, with a probe and its drain in every eight round trips, a
+//!   window of twice the bandwidth-delay product and four packets, and no answer to a loss: BBR's first version, but that a
+//!   probe that found nothing makes the next one smaller, and that there is no phase of four packets: the drains
+//!   let the shortest round trip be seen.
+//!
+//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
+//! was delivered in a round trip, cut as CUBIC cuts.
+
+mod evidence;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use braidftp_base::{Rate, Time};
+
+use self::evidence::Evidence;
+use self::model::{Model, bytes_in};
+use crate::cubic::Cubic;
+use crate::hystart::{Advice, HyStart};
+use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, Sent};
+
+/// "Arbitrarily high" (RFC 5681 §3.1).
+const SSTHRESH_INITIAL: usize = u32::MAX as usize;
+/// More than any path holds.
+const WINDOW_MAX: usize = u32::MAX as usize;
+/// What the model's window has beyond the path's product, in packets, for acknowledgements that come for two at a time.
+const SPARE_MTUS: usize = 4;
+/// A CUBIC window of fewer packets is not paced.
+const PACED_MTUS: usize = 32;
+
+/// At this score losses are random.
+const RANDOM_AT: i32 = -60;
+/// And at this they are congestion again.
+const CONGESTION_AT: i32 = 20;
+/// In a ramp whose round trips have not become longer by an eighth.
+const CONGESTION_AT_FLAT: i32 = 50;
+/// From here on randomness is likelier, and half as much is given way to a loss, in hundredths of the window.
+const LEANING_AT: i32 = -20;
+const LEANING_CUT: usize = 85;
+/// A larger part than this, in thousandths, is never lost at random.
+const LOSS_MAX: u64 = 170;
+
+/// By how much a probe is beyond the rate, in hundredths: as BBR's, and less where the last ones brought nothing.
+const PROBE_MAX: u64 = 25;
+const PROBE_MIN: u64 = 10;
+/// Phases of a cycle, a round trip each: a probe, its drain, and then as much as arrives.
+const PHASES: usize = 8;
+
+/// The controller.
+#[derive(Debug, Clone)]
+pub struct Auto {
+    options: Options,
+    mtu: usize,
+    mode: Mode,
+    /// The window, in bytes, of ramp and model.
+    cwnd: usize,
+    /// The window otherwise.
+    cubic: Cubic,
+    model: Model,
+    evidence: Evidence,
+    srtt: Duration,
+    latest_rtt: Duration,
+}
+
+#[derive(Debug, Clone)]
+enum Mode {
+    /// Exponentially to what the path carries.
+    Ramp(Ramp),
+    /// CUBIC.
+    Shared,
+    /// By the model.
+    Lossy(Cycle),
+}
+
+/// An exponential growth.
+#[derive(Debug, Clone, Default)]
+struct Ramp {
+    hystart: HyStart,
+    train: Train,
+    /// The largest rate so far in bytes a second, and for how many round trips it has not become larger by an eighth.
+    rate: u64,
+    stalled: u32,
+    /// For how many the round trip has been longer than before.
+    waiting: u32,
+    /// Whether it is one of the model, which has found that there is more.
+    again: bool,
+}
+
+/// The acknowledgements of the first flight, which left in one burst: they come as far apart as the path spreads it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Train {
+    first_at: Option<Time>,
+    bytes: usize,
+    over: bool,
+    /// Bytes a second.
+    rate: u64,
+}
+
+/// Where the model's probing is.
+#[derive(Debug, Clone, Copy)]
+struct Cycle {
+    phase: usize,
+    began: Time,
+    /// Whether the queue of the ramp is to be emptied before.
+    drain: bool,
+    /// The path's rate before the probe, in bytes a second.
+    rate: u64,
+    /// By how much the probe is beyond it, in hundredths.
+    probe: u64,
+    /// How many in a row have brought more.
+    streak: u32,
+}
+
+impl Train {
+    fn on_ack(&mut self, ack: &Ack<'_>, round: bool) {
+        let Some(first_at) = self.first_at else {
+            // What left beside a handshake was no burst.
+            let burst = ack.flight_before > 4 * ack.mtu;
+            self.first_at = burst.then_some(ack.now);
+            return;
+        };
+        self.over |= round;
+        if self.over {
+            return;
+        }
+        self.bytes = self.bytes.saturating_add(ack.bytes);
+        let nanos = ack.now.since(first_at).as_nanos();
+        if self.bytes >= 4 * ack.mtu && nanos > 0 {
+            let rate = self.bytes as u128 * 1_000_000_000 / nanos;
+            self.rate = self.rate.max(u64::try_from(rate).unwrap_or(u64::MAX));
+        }
+    }
+}
+
+impl Cycle {
+    fn new(now: Time, rate: u64) -> Self {
+        Self { phase: 0, began: now, drain: false, rate, probe: PROBE_MAX, streak: 0 }
+    }
+
+    /// Of the pacing rate, in hundredths.
+    fn gain(&self) -> u64 {
+        match (self.drain, self.phase) {
+            (true, _) => 50,
+            (false, 0) => 100 + self.probe,
+            (false, 1) => 100 - self.probe,
+            _ => 100,
+        }
+    }
+}
+
+impl Auto {
+    /// A controller for a path on which nothing was sent yet.
+    pub fn new(options: Options, mtu: usize) -> Self {
+        Self {
+            options,
+            mtu,
+            mode: Mode::Ramp(Ramp::default()),
+            cwnd: options.initial_window.bytes(mtu),
+            cubic: Cubic::new(options, mtu),
+            model: Model::default(),
+            evidence: Evidence::default(),
+            srtt: Duration::ZERO,
+            latest_rtt: Duration::ZERO,
+        }
+    }
+
+    fn spare(&self) -> usize {
+        SPARE_MTUS * self.mtu
+    }
+
+    fn min_rtt(&self) -> Duration {
+        self.model.min_rtt().unwrap_or(self.srtt)
+    }
+
+    /// The most that the model lets be under way.
+    fn target(&self) -> usize {
+        self.model.product().saturating_mul(2).saturating_add(self.spare()).min(WINDOW_MAX)
+    }
+
+    fn is_random(&self) -> bool {
+        let below = match &self.mode {
+            Mode::Ramp(_) if self.latest_rtt <= self.min_rtt() * 9 / 8 => CONGESTION_AT_FLAT,
+            Mode::Ramp(_) | Mode::Lossy(_) => CONGESTION_AT,
+            Mode::Shared => RANDOM_AT,
+        };
+        self.evidence.score() <= below && self.model.losses.last <= LOSS_MAX
+    }
+
+    /// CUBIC from here on, with no more than this, in bytes.
+    fn share(&mut self, window: usize) {
+        let window = self.cwnd.min(window.max(self.spare()));
+        self.cubic = Cubic::resumed(self.options, self.mtu, window);
+        self.mode = Mode::Shared;
+    }
+
+    /// It is congestion.
+    fn give_way(&mut self, congestion: Congestion) {
+        let mut congestion = congestion;
+        if !matches!(self.mode, Mode::Shared) {
+            self.share(bytes_in(self.model.lately(2), self.srtt));
+            congestion.flight_bytes = self.cubic.window();
+        }
+        let window = self.cubic.window();
+        self.cubic.on_congestion(congestion);
+        if congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
+            self.cubic.raise(window / 100 * LEANING_CUT);
+        }
+    }
+
+    fn ramp(&mut self, ack: &Ack<'_>, round: bool) {
+        let (rate, spare) = (self.model.lately(2), self.spare());
+        let product = bytes_in(rate, self.min_rtt());
+        let app_limited = self.model.is_app_limited();
+        let Mode::Ramp(ramp) = &mut self.mode else { return };
+        let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
+        ramp.train.on_ack(ack, round);
+        if round && !app_limited {
+            if rate >= ramp.rate.saturating_add(ramp.rate / 8) {
+                (ramp.rate, ramp.stalled) = (rate, 0);
+            } else if ack.flight_before > product + product / 8 + spare {
+                ramp.stalled += 1;
+            }
+        }
+        match advice {
+            Advice::Grow => ramp.waiting = 0,
+            _ => ramp.waiting += u32::from(round),
+        }
+        let waits = advice != Advice::Grow && (ramp.again || ramp.waiting > 1);
+        if waits || ramp.stalled > 2 {
+            if self.evidence.score() <= RANDOM_AT {
+                self.drain(ack.now);
+            } else {
+                self.share(product + product / 4);
+            }
+            return;
+        }
+        if app_limited {
+            return;
+        }
+        let carried = bytes_in(ramp.train.rate, self.model.min_rtt().unwrap_or(self.srtt));
+        // What a round trip makes of the one before, in hundredths.
+        let gain = match () {
+            () if advice != Advice::Grow => 106,
+            () if ramp.stalled > 1 => 125,
+            () if ramp.again => 150,
+            () if carried == 0 => 200,
+            () if self.cwnd > carried => 125,
+            () => (50 * carried / product.max(1)).clamp(200, 1_000),
+        };
+        // A rate is known a round trip late.
+        let initial = self.options.initial_window.bytes(self.mtu);
+        let most = product.max(initial).saturating_mul(gain + 100) / 100;
+        let grown = self.cwnd.saturating_add(ack.bytes.saturating_mul(gain - 100) / 100);
+        self.cwnd = grown.min(most.max(self.cwnd)).min(WINDOW_MAX);
+    }
+
+    /// The model's, once the queue of a ramp is empty.
+    fn drain(&mut self, now: Time) {
+        self.mode = Mode::Lossy(Cycle { drain: true, ..Cycle::new(now, self.model.rate()) });
+    }
+
+    fn cycle(&mut self, ack: &Ack<'_>) {
+        let (product, target, spare) = (self.model.product(), self.target(), self.spare());
+        let (rate, lately) = (self.model.rate(), self.model.lately(4));
+        let (min_rtt, srtt) = (self.min_rtt(), self.srtt);
+        let flight = ack.flight_before.saturating_sub(ack.bytes);
+        let Mode::Lossy(cycle) = &mut self.mode else { return };
+        let lasted = ack.now.since(cycle.began);
+        if cycle.drain {
+            if flight <= product + spare || lasted > 2 * srtt {
+                *cycle = Cycle { phase: 2, ..Cycle::new(ack.now, rate) };
+            }
+        } else if lasted >= min_rtt || (cycle.phase == 1 && flight <= product) {
+            cycle.phase = (cycle.phase + 1) % PHASES;
+            cycle.began = ack.now;
+            // What the probe has brought is known a round trip after it.
+            if cycle.phase == 3 {
+                let grown = lately > cycle.rate + cycle.rate / 200 * cycle.probe;
+                cycle.rate = rate;
+                if !grown {
+                    (cycle.probe, cycle.streak) = ((cycle.probe / 2).max(PROBE_MIN), 0);
+                } else if cycle.streak == 0 {
+                    (cycle.probe, cycle.streak, cycle.phase) = (PROBE_MAX, 1, 0);
+                } else {
+                    self.mode = Mode::Ramp(Ramp { again: true, ..Ramp::default() });
+                    return;
+                }
+            }
+        }
+        self.cwnd = self.cwnd.saturating_add(ack.bytes).min(target);
+    }
+
+    /// So many hundredths of the window in a round trip.
+    fn pace(&self, hundredths: u128) -> Option<Rate> {
+        let bits = (self.window() as u128 * 8 * hundredths * 10_000_000).checked_div(self.srtt.as_nanos())?;
+        Some(Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
+    }
+}
+
+impl Controller for Auto {
+    fn window(&self) -> usize {
+        match self.mode {
+            Mode::Shared => self.cubic.window(),
+            Mode::Ramp(_) | Mode::Lossy(_) => self.cwnd,
+        }
+    }
+
+    fn ssthresh(&self) -> usize {
+        match self.mode {
+            Mode::Shared => self.cubic.ssthresh(),
+            Mode::Ramp(_) => SSTHRESH_INITIAL,
+            Mode::Lossy(_) => self.model.product().max(self.spare()),
+        }
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        match &self.mode {
+            Mode::Ramp(ramp) => {
+                let train = Rate::from_bits_per_second(ramp.train.rate.saturating_mul(4));
+                self.pace(200).map(|rate| rate.max(train))
+            }
+            Mode::Shared if self.cubic.window() < PACED_MTUS * self.mtu => None,
+            Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),
+            Mode::Shared => self.pace(120),
+            Mode::Lossy(cycle) => self.model.pace(cycle.gain()),
+        }
+    }
+
+    fn counts_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_sent(&mut self, sent: Sent) {
+        self.model.on_sent(sent);
+    }
+
+    fn on_ack(&mut self, ack: Ack<'_>) {
+        self.mtu = ack.mtu;
+        self.srtt = ack.srtt.or(ack.rtt).unwrap_or(self.srtt);
+        if let Some(rtt) = ack.rtt {
+            self.latest_rtt = rtt;
+            self.evidence.on_sample(ack.now, rtt);
+        }
+        let round = self.model.on_ack(&ack);
+        if round {
+            self.evidence.on_round();
+        }
+        if round && matches!(self.mode, Mode::Shared) && self.is_random() {
+            // Paced at the rate that there was, all of the window may be used at once.
+            self.cwnd = self.target().max(self.cubic.window());
+            self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate()));
+        }
+        match &self.mode {
+            Mode::Ramp(_) => self.ramp(&ack, round),
+            Mode::Shared => self.cubic.on_ack(ack),
+            Mode::Lossy(_) => self.cycle(&ack),
+        }
+    }
+
+    fn on_lost(&mut self, lost: Lost) {
+        self.mtu = lost.mtu;
+        self.model.on_lost(&lost);
+        self.evidence.on_lost(lost.sent_at);
+        if self.is_random() {
+            return;
+        }
+        let Lost { now, mtu, flight_bytes, .. } = lost;
+        match self.mode {
+            // `on_congestion` comes once a recovery.
+            Mode::Shared => {}
+            // It was random until a queue grew: the path is full.
+            Mode::Ramp(_) if self.evidence.settled() <= RANDOM_AT / 2 => self.drain(now),
+            Mode::Ramp(_) | Mode::Lossy(_) => {
+                self.give_way(Congestion { cause: Cause::Loss, now, flight_bytes, mtu });
+            }
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: Congestion) {
+        self.mtu = congestion.mtu;
+        match (congestion.cause, &self.mode) {
+            (Cause::Ecn, _) => {
+                self.evidence.on_mark();
+                self.give_way(congestion);
+            }
+            // `on_lost` has judged it. After a time-out the transport lets out one packet until something comes back.
+            (Cause::Loss, Mode::Ramp(_) | Mode::Lossy(_)) | (Cause::Timeout, Mode::Lossy(_)) => {}
+            (Cause::Timeout, Mode::Ramp(_)) if self.evidence.score() < 0 => {}
+            (Cause::Loss, Mode::Shared) if self.is_random() => {}
+            _ => self.give_way(congestion),
+        }
+    }
+
+    fn on_idle(&mut self, idle: Idle) {
+        self.mtu = idle.mtu;
+        match self.mode {
+            Mode::Shared => self.cubic.on_idle(idle),
+            // What was measured is of another time.
+            Mode::Ramp(_) | Mode::Lossy(_) if idle.idle_for >= idle.rto => {
+                self.cwnd = self.cwnd.min(self.options.initial_window.bytes(self.mtu));
+            }
+            Mode::Ramp(_) | Mode::Lossy(_) => {}
+        }
+    }
+
+    fn on_recovered(&mut self, recovered: Recovered) {
+        if let Mode::Shared = self.mode {
+            self.cubic.on_recovered(recovered);
+        }
+    }
+
+    fn on_app_limited(&mut self, now: Time, flight_bytes: usize) {
+        self.model.on_app_limited(now, flight_bytes);
+    }
+
+    fn on_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
+        self.cubic.on_mtu(mtu);
+    }
+
+    fn limit_window(&mut self, at_most: usize) {
+        self.cwnd = self.cwnd.min(at_most);
+        self.cubic.limit_window(at_most);
+    }
+
+    fn begin_again(&mut self, window: usize) {
+        *self = Self { cwnd: window, ..Self::new(self.options, self.mtu) };
+    }
+}

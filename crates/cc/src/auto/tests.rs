@@ -1,0 +1,283 @@
+//! The controller over a wire with a queue, packet by packet, and each of its guards.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+const MTU: usize = 1_000;
+
+/// A wire that takes a millisecond a packet, its queue, and a fate for each packet.
+struct Wire {
+    /// Before and after the queue.
+    delay: Duration,
+    queue_packets: usize,
+    /// Of so many packets one is lost at random; 0 for none.
+    one_in: u64,
+    packet_time: Duration,
+    free_at: Time,
+    dice: u64,
+}
+
+struct Flow {
+    auto: Auto,
+    wire: Wire,
+    now: Time,
+    /// When each packet left and when it is acknowledged, if it is not lost.
+    flight: VecDeque<(Time, Option<Time>)>,
+    next_at: Time,
+    recovery: Option<Time>,
+    delivered: usize,
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+impl Wire {
+    fn new(delay: Duration, queue_packets: usize, one_in: u64) -> Self {
+        Self { delay, queue_packets, one_in, packet_time: ms(1), free_at: Time::ZERO, dice: 7 }
+    }
+
+    fn carries(&mut self, now: Time) -> Option<Time> {
+        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let waits = self.free_at.since(now);
+        let full = waits >= self.packet_time * self.queue_packets as u32;
+        if full || (self.one_in > 0 && (self.dice >> 33).is_multiple_of(self.one_in)) {
+            return None;
+        }
+        self.free_at = self.free_at.max(now) + self.packet_time;
+        Some(self.free_at + self.delay)
+    }
+}
+
+impl Flow {
+    fn new(wire: Wire) -> Self {
+        let options = Options {
+            initial_window: crate::InitialWindow::Mtus(10.try_into().unwrap()),
+            ..Options::default()
+        };
+        let auto = Auto::new(options, MTU);
+        let now = Time::from_millis(1);
+        Self { auto, wire, now, flight: VecDeque::new(), next_at: now, recovery: None, delivered: 0 }
+    }
+
+    fn flight_bytes(&self) -> usize {
+        self.flight.len() * MTU
+    }
+
+    fn send(&mut self) {
+        while self.flight_bytes() < self.auto.window() && self.next_at <= self.now {
+            self.auto.on_sent(Sent { now: self.now, bytes: MTU, flight_before: self.flight_bytes() });
+            self.flight.push_back((self.now, self.wire.carries(self.now)));
+            let takes = self.auto.pacing_rate().map_or(Duration::ZERO, |rate| rate.transmit_time(MTU));
+            self.next_at = self.next_at.max(self.now - ms(1)) + takes;
+        }
+    }
+
+    /// Runs for so long; gives the part of the wire's rate that was delivered.
+    fn run(&mut self, time: Duration) -> f64 {
+        let (until, before) = (self.now + time, self.delivered);
+        while self.now < until {
+            self.send();
+            let acks = self.flight.iter().position(|(_, ack)| ack.is_some());
+            let acked_at = acks.and_then(|at| self.flight[at].1);
+            let room = self.flight_bytes() < self.auto.window();
+            let next = acked_at.into_iter().chain(room.then_some(self.next_at)).min();
+            let Some(next) = next else {
+                let flight_bytes = self.flight_bytes();
+                self.flight.clear();
+                self.now += ms(1_000);
+                self.lost(flight_bytes, self.now - ms(1_000));
+                self.congestion(Cause::Timeout, flight_bytes);
+                continue;
+            };
+            self.now = self.now.max(next);
+            let Some(at) = acks.filter(|_| acked_at.is_some_and(|at| at <= self.now)) else { continue };
+            let (sent_at, _) = self.flight[at];
+            let flight_before = self.flight_bytes();
+            // What left before has not come: it is lost.
+            let lost: Vec<_> = self.flight.drain(..=at).take(at).collect();
+            self.delivered += MTU;
+            if self.recovery.is_some_and(|until| sent_at >= until) {
+                self.recovery = None;
+            }
+            let rtt = Some(self.now.since(sent_at));
+            self.auto.on_ack(Ack {
+                now: self.now,
+                bytes: MTU,
+                flight_before,
+                mtu: MTU,
+                rtt,
+                srtt: rtt,
+                cum_advanced: true,
+                in_recovery: self.recovery.is_some(),
+                siblings: &[],
+            });
+            for (sent_at, _) in &lost {
+                self.lost(MTU, *sent_at);
+            }
+            if !lost.is_empty() && self.recovery.is_none() {
+                self.recovery = Some(self.now);
+                self.congestion(Cause::Loss, flight_before);
+            }
+        }
+        let could = time.as_secs_f64() / self.wire.packet_time.as_secs_f64() * MTU as f64;
+        (self.delivered - before) as f64 / could
+    }
+
+    fn lost(&mut self, bytes: usize, sent_at: Time) {
+        let flight_bytes = self.flight_bytes();
+        self.auto.on_lost(Lost { now: self.now, bytes, sent_at, flight_bytes, mtu: MTU });
+    }
+
+    fn congestion(&mut self, cause: Cause, flight_bytes: usize) {
+        self.auto.on_congestion(Congestion { cause, now: self.now, flight_bytes, mtu: MTU });
+    }
+
+    fn mode(&self) -> &'static str {
+        match self.auto.mode {
+            Mode::Ramp(_) => "ramp",
+            Mode::Shared => "shared",
+            Mode::Lossy(_) => "lossy",
+        }
+    }
+}
+
+#[test]
+fn random_losses_do_not_keep_it_from_what_the_path_carries() {
+    for one_in in [100, 30, 10] {
+        let mut flow = Flow::new(Wire::new(ms(100), 100, one_in));
+        flow.run(ms(5_000));
+        let part = flow.run(ms(20_000));
+        assert!(part > 0.95, "one in {one_in}: {part}");
+        assert_eq!(flow.mode(), "lossy");
+        // A window of Reno's at that loss.
+        assert!(flow.auto.window() > 100 * MTU);
+    }
+}
+
+#[test]
+fn the_model_does_not_fill_the_queue() {
+    let mut flow = Flow::new(Wire::new(ms(100), 1_000, 10));
+    flow.run(ms(20_000));
+    assert_eq!(flow.mode(), "lossy");
+    let mut waits = Vec::new();
+    for _ in 0..100 {
+        flow.run(ms(100));
+        waits.push(flow.wire.free_at.since(flow.now));
+    }
+    let mean = waits.iter().sum::<Duration>() / waits.len() as u32;
+    assert!(mean < ms(30), "{mean:?}");
+}
+
+#[test]
+fn what_a_full_queue_drops_is_congestion_whether_it_is_long_or_short() {
+    for queue_packets in [400, 100, 50, 10] {
+        let mut flow = Flow::new(Wire::new(ms(100), queue_packets, 0));
+        for second in 0..60 {
+            flow.run(ms(1_000));
+            assert_ne!(flow.mode(), "lossy", "a queue of {queue_packets}, after {second} s");
+        }
+        assert!(flow.auto.evidence.score() > 0);
+    }
+}
+
+fn lossy() -> Flow {
+    let mut flow = Flow::new(Wire::new(ms(100), 50, 20));
+    flow.run(ms(10_000));
+    assert_eq!(flow.mode(), "lossy");
+    flow
+}
+
+#[test]
+fn when_losses_stop_to_be_random_it_is_cubic_again() {
+    let mut flow = lossy();
+    // Another takes three quarters of the wire: what this one believes to be there overflows the queue.
+    flow.wire.packet_time = ms(4);
+    flow.wire.one_in = 0;
+    flow.run(ms(20_000));
+    assert_eq!(flow.mode(), "shared");
+}
+
+#[test]
+fn a_mark_is_congestion_whatever_the_losses_were() {
+    let mut flow = lossy();
+    let window = flow.auto.window();
+    flow.congestion(Cause::Ecn, window);
+    assert_eq!(flow.mode(), "shared");
+    assert!(flow.auto.window() < window * 7 / 10);
+    // And the losses after it have to prove much.
+    assert!(flow.auto.evidence.score() > 0);
+}
+
+#[test]
+fn more_losses_than_chance_has_are_congestion() {
+    let mut flow = lossy();
+    flow.wire.one_in = 4;
+    flow.run(ms(3_000));
+    assert_eq!(flow.mode(), "shared", "{:?}", flow.auto.model.losses);
+}
+
+#[test]
+fn a_time_out_changes_nothing_of_the_model_but_ends_a_ramp_without_evidence() {
+    let mut flow = lossy();
+    let window = flow.auto.window();
+    flow.congestion(Cause::Timeout, window);
+    assert_eq!((flow.mode(), flow.auto.window()), ("lossy", window));
+    let mut fresh = Flow::new(Wire::new(ms(100), 50, 0));
+    fresh.run(ms(150));
+    assert_eq!(fresh.mode(), "ramp");
+    fresh.congestion(Cause::Timeout, 10 * MTU);
+    assert_eq!((fresh.mode(), fresh.auto.window()), ("shared", MTU));
+}
+
+#[test]
+fn a_rate_that_falls_to_a_tenth_is_found_and_so_is_its_return() {
+    let mut flow = lossy();
+    flow.wire.packet_time = ms(10);
+    flow.run(ms(20_000));
+    let waits = flow.wire.free_at.since(flow.now);
+    assert!(waits <= ms(500), "{waits:?}");
+    flow.wire.packet_time = ms(1);
+    flow.run(ms(20_000));
+    assert!(flow.run(ms(10_000)) > 0.9);
+}
+
+#[test]
+fn a_ramp_over_an_empty_path_takes_few_round_trips() {
+    // 1000 packets a round trip: ten doublings, from ten packets seven.
+    let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
+    flow.run(ms(5_000));
+    assert!(flow.run(ms(1_000)) > 0.9, "five round trips of a second");
+}
+
+#[test]
+fn ranks_at_random_and_ranks_of_full_queues_are_told_apart() {
+    let rtt = |step: u64| ms(100 + step % 50);
+    let mut evidence = Evidence::default();
+    let sample = |evidence: &mut Evidence, step: u64| {
+        evidence.on_sample(Time::from_millis(1_000 + 7 * step) + rtt(step), rtt(step));
+    };
+    let sent = |step: u64| Time::from_millis(1_000 + 7 * step);
+    (0..100).for_each(|step| sample(&mut evidence, step));
+    // Wherever in the saw tooth they are.
+    for loss in 0..20 {
+        evidence.on_lost(sent(99 - 2 * (loss % 20)));
+        evidence.on_round();
+    }
+    assert!(evidence.score() < RANDOM_AT, "{}", evidence.score());
+    for _ in 0..20 {
+        evidence.on_lost(sent(99));
+        evidence.on_round();
+    }
+    assert!(evidence.score() > CONGESTION_AT_FLAT, "{}", evidence.score());
+}
+
+#[test]
+fn many_losses_of_one_round_trip_are_no_more_evidence_than_two() {
+    let mut evidence = Evidence::default();
+    (0..50).for_each(|step| evidence.on_sample(Time::from_millis(1_000 + 10 * step), ms(100)));
+    (0..500).for_each(|_| evidence.on_lost(Time::from_millis(1_200)));
+    evidence.on_round();
+    assert_eq!(evidence.score(), -30);
+}
