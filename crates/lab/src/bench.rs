@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::compare;
-use crate::figure::{Figure, Kind, Runs, Sweep};
+use crate::figure::{Figure, Kind, LiveSweep, Runs, Sweep};
+use crate::papers::live::AT_ONCE;
 use crate::plot;
 use crate::store::csv::{self, Head};
 use crate::store::{Appending, Store, StoreError, Variety};
@@ -131,6 +132,8 @@ pub enum Made {
     Sweep(Table),
     /// A scene's rows.
     Scene(Rows),
+    /// Nothing: it cannot be run here, or is not when it is to be quick; why.
+    LeftOut(String),
 }
 
 /// A folder of results, and how what is missing is made.
@@ -161,6 +164,14 @@ impl Bench {
     pub fn make(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Made, BenchError> {
         match &figure.kind {
             Kind::Sweep(sweep) => self.make_sweep(figure, sweep, tell).map(Made::Sweep),
+            Kind::Live(live) => match (live.possible)() {
+                Ok(()) => {
+                    let options = Options { threads: AT_ONCE, ..self.options.clone() };
+                    let bench = Self { store: self.store.clone(), options };
+                    bench.make_sweep(figure, &live.sweep, tell).map(Made::Sweep)
+                }
+                Err(why) => Ok(Made::LeftOut(why)),
+            },
             Kind::Scene(scene) => {
                 let head = Head::new(figure, &self.options.command, self.options.seed, None);
                 if self.options.fresh == Fresh::No
@@ -195,7 +206,7 @@ impl Bench {
         };
         if self.options.fresh == Fresh::No {
             match &figure.kind {
-                Kind::Sweep(sweep) => {
+                Kind::Sweep(sweep) | Kind::Live(LiveSweep { sweep, .. }) => {
                     if let Ok(Some(read)) = self.store.sweep(figure, sweep, self.variety()) {
                         note(&read.head);
                         return Ok(Made::Sweep(Table::new(figure, sweep, read.records)));
@@ -219,6 +230,7 @@ impl Bench {
             match self.take(figure, tell)? {
                 Made::Sweep(table) => data.add_table(figure, table),
                 Made::Scene(rows) => data.add_scene(figure, rows),
+                Made::LeftOut(why) => tell.on_note(&format!("{}: LEFT OUT: {why}", figure.id)),
             }
         }
         // It takes minutes and root, so that it is never made here.
@@ -316,7 +328,7 @@ impl Bench {
 
     /// Put the parts that shards made together.
     pub fn merge(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Option<Table>, BenchError> {
-        let Kind::Sweep(sweep) = &figure.kind else { return Ok(None) };
+        let Some(sweep) = figure.sweep() else { return Ok(None) };
         let variety = Variety { quick: self.options.quick == Quick::Yes, shard: None };
         let mut records: Vec<Record> = Vec::new();
         let mut head: Option<Head> = None;

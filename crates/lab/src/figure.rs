@@ -27,11 +27,25 @@ pub struct Figure {
 
 /// How a figure comes to be.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "figures are constants, a few dozen of them")]
 pub enum Kind {
     /// Many runs over a grid.
     Sweep(Sweep),
     /// One run, drawn: it gives its numbers and its picture itself.
     Scene(fn(seed: u64) -> Scene),
+    /// Many runs over a grid, by the wall clock.
+    Live(LiveSweep),
+}
+
+/// A grid whose runs are of this machine, and no functions of their seeds: they take as long as they measure, and many go on
+/// at once. Where there can be none the figure is left out, which is said; `--quick` leaves it out unless it is asked for by
+/// its own name. No claim needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveSweep {
+    /// Whether there can be such runs here; if not, why.
+    pub possible: fn() -> Result<(), String>,
+    /// The grid. Its runs wait by themselves where too many go on.
+    pub sweep: Sweep,
 }
 
 /// A grid of points, and what is done at each of them.
@@ -236,7 +250,7 @@ impl Figure {
     /// Its sweep, if it is one.
     pub fn sweep(&self) -> Option<&Sweep> {
         match &self.kind {
-            Kind::Sweep(sweep) => Some(sweep),
+            Kind::Sweep(sweep) | Kind::Live(LiveSweep { sweep, .. }) => Some(sweep),
             Kind::Scene(_) => None,
         }
     }

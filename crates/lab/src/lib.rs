@@ -13,6 +13,7 @@ pub mod stats;
 pub mod store;
 pub mod sweep;
 pub mod table;
+pub mod text;
 
 use std::sync::LazyLock;
 

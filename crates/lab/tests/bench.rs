@@ -87,7 +87,7 @@ fn sweep_of(figure: &'static Figure) -> &'static Sweep {
 fn table(made: Made) -> Table {
     match made {
         Made::Sweep(table) => table,
-        Made::Scene(_) => panic!("the toy is a sweep"),
+        Made::Scene(_) | Made::LeftOut(_) => panic!("the toy is a sweep"),
     }
 }
 

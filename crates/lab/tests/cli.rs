@@ -65,3 +65,31 @@ fn the_same_words_make_the_same_bytes_and_other_threads_the_same_rows() {
     let other = made(&["--seed", "2"]);
     assert_ne!(rows(&once), rows(&other));
 }
+
+#[test]
+fn what_is_drawn_is_printed_and_what_is_to_be_reached_is_judged_at_once() {
+    let printed = |words: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let run = ["run", "utilisation/sat", "--quick", "--runs", "1"];
+        let output = lab(folder.path(), &[&run, words].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let file = folder.path().join("results/utilisation/sat-quick.csv");
+        let text = std::fs::read_to_string(file).unwrap();
+        let rows: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+        (String::from_utf8(output.stdout).unwrap(), rows)
+    };
+    let (said, rows) = printed(&[]);
+    let kinds = braidftp_cc::Kind::ALL;
+    for kind in kinds {
+        let line = said.lines().find(|line| line.trim_start().starts_with(kind.name()));
+        let line = line.unwrap_or_else(|| panic!("no line for {kind}: {said}"));
+        assert_eq!(line.matches('|').count(), 5, "{line}");
+    }
+    assert_eq!(said.matches("(default)").count(), 1, "{said}");
+    assert_eq!(rows.len(), 1 + 5 * kinds.len());
+    for claim in ["U-C03 ", "U-C09 "] {
+        assert!(said.lines().any(|line| line.starts_with(claim)), "{said}");
+    }
+    assert!(!said.contains("U-C01"), "another path was not run: {said}");
+    assert_eq!(printed(&["--threads", "3"]).1, rows);
+}

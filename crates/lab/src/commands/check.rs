@@ -124,7 +124,7 @@ fn json(claim: &Claim, finding: &Finding) -> String {
 }
 
 /// A few lines for a person.
-fn block(claim: &Claim, finding: &Finding) -> String {
+pub(super) fn block(claim: &Claim, finding: &Finding) -> String {
     let mut text = format!("{:<8} {:<20}", claim.id, finding.verdict.to_string());
     if let Some(measured) = &finding.figure {
         let runs =

@@ -3,12 +3,14 @@
 use std::time::Instant;
 
 use braidftp_lab::bench::{Bench, Made, Options};
-use braidftp_lab::papers;
+use braidftp_lab::figure::{Claim, Kind, Paper};
 use braidftp_lab::store::Variety;
 use braidftp_lab::sweep::Shard;
+use braidftp_lab::table::Data;
+use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 
-use super::{Progress, Running, print};
+use super::{Progress, Running, check, print};
 use crate::Failure;
 
 /// Run figures; their numbers (CSV, Parquet) and pictures (SVG, PNG) are kept in a folder.
@@ -16,7 +18,9 @@ use crate::Failure;
 /// A point is run until the 90 % confidence interval of its mean is within 5 %, or a cap, which is named. A sweep that
 /// was interrupted goes on where it was. The same seed gives the same numbers, whatever the number of threads.
 ///
-/// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream
+/// What is drawn is printed too, as a table; and of `utilisation` and `fairness` what their claims come to.
+///
+/// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream; braidlab run utilisation
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -35,12 +39,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let bench = args.running.bench();
     let bench = Bench { options: Options { shard: args.shard, ..bench.options.clone() }, ..bench };
     let mut progress = Progress::new();
+    let mut data = Data::default();
     for figure in figures {
+        let is_named = args.ids.iter().any(|id| id == figure.id);
+        if matches!(figure.kind, Kind::Live(_)) && args.running.quick && !is_named {
+            print(&format!(
+                "{}: LEFT OUT: live runs take minutes; `braidlab run {0} --quick` runs a few\n",
+                figure.id
+            ))?;
+            continue;
+        }
         let began = Instant::now();
         let made = bench.make(figure, &mut progress)?;
         let runs = match &made {
             Made::Sweep(table) => table.records().len(),
             Made::Scene(_) => 1,
+            Made::LeftOut(why) => {
+                print(&format!("{}: LEFT OUT: {why}\n", figure.id))?;
+                continue;
+            }
         };
         let variety = Variety { quick: args.running.quick, shard: args.shard };
         let path = bench.store.path(figure, variety, "csv");
@@ -50,6 +67,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             began.elapsed().as_secs_f64(),
             path.display()
         ))?;
+        match made {
+            Made::Sweep(table) => {
+                print(&text::table(&table))?;
+                data.add_table(figure, table);
+            }
+            Made::Scene(rows) => data.add_scene(figure, rows),
+            Made::LeftOut(_) => {}
+        }
+    }
+    drop(progress);
+    let is_judged = |paper: &&&Paper| JUDGED_AT_ONCE.contains(&paper.name) && args.shard.is_none();
+    let is_known = |claim: &&Claim| claim.needs.iter().all(|needed| data.has(needed));
+    for claim in papers::ALL.iter().filter(is_judged).flat_map(|paper| paper.claims()).filter(is_known) {
+        print(&check::block(claim, &(claim.check)(&data)))?;
     }
     Ok(())
 }
+
+/// Papers that are none, and whose claims are told as soon as they can be: of as many cells as were run.
+const JUDGED_AT_ONCE: [&str; 2] = ["utilisation", "fairness"];

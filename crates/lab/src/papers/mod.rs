@@ -1,16 +1,20 @@
 //! The papers: a folder for each, a file for each figure.
 
+pub mod bottleneck;
+pub mod fairness;
 pub mod fcs;
 pub mod ftp;
 pub mod judge;
+pub mod live;
 pub mod multistream;
+pub mod utilisation;
 
 use std::fmt;
 
 use crate::figure::{Claim, Figure, Paper};
 
 /// All papers there are.
-pub static ALL: &[&Paper] = &[&fcs::PAPER, &multistream::PAPER];
+pub static ALL: &[&Paper] = &[&fcs::PAPER, &multistream::PAPER, &utilisation::PAPER, &fairness::PAPER];
 
 /// Nothing has this name.
 #[derive(Debug, Clone, PartialEq, Eq)]

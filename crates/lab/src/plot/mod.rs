@@ -29,6 +29,8 @@ pub struct Plot {
     pub y_scale: Scale,
     /// What stands for a mean.
     pub marks: Marks,
+    /// A column whose means stand beside those that are drawn where they are printed as a table.
+    pub beside: Option<&'static str>,
 }
 
 /// How an axis runs.
@@ -62,6 +64,7 @@ impl Plot {
             x_scale: Scale::Linear,
             y_scale: Scale::Linear,
             marks: Marks::Lines,
+            beside: None,
         }
     }
 
@@ -83,6 +86,11 @@ impl Plot {
     /// A row of panels for each value of this axis.
     pub const fn rows(self, axis: &'static str) -> Self {
         Self { rows: Some(axis), ..self }
+    }
+
+    /// This column's means stand beside those that are drawn, in a table.
+    pub const fn beside(self, column: &'static str) -> Self {
+        Self { beside: Some(column), ..self }
     }
 
     /// The vertical axis runs by factors.
@@ -113,8 +121,10 @@ const NAMED: &[(&str, &str)] = &[
     ("braid", "#c8324a"),
     ("sctp", "#1f5fa8"),
 ];
-const OTHERS: &[&str] =
-    &["#2a9d8f", "#8e5bb5", "#a6761d", "#d081b4", "#7a8b2f", "#5b6ee1", "#b0483a", "#4d9078"];
+const OTHERS: &[&str] = &[
+    "#2a9d8f", "#8e5bb5", "#a6761d", "#d081b4", "#7a8b2f", "#5b6ee1", "#b0483a", "#4d9078", "#12769c",
+    "#d4a017", "#6b4a3a", "#9aa0ac",
+];
 
 /// The colour of a value of an axis: the same in all figures, for names that recur.
 pub fn colour(axis: &Axis, value: &Value) -> &'static str {
@@ -151,6 +161,10 @@ pub const COLOURS: &[(&str, &str)] = &[
     ("#5b6ee1", "#8c9bf5"),
     ("#b0483a", "#dd7d70"),
     ("#4d9078", "#74bb9f"),
+    ("#12769c", "#4fb0d6"),
+    ("#d4a017", "#e8c04d"),
+    ("#6b4a3a", "#b08d7b"),
+    ("#9aa0ac", "#7d8594"),
 ];
 
 /// What stands on black for a colour on white.

@@ -19,7 +19,7 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     let figure = kept.figure;
     let id = text(figure.id);
     let kind = match figure.kind {
-        Kind::Sweep(_) => "sweep",
+        Kind::Sweep(_) | Kind::Live(_) => "sweep",
         Kind::Scene(_) => "scene",
     };
     let mut html = format!(

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::compare;
-use crate::figure::{Claim, Figure, Finding, Kind, Paper};
+use crate::figure::{Claim, Figure, Finding, Kind, LiveSweep, Paper};
 use crate::store::csv::Head;
 use crate::store::{Store, Variety};
 use crate::table::{Data, Rows, Table};
@@ -141,7 +141,7 @@ impl Kept {
 
 fn read(figure: &'static Figure, store: &Store, variety: Variety) -> Result<Option<(Results, Head)>, String> {
     match &figure.kind {
-        Kind::Sweep(sweep) => {
+        Kind::Sweep(sweep) | Kind::Live(LiveSweep { sweep, .. }) => {
             let read =
                 store.sweep(figure, sweep, variety).map_err(|error| format!("Its results: {error}"))?;
             Ok(read.map(|read| (Results::Sweep(Table::new(figure, sweep, read.records)), read.head)))

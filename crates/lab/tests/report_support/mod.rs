@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use braidftp_lab::figure::{Figure, Kind};
+use braidftp_lab::figure::{Figure, Kind, LiveSweep};
 use braidftp_lab::papers;
 use braidftp_lab::report::{self, Report};
 use braidftp_lab::store::csv::{self, Head};
@@ -42,7 +42,7 @@ pub(crate) fn keep(store: &Store, figure: &'static Figure, variety: Variety, com
     let head = Head::new(figure, command, 1, figure.sweep().map(|sweep| sweep.runs));
     let mut text = head.to_string().into_bytes();
     match &figure.kind {
-        Kind::Sweep(sweep) => {
+        Kind::Sweep(sweep) | Kind::Live(LiveSweep { sweep, .. }) => {
             let mut records = Vec::new();
             for point in 0..sweep.points().len() {
                 for run in 0..10_u32 {

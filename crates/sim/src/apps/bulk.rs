@@ -106,6 +106,14 @@ impl Bulk {
         Self { connects, ends, bytes, association: None, connection: None, read: 0 }
     }
 
+    /// From now on it writes so much at a time, in bytes, at least one: over SCTP a message, of which the reader counts nothing
+    /// before all of it is there. 64 KiB if it is told nothing. The side that reads writes nothing, whatever it is told.
+    pub fn write_at_a_time(&mut self, bytes: usize) {
+        if self.sends() {
+            self.bytes = Bytes::from(vec![0x5a; bytes.max(1)]);
+        }
+    }
+
     /// Whether it is the side that sends.
     fn sends(&self) -> bool {
         !self.bytes.is_empty()

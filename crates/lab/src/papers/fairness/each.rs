@@ -1,0 +1,48 @@
+//! Each controller beside each other, both over SCTP.
+//!
+//! Published: nothing.
+
+use std::time::Duration;
+
+use super::{FROM, Path, RUNS, TO, flows, is_ours, settings};
+use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep};
+use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::plot::Plot;
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "fairness/each",
+    shows: "What each congestion control takes beside each other",
+    caption: "Two associations at 10 Mbit/s with a round trip of 50 ms and a queue of one BDP: what the one brings through half of what both \
+              bring. 1 is fair.",
+    settings: || settings(&["path: 10 Mbit/s, 25 ms each way, queue of 1 BDP"]),
+    kind: Kind::Sweep(Sweep {
+        axes: &[CONTROLLER, Axis { name: "beside", label: "beside", ..CONTROLLER }],
+        only: |_| true,
+        fixed: |_| false,
+        quick: |point| is_ours(point.name("controller")),
+        paired: &["controller", "beside"],
+        columns: &[
+            Column { name: "share", unit: "what the first brings through half of what both bring" },
+            Column { name: "utilisation", unit: "of the wire less headers" },
+            Column { name: "queue_ms", unit: "ms that the queue adds, mean" },
+            Column { name: "dropped", unit: "part of the packets that the queue dropped" },
+        ],
+        runs: RUNS,
+        run: |point, seed| {
+            let path = Path { megabits: 10.0, round_trip: Duration::from_millis(50), queue: 1.0 };
+            let protocols = ["controller", "beside"].map(|axis| path.sctp(point.name(axis)));
+            let ways = Ways::of(path.link(), path.link());
+            let seen = shared::watch(&flows(protocols.to_vec(), seed), &ways, TO, seed);
+            let rates = seen.rates(FROM, TO);
+            let all: f64 = rates.iter().sum();
+            Row(vec![
+                rates[0] / (all / 2.0),
+                all / (path.megabits * 1e6 * SCTP_SHARE),
+                seen.queue_seconds(FROM, TO) * 1e3,
+                seen.dropped(FROM, TO),
+            ])
+        },
+        plot: Plot::lines("beside", "share", "share of the first through its fair share").by("controller"),
+    }),
+};

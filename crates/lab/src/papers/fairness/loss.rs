@@ -1,0 +1,77 @@
+//! Losses that are not congestion: at random, in bursts, and on the way back alone.
+//!
+//! Published: nothing.
+
+use std::time::Duration;
+
+use braidftp_sim::link::{LinkConfig, Loss};
+
+use super::{FROM, Path, RUNS, TO, flows, settings};
+use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
+use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::papers::ftp;
+use crate::plot::Plot;
+use crate::stats;
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "fairness/loss",
+    shows: "Losses that are not congestion, where flows share",
+    caption: "Two associations with the same congestion control at 10 Mbit/s with a round trip of 50 ms and a queue of one BDP. 1 % of the \
+              packets lost at random, or in bursts of 3 in the mean; or 10 % of what goes back, which are acknowledgements. What both bring \
+              through the wire's rate.",
+    settings: || settings(&["path: 10 Mbit/s, 25 ms each way, queue of 1 BDP; two flows"]),
+    kind: Kind::Sweep(Sweep {
+        axes: &[
+            CONTROLLER,
+            Axis {
+                name: "loss",
+                label: "losses",
+                values: &[
+                    Value::Name("none"),
+                    Value::Name("random"),
+                    Value::Name("burst"),
+                    Value::Name("return"),
+                ],
+                show: |value| match value {
+                    Value::Name("random") => "1 % at random".to_owned(),
+                    Value::Name("burst") => "1 % in bursts".to_owned(),
+                    Value::Name("return") => "10 % of the way back".to_owned(),
+                    other => other.to_string(),
+                },
+            },
+        ],
+        only: |_| true,
+        fixed: |_| false,
+        quick: |_| true,
+        paired: &["controller"],
+        columns: &[
+            Column { name: "utilisation", unit: "of the wire less headers" },
+            Column { name: "jain", unit: "Jain's index" },
+            Column { name: "queue_ms", unit: "ms that the queue adds, mean" },
+            Column { name: "dropped", unit: "part of the packets that the queue dropped" },
+        ],
+        runs: RUNS,
+        run: |point, seed| {
+            let path = Path { megabits: 10.0, round_trip: Duration::from_millis(50), queue: 1.0 };
+            let [there, back] = match point.name("loss") {
+                "random" => [ftp::bernoulli(0.01), Loss::None],
+                "burst" => [ftp::bursts(0.01, 3.0), Loss::None],
+                "return" => [Loss::None, ftp::bernoulli(0.1)],
+                _ => [Loss::None, Loss::None],
+            };
+            let ways =
+                Ways::of(LinkConfig { loss: there, ..path.link() }, LinkConfig { loss: back, ..path.link() });
+            let flows = flows(vec![path.sctp(point.name("controller")); 2], seed);
+            let seen = shared::watch(&flows, &ways, TO, seed);
+            let rates = seen.rates(FROM, TO);
+            Row(vec![
+                rates.iter().sum::<f64>() / (path.megabits * 1e6 * SCTP_SHARE),
+                stats::jain(&rates),
+                seen.queue_seconds(FROM, TO) * 1e3,
+                seen.dropped(FROM, TO),
+            ])
+        },
+        plot: Plot::bars("loss", "utilisation", "of the wire less headers").beside("jain").by("controller"),
+    }),
+};

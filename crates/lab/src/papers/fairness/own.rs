@@ -1,0 +1,81 @@
+//! Jain's index among flows of one kind: 1 when all have the same, 1/n when one has all.
+//!
+//! Published: nothing. Ours stands in the table; what of it is below 0.95, in F-C01.
+
+use std::time::Duration;
+
+use super::{FROM, Path, QUEUE, RUNS, TO, flows, is_ours, settings};
+use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
+use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::plot::Plot;
+use crate::stats;
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "fairness/own",
+    shows: "How equally flows of one kind share",
+    caption: "Jain's index of 2 to 16 associations with the same congestion control, which begin within a second, over a minute; at 20 Mbit/s \
+              with a round trip of 50 ms and three queues, and at 100 Mbit/s with 100 ms and a queue of one BDP.",
+    settings: || settings(&["path 20: 20 Mbit/s, 25 ms each way; path 100: 100 Mbit/s, 50 ms each way"]),
+    kind: Kind::Sweep(Sweep {
+        axes: &[
+            CONTROLLER,
+            Axis {
+                name: "rate",
+                label: "rate",
+                values: &[Value::Number(20.0), Value::Number(100.0)],
+                show: |value| match value {
+                    Value::Number(20.0) => "20 Mbit/s, 50 ms".to_owned(),
+                    _ => "100 Mbit/s, 100 ms".to_owned(),
+                },
+            },
+            QUEUE,
+            Axis {
+                name: "flows",
+                label: "flows",
+                values: &[Value::Number(2.0), Value::Number(4.0), Value::Number(8.0), Value::Number(16.0)],
+                show: Value::to_string,
+            },
+        ],
+        only: |point| point.number("rate") == 20.0 || point.number("queue") == 1.0,
+        fixed: |_| false,
+        quick: |point| {
+            let is_slow = point.number("rate") == 20.0 && point.number("flows") <= 4.0;
+            is_slow && (point.number("queue") == 1.0 || is_ours(point.name("controller")))
+        },
+        paired: &["controller"],
+        columns: &[
+            Column { name: "jain", unit: "Jain's index" },
+            Column { name: "least", unit: "the least flow's rate through the mean" },
+            Column { name: "utilisation", unit: "of the wire less headers" },
+            Column { name: "queue_ms", unit: "ms that the queue adds, mean" },
+            Column { name: "dropped", unit: "part of the packets that the queue dropped" },
+        ],
+        runs: RUNS,
+        run: |point, seed| {
+            let megabits = point.number("rate");
+            let millis = if megabits == 20.0 { 50 } else { 100 };
+            let round_trip = Duration::from_millis(millis);
+            let path = Path { megabits, round_trip, queue: point.number("queue") };
+            let protocol = path.sctp(point.name("controller"));
+            let protocols = vec![protocol; point.number("flows") as usize];
+            let ways = Ways::of(path.link(), path.link());
+            let seen = shared::watch(&flows(protocols, seed), &ways, TO, seed);
+            let rates = seen.rates(FROM, TO);
+            let all: f64 = rates.iter().sum();
+            Row(vec![
+                stats::jain(&rates),
+                rates.iter().copied().fold(f64::INFINITY, f64::min) * rates.len() as f64 / all,
+                all / (megabits * 1e6 * SCTP_SHARE),
+                seen.queue_seconds(FROM, TO) * 1e3,
+                seen.dropped(FROM, TO),
+            ])
+        },
+        plot: Plot::lines("flows", "jain", "Jain's index")
+            .beside("utilisation")
+            .by("controller")
+            .facet("queue")
+            .rows("rate")
+            .log_x(),
+    }),
+};

@@ -1,0 +1,359 @@
+//! Flows over emulated links by the wall clock: the kernel's TCP, and braidftp's SCTP beside it, between two hosts of
+//! `emu::tun`. What `utilisation/live` and `fairness/live` are made of.
+//!
+//! A run takes as long as it measures, and many run at once, as long as the rates of their links together are what one machine
+//! emulates. It needs root, for namespaces and TUN devices; nothing is left behind, whatever ends it.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use braidftp_emu::tun::{Host, Net, TunConfig};
+use braidftp_sim::link::LinkConfig;
+
+use crate::compare::programs::{self, bound};
+
+/// How many runs go on at once, at most.
+pub const AT_ONCE: usize = 32;
+/// How much one machine emulates, in Mbit/s of links together.
+const MEGABITS_AT_ONCE: u64 = 260;
+/// The port of the side that reads.
+const PORT: u16 = 5_001;
+/// Socket buffers, at most: two round trips and more of the fattest path that is run live.
+const BUFFER_MAX: &str = "4096 131072 67108864";
+/// How long a connection may take to come up, or a program to do so.
+const UP: Duration = Duration::from_secs(30);
+
+/// A run.
+#[derive(Debug, Clone)]
+pub struct Live {
+    /// To the readers, and back.
+    pub links: [LinkConfig; 2],
+    /// The kernel's congestion control of its TCP connection.
+    pub tcp: &'static str,
+    /// Whether an association of braidftp sends beside it.
+    pub beside: Beside,
+    /// What it takes of the machine, in Mbit/s.
+    pub megabits: u64,
+    /// When rates are taken, from the beginning on; the last one ends the run.
+    pub times: Vec<Duration>,
+    /// What steers the links' chances.
+    pub seed: u64,
+}
+
+/// What sends beside a TCP connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// braidftp: a file over one association of the profile `modern`, by its default controller.
+    Braidftp,
+}
+
+/// What was brought up to each of the times, in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Brought {
+    /// Of user data, by TCP.
+    pub tcp: Vec<u64>,
+    /// Of IP packets, by all.
+    pub all: Vec<u64>,
+}
+
+/// Whether there can be live runs here, with these of the kernel's controllers; if not, why.
+pub fn possible(controllers: &[&str], beside: Beside) -> Result<(), String> {
+    Net::up(TunConfig::default()).map_err(|error| error.to_string())?;
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let there = fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
+    if let Some(missing) = controllers.iter().find(|name| !there.split_whitespace().any(|its| its == **name))
+    {
+        return Err(format!(
+            "the kernel has no {missing} at hand (it has {}): modprobe tcp_{missing}",
+            there.trim()
+        ));
+    }
+    match beside {
+        Beside::Nothing => Ok(()),
+        Beside::Braidftp => programs::braidftp(None).map(|_| ()),
+    }
+}
+
+impl Live {
+    /// Runs it, once the machine has room for it.
+    ///
+    /// # Panics
+    /// If it cannot be run.
+    pub fn run(&self) -> Brought {
+        let _room = Room::of(self.megabits);
+        self.flow().unwrap_or_else(|why| panic!("live: {why}"))
+    }
+
+    fn flow(&self) -> Result<Brought, String> {
+        let [forward, back] = self.links.clone();
+        let net = Net::up(TunConfig { forward, back, seed: self.seed, ..TunConfig::default() })
+            .map_err(|error| error.to_string())?;
+        for (host, address) in [(net.client(), Net::CLIENT), (net.server(), Net::SERVER)] {
+            tune(host, self.tcp, &address.to_string())?;
+        }
+        let (count, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (ready, is_ready) = channel();
+        let reads = net.server().spawn({
+            let (count, stop) = (count.clone(), stop.clone());
+            move || read(&count, &stop, || ready.send(()).unwrap_or_default())
+        });
+        is_ready.recv().map_err(|_| "nobody listens".to_owned())?;
+        let file = match self.beside {
+            Beside::Nothing => None,
+            Beside::Braidftp => {
+                Some(File::new(self.most_bytes()).map_err(|error| format!("a file: {error}"))?)
+            }
+        };
+        let serves = file.as_ref().map(|file| serve(net.client(), &file.folder)).transpose()?;
+        let began = Instant::now();
+        let writes = net.client().spawn({
+            let stop = stop.clone();
+            move || write(&stop)
+        });
+        let fetches = file.as_ref().map(|file| fetch(net.server(), &file.folder));
+        let mut brought = Brought { tcp: Vec::new(), all: Vec::new() };
+        let mut failed = None;
+        for time in &self.times {
+            sleep(time.saturating_sub(began.elapsed()));
+            brought.tcp.push(count.load(Ordering::Relaxed));
+            match net.server().run(arrived) {
+                Ok(bytes) => brought.all.push(bytes),
+                Err(why) => failed = Some(why),
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let ended = [writes.join(), reads.join()].into_iter().find_map(|ended: io::Result<()>| ended.err());
+        drop((fetches, serves));
+        if let Some(why) = failed.or(ended.map(|error| error.to_string())) {
+            return Err(why);
+        }
+        Ok(brought)
+    }
+
+    /// What the links carry until the end, and more.
+    fn most_bytes(&self) -> u64 {
+        let seconds = self.times.last().map_or(0, Duration::as_secs) + 60;
+        self.megabits.max(1) * 125_000 * seconds
+    }
+}
+
+/// A part of what the machine can emulate; given back when it is dropped.
+struct Room {
+    megabits: u64,
+}
+
+static USED: Mutex<u64> = Mutex::new(0);
+static FREED: Condvar = Condvar::new();
+
+impl Room {
+    /// Waits until there is so much of it.
+    fn of(megabits: u64) -> Self {
+        let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
+        while *used > 0 && *used + megabits > MEGABITS_AT_ONCE {
+            used = FREED.wait(used).unwrap_or_else(PoisonError::into_inner);
+        }
+        *used += megabits;
+        Self { megabits }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        *USED.lock().unwrap_or_else(PoisonError::into_inner) -= self.megabits;
+        FREED.notify_all();
+    }
+}
+
+/// The kernel's TCP on a host: this controller, buffers for a long fat path, and nothing remembered of another run.
+fn tune(host: &Host, controller: &'static str, address: &str) -> Result<(), String> {
+    let source = address.to_owned();
+    host.run(move || {
+        for (name, value) in
+            [("tcp_no_metrics_save", "1"), ("tcp_rmem", BUFFER_MAX), ("tcp_wmem", BUFFER_MAX)]
+        {
+            let file = Path::new("/proc/sys/net/ipv4").join(name);
+            fs::write(&file, value)
+                .map_err(|error| format!("cannot write to {}: {error}", file.display()))?;
+        }
+        // By the route: by `tcp_congestion_control` a namespace may have only what the host allows to all.
+        let mut command = Command::new("ip");
+        command.args(["route", "replace", Net::NETWORK, "dev", Net::DEVICE, "scope", "link"]);
+        command.args(["src", &source, "congctl", controller]);
+        match command.stdin(Stdio::null()).output() {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(format!("ip route: {}", String::from_utf8_lossy(&output.stderr).trim())),
+            Err(error) => Err(format!("cannot run `ip` (Debian: iproute2): {error}")),
+        }
+    })
+}
+
+/// The side that reads, and counts.
+fn read(count: &AtomicU64, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<()> {
+    let listener = TcpListener::bind((Net::SERVER, PORT))?;
+    listener.set_nonblocking(true)?;
+    ready();
+    let mut stream = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(Duration::from_millis(1)),
+            Err(error) => return Err(error),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other("no connection came"));
+        }
+    };
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_millis(100)))?;
+    let mut bytes = vec![0; 256 << 10];
+    while !stop.load(Ordering::Relaxed) {
+        match stream.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(read) => {
+                count.fetch_add(read as u64, Ordering::Relaxed);
+            }
+            Err(error) if is_later(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The side that sends.
+fn write(stop: &AtomicBool) -> io::Result<()> {
+    let address = (Net::SERVER, PORT).into();
+    let mut stream = TcpStream::connect_timeout(&address, UP)?;
+    stream.set_write_timeout(Some(Duration::from_millis(100)))?;
+    let bytes = vec![0x5a; 256 << 10];
+    while !stop.load(Ordering::Relaxed) {
+        match stream.write(&bytes) {
+            // The reader may be gone as soon as it is told to stop.
+            Err(error) if !is_later(&error) && !stop.load(Ordering::Relaxed) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// Bytes of IP packets that came to this thread's namespace.
+fn arrived() -> Result<u64, String> {
+    let file = "/proc/thread-self/net/netstat";
+    let text = fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("IpExt: "));
+    let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+    let place = names.split(' ').position(|name| name == "InOctets");
+    let value = place.and_then(|place| values.split(' ').nth(place)?.parse().ok());
+    value.ok_or_else(|| format!("{file} has no IpExt InOctets"))
+}
+
+/// A file to send, in a folder that is removed with this.
+struct File {
+    folder: PathBuf,
+}
+
+impl File {
+    /// Of so many bytes, none of which takes room on a disk.
+    fn new(bytes: u64) -> io::Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("braidlab-live-{}-{number}", std::process::id()));
+        let file = Self { folder };
+        fs::create_dir_all(file.folder.join("out"))?;
+        fs::create_dir_all(file.folder.join("in"))?;
+        fs::File::create(file.folder.join("out/bulk"))?.set_len(bytes)?;
+        Ok(file)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // What cannot be removed is a sparse file in the folder for such.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A program that does not outlive this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Programs end with the thread that starts them, so that each has one that lives as long as it is to.
+struct Hosted {
+    stop: std::sync::mpsc::Sender<()>,
+    runs: Option<braidftp_emu::tun::Running<()>>,
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        let _ = self.stop.send(());
+        if let Some(runs) = self.runs.take() {
+            runs.join();
+        }
+    }
+}
+
+fn host(host: &Host, mut command: Command) -> (Hosted, std::sync::mpsc::Receiver<Result<(), String>>) {
+    let (stop, stopped) = channel();
+    let (said, says) = channel();
+    let runs = host.spawn(move || {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut running = match child {
+            Ok(child) => Running(child),
+            Err(error) => return drop(said.send(Err(format!("cannot run it: {error}")))),
+        };
+        let stdout = running.0.stdout.take();
+        // Its first words say that it is up; the rest is read so that it can go on talking.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            let mut stdout = stdout.expect("it is piped");
+            while let Ok(1..) = stdout.read(&mut bytes) {
+                let _ = said.send(Ok(()));
+            }
+        });
+        let _ = stopped.recv();
+    });
+    (Hosted { stop, runs: Some(runs) }, says)
+}
+
+fn url(address: &str) -> String {
+    format!("ftp+sctp://{address}:9899")
+}
+
+/// braidftp's server over a folder's files. Waits until it listens.
+fn serve(at: &Host, folder: &Path) -> Result<Hosted, String> {
+    let mut command = bound(&programs::braidftp(None)?);
+    command.arg("serve").arg(folder.join("out")).args(["--listen", &url(&Net::CLIENT.to_string())]);
+    let (hosted, says) = host(at, command);
+    match says.recv_timeout(UP) {
+        Ok(Ok(())) => Ok(hosted),
+        Ok(Err(why)) => Err(format!("braidftp serve: {why}")),
+        Err(_) => Err("braidftp serve: it does not listen".to_owned()),
+    }
+}
+
+/// braidftp's client, which gets the file.
+fn fetch(at: &Host, folder: &Path) -> Hosted {
+    let mut command = bound(&programs::braidftp(None).unwrap_or_default());
+    command.args(["get", "--output"]).arg(folder.join("in"));
+    command.arg(format!("{}/bulk", url(&Net::CLIENT.to_string())));
+    host(at, command).0
+}

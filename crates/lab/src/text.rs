@@ -1,0 +1,121 @@
+//! A sweep's means as a table that a person reads at a terminal: what its picture shows, in letters.
+
+use std::fmt::Write;
+
+use crate::figure::{Axis, Value};
+use crate::plot::Plot;
+use crate::stats::short;
+use crate::table::{Cell, Table};
+
+/// For each panel of its picture a table: a line for each line of the panel, a column for each place along it.
+pub fn table(table: &Table) -> String {
+    let sweep = table.sweep();
+    let plot = sweep.plot;
+    let cells: Vec<Cell<'_>> =
+        (0..table.points().len()).map(|point| table.cell(point)).filter(|cell| cell.runs() > 0).collect();
+    let axis = |name: &str| sweep.axis(name).expect("a picture's axes are those of its sweep");
+    let panels: Vec<&Axis> = [plot.rows, plot.facet].into_iter().flatten().map(axis).collect();
+    let (along, by) = (axis(plot.x), axis(plot.by));
+    let beside = plot.beside.map(|column| format!("; beside it `{column}`"));
+    let mut text = format!("  {}{}\n", plot.y_label, beside.unwrap_or_default());
+    let mut done: Vec<Vec<Value>> = Vec::new();
+    for cell in &cells {
+        let place = |cell: &Cell<'_>| -> Vec<Value> {
+            panels.iter().map(|axis| cell.point().value(axis.name)).collect()
+        };
+        let panel = place(cell);
+        if done.contains(&panel) {
+            continue;
+        }
+        let inside: Vec<&Cell<'_>> = cells.iter().filter(|cell| place(cell) == panel).collect();
+        let names: Vec<String> = panels.iter().zip(&panel).map(|(axis, value)| (axis.show)(value)).collect();
+        if !names.is_empty() {
+            let _ = writeln!(text, "  {}", names.join(", "));
+        }
+        text.push_str(&grid(&inside, along, by, plot));
+        done.push(panel);
+    }
+    text
+}
+
+/// One panel.
+fn grid(cells: &[&Cell<'_>], along: &Axis, by: &Axis, plot: Plot) -> String {
+    // Where places and lines are the same there is one column.
+    let columns: Vec<Option<&Value>> = if along.name == by.name {
+        vec![None]
+    } else {
+        let has = |value: &&Value| cells.iter().any(|cell| cell.point().value(along.name) == **value);
+        along.values.iter().filter(has).map(Some).collect()
+    };
+    let mut rows = vec![vec![String::new()]];
+    rows[0].extend(columns.iter().map(|value| value.map_or(String::new(), |value| (along.show)(value))));
+    for line in by.values {
+        let its: Vec<&&Cell<'_>> = cells.iter().filter(|cell| cell.point().value(by.name) == *line).collect();
+        if its.is_empty() {
+            continue;
+        }
+        let mut row = vec![(by.show)(line)];
+        for value in &columns {
+            let is_there =
+                |cell: &&&&Cell<'_>| value.is_none_or(|value| cell.point().value(along.name) == *value);
+            let mean = |cell: &&&Cell<'_>| match plot.beside {
+                None => short(cell.mean(plot.y).mean),
+                Some(beside) => {
+                    format!("{} | {}", short(cell.mean(plot.y).mean), short(cell.mean(beside).mean))
+                }
+            };
+            row.push(its.iter().find(is_there).map_or_else(|| "-".to_owned(), mean));
+        }
+        rows.push(row);
+    }
+    aligned(&rows)
+}
+
+/// Rows of cells, in columns: the first at its left, the others at their right.
+pub fn aligned(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from("   ");
+        for (column, cell) in row.iter().enumerate() {
+            let _ = match column {
+                0 => write!(line, " {cell:<width$}", width = widths[0]),
+                _ => write!(line, "  {cell:>width$}", width = widths[column]),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers;
+    use crate::table::Record;
+
+    #[test]
+    fn a_table_has_a_line_for_each_line_and_a_column_for_each_place() {
+        let figure = papers::figure("fcs/fig2a").unwrap();
+        let sweep = figure.sweep().unwrap();
+        let points = sweep.points();
+        let numbers = |value: f64| vec![value; sweep.columns.len()];
+        let records = points.iter().enumerate().filter(|(_, point)| point.number("loss") < 0.03);
+        let records = records.map(|(point, its)| {
+            let value = if its.name("variant") == "tcp" { 12.345 } else { 7.0 };
+            Record { point, run: 0, seed: 0, numbers: numbers(value) }
+        });
+        let table = super::table(&Table::new(figure, sweep, records.collect()));
+        let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["0", "%", "1", "%"]);
+        assert_eq!(lines[2], ["FTP", "over", "TCP", "New-Reno", "12.3", "12.3"]);
+        assert_eq!(lines.len(), 2 + 4, "{table}");
+        let widths: Vec<usize> = table.lines().skip(1).map(|line| line.chars().count()).collect();
+        assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
+    }
+}
