@@ -15,8 +15,9 @@
 //!
 //! A source that starts late takes the others' queue for a part of the way: its baseRTT is too long and its share too
 //! large. [`Params::refresh`] mends that: a base that nothing confirmed for so long is measured anew with a window made
-//! small for two round trips, as BBR's ProbeRTT does; sources that see one such dip confirm their bases together, and so
-//! dip together the next time, when the queue is empty.
+//! small for some round trips, as BBR's ProbeRTT does. One source alone would find the others' packets in the queue; so a
+//! source that sees the queue fall, as it does when another begins, joins it if half of its own time is over. After two
+//! periods at most all dip together, and what they find then is an empty queue.
 //!
 //! Not here: what the module does about a segment older than two average round trips (transports find losses), windows in
 //! whole packets (`high_accuracy_cwnd_` 0 and 1), and rate pacing of single packets, which FAST for ns-2 has not.
@@ -50,6 +51,14 @@ const HISTORY_MAX: usize = 4 * SLOTS as usize;
 const CONFIRMED_WITHIN: u64 = 256;
 /// The window of a refresh, in parts of what the path holds without a queue.
 const REFRESH_PARTS: (u128, u128) = (3, 4);
+/// How many round trips it lasts: others see it after one, their own takes another to be felt, and what the queue then is
+/// shows after a third.
+const REFRESH_ROUND_TRIPS: u32 = 4;
+/// Afterwards the window opens by one part of so many of what is acknowledged: sources that dip together return together,
+/// and if each doubled its window in a round trip they would fill the queue.
+const RESTORE_PARTS: u64 = 4;
+/// A sample with less queueing delay than the average by one part of so many tells of another's refresh.
+const DIP_PARTS: u64 = 16;
 /// The least of so many refreshes is the base: one that met others' queue does no harm.
 const REFRESHES_KEPT: usize = 4;
 
@@ -283,6 +292,8 @@ pub struct Fast {
 struct Refresh {
     /// When a sample last confirmed the base.
     confirmed_at: Option<Time>,
+    /// Whether the last sample told that the queue is falling.
+    falls: bool,
     step: Step,
     /// What the last refreshes measured, in nanoseconds.
     found: VecDeque<u64>,
@@ -352,7 +363,7 @@ impl Fast {
             to_add: 0,
             spacing: 0,
             acks_since: 0,
-            refresh: Refresh { confirmed_at: None, step: Step::No, found: VecDeque::new() },
+            refresh: Refresh { confirmed_at: None, falls: false, step: Step::No, found: VecDeque::new() },
         };
         fast.set_window(options.initial_window.bytes(mtu as usize) as u64);
         fast
@@ -397,6 +408,9 @@ impl Fast {
             self.refresh.confirmed_at = Some(now);
         }
         self.base = Some(base.min(rtt));
+        let (queues, queued) = (self.average_nanos().saturating_sub(base), rtt.saturating_sub(base));
+        self.refresh.falls =
+            Duration::from_nanos(queues) >= self.params.mi_threshold && queued < queues - queues / DIP_PARTS;
         if let Step::Drain { least, .. } = &mut self.refresh.step {
             *least = rtt.min(*least);
         }
@@ -494,18 +508,19 @@ impl Fast {
             Step::No => {
                 let confirmed_at = self.refresh.confirmed_at.get_or_insert(now);
                 *confirmed_at = now.min(*confirmed_at);
+                let after = if self.refresh.falls { after / 2 } else { after };
                 let Some(base) = self.base.filter(|_| now.since(*confirmed_at) >= after) else {
                     return false;
                 };
-                let window = self.cwnd;
-                self.refresh.step = Step::Drain { until: now + 2 * average, least: u64::MAX, window };
+                let (window, until) = (self.cwnd, now + REFRESH_ROUND_TRIPS * average);
+                self.refresh.step = Step::Drain { until, least: u64::MAX, window };
                 let (part, of) = REFRESH_PARTS;
                 let held = u128::from(window) * u128::from(base) / u128::from(self.average_nanos().max(1));
                 self.set_window((held * part / of).min(u128::from(window)) as u64);
                 true
             }
             Step::Drain { until, least, window } => {
-                *until = (*until).min(now + 2 * average);
+                *until = (*until).min(now + REFRESH_ROUND_TRIPS * average);
                 if now >= *until {
                     let (least, window) = (*least, *window);
                     self.refresh.step = Step::Restore { window, since: None };
@@ -530,7 +545,8 @@ impl Fast {
                 if since_when.is_some_and(|since| now.since(since) >= 2 * average) {
                     self.refresh.step = Step::No;
                 } else if left > 0 {
-                    self.set_window(self.cwnd.saturating_add(self.step(bytes).min(left)));
+                    let step = self.step(bytes).div_ceil(RESTORE_PARTS);
+                    self.set_window(self.cwnd.saturating_add(step.min(left)));
                 }
                 true
             }

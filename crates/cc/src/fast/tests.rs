@@ -232,6 +232,19 @@ fn a_base_that_nothing_confirms_is_measured_anew() {
 }
 
 #[test]
+fn a_source_that_sees_the_queue_fall_joins_if_half_its_time_is_over() {
+    for (at, joins) in [(5_900, false), (6_100, true)] {
+        let params = Params { refresh: Some(Duration::from_secs(10)), ..bare() };
+        let mut fast = fast(params, 120, BASE * 6 / 5);
+        fast.refresh.confirmed_at = Some(Time::from_millis(1_000));
+        fast.on_ack(ack(at, BASE * 6 / 5));
+        assert_eq!(fast.refresh.step, Step::No, "the queue is as it was");
+        fast.on_ack(ack(at + 10, BASE * 23 / 20));
+        assert_eq!(fast.refresh.step != Step::No, joins, "a quarter of the queue is gone");
+    }
+}
+
+#[test]
 fn a_base_that_became_longer_is_known_after_some_refreshes() {
     let params = Params { refresh: Some(Duration::from_secs(1)), ..bare() };
     let mut fast = fast(params, 100, BASE);
