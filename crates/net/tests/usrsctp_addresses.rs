@@ -1,5 +1,5 @@
-//! Against usrsctp: authenticated chunks (RFC 4895) over UDP on this host, and addresses that come and go (RFC 5061) over
-//! IP on hosts of their own, asked for by either side.
+//! Against usrsctp: authenticated chunks (RFC 4895) over UDP on this host; on hosts of their own, addresses that come and
+//! go (RFC 5061) over IP, asked for by either side, and an answer from another address than was asked.
 
 mod common;
 mod usrsctp_support;
@@ -7,9 +7,9 @@ mod usrsctp_support;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use braidftp_emu::wires::{End, Wire};
+use braidftp_emu::wires::{Cut, End, Wire};
 use braidftp_net::sctp::{AuthConfig, HmacId, SharedKey};
-use braidftp_net::{Config, PathState, PathStats, Profile, Reason};
+use braidftp_net::{Carrier, Config, PathState, PathStats, Profile, Reason};
 use usrsctp_support::{Ends, Load, Role, Session, block_on, here, inside, on_server, open, wires};
 
 const SOON: Duration = common::PATIENCE;
@@ -51,6 +51,36 @@ fn what_either_side_wants_authenticated_is_and_both_come_to_the_same_keys() {
             }
         }
     }
+}
+
+/// Over UDP the packets of usrsctp leave from the address that routing picks, whichever of its own was asked.
+#[test]
+fn an_answer_from_another_address_than_was_asked() {
+    let [one, two] = [Wire::v4(1), Wire::v4(2)];
+    let Some(net) = wires(&[one, two], None) else { return };
+    // We have the first wire alone, and the server's other address is behind it.
+    net.cut(1, Cut::Down(End::Client)).unwrap();
+    let (there, gate) = (two.server.to_string(), one.server.to_string());
+    let routed = net.command(End::Client, "ip").args(["route", "add", &there, "via", &gate]).status();
+    assert!(routed.unwrap().success());
+    let at = |ip| SocketAddr::new(ip, 9_899);
+    let ends = Ends {
+        carrier: Carrier::Udp,
+        ours: vec![at(one.client)],
+        theirs: vec![at(one.server), at(two.server)],
+        by: Some(at(two.server)),
+        their_way: None,
+    };
+    inside(&net.path(End::Client), async {
+        let opened = open(&ends, Role::WeConnect, Profile::Modern.config(), &[], on_server(&net)).await;
+        let Some(mut session) = opened else { return };
+        let asked = session.association.peer_addr();
+        session.exchange(LIGHT).await;
+        assert_eq!(asked, Some(at(two.server)));
+        settle(&session, &[(one.client, one.server), (one.client, two.server)]).await;
+        let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+        assert_eq!(end, Ok(Reason::Shutdown));
+    });
 }
 
 /// Until the paths that are there are these, and active.
