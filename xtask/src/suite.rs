@@ -16,6 +16,7 @@ const INTEROP: &[&str] = &[
     "server_clients",
     "tshark",
     "usrsctp",
+    "usrsctp_addresses",
     "usrsctp_features",
     "usrsctp_multihomed",
     "sctp_proto",
