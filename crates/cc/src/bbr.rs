@@ -15,7 +15,7 @@
 //!
 //! What differs from the draft: "random" waits come out of what has happened so far, so that a run can be repeated. How
 //! many ranges are lost in a round of Startup is counted by reports (as Linux does). The offload budget is one quantum
-//! (§5.5.8.2). Nothing is undone that was spurious until a transport says so. Version 1 has version 3's estimate of
+//! (§5.5.8.2). Version 1 has version 3's estimate of
 //! aggregation, as Linux does, and no packet conservation in recovery and no policer detection, as Linux had.
 
 mod filter;
@@ -31,7 +31,7 @@ pub use self::params::{Params, Version};
 use self::filter::MaxFilter;
 use crate::delivery::{Delivery, RateSample};
 use crate::pacer::quantum;
-use crate::{Ack, Cause, Congestion, Controller, Lost, Options, Sent};
+use crate::{Ack, Cause, Congestion, Controller, Lost, Options, Sent, Spurious};
 
 /// What more would a path hold: the largest window that TCP's scaling allows.
 const WINDOW_MAX: u64 = 65_535 << 14;
@@ -176,6 +176,18 @@ struct Signals {
     /// Reports of losses in it.
     reports: u32,
     /// `None`: no limit.
+    bw_shortterm: Option<u64>,
+    inflight_shortterm: Option<u64>,
+    inflight_longterm: Option<u64>,
+    /// What was before the last loss, to go back to if it was none.
+    undo: Undo,
+}
+
+/// What a loss that was none is undone by (§2.15).
+#[derive(Debug, Clone, Copy, Default)]
+struct Undo {
+    /// The state that it ended.
+    state: Option<State>,
     bw_shortterm: Option<u64>,
     inflight_shortterm: Option<u64>,
     inflight_longterm: Option<u64>,
@@ -346,9 +358,40 @@ impl Bbr {
     fn note_loss(&mut self) {
         if !self.congestion.loss_in_round {
             self.congestion.round_ends = self.delivery.delivered_bytes();
-            self.save_cwnd();
+            self.save_upon_loss();
         }
         self.congestion.loss_in_round = true;
+    }
+
+    /// SaveStateUponLoss (§5.5.11.1).
+    fn save_upon_loss(&mut self) {
+        self.save_cwnd();
+        let Signals { bw_shortterm, inflight_shortterm, inflight_longterm, .. } = self.congestion;
+        self.congestion.undo = Undo { state: None, bw_shortterm, inflight_shortterm, inflight_longterm };
+    }
+
+    /// HandleSpuriousLossDetection (§5.5.11.2).
+    fn undo_loss(&mut self) {
+        // No limit is the largest of all.
+        let larger = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, other)| one.max(other));
+        self.restore_cwnd();
+        self.reset_full_pipe(0);
+        let signals = &mut self.congestion;
+        let undo = std::mem::take(&mut signals.undo);
+        signals.loss_in_round = false;
+        signals.bw_shortterm = larger(signals.bw_shortterm, undo.bw_shortterm);
+        signals.inflight_shortterm = larger(signals.inflight_shortterm, undo.inflight_shortterm);
+        signals.inflight_longterm = larger(signals.inflight_longterm, undo.inflight_longterm);
+        match undo.state {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full.ever = false;
+                if self.state != State::ProbeRtt {
+                    self.enter_startup();
+                }
+            }
+            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => self.start_refill(),
+            _ => {}
+        }
     }
 
     // ---- Startup and Drain (§5.3.1, §5.3.2) -------------------------------------------------------------------------
@@ -394,6 +437,7 @@ impl Bbr {
             let many = self.congestion.reports >= STARTUP_LOSSES && self.in_recovery;
             if many && self.is_too_high(sample.lost_bytes, sample.stamp.flight_bytes) {
                 self.full.ever = true;
+                self.congestion.undo.state = Some(State::Startup);
                 let longterm = self.bdp(self.bw(), UNIT).max(self.congestion.inflight_latest);
                 self.congestion.inflight_longterm = Some(longterm);
             }
@@ -642,7 +686,7 @@ impl Controller for Bbr {
             Cause::Loss => self.save_cwnd(),
             // OnEnterRTO (§5.6.4.4).
             Cause::Timeout => {
-                self.save_cwnd();
+                self.save_upon_loss();
                 self.timed_out = true;
                 self.delivery.begin_round(congestion.now);
                 self.cwnd = self.mtu;
@@ -652,6 +696,13 @@ impl Controller for Bbr {
                 self.on_marked_probe(congestion.flight_bytes as u64);
             }
         }
+    }
+
+    fn on_spurious(&mut self, spurious: Spurious) {
+        self.now = spurious.now;
+        self.timed_out = false;
+        self.undo_loss();
+        self.prior_cwnd = self.cwnd;
     }
 
     fn on_mtu(&mut self, mtu: usize) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-use crate::{Ack, Congestion, Controller, Idle, Lost, Recovered, Sent};
+use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Recovered, Sent, Spurious};
 
 /// No packet holds more, jumbograms aside, and no path of ours carries those.
 const MTU_MAX: usize = 65_535;
@@ -23,6 +23,8 @@ const RTT_MAX: Duration = Duration::from_secs(3_600);
 #[derive(Clone)]
 pub(crate) struct Guard<C> {
     inner: C,
+    /// What it was before the last loss or time-out, unless it undoes those itself.
+    before: Option<Box<C>>,
     /// The latest time that was told.
     now: Time,
 }
@@ -30,7 +32,7 @@ pub(crate) struct Guard<C> {
 impl<C> Guard<C> {
     /// A guard before a controller that is made for this MTU.
     pub(crate) fn new(mtu: usize, make: impl FnOnce(usize) -> C) -> Self {
-        Self { inner: make(sane_mtu(mtu)), now: Time::ZERO }
+        Self { inner: make(sane_mtu(mtu)), before: None, now: Time::ZERO }
     }
 
     /// A clock that only goes forward.
@@ -56,7 +58,7 @@ impl<C: fmt::Debug> fmt::Debug for Guard<C> {
 }
 
 // Every method of the trait is here: one that is left out would be answered by the trait and not by the controller.
-impl<C: Controller> Controller for Guard<C> {
+impl<C: Controller + Clone> Controller for Guard<C> {
     fn window(&self) -> usize {
         self.inner.window()
     }
@@ -111,12 +113,28 @@ impl<C: Controller> Controller for Guard<C> {
     fn on_congestion(&mut self, congestion: Congestion) {
         let now = self.clock(congestion.now);
         let flight_bytes = congestion.flight_bytes.min(BYTES_MAX);
+        self.before = match congestion.cause {
+            Cause::Loss | Cause::Timeout if !self.inner.counts_arrivals() => {
+                Some(Box::new(self.inner.clone()))
+            }
+            _ => None,
+        };
         self.inner.on_congestion(Congestion {
             now,
             flight_bytes,
             mtu: sane_mtu(congestion.mtu),
             ..congestion
         });
+    }
+
+    fn on_spurious(&mut self, spurious: Spurious) {
+        let now = self.clock(spurious.now);
+        let (flight_bytes, mtu) = (spurious.flight_bytes.min(BYTES_MAX), sane_mtu(spurious.mtu));
+        if let Some(before) = self.before.take().filter(|before| before.window() > self.inner.window()) {
+            self.inner = *before;
+            self.inner.on_mtu(mtu);
+        }
+        self.inner.on_spurious(Spurious { now, flight_bytes, mtu });
     }
 
     fn on_idle(&mut self, idle: Idle) {
@@ -141,5 +159,65 @@ impl<C: Controller> Controller for Guard<C> {
 
     fn begin_again(&mut self, window: usize) {
         self.inner.begin_again(window.clamp(1, BYTES_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Ack, Cause, Congestion, Kind, Spurious};
+    use braidftp_base::Time;
+    use std::time::Duration;
+
+    #[test]
+    fn a_loss_that_was_none_leaves_the_window_as_it_was_and_nothing_else_does() {
+        let (mtu, rtt) = (1_000, Some(Duration::from_millis(50)));
+        // Those that count arrivals undo what they see fit.
+        for kind in Kind::ALL.iter().filter(|kind| **kind == Kind::Bbr || !kind.build(mtu).counts_arrivals())
+        {
+            let mut controller = kind.build(mtu);
+            let mut now = Time::from_millis(50);
+            let mut round = |controller: &mut dyn crate::Controller| {
+                now += Duration::from_millis(50);
+                let mut left = controller.window();
+                while left > 0 {
+                    let bytes = left.min(2 * mtu);
+                    left -= bytes;
+                    let (flight_before, srtt) = (controller.window(), rtt);
+                    let (cum_advanced, in_recovery, siblings) = (true, false, &[][..]);
+                    let ack = Ack {
+                        now,
+                        bytes,
+                        flight_before,
+                        mtu,
+                        rtt,
+                        srtt,
+                        cum_advanced,
+                        in_recovery,
+                        siblings,
+                    };
+                    controller.on_ack(ack);
+                }
+                now
+            };
+            for _ in 0..6 {
+                round(&mut *controller);
+            }
+            for cause in [Cause::Loss, Cause::Timeout] {
+                let now = round(&mut *controller);
+                let (window, ssthresh) = (controller.window(), controller.ssthresh());
+                controller.on_congestion(Congestion { cause, now, flight_bytes: window, mtu });
+                controller.on_spurious(Spurious { now, flight_bytes: window, mtu });
+                assert_eq!(
+                    (controller.window(), controller.ssthresh()),
+                    (window, ssthresh),
+                    "{kind}, {cause:?}"
+                );
+            }
+            // There is nothing to undo any more.
+            let now = round(&mut *controller);
+            let window = controller.window();
+            controller.on_spurious(Spurious { now, flight_bytes: window, mtu });
+            assert_eq!(controller.window(), window, "{kind}");
+        }
     }
 }

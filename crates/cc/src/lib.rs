@@ -69,6 +69,10 @@ pub trait Controller: fmt::Debug + Send {
     /// The transport saw congestion: at most one `Loss` a recovery, each `Timeout`, each ECN echo a window.
     fn on_congestion(&mut self, congestion: Congestion);
 
+    /// What the last congestion was taken from had arrived: nothing was lost (RFC 3708). A controller that does not count
+    /// arrivals is put back as it was before that congestion, and need do nothing.
+    fn on_spurious(&mut self, _spurious: Spurious) {}
+
     /// The path was idle for an RTO or more (RFC 9260 §7.2.1), told before data is sent again.
     fn on_idle(&mut self, _idle: Idle) {}
 
@@ -165,6 +169,17 @@ pub enum Cause {
     Timeout,
     /// An ECN echo.
     Ecn,
+}
+
+/// Congestion that was none.
+#[derive(Debug, Clone, Copy)]
+pub struct Spurious {
+    /// When that was proven.
+    pub now: Time,
+    /// Bytes in flight then.
+    pub flight_bytes: usize,
+    /// The path's MTU.
+    pub mtu: usize,
 }
 
 /// The end of a recovery.

@@ -158,7 +158,7 @@ impl Flow {
             return;
         }
         let flight_bytes = self.flight();
-        let last = self.in_flight.drain(..packets).last().expect("there are some");
+        let last = self.in_flight.drain(..packets).next_back().expect("there are some");
         let (now, mtu, bytes) = (self.now, MTU, packets * MTU);
         self.bbr.on_lost(Lost { now, bytes, sent_at: last.sent_at, flight_bytes: self.flight(), mtu });
         if self.recovery_until.is_none() || cause == Cause::Timeout {
@@ -177,7 +177,8 @@ impl Flow {
             let next = [may_send, arrives, times_out].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
-            if let Some((_, packet)) = self.arriving.pop_front_if(|(at, _)| *at <= self.now) {
+            if arrives.is_some_and(|at| at <= self.now) {
+                let (_, packet) = self.arriving.pop_front().expect("it arrives");
                 self.acknowledge(packet);
             } else if times_out.is_some_and(|at| at <= self.now) {
                 self.lose(self.in_flight.len(), Cause::Timeout);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_cc::{
     Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Lost, Options,
-    Recovered, Sent, SlowStart, SlowStartEnd, adalr, bbr, fast, hybla,
+    Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, bbr, fast, hybla,
 };
 use proptest::prelude::*;
 
@@ -20,6 +20,7 @@ enum Said {
     Lost { bytes: usize, sent_before: u64, flight: usize, mtu: usize },
     AppLimited(usize),
     Congestion { cause: Cause, flight: usize, mtu: usize },
+    Spurious { flight: usize, mtu: usize },
     Recovered { flight: usize, mtu: usize },
     Idle { idle_for: Duration, rto: Duration, mtu: usize, ssthresh_min: usize },
     Mtu(usize),
@@ -55,6 +56,7 @@ fn said() -> impl Strategy<Value = Said> {
         }),
         1 => flight().prop_map(Said::AppLimited),
         2 => (cause, flight(), mtu()).prop_map(|(cause, flight, mtu)| Said::Congestion { cause, flight, mtu }),
+        1 => (flight(), mtu()).prop_map(|(flight, mtu)| Said::Spurious { flight, mtu }),
         1 => (flight(), mtu()).prop_map(|(flight, mtu)| Said::Recovered { flight, mtu }),
         1 => (duration(), duration(), mtu(), size(0..200_000)).prop_map(|(idle_for, rto, mtu, ssthresh_min)| {
             Said::Idle { idle_for, rto, mtu, ssthresh_min }
@@ -170,6 +172,9 @@ fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
         Said::AppLimited(flight) => controller.on_app_limited(now, flight),
         Said::Congestion { cause, flight, mtu } => {
             controller.on_congestion(Congestion { cause, now, flight_bytes: flight, mtu });
+        }
+        Said::Spurious { flight, mtu } => {
+            controller.on_spurious(Spurious { now, flight_bytes: flight, mtu });
         }
         Said::Recovered { flight, mtu } => {
             controller.on_recovered(Recovered { now, flight_bytes: flight, mtu });

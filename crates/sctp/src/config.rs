@@ -104,6 +104,12 @@ pub struct Config {
     /// T5-shutdown-guard (RFC 9260 §9.2): how long a shutdown may take in all. 5 RTO.Max = 300 s.
     pub shutdown_guard: Duration,
 
+    /// Whether a recovery lets out what is in proportion to what arrives (RFC 9937) and not what the window has room for. Not
+    /// with `multipath`, nor with a controller that counts arrivals. Off.
+    pub proportional_reduction: bool,
+    /// Whether a loss or a time-out that duplicate TSNs prove to be none is undone (RFC 3708). Off.
+    pub undo_spurious: bool,
+
     /// SACK.Delay (RFC 9260 §16): how long a SACK may wait. 200 ms; never more than 500 ms.
     pub sack_delay: Duration,
     /// SACK.Frequency: how many packets with DATA one SACK may answer (RFC 9260 §6.2). 2.
@@ -202,6 +208,8 @@ impl Default for Config {
             //# If the T5-shutdown-guard timer is used, it SHOULD be set to the
             //# RECOMMENDED value of 5 times 'RTO.Max'.
             shutdown_guard: Duration::from_secs(300),
+            proportional_reduction: false,
+            undo_spurious: false,
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
             sack_at_once_when_filled: true,

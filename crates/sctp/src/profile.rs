@@ -97,6 +97,8 @@ const FIELDS: &[Field] = &[
     ("retransmit_to", |c| format!("{:?}", c.retransmit_to), "RFC 9260 §6.4"),
     ("loss_recovery", |c| format!("{:?}", c.loss_recovery), "RFC 9260 §6.3.3, §7.2.4"),
     ("tail_loss_probe", |c| on_off(c.tail_loss_probe), "RFC 9260 knows none"),
+    ("proportional_reduction", |c| on_off(c.proportional_reduction), "RFC 9260 knows none"),
+    ("undo_spurious", |c| on_off(c.undo_spurious), "RFC 9260 knows none"),
     ("rto.initial", |c| seconds(c.rto.initial), "RFC 9260 §16: RTO.Initial"),
     ("rto.min", |c| seconds(c.rto.min), "RFC 9260 §16: RTO.Min"),
     ("rto.max", |c| seconds(c.rto.max), "RFC 9260 §16: RTO.Max"),
@@ -207,6 +209,8 @@ impl Profile {
                 max_burst: None,
                 loss_detection: LossDetection::SendOrder,
                 tail_loss_probe: true,
+                proportional_reduction: true,
+                undo_spurious: true,
                 // With probes before it, T3 is the last resort; on a path of a few milliseconds a second of waiting is
                 // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
@@ -299,6 +303,8 @@ impl Profile {
             (Self::Modern, "max_burst") => "ours: one SACK may answer for many packets",
             (Self::Modern, "loss_detection") => "RFC 9002 §6.1, as packets and time",
             (Self::Modern, "tail_loss_probe") => "RFC 8985 §7",
+            (Self::Modern, "proportional_reduction") => "RFC 9937",
+            (Self::Modern, "undo_spurious") => "RFC 3708",
             (Self::Modern, "rto.min") => "ours: probes come first",
             (Self::Modern, "potentially_failed_max_retrans") => "RFC 7829 §3.2: PFMR 0",
             (Self::Modern, "path_mtu_discovery") => "RFC 8899",

@@ -87,6 +87,8 @@ pub struct PathStats {
     pub fast_retransmits: u64,
     /// Times that T3-rtx ran out.
     pub timeouts: u64,
+    /// Times that a loss or a time-out turned out to be none, and the window was put back.
+    pub undone: u64,
     /// Tail loss probes sent.
     pub probes: u64,
     /// Packets with data received that carried a congestion mark (ECN), duplicates included.

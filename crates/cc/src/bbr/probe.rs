@@ -140,7 +140,7 @@ impl Bbr {
         self.set_state(State::Cruise, UNIT);
     }
 
-    fn start_refill(&mut self) {
+    pub(super) fn start_refill(&mut self) {
         self.reset_short_term();
         self.probe.up_rounds = 0;
         self.probe.up_acked = 0;
@@ -321,6 +321,7 @@ impl Bbr {
             self.congestion.inflight_longterm = Some(flight.max(least));
         }
         if self.state == State::Up {
+            self.congestion.undo.state = Some(State::Up);
             self.start_down();
         }
     }

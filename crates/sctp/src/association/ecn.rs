@@ -64,6 +64,7 @@ impl Association {
             flight_bytes: path.flight_bytes,
             mtu: path.pmdcs(),
         });
+        path.evidence.forget();
         path.marked_up_to = Some(next_tsn.minus(1));
         path.counters.ecn_reductions += 1;
     }

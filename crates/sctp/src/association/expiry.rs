@@ -94,7 +94,11 @@ impl Association {
                 flight_bytes,
                 mtu: path.pmdcs(),
             });
+            if self.config.undo_spurious {
+                path.evidence.begin();
+            }
         }
+        path.reduction = None;
         //= specs/rfc9260.txt#section-6.3.3
         //# E2)  For the destination address for which the timer expires, set RTO
         //# = RTO * 2 ("back off the timer").

@@ -16,6 +16,7 @@ use braidftp_cc as cc;
 
 use crate::association::Association;
 use crate::association::path::Recovery;
+use crate::association::reduction::Reduction;
 use crate::association::sent::{Sent, Slot, SlotState};
 use crate::association::state::State;
 use crate::association::timers::Timer;
@@ -152,11 +153,35 @@ impl Association {
                 flight_bytes: flight_before,
                 mtu: path.pmdcs(),
             });
+            if self.config.undo_spurious && !multipath {
+                path.evidence.begin();
+            }
         }
+        let reduces = self.config.proportional_reduction && !multipath && !path.controller.counts_arrivals();
+        path.reduction = reduces.then(|| Reduction::new(flight_before, path.flight_bytes));
         let exit = if multipath { up.sent.highest(id) } else { None };
         path.recovery = Recovery::Fast(exit.unwrap_or(up.sent.next_tsn().minus(1)));
         path.fast_retransmit_due = true;
         path.counters.fast_retransmits += 1;
+    }
+
+    /// The peer has these TSNs twice. If what left again for a path's last loss or time-out is all among them, that was none:
+    /// its window is put back.
+    pub(super) fn on_duplicates(&mut self, now: Time, tsns: &[Tsn]) {
+        let State::Up(up) = &mut self.state else { return };
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let id = PathId(index as u8);
+            if !path.evidence.on_duplicates(tsns) || up.sent.lost().any(|(_, left_by)| left_by == id) {
+                continue;
+            }
+            path.evidence.forget();
+            path.recovery = Recovery::No;
+            path.reduction = None;
+            path.fast_retransmit_due = false;
+            path.counters.undone += 1;
+            let (flight_bytes, mtu) = (path.flight_bytes, path.pmdcs());
+            path.controller.on_spurious(cc::Spurious { now, flight_bytes, mtu });
+        }
     }
 
     /// Finds losses by send order, if so configured.

@@ -35,6 +35,7 @@ mod pmtu;
 mod reassembly;
 mod receive;
 mod received;
+mod reduction;
 mod reset;
 mod scheduler;
 mod send_queue;
@@ -46,6 +47,7 @@ mod state;
 mod tests;
 mod timers;
 mod transmit;
+mod undo;
 mod violation;
 
 use std::collections::VecDeque;

@@ -12,6 +12,8 @@ use braidftp_cc::rtt::Rtt;
 use crate::association::PathParams;
 use crate::association::loss::SendOrder;
 use crate::association::pmtu::{Family, Pmtu};
+use crate::association::reduction::Reduction;
+use crate::association::undo::Evidence;
 use crate::config::{Config, MeasureEach, RetransmitTo};
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
@@ -64,6 +66,10 @@ pub(super) struct Path {
     pub(super) auth_len: usize,
     pub(super) flight_bytes: usize,
     pub(super) recovery: Recovery,
+    /// In fast recovery: what it lets out, if not simply what the window does.
+    pub(super) reduction: Option<Reduction>,
+    /// Whether the last loss or time-out was one.
+    pub(super) evidence: Evidence,
     /// If a congestion mark has made the window small: the last TSN of the window that it stands for.
     pub(super) marked_up_to: Option<Tsn>,
     /// Whether one packet of retransmissions may go out whatever the window is (RFC 9260 §7.2.4 item 3).
@@ -140,6 +146,7 @@ pub(super) struct Counters {
     pub(super) retransmitted_chunks: u64,
     pub(super) fast_retransmits: u64,
     pub(super) timeouts: u64,
+    pub(super) undone: u64,
     pub(super) probes: u64,
     pub(super) ce_received: u64,
     pub(super) ecn_reductions: u64,
@@ -172,6 +179,8 @@ impl Path {
             auth_len: 0,
             flight_bytes: 0,
             recovery: Recovery::No,
+            reduction: None,
+            evidence: Evidence::default(),
             marked_up_to: None,
             fast_retransmit_due: false,
             burst: 0,
@@ -238,6 +247,8 @@ impl Path {
     /// TSNs begin anew, and nothing is in flight: what is remembered of the old ones is forgotten.
     pub(super) fn begin_anew(&mut self) {
         self.recovery = Recovery::No;
+        self.reduction = None;
+        self.evidence.forget();
         self.marked_up_to = None;
         self.fast_retransmit_due = false;
         self.probe_due = false;
@@ -257,6 +268,14 @@ impl Path {
         self.pmdcs() - header_len
     }
 
+    /// Up to how many bytes may be in flight.
+    pub(super) fn window(&self) -> usize {
+        match (&self.recovery, &self.reduction) {
+            (Recovery::Fast(_), Some(reduction)) => reduction.window(),
+            _ => self.controller.window(),
+        }
+    }
+
     /// Whether its controller paces what leaves by it.
     pub(super) fn is_paced(&self) -> bool {
         self.controller.pacing_rate().is_some()
@@ -270,6 +289,9 @@ impl Path {
     /// So many bytes of chunks left in a packet, before which so many were in flight.
     pub(super) fn on_data_sent(&mut self, now: Time, bytes: usize, flight_before: usize) {
         self.controller.on_sent(cc::Sent { now, bytes, flight_before });
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_sent(bytes);
+        }
         if let Some(rate) = self.controller.pacing_rate() {
             self.pacer.on_sent(now, bytes, rate, self.pmdcs());
         }
@@ -346,6 +368,7 @@ impl Path {
             retransmitted_chunks: counters.retransmitted_chunks,
             fast_retransmits: counters.fast_retransmits,
             timeouts: counters.timeouts,
+            undone: counters.undone,
             probes: counters.probes,
             ce_received: counters.ce_received,
             ecn_reductions: counters.ecn_reductions,

@@ -11,6 +11,7 @@ use crate::association::multipath::{PseudoCum, advance};
 use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
+use crate::association::reduction::Progress;
 use crate::association::reset::Reconfiguration;
 use crate::association::sent::{Arrival, Counting, Report, SackError, make_sense};
 use crate::association::state::{Shutdown, State, Up, Window, quotable};
@@ -605,6 +606,9 @@ impl Association {
         }
         let advanced = report.cum_advanced;
         self.on_report(now, came_by, report);
+        if !sack.dups.is_empty() {
+            self.on_duplicates(now, &sack.dups);
+        }
         if reopened && !advanced {
             self.on_window_reopened();
         }
@@ -657,7 +661,7 @@ impl Association {
             let path = &mut self.paths[index];
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
-            let flight_before = path.flight_bytes;
+            let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
             let mut sample = None;
             // Of what the last SACK had no room for, nobody knows when it came.
@@ -768,14 +772,26 @@ impl Association {
                 //# exited.
                 Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(cum_tsn_ack_point) => {
                     path.recovery = Recovery::No;
+                    path.reduction = None;
                 }
                 _ => {}
             }
+            let pmdcs = path.pmdcs();
             if said.lost {
                 path.on_lost(now, said.lost_bytes, said.lost_sent_at);
                 self.on_loss(now, id, flight_before, said.highest_lost);
             }
             self.detect_losses(now, id, flight_before);
+            let path = &mut self.paths[index];
+            if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {
+                reduction.on_progress(Progress {
+                    delivered: said.acked_bytes,
+                    flight_bytes: path.flight_bytes,
+                    target: path.controller.window(),
+                    mtu: pmdcs,
+                    is_safe: report.cum_advanced && path.lost_bytes == lost_before,
+                });
+            }
             let restarts = match self.config.loss_detection {
                 LossDetection::MissingReports => said.earliest_acked,
                 // Where a lost retransmission is found like anything else, T3 waits for silence.

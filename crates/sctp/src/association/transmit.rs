@@ -515,7 +515,7 @@ impl Association {
         //= specs/rfc9260.txt#section-7.2.1
         //# A limited overbooking as described in rule B in Section 6.1 SHOULD be
         //# supported.
-        let open = path.flight_bytes < if alone { 1 } else { path.controller.window() };
+        let open = path.flight_bytes < if alone { 1 } else { path.window() };
         //= specs/rfc9260.txt#section-6.1
         //# C)  When the time comes for the sender to transmit, before sending
         //# new DATA chunks, the sender MUST first transmit any DATA chunks
@@ -639,6 +639,7 @@ impl Association {
             {
                 point.on_moved();
             }
+            self.paths[usize::from(left_by.0)].evidence.on_resent(tsn);
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
@@ -773,6 +774,7 @@ impl Association {
                 let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
                 if bytes <= self.builder.room_for(self.queue.data_kind()) {
                     up.packed.push(tsn);
+                    path.evidence.on_probed(tsn);
                     let (data, moved_from) = up.sent.retransmit(tsn, departure);
                     data.immediate = true;
                     self.builder.push_data(data);

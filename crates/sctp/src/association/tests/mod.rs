@@ -18,6 +18,7 @@ mod pmtu;
 mod reset;
 mod settings;
 mod traps;
+mod undo;
 mod zero_checksum;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,117 @@
+//! A loss that was none: what was taken for lost had arrived, and came a second time (RFC 3708: "Using TCP DSACK and SCTP
+//! Duplicate TSNs to detect spurious retransmissions").
+//!
+//! From the moment that a loss or a time-out has made a window small, a path remembers what leaves again for it. Once a
+//! peer has reported all of that as duplicates, nothing was lost; the controller is told. If something is reported that
+//! left only once, the network duplicates packets (§3 step A), and reports tell nothing. Probes of the tail are no part of it.
+
+use std::collections::VecDeque;
+
+use crate::ids::Tsn;
+
+/// So many probes of the tail are remembered.
+const PROBED_MAX: usize = 8;
+/// So many chunks left again, and it is not worth while: some of them were lost.
+const RESENT_MAX: usize = 256;
+
+/// What speaks for a path's last congestion: what has left again since, and of which it is not known that it had arrived.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    resent: Vec<Tsn>,
+    /// What left again to probe the tail, the last of it.
+    probed: VecDeque<Tsn>,
+    is_kept: bool,
+}
+
+impl Evidence {
+    /// The window was made small for a loss or a time-out.
+    pub(super) fn begin(&mut self) {
+        self.resent.clear();
+        self.is_kept = true;
+    }
+
+    /// There is no congestion to take back.
+    pub(super) fn forget(&mut self) {
+        self.resent.clear();
+        self.is_kept = false;
+    }
+
+    /// A chunk leaves again to probe the tail.
+    pub(super) fn on_probed(&mut self, tsn: Tsn) {
+        self.probed.push_back(tsn);
+        if self.probed.len() > PROBED_MAX {
+            self.probed.pop_front();
+        }
+    }
+
+    /// A chunk leaves again.
+    pub(super) fn on_resent(&mut self, tsn: Tsn) {
+        if self.is_kept && self.resent.len() < RESENT_MAX {
+            self.resent.push(tsn);
+        } else {
+            self.forget();
+        }
+    }
+
+    /// The peer has these twice. Whether all that had left again is among what was so reported.
+    pub(super) fn on_duplicates(&mut self, tsns: &[Tsn]) -> bool {
+        let before = self.resent.len();
+        for tsn in tsns {
+            if let Some(at) = self.resent.iter().position(|resent| resent == tsn) {
+                self.resent.swap_remove(at);
+            } else if !self.probed.contains(tsn) {
+                self.forget();
+            }
+        }
+        self.is_kept && self.resent.is_empty() && before > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tsns(numbers: &[u32]) -> Vec<Tsn> {
+        numbers.iter().map(|number| Tsn(*number)).collect()
+    }
+
+    #[test]
+    fn all_that_left_again_must_be_reported_as_often() {
+        let mut evidence = Evidence::default();
+        evidence.begin();
+        tsns(&[3, 5, 5]).into_iter().for_each(|tsn| evidence.on_resent(tsn));
+        evidence.on_probed(Tsn(9));
+        assert!(!evidence.on_duplicates(&tsns(&[3])));
+        assert!(!evidence.on_duplicates(&tsns(&[5, 9])));
+        assert!(evidence.on_duplicates(&tsns(&[5])));
+        assert!(!evidence.on_duplicates(&tsns(&[5])), "once");
+    }
+
+    #[test]
+    fn a_network_that_duplicates_proves_nothing() {
+        let mut evidence = Evidence::default();
+        evidence.begin();
+        tsns(&[3, 5]).into_iter().for_each(|tsn| evidence.on_resent(tsn));
+        assert!(!evidence.on_duplicates(&tsns(&[3, 4])), "4 left once");
+        assert!(!evidence.on_duplicates(&tsns(&[5])));
+    }
+
+    #[test]
+    fn what_did_not_leave_again_proves_nothing() {
+        let mut evidence = Evidence::default();
+        evidence.begin();
+        assert!(!evidence.on_duplicates(&tsns(&[1, 2, 3])));
+        evidence.forget();
+        evidence.on_resent(Tsn(1));
+        assert!(!evidence.on_duplicates(&tsns(&[1])), "the window was not made small");
+    }
+
+    #[test]
+    fn too_much_to_remember_is_no_evidence() {
+        let mut evidence = Evidence::default();
+        evidence.begin();
+        (0..=RESENT_MAX as u32).for_each(|tsn| evidence.on_resent(Tsn(tsn)));
+        let all: Vec<Tsn> = (0..=RESENT_MAX as u32).map(Tsn).collect();
+        assert!(!evidence.on_duplicates(&all));
+    }
+}
