@@ -1,5 +1,6 @@
 //! The papers: a folder for each, a file for each figure.
 
+pub mod adalr;
 pub mod bottleneck;
 pub mod fairness;
 pub mod fcs;
@@ -14,7 +15,8 @@ use std::fmt;
 use crate::figure::{Claim, Figure, Paper};
 
 /// All papers there are.
-pub static ALL: &[&Paper] = &[&fcs::PAPER, &multistream::PAPER, &utilisation::PAPER, &fairness::PAPER];
+pub static ALL: &[&Paper] =
+    &[&fcs::PAPER, &multistream::PAPER, &adalr::PAPER, &utilisation::PAPER, &fairness::PAPER];
 
 /// Nothing has this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
