@@ -47,8 +47,11 @@ fn grid(cells: &[&Cell<'_>], along: &Axis, by: &Axis, plot: Plot) -> String {
         let has = |value: &&Value| cells.iter().any(|cell| cell.point().value(along.name) == **value);
         along.values.iter().filter(has).map(Some).collect()
     };
-    let mut rows = vec![vec![String::new()]];
-    rows[0].extend(columns.iter().map(|value| value.map_or(String::new(), |value| (along.show)(value))));
+    let mut rows = Vec::new();
+    if along.name != by.name {
+        let places = columns.iter().flatten().map(|value| (along.show)(value));
+        rows.push([String::new()].into_iter().chain(places).collect());
+    }
     for line in by.values {
         let its: Vec<&&Cell<'_>> = cells.iter().filter(|cell| cell.point().value(by.name) == *line).collect();
         if its.is_empty() {

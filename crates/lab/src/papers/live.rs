@@ -315,17 +315,17 @@ fn host(host: &Host, mut command: Command) -> (Hosted, std::sync::mpsc::Receiver
     let (stop, stopped) = channel();
     let (said, says) = channel();
     let runs = host.spawn(move || {
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut running = match child {
             Ok(child) => Running(child),
             Err(error) => return drop(said.send(Err(format!("cannot run it: {error}")))),
         };
-        let stdout = running.0.stdout.take();
+        let stderr = running.0.stderr.take();
         // Its first words say that it is up; the rest is read so that it can go on talking.
         std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
-            let mut stdout = stdout.expect("it is piped");
-            while let Ok(1..) = stdout.read(&mut bytes) {
+            let mut stderr = stderr.expect("it is piped");
+            while let Ok(1..) = stderr.read(&mut bytes) {
                 let _ = said.send(Ok(()));
             }
         });
