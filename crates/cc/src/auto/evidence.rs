@@ -25,7 +25,7 @@ const ALIKE: u32 = 100;
 /// Ranks of so many losses count for a round trip: more of them saw the same queue.
 const LOSSES_A_ROUND: i32 = 2;
 /// The score stays within this either way, so that what has changed is seen.
-const SCORE_MAX: i32 = 90;
+const SCORE_MAX: i32 = 110;
 
 /// Ten times ln(4 u³), the density 4 u³ of ranks u at queues that drop by 1, that of ranks at random; by sixteenths of u,
 /// and nowhere below -30.
@@ -90,6 +90,12 @@ impl Evidence {
     /// The same without the losses of this round trip.
     pub(super) fn settled(&self) -> i32 {
         self.score
+    }
+
+    /// What came after this was known is not to count.
+    pub(super) fn settle_at(&mut self, score: i32) {
+        self.score = score;
+        (self.sum, self.count) = (0, 0);
     }
 
     fn weight(&self, sent_at: Time) -> Option<i32> {

@@ -15,7 +15,7 @@
 //! **How it goes.**
 //! - *Ramp*: the window grows exponentially, through losses that are not shown to be congestion. The acknowledgements of the first
 //!   flight, which leaves at once, come as far apart as the path spreads them: while the window is below half of what that
-//!   rate fills, a round trip may be worth ten times the one before (SUSS, by Arghavani, Zhang, Eyers and Arghavani, SIGCOMM 2024,
+//!   rate fills, a round trip may be worth twenty times the one before (SUSS, by Arghavani, Zhang, Eyers and Arghavani, SIGCOMM 2024,
 //!   goes by the same sign, up to four times); then it doubles, and near the end it grows by a quarter. A slow start's last
 //!   step, too, sends up to half as much again as the path has room for. It ends by HyStart++ (RFC 9406), or when the rate of
 //!   delivery has not grown for three round trips.
@@ -54,7 +54,9 @@ const SPARE_MTUS: usize = 4;
 const PACED_MTUS: usize = 32;
 
 /// At this score losses are random.
-const RANDOM_AT: i32 = -60;
+const RANDOM_AT: i32 = -80;
+/// In a ramp, two of a round trip do, until the queue grows.
+const RANDOM_IN_RAMP_AT: i32 = -25;
 /// And at this they are congestion again.
 const CONGESTION_AT: i32 = 20;
 /// In a ramp whose round trips have not become longer by an eighth.
@@ -107,6 +109,8 @@ struct Ramp {
     stalled: u32,
     /// For how many the round trip has been longer than before.
     waiting: u32,
+    /// The lowest score so far: at its end the queue grows with the window, and every loss seems to be the queue's.
+    score: i32,
     /// Whether it is one of the model, which has found that there is more.
     again: bool,
 }
@@ -227,7 +231,8 @@ impl Auto {
         }
         let window = self.cubic.window();
         self.cubic.on_congestion(congestion);
-        if congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
+        let large = window >= PACED_MTUS * self.mtu;
+        if large && congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
             self.cubic.raise(window / 100 * LEANING_CUT);
         }
     }
@@ -236,7 +241,9 @@ impl Auto {
         let (rate, spare) = (self.model.lately(2), self.spare());
         let product = bytes_in(rate, self.min_rtt());
         let app_limited = self.model.is_app_limited();
+        let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
+        ramp.score = ramp.score.min(score);
         let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
         ramp.train.on_ack(ack, round);
         if round && !app_limited {
@@ -252,9 +259,7 @@ impl Auto {
         }
         let waits = advice != Advice::Grow && (ramp.again || ramp.waiting > 1);
         if waits || ramp.stalled > 2 {
-            if self.evidence.score() <= RANDOM_AT {
-                self.drain(ack.now);
-            } else {
+            if !self.drain(ack.now) {
                 self.share(product + product / 4);
             }
             return;
@@ -270,7 +275,7 @@ impl Auto {
             () if ramp.again => 150,
             () if carried == 0 => 200,
             () if self.cwnd > carried => 125,
-            () => (50 * carried / product.max(1)).clamp(200, 1_000),
+            () => (50 * carried / product.max(1)).clamp(200, 2_000),
         };
         // A rate is known a round trip late.
         let initial = self.options.initial_window.bytes(self.mtu);
@@ -279,9 +284,15 @@ impl Auto {
         self.cwnd = grown.min(most.max(self.cwnd)).min(WINDOW_MAX);
     }
 
-    /// The model's, once the queue of a ramp is empty.
-    fn drain(&mut self, now: Time) {
+    /// The model's from here on, once the queue of the ramp is empty, if its losses were random until that grew.
+    fn drain(&mut self, now: Time) -> bool {
+        let Mode::Ramp(Ramp { score, .. }) = self.mode else { return false };
+        if score > RANDOM_IN_RAMP_AT {
+            return false;
+        }
+        self.evidence.settle_at(score);
         self.mode = Mode::Lossy(Cycle { drain: true, ..Cycle::new(now, self.model.rate()) });
+        true
     }
 
     fn cycle(&mut self, ack: &Ack<'_>) {
@@ -340,9 +351,12 @@ impl Controller for Auto {
 
     fn pacing_rate(&self) -> Option<Rate> {
         match &self.mode {
+            Mode::Ramp(ramp) if ramp.train.rate == 0 => self.pace(200),
+            // No slower than half of what the train has shown, nor faster than all of it, but for what the window needs.
             Mode::Ramp(ramp) => {
-                let train = Rate::from_bits_per_second(ramp.train.rate.saturating_mul(4));
-                self.pace(200).map(|rate| rate.max(train))
+                let bits = ramp.train.rate.saturating_mul(8);
+                let [half, all] = [bits / 2, bits].map(Rate::from_bits_per_second);
+                Some(self.pace(200)?.min(all).max(half).max(self.pace(120)?))
             }
             Mode::Shared if self.cubic.window() < PACED_MTUS * self.mtu => None,
             Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),
@@ -393,9 +407,10 @@ impl Controller for Auto {
         match self.mode {
             // `on_congestion` comes once a recovery.
             Mode::Shared => {}
-            // It was random until a queue grew: the path is full.
-            Mode::Ramp(_) if self.evidence.settled() <= RANDOM_AT / 2 => self.drain(now),
             Mode::Ramp(_) | Mode::Lossy(_) => {
+                if self.drain(now) {
+                    return;
+                }
                 self.give_way(Congestion { cause: Cause::Loss, now, flight_bytes, mtu });
             }
         }

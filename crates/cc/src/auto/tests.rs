@@ -261,12 +261,12 @@ fn ranks_at_random_and_ranks_of_full_queues_are_told_apart() {
     let sent = |step: u64| Time::from_millis(1_000 + 7 * step);
     (0..100).for_each(|step| sample(&mut evidence, step));
     // Wherever in the saw tooth they are.
-    for loss in 0..20 {
-        evidence.on_lost(sent(99 - 2 * (loss % 20)));
+    for loss in 0..40 {
+        evidence.on_lost(sent(99 - 2 * (loss % 40)));
         evidence.on_round();
     }
     assert!(evidence.score() < RANDOM_AT, "{}", evidence.score());
-    for _ in 0..20 {
+    for _ in 0..40 {
         evidence.on_lost(sent(99));
         evidence.on_round();
     }
