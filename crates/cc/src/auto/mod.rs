@@ -226,7 +226,7 @@ impl Auto {
     fn give_way(&mut self, congestion: Congestion) {
         let mut congestion = congestion;
         if !matches!(self.mode, Mode::Shared) {
-            self.share(bytes_in(self.model.lately(2), self.srtt));
+            self.share(bytes_in(self.model.lately(2), self.srtt.max(self.latest_rtt)));
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();

@@ -262,7 +262,7 @@ fn ranks_at_random_and_ranks_of_full_queues_are_told_apart() {
     (0..100).for_each(|step| sample(&mut evidence, step));
     // Wherever in the saw tooth they are.
     for loss in 0..40 {
-        evidence.on_lost(sent(99 - 2 * (loss % 40)));
+        evidence.on_lost(sent(loss * 37 % 100));
         evidence.on_round();
     }
     assert!(evidence.score() < RANDOM_AT, "{}", evidence.score());
