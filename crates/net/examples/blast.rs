@@ -4,13 +4,15 @@
 //! blast recv LOCAL_UDP          [OPTION=VALUE]...    waits for one association, reads, says what came
 //! blast send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects to 127.0.0.1, sends
 //! ```
-//! Options: `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `threads` (0:
-//! one thread for all; else the workers of the runtime), `buffer` (bytes, both directions; the profile's), `stats` (0;
-//! 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before the receiver reads). At the end one line of JSON.
+//! Options: `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `cc` (the profile's;
+//! as in `bbr:version=1`), `threads` (0: one thread for all; else the workers of the runtime), `buffer` (bytes, both
+//! directions; the profile's), `stats` (0; 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before
+//! the receiver reads). At the end one line of JSON.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use braidftp_cc::Choice;
 use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
 use bytes::Bytes;
 
@@ -38,6 +40,11 @@ async fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).filter(|arg| !arg.contains('=')).collect();
     let profile: Profile = option(args, "profile", "modern".to_owned())?.parse()?;
     let mut config: Config = profile.config();
+    if args.iter().any(|arg| arg.starts_with("cc=")) {
+        let choice: Choice =
+            option(args, "cc", String::new())?.parse().map_err(|error| format!("{error}"))?;
+        choice.apply(&mut config.congestion_control, &mut config.congestion_options);
+    }
     config.mtu = option(args, "mtu", config.mtu)?;
     config.receive_buffer_bytes = option(args, "buffer", config.receive_buffer_bytes)?;
     config.send_buffer_bytes = option(args, "buffer", config.send_buffer_bytes)?;
