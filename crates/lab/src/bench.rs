@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::compare;
+pub use crate::figure::Quick;
 use crate::figure::{Figure, Kind, LiveSweep, Runs, Sweep};
 use crate::papers::live::AT_ONCE;
 use crate::plot;
@@ -28,15 +29,6 @@ pub struct Options {
     pub runs_max: Option<u32>,
     /// What made the rows, for their head.
     pub command: String,
-}
-
-/// Whether few points are run a few times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quick {
-    /// To see that it works.
-    Yes,
-    /// To know.
-    No,
 }
 
 /// Whether what is kept is made anew.
@@ -172,7 +164,7 @@ impl Bench {
                 }
                 Err(why) => Ok(Made::LeftOut(why)),
             },
-            Kind::Scene(scene) => {
+            kind @ (Kind::Scene(_) | Kind::Film(_)) => {
                 let head = Head::new(figure, &self.options.command, self.options.seed, None);
                 if self.options.fresh == Fresh::No
                     && let Ok(Some((kept, rows))) = self.store.scene(figure, self.variety())
@@ -182,7 +174,7 @@ impl Bench {
                     return Ok(Made::Scene(rows));
                 }
                 tell.on_figure(figure, 0);
-                let scene = scene(self.options.seed);
+                let scene = kind.scene(self.options.seed, self.options.quick).expect("it is no sweep");
                 self.store.keep_scene(figure, self.variety(), &head, &scene)?;
                 self.keep_picture(figure, &scene.svg)?;
                 let columns = scene.columns.iter().map(|column| (*column).to_owned()).collect();
@@ -212,7 +204,7 @@ impl Bench {
                         return Ok(Made::Sweep(Table::new(figure, sweep, read.records)));
                     }
                 }
-                Kind::Scene(_) => {
+                Kind::Scene(_) | Kind::Film(_) => {
                     if let Ok(Some((head, rows))) = self.store.scene(figure, self.variety()) {
                         note(&head);
                         return Ok(Made::Scene(rows));

@@ -35,6 +35,8 @@ pub enum Kind {
     Scene(fn(seed: u64) -> Scene),
     /// Many runs over a grid, by the wall clock.
     Live(LiveSweep),
+    /// A scene that takes minutes: a smaller one with [`Quick::Yes`], of the same form.
+    Film(fn(seed: u64, quick: Quick) -> Scene),
 }
 
 /// A grid whose runs are of this machine, and no functions of their seeds: they take as long as they measure, and many go on
@@ -46,6 +48,26 @@ pub struct LiveSweep {
     pub possible: fn() -> Result<(), String>,
     /// The grid. Its runs wait by themselves where too many go on.
     pub sweep: Sweep,
+}
+
+/// Whether figures are run to see that they work, or to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quick {
+    /// To see that it works.
+    Yes,
+    /// To know.
+    No,
+}
+
+impl Kind {
+    /// The scene, if it is one: made now.
+    pub fn scene(&self, seed: u64, quick: Quick) -> Option<Scene> {
+        match self {
+            Self::Sweep(_) | Self::Live(_) => None,
+            Self::Scene(scene) => Some(scene(seed)),
+            Self::Film(film) => Some(film(seed, quick)),
+        }
+    }
 }
 
 /// A grid of points, and what is done at each of them.
@@ -251,7 +273,7 @@ impl Figure {
     pub fn sweep(&self) -> Option<&Sweep> {
         match &self.kind {
             Kind::Sweep(sweep) | Kind::Live(LiveSweep { sweep, .. }) => Some(sweep),
-            Kind::Scene(_) => None,
+            Kind::Scene(_) | Kind::Film(_) => None,
         }
     }
 }

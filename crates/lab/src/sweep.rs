@@ -129,6 +129,10 @@ pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     if done >= 2 && within <= runs.within {
         return Err(Enough::Known);
     }
+    // Where nothing is random one run may be all that is asked for.
+    if done >= runs.max && chance == Chance::None && is_same {
+        return Err(Enough::Known);
+    }
     if done >= runs.max {
         return Err(Enough::Capped { within });
     }

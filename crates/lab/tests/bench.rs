@@ -254,6 +254,12 @@ fn a_point_is_run_as_often_as_its_runs_ask_for() {
     let Ok(more) = sweep::plan(&wide, runs, Chance::Some) else { panic!("ten of these say little") };
     assert!((11..=20).contains(&more), "{more}");
     let same = Row(vec![2.0]);
+    let once = Runs { min: 1, max: 1, ..runs };
+    assert_eq!(
+        sweep::plan(&[&same; 1], once, Chance::None),
+        Err(sweep::Enough::Known),
+        "one is all that is asked for"
+    );
     assert_eq!(sweep::plan(&[&same; 1], runs, Chance::None), Ok(2));
     assert_eq!(sweep::plan(&[&same; 2], runs, Chance::None), Err(sweep::Enough::Known));
     assert_eq!(sweep::plan(&[&same; 2], runs, Chance::Some), Ok(10));

@@ -3,6 +3,7 @@
 pub mod adalr;
 pub mod bottleneck;
 pub mod fairness;
+pub mod fast;
 pub mod fcs;
 pub mod ftp;
 pub mod judge;
@@ -16,7 +17,7 @@ use crate::figure::{Claim, Figure, Paper};
 
 /// All papers there are.
 pub static ALL: &[&Paper] =
-    &[&fcs::PAPER, &multistream::PAPER, &adalr::PAPER, &utilisation::PAPER, &fairness::PAPER];
+    &[&fcs::PAPER, &multistream::PAPER, &adalr::PAPER, &fast::PAPER, &utilisation::PAPER, &fairness::PAPER];
 
 /// Nothing has this name.
 #[derive(Debug, Clone, PartialEq, Eq)]

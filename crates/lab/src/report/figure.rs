@@ -20,7 +20,7 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     let id = text(figure.id);
     let kind = match figure.kind {
         Kind::Sweep(_) | Kind::Live(_) => "sweep",
-        Kind::Scene(_) => "scene",
+        Kind::Scene(_) | Kind::Film(_) => "scene",
     };
     let mut html = format!(
         "<figure id=\"{id}\" data-kind=\"{kind}\" aria-labelledby=\"{id}.title\">\n\

@@ -87,7 +87,7 @@ impl Found {
             Results::Sweep(table) => {
                 !self.quick && (0..table.points().len()).all(|point| table.cell(point).runs() > 0)
             }
-            Results::Scene { .. } => true,
+            Results::Scene { .. } => !self.quick,
         }
     }
 }
@@ -146,7 +146,7 @@ fn read(figure: &'static Figure, store: &Store, variety: Variety) -> Result<Opti
                 store.sweep(figure, sweep, variety).map_err(|error| format!("Its results: {error}"))?;
             Ok(read.map(|read| (Results::Sweep(Table::new(figure, sweep, read.records)), read.head)))
         }
-        Kind::Scene(_) => {
+        Kind::Scene(_) | Kind::Film(_) => {
             let read = store.scene(figure, variety).map_err(|error| format!("Its results: {error}"))?;
             let Some((head, rows)) = read else { return Ok(None) };
             let svg = std::fs::read_to_string(store.path(figure, variety, "svg")).ok();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use braidftp_lab::figure::{Figure, Kind, LiveSweep};
+use braidftp_lab::figure::{Figure, Kind, LiveSweep, Quick};
 use braidftp_lab::papers;
 use braidftp_lab::report::{self, Report};
 use braidftp_lab::store::csv::{self, Head};
@@ -59,8 +59,8 @@ pub(crate) fn keep(store: &Store, figure: &'static Figure, variety: Variety, com
             text.extend(csv::titles(sweep));
             text.extend(csv::lines(sweep, &records));
         }
-        Kind::Scene(scene) => {
-            let scene = scene(1);
+        kind => {
+            let scene = kind.scene(1, Quick::Yes).expect("it is no sweep");
             text.extend(csv::scene(&scene));
             fs::write(path.with_extension("svg"), &scene.svg).unwrap();
         }

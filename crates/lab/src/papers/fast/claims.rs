@@ -1,0 +1,772 @@
+//! What P4 claims of FAST and SCTP over one path (§1, §2), and how it is decided here. What is said of the delay can be read in
+//! two ways, and a claim holds if it does with both.
+
+use super::{ALPHA, LASTS, QUEUE, RATE, READINGS, SHORTER, SMALLER, STAGGERED, jain};
+use crate::figure::{Claim, Finding, Measured};
+use crate::papers::judge::{Bound, Compared, Everywhere, and, number};
+use crate::stats::{Estimate, short};
+use crate::table::Data;
+
+/// All of them, in order.
+pub const ALL: &[&[Claim]] = &[CLAIMS];
+
+const SCTP: &[&str] = &["fast/fig2", "fast/fig4"];
+const FAST: &[&str] = &["fast/fig3", "fast/fig5"];
+const FOUR: &[&str] = &["fast/fig2", "fast/fig3", "fast/fig4", "fast/fig5"];
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "P4-C01",
+        says: "SCTP's slow start knows nothing of the link: windows grow until the queue overflows (Fig 2)",
+        needs: &["fast/fig2"],
+        check: |data| {
+            both(data, "fast/fig2", |film| {
+                let first = film.first_drop();
+                let windows: f64 = film.cwnd.iter().map(|flow| flow[first]).sum();
+                let held = windows / (film.way() + film.queue_max());
+                number(
+                    Bound::AtLeast(0.95),
+                    "windows at the first loss : what way and queue hold",
+                    "x",
+                    exact(held),
+                    format!(
+                        "the first packet is dropped {} s after the start, in slow start, with {} packets of window where way and queue hold {}; \
+                         {} packets are dropped by then, before anybody can know",
+                        short(film.at[first]),
+                        short(windows),
+                        short(film.way() + film.queue_max()),
+                        short(film.drops[first])
+                    ),
+                )
+            })
+        },
+    },
+    Claim {
+        id: "P4-C02",
+        says: "all losses of SCTP are losses by congestion",
+        needs: SCTP,
+        check: |data| {
+            each(data, SCTP, |name, film| {
+                let (dropped, resent) = (film.last(&film.drops), film.last(&film.resent));
+                number(
+                    Bound::Between(0.95, 1.05),
+                    format!("chunks sent again : packets that the queue dropped, {name}"),
+                    "x",
+                    exact(resent / dropped),
+                    format!(
+                        "{name}: {} packets dropped, all of them by the full queue, since links lose nothing; {} chunks sent again",
+                        short(dropped),
+                        short(resent)
+                    ),
+                )
+            })
+        },
+    },
+    Claim {
+        id: "P4-C03",
+        says: "more SCTP flows: less stability, windows and queue that swing more, more loss (Fig 4 against Fig 2)",
+        needs: SCTP,
+        check: |data| {
+            let one = |reading: &str| {
+                let (two, four) =
+                    (Film::of(data, "fast/fig2", reading), Film::of(data, "fast/fig4", reading));
+                let watched = 200.0..850.0;
+                let swing = |film: &Film| film.spread(&film.queue, watched.clone());
+                let windows = |film: &Film| {
+                    let each = film.cwnd.iter().map(|flow| film.spread(flow, watched.clone()));
+                    each.sum::<f64>() / film.cwnd.len() as f64
+                };
+                let lost = |film: &Film| film.last(&film.drops);
+                let compared = [
+                    ("packets dropped", lost(&two), lost(&four)),
+                    ("swing of the queue", swing(&two), swing(&four)),
+                    ("swing of a window", windows(&two), windows(&four)),
+                ];
+                let told: Vec<String> = compared
+                    .iter()
+                    .map(|(what, two, four)| {
+                        format!("{what} {} with two and {} with four", short(*two), short(*four))
+                    })
+                    .collect();
+                let ratios: Vec<Compared> = compared
+                    .iter()
+                    .map(|(what, two, four)| Compared { place: (*what).to_owned(), ratio: exact(four / two) })
+                    .collect();
+                let remark = format!(
+                    "{}: {}; a swing is a standard deviation in means, from 200 to 850 s, while all four are there.",
+                    spoken(reading),
+                    told.join(", ")
+                );
+                Everywhere { what: "four flows : two", bound: Bound::Above(1.0), remark: &remark }
+                    .judge(&ratios)
+            };
+            and(one(READINGS[0].0), one(READINGS[1].0))
+        },
+    },
+    Claim {
+        id: "P4-C04",
+        says: "FAST has a better throughput than SCTP (Figs 3 and 5 against 2 and 4)",
+        needs: FOUR,
+        check: |data| {
+            let mut compared = Vec::new();
+            for (fast, sctp, flows) in [("fast/fig3", "fast/fig2", "two"), ("fast/fig5", "fast/fig4", "four")]
+            {
+                for (reading, _, spoken) in READINGS {
+                    let mean = |id| {
+                        let film = Film::of(data, id, reading);
+                        film.mean(&film.throughput, 0.0..1_000.0)
+                    };
+                    let ratio = exact(mean(fast) / mean(sctp));
+                    compared.push(Compared { place: format!("{flows} flows, {spoken},"), ratio });
+                }
+            }
+            Everywhere {
+                what: "throughput of FAST : SCTP",
+                bound: Bound::Above(1.0),
+                remark: "Of the bottleneck, over all of the 1000 s.",
+            }
+            .judge(&compared)
+        },
+    },
+    Claim {
+        id: "P4-C05",
+        says: "FAST loses no packet at the bottleneck (Figs 3 and 5)",
+        needs: &["fast/fig3", "fast/fig5", "fast/start"],
+        check: |data| {
+            let peaks: Vec<String> = ["0.75", "3", "6"]
+                .iter()
+                .map(|threshold| {
+                    let cells = data.table("fast/start").all(&format!("threshold={threshold}"));
+                    let most = |column| cells.iter().map(|cell| cell.mean(column).mean).fold(0.0, f64::max);
+                    format!(
+                        "with a threshold of {threshold} ms at most {} packets wait and {} are dropped",
+                        short(most("queue_peak")),
+                        short(most("drops"))
+                    )
+                })
+                .collect();
+            let finding = each(data, FAST, |name, film| {
+                let dropped = film.last(&film.drops);
+                number(
+                    Bound::Between(0.0, 0.0),
+                    format!("packets dropped in 1000 s, {name}"),
+                    "",
+                    exact(dropped),
+                    format!(
+                        "{name}: {dropped} packets dropped, {} waiting at most",
+                        short(film.highest(&film.queue))
+                    ),
+                )
+            });
+            let why = format!(
+                "{}. What could overflow is the multiplicative start, and it stays small because it ends at 0.75 ms of queueing delay. One, two and four \
+                 flows that begin together, both readings: {}",
+                finding.why,
+                peaks.join(", ")
+            );
+            Finding { why, ..finding }
+        },
+    },
+    Claim {
+        id: "P4-C06",
+        says: "FAST is stable; each source keeps as many packets in the queue as any other, and has an equal share (Figs 3 and 5)",
+        needs: &["fast/fig3", "fast/fig5", "fast/late"],
+        check: |data| {
+            let finding = each(data, FAST, |name, film| {
+                let watched = 250.0..850.0;
+                let shares = film.shares(watched.clone());
+                let flows = shares.len() as f64;
+                let farthest = shares
+                    .iter()
+                    .map(|share| share * flows)
+                    .max_by(|one, other| (one - 1.0).abs().total_cmp(&(other - 1.0).abs()));
+                let queue = film.mean(&film.queue, watched.clone());
+                number(
+                    Bound::Between(0.9, 1.1),
+                    format!("the most unequal share, in fair shares, {name}"),
+                    "x",
+                    exact(farthest.unwrap_or(f64::NAN)),
+                    format!(
+                        "{name}: shares {}, Jain {}, {} packets waiting ({} α) with a standard deviation of {} %",
+                        listed(&shares),
+                        short(jain(&shares)),
+                        short(queue),
+                        short(queue / film.alpha()),
+                        short(film.spread(&film.queue, watched) * 100.0)
+                    ),
+                )
+            });
+            let last = |flows: usize, bases: &str| {
+                short(
+                    data.table("fast/late")
+                        .at(&format!("flows={flows} bases={bases}"))
+                        .mean("last_of_fair")
+                        .mean,
+                )
+            };
+            let why = format!(
+                "{}. It is stable throughout, and equal where flows begin together. One that begins late takes the others' packets for a part of the way, so \
+                 that its baseRTT is too long and it keeps α beyond theirs: the last of two, three and four has {}, {} and {} fair shares (predicted {}, {} \
+                 and {}), and {}, {} and {} where bases are measured anew (fast/late)",
+                finding.why,
+                last(2, "least"),
+                last(3, "least"),
+                last(4, "least"),
+                last(2, "predicted"),
+                last(3, "predicted"),
+                last(4, "predicted"),
+                last(2, "refreshed"),
+                last(3, "refreshed"),
+                last(4, "refreshed"),
+            );
+            Finding { why, ..finding }
+        },
+    },
+    Claim {
+        id: "P4-C07",
+        says: "FAST keeps the link around full utilisation (Figs 3 and 5)",
+        needs: FAST,
+        check: |data| {
+            each(data, FAST, |name, film| {
+                let used = |between| film.mean(&film.throughput, between) / film.capacity();
+                number(
+                    Bound::AtLeast(0.95),
+                    format!("part of the bottleneck that is used in 1000 s, {name}"),
+                    "",
+                    exact(used(0.0..1_000.0)),
+                    format!(
+                        "{name}: {} of it, the start and all joins and leaves included; {} from 250 to 850 s",
+                        short(used(0.0..1_000.0)),
+                        short(used(250.0..850.0))
+                    ),
+                )
+            })
+        },
+    },
+    Claim {
+        id: "P4-C08",
+        says: "SCTP swings between under- and full utilisation (Figs 2 and 4)",
+        needs: SCTP,
+        check: |data| {
+            each(data, SCTP, |name, film| {
+                let mut used = film.within(&film.throughput, 10.0..1_000.0);
+                used.sort_by(f64::total_cmp);
+                let part = |part: f64| {
+                    used.get((part * (used.len().max(1) - 1) as f64) as usize).copied().unwrap_or(f64::NAN)
+                        / film.capacity()
+                };
+                let full = used.iter().filter(|value| **value > 0.99 * film.capacity()).count() as f64;
+                let full = full / used.len().max(1) as f64;
+                let low = number(
+                    Bound::Below(0.9),
+                    format!("part of the bottleneck used in the worst tenth of the time, {name}"),
+                    "",
+                    exact(part(0.1)),
+                    format!(
+                        "{name}: {} of the bottleneck or less for a tenth of the time after 10 s",
+                        short(part(0.1))
+                    ),
+                );
+                let high = number(
+                    Bound::AtLeast(0.1),
+                    format!("part of the time with a full bottleneck, {name}"),
+                    "",
+                    exact(full),
+                    format!("more than 99 % of it for {} % of the time", short(full * 100.0)),
+                );
+                and(low, high)
+            })
+        },
+    },
+    Claim {
+        id: "P4-C09",
+        says: "the first SCTP flow's exponential phase stops too early, far from congestion, and a long linear climb follows (Fig 4)",
+        needs: &["fast/fig4"],
+        check: |data| {
+            both(data, "fast/fig4", |film| {
+                let at = |second: f64| film.value(&film.cwnd[0], second);
+                let begins = at(15.0);
+                let a_second = (at(45.0) - begins) / 30.0 / film.shorter();
+                let climb = a_second * film.round_trip();
+                let early = number(
+                    Bound::Below(0.75),
+                    "window from which the first flow climbs : what the way holds",
+                    "x",
+                    exact(begins / film.way()),
+                    format!(
+                        "the first slow start ends at an overflowing queue (P4-C01); what follows are time-outs ({} in the first 50 s), each of which halves the \
+                         threshold anew, and the slow start after them ends at {} of {} packets",
+                        short(film.value(&film.timeouts, 49.0)),
+                        short(begins),
+                        short(film.way())
+                    ),
+                );
+                let linear = number(
+                    Bound::Between(0.5, 1.5),
+                    "packets a round trip by which it climbs",
+                    "",
+                    exact(climb),
+                    format!(
+                        "from 15 to 45 s by {} packets a round trip, and the bottleneck is used to {} % meanwhile",
+                        short(climb),
+                        short(film.mean(&film.throughput, 15.0..45.0) / film.capacity() * 100.0)
+                    ),
+                );
+                and(early, linear)
+            })
+        },
+    },
+    Claim {
+        id: "P4-C10",
+        says: "packets are dropped between 0 and 102.8 s, after flows 2 and 3 have joined at 50 and 100 s (Fig 4)",
+        needs: &["fast/fig4"],
+        check: |data| {
+            both(data, "fast/fig4", |film| {
+                let until = |second| film.value(&film.drops, second);
+                let joined = until(102.8) - until(50.0);
+                number(
+                    Bound::AtLeast(1.0),
+                    "packets dropped from 50 to 102.8 s",
+                    "",
+                    exact(joined),
+                    format!(
+                        "{} packets in the first 50 s, {} from there to 102.8 s, {} of {} in all by then. Windows are cut at {} s",
+                        short(until(50.0)),
+                        short(joined),
+                        short(until(102.8)),
+                        short(film.last(&film.drops)),
+                        film.cuts_told(0.0..160.0)
+                    ),
+                )
+            })
+        },
+    },
+    Claim {
+        id: "P4-C11",
+        says: "windows are cut again at about 200 s, after flow 4 has joined at 150 s, and at about 800 s (Fig 4)",
+        needs: &["fast/fig4"],
+        check: |data| {
+            both(data, "fast/fig4", |film| {
+                let cuts = film.cuts(102.8..1_000.0);
+                let nearest = |to: f64| {
+                    let near = cuts
+                        .iter()
+                        .copied()
+                        .min_by(|one, other| (one - to).abs().total_cmp(&(other - to).abs()));
+                    near.unwrap_or(f64::NAN)
+                };
+                let one = |to: f64| {
+                    number(
+                        Bound::Between(0.9 * to, 1.1 * to),
+                        format!("the cut that is nearest to {to} s"),
+                        "s",
+                        exact(nearest(to)),
+                        format!("{} s is the nearest to {to} s", short(nearest(to))),
+                    )
+                };
+                let finding = and(one(200.0), one(800.0));
+                let why = format!(
+                    "{}. After 102.8 s the queue overflows at {} s",
+                    finding.why,
+                    film.cuts_told(102.8..1_000.0)
+                );
+                Finding { why, ..finding }
+            })
+        },
+    },
+    Claim {
+        id: "P4-C12",
+        says: "beyond the link's rate a larger window brings nothing and only fills the buffer (Fig 4)",
+        needs: SCTP,
+        check: |data| {
+            each(data, SCTP, |name, film| {
+                let places = film.filling();
+                let windows: Vec<f64> =
+                    places.iter().map(|place| film.cwnd.iter().map(|flow| flow[*place]).sum()).collect();
+                let queue: Vec<f64> = places.iter().map(|place| film.queue[*place]).collect();
+                let used = places.iter().map(|place| film.throughput[*place]).sum::<f64>()
+                    / places.len().max(1) as f64
+                    / film.capacity();
+                let slope = slope(&windows, &queue);
+                let filled = number(
+                    Bound::Between(0.9, 1.1),
+                    format!("packets in the queue for each more of window, {name}"),
+                    "",
+                    exact(slope),
+                    format!(
+                        "{name}: of each packet by which the windows grow beyond what the way holds, {} are in the queue",
+                        short(slope)
+                    ),
+                );
+                let nothing = number(
+                    Bound::Between(0.99, 1.01),
+                    format!("part of the bottleneck used while the queue fills, {name}"),
+                    "",
+                    exact(used),
+                    format!(
+                        "and {} of the bottleneck is used, whatever the window ({} samples)",
+                        short(used),
+                        places.len()
+                    ),
+                );
+                and(filled, nothing)
+            })
+        },
+    },
+    Claim {
+        id: "P4-C13",
+        says: "the benefit over the loss-based approach is small at low speed and significant at high speed",
+        needs: &["fast/rate"],
+        check: |data| {
+            let table = data.table("fast/rate");
+            let benefit = |rate: &str, queue: &str| {
+                let used = |variant| {
+                    table.at(&format!("rate={rate} queue={queue} variant={variant}")).mean("utilisation")
+                };
+                used("fast").mean / used("sctp").mean
+            };
+            let told = |queue: &str| {
+                let all = ["1", "3", "10", "30", "100", "300", "1000"];
+                all.map(|rate| format!("{} at {rate}", short(benefit(rate, queue)))).join(", ")
+            };
+            let why = format!(
+                "times as much as SCTP has, by Mbit/s, with the paper's 3000 packets: {}; with 45 ms of queue: {}",
+                told("packets"),
+                told("time")
+            );
+            let small = number(
+                Bound::Below(1.1),
+                "throughput of FAST : SCTP at 1 Mbit/s, 3000 packets",
+                "x",
+                exact(benefit("1", "packets")),
+                why,
+            );
+            let large = number(
+                Bound::Above(1.1),
+                "throughput of FAST : SCTP at 1 Gbit/s, 3000 packets",
+                "x",
+                exact(benefit("1000", "packets")),
+                "Small is taken for less than a tenth, significant for more",
+            );
+            and(small, large)
+        },
+    },
+    Claim {
+        id: "P4-C14",
+        says: "FAST's throughput adapts to flows that join and leave (Fig 5)",
+        needs: &["fast/fig5"],
+        check: |data| {
+            both(data, "fast/fig5", |film| {
+                let after = film.adapts();
+                let longest = after.iter().map(|(.., seconds)| *seconds).fold(0.0, f64::max);
+                let told: Vec<String> =
+                    after.iter().map(|(what, seconds)| format!("{what} {} s", short(*seconds))).collect();
+                number(
+                    Bound::Below(25.0),
+                    "longest time until flows have what they will have until the next comes or goes",
+                    "s",
+                    exact(longest),
+                    format!(
+                        "until each flow's throughput is within a tenth of the link of what it is before the next change: {}",
+                        told.join(", ")
+                    ),
+                )
+            })
+        },
+    },
+];
+
+fn exact(value: f64) -> Estimate {
+    Estimate::exact(value, 1)
+}
+
+fn spoken(reading: &str) -> &'static str {
+    READINGS.iter().find(|(name, ..)| *name == reading).map_or("", |(.., spoken)| spoken)
+}
+
+fn listed(values: &[f64]) -> String {
+    values.iter().map(|value| short(*value)).collect::<Vec<_>>().join(", ")
+}
+
+/// What a figure says with one reading, and with the other.
+fn both(data: &Data, figure: &str, judge: impl Fn(&Film) -> Finding) -> Finding {
+    let one = |reading: &str| {
+        let finding = judge(&Film::of(data, figure, reading));
+        let measured = finding
+            .figure
+            .map(|measured| Measured { what: format!("{}, {}", measured.what, spoken(reading)), ..measured });
+        Finding { why: format!("{}: {}", spoken(reading), finding.why), figure: measured, ..finding }
+    };
+    and(one(READINGS[0].0), one(READINGS[1].0))
+}
+
+/// What several figures say with both.
+fn each(data: &Data, figures: &[&str], judge: impl Fn(&str, &Film) -> Finding) -> Finding {
+    let one = |(figure, reading): (&str, &str)| {
+        let flows = if figure.ends_with('2') || figure.ends_with('3') { "two" } else { "four" };
+        judge(&format!("{flows} flows, {}", spoken(reading)), &Film::of(data, figure, reading))
+    };
+    let all = figures.iter().flat_map(|figure| READINGS.map(|(reading, ..)| (*figure, reading)));
+    all.map(one).reduce(and).expect("there is a figure")
+}
+
+/// How much larger the one becomes with the other, by least squares.
+fn slope(x: &[f64], y: &[f64]) -> f64 {
+    let count = x.len().max(1) as f64;
+    let (mean_x, mean_y) = (x.iter().sum::<f64>() / count, y.iter().sum::<f64>() / count);
+    let above: f64 = x.iter().zip(y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    above / x.iter().map(|x| (x - mean_x).powi(2)).sum::<f64>()
+}
+
+/// A figure's run with one reading of the delay. Times that are asked for are those of the 1000 s; a run that is small and short
+/// knows what it is.
+struct Film {
+    at: Vec<f64>,
+    throughput: Vec<f64>,
+    queue: Vec<f64>,
+    drops: Vec<f64>,
+    timeouts: Vec<f64>,
+    resent: Vec<f64>,
+    cwnd: Vec<Vec<f64>>,
+    goodput: Vec<Vec<f64>>,
+    reading: String,
+}
+
+impl Film {
+    fn of(data: &Data, figure: &str, reading: &str) -> Self {
+        let rows = data.scene(figure);
+        let its: Vec<bool> = rows.texts("delay").iter().map(|delay| *delay == reading).collect();
+        let column = |name: &str| {
+            let all = rows.numbers(name);
+            all.into_iter().zip(&its).filter(|(_, its)| **its).map(|(number, _)| number).collect::<Vec<f64>>()
+        };
+        let flows = |name: &str| {
+            let there = |flow: &usize| rows.columns.iter().any(|column| *column == format!("{name}_{flow}"));
+            (1..=STAGGERED.len()).filter(there).map(|flow| column(&format!("{name}_{flow}"))).collect()
+        };
+        Self {
+            at: column("seconds"),
+            throughput: column("throughput_mbps"),
+            queue: column("queue_packets"),
+            drops: column("drops"),
+            timeouts: column("timeouts"),
+            resent: column("resent"),
+            cwnd: flows("cwnd"),
+            goodput: flows("goodput"),
+            reading: reading.to_owned(),
+        }
+    }
+
+    fn is_small(&self) -> bool {
+        self.last(&self.at) < LASTS.as_secs_f64() / 2.0
+    }
+
+    /// How many times as fast time runs.
+    fn shorter(&self) -> f64 {
+        if self.is_small() { 1.0 / f64::from(SHORTER) } else { 1.0 }
+    }
+
+    fn smaller(&self) -> f64 {
+        if self.is_small() { SMALLER as f64 } else { 1.0 }
+    }
+
+    /// Mbit/s of the bottleneck.
+    fn capacity(&self) -> f64 {
+        RATE as f64 / 1e6 / self.smaller()
+    }
+
+    fn queue_max(&self) -> f64 {
+        QUEUE as f64 / self.smaller()
+    }
+
+    fn alpha(&self) -> f64 {
+        f64::from(ALPHA) / self.smaller()
+    }
+
+    /// Seconds, without a queue.
+    fn round_trip(&self) -> f64 {
+        let reading = READINGS.iter().find(|(name, ..)| *name == self.reading);
+        reading.map_or(f64::NAN, |(_, one_way, _)| 2.0 * one_way.as_secs_f64())
+    }
+
+    /// Packets that are on the way without a queue.
+    fn way(&self) -> f64 {
+        self.capacity() * 1e6 * self.round_trip() / 8.0 / f64::from(super::run::PACKET)
+    }
+
+    fn last(&self, values: &[f64]) -> f64 {
+        values.last().copied().unwrap_or(f64::NAN)
+    }
+
+    fn highest(&self, values: &[f64]) -> f64 {
+        values.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The first sample that has drops; the last, if none has.
+    fn first_drop(&self) -> usize {
+        let first = self.drops.iter().position(|drops| *drops > 0.0);
+        first.unwrap_or_else(|| self.drops.len().saturating_sub(1))
+    }
+
+    /// The last sample that is no later.
+    fn place(&self, second: f64) -> usize {
+        let second = second * self.shorter() + 1e-6;
+        self.at.partition_point(|at| *at <= second).saturating_sub(1)
+    }
+
+    fn value(&self, values: &[f64], second: f64) -> f64 {
+        values.get(self.place(second)).copied().unwrap_or(f64::NAN)
+    }
+
+    fn within(&self, values: &[f64], between: std::ops::Range<f64>) -> Vec<f64> {
+        let (from, to) = (between.start * self.shorter(), between.end * self.shorter() + 1e-6);
+        let seen = self.at.iter().zip(values).filter(|(at, _)| **at > from && **at <= to);
+        seen.map(|(_, value)| *value).collect()
+    }
+
+    fn mean(&self, values: &[f64], between: std::ops::Range<f64>) -> f64 {
+        let within = self.within(values, between);
+        within.iter().sum::<f64>() / within.len() as f64
+    }
+
+    /// The standard deviation, as a part of the mean.
+    fn spread(&self, values: &[f64], between: std::ops::Range<f64>) -> f64 {
+        let mean = self.mean(values, between.clone());
+        let within = self.within(values, between);
+        let squares: f64 = within.iter().map(|value| (value - mean).powi(2)).sum();
+        (squares / within.len() as f64).sqrt() / mean
+    }
+
+    /// What each flow has of all that is brought.
+    fn shares(&self, between: std::ops::Range<f64>) -> Vec<f64> {
+        let means: Vec<f64> = self.goodput.iter().map(|flow| self.mean(flow, between.clone())).collect();
+        let all: f64 = means.iter().sum();
+        means.iter().map(|mean| mean / all).collect()
+    }
+
+    /// When the queue overflowed, in seconds of 1000: the first drop of each time that it did. Five seconds without one are another.
+    fn cuts(&self, between: std::ops::Range<f64>) -> Vec<f64> {
+        let mut cuts = Vec::new();
+        let mut last = f64::NEG_INFINITY;
+        for (place, pair) in self.drops.windows(2).enumerate() {
+            let at = self.at[place + 1] / self.shorter();
+            if pair[1] > pair[0] {
+                if at - last > 5.0 {
+                    cuts.push(at);
+                }
+                last = at;
+            }
+        }
+        cuts.retain(|at| between.contains(at));
+        cuts
+    }
+
+    fn cuts_told(&self, between: std::ops::Range<f64>) -> String {
+        let cuts = self.cuts(between);
+        let told: Vec<String> = cuts.iter().take(12).map(|at| format!("{at:.0}")).collect();
+        match (cuts.len(), told.len()) {
+            (0, _) => "no".to_owned(),
+            (all, told_of) if all > told_of => {
+                format!("{} and {} times more", told.join(", "), all - told_of)
+            }
+            _ => told.join(", "),
+        }
+    }
+
+    /// Samples in which the queue fills: between a tenth and nine tenths of it wait, and for two seconds nothing was dropped, nothing
+    /// is being repaired and no flow came or went.
+    fn filling(&self) -> Vec<usize> {
+        let back = 10;
+        let quiet = |place: &usize| {
+            let before = place.saturating_sub(back);
+            let part = self.queue[*place] / self.queue_max();
+            let steady = self.cwnd.iter().all(|flow| {
+                let (now, then) = (flow[*place], flow[before]);
+                now >= then && now < then * 1.1 + 1.0
+            });
+            *place >= back && (0.1..0.9).contains(&part) && self.drops[*place] == self.drops[before] && steady
+        };
+        (0..self.at.len()).filter(quiet).collect()
+    }
+
+    /// For each time that a flow joins or leaves: what, and how many seconds of 1000 until all flows have what they will have before the
+    /// next change, within a tenth of the link.
+    fn adapts(&self) -> Vec<(String, f64)> {
+        let joins =
+            STAGGERED.iter().enumerate().map(|(flow, (at, _))| (*at, format!("after {} begins", flow + 1)));
+        let leaves =
+            STAGGERED.iter().enumerate().map(|(flow, (_, at))| (*at, format!("after {} ends", flow + 1)));
+        let mut changes: Vec<(u64, String)> = joins.chain(leaves).collect();
+        changes.sort();
+        let pairs = changes.windows(2);
+        pairs
+            .map(|pair| {
+                let (from, to) = (pair[0].0 as f64, pair[1].0 as f64);
+                let settled: Vec<f64> =
+                    self.goodput.iter().map(|flow| self.mean(flow, to - 10.0..to - 1.0)).collect();
+                let near = |place: usize| {
+                    // Single samples see packets in bursts: a second of them.
+                    let second = place.saturating_sub(4)..=place;
+                    self.goodput.iter().zip(&settled).all(|(flow, settled)| {
+                        let mean = flow[second.clone()].iter().sum::<f64>() / second.clone().count() as f64;
+                        (mean - settled).abs() < 0.1 * self.capacity()
+                    })
+                };
+                let far = (self.place(from)..self.place(to - 1.0)).rev().find(|place| !near(*place));
+                let seconds = far.map_or(0.0, |place| self.at[place] / self.shorter() - from);
+                (pair[0].1.clone(), seconds.max(0.0))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn film(queue: &[f64], cwnd: &[f64], drops: &[f64]) -> Film {
+        let at: Vec<f64> = (0..queue.len()).map(|place| place as f64 * 0.2 + 900.0).collect();
+        let full = vec![RATE as f64 / 1e6; queue.len()];
+        Film {
+            at,
+            throughput: full.clone(),
+            queue: queue.to_vec(),
+            drops: drops.to_vec(),
+            timeouts: vec![0.0; queue.len()],
+            resent: vec![0.0; queue.len()],
+            cwnd: vec![cwnd.to_vec()],
+            goodput: vec![full],
+            reading: READINGS[0].0.to_owned(),
+        }
+    }
+
+    #[test]
+    fn overflows_that_follow_one_another_are_one() {
+        let mut drops = vec![0.0; 200];
+        for (place, drops) in drops.iter_mut().enumerate() {
+            *drops = if place < 20 {
+                0.0
+            } else if place < 22 {
+                5.0
+            } else if place < 100 {
+                9.0
+            } else {
+                12.0
+            };
+        }
+        let film = film(&[500.0; 200], &[7_000.0; 200], &drops);
+        assert_eq!(film.cuts(0.0..1_000.0).len(), 2);
+        assert_eq!(film.cuts_told(0.0..1_000.0), "904, 920");
+    }
+
+    #[test]
+    fn a_queue_that_takes_every_packet_more_has_a_slope_of_one() {
+        let queue: Vec<f64> = (0..100).map(|place| 400.0 + f64::from(place)).collect();
+        let cwnd: Vec<f64> = queue.iter().map(|queue| queue + 6_667.0).collect();
+        let film = film(&queue, &cwnd, &[0.0; 100]);
+        let places = film.filling();
+        assert_eq!(places.len(), 90);
+        assert!((slope(&cwnd, &queue) - 1.0).abs() < 1e-9);
+        assert!((film.way() - 6_666.7).abs() < 0.1);
+    }
+}

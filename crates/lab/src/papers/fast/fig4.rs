@@ -1,0 +1,21 @@
+//! Figure 4: SCTP, four flows that begin one after the other.
+//!
+//! Published: the first flow's slow start stops too early and it climbs for long; drops within the first 102.8 s, and cuts of the
+//! windows at about 200 s and 800 s. Ours: each flow that joins overflows the queue in its
+//! slow start and times out; which of them have what afterwards is a matter of chance.
+
+use super::Protocol;
+use super::film::Film;
+use crate::figure::{Figure, Kind};
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "fast/fig4",
+    shows: "SCTP, four flows that come and go",
+    caption: "Figure 4: four SCTP flows that begin at 0, 50, 100 and 150 s and end at 1000, 950, 900 and 850 s. Each that joins overflows the queue in its slow start.",
+    settings: || super::settings(Protocol::Sctp),
+    kind: Kind::Film(|seed, quick| {
+        let film = Film { figure: &FIGURE, protocol: Protocol::Sctp, flows: || super::staggered() };
+        film.scene(seed, quick)
+    }),
+};

@@ -1,0 +1,179 @@
+//! P4: M. J. Arshad, M. S. Mian, "Building Multihoming Awareness into FAST TCP: A Simulation Analysis", Journal of
+//! American Science 5(2), 2009: FAST TCP against SCTP over one long, fast link.
+//!
+//! ```text
+//! X1 --1 Gbit/s--+                                                              +-- Y1
+//! X2 --1 Gbit/s--+ router -- 800 Mbit/s, 100 ms, drop-tail, 3000 packets -- router +-- Y2
+//! X3 --1 Gbit/s--+                                                              +-- Y3
+//! X4 --1 Gbit/s--+                                                              +-- Y4
+//! ```
+//! Packets of 1500 bytes, α = 200 packets, no random loss, 1000 s; either two flows that begin and end together, or four that
+//! begin at 0, 50, 100 and 150 s (§2.1, Figure 1). "A common propagation delay of 100ms" is there and back, or one way: both are
+//! run. What the paper does not say is chosen here: how fast senders reach the bottleneck (1 Gbit/s, so that a window that doubles
+//! is a queue, too), and when the four end (each 50 s before the one that began before it).
+//!
+//! FAST is `cc::fast` with the rules of its ns-2 module, version 1.1, over TCP with SACK and a sink that acknowledges every
+//! segment, as that module's examples have it. SCTP is the profile `ns2` with a receive window that limits nothing and without the
+//! module's `initialSsthresh` of 65,536 bytes, of which the paper must have raised the one or both: with the default window no
+//! flow could have more than 5 Mbit/s. What the paper says of concurrent multipath transfer (§3) is another folder's affair.
+
+pub mod claims;
+mod fig2;
+mod fig3;
+mod fig4;
+mod fig5;
+mod film;
+mod late;
+mod rate;
+mod run;
+mod start;
+
+use std::time::Duration;
+
+use braidftp_base::{Rate, Time};
+use braidftp_cc::fast::Params;
+use braidftp_sim::apps::bulk::Span;
+use braidftp_sim::link::Bandwidth;
+
+use self::run::{Setup, Stack};
+use crate::figure::{Axis, Figure, Paper, Point, Quick, Value};
+
+/// The paper.
+pub static PAPER: Paper = Paper {
+    name: "fast",
+    key: "P4",
+    citation: "M. J. Arshad, M. S. Mian: Building Multihoming Awareness into FAST TCP: A Simulation Analysis",
+    figures: FIGURES,
+    claims: claims::ALL,
+};
+
+static FIGURES: &[Figure] =
+    &[fig2::FIGURE, fig3::FIGURE, fig4::FIGURE, fig5::FIGURE, start::FIGURE, late::FIGURE, rate::FIGURE];
+
+/// Bits a second of the bottleneck.
+const RATE: u64 = 800_000_000;
+/// Bits a second at which a sender reaches it.
+const ACCESS: u64 = 1_000_000_000;
+/// Packets that wait for it at most.
+const QUEUE: usize = 3_000;
+/// Packets that a FAST source wants to have there.
+const ALPHA: u32 = 200;
+/// How long a run is.
+const LASTS: Duration = Duration::from_secs(1_000);
+/// How often the paper's monitor looked.
+const EVERY: Duration = Duration::from_millis(200);
+/// When Figure 1 (b)'s flows begin, in seconds, and when they end here.
+const STAGGERED: [(u64, u64); 4] = [(0, 1_000), (50, 950), (100, 900), (150, 850)];
+
+/// What "a common propagation delay of 100ms" may mean: its name, one way, and what people call it.
+const READINGS: [(&str, Duration, &str); 2] = [
+    ("round-trip", Duration::from_millis(50), "100 ms there and back"),
+    ("one-way", Duration::from_millis(100), "100 ms each way"),
+];
+
+/// The readings as an axis.
+const DELAY: Axis = Axis {
+    name: "delay",
+    label: "delay",
+    values: &[Value::Name(READINGS[0].0), Value::Name(READINGS[1].0)],
+    show: |value| {
+        let reading = READINGS.iter().find(|(name, ..)| Value::Name(name) == *value);
+        reading.map_or_else(|| value.to_string(), |(.., spoken)| (*spoken).to_owned())
+    },
+};
+
+/// How much smaller what `--quick` runs is: the rate, what waits, and α; and the times.
+const SMALLER: u64 = 40;
+const SHORTER: u32 = 25;
+
+/// FAST, or SCTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Fast,
+    Sctp,
+}
+
+/// Flows that begin and end together.
+fn together(flows: usize) -> Vec<Span> {
+    vec![Span::ALWAYS; flows]
+}
+
+/// Figure 1 (b)'s flows.
+fn staggered() -> Vec<Span> {
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    let span = |(begins, ends): (u64, u64)| Span {
+        begins: at(begins),
+        ends: Some(at(ends)).filter(|ends| *ends < Time::ZERO + LASTS),
+    };
+    STAGGERED.map(span).into()
+}
+
+/// The paper's run, with a reading of its delay.
+fn setup(protocol: Protocol, flows: Vec<Span>, one_way: Duration) -> Setup {
+    let stack = match protocol {
+        Protocol::Fast => Stack::Fast(Params { alpha_packets: ALPHA, ..Params::p4() }),
+        Protocol::Sctp => Stack::Sctp { ssthresh: None },
+    };
+    let (access, queue, lasts) = (fixed(ACCESS), QUEUE, LASTS);
+    Setup { stack, rate: RATE, access, one_way, queue, flows, lasts, every: EVERY }
+}
+
+/// One way, at a point.
+fn one_way(point: &Point) -> Duration {
+    let reading = READINGS.iter().find(|(name, ..)| *name == point.name(DELAY.name));
+    reading.expect("it is one of the axis").1
+}
+
+/// Jain's index of fairness: 1 if all are equal, 1/n if one has everything.
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+fn fixed(bits_per_second: u64) -> Bandwidth {
+    Bandwidth::Fixed(Rate::from_bits_per_second(bits_per_second))
+}
+
+/// The same, small and short.
+fn shrunk(setup: Setup, quick: Quick) -> Setup {
+    if quick == Quick::No {
+        return setup;
+    }
+    let shorter = |at: Time| Time::ZERO + at.since(Time::ZERO) / SHORTER;
+    let span = |span: &Span| Span { begins: shorter(span.begins), ends: span.ends.map(shorter) };
+    let stack = match setup.stack {
+        Stack::Fast(params) => {
+            Stack::Fast(Params { alpha_packets: params.alpha_packets / SMALLER as u32, ..params })
+        }
+        sctp @ Stack::Sctp { .. } => sctp,
+    };
+    Setup {
+        stack,
+        rate: setup.rate / SMALLER,
+        access: fixed(ACCESS / SMALLER),
+        queue: setup.queue / SMALLER as usize,
+        flows: setup.flows.iter().map(span).collect(),
+        lasts: setup.lasts / SHORTER,
+        ..setup
+    }
+}
+
+/// What does not vary in Figures 2 to 5.
+fn settings(protocol: Protocol) -> Vec<String> {
+    let setup = setup(protocol, together(2), READINGS[0].1);
+    let link = Setup { one_way: Duration::ZERO, ..setup.clone() }.link();
+    let stack = match (protocol, setup.stack) {
+        (Protocol::Fast, Stack::Fast(params)) => {
+            format!("tcp: profile sack, every segment acknowledged and timed; cc fast:{params}")
+        }
+        _ => "sctp: profile ns2, receive window no limit, ssthresh arbitrarily high".to_owned(),
+    };
+    vec![
+        format!("bottleneck, each way: {link}, and a delay of 50ms or 100ms"),
+        format!("before it, from each sender: {} Mbit/s", ACCESS / 1_000_000),
+        stack,
+        "packets of 1500 bytes; 1000 s, looked at every 0.2 s; nothing is random".to_owned(),
+        format!("--quick: a {SMALLER}th of rate, queue and alpha, a {SHORTER}th of the times"),
+    ]
+}

@@ -1,0 +1,116 @@
+//! Beyond the paper: FAST against SCTP from 1 Mbit/s to 1 Gbit/s (P4-C13: the advantage of delay is "small at low speed, but
+//! significant at high speed").
+//!
+//! Once with the paper's queue of 3000 packets and α of 200 at every rate, and once with both in proportion to the rate, as deep in
+//! time as the paper's are at 800 Mbit/s.
+//!
+//! Published: an argument. Ours: `braidlab check P4-C13`.
+
+use std::time::Duration;
+
+use braidftp_cc::fast::Params;
+
+use super::run::{Setup, Stack};
+use super::{ACCESS, ALPHA, Protocol, QUEUE, RATE, READINGS, fixed, setup, together};
+use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
+use crate::plot::Plot;
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "fast/rate",
+    shows: "FAST and SCTP, from 1 Mbit/s to 1 Gbit/s",
+    caption: "Two flows that begin together, 100 ms there and back, their first 150 s. Left the paper's queue of 3000 packets and α \
+              of 200 at every rate; right both in proportion to the rate, as deep in time as at 800 Mbit/s.",
+    settings: || {
+        let mut settings = super::settings(Protocol::Fast);
+        settings[0] = "bottleneck: 50 ms each way; senders reach it at 1.25 times its rate".to_owned();
+        settings[1] = super::settings(Protocol::Sctp)[2].clone();
+        settings[3] = "packets of 1500 bytes; 150 s from the beginning".to_owned();
+        settings.truncate(4);
+        settings
+    },
+    kind: Kind::Sweep(Sweep {
+        axes: &[RATES, QUEUES, VARIANTS],
+        only: |_| true,
+        fixed: |_| true,
+        quick: |point| point.number("rate") <= 30.0,
+        paired: &["variant"],
+        columns: &[
+            Column { name: "utilisation", unit: "of the bottleneck, headers and all" },
+            Column { name: "drops", unit: "packets dropped" },
+            Column { name: "queue", unit: "packets waiting, mean" },
+            Column { name: "queue_ms", unit: "ms that they wait, mean" },
+        ],
+        runs: Runs { min: 1, max: 1, within: 0.05 },
+        run,
+        plot: Plot::lines("rate", "utilisation", "part of the bottleneck that is used")
+            .facet("queue")
+            .log_x(),
+    }),
+};
+
+const RATES: Axis = Axis {
+    name: "rate",
+    label: "Mbit/s",
+    values: &[
+        Value::Number(1.0),
+        Value::Number(3.0),
+        Value::Number(10.0),
+        Value::Number(30.0),
+        Value::Number(100.0),
+        Value::Number(300.0),
+        Value::Number(1_000.0),
+    ],
+    show: |value| value.to_string(),
+};
+
+const QUEUES: Axis = Axis {
+    name: "queue",
+    label: "queue",
+    values: &[Value::Name("packets"), Value::Name("time")],
+    show: |value| match value {
+        Value::Name("packets") => "3000 packets, α = 200".to_owned(),
+        _ => "45 ms, α = 3 ms".to_owned(),
+    },
+};
+
+const VARIANTS: Axis = Axis {
+    name: "variant",
+    label: "variant",
+    values: &[Value::Name("fast"), Value::Name("sctp")],
+    show: |value| match value {
+        Value::Name("fast") => "FAST TCP".to_owned(),
+        _ => "SCTP".to_owned(),
+    },
+};
+
+const LASTS: Duration = Duration::from_secs(150);
+
+fn run(point: &Point, seed: u64) -> Row {
+    let rate = (point.number("rate") * 1e6) as u64;
+    let part = match point.name("queue") {
+        "packets" => 1.0,
+        _ => rate as f64 / RATE as f64,
+    };
+    // A queue that holds no packet, and a source that wants none there, are neither.
+    let scaled = |packets: f64, least: f64| (packets * part).round().max(least);
+    let protocol = if point.name("variant") == "fast" { Protocol::Fast } else { Protocol::Sctp };
+    let papers = setup(protocol, together(2), READINGS[0].1);
+    let stack = match papers.stack {
+        Stack::Fast(params) => {
+            Stack::Fast(Params { alpha_packets: scaled(f64::from(ALPHA), 1.0) as u32, ..params })
+        }
+        sctp @ Stack::Sctp { .. } => sctp,
+    };
+    let access = fixed((rate as f64 * ACCESS as f64 / RATE as f64) as u64);
+    let queue = scaled(QUEUE as f64, 4.0) as usize;
+    let trace = Setup { stack, rate, access, queue, lasts: LASTS, ..papers }.run(seed);
+    let all = 0.0..LASTS.as_secs_f64();
+    let waiting = trace.queue(all.clone());
+    Row(vec![
+        trace.throughput(all) / rate as f64,
+        trace.drops() as f64,
+        waiting,
+        waiting * f64::from(super::run::PACKET) * 8.0 / rate as f64 * 1e3,
+    ])
+}
