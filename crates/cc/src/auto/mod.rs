@@ -28,6 +28,11 @@
 //!
 //! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
 //! was delivered in a round trip, cut as CUBIC cuts.
+//!
+//! **What it does not do.** Beside Reno over a long fat path it takes what CUBIC takes there, and with its ramp more yet in the first
+//! minutes: more than twice its share. Where a SACK has no room for all gaps, arrivals
+//! are told late and the rate is underrated. Over loopback, where a round trip is far shorter than a driver's timer, pacing
+//! costs most of the rate: it is not the default of the profile `modern` before that is mended.
 
 mod evidence;
 mod model;
@@ -42,7 +47,7 @@ use self::evidence::Evidence;
 use self::model::{Model, bytes_in};
 use crate::cubic::Cubic;
 use crate::hystart::{Advice, HyStart};
-use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, Sent};
+use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, Sent, Spurious};
 
 /// "Arbitrarily high" (RFC 5681 §3.1).
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
@@ -87,6 +92,8 @@ pub struct Auto {
     evidence: Evidence,
     srtt: Duration,
     latest_rtt: Duration,
+    /// What was before it gave way last: mode, window and CUBIC, if that can be undone.
+    before: Option<Box<(Mode, usize, Cubic)>>,
 }
 
 #[derive(Debug, Clone)]
@@ -190,6 +197,7 @@ impl Auto {
             evidence: Evidence::default(),
             srtt: Duration::ZERO,
             latest_rtt: Duration::ZERO,
+            before: None,
         }
     }
 
@@ -225,6 +233,8 @@ impl Auto {
     /// It is congestion.
     fn give_way(&mut self, congestion: Congestion) {
         let mut congestion = congestion;
+        let undoable = congestion.cause != Cause::Ecn;
+        self.before = undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone())));
         if !matches!(self.mode, Mode::Shared) {
             self.share(bytes_in(self.model.lately(2), self.srtt.max(self.latest_rtt)));
             congestion.flight_bytes = self.cubic.window();
@@ -428,6 +438,12 @@ impl Controller for Auto {
             (Cause::Timeout, Mode::Ramp(_)) if self.evidence.score() < 0 => {}
             (Cause::Loss, Mode::Shared) if self.is_random() => {}
             _ => self.give_way(congestion),
+        }
+    }
+
+    fn on_spurious(&mut self, _spurious: Spurious) {
+        if let Some(before) = self.before.take() {
+            (self.mode, self.cwnd, self.cubic) = *before;
         }
     }
 

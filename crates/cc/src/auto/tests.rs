@@ -281,3 +281,16 @@ fn many_losses_of_one_round_trip_are_no_more_evidence_than_two() {
     evidence.on_round();
     assert_eq!(evidence.score(), -30);
 }
+
+#[test]
+fn what_was_given_for_nothing_is_had_again_but_after_a_mark() {
+    let mut flow = Flow::new(Wire::new(ms(100), 50, 0));
+    flow.run(ms(20_000));
+    for (cause, undone) in [(Cause::Loss, true), (Cause::Timeout, true), (Cause::Ecn, false)] {
+        let window = flow.auto.window();
+        flow.congestion(cause, window);
+        assert!(flow.auto.window() < window);
+        flow.auto.on_spurious(Spurious { now: flow.now, flight_bytes: window, mtu: MTU });
+        assert_eq!(flow.auto.window() == window, undone, "{cause:?}");
+    }
+}
