@@ -30,9 +30,9 @@
 //! was delivered in a round trip, cut as CUBIC cuts.
 //!
 //! **What it does not do.** Beside Reno over a long fat path it takes what CUBIC takes there, and with its ramp more yet in the first
-//! minutes: more than twice its share. Where a SACK has no room for all gaps, arrivals
-//! are told late and the rate is underrated. Over loopback, where a round trip is far shorter than a driver's timer, pacing
-//! costs most of the rate: it is not the default of the profile `modern` before that is mended.
+//! minutes: more than twice its share. Where a SACK has no room for all gaps, arrivals are told late and the rate is
+//! underrated. Over loopback its ramp takes the jitter of a driver for a queue, and leaves with what the shortest round trip
+//! held: a few packets, from which CUBIC opens slowly. It is not the default of the profile `modern` before that is mended.
 
 mod evidence;
 mod model;
