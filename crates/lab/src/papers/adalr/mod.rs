@@ -1,5 +1,5 @@
-//! P3: M. Omueti, Lj. Trajković, "Effect of Transfer File Size on TCP-ADaLR Performance: A Simulation Study": one file by FTP
-//! over a geostationary satellite, with windows of 64 KB.
+//! P3, one file by FTP over a geostationary satellite, with windows of 64 KB: M. Omueti, Lj. Trajković, "Effect of Transfer
+//! File Size on TCP-ADaLR Performance: A Simulation Study".
 //!
 //! ```text
 //! server --10 Mbit/s-- gateway --2 Mbit/s, 260 ms-- client

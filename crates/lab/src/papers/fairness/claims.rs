@@ -1,4 +1,4 @@
-//! What is to be reached, and whether it is: issue 5, "A default", and what goes with it.
+//! What is to be reached, and whether it is: half to twice the fair share beside Reno and CUBIC, Jain's index of 0.95.
 
 use crate::figure::{Claim, Finding, Holds, Measured};
 use crate::papers::bottleneck::default_controller;

@@ -1,5 +1,5 @@
-//! P4: M. J. Arshad, M. S. Mian, "Building Multihoming Awareness into FAST TCP: A Simulation Analysis", Journal of
-//! American Science 5(2), 2009: FAST TCP against SCTP over one long, fast link.
+//! P4, FAST TCP against SCTP over one long, fast link: M. J. Arshad, M. S. Mian, "Building Multihoming Awareness into FAST
+//! TCP: A Simulation Analysis", Journal of American Science 5(2), 2009.
 //!
 //! ```text
 //! X1 --1 Gbit/s--+                                                              +-- Y1

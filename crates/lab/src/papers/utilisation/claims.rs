@@ -1,4 +1,4 @@
-//! What is to be reached, and whether it is: issue 5, "It must reach".
+//! What is to be reached, and whether it is: 95 % of what a path carries, with the default controller.
 
 use super::PATHS;
 use crate::figure::{Claim, Finding};
