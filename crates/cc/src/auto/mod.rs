@@ -31,8 +31,7 @@
 //!
 //! **What it does not do.** Beside Reno over a long fat path it takes what CUBIC takes there, and with its ramp more yet in the first
 //! minutes: more than twice its share. Where a SACK has no room for all gaps, arrivals are told late and the rate is
-//! underrated. Over loopback its ramp takes the jitter of a driver for a queue, and leaves with what the shortest round trip
-//! held: a few packets, from which CUBIC opens slowly. It is not the default of the profile `modern` before that is mended.
+//! underrated. It is not the default of the profile `modern` before both are mended.
 
 mod evidence;
 mod model;
@@ -55,6 +54,8 @@ const SSTHRESH_INITIAL: usize = u32::MAX as usize;
 const WINDOW_MAX: usize = u32::MAX as usize;
 /// What the model's window has beyond the path's product, in packets, for acknowledgements that come for two at a time.
 const SPARE_MTUS: usize = 4;
+/// Round trips are told from a queue by a driver's clock, which is not finer: over a shorter one, what arrives in this is no queue.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// A CUBIC window of fewer packets is not paced.
 const PACED_MTUS: usize = 32;
 
@@ -236,7 +237,8 @@ impl Auto {
         let undoable = congestion.cause != Cause::Ecn;
         self.before = undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone())));
         if !matches!(self.mode, Mode::Shared) {
-            self.share(bytes_in(self.model.lately(2), self.srtt.max(self.latest_rtt)));
+            let queued = self.srtt.max(self.latest_rtt);
+            self.share(bytes_in(self.model.lately(2), queued.max(SHORTEST)));
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();
@@ -249,7 +251,7 @@ impl Auto {
 
     fn ramp(&mut self, ack: &Ack<'_>, round: bool) {
         let (rate, spare) = (self.model.lately(2), self.spare());
-        let product = bytes_in(rate, self.min_rtt());
+        let product = bytes_in(rate, self.min_rtt().max(SHORTEST));
         let app_limited = self.model.is_app_limited();
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
