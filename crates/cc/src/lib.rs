@@ -10,6 +10,7 @@
 pub mod adalr;
 pub mod auto;
 pub mod bbr;
+pub mod coupled;
 pub mod cubic;
 pub mod delivery;
 pub mod fast;

@@ -19,9 +19,9 @@ pub mod wire;
 
 pub use association::{
     Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, KeyError, KeyVectors,
-    Message, Multipath, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathView, Piece, Reason,
-    ReconfigError, Reliability, RetransmitBy, SackTiming, Scheduler, SendError, Split, StreamReset, Streams,
-    Transmit, Violation,
+    Message, Multipath, MultipathError, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathScheduler,
+    PathView, Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy, SackTiming, Scheduler,
+    SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
     AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,

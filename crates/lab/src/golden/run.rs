@@ -85,7 +85,8 @@ impl Params<'_> {
                 [RetransmitBy::Same, RetransmitBy::Asap, RetransmitBy::Ssthresh, RetransmitBy::LossRate];
             let retransmit_by =
                 policies.get(self.number("eCmtRtxPolicy")).copied().unwrap_or(RetransmitBy::Cwnd);
-            config.multipath = Some(Multipath { retransmit_by, window_after_failure: small("cmtPFCwnd") });
+            let window_after_failure = small("cmtPFCwnd");
+            config.multipath = Some(Multipath { retransmit_by, window_after_failure, ..Multipath::plain() });
             config.potentially_failed_max_retrans = self.on("useCmtPF").then_some(0);
         }
         config

@@ -99,6 +99,7 @@ impl Association {
             }
         }
         path.reduction = None;
+        path.meter.forget();
         //= specs/rfc9260.txt#section-6.3.3
         //# E2)  For the destination address for which the timer expires, set RTO
         //# = RTO * 2 ("back off the timer").

@@ -63,7 +63,10 @@ pub use self::auth::{AuthEvent, KeyError, KeyVectors};
 pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, key_vector, parameters};
 pub(crate) use self::handshake::Passive;
 use self::handshake::Renewal;
-pub use self::multipath::{Multipath, RetransmitBy};
+pub use self::multipath::{
+    Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
+    UnknownRetransmitBy,
+};
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 pub use self::partial::{Abandoned, Reliability};
 use self::path::Path;

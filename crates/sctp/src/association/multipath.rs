@@ -6,7 +6,7 @@
 //!
 //! - *split fast retransmit* (SFR): a TSN is overtaken only by what left by its own path (`Sent::count_missing`);
 //! - *cumulative acknowledgement per path* (CUC, version 2): a window grows when the next in order of its own path is
-//!   acknowledged, first transmissions and retransmissions apart ([`PseudoCum`]);
+//!   acknowledged, first transmissions and retransmissions apart ([`points`]);
 //! - *delayed acknowledgement* (DAC): SACKs are delayed although there are gaps, which are the rule here; each says how
 //!   many packets it answers, and counts for so many miss indications unless it tells of several paths.
 //!
@@ -14,176 +14,23 @@
 //! here is called. What sets it apart from plain SCTP elsewhere is asked for by that field alone. It knows no remedies
 //! against a receive buffer that one path blocks, and no congestion control across paths.
 
-use std::num::NonZeroU8;
+mod again;
+mod meter;
+mod names;
+mod points;
 
+pub(super) use self::again::{carries, next_lost};
+pub(super) use self::meter::Meter;
+pub use self::names::{
+    Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
+    UnknownRetransmitBy,
+};
+pub(super) use self::points::{PseudoCum, advance};
 use crate::association::Association;
-use crate::association::path::{Path, Purpose, choose};
-use crate::association::sent::{Sent, SlotState};
-use crate::association::state::{State, Up};
+use crate::association::path::{Purpose, choose};
+use crate::association::state::State;
 use crate::association::transmit::{License, may_send, window_takes};
-use crate::ids::{PathId, Tsn};
-use crate::stats::PathState;
-use crate::wire::Sack;
-
-/// How data takes several paths at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Multipath {
-    /// By which path a lost chunk leaves again. The one with the largest window.
-    pub retransmit_by: RetransmitBy,
-    /// With [`Config::potentially_failed_max_retrans`](crate::Config): the window with which a path begins that was
-    /// potentially failed and has answered a HEARTBEAT, in MTUs. 2 (CMT-PF).
-    pub window_after_failure: NonZeroU8,
-}
-
-impl Default for Multipath {
-    fn default() -> Self {
-        Self {
-            retransmit_by: RetransmitBy::Cwnd,
-            window_after_failure: NonZeroU8::new(2).expect("2 is not 0"),
-        }
-    }
-}
-
-/// The retransmission policies of concurrent multipath transfer. Only active paths are chosen, while there is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RetransmitBy {
-    /// RTX-SAME: the path by which it left.
-    Same,
-    /// RTX-ASAP: any whose window has room; one of them by chance.
-    Asap,
-    /// RTX-CWND: the one with the largest window.
-    Cwnd,
-    /// RTX-SSTHRESH: the one with the highest slow-start threshold.
-    Ssthresh,
-    /// RTX-LOSSRATE: the one that has lost the smallest share of what it carried.
-    LossRate,
-}
-
-impl RetransmitBy {
-    /// All of them, in the order of the literature.
-    pub const ALL: &[Self] = &[Self::Same, Self::Asap, Self::Cwnd, Self::Ssthresh, Self::LossRate];
-}
-
-/// Where a path's own cumulative point is (CUC version 2): the next TSN in order that left by it, for chunks that left
-/// once and for those that left again.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PseudoCum {
-    expected: [Option<Tsn>; 2],
-    /// Whether the next one is to be looked for.
-    searching: [bool; 2],
-}
-
-impl Default for PseudoCum {
-    fn default() -> Self {
-        Self { expected: [None; 2], searching: [true; 2] }
-    }
-}
-
-impl PseudoCum {
-    /// A chunk that left by this path has left again by another.
-    pub(super) fn on_moved(&mut self) {
-        self.searching = [true; 2];
-    }
-}
-
-/// Reads a SACK that is not applied yet. Whether the point of each path advances.
-pub(super) fn advance(points: &mut [PseudoCum], sent: &Sent, sack: &Sack) -> Vec<bool> {
-    let mut advanced = vec![false; points.len()];
-    let before = sent.cum_tsn_ack_point();
-    let newly = sack.cum_tsn_ack.distance_from(before);
-    let mut gaps = sack.gaps.clone();
-    gaps.sort_unstable();
-    let last = gaps.iter().map(|gap| u32::from(gap.1)).max().unwrap_or(0);
-    let mut at = 0;
-    for offset in 1..=newly.saturating_add(last) {
-        let tsn = before.plus(offset);
-        let Some(slot) = sent.get(tsn) else { break };
-        let path = usize::from(slot.path.0);
-        if matches!(slot.state, SlotState::Acked | SlotState::Abandoned) {
-            continue;
-        }
-        let point = &mut points[path];
-        if offset <= newly {
-            advanced[path] = true;
-            point.searching = [true; 2];
-            continue;
-        }
-        let kind = usize::from(slot.transmissions > 1);
-        if std::mem::take(&mut point.searching[kind]) {
-            point.expected[kind] = Some(tsn);
-        }
-        let ahead = offset - newly;
-        while gaps.get(at).is_some_and(|gap| u32::from(gap.1) < ahead) {
-            at += 1;
-        }
-        let named = gaps.get(at).is_some_and(|gap| u32::from(gap.0) <= ahead);
-        if named && point.expected[kind] == Some(tsn) {
-            advanced[path] = true;
-            point.searching[kind] = true;
-        }
-    }
-    advanced
-}
-
-/// Whether new data may leave by a path: it is active, or nothing is and `fallback` stands in.
-pub(super) fn carries(paths: &[Path], id: PathId, fallback: PathId) -> bool {
-    let sound = |path: &Path| path.state == PathState::Active && !path.in_doubt && !path.awaits_ack;
-    if paths.iter().any(sound) { sound(&paths[usize::from(id.0)]) } else { id == fallback }
-}
-
-/// By which path a chunk that left by `left_by` leaves again; `chance` decides among equals.
-pub(super) fn again(
-    paths: &[Path],
-    left_by: PathId,
-    fallback: PathId,
-    by: RetransmitBy,
-    chance: u32,
-) -> PathId {
-    let ids = (0..paths.len()).map(|index| PathId(index as u8));
-    let candidates: Vec<PathId> = ids.filter(|id| carries(paths, *id, fallback)).collect();
-    let path = |id: PathId| &paths[usize::from(id.0)];
-    if by == RetransmitBy::Same && candidates.contains(&left_by) {
-        return left_by;
-    }
-    let room = |id: &PathId| path(*id).flight_bytes < path(*id).controller.window();
-    let better = |one: PathId, other: PathId| match by {
-        RetransmitBy::Same | RetransmitBy::Cwnd => {
-            path(one).controller.window().cmp(&path(other).controller.window())
-        }
-        RetransmitBy::Ssthresh => path(one).controller.ssthresh().cmp(&path(other).controller.ssthresh()),
-        RetransmitBy::Asap => room(&one).cmp(&room(&other)),
-        RetransmitBy::LossRate => path(other).compare_loss(path(one)),
-    };
-    let mut chosen: Option<PathId> = None;
-    for (index, id) in candidates.into_iter().enumerate() {
-        let bit = chance >> (index % 32) & 1 == 1;
-        let takes =
-            chosen.is_none_or(|chosen| better(id, chosen).is_gt() || (better(id, chosen).is_eq() && bit));
-        if takes {
-            chosen = Some(id);
-        }
-    }
-    chosen.unwrap_or(fallback)
-}
-
-/// The first lost chunk that is to leave again by a path.
-pub(super) fn next_lost(
-    up: &mut Up,
-    paths: &[Path],
-    Multipath { retransmit_by, .. }: Multipath,
-    id: PathId,
-) -> Option<Tsn> {
-    let first = up.sent.next_lost()?;
-    let fallback = choose(paths, up.primary, Purpose::New);
-    let chance = up.chance;
-    let leaves_here = |left_by: PathId| again(paths, left_by, fallback, retransmit_by, chance) == id;
-    if retransmit_by == RetransmitBy::Same {
-        return up.sent.lost().find(|(_, left_by)| leaves_here(*left_by)).map(|(tsn, _)| tsn);
-    }
-    // The others take all that is lost the same way.
-    let left_by = up.sent.get(first)?.path;
-    leaves_here(left_by).then_some(first)
-}
+use crate::ids::PathId;
 
 impl Association {
     /// Whether data may leave by this path, and why: what is lost where the policy sends it, and new data by every path that

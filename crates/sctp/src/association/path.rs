@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
+use braidftp_cc::coupled::Coupling;
 use braidftp_cc::pacer::Pacer;
 use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
 use crate::association::loss::SendOrder;
+use crate::association::multipath::Meter;
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
 use crate::association::undo::Evidence;
@@ -79,6 +81,8 @@ pub(super) struct Path {
     /// Bytes of chunks that left by it, and of those that were lost.
     pub(super) carried_bytes: u64,
     pub(super) lost_bytes: u64,
+    /// At which rate it delivers.
+    pub(super) meter: Meter,
     /// Whether one packet may go out to probe the tail, whatever the window is.
     pub(super) probe_due: bool,
     /// Probes sent since something was heard.
@@ -168,7 +172,11 @@ impl Path {
             latest_rtt: Duration::ZERO,
             measured_at: None,
             measure_each: config.measure_each,
-            controller: config.congestion_control.build_with(options, pmdcs(config.mtu)),
+            controller: config.multipath.map_or(Coupling::None, |multipath| multipath.coupling).build(
+                config.congestion_control,
+                options,
+                pmdcs(config.mtu),
+            ),
             pacer: Pacer::default(),
             mtu: config.mtu,
             awaits_ack: false,
@@ -186,6 +194,7 @@ impl Path {
             burst: 0,
             carried_bytes: 0,
             lost_bytes: 0,
+            meter: Meter::default(),
             probe_due: false,
             probes_unanswered: 0,
             errors: 0,

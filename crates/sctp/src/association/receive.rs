@@ -749,6 +749,8 @@ impl Association {
                 //# receives a SACK chunk that results in updating the cwnd, then it
                 //# SHOULD update its cwnd (or cwnds) apportioned to the destination
                 //# addresses to which it transmitted the acknowledged data.
+                let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
+                path.meter.on_arrived(now, said.acked_bytes, round_trip);
                 path.controller.on_ack(cc::Ack {
                     now,
                     bytes: said.acked_bytes,

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 use braidftp_cc as cc;
+use braidftp_cc::coupled::Coupling;
 use braidftp_sctp::{
     Announce, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
-    MtuDiscovery, Multipath, Order, PeerMay, Profile, Reliability, RetransmitBy, RetransmitTo, Scheduler,
-    SharedKey, StreamId, StreamReset, Streams, WindowUpdates,
+    MtuDiscovery, Multipath, Order, PathScheduler, PeerMay, Profile, Reliability, Remedy, RetransmitBy,
+    RetransmitTo, Scheduler, SharedKey, StreamId, StreamReset, Streams, WindowUpdates,
 };
 
 use bytes::Bytes;
@@ -123,7 +124,10 @@ fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(4);
     each(draw, scenario, |draw, config| {
         let multipath = Multipath {
+            scheduler: draw.pick(PathScheduler::ALL),
             retransmit_by: draw.pick(RetransmitBy::ALL),
+            remedy: draw.pick(Remedy::ALL),
+            coupling: draw.pick(Coupling::ALL),
             window_after_failure: NonZeroU8::new(draw.between(1, 4) as u8).expect("1 at least"),
         };
         config.multipath = (both || draw.one_in(8)).then_some(multipath);

@@ -3,11 +3,14 @@
 use braidftp_base::Time;
 use bytes::Bytes;
 
+use super::again::again;
 use super::*;
 use crate::association::partial::Terms;
-use crate::association::sent::{Counting, Departure, Report};
-use crate::ids::{Ppid, Ssn, StreamId};
-use crate::wire::Data;
+use crate::association::path::Path;
+use crate::association::sent::{Counting, Departure, Report, Sent};
+use crate::ids::{Ppid, Ssn, StreamId, Tsn};
+use crate::stats::PathState;
+use crate::wire::{Data, Sack};
 
 const A: PathId = PathId(0);
 const B: PathId = PathId(1);

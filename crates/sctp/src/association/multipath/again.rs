@@ -1,0 +1,70 @@
+//! By which path a lost chunk leaves again.
+
+use super::{Multipath, RetransmitBy};
+use crate::association::path::{Path, Purpose, choose};
+use crate::association::state::Up;
+use crate::ids::{PathId, Tsn};
+use crate::stats::PathState;
+
+/// Whether new data may leave by a path: it is active, or nothing is and `fallback` stands in.
+pub(in crate::association) fn carries(paths: &[Path], id: PathId, fallback: PathId) -> bool {
+    let sound = |path: &Path| path.state == PathState::Active && !path.in_doubt && !path.awaits_ack;
+    if paths.iter().any(sound) { sound(&paths[usize::from(id.0)]) } else { id == fallback }
+}
+
+/// By which path a chunk that left by `left_by` leaves again; `chance` decides among equals.
+pub(in crate::association) fn again(
+    paths: &[Path],
+    left_by: PathId,
+    fallback: PathId,
+    by: RetransmitBy,
+    chance: u32,
+) -> PathId {
+    let ids = (0..paths.len()).map(|index| PathId(index as u8));
+    let candidates: Vec<PathId> = ids.filter(|id| carries(paths, *id, fallback)).collect();
+    let path = |id: PathId| &paths[usize::from(id.0)];
+    if by == RetransmitBy::Same && candidates.contains(&left_by) {
+        return left_by;
+    }
+    let room = |id: &PathId| path(*id).flight_bytes < path(*id).controller.window();
+    let better = |one: PathId, other: PathId| match by {
+        RetransmitBy::Same | RetransmitBy::Cwnd => {
+            path(one).controller.window().cmp(&path(other).controller.window())
+        }
+        RetransmitBy::Ssthresh => path(one).controller.ssthresh().cmp(&path(other).controller.ssthresh()),
+        RetransmitBy::Asap => room(&one).cmp(&room(&other)),
+        RetransmitBy::LossRate => path(other).compare_loss(path(one)),
+        RetransmitBy::Soonest => {
+            path(other).takes(path(other).pmdcs()).cmp(&path(one).takes(path(one).pmdcs()))
+        }
+    };
+    let mut chosen: Option<PathId> = None;
+    for (index, id) in candidates.into_iter().enumerate() {
+        let bit = chance >> (index % 32) & 1 == 1;
+        let takes =
+            chosen.is_none_or(|chosen| better(id, chosen).is_gt() || (better(id, chosen).is_eq() && bit));
+        if takes {
+            chosen = Some(id);
+        }
+    }
+    chosen.unwrap_or(fallback)
+}
+
+/// The first lost chunk that is to leave again by a path.
+pub(in crate::association) fn next_lost(
+    up: &mut Up,
+    paths: &[Path],
+    Multipath { retransmit_by, .. }: Multipath,
+    id: PathId,
+) -> Option<Tsn> {
+    let first = up.sent.next_lost()?;
+    let fallback = choose(paths, up.primary, Purpose::New);
+    let chance = up.chance;
+    let leaves_here = |left_by: PathId| again(paths, left_by, fallback, retransmit_by, chance) == id;
+    if retransmit_by == RetransmitBy::Same {
+        return up.sent.lost().find(|(_, left_by)| leaves_here(*left_by)).map(|(tsn, _)| tsn);
+    }
+    // The others take all that is lost the same way.
+    let left_by = up.sent.get(first)?.path;
+    leaves_here(left_by).then_some(first)
+}

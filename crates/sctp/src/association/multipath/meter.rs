@@ -1,0 +1,92 @@
+//! At which rate a path delivers, and how soon it would bring one chunk more.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::association::path::Path;
+
+/// The rate is the largest of so many spans.
+const SPANS: usize = 4;
+/// A span is a round trip, but no shorter than this: a few packets are no rate.
+const SPAN_MIN: Duration = Duration::from_millis(20);
+
+/// What arrives of what left by a path, in bytes a second.
+#[derive(Debug, Default, Clone, Copy)]
+pub(in crate::association) struct Meter {
+    began: Option<Time>,
+    bytes: u64,
+    spans: [u64; SPANS],
+}
+
+impl Meter {
+    /// So many bytes have arrived.
+    pub(in crate::association) fn on_arrived(&mut self, now: Time, bytes: usize, round_trip: Duration) {
+        let began = *self.began.get_or_insert(now);
+        let lasted = now.since(began);
+        let span = round_trip.max(SPAN_MIN);
+        if lasted >= span {
+            // After a pause it is none of the path's.
+            if lasted < span * 2 {
+                self.spans.rotate_right(1);
+                self.spans[0] = per_second(self.bytes, lasted);
+            }
+            (self.began, self.bytes) = (Some(now), 0);
+        }
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+
+    /// The path failed: what it delivered says nothing of what it will.
+    pub(in crate::association) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn per_second(bytes: u64, time: Duration) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+impl Path {
+    /// A round trip of it: of late if something is in flight, else the shortest; RTO.Initial before there is one.
+    fn round_trip(&self) -> Duration {
+        let lately = self.rtt.srtt().filter(|_| self.flight_bytes > 0);
+        lately.or(self.min_rtt).unwrap_or(self.rtt.rto())
+    }
+
+    /// Bytes a second that it delivers, as far as is known: before that, a window in a round trip.
+    pub(in crate::association) fn rate(&self) -> u64 {
+        let measured = self.meter.spans.into_iter().max().unwrap_or(0);
+        let guessed = || per_second(self.controller.window() as u64, self.round_trip());
+        if measured > 0 { measured } else { guessed().max(1) }
+    }
+
+    /// How long it takes until a chunk of so many bytes is acknowledged that leaves now: a round trip, or what all that is in
+    /// flight takes before it, whichever is longer.
+    pub(in crate::association) fn takes(&self, bytes: usize) -> Duration {
+        let ahead = (self.flight_bytes + bytes) as u128 * 1_000_000_000 / u128::from(self.rate());
+        self.round_trip().max(Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_the_largest_of_late_and_a_pause_is_none() {
+        let mut meter = Meter::default();
+        let round_trip = Duration::from_millis(100);
+        let at = |ms| Time::from_millis(1_000 + ms);
+        for ms in (0..=100).step_by(10) {
+            meter.on_arrived(at(ms), 1_000, round_trip);
+        }
+        assert_eq!(meter.spans, [100_000, 0, 0, 0], "10 packets in a tenth of a second");
+        meter.on_arrived(at(900), 50, round_trip);
+        assert_eq!(meter.spans[0], 100_000, "1000 bytes in 0.8 s");
+        for span in 1..=SPANS as u64 {
+            meter.on_arrived(at(900 + 100 * span), 50, round_trip);
+        }
+        assert_eq!(meter.spans, [500; SPANS]);
+    }
+}

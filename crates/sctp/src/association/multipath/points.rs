@@ -1,0 +1,66 @@
+//! Each path's own cumulative point (CUC, version 2), for windows that grow by the acknowledgement of what was next in order.
+
+use crate::association::sent::{Sent, SlotState};
+use crate::ids::Tsn;
+use crate::wire::Sack;
+
+/// Where a path's own cumulative point is (CUC version 2): the next TSN in order that left by it, for chunks that left
+/// once and for those that left again.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::association) struct PseudoCum {
+    expected: [Option<Tsn>; 2],
+    /// Whether the next one is to be looked for.
+    searching: [bool; 2],
+}
+
+impl Default for PseudoCum {
+    fn default() -> Self {
+        Self { expected: [None; 2], searching: [true; 2] }
+    }
+}
+
+impl PseudoCum {
+    /// A chunk that left by this path has left again by another.
+    pub(in crate::association) fn on_moved(&mut self) {
+        self.searching = [true; 2];
+    }
+}
+
+/// Reads a SACK that is not applied yet. Whether the point of each path advances.
+pub(in crate::association) fn advance(points: &mut [PseudoCum], sent: &Sent, sack: &Sack) -> Vec<bool> {
+    let mut advanced = vec![false; points.len()];
+    let before = sent.cum_tsn_ack_point();
+    let newly = sack.cum_tsn_ack.distance_from(before);
+    let mut gaps = sack.gaps.clone();
+    gaps.sort_unstable();
+    let last = gaps.iter().map(|gap| u32::from(gap.1)).max().unwrap_or(0);
+    let mut at = 0;
+    for offset in 1..=newly.saturating_add(last) {
+        let tsn = before.plus(offset);
+        let Some(slot) = sent.get(tsn) else { break };
+        let path = usize::from(slot.path.0);
+        if matches!(slot.state, SlotState::Acked | SlotState::Abandoned) {
+            continue;
+        }
+        let point = &mut points[path];
+        if offset <= newly {
+            advanced[path] = true;
+            point.searching = [true; 2];
+            continue;
+        }
+        let kind = usize::from(slot.transmissions > 1);
+        if std::mem::take(&mut point.searching[kind]) {
+            point.expected[kind] = Some(tsn);
+        }
+        let ahead = offset - newly;
+        while gaps.get(at).is_some_and(|gap| u32::from(gap.1) < ahead) {
+            at += 1;
+        }
+        let named = gaps.get(at).is_some_and(|gap| u32::from(gap.0) <= ahead);
+        if named && point.expected[kind] == Some(tsn) {
+            advanced[path] = true;
+            point.searching[kind] = true;
+        }
+    }
+    advanced
+}
