@@ -22,7 +22,8 @@ pub enum Profile {
     /// RFC 9260's recommended values.
     Rfc9260,
     /// What today's transports do: losses found by send order, tail loss probes, a short RTO.Min, SACKs that do not
-    /// wait, a first window of ten packets, large buffers; another path after the first time-out.
+    /// wait, a first window of ten packets, large buffers; another path after the first time-out. Its congestion control is
+    /// `auto`, which asks what losses are.
     Modern,
     /// ns-2's SCTP module 3.8 as far as standards know what it does: RFC 2960 and RFC 4960 with the module's own numbers.
     /// What no standard knows of it is left out.
@@ -195,6 +196,7 @@ impl Profile {
                 ..Config::default()
             },
             Self::Modern => Config {
+                congestion_control: cc::Kind::Auto,
                 // RFC 6928, and RFC 3465's L = 2 against the delay of SACKs.
                 congestion_options: cc::Options {
                     initial_window: cc::InitialWindow::Mtus(NonZeroU8::new(10).expect("10 is not 0")),
@@ -295,6 +297,7 @@ impl Profile {
             (Self::Ns2, "receive_buffer_bytes") => "ns-2's `initialRwnd`",
             (Self::Ns2, "chunk_overhead_bytes") => "ns-2's module: the DATA chunk's header",
             (Self::Ns2, "window_updates") => "ns-2's module: its receiver reads at once",
+            (Self::Modern, "congestion_control") => "ours: CUBIC, but where losses are not congestion",
             (Self::Modern, "congestion_options.initial_window") => "RFC 6928: ten packets",
             (Self::Modern, "congestion_options.byte_counting_limit") => {
                 "RFC 3465: L = 2, against delayed SACKs"

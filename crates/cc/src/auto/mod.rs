@@ -29,9 +29,11 @@
 //! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
 //! was delivered in a round trip, cut as CUBIC cuts.
 //!
+//! It is what the profile `modern` of SCTP has.
+//!
 //! **What it does not do.** Beside Reno over a long fat path it takes what CUBIC takes there, and with its ramp more yet in the first
 //! minutes: more than twice its share. Where a SACK has no room for all gaps, arrivals are told late and the rate is
-//! underrated. It is not the default of the profile `modern` before both are mended.
+//! underrated.
 
 mod evidence;
 mod model;

@@ -50,7 +50,7 @@ fn without_loss_both_profiles_keep_the_link_busy() {
 
 #[test]
 fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
-    let mut config = modern();
+    let mut config = modern_halving();
     config.congestion_options.slow_start = cc::SlowStart::UntilLoss;
     let mut pair = Pair::up(config);
     pair.latency = Duration::from_millis(1);

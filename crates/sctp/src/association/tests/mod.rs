@@ -149,6 +149,11 @@ fn modern() -> Config {
     Profile::Modern.config()
 }
 
+/// The same with RFC 9260's congestion control, of which every loss takes a half.
+fn modern_halving() -> Config {
+    Config { congestion_control: braidftp_cc::Kind::Sctp, ..modern() }
+}
+
 impl Pair {
     /// Nothing has been sent.
     fn new(config: Config) -> Self {
