@@ -163,6 +163,10 @@ pub struct Config {
     /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. Where messages
     /// are interleaved, up to twice as much is held of what has to wait for another. At least 1,500. 1 MiB.
     pub receive_buffer_bytes: usize,
+    /// Up to how many bytes the receive buffer grows by itself, to twice what arrives and is read in a round trip of the
+    /// slowest path. What it grows by is used only where a sender is that fast and a reader as well. `None`: it is what
+    /// it is. None.
+    pub receive_buffer_max_bytes: Option<usize>,
     /// What a chunk that is held costs of the receive buffer besides its bytes: many tiny ones have a limit too. At least
     /// 16, its header. 64.
     pub chunk_overhead_bytes: usize,
@@ -170,6 +174,9 @@ pub struct Config {
     pub window_updates: WindowUpdates,
     /// The send buffer, in bytes: messages queued or not yet acknowledged. 1 MiB.
     pub send_buffer_bytes: usize,
+    /// Up to how many bytes the send buffer grows by itself, by what is under way: as much as before may then wait behind
+    /// it. `None`: it is what it is. None.
+    pub send_buffer_max_bytes: Option<usize>,
     /// The longest message to send, in bytes. Beyond the send buffer only an empty buffer takes it. 16 MiB.
     pub max_message_bytes: usize,
 }
@@ -241,9 +248,11 @@ impl Default for Config {
             peer_may: PeerMay::default(),
             outbound_streams_max: 2_048,
             receive_buffer_bytes: 1 << 20,
+            receive_buffer_max_bytes: None,
             chunk_overhead_bytes: CHUNK_OVERHEAD_BYTES,
             window_updates: WindowUpdates::AvoidSilly,
             send_buffer_bytes: 1 << 20,
+            send_buffer_max_bytes: None,
             max_message_bytes: 16 << 20,
         }
     }

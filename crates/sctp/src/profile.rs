@@ -134,12 +134,22 @@ const FIELDS: &[Field] = &[
     ("fill_packets", |c| on_off(c.fill_packets), "RFC 9260 §6.9 has both"),
     ("receive_buffer_bytes", |c| format!("{} B", c.receive_buffer_bytes), "ours: a megabyte"),
     (
+        "receive_buffer_max_bytes",
+        |c| or_none(c.receive_buffer_max_bytes, |b| format!("{b} B")),
+        "RFC 9260 §3.3.2: not reduced; it says nothing of growing",
+    ),
+    (
         "chunk_overhead_bytes",
         |c| format!("{} B", c.chunk_overhead_bytes),
         "ours: what holding a chunk takes of memory",
     ),
     ("window_updates", |c| format!("{:?}", c.window_updates), "RFC 9260 §6.2, RFC 1122 §4.2.3.3"),
     ("send_buffer_bytes", |c| format!("{} B", c.send_buffer_bytes), "ours: a megabyte"),
+    (
+        "send_buffer_max_bytes",
+        |c| or_none(c.send_buffer_max_bytes, |b| format!("{b} B")),
+        "ours: it is what it is",
+    ),
 ];
 
 impl Profile {
@@ -230,6 +240,9 @@ impl Profile {
                 // association that stalls; what is not full costs nothing.
                 receive_buffer_bytes: 8 << 20,
                 send_buffer_bytes: 4 << 20,
+                // And more where a path, or several, carry more: a gigabit a second over half a second.
+                receive_buffer_max_bytes: Some(64 << 20),
+                send_buffer_max_bytes: Some(64 << 20),
                 // Whatever has to be agreed on in INIT stays off, ECN among it: it would be of use on few paths, and some
                 // peers answer no INIT that has a parameter.
                 ..Config::default()
@@ -316,6 +329,9 @@ impl Profile {
             (Self::Modern, "fill_packets") => "ours: RFC 9260 §6.9 has both",
             (Self::Modern, "receive_buffer_bytes") => "ours: a gigabit a second over 60 ms",
             (Self::Modern, "send_buffer_bytes") => "ours: a gigabit a second over 30 ms",
+            (Self::Modern, "receive_buffer_max_bytes" | "send_buffer_max_bytes") => {
+                "ours: a gigabit a second over half a second"
+            }
             _ => return None,
         };
         Some(source)

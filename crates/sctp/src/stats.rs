@@ -16,6 +16,8 @@ pub struct Stats {
     pub outbound_streams: u16,
     /// Inbound streams, once negotiated; before, those allowed.
     pub inbound_streams: u16,
+    /// The receive buffer as it is now, in bytes.
+    pub receive_buffer_bytes: usize,
     /// The window that the next SACK would advertise, in bytes.
     pub a_rwnd: usize,
     /// What the peer's window has left beyond what is in flight, in bytes.

@@ -22,7 +22,7 @@ impl Association {
             return;
         }
         let held = self.inbound.check();
-        let capacity = self.config.receive_buffer_bytes;
+        let capacity = self.buffer.bytes();
         assert_eq!(self.a_rwnd(), capacity.saturating_sub(held), "a_rwnd is the capacity less what is held");
         // A chunk is taken while no more than twice the buffer is held, and beyond that the next in sequence alone.
         let most = 2 * capacity + reassembly::CHUNK_MAX_BYTES;

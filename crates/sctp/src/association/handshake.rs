@@ -17,6 +17,7 @@ use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::partial::Forward;
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
+use crate::association::receive_buffer::ReceiveBuffer;
 use crate::association::received::Received;
 use crate::association::reset::Reconfiguration;
 use crate::association::send_queue::SendQueue;
@@ -198,6 +199,7 @@ impl Association {
             paths,
             queue: SendQueue::new(config.scheduler),
             inbound: Reassembly::new(Tsn(0), config.receive_buffer_bytes),
+            buffer: ReceiveBuffer::new(&config),
             outbound_streams: config.outbound_streams,
             inbound_streams: config.inbound_streams,
             events: std::collections::VecDeque::new(),
@@ -575,6 +577,7 @@ impl Association {
     }
 
     fn new_up(&mut self, peer: Peer) -> Up {
+        self.buffer = ReceiveBuffer::new(&self.config);
         self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes)
             .with_overhead(self.config.chunk_overhead_bytes);
         //= specs/rfc8260.txt#section-2

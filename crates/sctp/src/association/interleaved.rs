@@ -206,6 +206,12 @@ impl Messages {
         }
     }
 
+    /// The receive buffer has become larger: so much more is held of what has to wait. Messages are delivered in pieces
+    /// from as much on as before.
+    pub(super) fn set_receive_buffer(&mut self, bytes: usize) {
+        self.held_max_bytes = 2 * bytes;
+    }
+
     /// A chunk that has not come before; the inbox is already charged for it.
     pub(super) fn push(
         &mut self,

@@ -5,7 +5,8 @@
 //!
 //! - `state`: where an association is in its life, and what only that state has
 //! - `handshake`, `shutdown`: how it begins and ends
-//! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages
+//! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages;
+//!   `receive_buffer` how much of them is held
 //! - `auth`: what is authenticated, and with which keys; `asconf`: addresses that come and go
 //! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
 //!   under way
@@ -34,6 +35,7 @@ mod path;
 mod pmtu;
 mod reassembly;
 mod receive;
+mod receive_buffer;
 mod received;
 mod reduction;
 mod reset;
@@ -72,6 +74,7 @@ pub use self::partial::{Abandoned, Reliability};
 use self::path::Path;
 pub(crate) use self::reassembly::CHUNK_OVERHEAD_BYTES;
 use self::reassembly::Reassembly;
+use self::receive_buffer::ReceiveBuffer;
 pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
 pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
@@ -390,6 +393,8 @@ pub struct Association {
     queue: SendQueue,
     /// What arrived. It outlives the state in which it did.
     inbound: Reassembly,
+    /// How much of it may be held.
+    buffer: ReceiveBuffer,
     /// Streams to send on; before the handshake is done, those wanted.
     outbound_streams: u16,
     /// Streams to receive on; before the handshake is done, those allowed.
@@ -508,7 +513,9 @@ impl Association {
 
     /// The next message of a stream, or the next part of one (see [`Piece`]). What is taken opens the receive window.
     pub fn recv(&mut self, stream: StreamId) -> Option<Piece> {
+        let held = self.inbound.charged_bytes();
         let piece = self.inbound.recv(stream)?;
+        self.buffer.on_read(held - self.inbound.charged_bytes());
         self.messages_received += u64::from(piece.end && !piece.aborted);
         //= specs/rfc9260.txt#section-6.2
         //# When the window opens up,
@@ -519,7 +526,7 @@ impl Association {
         //# only if the window can be increased by at least a quarter of the
         //# receive buffer size of the association.
         let a_rwnd = self.a_rwnd();
-        let capacity = self.config.receive_buffer_bytes;
+        let capacity = self.buffer.bytes();
         if let State::Up(up) = &mut self.state {
             let narrow =
                 up.offered_bytes < capacity / 2 && self.config.window_updates == WindowUpdates::AvoidSilly;
@@ -541,12 +548,21 @@ impl Association {
 
     /// How many bytes of messages `send` would take now; an empty buffer takes one message that is longer, too.
     pub fn send_room(&self) -> usize {
-        let free = self.config.send_buffer_bytes.saturating_sub(self.buffered_to_send());
+        // What is under way makes room for as much again to wait behind it, up to the limit.
+        let (buffered, under_way) = (self.buffered_to_send(), self.under_way());
+        let grown = self.config.send_buffer_bytes.saturating_add(under_way);
+        let most = self.config.send_buffer_max_bytes.map_or(0, |max| max.min(grown));
+        let free = self.config.send_buffer_bytes.max(most).saturating_sub(buffered);
         free.saturating_sub(send_queue::MESSAGE_OVERHEAD_BYTES)
     }
 
     fn buffered_to_send(&self) -> usize {
-        self.queue.charged_bytes() + self.state.up().map_or(0, |up| up.sent.charged_bytes())
+        self.queue.charged_bytes() + self.under_way()
+    }
+
+    /// What of it has left, and is kept until it is acknowledged.
+    fn under_way(&self) -> usize {
+        self.state.up().map_or(0, |up| up.sent.charged_bytes())
     }
 
     /// Bytes queued on a stream and not yet sent.
@@ -591,6 +607,7 @@ impl Association {
             extensions: self.extensions(),
             outbound_streams: self.outbound_streams,
             inbound_streams: self.inbound_streams,
+            receive_buffer_bytes: self.buffer.bytes(),
             a_rwnd: self.a_rwnd(),
             peer_rwnd: up.map_or(0, |up| up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes())),
             queued_bytes: self.queue.queued_bytes(),
@@ -736,7 +753,7 @@ impl Association {
         //= specs/rfc9260.txt#section-6.2
         //# In addition, the endpoint SHOULD take into account the dropped data
         //# when calculating its a_rwnd.
-        self.config.receive_buffer_bytes.saturating_sub(self.inbound.charged_bytes())
+        self.buffer.bytes().saturating_sub(self.inbound.charged_bytes())
     }
 
     /// The receive window to advertise.
@@ -746,8 +763,7 @@ impl Association {
         //# have an algorithm for advertising its receive window to avoid
         //# receiver silly window syndrome (SWS), as described in [RFC1122].
         // What was offered grows by no less than a full chunk or half the buffer (RFC 1122 §4.2.3.3).
-        let step =
-            self.paths[0].payload_max(self.queue.header_len()).min(self.config.receive_buffer_bytes / 2);
+        let step = self.paths[0].payload_max(self.queue.header_len()).min(self.buffer.bytes() / 2);
         let a_rwnd = self.a_rwnd();
         if self.config.window_updates == WindowUpdates::AsItIs {
             return a_rwnd;

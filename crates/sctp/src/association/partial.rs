@@ -570,7 +570,7 @@ impl Association {
 
     /// How far ahead a FORWARD TSN may go: every TSN takes a byte of the window that was offered, or more.
     fn forward_max(&self) -> u32 {
-        let window = u32::try_from(self.config.receive_buffer_bytes).unwrap_or(u32::MAX);
+        let window = u32::try_from(self.buffer.bytes()).unwrap_or(u32::MAX);
         window.clamp(SPAN_MAX, i32::MAX as u32)
     }
 }

@@ -223,6 +223,13 @@ impl Reassembly {
         self.interleaved = Some(Messages::new(receive_buffer_bytes));
     }
 
+    /// The receive buffer has become larger.
+    pub(super) fn set_receive_buffer(&mut self, bytes: usize) {
+        if let Some(messages) = &mut self.interleaved {
+            messages.set_receive_buffer(bytes);
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn messages(&mut self) -> Option<&mut Messages> {
         self.interleaved.as_mut()

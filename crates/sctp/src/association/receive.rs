@@ -98,6 +98,7 @@ impl Association {
         self.stirred = true;
         let mut brought_data = false;
         let mut lowest: Option<Tsn> = None;
+        let held_before = self.inbound.charged_bytes();
         //= specs/rfc9260.txt#section-6.10
         //# An endpoint MUST process received chunks in their order in the packet.
         let mut authentic = None;
@@ -198,6 +199,10 @@ impl Association {
             self.on_ce(path, lowest);
         }
         self.repeat_sack(path);
+        let held_more = self.inbound.charged_bytes().saturating_sub(held_before);
+        if held_more > 0 {
+            self.tune_receive_buffer(now, path, held_more);
+        }
         self.on_packet_end(now, brought_data);
     }
 
@@ -427,7 +432,7 @@ impl Association {
         // The sender counts user data, and was promised the window in bytes of user data: what was within the promise is
         // taken, though overhead may have closed the window since, up to twice the buffer in all. Beyond, the next in
         // sequence is taken if nothing can be read: else neither side could ever go on.
-        let capacity = self.config.receive_buffer_bytes;
+        let capacity = self.buffer.bytes();
         let fits = self.inbound.unread_bytes() + data.payload.len() <= capacity
             && self.inbound.charged_bytes() < 2 * capacity;
         let in_sequence = data.tsn == up.received.cum_tsn().next();

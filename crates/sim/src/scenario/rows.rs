@@ -44,6 +44,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "sending", draw: sending },
     Row { name: "answering", draw: answering },
     Row { name: "buffers", draw: buffers },
+    Row { name: "growth", draw: growth },
     Row { name: "scheduler", draw: scheduler },
     Row { name: "interleaving", draw: interleaving },
     Row { name: "nr_sack", draw: nr_sack },
@@ -184,6 +185,16 @@ fn buffers(draw: &mut Draw, scenario: &mut Scenario) {
             config.receive_buffer_bytes = draw.scale(4_000, 1 << 20) as usize;
             config.send_buffer_bytes = draw.scale(2_000, 1 << 20) as usize;
         }
+    });
+}
+
+/// Buffers that grow by themselves.
+fn growth(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        let more =
+            |draw: &mut Draw, bytes: usize| draw.one_in(2).then(|| bytes + draw.scale(1, 4 << 20) as usize);
+        config.receive_buffer_max_bytes = more(draw, config.receive_buffer_bytes);
+        config.send_buffer_max_bytes = more(draw, config.send_buffer_bytes);
     });
 }
 
@@ -490,7 +501,10 @@ fn plan(draw: &mut Draw, [client, server]: &[Config; 2]) -> Plan {
     let complete = complete(draw);
     let abort = Ending::Abort(side, draw.up_to(50) as usize);
     let ending = draw.pick(&[complete, complete, complete, Ending::Early(side), abort]);
-    let receive_buffers = [client.receive_buffer_bytes, server.receive_buffer_bytes];
+    let most = |config: &Config| {
+        config.receive_buffer_bytes.max(config.receive_buffer_max_bytes.unwrap_or_default())
+    };
+    let receive_buffers = [most(client), most(server)];
     Plan { client_sends, server_sends, appetite, ending, receive_buffers }
 }
 

@@ -1,0 +1,229 @@
+//! How large the receive buffer is: what `a_rwnd` counts down from. It grows by itself where
+//! [`Config::receive_buffer_max_bytes`](crate::Config) lets it, as Linux's TCP does it (Fisk, Feng: "Dynamic right-sizing in
+//! TCP", LACSI 2001): in a round trip a sender that is not held back by this side delivers what the network carries, and
+//! twice that is room for the next round trip and for mending a loss of this one.
+//!
+//! With several paths the round trip is that of the slowest that brings data, since in order nothing is delivered before
+//! its chunks are there: `Σ rate · (RTT_max + T_rec)`, where a recovery takes a round trip. What counts is what arrived
+//! *and* was read: a reader that is slow, or stops, is not given more room, and one that takes a full buffer at once after
+//! a loss is mended has not shown that the network carries that much.
+//!
+//! A side that only receives may never have measured a round trip. Then it takes what a window's worth of data needs to come
+//! for one, if it is the shortest yet: where the window is what limits, it is one, and elsewhere no shorter.
+//!
+//! It never shrinks: "this buffer space SHOULD NOT be reduced" (RFC 9260 §3.3.2).
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::association::Association;
+use crate::association::state::State;
+use crate::config::Config;
+use crate::ids::PathId;
+
+/// A round trip that is shorter says more of timers than of the network.
+const ROUND_MIN: Duration = Duration::from_millis(1);
+
+/// The size of an association's receive buffer.
+#[derive(Debug)]
+pub(super) struct ReceiveBuffer {
+    bytes: usize,
+    /// Up to which it grows.
+    max_bytes: usize,
+    /// When the round trip that is being looked at began.
+    began: Option<Time>,
+    /// The longest round trip of the paths that brought data in it, and in the one before.
+    longest: Option<Duration>,
+    longest_before: Option<Duration>,
+    /// When a window's worth of data began to come, and how much of it is still to come.
+    window: Option<(Time, usize)>,
+    /// The shortest time in which one came.
+    shortest_window: Option<Duration>,
+    arrived_bytes: usize,
+    read_bytes: usize,
+    /// What arrived and was read in the one before.
+    moved_before: usize,
+}
+
+impl ReceiveBuffer {
+    pub(super) fn new(config: &Config) -> Self {
+        let bytes = config.receive_buffer_bytes;
+        Self {
+            bytes,
+            max_bytes: config.receive_buffer_max_bytes.map_or(bytes, |max| max.max(bytes)),
+            began: None,
+            longest: None,
+            longest_before: None,
+            window: None,
+            shortest_window: None,
+            arrived_bytes: 0,
+            read_bytes: 0,
+            moved_before: 0,
+        }
+    }
+
+    /// Its size.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it may still grow.
+    fn is_tuned(&self) -> bool {
+        self.bytes < self.max_bytes
+    }
+
+    /// What costs so much of it was read.
+    pub(super) fn on_read(&mut self, bytes: usize) {
+        self.read_bytes = self.read_bytes.saturating_add(bytes);
+    }
+
+    /// A packet brought what costs so much of it, by a path of this round trip. Whether the buffer grew.
+    fn on_arrival(&mut self, now: Time, bytes: usize, rtt: Option<Duration>) -> bool {
+        let began = *self.began.get_or_insert(now);
+        self.arrived_bytes = self.arrived_bytes.saturating_add(bytes);
+        self.longest = self.longest.max(rtt);
+        self.time_window(now, bytes);
+        let measured = self.longest.max(self.longest_before);
+        let Some(round) = measured.or(self.shortest_window) else { return false };
+        if now.since(began) < round.max(ROUND_MIN) {
+            return false;
+        }
+        let moved = self.arrived_bytes.min(self.read_bytes);
+        // A sender in slow start has twice as much under way as it had, and after this round trip twice that.
+        let growth = moved.saturating_sub(self.moved_before);
+        let wanted = moved.saturating_mul(2).saturating_add(growth.saturating_mul(4));
+        let before = self.bytes;
+        self.bytes = self.bytes.max(wanted.min(self.max_bytes));
+        self.moved_before = moved;
+        self.longest_before = self.longest.take();
+        (self.arrived_bytes, self.read_bytes, self.began) = (0, 0, Some(now));
+        self.bytes > before
+    }
+
+    fn time_window(&mut self, now: Time, bytes: usize) {
+        let (began, left) = self.window.unwrap_or((now, self.bytes));
+        self.window = match left.checked_sub(bytes) {
+            Some(left) if left > 0 => Some((began, left)),
+            _ => {
+                let took = now.since(began);
+                self.shortest_window = Some(self.shortest_window.map_or(took, |shortest| shortest.min(took)));
+                None
+            }
+        };
+    }
+}
+
+impl Association {
+    /// A packet with DATA came by a path, and costs so much of the buffer.
+    pub(super) fn tune_receive_buffer(&mut self, now: Time, came_by: PathId, bytes: usize) {
+        if !self.buffer.is_tuned() || !matches!(self.state, State::Up(_)) {
+            return;
+        }
+        let rtt = self.paths[usize::from(came_by.0)].rtt.srtt();
+        if self.buffer.on_arrival(now, bytes, rtt) {
+            self.inbound.set_receive_buffer(self.buffer.bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn buffer(bytes: usize, max: usize) -> ReceiveBuffer {
+        let config =
+            Config { receive_buffer_bytes: bytes, receive_buffer_max_bytes: Some(max), ..Config::default() };
+        ReceiveBuffer::new(&config)
+    }
+
+    /// So much arrives, and so much is read, in each of the round trips that follow.
+    fn rounds(buffer: &mut ReceiveBuffer, from: Time, rtt: Duration, moves: &[(usize, usize)]) -> Time {
+        let mut now = from;
+        buffer.on_arrival(now, 0, Some(rtt));
+        for (arrives, reads) in moves {
+            buffer.on_read(*reads);
+            now += rtt;
+            buffer.on_arrival(now, *arrives, Some(rtt));
+        }
+        now
+    }
+
+    #[test]
+    fn it_is_twice_what_a_round_trip_brings() {
+        let mut steady = buffer(10_000, 1 << 20);
+        rounds(&mut steady, Time::ZERO, 100 * MS, &[(20_000, 20_000); 5]);
+        // 2 * 20,000 and, since before there was nothing, 4 * 20,000.
+        assert_eq!(steady.bytes(), 120_000);
+        let mut slow_start = buffer(10_000, 1 << 20);
+        rounds(&mut slow_start, Time::ZERO, 100 * MS, &[(2_000, 2_000), (4_000, 4_000), (8_000, 8_000)]);
+        assert_eq!(slow_start.bytes(), 32_000, "room for what comes two round trips later");
+    }
+
+    #[test]
+    fn it_grows_up_to_its_limit_and_not_at_all_without_one() {
+        let mut limited = buffer(10_000, 50_000);
+        rounds(&mut limited, Time::ZERO, 100 * MS, &[(40_000, 40_000); 5]);
+        assert_eq!(limited.bytes(), 50_000);
+        let mut fixed = ReceiveBuffer::new(&Config { receive_buffer_bytes: 10_000, ..Config::default() });
+        assert!(!fixed.is_tuned());
+        rounds(&mut fixed, Time::ZERO, 100 * MS, &[(40_000, 40_000); 5]);
+        assert_eq!(fixed.bytes(), 10_000);
+        let lower = Config {
+            receive_buffer_bytes: 10_000,
+            receive_buffer_max_bytes: Some(5_000),
+            ..Config::default()
+        };
+        assert_eq!(ReceiveBuffer::new(&lower).bytes(), 10_000, "a limit below its beginning is none");
+    }
+
+    #[test]
+    fn a_reader_that_is_slow_is_given_no_more_room() {
+        let mut slow = buffer(10_000, 1 << 20);
+        rounds(&mut slow, Time::ZERO, 100 * MS, &[(100_000, 1_000); 50]);
+        assert_eq!(slow.bytes(), 10_000);
+        // Nor one that takes at once what had waited for a loss to be mended.
+        let mut stalled = buffer(100_000, 1 << 20);
+        rounds(&mut stalled, Time::ZERO, 100 * MS, &[(10_000, 0), (10_000, 0), (10_000, 90_000)]);
+        assert_eq!(stalled.bytes(), 100_000);
+    }
+
+    #[test]
+    fn the_slowest_path_that_brings_data_is_the_clock() {
+        let mut buffer = buffer(10_000, 1 << 20);
+        let mut now = Time::ZERO;
+        for step in 0..200 {
+            buffer.on_read(1_000);
+            let rtt = if step % 20 == 0 { 300 * MS } else { 30 * MS };
+            buffer.on_arrival(now, 1_000, Some(rtt));
+            now += 3 * MS;
+        }
+        // A hundred packets in 300 ms; by the fast path's clock it were ten.
+        assert!((200_000..=620_000).contains(&buffer.bytes()), "{}", buffer.bytes());
+    }
+
+    #[test]
+    fn where_no_round_trip_is_known_the_time_of_a_window_is_one() {
+        // A window each 100 ms, as a sender sends that is held back: it grows, and then there is time to spare in each.
+        let mut held_back = buffer(10_000, 1 << 20);
+        let mut now = Time::ZERO;
+        for _ in 0..100 {
+            let window = held_back.bytes().min(40_000);
+            for _ in 0..10 {
+                held_back.on_read(window / 10);
+                held_back.on_arrival(now, window / 10, None);
+                now += 10 * MS;
+            }
+        }
+        assert!((80_000..=240_000).contains(&held_back.bytes()), "{}", held_back.bytes());
+        // One that the network holds back grows a little, and no more.
+        let mut ample = buffer(100_000, 1 << 20);
+        for step in 0..10_000u32 {
+            ample.on_read(100);
+            ample.on_arrival(Time::ZERO + step * MS, 100, None);
+        }
+        assert!(ample.bytes() <= 600_000, "{}", ample.bytes());
+    }
+}
