@@ -266,6 +266,8 @@ pub struct Fast {
     /// Bytes of a packet, at most [`WINDOW_MAX`].
     mtu: u64,
     cwnd: u64,
+    /// Which part of α is this path's, of the paths of one association.
+    share_thousandths: u128,
     /// What the window was when the last loss halved it: told, and not used.
     ssthresh: u64,
     /// baseRTT, in nanoseconds.
@@ -351,6 +353,7 @@ impl Fast {
             options,
             mtu,
             cwnd: 0,
+            share_thousandths: 1_000,
             ssthresh: SSTHRESH_INITIAL,
             base: None,
             average: 0,
@@ -423,6 +426,20 @@ impl Fast {
         self.average = (self.average * (parts - 1) + sample) / parts;
     }
 
+    /// Which part of α is this path's: that of the rate which it carries, and no less than half of an equal one.
+    fn take_share(&mut self, ack: &Ack<'_>) {
+        let rate = |window: usize, srtt: Option<Duration>| {
+            srtt.map_or(0, |srtt| window as u128 * 1_000_000 / srtt.as_micros().max(1))
+        };
+        let own = rate(self.window(), ack.srtt);
+        let all = own + ack.siblings.iter().map(|view| rate(view.window, view.srtt)).sum::<u128>();
+        let least = 500 / (ack.siblings.len() as u128 + 1);
+        self.share_thousandths = match own.saturating_mul(1_000).checked_div(all) {
+            Some(share) if !ack.siblings.is_empty() => share.max(least),
+            _ => 1_000,
+        };
+    }
+
     /// What the equation makes of the window.
     fn target(&self, old: u64) -> u64 {
         let (Some(base), average) = (self.base, u128::from(self.average_nanos().max(1))) else {
@@ -431,8 +448,10 @@ impl Fast {
         let base = u128::from(base).min(average);
         let (old, cwnd, mtu) = (u128::from(old), u128::from(self.cwnd), u128::from(self.mtu));
         let packets = |packets: u32| u128::from(packets) * mtu;
-        let alpha = packets(self.params.alpha_packets);
-        let beta = self.params.beta_packets.map_or(alpha, packets);
+        // The paths of one association share out one α.
+        let alpha = packets(self.params.alpha_packets) * self.share_thousandths / 1_000;
+        let beta =
+            self.params.beta_packets.map_or(alpha, |beta| packets(beta) * self.share_thousandths / 1_000);
         // w_old · q / RTT is what this source has in the queue.
         let queued = old * (average - base);
         if queued >= alpha * average && queued < beta * average {
@@ -585,6 +604,7 @@ impl Controller for Fast {
 
     fn on_ack(&mut self, ack: Ack<'_>) {
         self.take_mtu(ack.mtu);
+        self.take_share(&ack);
         let (now, bytes) = (ack.now, ack.bytes as u64);
         let sample = ack.rtt.filter(|rtt| !rtt.is_zero() && *rtt <= RTT_MAX);
         if let Some(rtt) = sample {

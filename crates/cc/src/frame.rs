@@ -35,6 +35,11 @@ pub(crate) trait Rule: fmt::Debug + Send {
     /// How much congestion avoidance opens it for so many bytes.
     fn avoidance(&mut self, window: Window, bytes: usize) -> Step;
 
+    /// How much congestion avoidance closes it again for these bytes.
+    fn closing(&mut self, _window: Window, _bytes: usize) -> Step {
+        Step::of(0)
+    }
+
     /// What becomes ssthresh of the bytes that were in flight at a loss.
     fn after_loss(&mut self, window: Window, congestion: &Congestion) -> usize;
 
@@ -71,6 +76,21 @@ impl Step {
     /// Whole bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         Self { numerator: bytes as u128, denominator: 1 }
+    }
+
+    /// Parts of a byte.
+    fn parts(self) -> u128 {
+        self.numerator.saturating_mul(PARTS) / self.denominator.max(1)
+    }
+
+    /// The smaller of two.
+    pub(crate) fn min(self, other: Self) -> Self {
+        if self.parts() <= other.parts() { self } else { other }
+    }
+
+    /// Both.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { numerator: self.parts().saturating_add(other.parts()), denominator: PARTS }
     }
 
     /// As much as so many segments a window makes of these bytes: `segments · mtu · bytes / cwnd`. Segments are in
@@ -118,10 +138,18 @@ impl<R: Rule> Framed<R> {
     }
 
     fn open(&mut self, step: Step, at_most: usize) {
-        let parts = step.numerator.saturating_mul(PARTS) / step.denominator.max(1) + self.parts;
+        let parts = step.parts().saturating_add(self.parts);
         let bytes = usize::try_from(parts / PARTS).unwrap_or(WINDOW_MAX);
         self.parts = parts % PARTS;
         self.cwnd = self.cwnd.saturating_add(bytes).min(at_most);
+    }
+
+    fn close(&mut self, step: Step) {
+        let all = (self.cwnd as u128 * PARTS + self.parts).saturating_sub(step.parts());
+        let all = all.max((FLOOR_MTUS * self.mtu) as u128 * PARTS);
+        if all < self.cwnd as u128 * PARTS + self.parts {
+            (self.cwnd, self.parts) = ((all / PARTS) as usize, all % PARTS);
+        }
     }
 
     /// The bytes for which slow start opens the window.
@@ -176,6 +204,8 @@ impl<R: Rule> Controller for Framed<R> {
                 };
                 let step = self.rule.avoidance(self.at(), counted);
                 self.open(step, WINDOW_MAX);
+                let step = self.rule.closing(self.at(), counted);
+                self.close(step);
             }
         }
         if advice == Advice::Leave {

@@ -135,7 +135,7 @@ pub struct Ack<'a> {
     pub cum_advanced: bool,
     /// Whether the path is in fast recovery.
     pub in_recovery: bool,
-    /// The other active paths of the association, for coupled controllers.
+    /// The other active paths of the association, if their congestion control is coupled; else none.
     pub siblings: &'a [PathView],
 }
 
@@ -144,8 +144,12 @@ pub struct Ack<'a> {
 pub struct PathView {
     /// The congestion window, in bytes.
     pub window: usize,
+    /// The slow-start threshold, in bytes.
+    pub ssthresh: usize,
     /// The smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
+    /// Bytes that arrived since the last loss, or between that and the one before, whichever is more.
+    pub between_losses: u64,
 }
 
 /// What a transport takes for congestion.

@@ -34,6 +34,8 @@ pub struct Pacer {
     next_at: Time,
     /// Bytes of the quantum that may still leave.
     left: usize,
+    /// A quantum is no less than this, in bytes.
+    least: usize,
     /// Whether something waits for the clock.
     held: bool,
 }
@@ -48,10 +50,15 @@ impl Pacer {
         Some(self.next_at)
     }
 
+    /// From now on a quantum is no less than this, in bytes.
+    pub fn leave_in_bursts(&mut self, least: usize) {
+        self.least = least;
+    }
+
     /// A packet left with so many bytes.
     pub fn on_sent(&mut self, now: Time, bytes: usize, rate: Rate, mtu: usize) {
         if self.left == 0 {
-            self.left = quantum(rate, mtu);
+            self.left = quantum(rate, mtu).max(self.least.min(QUANTUM_MAX));
         }
         self.left = self.left.saturating_sub(bytes);
         let from = if self.held { now - LATE_MAX } else { now };

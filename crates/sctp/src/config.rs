@@ -53,7 +53,7 @@ pub struct Config {
     /// With [`LossDetection::MissingReports`]: so many of them make a TSN lost. 3 (RFC 9260 §7.2.4); RFC 2960 §7.2.4 has 4.
     pub missing_reports: NonZeroU8,
     /// Whether data leaves by all active paths at once (concurrent multipath transfer), and how: the peer is to have it too,
-    /// so that its SACKs are those of several paths. With [`LossDetection::MissingReports`]. None.
+    /// so that its SACKs are those of several paths. None.
     pub multipath: Option<Multipath>,
     /// By which path a lost chunk leaves again, if there are several and one at a time is used. RFC 9260 §6.4.
     pub retransmit_to: RetransmitTo,
@@ -105,7 +105,7 @@ pub struct Config {
     pub shutdown_guard: Duration,
 
     /// Whether a recovery lets out what is in proportion to what arrives (RFC 9937) and not what the window has room for. Not
-    /// with `multipath`, nor with a controller that counts arrivals. Off.
+    /// with a controller that counts arrivals, nor with `multipath` and [`LossDetection::MissingReports`]. Off.
     pub proportional_reduction: bool,
     /// Whether a loss or a time-out that duplicate TSNs prove to be none is undone (RFC 3708). Off.
     pub undo_spurious: bool,

@@ -11,6 +11,7 @@ pub mod host;
 pub mod link;
 pub mod record;
 pub mod scenario;
+pub mod several;
 pub mod topology;
 pub mod world;
 

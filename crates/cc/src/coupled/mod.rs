@@ -1,27 +1,47 @@
-//! Congestion control across the paths of one association, by name: what each path's controller knows of its siblings, it
-//! knows from [`Ack::siblings`](crate::Ack).
+//! Congestion control across the paths of one association, by name. A path's controller knows of the others what
+//! [`Ack::siblings`](crate::Ack) says.
+//!
+//! Three of them (LIA, OLIA, BALIA) let all paths together take no more of a bottleneck that they share than one flow would on
+//! the best of them; resource pooling shares out one flow's growth; FAST shares out its α. Each is a rule of
+//! the frame that Reno's relatives have, and with no siblings Reno. None of them is the default: they halve at a loss whatever
+//! it was, and so do not fill a path that loses by chance.
+
+mod balia;
+mod lia;
+mod olia;
+mod rpv1;
+mod rpv2;
+#[cfg(test)]
+mod tests;
 
 use braidftp_base::named;
 
-use crate::{Controller, Kind, Options};
+pub use self::balia::Balia;
+pub use self::lia::Lia;
+pub use self::olia::Olia;
+pub use self::rpv1::RpV1;
+pub use self::rpv2::RpV2;
+use crate::frame::{Framed, Rule};
+use crate::guard::Guard;
+use crate::{Ack, Controller, Kind, Options, PathView};
 
 /// What the congestion control of an association's paths has to do with each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Coupling {
-    /// Nothing: each path is on its own.
+    /// Nothing: each path is on its own, with whatever controller is configured.
     #[default]
     None,
-    /// LIA (RFC 6356).
+    /// RFC 6356: [`Lia`].
     Lia,
-    /// OLIA.
+    /// Khalili and others 2013: [`Olia`].
     Olia,
-    /// BALIA.
+    /// Peng and others 2016: [`Balia`].
     Balia,
-    /// CMT/RPv1.
+    /// Dreibholz and others 2010: [`RpV1`].
     RpV1,
-    /// CMT/RPv2.
+    /// Dreibholz and others 2011: [`RpV2`].
     RpV2,
-    /// FAST on each path, with α by its share of the rate.
+    /// [`fast`](crate::fast) on each path, with α by its share of the rate.
     Fast,
 }
 
@@ -45,8 +65,83 @@ impl Coupling {
 
     /// The controller of a path of this MTU, in bytes, where it would be one of `kind` alone.
     pub fn build(self, kind: Kind, options: Options, mtu: usize) -> Box<dyn Controller> {
-        kind.build_with(options, mtu)
+        match self {
+            Self::None => kind.build_with(options, mtu),
+            Self::Lia => framed::<Lia>(options, mtu),
+            Self::Olia => framed::<Olia>(options, mtu),
+            Self::Balia => framed::<Balia>(options, mtu),
+            Self::RpV1 => framed::<RpV1>(options, mtu),
+            Self::RpV2 => framed::<RpV2>(options, mtu),
+            Self::Fast => Kind::Fast.build_with(options, mtu),
+        }
     }
 }
 
 named!(Coupling, UnknownCoupling, "coupling");
+
+fn framed<R: Rule + Clone + 'static>(options: Options, mtu: usize) -> Box<dyn Controller> {
+    Box::new(Guard::new(mtu, |mtu| Framed::<R>::new(options, mtu)))
+}
+
+/// What a path's controller was told last of itself and the others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Siblings {
+    srtt: Option<std::time::Duration>,
+    others: Vec<PathView>,
+}
+
+/// A path as the formulas have it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    /// w, in bytes.
+    pub(crate) window: u128,
+    /// rtt, in microseconds; at least 1.
+    pub(crate) rtt: u128,
+    /// l, in bytes.
+    pub(crate) between_losses: u128,
+}
+
+impl Share {
+    fn of(view: PathView) -> Option<Self> {
+        let rtt = view.srtt?.as_micros().max(1);
+        let between_losses = u128::from(view.between_losses);
+        Some(Self { window: view.window as u128, rtt, between_losses })
+    }
+
+    /// w/rtt, in bytes a second; at least 1.
+    pub(crate) fn rate(&self) -> u128 {
+        (self.window * 1_000_000 / self.rtt).max(1)
+    }
+
+    /// w/rtt², in bytes a second and second.
+    pub(crate) fn rate_by_rtt(&self) -> u128 {
+        self.rate().saturating_mul(1_000_000) / self.rtt
+    }
+}
+
+impl Siblings {
+    pub(crate) fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.srtt = ack.srtt;
+        self.others.clear();
+        self.others.extend_from_slice(ack.siblings);
+    }
+
+    pub(crate) fn others(&self) -> &[PathView] {
+        &self.others
+    }
+
+    /// The path itself with this window, and how far apart its losses are; `None` before there is a round trip.
+    pub(crate) fn own(&self, window: usize, between_losses: u64) -> Option<Share> {
+        Share::of(PathView { window, srtt: self.srtt, ssthresh: 0, between_losses })
+    }
+
+    /// This one and all others with a round trip.
+    pub(crate) fn with<'a>(&'a self, own: Share) -> impl Iterator<Item = Share> + Clone + 'a {
+        std::iter::once(own).chain(self.others.iter().filter_map(|view| Share::of(*view)))
+    }
+
+    /// Σ w/rtt, in bytes a second.
+    pub(crate) fn rate(&self, own: Share) -> u128 {
+        self.with(own).map(|share| share.rate()).sum()
+    }
+}

@@ -296,3 +296,29 @@ fn parameters_are_written_as_they_are_read() {
     params.set("refresh", "off").unwrap();
     assert_eq!(params.refresh, None);
 }
+
+#[test]
+fn the_paths_of_one_association_share_out_alpha_by_their_rates() {
+    let mut fast = Fast::new(Options::default(), 1_000);
+    let srtt = Some(Duration::from_millis(100));
+    let mut share = |others: &[usize]| {
+        let own = fast.window();
+        let view =
+            |times: &usize| crate::PathView { window: own * times, ssthresh: 0, srtt, between_losses: 0 };
+        let siblings: Vec<_> = others.iter().map(view).collect();
+        fast.on_ack(Ack {
+            now: Time::ZERO,
+            bytes: 0,
+            flight_before: 0,
+            mtu: 1_000,
+            rtt: None,
+            srtt,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &siblings,
+        });
+        fast.share_thousandths
+    };
+    assert_eq!([share(&[]), share(&[1]), share(&[2]), share(&[1, 2])], [1_000, 500, 333, 250]);
+    assert_eq!(share(&[100]), 250, "no less than half of an equal share");
+}

@@ -318,7 +318,7 @@ impl Association {
     }
 
     /// A timer found all that was in flight lost: it leaves again in this drain, and T3 starts anew with it.
-    fn stop_idle_t3(&mut self, id: PathId) {
+    pub(super) fn stop_idle_t3(&mut self, id: PathId) {
         if self.paths[usize::from(id.0)].flight_bytes == 0 {
             self.timers.stop(Timer::T3Rtx(id));
             self.timers.stop(Timer::TailProbe(id));

@@ -13,6 +13,7 @@ use rand_core::{Rng, SeedableRng};
 use crate::association::asconf::Addresses;
 use crate::association::auth::{self, Authentication, KeyVectors, RANDOM_LEN};
 use crate::association::ecn::EcnState;
+use crate::association::multipath::by_the_literature;
 use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::partial::Forward;
 use crate::association::path::Path;
@@ -588,10 +589,12 @@ impl Association {
             self.inbound.interleave(self.config.receive_buffer_bytes);
             self.queue.interleave();
         }
+        let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
         let sent = match self.renewal.rode.take() {
-            Some(rode) => rode.begun_again(self.paths.len()),
+            Some(rode) => rode.begun_again(self.paths.len()).with_many_gaps(several.then_some(0)),
             None => Sent::new(self.initial_tsn, self.paths.len())
-                .with_missing_reports(self.config.missing_reports),
+                .with_missing_reports(self.config.missing_reports)
+                .with_many_gaps(several.then_some(0)),
         };
         Up {
             peer_tag: peer.tag,
@@ -609,11 +612,13 @@ impl Association {
             sent,
             received: Received::new(peer.initial_tsn)
                 .with_at_once_when_filled(self.config.sack_at_once_when_filled)
-                .with_delayed_gaps(self.config.multipath.is_some()),
+                .with_delayed_gaps(self.config.multipath.is_some())
+                .with_paths_counted(several.then(Vec::new)),
             report: Report::default(),
             control: Control::default(),
             retransmissions_left: None,
             points: Vec::new(),
+            ecf_waits: false,
             turn: 0,
             turn_taken: false,
             chance: 0,

@@ -15,7 +15,8 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 
 use crate::association::Association;
-use crate::association::path::Recovery;
+use crate::association::multipath::by_the_literature;
+use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Reduction;
 use crate::association::sent::{Sent, Slot, SlotState};
 use crate::association::state::State;
@@ -129,8 +130,9 @@ impl Association {
         //# and cwnd SHOULD NOT change for any destinations due to a
         //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
         //# cwnd further due to a subsequent Fast Retransmit).
-        let multipath = self.config.multipath.is_some();
-        let one_packet = self.config.loss_recovery == LossRecovery::Rfc4960 && !multipath;
+        let multipath = by_the_literature(&self.config);
+        let one_packet =
+            self.config.loss_recovery == LossRecovery::Rfc4960 && self.config.multipath.is_none();
         if one_packet {
             path.fast_retransmit_due = true;
             up.retransmissions_left = Some(1);
@@ -145,6 +147,7 @@ impl Association {
         if !past {
             return;
         }
+        path.between_losses = [0, path.between_losses[0]];
         // RFC 3168 §6.1.2: a window of data makes it smaller once, for a mark or for a loss.
         if path.marked_up_to.is_none() {
             path.controller.on_congestion(cc::Congestion {
@@ -169,8 +172,23 @@ impl Association {
     /// its window is put back.
     pub(super) fn on_duplicates(&mut self, now: Time, tsns: &[Tsn]) {
         let State::Up(up) = &mut self.state else { return };
-        for (index, path) in self.paths.iter_mut().enumerate() {
+        let several = self.config.multipath.is_some();
+        for index in 0..self.paths.len() {
             let id = PathId(index as u8);
+            // What left again for another path's loss says nothing of this one's.
+            let others = |tsn: &Tsn| {
+                let knows = |(at, path): (usize, &Path)| at != index && path.evidence.knows(*tsn);
+                self.paths.iter().enumerate().any(knows)
+            };
+            let own: Vec<Tsn>;
+            let tsns = if several {
+                let knows = &self.paths[index].evidence;
+                own = tsns.iter().copied().filter(|tsn| knows.knows(*tsn) || !others(tsn)).collect();
+                &own
+            } else {
+                tsns
+            };
+            let path = &mut self.paths[index];
             if !path.evidence.on_duplicates(tsns) || up.sent.lost().any(|(_, left_by)| left_by == id) {
                 continue;
             }

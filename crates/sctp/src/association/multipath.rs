@@ -10,14 +10,26 @@
 //! - *delayed acknowledgement* (DAC): SACKs are delayed although there are gaps, which are the rule here; each says how
 //!   many packets it answers, and counts for so many miss indications unless it tells of several paths.
 //!
+//! Where losses are found by the order of sending, which each path has of its own, none of the three is needed: recovery,
+//! proportional reduction and undoing are then those of one path at a time, each by what left by its path alone.
+//!
+//! Which path new data takes is asked in [`scheduler`]; what keeps a bad path from blocking the receive buffer of all is
+//! [`admission`], before, and [`rescue`], after; how paths are compared is [`meter`]. Congestion control across paths is
+//! `cc::coupled`.
+//!
 //! It is off the road of associations that use one path at a time: without [`Config::multipath`](crate::Config) nothing
-//! here is called. What sets it apart from plain SCTP elsewhere is asked for by that field alone. It knows no remedies
-//! against a receive buffer that one path blocks, and no congestion control across paths.
+//! here is called. What sets it apart from plain SCTP elsewhere is asked for by that field alone.
 
+mod admission;
 mod again;
 mod meter;
 mod names;
 mod points;
+mod rescue;
+mod scheduler;
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
 
 pub(super) use self::again::{carries, next_lost};
 pub(super) use self::meter::Meter;
@@ -26,46 +38,54 @@ pub use self::names::{
     UnknownRetransmitBy,
 };
 pub(super) use self::points::{PseudoCum, advance};
+pub(super) use self::scheduler::by_the_literature;
+use self::scheduler::has_room;
 use crate::association::Association;
-use crate::association::path::{Purpose, choose};
+use crate::association::path::Path;
 use crate::association::state::State;
-use crate::association::transmit::{License, may_send, window_takes};
+use crate::association::transmit::License;
 use crate::ids::PathId;
+use crate::stats::PathState;
+
+/// The other active paths, for the congestion control of one.
+pub(super) fn siblings(paths: &[Path], id: PathId) -> Vec<cc::PathView> {
+    let others = paths.iter().enumerate().filter(|(index, path)| {
+        *index != usize::from(id.0) && path.state == PathState::Active && !path.in_doubt
+    });
+    let view = |(_, path): (usize, &Path)| cc::PathView {
+        window: path.controller.window(),
+        ssthresh: path.controller.ssthresh(),
+        srtt: path.rtt.srtt(),
+        between_losses: path.between_losses[0].max(path.between_losses[1]),
+    };
+    others.map(view).collect()
+}
 
 impl Association {
-    /// Whether data may leave by this path, and why: what is lost where the policy sends it, and new data by every path that
-    /// has room, whether or not something is lost.
-    pub(super) fn license_multipath(&mut self, id: PathId, multipath: Multipath) -> Option<License> {
+    /// Whether data may leave by this path, and why: what is lost where the policy sends it, and new data where the scheduler
+    /// does, whether or not something is lost.
+    pub(super) fn license_multipath(
+        &mut self,
+        now: Time,
+        id: PathId,
+        multipath: Multipath,
+    ) -> Option<License> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
         if !path.is_usable() {
             return None;
         }
-        let alone = path.timeouts_unanswered > 0;
-        let open = path.flight_bytes < if alone { 1 } else { path.controller.window() };
-        if (path.fast_retransmit_due || open) && next_lost(up, &self.paths, multipath, id).is_some() {
+        if (path.fast_retransmit_due || has_room(path)) && next_lost(up, &self.paths, multipath, id).is_some()
+        {
             return Some(if path.fast_retransmit_due { License::FastRetransmit } else { License::Again });
         }
         if path.probe_due {
             return Some(License::Probe);
         }
-        // What is lost and has not left again is outstanding where it left (RFC 9260 §1.6): it leaves no room for new data.
-        let waiting: usize = up
-            .sent
-            .lost()
-            .filter(|(_, left_by)| *left_by == id)
-            .map(|(tsn, _)| up.sent.get(tsn).map_or(0, |slot| slot.bytes))
-            .sum();
-        let open = open && (waiting == 0 || path.flight_bytes + waiting < path.controller.window());
-        let fallback = choose(&self.paths, up.primary, Purpose::New);
-        if !open || !carries(&self.paths, id, fallback) || !may_send(self.shutdown) {
-            return None;
+        if self.next_by(now, multipath) == Some(id) {
+            return Some(License::New);
         }
-        let len = self.queue.peek_len()?;
-        let fits = path.burst > 0
-            && !up.sent.is_full()
-            && window_takes(up, len.min(path.payload_max(self.queue.header_len())));
-        fits.then_some(License::New)
+        self.next_rescue(now, id, multipath).map(License::Rescue)
     }
 }
 

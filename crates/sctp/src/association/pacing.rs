@@ -6,6 +6,7 @@
 use braidftp_base::Time;
 
 use crate::association::Association;
+use crate::association::multipath::by_the_literature;
 use crate::association::state::State;
 use crate::association::timers::Timer;
 use crate::association::transmit::License;
@@ -15,7 +16,7 @@ impl Association {
     /// Whether data may leave by this path now, and why: what the window lets out, the pacing clock may hold back. It does
     /// not hold back a probe of the tail, nor what leaves after a time-out: timers let out less than any rate.
     pub(super) fn license(&mut self, now: Time, id: PathId) -> Option<License> {
-        let license = self.license_at_any_time(id)?;
+        let license = self.license_at_any_time(now, id)?;
         let path = &mut self.paths[usize::from(id.0)];
         if license != License::Probe
             && path.timeouts_unanswered == 0
@@ -31,11 +32,15 @@ impl Association {
     /// for more says nothing of the paths, if nothing is left to be sent (draft-ietf-ccwg-bbr §4.1.2.4).
     pub(super) fn tell_of_idleness(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
-        if self.queue.peek_len().is_some() || up.sent.next_lost().is_some() {
+        // Of several paths, one with room has nothing to send where nothing may take it: the peer's window or the choice
+        // of paths limits it.
+        let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
+        if !several && (self.queue.peek_len().is_some() || up.sent.next_lost().is_some()) {
             return;
         }
         for (index, path) in self.paths.iter_mut().enumerate() {
-            if !path.is_usable() || path.flight_bytes >= path.controller.window() {
+            // What is less than a burst is no room.
+            if !path.is_usable() || path.flight_bytes + path.burst_bytes >= path.controller.window() {
                 continue;
             }
             match path.holds(now) {

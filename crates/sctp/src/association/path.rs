@@ -83,6 +83,15 @@ pub(super) struct Path {
     pub(super) lost_bytes: u64,
     /// At which rate it delivers.
     pub(super) meter: Meter,
+    /// With concurrent multipath transfer: new data leaves by it so many bytes at a time, for each turn of another path is a gap
+    /// where this one is the slower.
+    pub(super) burst_bytes: usize,
+    /// When a SACK came by it last that newly acknowledged something of it.
+    pub(super) answered_at: Option<Time>,
+    /// Bytes that arrived since its last loss, and between that and the one before.
+    pub(super) between_losses: [u64; 2],
+    /// When its window was last made small because it held up others.
+    pub(super) penalised_at: Option<Time>,
     /// Whether one packet may go out to probe the tail, whatever the window is.
     pub(super) probe_due: bool,
     /// Probes sent since something was heard.
@@ -195,6 +204,10 @@ impl Path {
             carried_bytes: 0,
             lost_bytes: 0,
             meter: Meter::default(),
+            burst_bytes: 0,
+            answered_at: None,
+            between_losses: [0; 2],
+            penalised_at: None,
             probe_due: false,
             probes_unanswered: 0,
             errors: 0,
@@ -302,6 +315,7 @@ impl Path {
             reduction.on_sent(bytes);
         }
         if let Some(rate) = self.controller.pacing_rate() {
+            self.pacer.leave_in_bursts(self.burst_bytes);
             self.pacer.on_sent(now, bytes, rate, self.pmdcs());
         }
     }
@@ -309,6 +323,7 @@ impl Path {
     /// Chunks were found lost: so many bytes, of which the last had left at `sent_at`.
     pub(super) fn on_lost(&mut self, now: Time, bytes: usize, sent_at: Time) {
         self.lost_bytes += bytes as u64;
+        self.meter.on_lost(bytes);
         let (flight_bytes, mtu) = (self.flight_bytes, self.pmdcs());
         self.controller.on_lost(cc::Lost { now, bytes, sent_at, flight_bytes, mtu });
     }

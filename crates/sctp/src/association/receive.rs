@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
+use braidftp_cc::coupled::Coupling;
 use bytes::Bytes;
 use rand_core::Rng;
 
-use crate::association::multipath::{PseudoCum, advance};
+use crate::association::multipath::{PseudoCum, advance, by_the_literature, siblings};
 use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
@@ -365,6 +366,7 @@ impl Association {
         }
         self.paths[usize::from(path.0)].counters.bytes_received += data.payload.len() as u64;
         let answered_by = up.sack_path;
+        up.received.came_by(path);
         sack_by(up, &self.paths, path);
         //= specs/rfc8260.txt#section-2.1
         //# I bit: 1 bit The (I)mmediate Bit, if set, indicates that the receiver
@@ -561,9 +563,12 @@ impl Association {
         //# SHUTDOWN-RECEIVED states.
         let State::Up(up) = &mut self.state else { return };
         let mut report = std::mem::take(&mut up.report);
-        let multipath = self.config.multipath.is_some();
+        let multipath = by_the_literature(&self.config);
         if multipath {
             up.points.resize_with(self.paths.len(), PseudoCum::default);
+        } else if self.config.multipath.is_some() && up.sent.is_behind(sack) {
+            up.report = report;
+            return;
         }
         let sound = make_sense(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
         let points = if multipath && sound { advance(&mut up.points, &up.sent, sack) } else { Vec::new() };
@@ -651,24 +656,38 @@ impl Association {
         }
         up.retransmissions_left = None;
         let rfc4960 = self.config.loss_recovery == LossRecovery::Rfc4960;
-        let multipath = self.config.multipath.is_some();
-        if multipath {
+        let several = self.config.multipath.is_some();
+        let multipath = by_the_literature(&self.config);
+        if several {
             up.chance = self.rng.next_u32();
-            if report.paths.iter().any(|said| said.lost) {
-                for (path, said) in self.paths.iter_mut().zip(&report.paths) {
-                    path.fast_retransmit_due = said.lost;
-                }
+        }
+        if multipath && report.paths.iter().any(|said| said.lost) {
+            for (path, said) in self.paths.iter_mut().zip(&report.paths) {
+                path.fast_retransmit_due = said.lost;
             }
         }
+        let coupled = self.config.multipath.is_some_and(|multipath| multipath.coupling != Coupling::None);
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let said = &report.paths[index];
+            let siblings = if coupled { siblings(&self.paths, id) } else { Vec::new() };
             let path = &mut self.paths[index];
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
             let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
             let mut sample = None;
+            // What came by one of several paths is answered at once by that path, and by others when they come to it: which
+            // is no measure, but for a path whose own answers come too late to be news.
+            if came_by == id && said.acked_bytes > 0 {
+                path.answered_at = Some(now);
+            }
+            let tells = |path: &Path| {
+                let lately = path.rtt.srtt().unwrap_or(path.rtt.rto()) * 2;
+                !several || multipath || path.answered_at == Some(now) || {
+                    path.answered_at.is_none_or(|at| now.since(at) > lately)
+                }
+            };
             // Of what the last SACK had no room for, nobody knows when it came.
             let in_time = |arrival: &Arrival| was_silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
             if let Some(arrival) = said.measurable.filter(in_time) {
@@ -687,8 +706,10 @@ impl Association {
                     //# whether the reply was for the first instance of the chunk or for
                     //# a later instance).
                     let round_trip = now.since(arrival.sent_at);
-                    path.measure(now, round_trip);
-                    sample = Some(round_trip);
+                    if tells(path) {
+                        path.measure(now, round_trip);
+                        sample = Some(round_trip);
+                    }
                 }
             }
             if let Some(arrival) = said.newest {
@@ -699,9 +720,15 @@ impl Association {
                     path.send_order.on_arrived(arrival.order);
                     // To a controller it is one: if it was an earlier transmission that was answered, the round trip
                     // was longer yet. It would know nothing of a path that carries what another has lost.
-                    sample = sample.or(in_time(&arrival).then_some(since));
+                    sample = sample.or((in_time(&arrival) && tells(path)).then_some(since));
                 }
             }
+            let cum_advanced = match several {
+                true if multipath => said.point_advanced,
+                // Of several paths, each has an order of its own.
+                true => said.earliest_acked,
+                false => report.cum_advanced,
+            };
             if said.acked_bytes > 0 {
                 //= specs/rfc7829.txt#section-3.2
                 //# Acknowledgments for chunks that have been transmitted to
@@ -755,6 +782,7 @@ impl Association {
                 //# SHOULD update its cwnd (or cwnds) apportioned to the destination
                 //# addresses to which it transmitted the acknowledged data.
                 let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
+                path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
                 path.meter.on_arrived(now, said.acked_bytes, round_trip);
                 path.controller.on_ack(cc::Ack {
                     now,
@@ -763,21 +791,28 @@ impl Association {
                     mtu: path.pmdcs(),
                     rtt: sample,
                     srtt: path.rtt.srtt(),
-                    cum_advanced: if multipath { said.point_advanced } else { report.cum_advanced },
+                    cum_advanced,
                     in_recovery: match path.recovery {
                         Recovery::Fast(_) if multipath => false,
                         Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
                         recovery => matches!(recovery, Recovery::Fast(_)),
                     },
-                    siblings: &[],
+                    siblings: &siblings,
                 });
             }
+            // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
+            let done_up_to = match &mut self.state {
+                State::Up(up) if several && !multipath => {
+                    up.sent.earliest(id).unwrap_or(up.sent.next_tsn()).minus(1)
+                }
+                _ => cum_tsn_ack_point,
+            };
             match path.recovery {
                 //= specs/rfc9260.txt#section-6.2.1
                 //# iv)   If the Cumulative TSN Ack matches or exceeds the Fast
                 //# Recovery exit point (Section 7.2.4), Fast Recovery is
                 //# exited.
-                Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(cum_tsn_ack_point) => {
+                Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(done_up_to) => {
                     path.recovery = Recovery::No;
                     path.reduction = None;
                 }
@@ -796,7 +831,7 @@ impl Association {
                     flight_bytes: path.flight_bytes,
                     target: path.controller.window(),
                     mtu: pmdcs,
-                    is_safe: report.cum_advanced && path.lost_bytes == lost_before,
+                    is_safe: cum_advanced && path.lost_bytes == lost_before,
                 });
             }
             let restarts = match self.config.loss_detection {

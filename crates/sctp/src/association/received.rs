@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::association::sent::RESTART_MEMORY;
-use crate::ids::Tsn;
+use crate::ids::{PathId, Tsn};
 use crate::wire::Sack;
 
 /// How far beyond `cum_tsn_ack` a TSN may be: what a gap block can express (RFC 9260 §3.3.4).
@@ -48,6 +48,9 @@ pub(super) struct Received {
     due: Due,
     /// Packets with DATA since the last SACK.
     packets_unanswered: u32,
+    /// The same by path, where each is answered by itself: an answer that waits for another path's packet tells a wrong
+    /// round trip.
+    by_path: Option<Vec<u32>>,
     /// Whether DATA has come.
     data_came: bool,
     packet: PacketSeen,
@@ -66,6 +69,7 @@ pub(super) struct Received {
 #[derive(Debug, Default, Clone, Copy)]
 struct PacketSeen {
     data: bool,
+    came_by: PathId,
     at_once: bool,
 }
 
@@ -78,6 +82,7 @@ impl Received {
             duplicates: Vec::new(),
             due: Due::No,
             packets_unanswered: 0,
+            by_path: None,
             data_came: false,
             packet: PacketSeen::default(),
             silent: false,
@@ -93,6 +98,12 @@ impl Received {
         self
     }
 
+    /// The same; whether packets are counted by the path by which they came.
+    pub(super) fn with_paths_counted(mut self, counts: Option<Vec<u32>>) -> Self {
+        self.by_path = counts;
+        self
+    }
+
     /// The same; whether what fills the last gap is answered at once.
     pub(super) fn with_at_once_when_filled(mut self, at_once_when_filled: bool) -> Self {
         self.at_once_when_filled = at_once_when_filled;
@@ -105,7 +116,8 @@ impl Received {
         let before_restart = Some(self.cum_tsn);
         let fresh = Self::new(next_tsn)
             .with_at_once_when_filled(self.at_once_when_filled)
-            .with_delayed_gaps(self.delayed_gaps);
+            .with_delayed_gaps(self.delayed_gaps)
+            .with_paths_counted(self.by_path.take());
         *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..fresh };
     }
 
@@ -283,6 +295,11 @@ impl Received {
         true
     }
 
+    /// The packet being read came by this path.
+    pub(super) fn came_by(&mut self, path: PathId) {
+        self.packet.came_by = path;
+    }
+
     /// A SACK shall leave as soon as the packet being read is done: a chunk was dropped, or has the I bit.
     pub(super) fn hurry(&mut self) {
         self.packet.at_once = true;
@@ -331,7 +348,19 @@ impl Received {
         //# Immediately acknowledge any DATA chunk bundled with the COOKIE ECHO
         //# chunk with a SACK chunk (subsequent DATA chunk acknowledgement SHOULD
         //# follow the rules defined in Section 6.2).
-        if first || packet.at_once || self.packets_unanswered >= sack_frequency.max(1) {
+        let unanswered = match &mut self.by_path {
+            Some(counts) if packet.data => {
+                let at = usize::from(packet.came_by.0);
+                if counts.len() <= at {
+                    counts.resize(at + 1, 0);
+                }
+                counts[at] += 1;
+                if counts[at] >= sack_frequency.max(1) { std::mem::take(&mut counts[at]) } else { 0 }
+            }
+            Some(_) => 0,
+            None => self.packets_unanswered,
+        };
+        if first || packet.at_once || unanswered >= sack_frequency.max(1) {
             self.due = Due::Now;
             return false;
         }

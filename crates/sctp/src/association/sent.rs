@@ -64,7 +64,11 @@ pub(super) struct Slot {
     pub(super) path: PathId,
     /// By what other path it left before.
     before: Before,
+    /// Whether it left by another path while it may have been under way, so that its arrival says nothing of either.
+    doubled: bool,
     pub(super) state: SlotState,
+    /// Whether a gap block has named it before: what is taken back and named again is no news to a window.
+    credited: bool,
     /// Whether the peer keeps it for sure, so that its payload is not kept here.
     released: bool,
     /// What its message was sent on.
@@ -205,6 +209,8 @@ pub(super) struct Sent {
     first_countable: Tsn,
     /// By path: no TSN before this one is outstanding there.
     earliest_hint: Vec<Tsn>,
+    /// By path: bytes that gap blocks name, and the cumulative point does not.
+    named_bytes: Vec<usize>,
     flight_bytes: usize,
     outstanding_bytes: usize,
     retained_bytes: usize,
@@ -216,6 +222,8 @@ pub(super) struct Sent {
     prioritized: usize,
     /// So many miss indications make a TSN lost.
     missing_reports: NonZeroU8,
+    /// Whether gaps are the rule, as where TSNs take several paths; and the most blocks that a SACK had.
+    many_gaps: Option<usize>,
 }
 
 impl Sent {
@@ -230,6 +238,7 @@ impl Sent {
             lost: VecDeque::new(),
             first_countable: initial_tsn,
             earliest_hint: vec![initial_tsn; paths],
+            named_bytes: vec![0; paths],
             flight_bytes: 0,
             outstanding_bytes: 0,
             retained_bytes: 0,
@@ -237,15 +246,28 @@ impl Sent {
             forward: 0,
             prioritized: 0,
             missing_reports: missing::REPORTS,
+            many_gaps: None,
         }
+    }
+
+    /// The same, where gaps are the rule: a SACK with many blocks has had more to say only if none had more blocks.
+    pub(super) fn with_many_gaps(mut self, several_paths: Option<usize>) -> Self {
+        self.many_gaps = several_paths;
+        self
+    }
+
+    /// Whether a SACK with so many blocks may have had more to say.
+    fn may_be_full(&self, blocks: usize) -> bool {
+        blocks >= BLOCKS_COMPLETE && self.many_gaps.is_none_or(|most| blocks >= most)
     }
 
     /// TSNs go on with `next_tsn` (RFC 6525 §5.2.7 H5). Nothing is outstanding.
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         assert!(self.is_empty(), "what is outstanding has a number that nobody would know any more");
         let last = self.cum_tsn_ack_point();
-        let fresh = Self::new(next_tsn, self.earliest_hint.len()).with_missing_reports(self.missing_reports);
-        *self = Self { before_restart: Some(last), ..fresh };
+        let fresh = Self::new(next_tsn, self.earliest_hint.len());
+        let (missing_reports, many_gaps) = (self.missing_reports, self.many_gaps);
+        *self = Self { before_restart: Some(last), missing_reports, many_gaps, ..fresh };
     }
 
     /// Whether a chunk of these streams is not acknowledged.
@@ -285,6 +307,24 @@ impl Sent {
         self.outstanding_bytes
     }
 
+    /// Bytes that gap blocks name, and that are not cumulatively acknowledged: what the peer holds for what is missing.
+    pub(super) fn named_bytes(&self) -> usize {
+        self.named_bytes.iter().sum()
+    }
+
+    /// The same of what left by one path.
+    pub(super) fn named_bytes_of(&self, path: PathId) -> usize {
+        self.named_bytes[usize::from(path.0)]
+    }
+
+    /// The first of the chunks in flight that left by one path alone and for which this holds, among the first so many.
+    pub(super) fn first_to_rescue(&self, look: usize, holds: impl Fn(&Slot) -> bool) -> Option<Tsn> {
+        let may_leave = |slot: &&Slot| {
+            slot.state == SlotState::InFlight && slot.before == Before::Never && !slot.doubled && holds(slot)
+        };
+        self.slots.iter().take(look).find(may_leave).map(|slot| slot.data.tsn)
+    }
+
     /// Bytes of user data that are kept here.
     pub(super) fn retained_bytes(&self) -> usize {
         self.retained_bytes
@@ -317,6 +357,8 @@ impl Sent {
             bytes,
             path: departure.path,
             before: Before::Never,
+            doubled: false,
+            credited: false,
             state: SlotState::InFlight,
             released: false,
             terms,
@@ -384,6 +426,7 @@ impl Sent {
         debug_assert!(slot.is_outstanding(), "what arrived or is given up is not sent again");
         let was_in_flight = slot.state == SlotState::InFlight;
         let moved_from = was_in_flight.then_some(slot.path);
+        slot.doubled |= moved_from.is_some_and(|from| from != departure.path);
         if !was_in_flight {
             self.flight_bytes += slot.bytes;
         }
@@ -484,12 +527,15 @@ impl Sent {
         }
         self.first_countable = self.base;
         self.earliest_hint = vec![self.base; paths];
+        // Nothing is acknowledged before the association is up.
+        self.named_bytes = vec![0; paths];
         self
     }
 
     /// There are so many paths.
     pub(super) fn grow(&mut self, paths: usize) {
         self.earliest_hint.resize(paths, self.base);
+        self.named_bytes.resize(paths, 0);
     }
 
     /// A path is gone: what left by it and is not acknowledged is lost, as if it had left by `home`. The bytes that were in
@@ -504,6 +550,8 @@ impl Sent {
             slot.order = 0;
         }
         self.earliest_hint[usize::from(home.0)] = self.base;
+        let named = std::mem::take(&mut self.named_bytes[usize::from(from.0)]);
+        self.named_bytes[usize::from(home.0)] += named;
         bytes
     }
 
@@ -557,7 +605,9 @@ impl Sent {
                 self.count_missing(limit, by, counting, report);
             }
         }
-        if sound && sack.gaps.len() >= BLOCKS_COMPLETE {
+        let full = self.may_be_full(sack.gaps.len());
+        self.many_gaps = self.many_gaps.map(|most| most.max(sack.gaps.len()));
+        if sound && full {
             let last = sack.gaps.iter().map(|gap| gap.1).max().expect("there are some");
             report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
         }
@@ -574,6 +624,31 @@ impl Sent {
     //# out-of-order if the Cumulative TSN ACK carried in the SACK is
     //# earlier than that of the previous received SACK (i.e., the
     //# comparison MUST NOT be made against "Advanced.Peer.Ack.Point").
+    /// Whether a SACK does not move the cumulative point and leaves out what an earlier one has named. Where SACKs come by
+    /// several paths, it was overtaken by that one: nobody takes back what waits for the next in sequence.
+    pub(super) fn is_behind(&mut self, sack: &Sack) -> bool {
+        let moves = sack.cum_tsn_ack != self.cum_tsn_ack_point();
+        if moves || self.acked.is_empty() || !make_sense(&sack.gaps) {
+            return false;
+        }
+        read_blocks(sack.cum_tsn_ack, &sack.gaps, &mut self.blocks);
+        let full = self.may_be_full(sack.gaps.len());
+        let (acked, blocks) = (&self.acked, &self.blocks);
+        let silent_beyond = blocks.last().filter(|_| full).map(|block| block.1);
+        let mut at = 0;
+        acked.iter().any(|&(first, last)| {
+            let last = match silent_beyond {
+                Some(highest) if first.after(highest) => return false,
+                Some(highest) if last.after(highest) => highest,
+                _ => last,
+            };
+            while blocks.get(at).is_some_and(|block| block.1.before(first)) {
+                at += 1;
+            }
+            !blocks.get(at).is_some_and(|block| !block.0.after(first) && !block.1.before(last))
+        })
+    }
+
     fn check_cum(&self, cum_tsn_ack: Tsn) -> Result<(), SackError> {
         //= specs/rfc9260.txt#section-6.2.1
         //# i)    If Cumulative TSN Ack is less than the Cumulative TSN Ack
@@ -628,13 +703,16 @@ impl Sent {
         for slot in self.slots.drain(..count as usize) {
             self.retained_bytes -= slot.data.payload.len();
             self.prioritized -= usize::from(slot.terms.is_prioritized());
-            if matches!(slot.state, SlotState::Acked | SlotState::Abandoned) {
-                continue;
+            match slot.state {
+                SlotState::Acked => {
+                    self.named_bytes[usize::from(slot.path.0)] -= slot.bytes;
+                    continue;
+                }
+                SlotState::Abandoned => continue,
+                SlotState::InFlight => self.flight_bytes -= slot.bytes,
+                SlotState::Unspoken | SlotState::Lost => {}
             }
             self.outstanding_bytes -= slot.bytes;
-            if slot.state == SlotState::InFlight {
-                self.flight_bytes -= slot.bytes;
-            }
             note_arrival(&slot, false, report);
         }
         self.base = cum_tsn_ack.next();
@@ -773,7 +851,9 @@ impl Sent {
             self.flight_bytes -= slot.bytes;
         }
         note_arrival(slot, true, report);
+        slot.credited = true;
         slot.state = SlotState::Acked;
+        self.named_bytes[usize::from(slot.path.0)] += slot.bytes;
         let newest = &mut report.paths[usize::from(slot.path.0)].newest_tsn;
         if newest.is_none_or(|newest| tsn.after(newest)) {
             *newest = Some(tsn);
@@ -786,6 +866,7 @@ impl Sent {
         if slot.state == SlotState::Abandoned || slot.released {
             return;
         }
+        self.named_bytes[usize::from(slot.path.0)] -= slot.bytes;
         // It can no longer be told which transmission a later acknowledgement answers.
         slot.transmissions += 1;
         slot.missing = slot.missing.max(1);
@@ -832,6 +913,11 @@ impl Sent {
             outstanding += if slot.is_outstanding() { slot.bytes } else { 0 };
             retained += slot.data.payload.len();
         }
+        let mut named = vec![0; self.named_bytes.len()];
+        for slot in self.slots.iter().filter(|slot| slot.state == SlotState::Acked) {
+            named[usize::from(slot.path.0)] += slot.bytes;
+        }
+        assert_eq!(named, self.named_bytes);
         let abandoned = |slot: &&Slot| slot.state == SlotState::Abandoned;
         assert_eq!(
             self.slots.iter().take_while(abandoned).count(),
@@ -871,7 +957,9 @@ impl Slot {
 
 fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
-    path.acked_bytes += slot.bytes;
+    if !slot.credited {
+        path.acked_bytes += slot.bytes;
+    }
     if path.lowest_tsn.is_none_or(|lowest| slot.data.tsn.before(lowest)) {
         path.lowest_tsn = Some(slot.data.tsn);
     }
@@ -879,6 +967,9 @@ fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     path.largest_packet = path.largest_packet.max(slot.packet_bytes);
     if slot.state == SlotState::InFlight {
         path.landed_bytes += slot.bytes;
+    }
+    if slot.doubled {
+        return;
     }
     let Slot { order, sent_at, transmissions, packet_bytes, .. } = *slot;
     let tsn = slot.data.tsn;

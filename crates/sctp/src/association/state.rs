@@ -97,6 +97,8 @@ pub(super) struct Up {
     pub(super) retransmissions_left: Option<u32>,
     /// With concurrent multipath transfer: each path's own cumulative point.
     pub(super) points: Vec<PseudoCum>,
+    /// Whether ECF waits for the faster path.
+    pub(super) ecf_waits: bool,
     /// The path whose turn it is to carry new data, and whether it has in this drain.
     pub(super) turn: usize,
     pub(super) turn_taken: bool,

@@ -41,6 +41,8 @@ pub(super) enum License {
     Again,
     /// The same for new data.
     New,
+    /// The same for this chunk, which is in flight by another path and holds up all.
+    Rescue(Tsn),
 }
 
 impl Association {
@@ -295,7 +297,8 @@ impl Association {
             return None;
         }
         let size = Header::LEN + path.auth_len + bytes;
-        let license = self.license(now, id).filter(|license| *license != License::New)?;
+        let license =
+            self.license(now, id).filter(|license| !matches!(license, License::New | License::Rescue(_)))?;
         self.begin_sized(tag, size);
         self.fill_data(now, id, license);
         if self.builder.is_empty() {
@@ -490,9 +493,9 @@ impl Association {
     //# All other properties of the existing SCTP DATA chunk also apply to the
     //# I-DATA chunk, i.e., congestion control as well as receiver window
     //# conditions MUST be observed, as defined in [RFC4960].
-    pub(super) fn license_at_any_time(&mut self, id: PathId) -> Option<License> {
+    pub(super) fn license_at_any_time(&mut self, now: Time, id: PathId) -> Option<License> {
         if let Some(multipath) = self.config.multipath {
-            return self.license_multipath(id, multipath);
+            return self.license_multipath(now, id, multipath);
         }
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
@@ -604,7 +607,6 @@ impl Association {
         let flight_before = path.flight_bytes;
         let mut bytes_left = 0;
         let mut resent: Option<Tsn> = None;
-        let mut elsewhere = None;
         up.packed.clear();
         //= specs/rfc9260.txt#section-6.10
         //# The transmitter MUST transmit DATA chunks within an SCTP packet in
@@ -612,7 +614,7 @@ impl Association {
         let fallback = choose(&self.paths, up.primary, Purpose::New);
         while let Some(tsn) = match multipath {
             None => up.sent.next_lost(),
-            Some(_) if matches!(license, License::New | License::Probe) => None,
+            Some(_) if matches!(license, License::New | License::Probe | License::Rescue(_)) => None,
             Some(multipath) => licensed.take().or_else(|| next_lost(up, &self.paths, multipath, id)),
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
@@ -776,6 +778,7 @@ impl Association {
                     up.packed.push(tsn);
                     path.evidence.on_probed(tsn);
                     let (data, moved_from) = up.sent.retransmit(tsn, departure);
+                    debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
                     data.immediate = true;
                     self.builder.push_data(data);
                     path.tail_is_immediate = true;
@@ -783,11 +786,31 @@ impl Association {
                     path.send_order.on_sent(departure.order, tsn);
                     bytes_left += bytes;
                     resent = Some(tsn);
-                    elsewhere = moved_from.filter(|from| *from != id);
                 }
             }
         }
-        debug_assert!(elsewhere.is_none(), "a probe stays on its path");
+        let mut held_up = None;
+        if let License::Rescue(tsn) = license {
+            let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
+            if bytes <= self.builder.room_for(self.queue.data_kind()) {
+                up.packed.push(tsn);
+                let (data, moved_from) = up.sent.retransmit(tsn, departure);
+                data.immediate = true;
+                self.builder.push_data(data);
+                path.flight_bytes += bytes;
+                path.counters.retransmitted_chunks += 1;
+                path.evidence.on_probed(tsn);
+                path.send_order.on_sent(departure.order, tsn);
+                bytes_left += bytes;
+                resent = Some(tsn);
+                let from = moved_from.expect("it was in flight");
+                let other = &mut self.paths[usize::from(from.0)];
+                other.flight_bytes -= bytes;
+                other.evidence.on_probed(tsn);
+                held_up = Some(from);
+            }
+        }
+        let path = &mut self.paths[usize::from(id.0)];
         if bytes_left == 0 {
             // What a probe or retransmission needed room for found none behind the control chunks: the next packet has.
             if self.builder.is_empty() {
@@ -849,6 +872,10 @@ impl Association {
             self.timers.arm_if_idle(Timer::T3Rtx(id), deadline);
         }
         self.arm_tail_probe(now, id);
+        if let (Some(held_up), Some(multipath)) = (held_up, multipath) {
+            self.stop_idle_t3(held_up);
+            self.on_rescued(now, held_up, multipath);
+        }
     }
 }
 

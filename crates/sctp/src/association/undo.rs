@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use crate::ids::Tsn;
 
-/// So many probes of the tail are remembered.
-const PROBED_MAX: usize = 8;
+/// So many probes of the tail are remembered, and so many chunks that left by two paths.
+const PROBED_MAX: usize = 32;
 /// So many chunks left again, and it is not worth while: some of them were lost.
 const RESENT_MAX: usize = 256;
 
@@ -51,6 +51,11 @@ impl Evidence {
         } else {
             self.forget();
         }
+    }
+
+    /// Whether this is one of those that left again.
+    pub(super) fn knows(&self, tsn: Tsn) -> bool {
+        self.resent.contains(&tsn) || self.probed.contains(&tsn)
     }
 
     /// The peer has these twice. Whether all that had left again is among what was so reported.

@@ -8,6 +8,8 @@ use crate::association::path::Path;
 
 /// The rate is the largest of so many spans.
 const SPANS: usize = 4;
+/// A part that is lost is that of so many bytes, or twice as many.
+const MEMORY_BYTES: u64 = 2 << 20;
 /// A span is a round trip, but no shorter than this: a few packets are no rate.
 const SPAN_MIN: Duration = Duration::from_millis(20);
 
@@ -17,11 +19,18 @@ pub(in crate::association) struct Meter {
     began: Option<Time>,
     bytes: u64,
     spans: [u64; SPANS],
+    /// Bytes that have arrived, and that were lost: of late, for both are halved now and then.
+    arrived: u64,
+    lost: u64,
 }
 
 impl Meter {
     /// So many bytes have arrived.
     pub(in crate::association) fn on_arrived(&mut self, now: Time, bytes: usize, round_trip: Duration) {
+        self.arrived += bytes as u64;
+        if self.arrived > MEMORY_BYTES {
+            (self.arrived, self.lost) = (self.arrived / 2, self.lost / 2);
+        }
         let began = *self.began.get_or_insert(now);
         let lasted = now.since(began);
         let span = round_trip.max(SPAN_MIN);
@@ -36,15 +45,31 @@ impl Meter {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
+    /// So many bytes were lost.
+    pub(in crate::association) fn on_lost(&mut self, bytes: usize) {
+        self.lost = self.lost.saturating_add(bytes as u64);
+    }
+
+    /// What part of what leaves is lost, in thousandths.
+    pub(super) fn lost_thousandths(&self) -> u64 {
+        self.lost.saturating_mul(1_000) / (self.lost.saturating_add(self.arrived)).max(1)
+    }
+
     /// The path failed: what it delivered says nothing of what it will.
     pub(in crate::association) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { arrived: self.arrived, lost: self.lost, ..Self::default() };
     }
 }
 
 fn per_second(bytes: u64, time: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// How many bytes that is in such a time.
+pub(super) fn bytes_in(bytes_per_second: u64, time: Duration) -> u64 {
+    let bytes = u128::from(bytes_per_second) * time.as_nanos() / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 impl Path {
@@ -55,7 +80,7 @@ impl Path {
     }
 
     /// Bytes a second that it delivers, as far as is known: before that, a window in a round trip.
-    pub(in crate::association) fn rate(&self) -> u64 {
+    pub(super) fn rate(&self) -> u64 {
         let measured = self.meter.spans.into_iter().max().unwrap_or(0);
         let guessed = || per_second(self.controller.window() as u64, self.round_trip());
         if measured > 0 { measured } else { guessed().max(1) }
@@ -63,7 +88,7 @@ impl Path {
 
     /// How long it takes until a chunk of so many bytes is acknowledged that leaves now: a round trip, or what all that is in
     /// flight takes before it, whichever is longer.
-    pub(in crate::association) fn takes(&self, bytes: usize) -> Duration {
+    pub(super) fn takes(&self, bytes: usize) -> Duration {
         let ahead = (self.flight_bytes + bytes) as u128 * 1_000_000_000 / u128::from(self.rate());
         self.round_trip().max(Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX)))
     }

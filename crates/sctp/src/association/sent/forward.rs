@@ -97,7 +97,8 @@ impl Sent {
                 landed(slot.path, slot.bytes);
             }
             SlotState::Lost | SlotState::Unspoken => self.outstanding_bytes -= slot.bytes,
-            SlotState::Acked | SlotState::Abandoned => {}
+            SlotState::Acked => self.named_bytes[usize::from(slot.path.0)] -= slot.bytes,
+            SlotState::Abandoned => {}
         }
         self.retained_bytes -= slot.data.payload.len();
         slot.data.payload = Default::default();
@@ -125,6 +126,8 @@ impl Sent {
             bytes: 0,
             path: PathId(0),
             before: Before::Never,
+            doubled: false,
+            credited: false,
             state: SlotState::Abandoned,
             released: false,
             terms: Terms::default(),

@@ -1,15 +1,16 @@
 //! Which TSN of a path is next in order, and by which path a lost chunk leaves again; not what a link makes of it.
 
+use std::time::Duration;
+
 use braidftp_base::Time;
 use bytes::Bytes;
 
 use super::again::again;
+use super::scheduler::{Demand, blest_waits, ecf_waits, next_in_order};
 use super::*;
 use crate::association::partial::Terms;
-use crate::association::path::Path;
 use crate::association::sent::{Counting, Departure, Report, Sent};
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
-use crate::stats::PathState;
 use crate::wire::{Data, Sack};
 
 const A: PathId = PathId(0);
@@ -164,4 +165,147 @@ fn what_was_sent_again_is_not_found_missing_once_more() {
     let departure = bench.departure(A);
     bench.sent.retransmit(Tsn(1), departure);
     assert!(bench.sack(0, &[(2, 10)], 9).1.is_empty());
+}
+
+/// Two active paths with these windows, in packets, and round trips, in milliseconds.
+fn measured(windows: [usize; 2], round_trips: [u64; 2]) -> Vec<Path> {
+    let mut paths = paths();
+    paths.truncate(2);
+    for ((path, window), ms) in paths.iter_mut().zip(windows).zip(round_trips) {
+        path.controller.begin_again(window * path.pmdcs());
+        path.measure(Time::from_millis(1_000), Duration::from_millis(ms));
+    }
+    paths
+}
+
+fn demand(window: usize, queued: usize) -> Demand {
+    Demand { bytes: 1_440, queued, window, send_buffer: 1 << 20, fallback: A }
+}
+
+#[test]
+fn paths_are_asked_in_the_order_of_their_scheduler() {
+    let paths = measured([10, 10], [80, 20]);
+    let order = |scheduler, turn| {
+        let first = next_in_order(&paths, scheduler, turn, None).unwrap();
+        [first.1, next_in_order(&paths, scheduler, turn, Some(first)).unwrap().1]
+    };
+    assert_eq!(order(PathScheduler::RoundRobin, 0), [A, B]);
+    assert_eq!(order(PathScheduler::RoundRobin, 1), [B, A]);
+    assert_eq!(order(PathScheduler::LowestRtt, 0), [B, A]);
+}
+
+#[test]
+fn a_slow_path_is_admitted_once_the_window_holds_what_the_fast_one_brings_meanwhile() {
+    let paths = measured([20, 20], [20, 200]);
+    let admits = |id, window| Remedy::Preventive.admits(&paths, id, &demand(window, 1 << 20));
+    // The fast one brings 20 packets in 20 ms: 200 in 200 ms, and a quarter more.
+    let needs = 250 * paths[0].pmdcs() + 1_440;
+    assert!(admits(A, 2_000), "the best path needs no leave");
+    assert!(!admits(B, needs - 2_000));
+    assert!(admits(B, needs + 2_000));
+    // What is lost must come again, by the fast path.
+    let mut paths = paths;
+    paths[1].meter.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200));
+    paths[1].meter.on_lost(10_000);
+    let admits = |window| Remedy::Preventive.admits(&paths, B, &demand(window, 1 << 20));
+    assert!(!admits(needs + 2_000) && admits(2 * needs));
+}
+
+#[test]
+fn the_only_path_that_is_sound_is_always_admitted() {
+    let mut paths = measured([20, 20], [20, 200]);
+    paths[0].state = PathState::Inactive;
+    assert!(Remedy::Preventive.admits(&paths, B, &demand(1_500, 1 << 20)));
+}
+
+#[test]
+fn split_buffers_give_each_path_an_equal_share() {
+    let mut paths = measured([50, 50], [20, 20]);
+    let admits = |paths: &[Path], remedy: Remedy, window| {
+        let demand = Demand { send_buffer: 40_000, ..demand(window, 1 << 20) };
+        remedy.admits(paths, A, &demand)
+    };
+    for remedy in [Remedy::SplitSender, Remedy::SplitReceiver, Remedy::SplitBoth, Remedy::Reschedule] {
+        assert!(admits(&paths, remedy, 1_000), "what has nothing in flight blocks nobody");
+    }
+    paths[0].flight_bytes = 15_000;
+    assert!(admits(&paths, Remedy::SplitSender, 1_000) && !admits(&paths, Remedy::SplitReceiver, 20_000));
+    paths[0].flight_bytes = 19_000;
+    assert!(!admits(&paths, Remedy::SplitSender, 1 << 20) && admits(&paths, Remedy::SplitReceiver, 40_000));
+    assert!(!admits(&paths, Remedy::SplitBoth, 40_000) && admits(&paths, Remedy::None, 1_000));
+}
+
+#[test]
+fn blest_leaves_the_slow_path_alone_where_its_chunk_would_fill_the_window() {
+    let paths = measured([20, 20], [20, 200]);
+    // r is 10: (20 + 4.5) packets, ten times, and a fifth more.
+    let sends = 294 * paths[0].pmdcs();
+    assert!(!blest_waits(&paths, A, &demand(0, 0)), "the fast path waits for nobody");
+    assert!(blest_waits(&paths, B, &demand(sends, 0)));
+    assert!(!blest_waits(&paths, B, &demand(sends + 3_000, 0)));
+}
+
+#[test]
+fn ecf_waits_for_the_fast_path_where_that_is_done_earlier() {
+    let paths = measured([20, 20], [20, 200]);
+    let waits = |queued, waited: &mut bool| ecf_waits(&paths, B, &demand(1 << 20, queued), waited);
+    let packets = |count: usize| count * paths[0].pmdcs();
+    let mut waited = false;
+    assert!(!ecf_waits(&paths, A, &demand(1 << 20, packets(10)), &mut waited));
+    // 20 ms and what 20 packets take in each 20 ms, against 200 ms and their deviation of 100 ms.
+    assert!(waits(packets(200), &mut waited) && waited);
+    assert!(!waits(packets(500), &mut waited) && !waited);
+    assert!(!waits(packets(300), &mut waited), "it has not waited");
+    let mut waited = true;
+    assert!(waits(packets(300), &mut waited), "who has waited waits a quarter longer");
+}
+
+#[test]
+fn a_sack_that_another_has_overtaken_takes_nothing_back() {
+    let mut bench = Bench::new(&[A, B, A, B, A, B]);
+    bench.sent = bench.sent.with_many_gaps(Some(0));
+    bench.sack(0, &[(2, 2), (4, 4)], 1);
+    let mut is_behind = |cum: u32, gaps: &[(u16, u16)]| {
+        bench.sent.is_behind(&Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() })
+    };
+    assert!(is_behind(0, &[]), "nothing is named");
+    assert!(is_behind(0, &[(2, 2)]) && is_behind(0, &[(4, 6)]), "one of both is");
+    assert!(!is_behind(0, &[(2, 2), (4, 4)]) && !is_behind(0, &[(2, 5)]), "as much or more is");
+    assert!(!is_behind(1, &[(3, 3)]), "it moves the cumulative point: what it leaves out is taken back");
+}
+
+#[test]
+fn what_is_taken_back_and_named_again_is_acknowledged_once() {
+    let mut bench = Bench::new(&[A, B, A, B, A, B]);
+    let mut acked = |cum: u32, gaps: &[(u16, u16)]| {
+        let sack = Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() };
+        let mut report = Report::default();
+        bench.sent.on_sack(&sack, Counting::Off, &mut report).unwrap();
+        bench.sent.check(2);
+        report.paths.iter().map(|said| said.acked_bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(acked(0, &[(2, 2), (4, 4)]), [0, 40]);
+    assert_eq!(acked(1, &[(3, 3)]), [20, 0], "2 is taken back");
+    assert_eq!(acked(2, &[(2, 2)]), [0, 0], "and named again");
+    assert_eq!(acked(6, &[]), [40, 20]);
+}
+
+#[test]
+fn what_holds_up_all_moves_once_and_tells_nothing_of_either_path() {
+    let mut bench = Bench::new(&[A, A, B, B]);
+    bench.sack(0, &[(3, 4)], 1);
+    assert_eq!(bench.sent.named_bytes_of(B), 40);
+    let first = |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == A);
+    assert_eq!(first(&bench), Some(Tsn(1)));
+    let departure = bench.departure(B);
+    let (_, from) = bench.sent.retransmit(Tsn(1), departure);
+    assert_eq!(from, Some(A), "it was in flight there");
+    assert_eq!(first(&bench), Some(Tsn(2)), "each once");
+    let sack = Sack { cum_tsn_ack: Tsn(1), gaps: vec![(2, 3)], ..Sack::default() };
+    let mut report = Report::default();
+    bench.sent.on_sack(&sack, Counting::Off, &mut report).unwrap();
+    bench.sent.check(2);
+    let said = &report.paths[usize::from(B.0)];
+    assert!(said.acked_bytes > 0 && said.newest.is_none() && !said.proven);
+    assert_eq!(bench.sent.named_bytes(), 40);
 }

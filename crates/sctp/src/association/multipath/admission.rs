@@ -1,0 +1,91 @@
+//! Which path may have a new chunk, so that the receive buffer that all share is blocked by none.
+//!
+//! **Preventive admission.** In order nothing is read until the chunk that is next has come. So what a chunk costs that takes
+//! a slow path is room: until it has come, and, if it is lost, come again, all that better paths bring waits behind it.
+//! It is admitted if the window holds that beside what the slow path has in flight already; what was sent before it will
+//! have been read by then. Better paths are those by which it would have come earlier, losses and all; the best is always
+//! admitted, so that with too small a buffer it is used alone. BLEST asks the same of two paths, in windows; here it is asked
+//! of all, in bytes and rates, and of what is lost.
+
+use std::time::Duration;
+
+use super::meter::bytes_in;
+use super::scheduler::Demand;
+use super::{Remedy, carries};
+use crate::association::path::Path;
+use crate::ids::PathId;
+
+/// A chunk that is lost once in so many flights is reckoned with.
+const RARE: u64 = 32;
+/// A chunk is lost no more often than this in a row, for all that is reckoned with.
+const LOSSES_MAX: u32 = 5;
+
+impl Remedy {
+    /// Whether a new chunk may leave by this path.
+    pub(super) fn admits(self, paths: &[Path], id: PathId, demand: &Demand) -> bool {
+        let path = &paths[usize::from(id.0)];
+        // What has nothing in flight blocks nobody, and a share may be less than a packet.
+        if path.flight_bytes == 0 && self != Self::Preventive {
+            return true;
+        }
+        let sender = || path.flight_bytes + demand.bytes <= demand.send_buffer / count(paths, demand);
+        let receiver = || path.flight_bytes <= demand.window / count(paths, demand);
+        match self {
+            Self::None | Self::Opportunistic => true,
+            Self::SplitSender => sender(),
+            Self::SplitReceiver => receiver(),
+            Self::SplitBoth | Self::Reschedule => sender() && receiver(),
+            Self::Preventive => is_harmless(paths, id, demand),
+        }
+    }
+}
+
+/// How many paths carry new data.
+pub(super) fn count(paths: &[Path], demand: &Demand) -> usize {
+    let ids = (0..paths.len()).map(|index| PathId(index as u8));
+    ids.filter(|id| carries(paths, *id, demand.fallback)).count().max(1)
+}
+
+fn is_harmless(paths: &[Path], id: PathId, demand: &Demand) -> bool {
+    let others = || {
+        let ids = (0..paths.len()).map(|index| PathId(index as u8));
+        ids.filter(|other| *other != id && carries(paths, *other, demand.fallback))
+    };
+    if others().next().is_none() {
+        return true;
+    }
+    let path = |id: PathId| &paths[usize::from(id.0)];
+    let repair = others().chain([id]).map(|id| path(id).takes(demand.bytes)).min().unwrap_or_default();
+    let own = blocks_for(path(id), demand.bytes, repair);
+    let mut room = demand.window.saturating_sub(path(id).flight_bytes + demand.bytes) as u64;
+    for other in others() {
+        let theirs = blocks_for(path(other), demand.bytes, repair);
+        if (theirs, other) > (own, id) {
+            continue;
+        }
+        // A rate that has been seen may grow by a quarter until then.
+        let brings = bytes_in(path(other).rate(), own);
+        match room.checked_sub(brings + brings / 4) {
+            Some(left) => room = left,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// How long nothing behind a chunk is read that leaves by this path now: until it has come, or its loss has shown and others
+/// have brought it, as often as that happens to one of those in flight.
+fn blocks_for(path: &Path, bytes: usize, repair: Duration) -> Duration {
+    let takes = path.takes(bytes);
+    let mut losses = 0;
+    let mut lost = (path.flight_bytes / path.pmdcs() + 1) as u64 * 1_000;
+    while losses < LOSSES_MAX {
+        lost = lost * path.meter.lost_thousandths() / 1_000;
+        if lost * RARE < 1_000 {
+            break;
+        }
+        losses += 1;
+    }
+    // The last of those in flight is found lost when it is an eighth of a round trip late, or sooner.
+    takes + (repair + repair / 8) * losses + if losses > 0 { takes / 8 } else { Duration::ZERO }
+}

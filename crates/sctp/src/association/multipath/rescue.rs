@@ -1,0 +1,87 @@
+//! The chunk that all others wait for leaves again, by a path that has room, though it may be on its way: chunk rescheduling
+//! and opportunistic retransmission, and the last resort of preventive admission.
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+
+use super::scheduler::has_room;
+use super::{Multipath, Remedy, carries};
+use crate::association::Association;
+use crate::association::path::{Purpose, Recovery, choose};
+use crate::association::state::State;
+use crate::association::transmit::window_takes;
+use crate::ids::{PathId, Tsn};
+
+/// Only so many of the first chunks are looked at.
+const LOOK: usize = 64;
+
+impl Association {
+    /// The chunk in flight by another path that is to leave by this one now.
+    pub(super) fn next_rescue(&mut self, now: Time, id: PathId, multipath: Multipath) -> Option<Tsn> {
+        let State::Up(up) = &mut self.state else { return None };
+        let fallback = choose(&self.paths, up.primary, Purpose::New);
+        let path = &self.paths[usize::from(id.0)];
+        if !carries(&self.paths, id, fallback) || !path.is_usable() || !has_room(path) {
+            return None;
+        }
+        let len = self.queue.peek_len()?.min(path.payload_max(self.queue.header_len()));
+        let blocked = !window_takes(up, len);
+        let is_due = match multipath.remedy {
+            Remedy::Opportunistic | Remedy::Preventive => blocked,
+            Remedy::Reschedule => {
+                let count = (0..self.paths.len())
+                    .filter(|index| carries(&self.paths, PathId(*index as u8), fallback))
+                    .count()
+                    .max(1);
+                let window = up.peer_a_rwnd + up.sent.named_bytes();
+                let share = self.config.send_buffer_bytes.min(window) / count;
+                let waits = up.sent.named_bytes_of(id);
+                waits > 0 && waits >= share / 2 && !matches!(path.recovery, Recovery::Fast(_))
+            }
+            Remedy::None | Remedy::SplitSender | Remedy::SplitReceiver | Remedy::SplitBoth => false,
+        };
+        if !is_due {
+            return None;
+        }
+        let takes = path.takes(len);
+        let paths = &self.paths;
+        up.sent.first_to_rescue(LOOK, |slot| {
+            let left_by = &paths[usize::from(slot.path.0)];
+            let patience = left_by.takes(len);
+            let waited = now.since(slot.sent_at);
+            slot.path != id
+                && slot.bytes <= path.pmdcs()
+                && match multipath.remedy {
+                    // It would come later by its path than by this one, or ought to have come, and to have left again by
+                    // its path, before it comes by this one.
+                    Remedy::Preventive => {
+                        patience.saturating_sub(waited) > takes || waited > patience + patience.max(takes)
+                    }
+                    _ => true,
+                }
+        })
+    }
+
+    /// A chunk has left again that `held_up` had in flight: what becomes of that path.
+    pub(in crate::association) fn on_rescued(&mut self, now: Time, held_up: PathId, multipath: Multipath) {
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(held_up.0)];
+        let penalised = match multipath.remedy {
+            Remedy::Opportunistic => {
+                let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
+                path.penalised_at.is_none_or(|at| now.since(at) >= round_trip)
+            }
+            // It enters fast recovery, once.
+            Remedy::Reschedule => path.recovery == Recovery::No,
+            _ => false,
+        };
+        if penalised {
+            path.penalised_at = Some(now);
+            let (flight_bytes, mtu) = (path.flight_bytes, path.pmdcs());
+            path.controller.on_congestion(cc::Congestion { cause: cc::Cause::Loss, now, flight_bytes, mtu });
+            if multipath.remedy == Remedy::Reschedule {
+                path.recovery = Recovery::Fast(up.sent.next_tsn().minus(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! By which path new data leaves: the one place where that is decided, whenever a packet is to be filled.
+//!
+//! Paths are asked in the scheduler's order. The first takes the chunk that may carry new data, has room in its window and is
+//! not held by its pacing clock, for which the scheduler does not rather wait, and which the remedy admits.
+
+use braidftp_base::Time;
+
+use super::{Multipath, PathScheduler, carries};
+use crate::association::Association;
+use crate::association::path::{Path, Purpose, choose};
+use crate::association::state::State;
+use crate::association::timers::Timer;
+use crate::association::transmit::{may_send, window_takes};
+use crate::config::{Config, LossDetection};
+use crate::ids::PathId;
+
+/// Into so many bursts a window is divided, where it has more packets than that.
+const BURSTS: usize = 128;
+/// BLEST's λ, in tenths: by how much more than expected the fast path may send. What its authors' code begins with; it is not
+/// adapted here.
+const LAMBDA_TENTHS: u64 = 12;
+/// ECF's β, in quarters: whoever has waited waits on until it is over by so much.
+const BETA_QUARTERS: u128 = 1;
+
+/// What is to leave, and into which window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demand {
+    /// Bytes of the chunk, at most.
+    pub(super) bytes: usize,
+    /// Bytes waiting to leave, the chunk among them.
+    pub(super) queued: usize,
+    /// Bytes that may be between the cumulative point and the last TSN: what the peer holds and may still be sent, and no
+    /// more than is kept here.
+    pub(super) window: usize,
+    /// The send buffer.
+    pub(super) send_buffer: usize,
+    /// The path that stands in if none is sound.
+    pub(super) fallback: PathId,
+}
+
+impl Association {
+    /// The path by which the next new chunk leaves now.
+    pub(super) fn next_by(&mut self, now: Time, multipath: Multipath) -> Option<PathId> {
+        if !may_send(self.shutdown) {
+            return None;
+        }
+        let State::Up(up) = &mut self.state else { return None };
+        let len = self.queue.peek_len()?;
+        if up.sent.is_full() {
+            return None;
+        }
+        let header_len = self.queue.header_len();
+        let fallback = choose(&self.paths, up.primary, Purpose::New);
+        let keeps_all = !up.extensions.nr_sack;
+        let send_buffer = self.config.send_buffer_bytes.max(self.config.send_buffer_max_bytes.unwrap_or(0));
+        let window = up.peer_a_rwnd + up.sent.named_bytes();
+        let mut demand = Demand {
+            bytes: 0,
+            queued: self.queue.queued_bytes(),
+            window: if keeps_all { window.min(send_buffer) } else { window },
+            send_buffer,
+            fallback,
+        };
+        let literature = by_the_literature(&self.config);
+        let mut after = None;
+        while let Some((key, id)) = next_in_order(&self.paths, multipath.scheduler, up.turn, after) {
+            after = Some((key, id));
+            let path = &self.paths[usize::from(id.0)];
+            let payload = len.min(path.payload_max(header_len));
+            if !carries(&self.paths, id, fallback)
+                || !path.is_usable()
+                || !has_room(path)
+                || path.burst == 0
+                || !window_takes(up, payload)
+            {
+                continue;
+            }
+            // What is lost and has not left again is outstanding where it left (RFC 9260 §1.6): it leaves no room for new data.
+            if literature {
+                let of_path = up.sent.lost().filter(|(_, left_by)| *left_by == id);
+                let waiting: usize =
+                    of_path.map(|(tsn, _)| up.sent.get(tsn).map_or(0, |slot| slot.bytes)).sum();
+                if waiting > 0 && path.flight_bytes + waiting >= path.controller.window() {
+                    continue;
+                }
+            }
+            demand.bytes = header_len + payload;
+            // Who chooses and who admits need not agree on the best path: one takes what nothing else would bring.
+            let idle = up.sent.flight_bytes() == 0;
+            let waits = match multipath.scheduler {
+                _ if idle => false,
+                PathScheduler::RoundRobin | PathScheduler::LowestRtt => false,
+                PathScheduler::Blest => blest_waits(&self.paths, id, &demand),
+                PathScheduler::Ecf => ecf_waits(&self.paths, id, &demand, &mut up.ecf_waits),
+            };
+            // Its turn comes when it has room for more than one.
+            let path = &mut self.paths[usize::from(id.0)];
+            if !literature {
+                let window = path.window();
+                path.burst_bytes = window / BURSTS;
+                if up.turn != usize::from(id.0) && path.flight_bytes > window - path.burst_bytes {
+                    continue;
+                }
+            }
+            if waits || !(idle || multipath.remedy.admits(&self.paths, id, &demand)) {
+                continue;
+            }
+            if let Some(until) = self.paths[usize::from(id.0)].holds(now) {
+                self.timers.arm(Timer::Pacing(id), until);
+                continue;
+            }
+            return Some(id);
+        }
+        None
+    }
+}
+
+/// Whether windows and losses go by the literature's rules (SFR, CUC, DAC): the order of sending has no need of them.
+pub(in crate::association) fn by_the_literature(config: &Config) -> bool {
+    config.multipath.is_some() && config.loss_detection == LossDetection::MissingReports
+}
+
+/// Whether a path's window lets something out.
+pub(super) fn has_room(path: &Path) -> bool {
+    path.flight_bytes < if path.timeouts_unanswered > 0 { 1 } else { path.window() }
+}
+
+/// The path that is asked after `after`, and its place.
+pub(super) fn next_in_order(
+    paths: &[Path],
+    scheduler: PathScheduler,
+    turn: usize,
+    after: Option<(u128, PathId)>,
+) -> Option<(u128, PathId)> {
+    let place = |index: usize| match scheduler {
+        PathScheduler::RoundRobin => ((index + paths.len() - turn % paths.len()) % paths.len()) as u128,
+        PathScheduler::LowestRtt | PathScheduler::Blest | PathScheduler::Ecf => {
+            paths[index].rtt.srtt().unwrap_or(paths[index].rtt.rto()).as_nanos()
+        }
+    };
+    let all = (0..paths.len()).map(|index| (place(index), PathId(index as u8)));
+    all.filter(|one| after.is_none_or(|after| *one > after)).min()
+}
+
+/// The path with the shortest round trip of those that carry new data.
+fn fastest(paths: &[Path], fallback: PathId) -> PathId {
+    let mut after = None;
+    while let Some(next) = next_in_order(paths, PathScheduler::LowestRtt, 0, after) {
+        if carries(paths, next.1, fallback) {
+            return next.1;
+        }
+        after = Some(next);
+    }
+    fallback
+}
+
+/// Whether the slower path would block the faster one: `MSS·(cwnd + (r − 1)/2)·r·λ > window − MSS·(inflight + 1)`, with windows
+/// in packets and r how much longer the slower round trip is.
+pub(super) fn blest_waits(paths: &[Path], id: PathId, demand: &Demand) -> bool {
+    let best = fastest(paths, demand.fallback);
+    if best == id {
+        return false;
+    }
+    let (fast, slow) = (&paths[usize::from(best.0)], &paths[usize::from(id.0)]);
+    let (Some(fast_rtt), Some(slow_rtt)) = (fast.rtt.srtt(), slow.rtt.srtt()) else { return false };
+    let (fast_rtt, slow_rtt) = (fast_rtt.as_nanos().max(1), slow_rtt.as_nanos());
+    let half_growth = fast.pmdcs() as u128 * slow_rtt.saturating_sub(fast_rtt) / (2 * fast_rtt);
+    let sends = (fast.controller.window() as u128 + half_growth).saturating_mul(slow_rtt) / fast_rtt;
+    let sends = sends.saturating_mul(u128::from(LAMBDA_TENTHS)) / 10;
+    sends > demand.window.saturating_sub(slow.flight_bytes + demand.bytes) as u128
+}
+
+/// Whether the faster path, though full, would be done earlier with all that waits.
+pub(super) fn ecf_waits(paths: &[Path], id: PathId, demand: &Demand, waited: &mut bool) -> bool {
+    let best = fastest(paths, demand.fallback);
+    if best == id {
+        return false;
+    }
+    let (fast, slow) = (&paths[usize::from(best.0)], &paths[usize::from(id.0)]);
+    let (Some(fast_rtt), Some(slow_rtt)) = (fast.rtt.srtt(), slow.rtt.srtt()) else { return false };
+    let delta = fast.rtt.rttvar().max(slow.rtt.rttvar()).as_nanos();
+    let (fast_rtt, slow_rtt) = (fast_rtt.as_nanos(), slow_rtt.as_nanos());
+    let windows = |path: &Path| (demand.queued as u128, path.controller.window().max(1) as u128);
+    let (queued, window) = windows(fast);
+    // n·RTT_f, with n = 1 + k/cwnd_f.
+    let by_fast = fast_rtt.saturating_add(fast_rtt.saturating_mul(queued) / window);
+    let by_slow = slow_rtt.saturating_add(delta);
+    let by_slow = if *waited { by_slow + by_slow * BETA_QUARTERS / 4 } else { by_slow };
+    if by_fast >= by_slow {
+        *waited = false;
+        return false;
+    }
+    let (queued, window) = windows(slow);
+    let waits = slow_rtt.saturating_mul(queued) / window >= 2 * fast_rtt + delta;
+    *waited |= waits;
+    waits
+}

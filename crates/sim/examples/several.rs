@@ -1,0 +1,89 @@
+//! What several paths bring together, beside what each brings alone: `several BUFFER CHOICE CC SECONDS SEED LINK LINK...`, as in
+//! `several 64kB default auto 20 1 rate=20mbit,delay=10ms,queue=100p rate=5mbit,delay=150ms,queue=100p`. CHOICE is what
+//! `Multipath` reads, or `shared:` and that for all paths over the first link beside a flow that has it alone.
+
+use std::time::Duration;
+
+use braidftp_sctp::{Config, Profile};
+use braidftp_sim::LinkConfig;
+use braidftp_sim::several::{Flow, Outcome, Trial};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [buffer, choice, cc, seconds, seed, links @ ..] = &args[..] else {
+        eprintln!("several BUFFER CHOICE CC SECONDS SEED LINK LINK...");
+        std::process::exit(1);
+    };
+    let links: Vec<[LinkConfig; 2]> = links
+        .iter()
+        .map(|text| {
+            let there: LinkConfig = text.parse().expect("a link");
+            let back = LinkConfig { loss: braidftp_sim::link::Loss::None, ..there.clone() };
+            [there, back]
+        })
+        .collect();
+    let end = Duration::from_secs(seconds.parse().expect("seconds"));
+    let seed = seed.parse().expect("a seed");
+    let bytes: Option<usize> = (buffer != "auto").then(|| buffer.parse().expect("bytes"));
+    let (shared, choice) = match choice.strip_prefix("shared:") {
+        Some(choice) => (true, choice),
+        None => (false, choice.as_str()),
+    };
+    let modern = Profile::Modern.config();
+    let mut config =
+        Config { nr_sack: true, congestion_control: cc.parse().expect("a controller"), ..modern };
+    if let Some(bytes) = bytes {
+        (config.receive_buffer_bytes, config.receive_buffer_max_bytes) = (bytes, None);
+        (config.send_buffer_bytes, config.send_buffer_max_bytes) = (bytes.max(1 << 20), None);
+    }
+    let several = Config { multipath: Some(choice.parse().expect("a choice")), ..config.clone() };
+    let begins = end / 4;
+    let run = |flows: Vec<Flow>| Trial { seed, links: links.clone(), flows, changes: Vec::new(), end }.run();
+    let show = |name: &str, outcome: &Outcome| {
+        let mbit = outcome.goodput(begins, end) / 1e6;
+        print!(
+            "{name:<8} {mbit:8.3} Mbit/s, twice {:4}, overrun {:4};",
+            outcome.reader.duplicates, outcome.reader.overruns
+        );
+        for path in &outcome.sender.paths {
+            print!(
+                " [{:.1} MB, again {}, t/o {}, undone {}, srtt {:.0} ms, cwnd {} kB]",
+                path.bytes_sent as f64 / 1e6,
+                path.retransmitted_chunks,
+                path.timeouts,
+                path.undone,
+                path.srtt.unwrap_or_default().as_secs_f64() * 1e3,
+                path.cwnd / 1000
+            );
+        }
+        println!();
+        if std::env::var_os("SECONDS").is_some() {
+            let seconds: Vec<String> = outcome
+                .windows
+                .chunks(10)
+                .map(|second| format!("{:.1}", second.iter().sum::<u64>() as f64 * 8e-6))
+                .collect();
+            println!("         {}", seconds.join(" "));
+        }
+        mbit
+    };
+    if shared {
+        let flows =
+            vec![Flow { config: several, over: vec![0; 2] }, Flow { config: config.clone(), over: vec![0] }];
+        let outcomes = run(flows);
+        let [ours, other] =
+            [0, 1].map(|nth| show(if nth == 0 { "several" } else { "beside" }, &outcomes[nth]));
+        println!(
+            "share {:.3} of what one has of two: {:.3}",
+            ours / (ours + other),
+            2.0 * ours / (ours + other)
+        );
+        return;
+    }
+    let alone: Vec<f64> = (0..links.len())
+        .map(|link| show("alone", &run(vec![Flow { config: config.clone(), over: vec![link] }])[0]))
+        .collect();
+    let all = show("several", &run(vec![Flow { config: several, over: (0..links.len()).collect() }])[0]);
+    let (best, sum) = (alone.iter().copied().fold(0.0, f64::max), alone.iter().sum::<f64>());
+    println!("buffer {buffer}: {:.3} of the better alone, {:.3} of the sum", all / best, all / sum);
+}

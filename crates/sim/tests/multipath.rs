@@ -1,0 +1,144 @@
+//! What several paths bring together with the default choices, beside what they bring alone: all paths that there is room for,
+//! and never less than the better one. `cargo run --release -p braidftp-sim --example several` shows the same of any links.
+
+use std::time::Duration;
+
+use braidftp_sctp::{Config, Multipath, Profile};
+use braidftp_sim::LinkConfig;
+use braidftp_sim::several::{Change, Flow, Outcome, Trial};
+
+/// Ten megabits a second, 90 ms.
+const EQUAL: &str = "rate=10mbit,delay=45ms,queue=100p";
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Both ways; what loses packets loses those with data.
+fn link(text: &str) -> [LinkConfig; 2] {
+    let there: LinkConfig = text.parse().expect("a link");
+    let back = LinkConfig { loss: braidftp_sim::link::Loss::None, ..there.clone() };
+    [there, back]
+}
+
+/// One path at a time, with buffers of so many bytes; `None`: as large as they grow.
+fn alone(buffer: Option<usize>) -> Config {
+    let mut config = Config { nr_sack: true, ..Profile::Modern.config() };
+    if let Some(bytes) = buffer {
+        (config.receive_buffer_bytes, config.receive_buffer_max_bytes) = (bytes, None);
+        (config.send_buffer_bytes, config.send_buffer_max_bytes) = (bytes.max(1 << 20), None);
+    }
+    config
+}
+
+/// All at once.
+fn together(buffer: Option<usize>) -> Config {
+    Config { multipath: Some(Multipath::default()), ..alone(buffer) }
+}
+
+fn run(links: &[&str], config: Config, over: &[usize], seed: u64, end: Duration) -> Outcome {
+    let links = links.iter().map(|text| link(text)).collect();
+    let flows = vec![Flow { config, over: over.to_vec() }];
+    Trial { seed, links, flows, changes: Vec::new(), end }.run().remove(0)
+}
+
+/// What each path brings alone, and all bring together, in bits a second: the mean of so many seeds.
+fn compare(links: &[&str], buffer: Option<usize>, seeds: u64, [from, to]: [u64; 2]) -> (Vec<f64>, f64) {
+    let (from, end) = (seconds(from), seconds(to));
+    let mean = |config: &Config, over: &[usize]| {
+        let of = |seed| run(links, config.clone(), over, seed, end).goodput(from, end);
+        (1..=seeds).map(of).sum::<f64>() / seeds as f64
+    };
+    let each = (0..links.len()).map(|path| mean(&alone(buffer), &[path])).collect();
+    let all: Vec<usize> = (0..links.len()).collect();
+    (each, mean(&together(buffer), &all))
+}
+
+fn assert_sum(links: &[&str], seeds: u64, span: [u64; 2], part: f64) {
+    let (each, all) = compare(links, None, seeds, span);
+    let sum: f64 = each.iter().sum();
+    assert!(all >= part * sum, "{links:?}: {all:.0} of {sum:.0} bit/s: {:.3}", all / sum);
+}
+
+#[test]
+fn equal_paths_bring_their_sum() {
+    assert_sum(&[EQUAL; 2], 1, [3, 10], 0.95);
+    assert_sum(&[EQUAL; 3], 1, [3, 10], 0.93);
+}
+
+#[test]
+fn paths_that_differ_bring_nine_tenths_of_their_sum() {
+    let links = ["rate=20mbit,delay=10ms,queue=100p", "rate=5mbit,delay=150ms,queue=100p"];
+    assert_sum(&links, 1, [5, 15], 0.9);
+}
+
+#[test]
+fn with_too_small_a_buffer_they_bring_no_less_than_the_better() {
+    let pairs = [
+        [EQUAL; 2],
+        ["rate=20mbit,delay=10ms,queue=100p", "rate=5mbit,delay=150ms,queue=100p"],
+        ["rate=50mbit,delay=300ms,queue=300p", "rate=20mbit,delay=30ms,queue=100p,loss=0.01"],
+    ];
+    for (links, seeds) in pairs.into_iter().zip([1, 1, 2]) {
+        for buffer in [16_384, 65_536] {
+            let (each, all) = compare(&links, Some(buffer), seeds, [3, 12]);
+            let better = each.iter().copied().fold(0.0, f64::max);
+            assert!(all >= 0.97 * better, "{links:?}, {buffer}: {all:.0} of {better:.0} bit/s");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_dies_costs_a_second_of_what_the_other_brings() {
+    let cut = seconds(4);
+    let dead = link("rate=10mbit,delay=45ms,queue=100p,loss=1");
+    let change = Change { at: cut, link: 0, to: [dead[0].clone(), dead[0].clone()] };
+    let trial = Trial {
+        seed: 1,
+        links: vec![link(EQUAL), link(EQUAL)],
+        flows: vec![Flow { config: together(None), over: vec![0, 1] }],
+        changes: vec![change],
+        end: seconds(9),
+    };
+    let outcome = trial.run().remove(0);
+    let later = outcome.goodput(cut + seconds(1), cut + seconds(5));
+    assert!(later >= 0.9 * 9.6e6, "{later:.0} bit/s, {:?}", outcome.windows);
+}
+
+#[test]
+fn a_path_that_comes_and_goes_costs_the_steady_one_nothing() {
+    let end = seconds(16);
+    let steady = run(&[EQUAL], alone(None), &[0], 1, end).goodput(seconds(3), end);
+    let mut changes = Vec::new();
+    for period in 0..5 {
+        let dead = link("rate=10mbit,delay=45ms,queue=100p,loss=1");
+        let at = seconds(3 * period + 2);
+        changes.push(Change { at, link: 1, to: [dead[0].clone(), dead[0].clone()] });
+        changes.push(Change { at: at + seconds(1), link: 1, to: link(EQUAL) });
+    }
+    let trial = Trial {
+        seed: 1,
+        links: vec![link(EQUAL), link(EQUAL)],
+        flows: vec![Flow { config: together(None), over: vec![0, 1] }],
+        changes,
+        end,
+    };
+    let both = trial.run().remove(0).goodput(seconds(3), end);
+    assert!(both >= 0.95 * steady, "{both:.0} of {steady:.0} bit/s");
+}
+
+#[test]
+fn every_choice_brings_all_bytes_once_and_in_order() {
+    // The readers of `several` look at each byte.
+    let links = ["rate=10mbit,delay=5ms,queue=50p,loss=0.02", "rate=2mbit,delay=60ms,queue=50p,loss=0.05"];
+    for scheduler in braidftp_sctp::PathScheduler::ALL {
+        for remedy in braidftp_sctp::Remedy::ALL {
+            let (scheduler, remedy) = (*scheduler, *remedy);
+            let multipath = Some(Multipath { scheduler, remedy, ..Multipath::default() });
+            let config = Config { multipath, ..alone(Some(65_536)) };
+            let outcome = run(&links, config, &[0, 1], 1, seconds(4));
+            let goodput = outcome.goodput(seconds(1), seconds(4));
+            assert!(goodput > 1e5, "{scheduler}, {remedy}: {goodput:.0} bit/s");
+        }
+    }
+}
