@@ -25,6 +25,17 @@ const BETA: (usize, usize) = (7, 10);
 /// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
 const ALPHA: (usize, usize) = (9, 17);
 
+/// How fast a window opens that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opens {
+    /// By the cubic function, and no slower than Reno's.
+    AsCubic,
+    /// As one of §4.3 that keeps up with Reno's, from wherever it is.
+    AsReno,
+    /// Not at all.
+    No,
+}
+
 /// The controller of RFC 9438.
 #[derive(Debug, Clone)]
 pub struct Cubic {
@@ -85,6 +96,11 @@ impl Cubic {
         self.ssthresh = self.ssthresh.max(window);
     }
 
+    /// The plateau is no lower than this, in bytes.
+    pub(crate) fn aim_at(&mut self, window: usize) {
+        self.w_max = self.w_max.max(window);
+    }
+
     /// W_cubic so long after the epoch began (§4.2 figure 1), in bytes.
     fn w_cubic(&self, epoch: &Epoch, t: Duration) -> usize {
         // C = 0.4 segments a second cubed.
@@ -94,6 +110,40 @@ impl Cubic {
         (epoch.origin as i128 + rise).clamp(0, WINDOW_MAX as i128) as usize
     }
 
+    /// As `on_ack`, where the window may open so fast.
+    pub(crate) fn on_ack_that(&mut self, ack: Ack<'_>, opens: Opens) {
+        self.mtu = ack.mtu;
+        let since_last = ack.now.since(std::mem::replace(&mut self.last_ack, ack.now));
+        if ack.in_recovery {
+            return;
+        }
+        let slow_start = self.cwnd < self.ssthresh;
+        let advice = match &mut self.hystart {
+            Some(hystart) if slow_start => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
+            _ => Advice::Grow,
+        };
+        // Less than one segment of room is a full window, to a sender of whole segments. In slow start half is enough: the
+        // window is twice what the last round trip needed (RFC 7661 §4.3 speaks of the same).
+        let used = if slow_start { 2 * ack.flight_before } else { ack.flight_before };
+        let full = used + self.mtu > self.cwnd;
+        if (full || self.options.growth == Growth::Always) && opens != Opens::No {
+            if slow_start {
+                let limit = usize::from(self.options.byte_counting_limit.get()) * self.mtu;
+                let step = ack.bytes.min(limit);
+                let step = if advice == Advice::Slowly { step / CSS_GROWTH_DIVISOR } else { step };
+                self.cwnd = (self.cwnd + step).min(WINDOW_MAX);
+            } else {
+                self.avoidance(&ack, opens, since_last);
+            }
+        } else if let Some(epoch) = &mut self.epoch {
+            // §5.8: time in which the window was not used does not count.
+            epoch.start += since_last;
+        }
+        if advice == Advice::Leave {
+            self.ssthresh = self.cwnd;
+        }
+    }
+
     fn begin_epoch(&self, now: Time) -> Epoch {
         // §4.2: K = cbrt((W_max − cwnd_epoch) / C); 0 if the window is beyond W_max already.
         let below = self.w_max.saturating_sub(self.cwnd) as u128;
@@ -101,8 +151,12 @@ impl Cubic {
         Epoch { start: now, k_ms, origin: self.w_max.max(self.cwnd), w_est: self.cwnd, w_est_remainder: 0 }
     }
 
-    fn avoidance(&mut self, ack: &Ack<'_>) {
+    fn avoidance(&mut self, ack: &Ack<'_>, opens: Opens, since_last: Duration) {
         let mut epoch = self.epoch.unwrap_or_else(|| self.begin_epoch(ack.now));
+        if opens == Opens::AsReno {
+            epoch.start += since_last;
+            epoch.w_est = epoch.w_est.max(self.cwnd);
+        }
         let t = ack.now.since(epoch.start);
         // §4.3: what Reno would have.
         let (numerator, denominator) = if epoch.w_est >= self.cwnd_prior { (1, 1) } else { ALPHA };
@@ -110,7 +164,7 @@ impl Cubic {
         let divisor = denominator * self.cwnd;
         epoch.w_est = (epoch.w_est + grown / divisor).min(WINDOW_MAX);
         epoch.w_est_remainder = grown % divisor;
-        if self.w_cubic(&epoch, t) < epoch.w_est {
+        if opens == Opens::AsReno || self.w_cubic(&epoch, t) < epoch.w_est {
             self.cwnd = self.cwnd.max(epoch.w_est);
         } else {
             // §4.4, §4.5: towards where the function is a round trip later, half as much again at most.
@@ -144,36 +198,7 @@ impl Controller for Cubic {
     }
 
     fn on_ack(&mut self, ack: Ack<'_>) {
-        self.mtu = ack.mtu;
-        let since_last = ack.now.since(std::mem::replace(&mut self.last_ack, ack.now));
-        if ack.in_recovery {
-            return;
-        }
-        let slow_start = self.cwnd < self.ssthresh;
-        let advice = match &mut self.hystart {
-            Some(hystart) if slow_start => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
-            _ => Advice::Grow,
-        };
-        // Less than one segment of room is a full window, to a sender of whole segments. In slow start half is enough: the
-        // window is twice what the last round trip needed (RFC 7661 §4.3 speaks of the same).
-        let used = if slow_start { 2 * ack.flight_before } else { ack.flight_before };
-        let full = used + self.mtu > self.cwnd;
-        if full || self.options.growth == Growth::Always {
-            if slow_start {
-                let limit = usize::from(self.options.byte_counting_limit.get()) * self.mtu;
-                let step = ack.bytes.min(limit);
-                let step = if advice == Advice::Slowly { step / CSS_GROWTH_DIVISOR } else { step };
-                self.cwnd = (self.cwnd + step).min(WINDOW_MAX);
-            } else {
-                self.avoidance(&ack);
-            }
-        } else if let Some(epoch) = &mut self.epoch {
-            // §5.8: time in which the window was not used does not count.
-            epoch.start += since_last;
-        }
-        if advice == Advice::Leave {
-            self.ssthresh = self.cwnd;
-        }
+        self.on_ack_that(ack, Opens::AsCubic);
     }
 
     fn on_congestion(&mut self, congestion: Congestion) {

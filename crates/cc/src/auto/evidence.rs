@@ -31,7 +31,8 @@ const SCORE_MAX: i32 = 110;
 /// and nowhere below -30.
 const WEIGHTS: [i32; 16] = [-30, -30, -30, -30, -24, -18, -13, -9, -5, -2, 1, 4, 6, 9, 11, 13];
 
-/// The same where nearly all round trips are alike: queues that drop are not empty.
+/// The same where nearly all round trips are alike and short: queues that drop are not empty. Where they are alike and long, it is 0:
+/// a queue that is full all the time drops whatever comes.
 const FLAT: i32 = -15;
 
 /// What is known of a path's losses.
@@ -39,6 +40,8 @@ const FLAT: i32 = -15;
 pub(super) struct Evidence {
     /// When a packet left and how long its round trip was.
     samples: VecDeque<(Time, Duration)>,
+    /// The shortest ever.
+    shortest: Option<Duration>,
     /// Tenths of natural logarithms: above 0 for congestion.
     score: i32,
     /// Of the losses of this round trip: the sum of their weights, and how many they are.
@@ -50,6 +53,7 @@ impl Evidence {
     /// A round trip was measured.
     pub(super) fn on_sample(&mut self, now: Time, rtt: Duration) {
         let sent_at = now - rtt;
+        self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
         let apart = (rtt / SAMPLES_A_ROUND).max(SPAN_MIN / (SAMPLES_A_ROUND * ROUNDS));
         if self.samples.back().is_none_or(|(last, _)| sent_at >= *last + apart) {
             self.samples.push_back((sent_at, rtt));
@@ -111,7 +115,8 @@ impl Evidence {
         let below = self.samples.iter().filter(|(_, other)| *other < low).count();
         let equal = self.samples.iter().filter(|(_, other)| (low..=high).contains(other)).count();
         if 4 * equal > 3 * self.samples.len() {
-            return Some(FLAT);
+            let is_short = self.shortest.is_none_or(|shortest| *rtt <= shortest * 5 / 4);
+            return Some(if is_short { FLAT } else { 0 });
         }
         let sixteenths = 16 * (2 * below + equal) / (2 * self.samples.len());
         Some(WEIGHTS[sixteenths.min(15)])

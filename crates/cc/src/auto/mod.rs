@@ -19,8 +19,10 @@
 //!   goes by the same sign, up to four times); then it doubles, and near the end it grows by a quarter. A slow start's last
 //!   step, too, sends up to half as much again as the path has room for. It ends by HyStart++ (RFC 9406), or when the rate of
 //!   delivery has not grown for three round trips.
-//! - *Shared*: CUBIC, unless the evidence is clear. Windows of less than 32 packets are not paced: evenly spaced packets would
-//!   take more of a short queue than those that come in pairs beside them.
+//! - *Shared*: CUBIC, unless the evidence is clear; but where Reno would take several times as long as CUBIC to have its window
+//!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry. A queue of seconds grows no more.
+//!   Windows are whole packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take
+//!   more of a short queue than those that come in pairs beside them.
 //! - *Lossy*: paced at the measured rate of delivery plus what is lost, with a probe and its drain in every eight round trips, a
 //!   window of twice the bandwidth-delay product and four packets, and no answer to a loss: BBR's first version, but that a
 //!   probe that found nothing makes the next one smaller, and that there is no phase of four packets: the drains
@@ -31,12 +33,14 @@
 //!
 //! It is what the profile `modern` of SCTP has.
 //!
-//! **What it does not do.** Beside Reno over a long fat path it takes what CUBIC takes there, and with its ramp more yet in the first
-//! minutes: more than twice its share. Where a SACK has no room for all gaps, arrivals are told late and the rate is
-//! underrated.
+//! **What it does not do.** A Reno whose slow start meets a ramp over a path of hundreds of milliseconds and thousands of packets has
+//! minutes to go, as it has beside another Reno. Flows of its own kind that are in no hurry take as long as Reno's to have equal
+//! shares. A SACK in 1500 bytes has room for 360 gaps (RFC 9260 §6.7: the lowest ones), and a gap lasts a round trip: over paths
+//! that lose more packets than that in one, no more than 360 in a round trip come again.
 
 mod evidence;
 mod model;
+mod neighbours;
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +50,8 @@ use braidftp_base::{Rate, Time};
 
 use self::evidence::Evidence;
 use self::model::{Model, bytes_in};
-use crate::cubic::Cubic;
+use self::neighbours::Neighbours;
+use crate::cubic::{Cubic, Opens};
 use crate::hystart::{Advice, HyStart};
 use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, Sent, Spurious};
 
@@ -58,6 +63,11 @@ const WINDOW_MAX: usize = u32::MAX as usize;
 const SPARE_MTUS: usize = 4;
 /// Round trips are told from a queue by a driver's clock, which is not finer: over a shorter one, what arrives in this is no queue.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// A queue that takes longer than this, and than seven round trips without one, grows no more.
+const QUEUE_MAX: Duration = Duration::from_secs(1);
+/// Reno takes 3.5 times as long as CUBIC to have its window again where the square of its packets, times the cube of the round trip's
+/// milliseconds, is this.
+const FAR: u128 = 176_000_000_000;
 /// A CUBIC window of fewer packets is not paced.
 const PACED_MTUS: usize = 32;
 
@@ -89,14 +99,17 @@ pub struct Auto {
     mode: Mode,
     /// The window, in bytes, of ramp and model.
     cwnd: usize,
-    /// The window otherwise.
+    /// The window otherwise, and who shares the path with it.
     cubic: Cubic,
+    neighbours: Neighbours,
     model: Model,
     evidence: Evidence,
     srtt: Duration,
     latest_rtt: Duration,
+    /// The shortest round trip ever.
+    base_rtt: Option<Duration>,
     /// What was before it gave way last: mode, window and CUBIC, if that can be undone.
-    before: Option<Box<(Mode, usize, Cubic)>>,
+    before: Option<Box<(Mode, usize, Cubic, Neighbours)>>,
 }
 
 #[derive(Debug, Clone)]
@@ -196,10 +209,12 @@ impl Auto {
             mode: Mode::Ramp(Ramp::default()),
             cwnd: options.initial_window.bytes(mtu),
             cubic: Cubic::new(options, mtu),
+            neighbours: Neighbours::default(),
             model: Model::default(),
             evidence: Evidence::default(),
             srtt: Duration::ZERO,
             latest_rtt: Duration::ZERO,
+            base_rtt: None,
             before: None,
         }
     }
@@ -230,6 +245,7 @@ impl Auto {
     fn share(&mut self, window: usize) {
         let window = self.cwnd.min(window.max(self.spare()));
         self.cubic = Cubic::resumed(self.options, self.mtu, window);
+        self.neighbours.begin();
         self.mode = Mode::Shared;
     }
 
@@ -237,7 +253,8 @@ impl Auto {
     fn give_way(&mut self, congestion: Congestion) {
         let mut congestion = congestion;
         let undoable = congestion.cause != Cause::Ecn;
-        self.before = undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone())));
+        self.before =
+            undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone(), self.neighbours)));
         if !matches!(self.mode, Mode::Shared) {
             let queued = self.srtt.max(self.latest_rtt);
             self.share(bytes_in(self.model.lately(2), queued.max(SHORTEST)));
@@ -248,6 +265,28 @@ impl Auto {
         let large = window >= PACED_MTUS * self.mtu;
         if large && congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
             self.cubic.raise(window / 100 * LEANING_CUT);
+        }
+        if let Some(before) = self.neighbours.on_reduction(window, self.cubic.ssthresh().min(window)) {
+            self.cubic.aim_at(before);
+        }
+    }
+
+    /// Whether Reno would take several times as long as CUBIC to have this window again.
+    fn is_far(&self) -> bool {
+        let packets = (self.cubic.window() / self.mtu.max(1)) as u128;
+        packets * packets * self.srtt.as_millis().pow(3) > FAR
+    }
+
+    /// How fast CUBIC's window may open.
+    fn opens(&self) -> Opens {
+        let base = self.base_rtt.unwrap_or(self.srtt);
+        let queue = self.srtt.saturating_sub(base);
+        if queue > (base * 7).max(QUEUE_MAX) {
+            Opens::No
+        } else if queue > (base / 8).max(SHORTEST) && self.neighbours.are_slow() && self.is_far() {
+            Opens::AsReno
+        } else {
+            Opens::AsCubic
         }
     }
 
@@ -350,7 +389,11 @@ impl Auto {
 impl Controller for Auto {
     fn window(&self) -> usize {
         match self.mode {
-            Mode::Shared => self.cubic.window(),
+            // What is less than a packet would let one more leave.
+            Mode::Shared => match self.cubic.window() {
+                window if window < self.mtu => window,
+                window => window - window % self.mtu.max(1),
+            },
             Mode::Ramp(_) | Mode::Lossy(_) => self.cwnd,
         }
     }
@@ -392,6 +435,7 @@ impl Controller for Auto {
         self.srtt = ack.srtt.or(ack.rtt).unwrap_or(self.srtt);
         if let Some(rtt) = ack.rtt {
             self.latest_rtt = rtt;
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
             self.evidence.on_sample(ack.now, rtt);
         }
         let round = self.model.on_ack(&ack);
@@ -405,7 +449,15 @@ impl Controller for Auto {
         }
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),
-            Mode::Shared => self.cubic.on_ack(ack),
+            Mode::Shared => {
+                let opens = self.opens();
+                match opens {
+                    Opens::AsReno if round => self.neighbours.on_round(self.srtt, self.cubic.window()),
+                    Opens::AsReno => {}
+                    Opens::AsCubic | Opens::No => self.neighbours.rest(),
+                }
+                self.cubic.on_ack_that(ack, opens);
+            }
             Mode::Lossy(_) => self.cycle(&ack),
         }
     }
@@ -447,7 +499,7 @@ impl Controller for Auto {
 
     fn on_spurious(&mut self, _spurious: Spurious) {
         if let Some(before) = self.before.take() {
-            (self.mode, self.cwnd, self.cubic) = *before;
+            (self.mode, self.cwnd, self.cubic, self.neighbours) = *before;
         }
     }
 

@@ -1,0 +1,81 @@
+//! Whether those beside it are in no hurry: then a window opens as Reno's does, and as CUBIC's otherwise.
+//!
+//! Over a long fat path CUBIC is back at its window in seconds where Reno takes minutes, so that beside Reno it takes nearly
+//! all; and what opens as Reno has as little beside CUBIC. Which of them is there shows in what an unhurried window has
+//! regained when the queue overflows again: beside its like more than a third of what it gave up, beside CUBIC hardly anything,
+//! until its share is below a fifth. So it is tried: unhurried at first, and again after some losses in a hurry; the more of
+//! these, the more often in a row the others turned out to be fast.
+//!
+//! Of flows that open alike over one queue, those with less than their share see their rates rise while the queue grows, and
+//! those with more see them fall. Who rises is in a hurry until the next loss.
+
+use std::time::Duration;
+
+/// What is regained is little if it is less than one in so many of what was given up.
+const LITTLE: usize = 3;
+/// So many losses in a hurry before the next trial, at first and at most.
+const HURRIED_MIN: u32 = 4;
+const HURRIED_MAX: u32 = 16;
+
+/// What is thought of the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Neighbours {
+    /// Reductions until the next trial; none while there is no hurry.
+    hurried: u32,
+    /// How many there are to be when a trial fails.
+    next: u32,
+    /// The window before the last reduction, and after it.
+    last: Option<(usize, usize)>,
+    /// A round trip and the window then, since when the queue has not become shorter and there was no hurry.
+    since: Option<(Duration, usize)>,
+}
+
+impl Default for Neighbours {
+    fn default() -> Self {
+        Self { hurried: 0, next: HURRIED_MIN, last: None, since: None }
+    }
+}
+
+impl Neighbours {
+    /// Whether there is no hurry.
+    pub(super) fn are_slow(&self) -> bool {
+        self.hurried == 0
+    }
+
+    /// A window that opened otherwise is shared from here on.
+    pub(super) fn begin(&mut self) {
+        (self.last, self.since) = (None, None);
+    }
+
+    /// A round trip of this length is over, in which a window, now of so many bytes, opened without hurry.
+    pub(super) fn on_round(&mut self, rtt: Duration, window: usize) {
+        let (rtt_then, window_then) = *self.since.get_or_insert((rtt, window));
+        if rtt < rtt_then {
+            self.since = Some((rtt, window));
+        } else if window as u128 * rtt_then.as_nanos() * 8 > window_then as u128 * rtt.as_nanos() * 9 {
+            self.hurried = 1;
+        }
+    }
+
+    /// A window opens otherwise.
+    pub(super) fn rest(&mut self) {
+        self.since = None;
+    }
+
+    /// A window is reduced, in bytes. Gives what it was before a trial that has failed.
+    pub(super) fn on_reduction(&mut self, before: usize, after: usize) -> Option<usize> {
+        self.since = None;
+        let (given_up_from, to) = self.last.replace((before, after))?;
+        if self.hurried > 0 {
+            self.hurried -= 1;
+            return None;
+        }
+        if LITTLE * before.saturating_sub(to) >= given_up_from.saturating_sub(to) {
+            self.next = HURRIED_MIN;
+            return None;
+        }
+        self.hurried = self.next;
+        self.next = (2 * self.next).min(HURRIED_MAX);
+        Some(given_up_from)
+    }
+}

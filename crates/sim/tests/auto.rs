@@ -1,0 +1,130 @@
+//! `auto` over whole simulated paths: it fills a path that loses packets, fills no queue for seconds, and beside TCP with Reno or
+//! CUBIC and beside its own kind each has its share. What it does packet by packet is in `cc/src/auto/tests.rs`; the tables of all
+//! paths are `braidlab run utilisation fairness`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc::Kind;
+use braidftp_sctp as sctp;
+use braidftp_sim::apps::bulk::{self, Bulk, Protocol, Span};
+use braidftp_sim::{Host, HostId, LinkConfig, LinkId, World, topology};
+use braidftp_tcp as tcp;
+
+/// More than any path of these holds.
+const BUFFER: usize = 4 << 20;
+
+fn auto() -> Protocol {
+    let config = sctp::Config {
+        mtu: 1_480,
+        path_mtu_discovery: None,
+        congestion_control: Kind::Auto,
+        send_buffer_bytes: BUFFER,
+        receive_buffer_bytes: BUFFER,
+        ..sctp::Profile::Modern.config()
+    };
+    Protocol::Sctp(Arc::new(config))
+}
+
+fn by_tcp(congestion_control: Kind) -> Protocol {
+    let config = tcp::Config {
+        congestion_control,
+        send_buffer_bytes: BUFFER,
+        receive_buffer_bytes: BUFFER,
+        ..tcp::Profile::Modern.config()
+    };
+    Protocol::Tcp(Arc::new(config))
+}
+
+/// Flows over one link, the same both ways.
+struct Dumbbell {
+    world: World<Host<Bulk>>,
+    there: LinkId,
+    readers: Vec<HostId>,
+}
+
+impl Dumbbell {
+    /// Each flow begins so many milliseconds after the start.
+    fn new(link: &str, flows: &[(Protocol, u64)]) -> Self {
+        let link: LinkConfig = format!("overhead=20,{link}").parse().unwrap();
+        let mut world = World::new(7);
+        let [there, back] = [(); 2].map(|()| world.add_link(link.clone()));
+        let [left, right] = topology::dumbbell_addresses(flows.len());
+        let mut readers = Vec::new();
+        for (number, (protocol, begins_ms)) in flows.iter().enumerate() {
+            let (here, beyond) = (left[number], right[number]);
+            world.route_via(here, beyond, &[there]);
+            world.route_via(beyond, here, &[back]);
+            let span = Span { begins: Time::from_millis(*begins_ms), ends: None };
+            let [from, to] = [here, beyond].map(|ip| SocketAddr::new(ip, 0));
+            let [mut sender, reader] = bulk::flow_during(span, protocol, from, to, number as u64);
+            sender.parts_mut().1.write_at_a_time(1_448);
+            world.add_host(sender, [here]);
+            readers.push(world.add_host(reader, [beyond]));
+        }
+        Self { world, there, readers }
+    }
+
+    /// Bits a second that each reader got between two seconds.
+    fn rates(&mut self, from: u64, to: u64) -> Vec<f64> {
+        let mut read = |second| {
+            self.world.run_until(Time::ZERO + Duration::from_secs(second));
+            let bytes = self.readers.iter().map(|reader| self.world.host(*reader).app().bytes_read());
+            bytes.collect::<Vec<u64>>()
+        };
+        let (before, after) = (read(from), read(to));
+        let rate = |(before, after)| (after - before) as f64 * 8.0 / (to - from) as f64;
+        before.into_iter().zip(after).map(rate).collect()
+    }
+
+    /// What the first has of an equal part of what both have.
+    fn share(&mut self, from: u64, to: u64) -> f64 {
+        let rates = self.rates(from, to);
+        2.0 * rates[0] / (rates[0] + rates[1])
+    }
+}
+
+#[test]
+fn a_small_lossy_path_is_filled() {
+    for (link, limit) in [
+        ("rate=1mbit,delay=35ms,queue=500kB,loss=0.03", 1e6 * 0.97),
+        ("rate=256kbit,delay=125ms,queue=500kB,loss=0.1", 256e3 * 0.9),
+    ] {
+        let goodput = Dumbbell::new(link, &[(auto(), 0)]).rates(0, 60)[0];
+        let utilisation = goodput / (limit * 1_448.0 / 1_500.0);
+        assert!(utilisation >= 0.95, "{link}: {utilisation}");
+    }
+}
+
+#[test]
+fn a_queue_of_sixteen_seconds_is_left_empty_for_the_most_part() {
+    let mut flow = Dumbbell::new("rate=256kbit,delay=125ms,queue=500kB", &[(auto(), 0)]);
+    let utilisation = flow.rates(0, 60)[0] / (256e3 * 1_448.0 / 1_500.0);
+    assert!(utilisation >= 0.95, "{utilisation}");
+    let link = flow.world.link(flow.there);
+    let seconds = link.waiting_bytes() as f64 * 8.0 / 256e3;
+    assert!(seconds < 3.0 && link.counters().dropped() == 0, "{seconds} s");
+}
+
+#[test]
+fn beside_reno_and_cubic_each_has_its_share() {
+    for (link, from, to) in [
+        ("rate=2mbit,delay=25ms,queue=12kB", 20, 60),
+        // A round trip of 300 ms: beside Reno, CUBIC has three quarters and more.
+        ("rate=2mbit,delay=150ms,queue=75kB", 60, 240),
+    ] {
+        for kind in [Kind::Reno, Kind::Cubic] {
+            let share = Dumbbell::new(link, &[(auto(), 400), (by_tcp(kind), 0)]).share(from, to);
+            assert!((0.5..=1.5).contains(&share), "{link}, beside {kind}: {share}");
+        }
+    }
+}
+
+#[test]
+fn a_late_joiner_gets_its_share() {
+    let mut both = Dumbbell::new("rate=4mbit,delay=25ms,queue=25kB", &[(auto(), 0), (auto(), 20_000)]);
+    let share = both.share(30, 50);
+    assert!((0.75..=1.25).contains(&share), "{share}");
+}
