@@ -106,6 +106,27 @@ fn a_path_that_dies_costs_a_second_of_what_the_other_brings() {
 }
 
 #[test]
+fn a_path_that_heals_is_found_within_two_seconds_however_long_it_was_dead() {
+    let (dead, healed) = (seconds(2), seconds(14));
+    let cut = link("rate=5mbit,delay=45ms,queue=100p,loss=1");
+    let whole = "rate=5mbit,delay=45ms,queue=100p";
+    let changes = vec![
+        Change { at: dead, link: 1, to: [cut[0].clone(), cut[0].clone()] },
+        Change { at: healed, link: 1, to: link(whole) },
+    ];
+    let trial = Trial {
+        seed: 1,
+        links: vec![link(whole), link(whole)],
+        flows: vec![Flow { config: together(None), over: vec![0, 1] }],
+        changes,
+        end: seconds(19),
+    };
+    let outcome = trial.run().remove(0);
+    let later = outcome.goodput(healed + seconds(3), trial.end);
+    assert!(later >= 0.9 * 9.6e6, "{later:.0} bit/s, {:?}", outcome.windows);
+}
+
+#[test]
 fn a_path_that_comes_and_goes_costs_the_steady_one_nothing() {
     let end = seconds(16);
     let steady = run(&[EQUAL], alone(None), &[0], 1, end).goodput(seconds(3), end);

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use rand_core::Rng;
 
 use crate::association::loss::PROBES_MAX;
+use crate::association::multipath::by_the_literature;
 use crate::association::path::{Beat, Path, Purpose, Recovery, choose};
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
@@ -19,6 +20,9 @@ use crate::stats::PathState;
 
 /// Bytes of the Heartbeat Info that this side sends: the path and a nonce.
 pub(super) const BEAT_LEN: usize = 9;
+
+/// With concurrent multipath transfer: a HEARTBEAT is waited for no longer, however far RTO has backed off.
+const BEAT_PATIENCE_MAX: Duration = Duration::from_secs(1);
 
 /// What was not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,7 +286,11 @@ impl Association {
             //# destination address in question, HEARTBEATs MUST NOT be sent.
             PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
             PathState::Active => path.in_doubt || avoided,
-            PathState::Inactive | PathState::Removed => false,
+            PathState::Inactive => {
+                let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
+                several && path.params.heartbeat_interval.is_some()
+            }
+            PathState::Removed => false,
         }
     }
 
@@ -448,7 +456,11 @@ impl Association {
         let path = &mut self.paths[usize::from(id.0)];
         path.heartbeat_due = false;
         path.beat = Some(Beat { nonce, sent_at: now });
-        self.timers.arm(Timer::Heartbeat(id), now + path.rtt.rto());
+        // Where all paths are used at once, one that has failed is missed.
+        let patience = path.rtt.rto();
+        let missed = self.config.multipath.is_some() && !by_the_literature(&self.config);
+        let patience = if missed { patience.min(BEAT_PATIENCE_MAX) } else { patience };
+        self.timers.arm(Timer::Heartbeat(id), now + patience);
         let mut info = [id.0; BEAT_LEN];
         info[1..].copy_from_slice(&nonce.to_be_bytes());
         Bytes::copy_from_slice(&info)
