@@ -17,6 +17,8 @@ pub struct Config {
     pub timestamps: bool,
     /// How fast the clock of the timestamps ticks. 1 ms.
     pub timestamp_tick: Duration,
+    /// Who sees to the checksums of data.
+    pub checksum: Checksum,
     /// Whether to ask for selective acknowledgements (RFC 2018). With them recovery is RFC 6675's, without RFC 6582's.
     pub sack: bool,
 
@@ -109,6 +111,16 @@ pub struct RtoBounds {
     pub granularity: Duration,
 }
 
+/// Who puts the checksum into a segment with data, and looks whether one that comes is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// This stack.
+    Here,
+    /// What lies below it, as a network card does: segments with data leave with a checksum of zero, and one that comes with
+    /// zero is believed. For links that damage nothing.
+    Below,
+}
+
 /// What half is taken of when a loss shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halve {
@@ -193,6 +205,7 @@ impl Default for Config {
             window_scaling: false,
             timestamps: false,
             timestamp_tick: Duration::from_millis(1),
+            checksum: Checksum::Here,
             sack: true,
             congestion_control: cc::Kind::Reno,
             congestion_options: cc::Options {

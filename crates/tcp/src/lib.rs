@@ -20,7 +20,8 @@ pub mod stats;
 mod tests;
 
 pub use config::{
-    AckClock, Config, Halve, LossDetection, PartialAckTimer, RecoverRule, RtoBounds, SynBackoff, Timing,
+    AckClock, Checksum, Config, Halve, LossDetection, PartialAckTimer, RecoverRule, RtoBounds, SynBackoff,
+    Timing,
 };
 pub use connection::{Connection, Event, Reason, State};
 pub use endpoint::{ConnectError, ConnectionId, Endpoint, ListenError};

@@ -11,6 +11,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 /// Bytes of a header without options.
 pub const HEADER_BYTES: usize = 20;
+/// Where the checksum stands.
+const CHECKSUM_AT: std::ops::Range<usize> = 16..18;
 /// Bytes that options may take: the data offset counts 15 words at most.
 pub const OPTIONS_BYTES_MAX: usize = 40;
 /// Blocks that fit a SACK option where there are no timestamps (RFC 2018 §3).
@@ -342,16 +344,19 @@ impl Segment {
 
     /// Reads a segment that went from one address to another; its data is a slice of these bytes.
     pub fn decode(bytes: &Bytes, from: IpAddr, to: IpAddr) -> Result<Self, BadSegment> {
-        if bytes.len() < HEADER_BYTES {
-            return Err(BadSegment::Short);
-        }
-        let header_bytes = usize::from(bytes[12] >> 4) * 4;
-        if header_bytes < HEADER_BYTES || header_bytes > bytes.len() {
-            return Err(BadSegment::DataOffset);
-        }
+        let header_bytes = header_bytes(bytes)?;
         if checksum(bytes, from, to) != 0 {
             return Err(BadSegment::Checksum);
         }
+        Self::read(bytes, header_bytes)
+    }
+
+    /// As [`Segment::decode`], whatever its checksum.
+    pub(crate) fn decode_unchecked(bytes: &Bytes) -> Result<Self, BadSegment> {
+        Self::read(bytes, header_bytes(bytes)?)
+    }
+
+    fn read(bytes: &Bytes, header_bytes: usize) -> Result<Self, BadSegment> {
         let be16 = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         Ok(Self {
             source_port: be16(0),
@@ -366,10 +371,27 @@ impl Segment {
     }
 }
 
+/// How long a segment's header is, by what it says.
+fn header_bytes(segment: &[u8]) -> Result<usize, BadSegment> {
+    if segment.len() < HEADER_BYTES {
+        return Err(BadSegment::Short);
+    }
+    let header_bytes = usize::from(segment[12] >> 4) * 4;
+    match (HEADER_BYTES..=segment.len()).contains(&header_bytes) {
+        true => Ok(header_bytes),
+        false => Err(BadSegment::DataOffset),
+    }
+}
+
+/// Whether a segment's checksum field is zero, as where a network card is to fill it in.
+pub(crate) fn has_zero_checksum(segment: &[u8]) -> bool {
+    segment.get(CHECKSUM_AT) == Some(&[0, 0])
+}
+
 /// Sets the checksum of a segment that is whole but for it.
 pub(crate) fn seal(mut segment: BytesMut, from: IpAddr, to: IpAddr) -> Bytes {
     let sum = checksum(&segment, from, to);
-    segment[16..18].copy_from_slice(&sum.to_be_bytes());
+    segment[CHECKSUM_AT].copy_from_slice(&sum.to_be_bytes());
     segment.freeze()
 }
 

@@ -21,7 +21,7 @@ use crate::association::reduction::Reduction;
 use crate::association::sent::{Sent, Slot, SlotState};
 use crate::association::state::State;
 use crate::association::timers::Timer;
-use crate::config::{LossDetection, LossRecovery};
+use crate::config::LossRecovery;
 use crate::ids::{PathId, Tsn};
 
 /// How many packets a chunk may be overtaken by (RFC 9002 §6.1.1).
@@ -65,6 +65,11 @@ impl SendOrder {
     /// A chunk leaves in packet `order`.
     pub(super) fn on_sent(&mut self, order: u64, tsn: Tsn) {
         self.log.push_back((order, tsn));
+    }
+
+    /// What it takes of memory besides itself.
+    pub(super) fn memory_bytes(&self) -> usize {
+        (self.log.len() + self.unspoken.len()) * size_of::<(u64, Tsn)>()
     }
 
     /// A chunk that left in packet `order` has arrived.
@@ -204,14 +209,12 @@ impl Association {
 
     /// Finds losses by send order, if so configured.
     pub(super) fn detect_losses(&mut self, now: Time, id: PathId, flight_before: usize) {
-        if self.config.loss_detection != LossDetection::SendOrder {
-            return;
-        }
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
+        let Some(send_order) = &mut path.send_order else { return };
         let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto()).max(path.latest_rtt);
         let late = Late { now, round_trip, silent_beyond: path.silent_beyond };
-        let found = path.send_order.detect(&mut up.sent, id, late);
+        let found = send_order.detect(&mut up.sent, id, late);
         path.flight_bytes -= found.landed_bytes;
         match found.overdue_at {
             Some(at) => self.timers.arm(Timer::Overdue(id), at),

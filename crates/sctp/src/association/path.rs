@@ -16,7 +16,7 @@ use crate::association::multipath::Meter;
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
 use crate::association::undo::Evidence;
-use crate::config::{Config, MeasureEach, RetransmitTo};
+use crate::config::{Config, LossDetection, MeasureEach, RetransmitTo};
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::{PathState, PathStats};
@@ -125,7 +125,9 @@ pub(super) struct Path {
     pub(super) timed_out_at: Option<Time>,
     /// Packets with DATA so far.
     pub(super) order: u64,
-    pub(super) send_order: SendOrder,
+    /// In which order chunks left, where losses are found by that: it forgets what is found to have arrived or not, and where
+    /// nobody looks, nothing would.
+    pub(super) send_order: Option<SendOrder>,
     /// The last TSN that the last SACK spoke of, if it had no room for all.
     pub(super) silent_beyond: Option<Tsn>,
     pub(super) counters: Counters,
@@ -226,7 +228,7 @@ impl Path {
             retransmitted_at: None,
             timed_out_at: None,
             order: 0,
-            send_order: SendOrder::default(),
+            send_order: (config.loss_detection == LossDetection::SendOrder).then(SendOrder::default),
             silent_beyond: None,
             counters: Counters::default(),
         }
@@ -274,7 +276,7 @@ impl Path {
         self.marked_up_to = None;
         self.fast_retransmit_due = false;
         self.probe_due = false;
-        self.send_order = SendOrder::default();
+        self.send_order = self.send_order.take().map(|_| SendOrder::default());
     }
 
     /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
@@ -306,6 +308,13 @@ impl Path {
     /// Until when the pacing clock holds back data that is to leave now.
     pub(super) fn holds(&mut self, now: Time) -> Option<Time> {
         if self.is_paced() { self.pacer.holds(now) } else { None }
+    }
+
+    /// A chunk left in packet `order`.
+    pub(super) fn on_chunk_sent(&mut self, order: u64, tsn: Tsn) {
+        if let Some(send_order) = &mut self.send_order {
+            send_order.on_sent(order, tsn);
+        }
     }
 
     /// So many bytes of chunks left in a packet, before which so many were in flight.
@@ -370,7 +379,8 @@ impl Path {
 
     /// What it takes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.controller)
+        let order = self.send_order.as_ref().map_or(0, SendOrder::memory_bytes);
+        size_of::<Self>() + size_of_val(&*self.controller) + order
     }
 
     pub(super) fn stats(&self) -> PathStats {

@@ -717,7 +717,9 @@ impl Association {
                 let first = arrival.transmissions == 1;
                 let since = now.since(arrival.sent_at);
                 if first || path.min_rtt.is_some_and(|min| since >= min) {
-                    path.send_order.on_arrived(arrival.order);
+                    if let Some(send_order) = &mut path.send_order {
+                        send_order.on_arrived(arrival.order);
+                    }
                     // To a controller it is one: if it was an earlier transmission that was answered, the round trip
                     // was longer yet. It would know nothing of a path that carries what another has lost.
                     sample = sample.or((in_time(&arrival) && tells(path)).then_some(since));

@@ -648,7 +648,7 @@ impl Association {
             self.builder.push_data(data);
             path.flight_bytes += bytes;
             path.counters.retransmitted_chunks += 1;
-            path.send_order.on_sent(departure.order, tsn);
+            path.on_chunk_sent(departure.order, tsn);
             bytes_left += bytes;
             resent.get_or_insert(tsn);
         }
@@ -763,7 +763,7 @@ impl Association {
             self.builder.push_data(up.sent.insert(data, terms, departure));
             up.packed.push(tsn);
             path.flight_bytes += bytes;
-            path.send_order.on_sent(departure.order, tsn);
+            path.on_chunk_sent(departure.order, tsn);
             bytes_left += bytes;
             brought_new = true;
             if matches!(up.window, Window::Probing { .. }) {
@@ -783,7 +783,7 @@ impl Association {
                     self.builder.push_data(data);
                     path.tail_is_immediate = true;
                     path.counters.retransmitted_chunks += 1;
-                    path.send_order.on_sent(departure.order, tsn);
+                    path.on_chunk_sent(departure.order, tsn);
                     bytes_left += bytes;
                     resent = Some(tsn);
                 }
@@ -800,7 +800,7 @@ impl Association {
                 path.flight_bytes += bytes;
                 path.counters.retransmitted_chunks += 1;
                 path.evidence.on_probed(tsn);
-                path.send_order.on_sent(departure.order, tsn);
+                path.on_chunk_sent(departure.order, tsn);
                 bytes_left += bytes;
                 resent = Some(tsn);
                 let from = moved_from.expect("it was in flight");

@@ -16,6 +16,7 @@ mod wire;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
+use std::hint::black_box;
 use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
@@ -282,6 +283,17 @@ impl<P> Travelling<P> {
         arrival
     }
 
+    /// Reads from what arrives next, so that it is at hand by then: of ten thousand packets under way none is in a cache, and
+    /// a fifth of a run was waiting for them.
+    fn warm(&self)
+    where
+        P: Cargo,
+    {
+        let cargo = |place: usize| self.orderly.get(place).map(|arrival| arrival.cargo.datagram());
+        black_box(cargo(0).and_then(|next| next.payload.first().copied()));
+        black_box(cargo(1).map(|next| (next.ecn, next.payload.len())));
+    }
+
     fn next(&self) -> Option<Time> {
         let orderly = self.orderly.front().map(|arrival| arrival.at);
         let odd = self.odd.peek().map(|Reverse(arrival)| arrival.at);
@@ -371,6 +383,7 @@ impl<P: Cargo> LinkOf<P> {
         self.counters.packets_out += 1;
         self.counters.bytes_out += arrival.wire_bytes as u64;
         self.see(arrival.at, Fate::Arrives, &arrival.cargo);
+        self.travelling.warm();
         Output::Send(arrival.cargo)
     }
 

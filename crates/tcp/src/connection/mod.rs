@@ -12,7 +12,7 @@ use std::sync::Arc;
 use braidftp_base::{Datagram, Ecn, Time};
 use bytes::{Bytes, BytesMut};
 
-use crate::config::{Config, SynBackoff};
+use crate::config::{Checksum, Config, SynBackoff};
 use crate::segment::{
     Ends, Flags, HEADER_BYTES, Options, SACK_BLOCKS_MAX, SackBlocks, Segment, Seq, Timestamps,
     WINDOW_SHIFT_MAX, seal,
@@ -847,7 +847,11 @@ impl Connection {
                 other => other,
             };
         }
-        self.datagram(seal(out, self.ends.local.ip(), self.ends.peer.ip()))
+        let whole = match self.config.checksum {
+            Checksum::Here => seal(out, self.ends.local.ip(), self.ends.peer.ip()),
+            Checksum::Below => out.freeze(),
+        };
+        self.datagram(whole)
     }
 
     fn datagram(&self, payload: Bytes) -> Datagram {

@@ -12,6 +12,8 @@ pub(crate) struct SendQueue {
     /// Where what is kept begins and ends.
     start: u64,
     end: u64,
+    /// The piece from which bytes were copied last, by its place: the next are mostly in it, too, or in the one behind it.
+    last: usize,
 }
 
 impl SendQueue {
@@ -38,28 +40,43 @@ impl SendQueue {
             && at + piece.len() as u64 <= self.start
         {
             self.pieces.pop_front();
+            self.last = self.last.saturating_sub(1);
         }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
+        self.last = 0;
         self.start = self.end;
     }
 
     /// Appends the bytes from one offset up to another.
-    pub(crate) fn copy(&self, start: u64, end: u64, out: &mut BytesMut) {
+    pub(crate) fn copy(&mut self, start: u64, end: u64, out: &mut BytesMut) {
         assert!(self.start <= start && end <= self.end, "only what was written and not acknowledged is sent");
         let mut at = start;
-        let mut index = self.pieces.partition_point(|(first, piece)| first + piece.len() as u64 <= start);
+        let mut index = self.place_of(start);
         while at < end {
             let (first, piece) = &self.pieces[index];
             let from = (at - first) as usize;
             let upto = piece.len().min((end - first) as usize);
             out.put_slice(&piece[from..upto]);
             at = first + upto as u64;
+            self.last = index;
             index += 1;
         }
+    }
+
+    /// The piece in which the byte at this offset is.
+    fn place_of(&self, offset: u64) -> usize {
+        let holds = |place: &usize| {
+            let (first, piece) = &self.pieces[*place];
+            (*first..first + piece.len() as u64).contains(&offset)
+        };
+        let near = (self.last..self.pieces.len()).take(2).find(holds);
+        near.unwrap_or_else(|| {
+            self.pieces.partition_point(|(first, piece)| first + piece.len() as u64 <= offset)
+        })
     }
 }
 
@@ -73,16 +90,21 @@ mod tests {
         for piece in [&b"abc"[..], b"defgh", b"ij"] {
             queue.push(Bytes::from_static(piece));
         }
-        let copied = |queue: &SendQueue, start, end| {
+        let copied = |queue: &mut SendQueue, start, end| {
             let mut out = BytesMut::new();
             queue.copy(start, end, &mut out);
             out
         };
-        assert_eq!(copied(&queue, 0, 10), &b"abcdefghij"[..]);
-        assert_eq!(copied(&queue, 2, 4), &b"cd"[..]);
+        assert_eq!(copied(&mut queue, 0, 10), &b"abcdefghij"[..]);
+        assert_eq!(copied(&mut queue, 2, 4), &b"cd"[..]);
+        // Wherever was copied before.
+        for (start, end) in (0..10).flat_map(|start| (start..=10).map(move |end| (start, end))) {
+            assert_eq!(copied(&mut queue, start, end), &b"abcdefghij"[start as usize..end as usize]);
+        }
         queue.release(4);
         assert_eq!((queue.len(), queue.end(), queue.pieces.len()), (6, 10, 2));
-        assert_eq!(copied(&queue, 4, 9), &b"efghi"[..]);
+        assert_eq!(copied(&mut queue, 4, 9), &b"efghi"[..]);
+        assert_eq!(copied(&mut queue, 4, 5), &b"e"[..]);
         queue.release(99);
         assert_eq!((queue.len(), queue.pieces.len()), (0, 0));
     }

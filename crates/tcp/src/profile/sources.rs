@@ -16,6 +16,7 @@ macro_rules! rows {
 
 const RFC: &str = "not known or of no effect here: the crate's default";
 const BEYOND: &str = "RFC 9293 §3.10.7.4; the model of P3's ADaLR alone has another";
+const CHECKED: &str = "RFC 9293 §3.1: MUST";
 const RACK_OFF: &str = "RFC 8985 is of 2021";
 
 pub(super) fn rows(profile: Profile) -> Vec<Row> {
@@ -63,6 +64,7 @@ fn bsd46(config: Config) -> Vec<Row> {
         window_scaling: "FreeBSD 4.6 net.inet.tcp.rfc1323 = 1; the shift is 0, as the buffer is below 64 KB",
         timestamps: "FreeBSD 4.6 net.inet.tcp.rfc1323 = 1",
         timestamp_tick: "FreeBSD 4.6: kern.hz = 100",
+        checksum: CHECKED,
         sack: "FreeBSD had none before 5.3; P1 and P2 say so of theirs",
         congestion_control: "P1 and P2: NewReno (RFC 2582), net.inet.tcp.newreno = 1",
         halve: "FreeBSD 4.6 tcp_input.c, tcp_timer.c: min(snd_wnd, snd_cwnd) / 2 / maxseg, at each time-out",
@@ -110,6 +112,7 @@ fn opnet11(config: Config) -> Vec<Row> {
         window_scaling: "P3: rwnd 65,535, no scaling",
         timestamps: P3_MODEL,
         timestamp_tick: RFC,
+        checksum: CHECKED,
         sack: "P3: NewReno; without losses SACK is the same (P3-C08)",
         congestion_control: "P3: TCP NewReno",
         halve: P3_MODEL,
@@ -154,6 +157,7 @@ fn modern(config: Config) -> Vec<Row> {
         window_scaling: "Linux tcp_window_scaling = 1",
         timestamps: "Linux tcp_timestamps = 1",
         timestamp_tick: "Linux: 1 ms",
+        checksum: CHECKED,
         sack: "Linux tcp_sack = 1",
         congestion_control: "Linux tcp_congestion_control = cubic (RFC 9438)",
         halve: "RFC 9438 §4.6, of what is in flight",

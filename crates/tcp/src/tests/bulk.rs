@@ -20,6 +20,25 @@ fn bytes_arrive_in_order_and_both_ends_close() {
 }
 
 #[test]
+fn a_checksum_may_be_left_to_what_lies_below_where_both_leave_it() {
+    let [here, below] = [Checksum::Here, Checksum::Below].map(|checksum| Config {
+        checksum,
+        data_retries: 2,
+        ..Profile::Sack.config()
+    });
+    let mut pair = Pair::new(below.clone());
+    pair.write_and_close(Client, 300_000);
+    pair.finish(Duration::from_secs(60));
+    assert!(pair.read[1] == numbered(300_000)[..]);
+    assert_eq!(pair.endpoints[1].bad_segments(), 0);
+    // To who looks for himself it is a wrong one.
+    let mut pair = Pair::with(below, here);
+    pair.write(Client, numbered(1_000));
+    pair.run(Duration::from_secs(10));
+    assert!(pair.read[1].is_empty() && pair.endpoints[1].bad_segments() > 0);
+}
+
+#[test]
 fn whatever_is_lost_comes_again() {
     for profile in Profile::ALL {
         for seed in 0..6 {

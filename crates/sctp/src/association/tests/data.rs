@@ -68,6 +68,20 @@ fn a_large_message_is_cut_to_the_mtu_and_joined() {
 }
 
 #[test]
+fn what_has_arrived_takes_no_memory_however_much_it_was() {
+    for config in [rfc(), modern()] {
+        let mut pair = Pair::up(config);
+        let [first, .., last] = [1, 2, 3, 4].map(|messages| {
+            pair.send(Client, 1, pattern(300_000));
+            assert!(pair.run_until(|pair| pair.read(Server, 1).len() == messages));
+            pair.run(Duration::from_secs(1));
+            [Client, Server].map(|side| pair.association(side).memory_bytes())
+        });
+        assert_eq!(first, last);
+    }
+}
+
+#[test]
 fn the_fragments_of_a_message_agree() {
     //= specs/rfc9260.txt#section-3.3.1
     //= type=test

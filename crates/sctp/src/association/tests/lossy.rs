@@ -1,8 +1,11 @@
 //! How long a megabyte takes over the papers' paths, against the time that its bytes take on the wire.
 
+use std::num::NonZeroU8;
+
 use braidftp_cc as cc;
 
 use super::*;
+use crate::config::LossRecovery;
 
 /// A path and how much of it is lost.
 struct Cell {
@@ -66,6 +69,48 @@ fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
     assert!(path.fast_retransmits > 0, "it did overflow");
     let duplicates = pair.association(Server).stats().duplicates;
     assert!(duplicates * 20 < path.retransmitted_chunks, "{duplicates} of {path:?}");
+}
+
+#[test]
+fn by_rfc_4960_a_time_out_leaves_fast_recovery_as_it_was_and_no_window_grows_until_its_exit() {
+    // RFC 4960 §7.2.1 opens no window "in Fast Recovery", which §7.2.4 ends by its exit point alone; so it is in ns-2's module,
+    // of which no time-out touches `uiRecover`, and below which no SACK opens a window.
+    for (loss_recovery, round_trips) in [(LossRecovery::Rfc4960, 10), (LossRecovery::Rfc9260, 4)] {
+        let mut config =
+            Config { loss_recovery, sack_frequency: 1, max_burst: None, ..Profile::Ns2.config() };
+        config.receive_buffer_bytes = 1 << 20;
+        config.congestion_options.initial_window = cc::InitialWindow::Mtus(NonZeroU8::new(40).unwrap());
+        let mut pair = Pair::up(config);
+        pair.clear_log();
+        // Ten of the first flight are lost, and again whenever they leave, until the first of them leaves for the third time: that
+        // is the time-out.
+        let (mut first, mut departures) = (None, 0);
+        pair.drop = Some(Box::new(move |side, _, packet| {
+            let Some(tsn) = tsn_of(packet).filter(|_| side == Client) else { return false };
+            let first = *first.get_or_insert(tsn);
+            departures += u32::from(tsn == first);
+            tsn - first < 10 && departures <= 2
+        }));
+        pair.send(Client, 0, pattern(100_000));
+        assert!(pair.run_until(|pair| !pair.read(Server, 0).is_empty()));
+        let path = pair.association(Client).stats().paths[0].clone();
+        assert_eq!((path.fast_retransmits, path.timeouts), (1, 1));
+        let mut times: BTreeMap<u32, Vec<Time>> = BTreeMap::new();
+        for (at, _, packet) in pair.log.iter().filter(|entry| entry.1 == Client) {
+            times.entry(tsn_of(packet).unwrap_or_default()).or_default().push(*at);
+        }
+        let again = times.values().filter(|times| times.len() > 1);
+        let last: BTreeSet<Time> = again.filter_map(|times| times.last().copied()).collect();
+        assert_eq!(last.len(), round_trips, "{loss_recovery:?}");
+    }
+}
+
+fn tsn_of(packet: &Packet) -> Option<u32> {
+    let mut data = chunks(packet).into_iter().filter_map(|chunk| match chunk {
+        Chunk::Data(data) => Some(data.tsn.0),
+        _ => None,
+    });
+    data.next()
 }
 
 #[test]
