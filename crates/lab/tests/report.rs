@@ -69,7 +69,7 @@ fn the_page_parses_and_has_every_figure_and_claim_with_a_place_of_its_own() {
     }
     for paper in papers::ALL {
         assert!(at("summary").contains(paper.key));
-        assert!(at(paper.key).contains(&format!("braidlab check {}", paper.key)));
+        assert!(at(paper.name).contains(&format!("braidlab check {}", paper.key)));
     }
     for link in document.descendants().filter_map(|node| node.attribute("href")) {
         let id = link.strip_prefix('#').unwrap_or_else(|| panic!("{link} leads away from the page"));

@@ -91,6 +91,8 @@ pub enum Bound {
     NotAbove(f64),
     /// It is no less.
     AtLeast(f64),
+    /// The ratio itself is no less: what is to be reached in the mean of a few runs.
+    Reaches(f64),
 }
 
 impl Bound {
@@ -102,6 +104,7 @@ impl Bound {
             Self::Between(low, high) => (low..=high).contains(&ratio.mean),
             Self::NotAbove(bound) => !ratio.is_above(bound),
             Self::AtLeast(bound) => ratio.low >= bound,
+            Self::Reaches(bound) => ratio.mean >= bound,
         }
     }
 
@@ -110,6 +113,7 @@ impl Bound {
         match *self {
             Self::Below(_) | Self::NotAbove(_) => ratio.high,
             Self::Above(_) | Self::AtLeast(_) => -ratio.low,
+            Self::Reaches(_) => -ratio.mean,
             Self::Between(low, high) => {
                 let middle = (low * high).abs().sqrt().max(f64::MIN_POSITIVE);
                 (ratio.mean / middle).abs().ln().abs()
@@ -125,7 +129,7 @@ impl std::fmt::Display for Bound {
             Self::Above(bound) => write!(f, "above {bound}"),
             Self::Between(low, high) => write!(f, "from {low} to {high}"),
             Self::NotAbove(bound) => write!(f, "not above {bound}"),
-            Self::AtLeast(bound) => write!(f, "at least {bound}"),
+            Self::AtLeast(bound) | Self::Reaches(bound) => write!(f, "at least {bound}"),
         }
     }
 }

@@ -2,13 +2,16 @@
 
 pub mod adalr;
 pub mod bottleneck;
+pub mod cmt;
 pub mod fairness;
 pub mod fast;
 pub mod fcs;
 pub mod ftp;
 pub mod judge;
 pub mod live;
+pub mod multipath;
 pub mod multistream;
+pub mod paths;
 pub mod utilisation;
 
 use std::fmt;
@@ -16,8 +19,16 @@ use std::fmt;
 use crate::figure::{Claim, Figure, Paper};
 
 /// All papers there are.
-pub static ALL: &[&Paper] =
-    &[&fcs::PAPER, &multistream::PAPER, &adalr::PAPER, &fast::PAPER, &utilisation::PAPER, &fairness::PAPER];
+pub static ALL: &[&Paper] = &[
+    &fcs::PAPER,
+    &multistream::PAPER,
+    &adalr::PAPER,
+    &fast::PAPER,
+    &cmt::PAPER,
+    &utilisation::PAPER,
+    &fairness::PAPER,
+    &multipath::PAPER,
+];
 
 /// Nothing has this name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -65,7 +65,7 @@ fn contents(report: &Report) -> String {
         let _ = writeln!(
             html,
             "<li><a href=\"#{0}\">{1}: {2}</a>\n<ul>",
-            text(paper.key),
+            text(paper.name),
             text(paper.key),
             text(title(paper.citation))
         );
@@ -82,7 +82,7 @@ fn contents(report: &Report) -> String {
         let _ = writeln!(
             html,
             "<li><a href=\"#{0}.claims\">{1}</a></li>\n</ul></li>",
-            text(paper.key),
+            text(paper.name),
             count(part.claims.len(), "claim")
         );
     }
@@ -123,7 +123,7 @@ fn summary(report: &Report) -> String {
         let _ = writeln!(
             html,
             "<a class=\"paper\" href=\"#{}\"><b>{}</b> <span class=\"title\">{}</span> <span class=\"figures\">{run} of {}{}</span>{}</a>",
-            text(part.paper.key),
+            text(part.paper.name),
             text(part.paper.key),
             text(title(part.paper.citation)),
             count(part.figures.len(), "figure"),
@@ -177,10 +177,10 @@ fn bar(claims: &[Judged]) -> String {
 }
 
 fn paper(part: &PaperPart, report: &Report) -> String {
-    let key = text(part.paper.key);
+    let (name, key) = (text(part.paper.name), text(part.paper.key));
     let mut html = format!(
-        "<section id=\"{key}\" aria-labelledby=\"{key}.title\">\n<header class=\"paperhead\"><p class=\"kicker\">{key}</p>\n\
-         <h2 id=\"{key}.title\">{}</h2>\n<p class=\"authors\">{}</p>\n{}\n<p>{} {}</p></header>\n",
+        "<section id=\"{name}\" aria-labelledby=\"{name}.title\">\n<header class=\"paperhead\"><p class=\"kicker\">{key}</p>\n\
+         <h2 id=\"{name}.title\">{}</h2>\n<p class=\"authors\">{}</p>\n{}\n<p>{} {}</p></header>\n",
         text(title(part.paper.citation)),
         text(part.paper.citation.split_once(": ").map_or("", |(authors, _)| authors)),
         bar(&part.claims),
@@ -198,7 +198,7 @@ fn paper(part: &PaperPart, report: &Report) -> String {
     }
     let _ = writeln!(
         html,
-        "<section class=\"claims\" id=\"{key}.claims\" aria-labelledby=\"{key}.claims.title\">\n<h2 id=\"{key}.claims.title\">The claims of {key}</h2>\n\
+        "<section class=\"claims\" id=\"{name}.claims\" aria-labelledby=\"{name}.claims.title\">\n<h2 id=\"{name}.claims.title\">The claims of {key}</h2>\n\
          <div class=\"filter\" hidden=\"hidden\"></div>"
     );
     for judged in &part.claims {

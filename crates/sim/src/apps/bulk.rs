@@ -1,9 +1,9 @@
 //! One flow: a host sends as much as it may, from some time on and for ever or up to another, and one reads as fast as it
-//! can. Over SCTP or over TCP.
+//! can. Over SCTP, by one path or several, or over TCP.
 //!
 //! It does not look at the bytes: `apps::messages` does. Here only how many they are counts.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braidftp_base::Time;
@@ -59,8 +59,8 @@ pub struct Bulk {
 #[derive(Debug)]
 struct Connects {
     at: Time,
-    from: SocketAddr,
-    to: SocketAddr,
+    from: Vec<IpAddr>,
+    to: Vec<IpAddr>,
     protocol: Protocol,
 }
 
@@ -80,6 +80,21 @@ pub fn flow_during(
     reader: SocketAddr,
     seed: u64,
 ) -> [Host<Bulk>; 2] {
+    flow_between(span, protocol, &[sender.ip()], &[reader.ip()], seed)
+}
+
+/// As [`flow_during`], between hosts that may have several addresses each: SCTP has paths between them, as
+/// [`Config::allowed_paths`](sctp::Config::allowed_paths) allows, and TCP takes the first.
+///
+/// # Panics
+/// If it ends before it begins, or if there is no address.
+pub fn flow_between(
+    span: Span,
+    protocol: &Protocol,
+    senders: &[IpAddr],
+    readers: &[IpAddr],
+    seed: u64,
+) -> [Host<Bulk>; 2] {
     assert!(span.ends.is_none_or(|ends| ends >= span.begins), "{span:?} ends before it begins");
     let mut dice = Dice::new(seed, 1 << 49);
     let mut endpoints = || {
@@ -94,7 +109,12 @@ pub fn flow_during(
         Protocol::Sctp(config) => reads.sctp.listen(PORT, config.clone()).expect(fresh),
         Protocol::Tcp(config) => reads.tcp.listen(PORT, config.clone()).expect(fresh),
     }
-    let connects = Connects { at: span.begins, from: sender, to: reader, protocol: protocol.clone() };
+    if readers.len() > 1 {
+        let addresses = readers.iter().map(|ip| SocketAddr::new(*ip, 0)).collect();
+        reads.sctp.set_addresses(addresses, sctp::Announce::Always);
+    }
+    let (from, to) = (senders.to_vec(), readers.to_vec());
+    let connects = Connects { at: span.begins, from, to, protocol: protocol.clone() };
     let bytes = Bytes::from(vec![0x5a; WRITE]);
     let sender = Bulk { connects: Some(connects), ends: span.ends, bytes, ..Bulk::reader() };
     [Host::new(sends, sender), Host::new(reads, Bulk::reader())]
@@ -123,7 +143,8 @@ impl Bulk {
         let Connects { from, to, protocol, .. } = connects;
         match protocol {
             Protocol::Sctp(config) => {
-                let [local, peer] = [from, to].map(|end| vec![SocketAddr::new(end.ip(), 0)]);
+                let [local, peer] =
+                    [from, to].map(|end| end.iter().map(|ip| SocketAddr::new(*ip, 0)).collect::<Vec<_>>());
                 let config = config.clone();
                 let connect =
                     sctp::Connect { local, peer, source_port: None, destination_port: PORT, config };
@@ -131,7 +152,7 @@ impl Bulk {
                 self.association = Some(id);
             }
             Protocol::Tcp(config) => {
-                let (from, to) = (SocketAddr::new(from.ip(), 0), SocketAddr::new(to.ip(), PORT));
+                let (from, to) = (SocketAddr::new(from[0], 0), SocketAddr::new(to[0], PORT));
                 let id = endpoints.tcp.connect(now, from, to, config.clone()).expect("there are free ports");
                 self.connection = Some(id);
             }

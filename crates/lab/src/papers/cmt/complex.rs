@@ -1,0 +1,157 @@
+//! A network that is more than two wires: paths of two hops each, of different rates and delays, with other flows that cross them
+//! hop by hop and come and go (P4-C25).
+//!
+//! ```text
+//!            50 Mbit/s, 10 ms     30 Mbit/s, 15 ms
+//!          +------ hop a ------ r ------ hop b ------+
+//! sender --+    A >>>>>>>>>>>>     B >>>>>>>>>>>>    +-- reader         A..D: TCP by one hop, on and off
+//!          +------ hop c ------ r ------ hop d ------+
+//!            40 Mbit/s, 20 ms     60 Mbit/s, 30 ms
+//!               C >>>>>>>>>>>>     D >>>>>>>>>>>>
+//! ```
+//! Published: future work.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+use braidftp_sim::Dice;
+use braidftp_sim::apps::bulk::Span;
+use braidftp_sim::link::{LinkConfig, Queue};
+
+use super::congested::{CONTROLLER, controlled};
+use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
+use crate::papers::bottleneck::{self as shared, PACKET};
+use crate::papers::paths::{Flow, Look, Network, Route};
+use crate::plot::Plot;
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "cmt/complex",
+    shows: "Multipath by FAST and by losses over a network that others use",
+    caption: "User data of one association over two paths of two hops each (30 and 40 Mbit/s at their narrowest), by its receive buffer: without \
+              others, and with TCP flows that cross each hop and come and go.",
+    settings: || {
+        let mut lines: Vec<String> =
+            HOPS.iter().map(|hop| format!("hop {}, each way: {}", hop.name, hop.link())).collect();
+        lines.push(
+            "cross: TCP (Reno) over each hop, on for 4 to 12 s and off for 4 to 12 s, at random".to_owned(),
+        );
+        lines.push("sctp: as in cmt/congested".to_owned());
+        lines.push(format!("user data from {} s to {} s", FROM.as_secs(), TO.as_secs()));
+        lines
+    },
+    kind: Kind::Sweep(Sweep {
+        axes: &[CROSS, BUFFER, CONTROLLER],
+        only: |_| true,
+        fixed: |_| false,
+        quick: |point| point.number("buffer") == 512.0,
+        paired: &["buffer", "controller"],
+        columns: &[
+            Column { name: "mbps", unit: "Mbit/s of user data" },
+            Column {
+                name: "blocked",
+                unit: "part of the time in which only the receive buffer holds data back",
+            },
+            Column { name: "held", unit: "KB that wait for what is missing, mean" },
+            Column { name: "dropped", unit: "packets that the queues dropped" },
+            Column { name: "others", unit: "Mbit/s of user data of those that cross, all together" },
+            Column { name: "timeouts", unit: "retransmission time-outs" },
+        ],
+        runs: Runs { min: 2, max: 4, within: 0.05 },
+        run: |point, seed| {
+            let config = controlled(point.name("controller"), point.number("buffer"));
+            let mut network = network(config);
+            if point.name("cross") == "tcp" {
+                (0..HOPS.len()).for_each(|hop| cross(&mut network, hop, seed));
+            }
+            let seen = network.watch(TO, Look::Numbers, seed);
+            let others: f64 = (1..network.flows.len()).map(|flow| seen.rate(flow, FROM, TO)).sum();
+            Row(vec![
+                seen.rate(0, FROM, TO) / 1e6,
+                seen.blocked(FROM, TO),
+                seen.held(FROM, TO) / 1024.0,
+                seen.counters.iter().map(|link| link.dropped_queue).sum::<u64>() as f64,
+                others / 1e6,
+                seen.resent().timeouts as f64,
+            ])
+        },
+        plot: Plot::lines("buffer", "mbps", "Mbit/s of user data")
+            .by("controller")
+            .facet("cross")
+            .beside("blocked")
+            .log_x(),
+    }),
+};
+
+const FROM: Duration = Duration::from_secs(5);
+const TO: Duration = Duration::from_secs(65);
+
+/// A hop, the same both ways.
+struct Hop {
+    name: &'static str,
+    megabits: u64,
+    delay_ms: u64,
+}
+
+const HOPS: [Hop; 4] = [
+    Hop { name: "a", megabits: 50, delay_ms: 10 },
+    Hop { name: "b", megabits: 30, delay_ms: 15 },
+    Hop { name: "c", megabits: 40, delay_ms: 20 },
+    Hop { name: "d", megabits: 60, delay_ms: 30 },
+];
+
+impl Hop {
+    /// With a queue of 50 ms.
+    fn link(&self) -> LinkConfig {
+        let packets = self.megabits as usize * 1_000_000 / 8 / 20 / PACKET;
+        shared::link(self.megabits * 1_000_000, Duration::from_millis(self.delay_ms), Queue::Packets(packets))
+    }
+}
+
+/// The hops, there and back, and the association over both paths.
+fn network(config: braidftp_sctp::Config) -> Network {
+    let links = HOPS.iter().flat_map(|hop| [hop.link(), hop.link()]).collect();
+    let path = |first: usize| Route {
+        there: vec![2 * first, 2 * first + 2],
+        back: vec![2 * first + 3, 2 * first + 1],
+    };
+    let association =
+        Flow { protocol: shared::over_sctp(config), span: Span::ALWAYS, routes: vec![path(0), path(2)] };
+    Network { links, flows: vec![association] }
+}
+
+/// Connections that cross a hop, one after the other.
+fn cross(network: &mut Network, hop: usize, seed: u64) {
+    let mut dice = Dice::new(seed, 1 << 50 | hop as u64);
+    let mut pause = || Duration::from_millis(4_000 + dice.below(8_000));
+    let mut begins = pause() / 3;
+    while begins < TO {
+        let ends = begins + pause();
+        let span = Span { begins: Time::ZERO + begins, ends: Some(Time::ZERO + ends) };
+        let protocol = shared::over_tcp(shared::tcp(cc::Kind::Reno, 0));
+        network.flows.push(Flow { protocol, span, routes: vec![Network::route(hop)] });
+        begins = ends + pause();
+    }
+}
+
+const CROSS: Axis = Axis {
+    name: "cross",
+    label: "others",
+    values: &[Value::Name("none"), Value::Name("tcp")],
+    show: |value| match value {
+        Value::Name("none") => "nobody else".to_owned(),
+        _ => "TCP across each hop".to_owned(),
+    },
+};
+
+const BUFFER: Axis = Axis {
+    values: &[
+        Value::Number(128.0),
+        Value::Number(256.0),
+        Value::Number(512.0),
+        Value::Number(1_024.0),
+        Value::Number(super::AMPLE_KB),
+    ],
+    ..super::BUFFER
+};

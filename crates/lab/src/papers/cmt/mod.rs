@@ -1,0 +1,206 @@
+//! P4 §3, receive-buffer blocking in concurrent multipath transfer: M. J. Arshad, M. S. Mian, "Building Multihoming Awareness into
+//! FAST TCP: A Simulation Analysis", Journal of American Science 5(2), 2009.
+//!
+//! ```text
+//!          +-- path 1: 10 Mbit/s, 45 ms each way, 1 % lost ------------+
+//! sender --+                                                           +-- reader: one buffer, read in order and at once
+//!          +-- path 2: 10 Mbit/s, 45 ms each way, 1 % to 10 % lost ----+
+//! ```
+//! The paper announces a simulation in its §3.2.1 that is not in its text. What it says of blocking is from Iyengar, Amer and
+//! Stewart ("Receive buffer blocking in concurrent multipath transport", GLOBECOM 2005; "Retransmission policies for concurrent
+//! multipath transfer using SCTP multihoming", ICON 2004), so their setting is used: two paths of 10 Mbit/s, of which one is worse,
+//! one association with all of its data ready, and a receive buffer of 16 to 256 KB. Their queues are ns-2's, 50 packets.
+//!
+//! Here the multipath transfer is theirs, without what has been invented since: the profile `ns2` with windows that losses steer
+//! (floor of two packets), paths in turn, retransmissions by RTX-CWND unless a figure says otherwise, no potentially failed paths,
+//! no NR-SACK, no remedy. What the remedies make of it is `multipath`'s affair. Only data is lost, not what reports of it: both
+//! would blur which path is the worse one.
+
+mod buffer;
+mod claims;
+mod complex;
+mod congested;
+mod delay;
+mod loss;
+mod order;
+mod policies;
+mod short;
+mod timeouts;
+
+use std::time::Duration;
+
+use braidftp_cc as cc;
+use braidftp_sctp as sctp;
+use braidftp_sim::link::{LinkConfig, Queue};
+
+use super::bottleneck as shared;
+use super::ftp;
+use super::paths::{Look, Network, Seen};
+use crate::figure::{Axis, Column, Figure, Paper, Row, Runs, Value};
+
+/// The paper's second half.
+pub static PAPER: Paper = Paper {
+    name: "cmt",
+    key: "P4",
+    citation: "M. J. Arshad, M. S. Mian: Building Multihoming Awareness into FAST TCP: A Simulation Analysis (§3, multipath)",
+    figures: FIGURES,
+    claims: &[claims::CLAIMS],
+};
+
+static FIGURES: &[Figure] = &[
+    buffer::FIGURE,
+    policies::FIGURE,
+    loss::FIGURE,
+    delay::FIGURE,
+    short::FIGURE,
+    timeouts::FIGURE,
+    congested::FIGURE,
+    order::FIGURE,
+    complex::FIGURE,
+];
+
+/// Bits a second of a path.
+const RATE: u64 = 10_000_000;
+/// Of a path, one way.
+const DELAY: Duration = Duration::from_millis(45);
+/// ns-2's queue.
+const QUEUE: Queue = Queue::Packets(50);
+/// What the better path loses.
+const BETTER_LOSS: f64 = 0.01;
+/// How long is watched, from the first INIT on.
+const WHOLE: Duration = Duration::from_secs(60);
+/// A sender that sends nothing for so long waits for a timer.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A buffer that blocks nothing, in KB.
+const AMPLE_KB: f64 = 16_384.0;
+
+/// Receive buffers.
+const BUFFER: Axis = Axis {
+    name: "buffer",
+    label: "receive buffer, KB",
+    values: &[
+        Value::Number(16.0),
+        Value::Number(32.0),
+        Value::Number(64.0),
+        Value::Number(128.0),
+        Value::Number(256.0),
+        Value::Number(AMPLE_KB),
+    ],
+    show: buffer,
+};
+
+/// Those that can block.
+const FINITE: &[Value] = &[
+    Value::Number(16.0),
+    Value::Number(32.0),
+    Value::Number(64.0),
+    Value::Number(128.0),
+    Value::Number(256.0),
+];
+
+fn buffer(value: &Value) -> String {
+    if *value == Value::Number(AMPLE_KB) { "ample".to_owned() } else { format!("{value} KB") }
+}
+
+/// What the worse path loses.
+const LOSS: Axis = Axis {
+    name: "loss",
+    label: "packets lost on path 2",
+    values: &[
+        Value::Number(0.01),
+        Value::Number(0.02),
+        Value::Number(0.04),
+        Value::Number(0.06),
+        Value::Number(0.08),
+        Value::Number(0.1),
+    ],
+    show: ftp::percent,
+};
+
+/// Which paths an association has.
+const PATHS: Axis = Axis {
+    name: "paths",
+    label: "paths",
+    values: &[Value::Name("both"), Value::Name("first"), Value::Name("second")],
+    show: |value| match value {
+        Value::Name("both") => "both paths".to_owned(),
+        Value::Name("first") => "path 1 alone".to_owned(),
+        _ => "path 2 alone".to_owned(),
+    },
+};
+
+/// The paths of a name on [`PATHS`].
+fn paths(name: &str) -> &'static [usize] {
+    match name {
+        "both" => &[0, 1],
+        "first" => &[0],
+        _ => &[1],
+    }
+}
+
+/// A path, one way.
+fn link(delay: Duration, loss: f64) -> LinkConfig {
+    LinkConfig { loss: ftp::bernoulli(loss), ..shared::link(RATE, delay, QUEUE) }
+}
+
+/// Multipath transfer as the literature of the paper has it.
+fn classical(buffer_kb: f64) -> sctp::Config {
+    let ns2 = sctp::Profile::Ns2.config();
+    sctp::Config {
+        multipath: Some(sctp::Multipath::plain()),
+        congestion_options: cc::Options {
+            floor_mtus: std::num::NonZeroU8::new(2).expect("2 is not 0"),
+            ..ns2.congestion_options
+        },
+        receive_buffer_bytes: (buffer_kb * 1024.0) as usize,
+        send_buffer_bytes: 2 * (AMPLE_KB * 1024.0) as usize,
+        ..ns2
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    Column { name: "mbps", unit: "Mbit/s of user data" },
+    Column { name: "blocked", unit: "part of the time in which only the receive buffer holds data back" },
+    Column { name: "idle", unit: "part of the time in pauses of 250 ms or more" },
+    Column { name: "longest", unit: "s that nothing was sent, longest" },
+    Column { name: "held", unit: "KB that wait for what is missing, mean" },
+    Column { name: "resent", unit: "chunks sent again" },
+    Column { name: "timeouts", unit: "retransmission time-outs" },
+];
+
+/// One association over these paths, by itself.
+fn run(ways: &[LinkConfig], config: sctp::Config, paths: &[usize], seed: u64) -> Row {
+    let seen = Network::paths(ways).with(config, paths).watch(WHOLE, Look::Numbers, seed);
+    Row(numbers(&seen))
+}
+
+/// What was seen, as [`COLUMNS`].
+fn numbers(seen: &Seen) -> Vec<f64> {
+    let pauses = seen.pauses(Duration::ZERO, WHOLE, PAUSE);
+    let idle: Duration = pauses.iter().sum();
+    let resent = seen.resent();
+    vec![
+        seen.rate(0, Duration::ZERO, WHOLE) / 1e6,
+        seen.blocked(Duration::ZERO, WHOLE),
+        idle.as_secs_f64() / WHOLE.as_secs_f64(),
+        pauses.iter().max().map_or(0.0, Duration::as_secs_f64),
+        seen.held(Duration::ZERO, WHOLE) / 1024.0,
+        resent.pieces as f64,
+        resent.timeouts as f64,
+    ]
+}
+
+/// What does not vary.
+fn settings(more: &[&str]) -> Vec<String> {
+    let mut lines = vec![
+        format!("path, each way: {}", link(DELAY, 0.0)),
+        "sctp: profile ns2, windows of two packets at least, multipath with RTX-CWND; messages of one packet, one stream, ordered"
+            .to_owned(),
+        format!("user data of {} s, from the first INIT on; only data is lost, at random", WHOLE.as_secs()),
+    ];
+    lines.extend(more.iter().map(|line| (*line).to_owned()));
+    lines
+}
+
+/// A handful: tails are those of time-outs.
+const RUNS: Runs = Runs { min: 4, max: 12, within: 0.05 };

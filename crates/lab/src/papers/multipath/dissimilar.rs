@@ -1,0 +1,31 @@
+//! Pairs of paths that are not alike, with buffers that tune themselves: both together, and each alone.
+//!
+//! Published: Dreibholz, Becke and others: over fibre and ADSL plain multipath transfer brings less than the better path; with
+//! split buffers and NR-SACK nearly the sum. To be reached here: 90 % of the sum.
+
+use super::{COLUMNS, PAIR, PATHS, RUNS, modern, pair_settings, paths, run, settings, wires};
+use crate::figure::{Figure, Kind, Sweep};
+use crate::plot::Plot;
+
+/// The figure.
+pub(super) const FIGURE: Figure = Figure {
+    id: "multipath/dissimilar",
+    shows: "Paths that are not alike",
+    caption: "User data over both paths of a pair, and over each alone, through what the two wires could bring together; buffers tune themselves.",
+    settings: || {
+        let mut lines = settings(&[]);
+        lines.extend(pair_settings());
+        lines
+    },
+    kind: Kind::Sweep(Sweep {
+        axes: &[PAIR, PATHS],
+        only: |_| true,
+        fixed: |point| wires(point).iter().all(|wire| wire.loss == 0.0),
+        quick: |_| true,
+        paired: &["paths"],
+        columns: COLUMNS,
+        runs: RUNS,
+        run: |point, seed| run(&wires(point), modern("default", "auto"), paths(point.name("paths")), seed),
+        plot: Plot::bars("pair", "share", "of the sum of the paths").by("paths").beside("whole"),
+    }),
+};

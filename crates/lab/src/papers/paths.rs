@@ -1,0 +1,366 @@
+//! What the figures of `cmt` and `multipath` share: one association over several paths, other flows beside it, and what is seen
+//! of both, tick by tick.
+//!
+//! ```text
+//!            +-- loss, queue, rate, delay --+
+//! sender ----+                              +---- reader
+//!            +-- loss, queue, rate, delay --+
+//! ```
+//! The k-th address of the sender and the k-th of the reader are the ends of the k-th path. An association that has one path
+//! alone meets the same losses there as one that has all of them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_sctp as sctp;
+use braidftp_sctp::wire::{Chunk, Packet};
+use braidftp_sim::apps::bulk::{self, Bulk, Protocol, Span};
+use braidftp_sim::link::{Counters, LinkConfig};
+use braidftp_sim::world::{Seen as Sighting, Sight};
+use braidftp_sim::{Host, HostId, LinkId, World};
+
+use super::bottleneck::Resent;
+
+/// How often a run is looked at.
+pub const TICK: Duration = Duration::from_millis(5);
+/// User data of a full packet of 1500 bytes: a message is one.
+pub const PAYLOAD: usize = 1_452;
+
+/// A way through the network, as the places of its links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// To the reader.
+    pub there: Vec<usize>,
+    /// To the sender.
+    pub back: Vec<usize>,
+}
+
+/// A flow, and the ways that it may take: TCP takes the first.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// Over what, with which controller.
+    pub protocol: Protocol,
+    /// From when to when.
+    pub span: Span,
+    /// Each is a path of its own.
+    pub routes: Vec<Route>,
+}
+
+impl Flow {
+    fn receive_buffer_bytes(&self) -> usize {
+        match &self.protocol {
+            Protocol::Sctp(config) => config.receive_buffer_bytes,
+            Protocol::Tcp(config) => config.receive_buffer_bytes,
+        }
+    }
+}
+
+/// Links, and who sends over them.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    /// One way each.
+    pub links: Vec<LinkConfig>,
+    /// The first is the one that is watched closely.
+    pub flows: Vec<Flow>,
+}
+
+/// What is looked at beyond numbers that are kept anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing.
+    Numbers,
+    /// In which order the first flow's data arrives.
+    Order,
+}
+
+impl Network {
+    /// Paths that share nothing, each the same both ways but for what is lost: reports are not.
+    pub fn paths(ways: &[LinkConfig]) -> Self {
+        let lossless = |way: &LinkConfig| LinkConfig { loss: braidftp_sim::link::Loss::None, ..way.clone() };
+        let links = ways.iter().flat_map(|way| [way.clone(), lossless(way)]).collect();
+        Self { links, flows: Vec::new() }
+    }
+
+    /// The route of the k-th of [`Network::paths`].
+    pub fn route(path: usize) -> Route {
+        Route { there: vec![2 * path], back: vec![2 * path + 1] }
+    }
+
+    /// With an association without end over these of [`Network::paths`].
+    #[must_use]
+    pub fn with(mut self, config: sctp::Config, paths: &[usize]) -> Self {
+        let routes = paths.iter().map(|path| Self::route(*path)).collect();
+        self.flows.push(Flow { protocol: Protocol::Sctp(Arc::new(config)), span: Span::ALWAYS, routes });
+        self
+    }
+
+    /// Lets the flows send up to then, and watches.
+    pub fn watch(&self, until: Duration, look: Look, seed: u64) -> Seen {
+        let mut world: World<Host<Bulk>> = World::new(seed);
+        let links: Vec<LinkId> = self.links.iter().map(|link| world.add_link(link.clone())).collect();
+        let ends: Vec<[HostId; 2]> = self
+            .flows
+            .iter()
+            .enumerate()
+            .map(|(at, flow)| join(&mut world, &links, at, flow, seed))
+            .collect();
+        if look == Look::Order {
+            world.record();
+        }
+        let mut seen =
+            Seen { read: vec![Vec::new(); self.flows.len()], counters: Vec::new(), ..Seen::default() };
+        for number in 0..=tick(until) {
+            world.run_until(Time::ZERO + TICK * number as u32);
+            for (read, [_, reader]) in seen.read.iter_mut().zip(&ends) {
+                read.push(world.host(*reader).app().bytes_read());
+            }
+            seen.moments.push(moment(&world, ends[0], self.flows[0].receive_buffer_bytes()));
+            seen.order.extend(arrived(&world.take_record(), 0));
+        }
+        world.settle();
+        world.check();
+        seen.counters = links.iter().map(|link| world.link(*link).counters()).collect();
+        let stats = |host: HostId| {
+            let host = world.host(host);
+            host.app().association().and_then(|id| host.endpoint().association(id)).map(|it| it.stats())
+        };
+        seen.sender = stats(ends[0][0]);
+        seen.reader = stats(ends[0][1]);
+        seen
+    }
+}
+
+/// Adds the hosts of a flow, and its routes.
+fn join(
+    world: &mut World<Host<Bulk>>,
+    links: &[LinkId],
+    number: usize,
+    flow: &Flow,
+    seed: u64,
+) -> [HostId; 2] {
+    let address = |path: usize, host: u8| address(number, path, host);
+    let [senders, readers] = [SENDER, READER]
+        .map(|host| (0..flow.routes.len()).map(|path| address(path, host)).collect::<Vec<_>>());
+    for (route, (from, to)) in flow.routes.iter().zip(senders.iter().zip(&readers)) {
+        let [there, back] =
+            [&route.there, &route.back].map(|way| way.iter().map(|at| links[*at]).collect::<Vec<_>>());
+        world.route_via(*from, *to, &there);
+        world.route_via(*to, *from, &back);
+    }
+    let [mut sender, reader] =
+        bulk::flow_between(flow.span, &flow.protocol, &senders, &readers, seed ^ number as u64);
+    sender.parts_mut().1.write_at_a_time(PAYLOAD);
+    [world.add_host(sender, senders), world.add_host(reader, readers)]
+}
+
+/// The last part of the address of a host that sends, and of one that reads.
+const SENDER: u8 = 1;
+const READER: u8 = 2;
+/// No association here has more paths.
+const PATHS_MAX: usize = 3;
+
+/// Each path of each flow is a network of its own.
+fn address(flow: usize, path: usize, host: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, flow as u8, path as u8, host))
+}
+
+/// The first flow's sender at a tick.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Moment {
+    /// Packets that it has sent.
+    sent: u64,
+    /// Whether a path's window has room for a packet, and the reader's buffer has none.
+    blocked: bool,
+    /// Bytes that wait in the reader's buffer, because something before them is missing.
+    held: usize,
+}
+
+fn moment(world: &World<Host<Bulk>>, [sender, reader]: [HostId; 2], buffer_bytes: usize) -> Moment {
+    let stats = |host: HostId| {
+        let host = world.host(host);
+        host.app().association().and_then(|id| host.endpoint().association(id)).map(|it| it.stats())
+    };
+    let Some(sends) = stats(sender) else { return Moment::default() };
+    let has_room = |path: &sctp::PathStats| {
+        path.state == sctp::PathState::Active && path.flight_bytes + PAYLOAD <= path.cwnd
+    };
+    Moment {
+        sent: sends.paths.iter().map(|path| path.packets_sent).sum(),
+        blocked: sends.queued_bytes > 0 && sends.peer_rwnd < PAYLOAD && sends.paths.iter().any(has_room),
+        held: stats(reader).map_or(0, |reads| buffer_bytes.saturating_sub(reads.a_rwnd)),
+    }
+}
+
+/// TSNs of the first flow that reached its reader.
+fn arrived(record: &[Sighting], flow: usize) -> Vec<u32> {
+    let mut tsns = Vec::new();
+    for seen in record.iter().filter(|seen| seen.what == Sight::Arrived) {
+        if !(0..PATHS_MAX).any(|path| seen.datagram.to.ip() == address(flow, path, READER)) {
+            continue;
+        }
+        let Ok(packet) = Packet::decode(seen.datagram.payload.clone()) else { continue };
+        tsns.extend(packet.chunks().filter_map(|chunk| match chunk {
+            Ok(Chunk::Data(data)) => Some(data.tsn.0),
+            _ => None,
+        }));
+    }
+    tsns
+}
+
+/// What was seen of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Bytes that each flow has brought, at each tick, from 0 on.
+    read: Vec<Vec<u64>>,
+    /// The first flow's sender and reader, at each tick.
+    moments: Vec<Moment>,
+    /// TSNs of the first flow as they arrived, if that was looked at.
+    order: Vec<u32>,
+    /// What each link has counted.
+    pub counters: Vec<Counters>,
+    /// The first flow's association at the end, as its sender has it.
+    pub sender: Option<sctp::Stats>,
+    /// The same, as its reader has it.
+    pub reader: Option<sctp::Stats>,
+}
+
+impl Seen {
+    /// Bits of user data a second that a flow brought between two times.
+    pub fn rate(&self, flow: usize, from: Duration, to: Duration) -> f64 {
+        let read = &self.read[flow];
+        (read[tick(to)] - read[tick(from)]) as f64 * 8.0 / (to - from).as_secs_f64()
+    }
+
+    /// When a flow had brought so many bytes, in seconds; none if it never had.
+    pub fn brought(&self, flow: usize, bytes: u64) -> Option<f64> {
+        let at = self.read[flow].partition_point(|read| *read < bytes);
+        (at < self.read[flow].len()).then(|| at as f64 * TICK.as_secs_f64())
+    }
+
+    /// Which part of the time between two instants the reader's buffer was all that held the sender back.
+    pub fn blocked(&self, from: Duration, to: Duration) -> f64 {
+        let moments = &self.moments[tick(from)..tick(to)];
+        moments.iter().filter(|moment| moment.blocked).count() as f64 / moments.len() as f64
+    }
+
+    /// What waits in the reader's buffer, in the mean, in bytes.
+    pub fn held(&self, from: Duration, to: Duration) -> f64 {
+        let moments = &self.moments[tick(from)..tick(to)];
+        moments.iter().map(|moment| moment.held).sum::<usize>() as f64 / moments.len() as f64
+    }
+
+    /// The times between two instants in which the sender sent nothing for so long at least.
+    pub fn pauses(&self, from: Duration, to: Duration, at_least: Duration) -> Vec<Duration> {
+        let mut pauses = Vec::new();
+        let mut ticks = 0;
+        for at in tick(from) + 1..=tick(to) {
+            let is_silent = self.moments[at].sent == self.moments[at - 1].sent;
+            ticks += u32::from(is_silent);
+            if !is_silent || at == tick(to) {
+                pauses.push(TICK * std::mem::take(&mut ticks));
+            }
+        }
+        pauses.retain(|pause| *pause >= at_least);
+        pauses
+    }
+
+    /// Which part of the first flow's chunks arrived after one that was sent later (RFC 4737 §3), as what was lost does, too.
+    pub fn reordered(&self) -> f64 {
+        let Some(first) = self.order.first() else { return 0.0 };
+        let (mut highest, mut late, mut new) = (0, 0_u64, 0_u64);
+        let mut missing = std::collections::BTreeSet::new();
+        for tsn in &self.order {
+            let offset = i64::from(tsn.wrapping_sub(*first) as i32);
+            if offset >= highest {
+                missing.extend(highest..offset);
+                (highest, new) = (offset + 1, new + 1);
+            } else if missing.remove(&offset) {
+                (late, new) = (late + 1, new + 1);
+            }
+        }
+        late as f64 / new.max(1) as f64
+    }
+
+    /// What the first flow's sender has sent again.
+    pub fn resent(&self) -> Resent {
+        let paths = self.sender.iter().flat_map(|stats| &stats.paths);
+        paths.fold(Resent::default(), |all, path| Resent {
+            pieces: all.pieces + path.retransmitted_chunks,
+            timeouts: all.timeouts + path.timeouts,
+        })
+    }
+}
+
+fn tick(time: Duration) -> usize {
+    (time.as_nanos() / TICK.as_nanos()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use braidftp_sim::link::Queue;
+
+    use super::*;
+    use crate::papers::bottleneck;
+
+    fn config(buffer_bytes: usize) -> sctp::Config {
+        sctp::Config {
+            multipath: Some(sctp::Multipath::plain()),
+            receive_buffer_bytes: buffer_bytes,
+            send_buffer_bytes: 4 << 20,
+            ..sctp::Profile::Ns2.config()
+        }
+    }
+
+    fn seen(buffer_bytes: usize, paths: &[usize], look: Look) -> Seen {
+        let link = bottleneck::link(10_000_000, Duration::from_millis(45), Queue::Packets(100));
+        let network = Network::paths(&[link.clone(), link]).with(config(buffer_bytes), paths);
+        network.watch(Duration::from_secs(20), look, 1)
+    }
+
+    const FROM: Duration = Duration::from_secs(5);
+    const TO: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn two_paths_bring_the_sum_of_both_where_no_buffer_holds_them_back() {
+        let (both, one) = (seen(4 << 20, &[0, 1], Look::Numbers), seen(4 << 20, &[1], Look::Numbers));
+        let ratio = both.rate(0, FROM, TO) / one.rate(0, FROM, TO);
+        assert!((1.8..2.05).contains(&ratio), "{ratio}");
+        assert!(both.blocked(FROM, TO) < 0.05 && one.blocked(FROM, TO) < 0.05);
+        assert_eq!(one.sender.unwrap().paths.len(), 1);
+        let carried: Vec<u64> = both.counters.iter().map(|link| link.packets_out).collect();
+        assert!(carried[0] > 5_000 && carried[2] > 5_000, "{carried:?}");
+    }
+
+    #[test]
+    fn a_small_buffer_holds_both_back_to_a_buffer_each_round_trip() {
+        let seen = seen(16 << 10, &[0, 1], Look::Numbers);
+        let rate = seen.rate(0, FROM, TO);
+        assert!((0.8..1.01).contains(&(rate / (16384.0 * 8.0 / 0.09))), "{rate}");
+        assert!(seen.blocked(FROM, TO) > 0.9, "{}", seen.blocked(FROM, TO));
+        assert!(seen.pauses(FROM, TO, Duration::from_millis(250)).is_empty());
+    }
+
+    #[test]
+    fn what_overtakes_is_counted_once_and_what_comes_again_is_not() {
+        let order = |tsns: &[u32]| Seen { order: tsns.to_vec(), ..Seen::default() }.reordered();
+        assert_eq!(order(&[u32::MAX, 0, 1, 2]), 0.0);
+        assert_eq!(order(&[5, 7, 6, 6, 8]), 0.25);
+        assert_eq!(order(&[5, 8, 6, 7, 9]), 0.4);
+        // Over one path only what was lost comes late, over two more does.
+        let [one, both] = [&[0][..], &[0, 1]].map(|paths| seen(4 << 20, paths, Look::Order).reordered());
+        assert!(one < 0.001 && both > 0.05, "{one} {both}");
+    }
+
+    #[test]
+    fn a_pause_is_as_long_as_nothing_is_sent() {
+        let moment = |sent| Moment { sent, ..Moment::default() };
+        // Sent in the first tick and the fifth; nothing after it.
+        let moments = [0, 3, 3, 3, 3, 4, 4, 4, 4].map(moment).to_vec();
+        let seen = Seen { moments, ..Seen::default() };
+        let pauses = |at_least: u32| seen.pauses(Duration::ZERO, TICK * 8, TICK * at_least);
+        assert_eq!(pauses(2), [TICK * 3, TICK * 3]);
+        assert!(pauses(4).is_empty());
+    }
+}
