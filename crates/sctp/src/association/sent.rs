@@ -618,12 +618,6 @@ impl Sent {
         Ok(())
     }
 
-    //= specs/rfc3758.txt#section-3.5
-    //# F4) The detection criterion for out-of-order SACKs MUST remain the
-    //# same as stated in RFC 2960, that is, a SACK is only considered
-    //# out-of-order if the Cumulative TSN ACK carried in the SACK is
-    //# earlier than that of the previous received SACK (i.e., the
-    //# comparison MUST NOT be made against "Advanced.Peer.Ack.Point").
     /// Whether a SACK does not move the cumulative point and leaves out what an earlier one has named. Where SACKs come by
     /// several paths, it was overtaken by that one: nobody takes back what waits for the next in sequence.
     pub(super) fn is_behind(&mut self, sack: &Sack) -> bool {
@@ -649,6 +643,12 @@ impl Sent {
         })
     }
 
+    //= specs/rfc3758.txt#section-3.5
+    //# F4) The detection criterion for out-of-order SACKs MUST remain the
+    //# same as stated in RFC 2960, that is, a SACK is only considered
+    //# out-of-order if the Cumulative TSN ACK carried in the SACK is
+    //# earlier than that of the previous received SACK (i.e., the
+    //# comparison MUST NOT be made against "Advanced.Peer.Ack.Point").
     fn check_cum(&self, cum_tsn_ack: Tsn) -> Result<(), SackError> {
         //= specs/rfc9260.txt#section-6.2.1
         //# i)    If Cumulative TSN Ack is less than the Cumulative TSN Ack
