@@ -7,7 +7,7 @@
 //!          +-- 40 Mbit/s, 50 ms each way, 150 packets --+
 //! ```
 //! Published: an argument. "FAST TCP will perform much better than SCTP in high-speed multihomed networks under the same finite
-//! receive-buffer size".
+//! receive-buffer size". Ours: `braidlab check P4-C23`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,7 +2,9 @@
 //! unlike they are.
 //!
 //! Published: "sometimes": with large differences the better path alone beats both (Iyengar et al., GLOBECOM 2005). To be reached:
-//! 0.97 of the better path alone, everywhere.
+//! 0.97 of the better path alone, everywhere. Ours, two runs a point: in 36 of 42 cells, of which all where the paths differ in rate or
+//! delay but for two within the noise (0.966 and 0.968); not where one of two paths alike loses ten times as much (0.842 with 64 KB,
+//! 0.845 with 128, 0.955 with 256), for a path is known by when it delivers and not by how often it does not.
 
 use super::{BUFFER, COLUMNS, PAIR, PATHS, RUNS, modern, pair_settings, paths, run, settings, wires};
 use crate::figure::{Figure, Kind, Sweep};

@@ -6,7 +6,8 @@
 //!                         +-- 20 Mbit/s, 20 ms each way, one BDP ---+
 //! other ------------------+                                         +----------------- reader
 //! ```
-//! Published: RFC 6356 and those after it: no more than one flow. To be reached by the default: 1.2 times as much.
+//! Published: RFC 6356 and those after it: no more than one flow. To be reached by the default: 1.2 times as much. Ours: uncoupled
+//! paths, as they come, take 1.51, 1.31 and 1.43 times as much beside their own kind, Reno and CUBIC; with OLIA 1.13, 1.08 and 1.09.
 
 use std::time::Duration;
 
