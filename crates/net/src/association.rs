@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use braidftp_base::Time;
 use braidftp_sctp::{
-    self as sctp, AssociationId, Message, NoSuchPath, PathId, Piece, Reason, ReconfigError, Stats, StreamId,
-    StreamReset,
+    self as sctp, AssociationId, Message, NoSuchPath, PathId, PathUse, PathUseError, Piece, Reason,
+    ReconfigError, Stats, StreamId, StreamReset,
 };
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -174,6 +174,11 @@ impl Association {
         self.look(|association| association.send_room()).unwrap_or(0)
     }
 
+    /// The receive buffer as it is now, in bytes: it may grow.
+    pub fn receive_buffer_bytes(&self) -> usize {
+        self.look(sctp::Association::receive_buffer_bytes).unwrap_or(0)
+    }
+
     /// Bytes queued on `stream` and not yet sent.
     pub fn queued_bytes(&self, stream: StreamId) -> usize {
         self.look(|association| association.queued_bytes(stream)).unwrap_or(0)
@@ -190,6 +195,16 @@ impl Association {
         self.told(|core, id| match core.machine.association_mut(id) {
             Some(association) => association.set_primary(path),
             None => Err(NoSuchPath),
+        })
+    }
+
+    /// Takes one of its paths out of use, or puts it back: see [`set_path_use`](sctp::Association::set_path_use). The paths
+    /// stand in [`Stats::paths`] by their number.
+    pub fn set_path_use(&self, path: PathId, path_use: PathUse) -> Result<(), PathUseError> {
+        let now = self.seated.shared.clock.now();
+        self.told(|core, id| match core.machine.association_mut(id) {
+            Some(association) => association.set_path_use(now, path, path_use),
+            None => Err(PathUseError::NoSuchPath),
         })
     }
 

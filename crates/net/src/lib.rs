@@ -34,8 +34,8 @@ pub use association::{Association, SendError};
 pub use braidftp_cc as cc;
 pub use braidftp_sctp::{
     self as sctp, AddressError, AllowedPath, AssociationId, Config, Connect, Counters, ListenError, Message,
-    NoSuchPath, Order, PathId, PathState, PathStats, Piece, Ppid, Profile, Reason, ReconfigError, Stats,
-    StreamId, StreamReset, Streams,
+    NoSuchPath, Order, PathId, PathState, PathStats, PathUse, PathUseError, Piece, Ppid, Profile, Reason,
+    ReconfigError, Stats, StreamId, StreamReset, Streams,
 };
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};

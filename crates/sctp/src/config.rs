@@ -52,9 +52,11 @@ pub struct Config {
     pub loss_detection: LossDetection,
     /// With [`LossDetection::MissingReports`]: so many of them make a TSN lost. 3 (RFC 9260 §7.2.4); RFC 2960 §7.2.4 has 4.
     pub missing_reports: NonZeroU8,
-    /// Whether data leaves by all active paths at once (concurrent multipath transfer), and how: the peer is to have it too,
-    /// so that its SACKs are those of several paths. None.
+    /// Whether data leaves by all active paths at once (concurrent multipath transfer), and how, if there are several. None.
     pub multipath: Option<Multipath>,
+    /// With which peers data takes several paths at once, and SACKs wait although there are gaps and say how many packets they
+    /// answer (delayed acknowledgement for CMT). Anyone.
+    pub multipath_with: MultipathWith,
     /// By which path a lost chunk leaves again, if there are several and one at a time is used. RFC 9260 §6.4.
     pub retransmit_to: RetransmitTo,
     /// What a loss lets out, and what ends fast recovery. RFC 9260 §7.2.4.
@@ -197,6 +199,7 @@ impl Default for Config {
             loss_detection: LossDetection::MissingReports,
             missing_reports: NonZeroU8::new(3).expect("3 is not 0"),
             multipath: None,
+            multipath_with: MultipathWith::Anyone,
             retransmit_to: RetransmitTo::ByCause,
             loss_recovery: LossRecovery::Rfc9260,
             measure_handshake: true,
@@ -461,6 +464,18 @@ pub enum LossRecovery {
     /// point and by nothing else, so that until then no window grows; the SACK that ends it lets it grow, as BSD and Linux
     /// have it.
     Rfc4960,
+}
+
+/// With which peers data takes several paths at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MultipathWith {
+    /// With all: a sender's rules do not need the peer's help. But a peer that sends by one path at a time waits longer for
+    /// its missing reports.
+    Anyone,
+    /// With those that list NR-SACK, which is of the same draft (draft-tuexen-tsvwg-sctp-multipath): for the rest of it, it
+    /// names no parameter. NR-SACK is listed for that, beyond [`Config::nr_sack`], in an INIT that leaves with several paths in
+    /// view, and in the answer to one that lists it; any other INIT and INIT ACK is the same byte for byte.
+    WhereAgreed,
 }
 
 /// By which path a lost chunk leaves again, if there are several.

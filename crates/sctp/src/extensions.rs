@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::config::{Config, ErrorDetection};
+use crate::config::{Config, ErrorDetection, MultipathWith};
 use crate::wire::{Asconf, AsconfAck, Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, NrSack, Parameter};
 
 /// Extensions of SCTP that both sides must support to use them.
@@ -45,9 +45,21 @@ impl Extensions {
             i_forward_tsn: config.partial_reliability && config.interleaving,
             reconfiguration: config.reconfiguration,
             ecn: config.ecn,
-            nr_sack: config.nr_sack,
+            nr_sack: config.nr_sack || agrees_on_multipath(config),
             zero_checksum: config.zero_checksum.is_some(),
         }
+    }
+
+    /// The same, to an association that has one path and can have no other.
+    #[must_use]
+    pub(crate) fn for_one_path(self, config: &Config) -> Self {
+        Self { nr_sack: config.nr_sack, ..self }
+    }
+
+    /// The same, in answer to what the peer has listed: what is of use only if both do is left out if it did not.
+    #[must_use]
+    pub(crate) fn in_answer_to(self, peer: Self, config: &Config) -> Self {
+        Self { nr_sack: self.nr_sack && (config.nr_sack || peer.nr_sack), ..self }
     }
 
     /// What the peer supports, by its INIT or INIT ACK.
@@ -211,6 +223,11 @@ impl Extensions {
             zero_checksum: bits & 256 != 0,
         }
     }
+}
+
+/// Whether NR-SACK is listed where there are several paths, to learn whether the peer knows of such.
+fn agrees_on_multipath(config: &Config) -> bool {
+    config.multipath.is_some() && config.multipath_with == MultipathWith::WhereAgreed
 }
 
 #[cfg(test)]

@@ -20,12 +20,12 @@ pub mod wire;
 pub use association::{
     Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, KeyError, KeyVectors,
     Message, Multipath, MultipathError, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathScheduler,
-    PathView, Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy, SackTiming, Scheduler,
-    SendError, Split, StreamReset, Streams, Transmit, Violation,
+    PathUse, PathUseError, PathView, Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy,
+    SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
     AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
-    MtuDiscovery, PeerMay, RetransmitTo, SharedKey, WindowUpdates,
+    MtuDiscovery, MultipathWith, PeerMay, RetransmitTo, SharedKey, WindowUpdates,
 };
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Icmp, Limits, Sharing};
 pub use error::{ConnectError, ListenError};

@@ -132,6 +132,8 @@ pub enum PathState {
     PotentiallyFailed,
     /// More than Path.Max.Retrans time-outs in a row.
     Inactive,
+    /// This side's user has taken it out of use: nothing leaves by it, and nothing is taken that comes by it.
+    SetAside,
     /// One of its addresses belongs to the association no more (RFC 5061). Its number may be given to another path.
     Removed,
 }

@@ -269,7 +269,6 @@ impl Association {
 
     /// Ends the paths that `doomed` names; what is outstanding on them goes on by others, of which there is at least one.
     fn remove_paths(&mut self, now: Time, doomed: impl Fn(&Path) -> bool) {
-        let State::Up(up) = &mut self.state else { return };
         let ids: Vec<_> = (0..self.paths.len())
             .map(|index| PathId(index as u8))
             .filter(|id| {
@@ -277,17 +276,26 @@ impl Association {
                 path.state != PathState::Removed && doomed(path)
             })
             .collect();
-        for id in &ids {
-            self.paths[usize::from(id.0)].state = PathState::Removed;
+        self.leave_paths(now, &ids, PathState::Removed);
+        self.moved = true;
+    }
+
+    /// Nothing is to leave by these paths any more; what is outstanding on them goes on by others, of which there is at
+    /// least one.
+    pub(super) fn leave_paths(&mut self, now: Time, ids: &[PathId], state: PathState) {
+        let State::Up(up) = &mut self.state else { return };
+        for id in ids {
+            self.paths[usize::from(id.0)].state = state;
         }
         let chosen = choose(&self.paths, up.primary, Purpose::New);
         let there = |state: PathState| self.paths.iter().position(|path| path.state == state);
-        let home = if self.paths[usize::from(chosen.0)].state == PathState::Removed {
-            PathId(there(PathState::Unconfirmed).expect("another address is left, and it has a path") as u8)
+        let home = if !self.paths[usize::from(chosen.0)].is_usable() {
+            let left = there(PathState::Unconfirmed).or_else(|| there(PathState::SetAside));
+            PathId(left.expect("another address is left, and it has a path") as u8)
         } else {
             chosen
         };
-        for id in ids {
+        for &id in ids {
             let path = &mut self.paths[usize::from(id.0)];
             path.flight_bytes -= up.sent.rehome(id, home);
             debug_assert_eq!(path.flight_bytes, 0, "nothing is in flight by a path that is gone");
@@ -304,13 +312,16 @@ impl Association {
                     *by = home;
                 }
             }
-            self.events.push_back(Event::Path(id, PathState::Removed));
+            self.events.push_back(Event::Path(id, state));
         }
         if !self.has_usable_path() {
+            // What was set aside while there was another way is the last one now.
+            for index in 0..self.paths.len() {
+                self.put_back(PathId(index as u8));
+            }
             self.ask_after_all(now);
         }
         self.stirred = true;
-        self.moved = true;
     }
 
     /// Nothing can leave before a path is confirmed: where a shutdown had stopped asking, it begins again.

@@ -179,6 +179,7 @@ impl Association {
         let potentially_failed = self.config.potentially_failed_max_retrans.filter(|_| several);
         let state = match path.state {
             PathState::Unconfirmed => PathState::Unconfirmed,
+            PathState::SetAside => PathState::SetAside,
             PathState::Removed => PathState::Removed,
             //= specs/rfc9260.txt#section-8.2
             //# When the value in the error counter exceeds the protocol parameter
@@ -290,7 +291,7 @@ impl Association {
                 let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
                 several && path.params.heartbeat_interval.is_some()
             }
-            PathState::Removed => false,
+            PathState::SetAside | PathState::Removed => false,
         }
     }
 

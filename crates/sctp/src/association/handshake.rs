@@ -27,7 +27,7 @@ use crate::association::shutdown::Farewell;
 use crate::association::state::{Control, Shutdown, State, Up, Window, quotable};
 use crate::association::timers::{Timer, Timers};
 use crate::association::{Association, Event, Reason, Violation};
-use crate::config::{A_RWND_MIN, Config};
+use crate::config::{A_RWND_MIN, Config, MultipathWith};
 use crate::cookie::{MAX_ADDRESSES, Opened};
 use crate::endpoint::{Route, Setup};
 use crate::extensions::Extensions;
@@ -263,7 +263,7 @@ impl Association {
             parameters: {
                 let addresses = self.listed_addresses().into_iter().map(Parameter::Address);
                 let adaptation = self.config.adaptation.map(Parameter::Adaptation);
-                let extensions = Extensions::of(&self.config).parameters();
+                let extensions = self.offered().parameters();
                 let auth = auth::parameters(&self.config, &self.auth_random);
                 let longer = self.renewal.extension.map(|extension| {
                     Parameter::CookiePreservative(u32::try_from(extension.as_millis()).unwrap_or(u32::MAX))
@@ -452,6 +452,7 @@ impl Association {
         {
             self.paths[0].measure(now, now.since(sent_at));
         }
+        let offered = self.offered();
         self.repath(self.routes_to(path, from, init_ack));
         //= specs/rfc9260.txt#section-5.1.1
         //# After the association is initialized, the valid outbound stream
@@ -471,7 +472,7 @@ impl Association {
             tag: init_ack.initiate_tag,
             initial_tsn: init_ack.initial_tsn,
             a_rwnd: init_ack.a_rwnd,
-            extensions: Extensions::of(&self.config).and(Extensions::listed(init_ack)),
+            extensions: offered.and(Extensions::listed(init_ack)),
             //= specs/rfc5061.txt#section-4.2.6
             //# This parameter SHOULD NOT be examined by the receiving SCTP
             //# implementation and should be passed opaquely to the upper-layer
@@ -577,7 +578,25 @@ impl Association {
         }
     }
 
+    /// What INIT lists. Of one path there is nothing to say that concerns several.
+    fn offered(&self) -> Extensions {
+        let supported = Extensions::of(&self.config);
+        if self.paths.len() > 1 { supported } else { supported.for_one_path(&self.config) }
+    }
+
+    /// Whatever is configured, data takes one path at a time as it always did where there is but one, or where the peer is to
+    /// know of several and does not.
+    fn settle_multipath(&mut self, extensions: Extensions) {
+        let is_alone = self.paths.len() == 1 && !extensions.asconf;
+        let is_agreed = self.config.multipath_with == MultipathWith::Anyone || extensions.nr_sack;
+        if self.config.multipath.is_some() && (is_alone || !is_agreed) {
+            Arc::make_mut(&mut self.config).multipath = None;
+            self.paths.iter_mut().for_each(|path| path.build_controller(&self.config));
+        }
+    }
+
     fn new_up(&mut self, peer: Peer) -> Up {
+        self.settle_multipath(peer.extensions);
         self.buffer = ReceiveBuffer::new(&self.config);
         self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes)
             .with_overhead(self.config.chunk_overhead_bytes);

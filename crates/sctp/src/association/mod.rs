@@ -78,7 +78,7 @@ use self::receive_buffer::ReceiveBuffer;
 pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
 pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
-pub use self::settings::{PathParams, SackTiming};
+pub use self::settings::{PathParams, PathUse, PathUseError, SackTiming};
 use self::shutdown::Farewell;
 use self::state::{Shutdown, State};
 use self::timers::Timers;
@@ -539,6 +539,11 @@ impl Association {
             }
         }
         Some(piece)
+    }
+
+    /// The receive buffer as it is now, in bytes.
+    pub fn receive_buffer_bytes(&self) -> usize {
+        self.buffer.bytes()
     }
 
     /// A stream that has something to `recv`, in turn.

@@ -170,10 +170,6 @@ pub(super) struct Counters {
 impl Path {
     /// Nothing went over it yet.
     pub(super) fn new(Route { local, peer }: Route, state: PathState, config: &Config) -> Self {
-        let mut options = config.congestion_options;
-        if options.initial_window == cc::InitialWindow::Ipv4 && peer.is_ipv6() {
-            options.initial_window = cc::InitialWindow::Ipv6;
-        }
         Self {
             local,
             peer,
@@ -183,11 +179,7 @@ impl Path {
             latest_rtt: Duration::ZERO,
             measured_at: None,
             measure_each: config.measure_each,
-            controller: config.multipath.map_or(Coupling::None, |multipath| multipath.coupling).build(
-                config.congestion_control,
-                options,
-                pmdcs(config.mtu),
-            ),
+            controller: new_controller(peer, config),
             pacer: Pacer::default(),
             mtu: config.mtu,
             awaits_ack: false,
@@ -234,6 +226,11 @@ impl Path {
         }
     }
 
+    /// Begins with a window anew, as the configuration has it now.
+    pub(super) fn build_controller(&mut self, config: &Config) {
+        self.controller = new_controller(self.peer, config);
+    }
+
     /// Whether what is sent by it can be hoped to arrive.
     fn is_trusted(&self) -> bool {
         self.is_sound() && self.timeouts_unanswered == 0
@@ -246,7 +243,7 @@ impl Path {
 
     /// Whether what is no question after the path itself may leave by it.
     pub(super) fn is_usable(&self) -> bool {
-        !matches!(self.state, PathState::Unconfirmed | PathState::Removed)
+        !matches!(self.state, PathState::Unconfirmed | PathState::SetAside | PathState::Removed)
     }
 
     /// Whether it belongs to the association, for both sides.
@@ -408,6 +405,15 @@ impl Path {
             ecn_reductions: counters.ecn_reductions,
         }
     }
+}
+
+fn new_controller(peer: SocketAddr, config: &Config) -> Box<dyn cc::Controller> {
+    let mut options = config.congestion_options;
+    if options.initial_window == cc::InitialWindow::Ipv4 && peer.is_ipv6() {
+        options.initial_window = cc::InitialWindow::Ipv6;
+    }
+    let coupling = config.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
+    coupling.build(config.congestion_control, options, pmdcs(config.mtu))
 }
 
 fn pmdcs(mtu: usize) -> usize {

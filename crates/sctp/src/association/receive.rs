@@ -18,11 +18,16 @@ use crate::association::sent::{Arrival, Counting, Report, SackError, make_sense}
 use crate::association::state::{Shutdown, State, Up, Window, quotable};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
-use crate::config::{LossDetection, LossRecovery};
+use crate::config::{Config, LossDetection, LossRecovery, MultipathWith};
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::{Asconf, Cause, Chunk, Data, NrSack, Packet, Sack, Unrecognized, WireError};
+
+/// Whether this side lists NR-SACK where the peer does, though its own INIT may not have.
+fn may_have_offered_nr_sack(config: &Config) -> bool {
+    config.multipath_with == MultipathWith::WhereAgreed
+}
 
 /// SACKs go where data came from last, if it may be used.
 pub(super) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
@@ -88,6 +93,10 @@ impl Association {
     /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
     pub(crate) fn handle(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
         let mut path = self.path_of(route);
+        // As if its wire were cut, which any peer knows how to go on from.
+        if self.paths[usize::from(path.0)].state == PathState::SetAside {
+            return;
+        }
         // From an address that is not the peer's, an ASCONF may come that says so (RFC 5061 §5.3.2): that, and whatever
         // is vouched for with it; before that, an INIT ACK that lists the address which was asked.
         let of_peer = |path: &Path| path.state != PathState::Removed && path.peer.ip() == route.peer.ip();
@@ -238,13 +247,17 @@ impl Association {
 
     /// `route` is between the addresses in the packet: a path's own, where the peer keeps to paths.
     fn on_control(&mut self, now: Time, path: PathId, route: Route, chunk: Chunk) -> Then {
+        let several = self.has_several_paths();
         match (chunk, &mut self.state) {
             //= specs/rfc9260.txt#section-6
             //# A SACK chunk received in any other state SHOULD be discarded.
             (Chunk::Sack(_) | Chunk::NrSack(_), State::Up(_))
                 if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
             (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, path, &sack, &[]),
-            (Chunk::NrSack(sack), State::Up(up)) if up.extensions.nr_sack => {
+            // Where both began at once, either may have heard of another offer than the other.
+            (Chunk::NrSack(sack), State::Up(up))
+                if up.extensions.nr_sack || may_have_offered_nr_sack(&self.config) =>
+            {
                 let gaps = [&sack.gaps[..], &sack.nr_gaps].concat();
                 let NrSack { flags, cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
                 self.on_sack(now, path, &Sack { flags, cum_tsn_ack, a_rwnd, gaps, dups }, &nr_gaps);
@@ -269,6 +282,10 @@ impl Association {
                 //# a HEARTBEAT chunk (see Section 8.3).
                 up.control
                     .add_heartbeat_ack(answer_by(&self.paths, path, route.local), Chunk::HeartbeatAck(info));
+                // The way here is mended. To know whether the way back is, HB.interval need not be waited for.
+                let way = &mut self.paths[usize::from(path.0)];
+                let may_ask = several && way.params.heartbeat_interval.is_some() && way.beat.is_none();
+                way.heartbeat_due |= may_ask && way.state == PathState::Inactive;
             }
             (
                 Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },

@@ -8,7 +8,7 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 
 use crate::association::timers::Timer;
-use crate::association::{Association, NoSuchPath};
+use crate::association::{Association, Event, NoSuchPath};
 use crate::config::{Config, SACK_DELAY_MAX};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn};
@@ -22,6 +22,35 @@ pub struct PathParams {
     /// Path.Max.Retrans (RFC 9260 §16) of this path.
     pub path_max_retrans: u32,
 }
+
+/// Whether a path is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathUse {
+    /// As it deserves.
+    InUse,
+    /// Not, though it may work.
+    SetAside,
+}
+
+/// Why the use of a path was not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathUseError {
+    /// The association is not up, or has no path of this number.
+    NoSuchPath,
+    /// No other path has ever worked.
+    TheLast,
+}
+
+impl std::fmt::Display for PathUseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoSuchPath => NoSuchPath.fmt(f),
+            Self::TheLast => f.write_str("it is the last path there is; put another one back first"),
+        }
+    }
+}
+
+impl std::error::Error for PathUseError {}
 
 /// When SACKs leave (SCTP_DELAYED_SACK, RFC 6458 §8.1.19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +128,42 @@ impl Association {
         path.params = params;
         self.stirred = true;
         Ok(())
+    }
+
+    /// Takes a path out of use, or puts it back.
+    ///
+    /// What is outstanding on one that is taken out leaves again by others. Its peer is told nothing, for no RFC has words for
+    /// it but those that would end the address (RFC 5061): nothing is taken that comes by the path, and the peer goes on
+    /// as it does when a path fails. One that is put back carries data once a HEARTBEAT has found that it works.
+    pub fn set_path_use(&mut self, now: Time, id: PathId, path_use: PathUse) -> Result<(), PathUseError> {
+        let is_up = self.is_up();
+        let path = self.paths.get(usize::from(id.0)).filter(|path| is_up && path.is_there());
+        let state = path.ok_or(PathUseError::NoSuchPath)?.state;
+        match path_use {
+            PathUse::SetAside if state == PathState::SetAside => {}
+            PathUse::SetAside => {
+                let mut others =
+                    self.paths.iter().enumerate().filter(|(index, _)| *index != usize::from(id.0));
+                if !others.any(|(_, path)| path.is_usable() && path.is_there()) {
+                    return Err(PathUseError::TheLast);
+                }
+                self.leave_paths(now, &[id], PathState::SetAside);
+            }
+            PathUse::InUse => self.put_back(id),
+        }
+        Ok(())
+    }
+
+    /// A path that was set aside is asked whether it works.
+    pub(super) fn put_back(&mut self, id: PathId) {
+        let path = &mut self.paths[usize::from(id.0)];
+        if path.state == PathState::SetAside {
+            path.state = PathState::PotentiallyFailed;
+            (path.errors, path.timeouts_unanswered) = (0, 0);
+            path.heartbeat_due = true;
+            self.events.push_back(Event::Path(id, PathState::PotentiallyFailed));
+            self.stirred = true;
+        }
     }
 
     /// Sends a HEARTBEAT by a path at once (SPP_HB_DEMAND, RFC 6458 §8.1.12), unless one is under way.

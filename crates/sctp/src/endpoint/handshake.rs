@@ -370,7 +370,7 @@ impl Endpoint {
         //# For a normal association INIT chunk (i.e., the
         //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
         //# (indicating that no previous TCB existed).
-        let supported = Extensions::of(&config);
+        let supported = Extensions::of(&config).in_answer_to(Extensions::listed(init), &config);
         //= specs/rfc9260.txt#section-5.1
         //# Moreover, "Z" MUST generate and send along with the INIT ACK chunk a
         //# State Cookie.

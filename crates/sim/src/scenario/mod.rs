@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sctp::{Announce, Association, Config, Connect, Endpoint, PathId, Phase, StreamReset};
+use braidftp_sctp::{Announce, Association, Config, Connect, Endpoint, PathId, PathUse, Phase, StreamReset};
 
 use self::draw::Draw;
 use self::network::Network;
@@ -66,6 +66,8 @@ enum Act {
     Reopen,
     /// In all of its associations a side makes this path the primary one, if there is such.
     Primary { side: Side, path: u8 },
+    /// In all of its associations a side takes this path out of use or puts it back, if there is such.
+    Use { side: Side, path: u8, path_use: PathUse },
     /// In all of its associations a side asks for other streams.
     Reconfigure { side: Side, what: Reconfiguration },
     /// In all of its associations a side changes something about one of its addresses.
@@ -254,6 +256,16 @@ impl Scenario {
             Act::Reopen => {
                 let indices = stage.opened.clone();
                 self.open(stage, &indices);
+            }
+            Act::Use { side, path, path_use } => {
+                let now = stage.world.now();
+                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
+                for id in app.tallies().values().map(|tally| tally.id) {
+                    if let Some(association) = endpoints.sctp.association_mut(id) {
+                        // There may be no such path, or no other.
+                        let _ = association.set_path_use(now, PathId(path), path_use);
+                    }
+                }
             }
             Act::Primary { side, path } => {
                 let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
@@ -531,6 +543,7 @@ mod tests {
             act(|act| *act == Act::Restart(Side::Client)) && act(|act| *act == Act::Restart(Side::Server))
         );
         assert!(act(|act| matches!(act, Act::Primary { .. })));
+        assert!(act(|act| matches!(act, Act::Use { .. })));
         assert!(act(|act| matches!(act, Act::Meet(_))));
         let policies = |what: fn(&Reliability) -> bool| {
             let sends = |plan: &Plan| plan.client_sends.iter().any(|message| what(&message.reliability));

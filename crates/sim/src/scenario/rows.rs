@@ -14,8 +14,8 @@ use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 use braidftp_sctp::{
     Announce, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
-    MtuDiscovery, Multipath, Order, PathScheduler, PeerMay, Profile, Reliability, Remedy, RetransmitBy,
-    RetransmitTo, Scheduler, SharedKey, StreamId, StreamReset, Streams, WindowUpdates,
+    MtuDiscovery, Multipath, MultipathWith, Order, PathScheduler, PathUse, PeerMay, Profile, Reliability,
+    Remedy, RetransmitBy, RetransmitTo, Scheduler, SharedKey, StreamId, StreamReset, Streams, WindowUpdates,
 };
 
 use bytes::Bytes;
@@ -61,9 +61,11 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "traffic", draw: traffic },
     Row { name: "partial", draw: partial },
     Row { name: "primary", draw: primary },
+    Row { name: "use of paths", draw: use_of_paths },
     Row { name: "restarts", draw: restarts },
     Row { name: "eras", draw: eras },
     Row { name: "multipath", draw: multipath },
+    Row { name: "agreement", draw: agreement },
     Row { name: "meetings", draw: meetings },
     Row { name: "controllers", draw: controllers },
 ];
@@ -539,6 +541,28 @@ fn primary(draw: &mut Draw, scenario: &mut Scenario) {
         let side = draw.pick(&[Side::Client, Side::Server]);
         scenario.acts.push((at, Act::Primary { side, path: draw.up_to(2) as u8 }));
     }
+}
+
+/// Users take paths out of use, and put them back before long.
+fn use_of_paths(draw: &mut Draw, scenario: &mut Scenario) {
+    if scenario.network.links.len() == 1 || !draw.one_in(4) {
+        return;
+    }
+    for _ in 0..draw.between(1, 4) {
+        let at = Duration::from_millis(draw.scale(10, 30_000));
+        let side = draw.pick(&[Side::Client, Side::Server]);
+        let path = draw.up_to(2) as u8;
+        scenario.acts.push((at, Act::Use { side, path, path_use: PathUse::SetAside }));
+        let later = at + Duration::from_millis(draw.scale(10, 30_000));
+        scenario.acts.push((later, Act::Use { side, path, path_use: PathUse::InUse }));
+    }
+}
+
+/// Whether several paths at once have to be agreed on, or have not.
+fn agreement(draw: &mut Draw, scenario: &mut Scenario) {
+    each(draw, scenario, |draw, config| {
+        config.multipath_with = draw.pick(&[MultipathWith::Anyone, MultipathWith::WhereAgreed]);
+    });
 }
 
 /// Hosts lose their memory, and begin again. Only what is to complete survives that.

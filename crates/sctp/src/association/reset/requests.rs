@@ -11,7 +11,6 @@ use crate::association::state::State;
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
 use crate::ids::{PathId, RequestNumber};
-use crate::stats::PathState;
 use crate::wire::{Chunk, NextTsns, Reconfig, ReconfigResult};
 
 impl Association {
@@ -186,7 +185,7 @@ impl Association {
         let current = choose(&self.paths, up.primary, Purpose::New);
         let paths = &self.paths;
         let by = |path: PathId| match paths.get(usize::from(path.0)) {
-            Some(way) if !matches!(way.state, PathState::Unconfirmed | PathState::Removed) => path,
+            Some(way) if way.is_usable() => path,
             _ => current,
         };
         //= specs/rfc6525.txt#section-5.1.1

@@ -13,6 +13,7 @@ mod multihoming;
 mod nr_sack;
 mod pacing;
 mod partial;
+mod path_use;
 mod peers;
 mod pmtu;
 mod reset;

@@ -260,7 +260,10 @@ impl Kernel {
                     PathState::Active => "SCTP_ADDR_CONFIRMED",
                     PathState::Inactive => "SCTP_ADDR_UNREACHABLE",
                     // What becomes of an address says `Event::PeerAddress`.
-                    PathState::PotentiallyFailed | PathState::Unconfirmed | PathState::Removed => return,
+                    PathState::PotentiallyFailed
+                    | PathState::Unconfirmed
+                    | PathState::SetAside
+                    | PathState::Removed => return,
                 };
                 if state == "SCTP_ADDR_UNREACHABLE" {
                     member.gone.insert(path.0);

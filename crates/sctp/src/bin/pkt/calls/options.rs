@@ -165,7 +165,10 @@ fn path_info(path: &PathStats, port: u16, member: i64) -> Expr {
             Expr::Int(match path.state {
                 PathState::Active => 1,
                 PathState::Unconfirmed => 0x200,
-                PathState::Inactive | PathState::PotentiallyFailed | PathState::Removed => 2,
+                PathState::Inactive
+                | PathState::PotentiallyFailed
+                | PathState::SetAside
+                | PathState::Removed => 2,
             }),
         ),
         ("spinfo_cwnd", number(path.cwnd)),

@@ -1,0 +1,194 @@
+//! Paths that the user takes out of use and puts back; and what two hosts agree on before data takes several at once.
+
+use super::multihoming::{addresses, confirmed, cut, paths, states};
+use super::*;
+use crate::association::{Multipath, PathUse, PathUseError};
+use crate::config::MultipathWith;
+use crate::ids::PathId;
+use crate::stats::PathState;
+use crate::wire::{NrSack, Parameter};
+
+fn several() -> Config {
+    Config { multipath: Some(Multipath::default()), multipath_with: MultipathWith::WhereAgreed, ..modern() }
+}
+
+fn set(pair: &mut Pair, side: Side, path: u8, path_use: PathUse) -> Result<(), PathUseError> {
+    let now = pair.now;
+    let done = pair.association(side).set_path_use(now, PathId(path), path_use);
+    pair.drain(side);
+    done
+}
+
+/// So many packets went by each network since the log was cleared.
+fn packets_by(pair: &Pair, side: Side) -> [usize; 2] {
+    let from = addresses()[side as usize].clone();
+    let of = |network: usize| {
+        let sent = pair.log.iter().zip(&pair.routes);
+        sent.filter(|((_, by, _), route)| *by == side && route.0 == from[network]).count()
+    };
+    [of(0), of(1)]
+}
+
+fn upload(pair: &mut Pair, messages: usize) {
+    for _ in 0..messages {
+        pair.send(Client, 0, pattern(1_000));
+    }
+}
+
+#[test]
+fn a_path_that_is_set_aside_carries_nothing_either_way_until_it_is_put_back() {
+    for (config, at_once) in [(modern(), false), (several(), true)] {
+        let mut pair = confirmed(config);
+        upload(&mut pair, 100);
+        pair.run(Duration::from_millis(60));
+        assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Ok(()));
+        assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Ok(()), "twice is once");
+        pair.clear_log();
+        upload(&mut pair, 100);
+        assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 200));
+        pair.send(Server, 0, "and back");
+        assert!(pair.run_until(|pair| pair.read(Client, 0).len() == 1));
+        assert_eq!(packets_by(&pair, Client)[0], 0);
+        assert_eq!(states(&mut pair, Client), [PathState::SetAside, PathState::Active]);
+        let heard = paths(&mut pair, Client)[0].packets_received;
+        pair.run(Duration::from_secs(100));
+        assert_eq!(packets_by(&pair, Client)[0], 0, "not even a HEARTBEAT");
+        assert_eq!(paths(&mut pair, Client)[0].packets_received, heard);
+        assert_eq!(states(&mut pair, Server), [PathState::Inactive, PathState::Active]);
+
+        assert_eq!(set(&mut pair, Client, 0, PathUse::InUse), Ok(()));
+        pair.run(Duration::from_millis(500));
+        // The server need not wait for its HB.interval either: it was asked, and asks back.
+        for side in [Client, Server] {
+            assert_eq!(states(&mut pair, side), [PathState::Active; 2], "{side:?}");
+        }
+        pair.clear_log();
+        upload(&mut pair, 200);
+        assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 400));
+        // Where one path is used at a time, another has become the primary one.
+        let by = packets_by(&pair, Client);
+        assert_eq!(by[0] > 10, at_once, "{by:?}");
+    }
+}
+
+#[test]
+fn the_last_path_cannot_be_set_aside_nor_one_that_is_none() {
+    let mut pair = Pair::up(modern());
+    assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Err(PathUseError::TheLast));
+    assert_eq!(set(&mut pair, Client, 1, PathUse::SetAside), Err(PathUseError::NoSuchPath));
+    let mut pair = confirmed(several());
+    assert_eq!(set(&mut pair, Client, 1, PathUse::SetAside), Ok(()));
+    assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Err(PathUseError::TheLast));
+    assert_eq!(set(&mut pair, Client, 7, PathUse::InUse), Err(PathUseError::NoSuchPath));
+    upload(&mut pair, 10);
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 10));
+}
+
+#[test]
+fn both_sides_may_set_aside_what_they_like_and_the_association_lives_while_a_path_is_left() {
+    let mut pair = confirmed(several());
+    assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Ok(()));
+    assert_eq!(set(&mut pair, Server, 1, PathUse::SetAside), Ok(()));
+    upload(&mut pair, 10);
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.read(Server, 0).len(), 0, "nothing is left");
+    assert_eq!(set(&mut pair, Server, 1, PathUse::InUse), Ok(()));
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 10));
+}
+
+#[test]
+fn a_path_is_put_back_that_is_cut_and_comes_back_when_it_is_mended() {
+    let mut pair = confirmed(several());
+    assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Ok(()));
+    cut(&mut pair, 0);
+    assert_eq!(set(&mut pair, Client, 0, PathUse::InUse), Ok(()));
+    pair.run(Duration::from_secs(30));
+    assert_eq!(states(&mut pair, Client), [PathState::Inactive, PathState::Active]);
+    pair.cut.clear();
+    pair.run(Duration::from_secs(40));
+    assert_eq!(states(&mut pair, Client), [PathState::Active; 2]);
+}
+
+/// The chunk types that the first INIT, or INIT ACK, lists.
+fn listed(pair: &Pair, side: Side) -> Vec<u8> {
+    let init = pair.packets(side).into_iter().flatten().find_map(|chunk| match chunk {
+        Chunk::Init(init) | Chunk::InitAck(init) => Some(init),
+        _ => None,
+    });
+    let parameters = init.expect("there was an INIT or INIT ACK").parameters;
+    let kinds = parameters.into_iter().find_map(|parameter| match parameter {
+        Parameter::SupportedExtensions(kinds) => Some(kinds.to_vec()),
+        _ => None,
+    });
+    kinds.unwrap_or_default()
+}
+
+/// An upload between two networks of different length; how much went by each, and in how many packets it was answered.
+fn uploaded(client: Config, server: Config) -> (Pair, [usize; 2], usize) {
+    let mut pair = Pair::between(addresses(), client, server);
+    pair.latency = Duration::from_millis(25);
+    pair.run(Duration::from_secs(3));
+    // A gap, all the time.
+    let mut lost = false;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        side == Client && has(packet, Data::KIND) && !std::mem::replace(&mut lost, true)
+    }));
+    let before = packets_by(&pair, Client);
+    upload(&mut pair, 100);
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 100));
+    let after = packets_by(&pair, Client);
+    let is_answer = |packet: &Packet| has(packet, Sack::KIND) || has(packet, NrSack::KIND);
+    let answers = pair.log.iter().filter(|(_, side, packet)| *side == Server && is_answer(packet)).count();
+    (pair, [0, 1].map(|path| after[path] - before[path]), answers)
+}
+
+#[test]
+fn several_paths_carry_data_at_once_where_both_have_said_so() {
+    let (pair, by, answers) = uploaded(several(), several());
+    assert_eq!([listed(&pair, Client), listed(&pair, Server)], [[NrSack::KIND]; 2]);
+    assert!(by[0] > 10 && by[1] > 10, "{by:?}");
+    // One that did not ask is told nothing, and hears of each packet beyond a gap at once.
+    let (pair, _, to_one_path) = uploaded(modern(), several());
+    assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![], vec![]]);
+    assert!(answers < to_one_path, "{answers} and {to_one_path}");
+    // One that does not know of it is sent data as it expects it.
+    let (pair, by, _) = uploaded(several(), modern());
+    assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![NrSack::KIND], vec![]]);
+    assert!(by[1] <= 2, "{by:?}");
+    // Unless the sender does not mind: it needs no help.
+    let (pair, by, _) = uploaded(Config { multipath_with: MultipathWith::Anyone, ..several() }, modern());
+    assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![], vec![]]);
+    assert!(by[0] > 10 && by[1] > 10, "{by:?}");
+}
+
+#[test]
+fn an_association_of_one_path_says_and_does_the_same_with_and_without() {
+    let run = |config: Config| {
+        let mut pair = Pair::new(config);
+        upload(&mut pair, 50);
+        pair.drop = Some(Box::new(|side, number, _| side == Client && number % 7 == 6));
+        pair.run(Duration::from_secs(20));
+        assert_eq!(pair.read(Server, 0).len(), 50);
+        pair.log.iter().map(|(at, side, packet)| (*at, *side, format!("{packet:?}"))).collect::<Vec<_>>()
+    };
+    assert_eq!(run(several()), run(modern()));
+}
+
+#[test]
+fn a_path_that_carries_less_than_it_did_carries_that_and_the_other_goes_on() {
+    let mut pair = confirmed(several());
+    upload(&mut pair, 200);
+    pair.run(Duration::from_millis(60));
+    pair.narrow.insert(addresses()[0][0].ip(), 1_300);
+    upload(&mut pair, 300);
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 500));
+    pair.run(Duration::from_secs(20));
+    let mtus: Vec<_> = paths(&mut pair, Client).iter().map(|path| path.mtu).collect();
+    assert!(mtus[0] < 1_300 && mtus[1] == modern().mtu, "{mtus:?}");
+    assert_eq!(states(&mut pair, Client), [PathState::Active; 2]);
+    pair.clear_log();
+    upload(&mut pair, 500);
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 1_000));
+    let by = packets_by(&pair, Client);
+    assert!(by[0] > 50 && by[1] > 50, "{by:?}");
+}
