@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::exit::{Error, escape};
-use crate::report::{Action, Event, PathSummary, Summary};
+use crate::report::{Action, Event, PathProgress, PathSummary, Summary};
 
 /// How often the counters are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -183,7 +183,7 @@ impl Reporter {
         let weak = Arc::downgrade(&self.0);
         tokio::spawn(async move {
             let mut tick = tokio::time::interval(TICK);
-            let mut shown = Shown { at: Instant::now(), bytes: 0, rate: 0.0 };
+            let mut shown = Shown { at: Instant::now(), bytes: 0, rate: 0.0, paths: Vec::new() };
             loop {
                 tick.tick().await;
                 match weak.upgrade() {
@@ -416,7 +416,7 @@ impl Reporter {
 
         let total = self.0.bytes_total.load(Ordering::Relaxed).max(bytes);
         if let Some(bars) = &self.0.bars {
-            shown.update(bytes, TICK * 5);
+            shown.update(bytes, &paths, TICK * 5);
             bars.draw(&Drawing {
                 files,
                 bytes,
@@ -424,19 +424,19 @@ impl Reporter {
                 total_is_known: self.0.total_is_known.load(Ordering::Relaxed),
                 rate: shown.rate,
                 meters: &meters,
-                paths: &paths,
+                paths: &shown.paths,
             });
             return;
         }
         let due = shown.at.elapsed();
         match self.0.style {
             Style::Json if due >= Duration::from_secs(1) => {
-                shown.update(bytes, Duration::ZERO);
-                self.event(&Event::Progress { files, bytes, bytes_total: total });
+                shown.update(bytes, &paths, Duration::ZERO);
+                self.event(&Event::Progress { files, bytes, bytes_total: total, paths: shown.paths.clone() });
             }
             Style::Human { .. } if due >= LINE_EVERY => {
-                shown.update(bytes, Duration::ZERO);
-                let paths: String = paths.iter().map(|path| format!("; {}", path_line(path))).collect();
+                shown.update(bytes, &paths, Duration::ZERO);
+                let paths: String = shown.paths.iter().map(|path| format!("; {}", path_line(path))).collect();
                 eprintln!(
                     "{files} files, {} of {}{}, {}{paths}",
                     HumanBytes(bytes),
@@ -454,16 +454,33 @@ struct Shown {
     at: Instant,
     bytes: u64,
     rate: f64,
+    paths: Vec<PathProgress>,
 }
 
 impl Shown {
     /// The rate since the last look that was at least `every` ago, bits a second.
-    fn update(&mut self, bytes: u64, every: Duration) {
+    fn update(&mut self, bytes: u64, paths: &[PathSummary], every: Duration) {
         let since = self.at.elapsed();
-        if since >= every {
+        if since >= every || self.paths.len() != paths.len() {
+            self.paths = paths.iter().map(|path| self.progress(path, since)).collect();
             self.rate = bytes.saturating_sub(self.bytes) as f64 * 8.0 / since.as_secs_f64().max(1e-6);
             self.at = Instant::now();
             self.bytes = bytes;
+        }
+    }
+
+    fn progress(&self, path: &PathSummary, since: Duration) -> PathProgress {
+        let is_it = |old: &&PathSummary| old.local == path.local && old.peer == path.peer;
+        let before = self.paths.iter().map(|shown| &shown.path).rfind(is_it);
+        let rate = |now: Option<u64>, before: Option<Option<u64>>| {
+            let moved = now.unwrap_or(0).saturating_sub(before.flatten().unwrap_or(0));
+            (moved as f64 * 8.0 / since.as_secs_f64().max(1e-6)) as u64
+        };
+        PathProgress {
+            path: path.clone(),
+            state: path.state,
+            bits_sent_a_second: rate(path.bytes_sent, before.map(|old| old.bytes_sent)),
+            bits_received_a_second: rate(path.bytes_received, before.map(|old| old.bytes_received)),
         }
     }
 }
@@ -475,7 +492,7 @@ struct Drawing<'a> {
     total_is_known: bool,
     rate: f64,
     meters: &'a [Arc<MeterState>],
-    paths: &'a [PathSummary],
+    paths: &'a [PathProgress],
 }
 
 impl Bars {
@@ -565,15 +582,22 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-fn path_line(path: &PathSummary) -> String {
+/// A path: how fast it is each way, how long, and which part this side had to send again.
+fn path_line(now: &PathProgress) -> String {
+    let path = &now.path;
+    let state =
+        now.state.filter(|state| *state != "active").map(|state| format!(" ({state})")).unwrap_or_default();
     let rtt = path.srtt_ms.map(|ms| format!(", RTT {ms:.1} ms")).unwrap_or_default();
     let again =
         path.retransmitted.filter(|n| *n > 0).map(|n| format!(", {n} sent again")).unwrap_or_default();
-    let moved = match (path.bytes_sent, path.bytes_received) {
-        (Some(sent), Some(received)) => format!(": {} out, {} in", HumanBytes(sent), HumanBytes(received)),
-        _ => String::new(),
-    };
-    format!("{} – {}{moved}{rtt}{again}", path.local, path.peer)
+    let rate = |bits: u64| bits_a_second(bits as f64);
+    format!(
+        "{} – {}{state}: {} in, {} out{rtt}{again}",
+        path.local,
+        path.peer,
+        rate(now.bits_received_a_second),
+        rate(now.bits_sent_a_second)
+    )
 }
 
 /// A rate in bits, as links are named.
@@ -623,6 +647,46 @@ mod tests {
             reporter.failed(b"c", &Error::new(Exit::Refused, "fetch c", "550 no"));
         }
         assert_eq!(reporter.lock().errors.len(), MAX_ERRORS_LISTED);
+    }
+
+    #[test]
+    fn a_path_is_shown_with_its_rates_and_what_is_wrong_with_it() {
+        let path = |bytes_received: u64| PathSummary {
+            local: "10.1.1.2:4000".into(),
+            peer: "10.1.1.1:9899".into(),
+            bytes_sent: Some(1_000),
+            bytes_received: Some(bytes_received),
+            retransmitted: Some(3),
+            timeouts: Some(0),
+            srtt_ms: Some(20.04),
+            cwnd: Some(14_000),
+            state: Some("active"),
+        };
+        let begun = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        let mut shown = Shown { at: begun, bytes: 0, rate: 0.0, paths: Vec::new() };
+        shown.update(0, &[path(0)], Duration::ZERO);
+        shown.at = begun;
+        shown.update(0, &[path(250_000)], Duration::ZERO);
+        let bits = shown.paths[0].bits_received_a_second;
+        assert!((1_000_000..=2_000_000).contains(&bits), "{bits}");
+        assert_eq!(shown.paths[0].bits_sent_a_second, 0);
+        shown.paths[0].bits_received_a_second = 2_000_000;
+        let line = "10.1.1.2:4000 – 10.1.1.1:9899: 2.00 Mbit/s in, 0 bit/s out, RTT 20.0 ms, 3 sent again";
+        assert_eq!(path_line(&shown.paths[0]), line);
+        let dead = PathProgress { state: Some("set-aside"), ..shown.paths[0].clone() };
+        assert!(path_line(&dead).contains("9899 (set-aside): "));
+        let mut json = Vec::new();
+        Event::Progress { files: 1, bytes: 2, bytes_total: 3, paths: vec![dead] }.write(&mut json).unwrap();
+        assert_eq!(
+            String::from_utf8(json).unwrap(),
+            concat!(
+                r#"{"event":"progress","files":1,"bytes":2,"bytes_total":3,"paths":[{"local":"10.1.1.2:4000","#,
+                r#""peer":"10.1.1.1:9899","bytes_sent":1000,"bytes_received":250000,"retransmitted":3,"timeouts":0,"#,
+                r#""srtt_ms":20.04,"cwnd":14000,"state":"set-aside","bits_sent_a_second":0,"#,
+                r#""bits_received_a_second":2000000}]}"#,
+                "\n"
+            )
+        );
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub enum Event {
         bytes: u64,
         /// Bytes known to be part of the job so far.
         bytes_total: u64,
+        /// The network paths.
+        paths: Vec<PathProgress>,
     },
     /// Something worth knowing that did not stop the job.
     Warning {
@@ -166,6 +168,24 @@ pub struct PathSummary {
     pub srtt_ms: Option<f64>,
     /// Congestion window at the end, bytes.
     pub cwnd: Option<u64>,
+    /// Whether it is in use, as in [`PathProgress::state`].
+    #[serde(skip)]
+    pub state: Option<&'static str>,
+}
+
+/// One network path while the job runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathProgress {
+    /// So far.
+    #[serde(flatten)]
+    pub path: PathSummary,
+    /// Whether it is in use, in SCTP: `active`, `unconfirmed`, `potentially-failed`, `inactive`, or `set-aside` by
+    /// `path off`.
+    pub state: Option<&'static str>,
+    /// Bits a second sent since the last look.
+    pub bits_sent_a_second: u64,
+    /// Bits a second received since the last look.
+    pub bits_received_a_second: u64,
 }
 
 impl Event {
@@ -214,6 +234,7 @@ mod tests {
                 timeouts: Some(0),
                 srtt_ms: Some(1.5),
                 cwnd: Some(4380),
+                state: Some("active"),
             }],
         };
         let mut line = Vec::new();

@@ -161,6 +161,15 @@ impl FromStr for Url {
                 ))
                 .hint("write ?addr= without a port"));
             }
+            let named = match &host {
+                Host::Ipv4(ip) => Some(SocketAddr::from((*ip, port))),
+                Host::Ipv6(ip) => Some(SocketAddr::from((*ip, port))),
+                Host::Domain(_) => None,
+            };
+            if addresses.contains(&address) || named == Some(address) {
+                return Err(wrong(format!("`{value}` is given twice"))
+                    .hint("?addr= names the addresses that the server has besides the one in front"));
+            }
             addresses.push(address);
         }
         Ok(Self { scheme, host, port, user, password, path, addresses })

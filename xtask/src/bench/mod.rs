@@ -2,6 +2,7 @@
 //! machine.
 
 mod loopback;
+mod multipath;
 mod sim;
 
 use anyhow::{Result, bail};
@@ -10,9 +11,10 @@ use anyhow::{Result, bail};
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
         Some((name, rest)) if name == "loopback" => loopback::run(rest),
+        Some((name, rest)) if name == "multipath" => multipath::run(rest),
         Some((name, rest)) if name == "sim" => sim::run(rest),
-        Some((name, _)) => bail!("there is no benchmark `{name}`; there are: loopback, sim"),
-        None => bail!("usage: cargo xtask bench loopback|sim [--rounds N] [--quick]"),
+        Some((name, _)) => bail!("there is no benchmark `{name}`; there are: loopback, multipath, sim"),
+        None => bail!("usage: cargo xtask bench loopback|multipath|sim [--rounds N] [--quick]"),
     }
 }
 

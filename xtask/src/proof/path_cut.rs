@@ -1,5 +1,9 @@
 //! A path is cut in the middle of a job, comes back, and then the other is cut: over UDP and over IP itself, IPv4, IPv6
-//! and a mix, by interfaces that go down and by packets that vanish silently.
+//! and a mix, by interfaces that go down and by packets that vanish silently. Then one of the two goes and comes all the
+//! time, beside what the steady one carries alone.
+//!
+//! Both paths carry data at once. What a cut costs is how long the path that is left would need, at nine tenths of what it
+//! carries alone, to bring what is missing of that two seconds after the cut.
 
 use std::fs;
 use std::path::Path;
@@ -14,11 +18,11 @@ use super::compare::{Times, differences};
 use crate::tree::{Kind, Shape, make};
 use crate::wires::{Cut, End, Wire, Wires};
 
-/// Of each wire each way. The job takes 8 s then, unless it stops.
+/// Of each wire each way. By both the job takes 8 s then, by one 16 s.
 const RATE: &str = "40mbit";
 /// Of this many bytes, so that what is on the disk shows progress.
 const FILE_BYTES: u64 = 100_000;
-const FILES: usize = 400;
+const FILES: usize = 800;
 /// What happens to which wire, and when: the first is cut, mended, and then the second is cut, for good.
 const CUT_FIRST: Duration = Duration::from_millis(1_500);
 const MEND_FIRST: Duration = Duration::from_millis(3_500);
@@ -26,6 +30,15 @@ const CUT_SECOND: Duration = Duration::from_millis(5_500);
 /// The longest that nothing may arrive. With an RTT of at most the 40 ms of a full queue and `modern` defaults, an RTO
 /// is some 150 ms; a path is left at its first, and a path that returns shows at a HEARTBEAT.
 const STALL_MAX: Duration = Duration::from_secs(2);
+/// The most that a cut may cost, at this share of what the other path carries alone.
+const COST_MAX: Duration = Duration::from_secs(1);
+const SHARE: f64 = 0.9;
+/// How long after a cut it is summed up.
+const AFTER: Duration = Duration::from_secs(2);
+/// How a path flaps, and what must be left of what the other carries alone.
+const FLAP_UP: Duration = Duration::from_secs(2);
+const FLAP_DOWN: Duration = Duration::from_secs(1);
+const FLAP_SHARE: f64 = 0.95;
 /// Longest that the job may take in all.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Between two looks at what arrived.
@@ -35,6 +48,14 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     let made = make(&tree, &Shape { files: FILES, seed: 1, big: 0, kind: Kind::Plain { size: FILE_BYTES } })?;
+    // What one path carries alone is measured with the very programs: headers, framing, the disk and the look.
+    let steady =
+        Job { tree: &tree, scheme: "ftp+sctp", wires: &[Wire::v4(1), Wire::v4(2)], cut: Cut::Silent };
+    let alone = steady.run(bench, &[0], &mut Vec::new()).context("one path alone")?;
+    super::remove(&bench.dir.join("copy"))?;
+    let alone = made.bytes as f64 / alone.took.as_secs_f64();
+    println!("proof: path-cut: one path alone: {:.1} Mbit/s", alone * 8.0 / 1e6);
+    flap(bench, &steady, made.bytes as f64, alone)?;
     for scheme in ["ftp+sctp", "ftp+sctp-ip"] {
         for (family, wires) in [
             ("IPv4", [Wire::v4(1), Wire::v4(2)]),
@@ -44,7 +65,15 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
             for cut in [Cut::Silent, Cut::Down(End::Server), Cut::Down(End::Client)] {
                 let name = format!("{scheme}, {family}, {cut}");
                 let job = Job { tree: &tree, scheme, wires: &wires, cut };
-                let outcome = job.run(bench).with_context(|| name.clone())?;
+                let mut deeds = vec![
+                    (CUT_SECOND, Wires::cut as Deed, 1),
+                    (MEND_FIRST, Wires::mend as Deed, 0),
+                    (CUT_FIRST, Wires::cut as Deed, 0),
+                ];
+                let outcome = job.run(bench, &[0, 1], &mut deeds).with_context(|| name.clone())?;
+                if !deeds.is_empty() {
+                    bail!("{name}: the job was over before all cuts: {}", outcome.finished.stderr);
+                }
                 let mut found = differences(&tree, &bench.dir.join("copy"), Times::Compared)?;
                 if outcome.finished.code() != 0 {
                     found.push(format!("exit code {}: {}", outcome.finished.code(), outcome.finished.stderr));
@@ -53,15 +82,21 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
                 if stall > STALL_MAX {
                     found.push("it stood still for too long".into());
                 }
+                let costs = [CUT_FIRST, CUT_SECOND].map(|at| outcome.cost(at, alone));
+                if costs.iter().any(|cost| *cost > COST_MAX.as_secs_f64()) {
+                    found.push("a cut cost too much".into());
+                }
                 let what = if found.is_empty() { "identical".to_owned() } else { found.join("; ") };
                 bench.verdict(
                     found.is_empty(),
                     &format!(
-                        "{name}: {} bytes in {:.1} s, never without progress for more than {:.2} s (at {:.1} s): {what}",
+                        "{name}: {} bytes in {:.1} s, never without progress for more than {:.2} s (at {:.1} s), the cuts cost {:.2} s and {:.2} s: {what}",
                         made.bytes,
                         outcome.took.as_secs_f64(),
                         stall.as_secs_f64(),
                         outcome.stalled_at.as_secs_f64(),
+                        costs[0],
+                        costs[1],
                     ),
                 );
                 super::remove(&bench.dir.join("copy"))?;
@@ -70,6 +105,37 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     }
     Ok(())
 }
+
+/// The second path goes and comes all the time.
+fn flap(bench: &mut Bench, job: &Job<'_>, bytes: f64, alone: f64) -> Result<()> {
+    let mut deeds = Vec::new();
+    let mut at = Duration::ZERO;
+    while at < LIMIT {
+        at += FLAP_UP;
+        deeds.push((at, Wires::cut as Deed, 1));
+        at += FLAP_DOWN;
+        deeds.push((at, Wires::mend as Deed, 1));
+    }
+    deeds.reverse();
+    let outcome = job.run(bench, &[0, 1], &mut deeds).context("a path that flaps")?;
+    let found = differences(job.tree, &bench.dir.join("copy"), Times::Compared)?;
+    super::remove(&bench.dir.join("copy"))?;
+    let ratio = bytes / outcome.took.as_secs_f64() / alone;
+    bench.verdict(
+        ratio >= FLAP_SHARE && found.is_empty() && outcome.finished.code() == 0,
+        &format!(
+            "a path that is up for {} s and down for {} s beside a steady one: {ratio:.2} of what that carries alone, must be \
+             {FLAP_SHARE}; {}",
+            FLAP_UP.as_secs(),
+            FLAP_DOWN.as_secs(),
+            if found.is_empty() { "identical".into() } else { found.join("; ") },
+        ),
+    );
+    Ok(())
+}
+
+/// Something that is done to a wire.
+type Deed = fn(&Wires, usize, Cut) -> std::result::Result<(), crate::wires::NoWires>;
 
 struct Job<'a> {
     tree: &'a Path,
@@ -84,10 +150,26 @@ struct Outcome {
     longest_stall: Duration,
     /// When the longest stall began, since the job did.
     stalled_at: Duration,
+    /// How many bytes had arrived when.
+    seen: Vec<(Duration, u64)>,
+}
+
+impl Outcome {
+    /// What a cut at this time cost, in seconds: see above.
+    fn cost(&self, at: Duration, alone: f64) -> f64 {
+        let by = |when: Duration| {
+            let before = self.seen.iter().take_while(|(seen, _)| *seen <= when).last();
+            before.map_or(0.0, |(_, bytes)| *bytes as f64)
+        };
+        let end = (at + AFTER).min(self.took);
+        let rate = SHARE * alone;
+        ((end - at).as_secs_f64() - (by(end) - by(at)) / rate).max(0.0)
+    }
 }
 
 impl Job<'_> {
-    fn run(&self, bench: &Bench) -> Result<Outcome> {
+    /// Mirrors by these wires, and does meanwhile what is to be done, of which the first is last.
+    fn run(&self, bench: &Bench, by: &[usize], deeds: &mut Vec<(Duration, Deed, usize)>) -> Result<Outcome> {
         let net = Wires::up(self.wires, Some(RATE))?;
         let [one, other] = self.wires;
         let url = format!("{}://{}/?addr={}", self.scheme, host(one), other.server);
@@ -97,8 +179,8 @@ impl Job<'_> {
         let copy = bench.dir.join("copy");
         let mut mirror = net.command(End::Client, bench.programs.path());
         mirror.args(["mirror", &url]).arg(&copy).arg("--json");
-        for wire in self.wires {
-            mirror.args(["--path", &wire.client.to_string()]);
+        for wire in by {
+            mirror.args(["--path", &self.wires[*wire].client.to_string()]);
         }
         let start = Instant::now();
         while !server.has_said("listening")? {
@@ -110,21 +192,16 @@ impl Job<'_> {
 
         let start = Instant::now();
         let mut client = Running::start(&mut mirror, &bench.dir, "client")?;
-        let mut deeds = [
-            (CUT_FIRST, Wires::cut as fn(&Wires, usize, Cut) -> _, 0),
-            (MEND_FIRST, Wires::mend, 0),
-            (CUT_SECOND, Wires::cut, 1),
-        ]
-        .into_iter()
-        .peekable();
         let (mut arrived, mut since) = (0, Duration::ZERO);
         let (mut longest_stall, mut stalled_at) = (Duration::ZERO, Duration::ZERO);
+        let mut seen = Vec::new();
         while client.ended()?.is_none() {
             let now = start.elapsed();
-            if let Some((_, deed, wire)) = deeds.next_if(|(when, ..)| now >= *when) {
+            if let Some((_, deed, wire)) = deeds.pop_if(|(when, ..)| now >= *when) {
                 deed(&net, wire, self.cut)?;
             }
             let bytes = bytes_below(&copy);
+            seen.push((now, bytes));
             if bytes > arrived {
                 (arrived, since) = (bytes, now);
             } else if now - since > longest_stall {
@@ -137,10 +214,7 @@ impl Job<'_> {
         }
         let took = start.elapsed();
         let finished = client.finish(Duration::ZERO)?;
-        if deeds.next().is_some() {
-            bail!("the job was over in {:.1} s, before all cuts: {}", took.as_secs_f64(), finished.stderr);
-        }
-        Ok(Outcome { finished, took, longest_stall, stalled_at })
+        Ok(Outcome { finished, took, longest_stall, stalled_at, seen })
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use braidftp_base::Rate;
 use braidftp_net::cc;
+use braidftp_net::sctp::{PathScheduler, Remedy, RetransmitBy};
 use clap::{Args, Parser, Subcommand};
 
-use crate::client::Mode;
+use crate::client::{Mode, MultipathChoice};
 use crate::url::Url;
 
 /// FTP carried by SCTP: moves many files, fast, over links that lose packets, take long, or come several at a time.
@@ -45,6 +46,8 @@ pub enum Command {
     Mkdir(Mkdir),
     /// Rename a file or a folder
     Mv(Mv),
+    /// List the network paths of a job that runs, take one out of use, or put it back
+    Path(PathCommand),
     /// Show on this machine, over an emulated lossy link, how long each mode takes
     Demo(crate::demo::Args),
 }
@@ -97,6 +100,40 @@ pub struct Common {
     /// Use this local address only [, and with it this address of the server]; may be given several times
     #[arg(long = "path", value_name = "LOCAL[=REMOTE]")]
     pub paths: Vec<PathRule>,
+    /// How data takes several paths at once: off, default, plain, or choices as in scheduler=ecf,remedy=split-both [default: default in
+    /// braid, off in other modes]
+    #[arg(long, value_name = "off|NAME|KEY=NAME[,..]", long_help = multipath_help())]
+    pub multipath: Option<MultipathChoice>,
+    /// Make a Unix socket of this name, by which `braidftp path` takes paths out and puts them back while the job runs
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
+}
+
+/// All names that `--multipath` knows.
+fn multipath_help() -> String {
+    let names = |all: Vec<String>| all.join(", ");
+    format!(
+        "How data takes several paths at once: off (one at a time, others when it dies), default (which needs no tuning), plain (as \
+         the literature has it), or a choice of\n  scheduler={}\n  retransmit={}\n  remedy={}\n  coupling={}\n\
+         [default: default in braid, off in other modes; where the server knows of it]",
+        names(PathScheduler::ALL.iter().map(ToString::to_string).collect()),
+        names(RetransmitBy::ALL.iter().map(ToString::to_string).collect()),
+        names(Remedy::ALL.iter().map(ToString::to_string).collect()),
+        names(cc::coupled::Coupling::ALL.iter().map(ToString::to_string).collect()),
+    )
+}
+
+/// `path`.
+#[derive(Debug, Args)]
+pub struct PathCommand {
+    /// What the job was given as --control
+    pub socket: PathBuf,
+    /// `list`, `off` or `on`
+    #[arg(default_value = "list", value_parser = ["list", "off", "on"])]
+    pub what: String,
+    /// The number of the path, as `list` shows it
+    #[arg(required_if_eq_any([("what", "off"), ("what", "on")]))]
+    pub number: Option<usize>,
 }
 
 /// `get`.
@@ -241,6 +278,13 @@ pub struct PathRule {
     pub local: IpAddr,
     /// Theirs; any that the URL's host has, if none.
     pub remote: Option<IpAddr>,
+}
+
+impl std::fmt::Display for PathRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.local)?;
+        self.remote.map_or(Ok(()), |remote| write!(f, "={remote}"))
+    }
 }
 
 impl FromStr for PathRule {

@@ -14,7 +14,9 @@ use clap::Parser;
 
 pub use args::{Cli, Command, Common, PathRule};
 
-use crate::client::{Client, Limiter, Options, Trace, check_mode, default_mode, parse_name};
+use crate::client::{
+    Client, Limiter, Options, PathControl, Trace, check_mode, default_mode, parse_name, say,
+};
 use crate::exit::{Error, Exit, Result, Told};
 use crate::job::{self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Record, Recursion};
 use crate::progress::{Reporter, Style};
@@ -64,6 +66,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Rm(args) => rm(args).await,
             Command::Mkdir(args) => mkdir(args).await,
             Command::Mv(args) => mv(args).await,
+            Command::Path(args) => path(args).await,
         }
     });
     // A thread that waits for a disk must not keep the program from ending.
@@ -95,6 +98,8 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         limiter: common.limit.map(|rate| Arc::new(Limiter::new(rate))),
         timeout: common.timeout.0,
         paths: common.paths.clone(),
+        multipath: common.multipath,
+        control: PathControl::default(),
         trace: if common.verbose > 1 { Trace::Lines } else { Trace::No },
     };
     if !mode.is_sctp() {
@@ -103,12 +108,18 @@ fn job(url: Url, common: &Common) -> Result<Job> {
             (common.profile.is_some(), "--profile"),
             (common.pcap.is_some(), "--pcap"),
             (common.packet_log.is_some(), "--packet-log"),
+            (common.multipath.is_some(), "--multipath"),
+            (common.control.is_some(), "--control"),
         ] {
             if given {
                 return Err(Error::usage(format_args!("use {option} with an ftp:// URL"), "it is for SCTP")
                     .hint("the system's TCP has its own; write ftp+sctp://HOST/"));
             }
         }
+    }
+    no_path_twice(&common.paths)?;
+    if let Some(socket) = &common.control {
+        options.control.listen(socket)?;
     }
     let style = match (common.json, common.quiet) {
         (true, _) => Style::Json,
@@ -121,6 +132,23 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         reporter.warn(warning);
     }
     Ok(Job { url, login, options, retries: common.retries, reporter, record: Record::default() })
+}
+
+/// Each path once: one that is named twice is a slip of the pen, and another may be missing for it.
+fn no_path_twice(paths: &[PathRule]) -> Result<()> {
+    let twice = paths.iter().enumerate().find(|(index, path)| paths[..*index].contains(path));
+    match twice {
+        Some((_, path)) => Err(Error::usage(format_args!("use --path {path}"), "it is given twice")
+            .hint("name each path once, as in --path 10.1.1.2 --path 10.1.2.2")),
+        None => Ok(()),
+    }
+}
+
+async fn path(args: args::PathCommand) -> Result<()> {
+    let number = args.number.map(|number| number.to_string()).unwrap_or_default();
+    let answer = say(&args.socket, &format!("path {} {number}", args.what)).await?;
+    println!("{answer}");
+    Ok(())
 }
 
 /// Runs attempts of `attempt` until one goes through.

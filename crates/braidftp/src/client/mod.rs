@@ -7,6 +7,7 @@
 
 mod body;
 mod carrier;
+mod control;
 mod engine;
 mod limit;
 
@@ -22,12 +23,14 @@ use braidftp_ftp::client::{Features, Finished, ListForm, Transfer};
 use braidftp_ftp::command::Command;
 use braidftp_ftp::{PathArg, Reply};
 use braidftp_net::cc;
+use braidftp_net::sctp::{Multipath, MultipathError, MultipathWith};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub use body::{Body, DataEnd, FileSink, Queue, QueueSink, Sink, Source, same_time, system_time, timestamp};
 pub use braidftp_ftp::Mode;
 pub use carrier::Totals;
+pub use control::{PathControl, say};
 pub(crate) use engine::{of_reply, of_write_reply};
 pub use limit::Limiter;
 
@@ -57,6 +60,10 @@ pub struct Options {
     pub timeout: Duration,
     /// Which local addresses may be used, towards which of the server's.
     pub paths: Vec<PathRule>,
+    /// Whether data takes several paths at once, and how; as [`default_multipath`] says, if none.
+    pub multipath: Option<MultipathChoice>,
+    /// Takes paths out of use and puts them back.
+    pub control: PathControl,
     /// Whether the lines of the protocol are shown on standard error.
     pub trace: Trace,
 }
@@ -82,6 +89,8 @@ impl Options {
             limiter: None,
             timeout: Duration::from_secs(60),
             paths: Vec::new(),
+            multipath: None,
+            control: PathControl::default(),
             trace: Trace::No,
         }
     }
@@ -100,6 +109,53 @@ pub const fn default_profile(mode: Mode) -> braidftp_net::Profile {
     match mode {
         Mode::Braid => braidftp_net::Profile::Modern,
         Mode::Tcp | Mode::Naive | Mode::Ms | Mode::MsCp => braidftp_net::Profile::Rfc9260,
+    }
+}
+
+/// Whether data of a mode takes several paths at once when nothing is asked for: the papers' modes run as the papers had them.
+pub fn default_multipath(mode: Mode) -> MultipathChoice {
+    match mode {
+        Mode::Braid => MultipathChoice::On(Multipath::default()),
+        Mode::Tcp | Mode::Naive | Mode::Ms | Mode::MsCp => MultipathChoice::Off,
+    }
+}
+
+/// What `--multipath` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MultipathChoice {
+    /// Data takes one path, and others when that dies.
+    Off,
+    /// It takes all there are, so.
+    On(Multipath),
+}
+
+impl MultipathChoice {
+    /// How often a path is asked after that is idle, or dead, where there may be several.
+    const ASK_EVERY: Duration = Duration::from_secs(5);
+
+    /// What an association is told.
+    pub(crate) fn apply(self, config: &mut braidftp_net::Config) {
+        config.multipath = match self {
+            Self::Off => None,
+            Self::On(multipath) => Some(multipath),
+        };
+        config.multipath_with = MultipathWith::WhereAgreed;
+    }
+
+    /// What one is told that has several paths in view: one that comes back is to be used again soon.
+    pub(crate) fn watch_paths(config: &mut braidftp_net::Config) {
+        config.heartbeat_interval = config.heartbeat_interval.map(|every| every.min(Self::ASK_EVERY));
+    }
+}
+
+impl FromStr for MultipathChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            text => text.parse().map(Self::On).map_err(|error: MultipathError| format!("{error}; or off")),
+        }
     }
 }
 
@@ -216,6 +272,7 @@ impl Client {
         let pump = body::Pump { activity: activity.clone(), limiter: options.limiter.clone(), stop: stopped };
         let (notes, notes_in) = mpsc::channel(256);
         let gauge = carrier::Gauge::default();
+        options.control.attach(gauge.clone());
         let connected = carrier::connect(url, &options, pump.clone(), notes, gauge.clone());
         let carrier = match tokio::time::timeout(options.timeout, connected).await {
             Ok(carrier) => carrier?,

@@ -15,6 +15,7 @@ use braidftp_net::sctp::Profile;
 use serde::Deserialize;
 
 use super::{Listen, Server, Settings, StartError};
+use crate::client::{Mode, MultipathChoice, default_multipath};
 use crate::store::fs::{Durability, Root};
 use crate::users::{Access, Users};
 
@@ -52,6 +53,10 @@ pub struct Args {
     /// Congestion control of what this side sends, as in cubic or fast:alpha=200 [default: the profile's]
     #[arg(long, value_name = "NAME[:KEY=VALUE,..]", long_help = cc::help())]
     pub cc: Option<cc::Choice>,
+    /// How data takes several paths at once, to clients that know of it: off, default, plain, or choices as in
+    /// scheduler=ecf,remedy=split-both [default: default]
+    #[arg(long, value_name = "off|NAME|KEY=NAME[,..]")]
+    pub multipath: Option<MultipathChoice>,
     /// Write every SCTP packet to FILE (pcapng, for Wireshark)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
@@ -76,6 +81,7 @@ struct File {
     writable: Option<bool>,
     profile: Option<String>,
     cc: Option<String>,
+    multipath: Option<String>,
     greeting: Option<String>,
     host: Option<String>,
     max_sessions: Option<usize>,
@@ -276,6 +282,12 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
     if let Some(cc) = cc {
         cc.apply(&mut settings.sctp.congestion_control, &mut settings.sctp.congestion_options);
     }
+    let multipath = match (args.multipath, file.multipath) {
+        (Some(choice), _) => choice,
+        (None, Some(text)) => text.parse().map_err(|error| usage(format!("multipath: {error}")))?,
+        (None, None) => default_multipath(Mode::Braid),
+    };
+    multipath.apply(&mut settings.sctp);
     settings.pcap = args.pcap;
     settings.packet_log = args.packet_log;
     set(&mut session.greeting, file.greeting);
@@ -353,6 +365,7 @@ fn parse_listen(text: &str) -> Result<Listen, String> {
                     .or_else(|_| value.trim_matches(['[', ']']).parse().map(|ip| SocketAddr::new(ip, port)));
                 addresses.push(more.map_err(|_| wrong("`addr` must be an IP address"))?);
             }
+            once(&addresses).map_err(|twice| wrong(&twice))?;
             Ok(Listen::SctpUdp(addresses))
         }
         "ftps" | "ftpes" => Err(wrong("TLS is not served yet")),
@@ -365,6 +378,7 @@ fn parse_listen(text: &str) -> Result<Listen, String> {
                 let more = value.trim_matches(['[', ']']).parse();
                 addresses.push(more.map_err(|_| wrong("`addr` must be an IP address, without a port"))?);
             }
+            once(&addresses).map_err(|twice| wrong(&twice))?;
             match url.port().unwrap_or(CONTROL_PORT) {
                 0 => Err(wrong("an SCTP port is 1 to 65535")),
                 port => Ok(Listen::SctpIp(addresses, port)),
@@ -372,6 +386,12 @@ fn parse_listen(text: &str) -> Result<Listen, String> {
         }
         _ => Err(wrong("unknown scheme")),
     }
+}
+
+/// Each address once.
+fn once<T: PartialEq + fmt::Display>(addresses: &[T]) -> Result<(), String> {
+    let twice = addresses.iter().enumerate().find(|(index, address)| addresses[..*index].contains(address));
+    twice.map_or(Ok(()), |(_, address)| Err(format!("{address} is given twice")))
 }
 
 #[cfg(test)]
@@ -389,6 +409,7 @@ mod tests {
             cc: None,
             pcap: None,
             packet_log: None,
+            multipath: None,
             verbose: 0,
             hash_password: false,
         }
@@ -434,6 +455,8 @@ mod tests {
             "ftp://u@127.0.0.1",
             "ftp+sctp://127.0.0.1/?x=1",
             "ftp+sctp://127.0.0.1/?addr=x",
+            "ftp+sctp://127.0.0.1/?addr=127.0.0.1",
+            "ftp+sctp-ip://127.0.0.1/?addr=127.0.0.2&addr=127.0.0.2",
             "ftp://127.0.0.1/?addr=127.0.0.2",
         ] {
             assert!(parse_listen(text).is_err(), "{text}");

@@ -47,6 +47,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::client::default_multipath;
 use crate::store::fs::{Durability, Root};
 use crate::users::{Access, Users};
 use limits::Limits;
@@ -135,7 +136,11 @@ impl Default for Settings {
             data_open: Duration::from_secs(15),
             stall: Duration::from_secs(300),
             durability: Durability::Full,
-            sctp: Profile::Modern.config(),
+            sctp: {
+                let mut config = Profile::Modern.config();
+                default_multipath(Mode::Braid).apply(&mut config);
+                config
+            },
             pcap: None,
             packet_log: None,
         }

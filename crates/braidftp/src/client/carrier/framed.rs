@@ -30,6 +30,15 @@ const STOPPED: u16 = 426;
 /// This side's file cannot be read on.
 const UNREADABLE: u16 = 451;
 
+/// Room in the receive buffer for the control stream, beside the credit of the data streams
+/// (specs/ftp-over-sctp.md §6.6).
+pub(super) const CONTROL_BUFFER_BYTES: usize = 128 << 10;
+
+/// What each of so many data streams may let lie unread.
+fn share(receive_buffer_bytes: usize, streams: u16) -> u64 {
+    (receive_buffer_bytes.saturating_sub(CONTROL_BUFFER_BYTES) / usize::from(streams.max(1))) as u64
+}
+
 /// The data streams.
 #[derive(Debug)]
 pub(super) struct Framed {
@@ -101,8 +110,8 @@ impl Framed {
         notes: &mpsc::Sender<Note>,
         control: &mpsc::UnboundedSender<Out>,
         streams: u16,
-        window: u64,
     ) -> Self {
+        let window = share(association.receive_buffer_bytes(), streams);
         let downloads = Downloads::default();
         let senders =
             Senders(Arc::new((1..=streams).map(|s| (Mutex::new(Sender::new(s)), Notify::new())).collect()));
@@ -117,6 +126,7 @@ impl Framed {
                 control: control.clone(),
                 downloads: downloads.clone(),
                 receiver: Receiver::new(stream, window),
+                streams,
             };
             tokio::spawn(inbound.run());
             let outbound = Outbound {
@@ -215,6 +225,8 @@ struct Inbound {
     control: mpsc::UnboundedSender<Out>,
     downloads: Downloads,
     receiver: Receiver,
+    /// How many data streams there are.
+    streams: u16,
 }
 
 /// The download whose frames come.
@@ -300,7 +312,9 @@ impl Inbound {
                 end.error = Some(error);
             }
         }
-        if let Some(credit) = self.receiver.consume(length) {
+        // The credit grows with the buffer that it is for, which never shrinks.
+        let grown = self.receiver.set_window(share(self.association.receive_buffer_bytes(), self.streams));
+        if let Some(credit) = self.receiver.consume(length).or(grown) {
             // Without a control stream there is no one to send on.
             let _ = self.control.send(Out::Credit(credit));
         }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use braidftp_ftp::client::{Data, Tag};
 use braidftp_ftp::mapping::Mode;
-use braidftp_net::Association;
+use braidftp_net::{Association, PathId, PathState, PathUse};
 use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -196,7 +196,7 @@ impl Gauge {
     fn closed(&self, association: &Association) {
         let mut meters = self.lock();
         let Some(at) = meters.live.iter().position(|live| live.id() == association.id()) else { return };
-        let gone = meters.live.swap_remove(at);
+        let gone = meters.live.remove(at);
         let (paths, totals) = numbers(&gone);
         for path in paths {
             add(&mut meters.closed, path);
@@ -216,6 +216,7 @@ impl Gauge {
             timeouts: None,
             srtt_ms: None,
             cwnd: None,
+            state: None,
         });
     }
 
@@ -238,6 +239,37 @@ impl Gauge {
         all
     }
 
+    /// Takes the path with this number out of use, counted from 1 as in [`Self::paths`], or puts it back; in data associations
+    /// that are open the one between the same addresses as well.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(crate) fn set_path_use(&self, number: usize, path_use: PathUse) -> std::result::Result<(), String> {
+        let meters = self.lock();
+        let Some(control) = meters.live.first() else {
+            return Err("there is no association: paths are SCTP's, and it may have ended".into());
+        };
+        let paths = control.stats().paths;
+        let Some(meant) = number.checked_sub(1).and_then(|index| paths.get(index)) else {
+            return Err(format!("there is no path {number}; there are 1 to {}", paths.len()));
+        };
+        for association in &meters.live {
+            let of_it = association.stats().paths;
+            let same = |path: &braidftp_net::PathStats| {
+                (path.local.ip(), path.peer.ip()) == (meant.local.ip(), meant.peer.ip())
+            };
+            let Some(index) = of_it.iter().position(same) else { continue };
+            let id = PathId(u8::try_from(index).unwrap_or(u8::MAX));
+            association.set_path_use(id, path_use).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Those of the control association, in the order of their numbers.
+    pub(crate) fn control_paths(&self) -> Vec<PathSummary> {
+        self.lock().live.first().map(|control| numbers(control).0).unwrap_or_default()
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         let meters = self.lock();
         let mut totals = meters.totals;
@@ -255,8 +287,9 @@ impl Gauge {
         if stats.queued_bytes + stats.outstanding_bytes == 0 {
             return Some(Limit::Path);
         }
-        let path = stats.paths.first()?;
-        Some(if path.flight_bytes + path.mtu > path.cwnd {
+        let in_use = || stats.paths.iter().filter(|path| path.state == PathState::Active);
+        let path = in_use().next().or(stats.paths.first())?;
+        Some(if in_use().all(|path| path.flight_bytes + path.mtu > path.cwnd) {
             Limit::Cwnd
         } else if stats.peer_rwnd < path.mtu {
             Limit::Rwnd
@@ -285,9 +318,21 @@ fn numbers(association: &Association) -> (Vec<PathSummary>, Totals) {
             timeouts: Some(path.timeouts),
             srtt_ms: path.srtt.map(|srtt| (srtt.as_secs_f64() * 1e6).round() / 1e3),
             cwnd: Some(path.cwnd as u64),
+            state: Some(in_words(path.state)),
         });
     }
     (paths, totals)
+}
+
+const fn in_words(state: PathState) -> &'static str {
+    match state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Active => "active",
+        PathState::PotentiallyFailed => "potentially-failed",
+        PathState::Inactive => "inactive",
+        PathState::SetAside => "set-aside",
+        PathState::Removed => "removed",
+    }
 }
 
 /// Adds the numbers of a path to those of the same addresses; what is a state and no sum is the newer one's.
@@ -302,6 +347,7 @@ fn add(all: &mut Vec<PathSummary>, path: PathSummary) {
             old.timeouts = sum(old.timeouts, path.timeouts);
             old.srtt_ms = path.srtt_ms.or(old.srtt_ms);
             old.cwnd = path.cwnd.or(old.cwnd);
+            old.state = path.state.or(old.state);
         }
     }
 }

@@ -17,18 +17,15 @@ use braidftp_net::{
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{mpsc, oneshot};
 
-use super::framed::Framed;
+use super::framed::{CONTROL_BUFFER_BYTES, Framed};
 use super::stream1::Stream1;
 use super::{Gauge, Note};
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
-use crate::client::{Options, default_profile};
+use crate::client::{MultipathChoice, Options, default_multipath, default_profile};
 use crate::exit::{Again, Error, Exit, Result};
 use crate::url::{Scheme, Url};
 
-/// Room in the receive buffer for the control stream, beside the credit of the data streams
-/// (specs/ftp-over-sctp.md §6.6).
-const CONTROL_BUFFER_BYTES: usize = 128 << 10;
 /// The first SCTP port that naive listens on for data.
 const FIRST_DATA_PORT: u16 = 49_152;
 /// How long naive waits for the server's data association: at a tenth of packets lost, INITs 0, 1, 3, 7, 15 and 31 s
@@ -123,17 +120,7 @@ impl Sctp {
             }),
             Mode::Ms | Mode::MsCp => Paths::Stream1(Stream1::new(&association, &pump, &notes)),
             Mode::Braid => {
-                let window =
-                    (config.receive_buffer_bytes - CONTROL_BUFFER_BYTES) / usize::from(DATA_STREAMS_DEFAULT);
-                let window = (window as u64).max(INITIAL_CREDIT);
-                Paths::Framed(Framed::new(
-                    &association,
-                    &pump,
-                    &notes,
-                    &control,
-                    DATA_STREAMS_DEFAULT,
-                    window,
-                ))
+                Paths::Framed(Framed::new(&association, &pump, &notes, &control, DATA_STREAMS_DEFAULT))
             }
         };
         tokio::spawn(write_control(association.clone(), out, mode, notes.clone()));
@@ -310,6 +297,10 @@ fn config(options: &Options) -> Config {
     }
     let allowed = options.paths.iter().map(|rule| AllowedPath { local: rule.local, peer: rule.remote });
     config.allowed_paths = allowed.collect();
+    options.multipath.unwrap_or(default_multipath(options.mode)).apply(&mut config);
+    if options.paths.len() > 1 {
+        MultipathChoice::watch_paths(&mut config);
+    }
     let streams = options.mode.streams(DATA_STREAMS_DEFAULT).unwrap_or(1);
     config.outbound_streams = streams;
     config.inbound_streams = streams;
@@ -366,6 +357,59 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
         )
         .hint("name a LOCAL address of the same family, and a REMOTE that the server has"));
     }
+    let known = || candidates.iter().flatten();
+    for rule in &options.paths {
+        if let Some(remote) = rule.remote.filter(|remote| !known().any(|peer| peer.ip() == *remote)) {
+            return Err(Error::usage(
+                format_args!("use --path {rule}"),
+                format_args!("{remote} is no address of the server that the URL names"),
+            )
+            .hint(format!("if it is one, say so: ?addr={remote} at the end of the URL")));
+        }
+        let leads = |peer: &&SocketAddr| {
+            peer.is_ipv4() == rule.local.is_ipv4() && rule.remote.is_none_or(|remote| remote == peer.ip())
+        };
+        if !known().any(|peer| leads(&peer)) {
+            let family = if rule.local.is_ipv4() { "IPv4" } else { "IPv6" };
+            return Err(Error::usage(
+                format_args!("use --path {rule}"),
+                format_args!("the server that the URL names has no {family} address"),
+            )
+            .hint("name another address of the server with ?addr=, or leave the path out"));
+        }
+        let mut failed = None;
+        for peer in known().filter(leads) {
+            match route(rule.local, *peer) {
+                Ok(()) => {
+                    failed = None;
+                    break;
+                }
+                Err(error) => failed = failed.or(Some((*peer, error))),
+            }
+        }
+        match failed {
+            Some((_, error)) if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
+                return Err(Error::usage(
+                    format_args!("use --path {rule}"),
+                    format_args!("{} is no address of this machine", rule.local),
+                )
+                .hint("`ip addr` lists those that are"));
+            }
+            Some((peer, error)) => {
+                return Err(Error::new(
+                    Exit::Connect,
+                    format_args!("use --path {rule}"),
+                    format_args!("nothing leads from {} to {}: {error}", rule.local, peer.ip()),
+                )
+                .hint(format!(
+                    "`ip route get {} from {}` says which way it would go",
+                    peer.ip(),
+                    rule.local
+                )));
+            }
+            None => {}
+        }
+    }
     let mut locals: Vec<IpAddr> = Vec::new();
     for rule in &options.paths {
         if !locals.contains(&rule.local) {
@@ -398,6 +442,11 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
         error => Error::new(Exit::Local, "open a socket", error),
     })?;
     Ok((endpoint, candidates))
+}
+
+/// Whether the system would send from an address of this machine to another one. Nothing leaves.
+fn route(local: IpAddr, peer: SocketAddr) -> std::io::Result<()> {
+    std::net::UdpSocket::bind(SocketAddr::new(local, 0))?.connect(peer)
 }
 
 /// Opens the association: to the only set of addresses there is without waiting, or to the first set that answers.

@@ -1,0 +1,249 @@
+//! Paths that are taken out of use and put back while a job runs, by words: `path`, `path off 2`, `path on 2`.
+//!
+//! Who says them is the shell, or whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out,
+//! the last of them `ok` or `error: why`. `braidftp path SOCKET off 2` does that, and so does `nc -U`. The socket is its
+//! owner's alone, and goes when the job ends. A connection that is opened again uses all of its paths.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use braidftp_net::PathUse;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+
+use super::carrier::Gauge;
+use crate::exit::{Error, Exit, Result};
+
+/// The longest line that is read.
+const LINE_MAX: u64 = 256;
+/// Connections to the socket at once; others wait.
+const CALLERS_MAX: usize = 8;
+/// How long a caller may say nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is understood, for those who said something else.
+const WORDS: &str = "there are `path`, `path off NUMBER` and `path on NUMBER`";
+
+/// Steers the paths of a job's sessions. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct PathControl(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Of the session there is.
+    gauge: Mutex<Option<Gauge>>,
+    /// What goes when nobody steers any more.
+    socket: Mutex<Option<Socket>>,
+}
+
+/// A socket's name in the file system.
+#[derive(Debug)]
+struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Somebody else may have removed it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl PathControl {
+    /// It is about this session from now on.
+    pub(super) fn attach(&self, gauge: Gauge) {
+        *self.0.gauge.lock().unwrap_or_else(PoisonError::into_inner) = Some(gauge);
+    }
+
+    /// Listens for words at a Unix socket of this name, until the last clone is dropped. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub fn listen(&self, at: &Path) -> Result<()> {
+        let wrong = |why: &dyn std::fmt::Display| {
+            Error::new(Exit::Usage, format_args!("open the control socket {}", at.display()), why)
+                .hint("--control takes a name for a new socket, in a folder that you may write to")
+        };
+        if std::os::unix::net::UnixStream::connect(at).is_ok() {
+            return Err(wrong(&"another job listens there"));
+        }
+        // One that nobody listens at was left by a job that was killed.
+        let left = std::fs::symlink_metadata(at).is_ok_and(|is| {
+            use std::os::unix::fs::FileTypeExt;
+            is.file_type().is_socket()
+        });
+        if left {
+            std::fs::remove_file(at).map_err(|error| wrong(&error))?;
+        }
+        let listener = UnixListener::bind(at).map_err(|error| wrong(&error))?;
+        let socket = Socket(at.to_owned());
+        std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o600))
+            .map_err(|error| wrong(&error))?;
+        *self.0.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
+        tokio::spawn(accept(listener, Arc::downgrade(&self.0)));
+        Ok(())
+    }
+
+    /// Does what a line says, and gives what there is to say to it.
+    ///
+    /// # Errors
+    /// Why it was not done, in words.
+    pub fn run(&self, line: &str) -> std::result::Result<String, String> {
+        self.0.run(line)
+    }
+}
+
+impl Shared {
+    fn run(&self, line: &str) -> std::result::Result<String, String> {
+        let gauge = self.gauge.lock().unwrap_or_else(PoisonError::into_inner);
+        let gauge = gauge.as_ref().ok_or("there is no connection yet")?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |text: &str| {
+            text.parse().map_err(|_| format!("`{}` is not the number of a path", text.escape_debug()))
+        };
+        match words.as_slice() {
+            ["path" | "paths"] | ["path", "list"] => Ok(list(gauge)),
+            ["path", "off", which] => {
+                gauge.set_path_use(number(which)?, PathUse::SetAside).map(|()| list(gauge))
+            }
+            ["path", "on", which] => gauge.set_path_use(number(which)?, PathUse::InUse).map(|()| list(gauge)),
+            _ => Err(format!("`{}` is not understood; {WORDS}", line.trim().escape_debug())),
+        }
+    }
+}
+
+/// A line a path, with its number.
+fn list(gauge: &Gauge) -> String {
+    let mut lines = String::new();
+    for (index, path) in gauge.control_paths().iter().enumerate() {
+        let rtt = path.srtt_ms.map(|ms| format!(", RTT {ms:.1} ms")).unwrap_or_default();
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            lines,
+            "{} {} {} – {}: {} bytes out, {} in{rtt}",
+            index + 1,
+            path.state.unwrap_or("active"),
+            path.local,
+            path.peer,
+            path.bytes_sent.unwrap_or(0),
+            path.bytes_received.unwrap_or(0),
+        );
+    }
+    lines
+}
+
+async fn accept(listener: UnixListener, shared: Weak<Shared>) {
+    let callers = Arc::new(Semaphore::new(CALLERS_MAX));
+    loop {
+        let Ok(place) = callers.clone().acquire_owned().await else { return };
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                // Too many open files, say.
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+            () = gone(&shared) => return,
+        };
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            // A caller that goes away has heard enough.
+            let _ = serve(stream, &shared).await;
+            drop(place);
+        });
+    }
+}
+
+/// Waits until nobody steers any more.
+async fn gone(shared: &Weak<Shared>) {
+    while shared.strong_count() > 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn serve(mut stream: UnixStream, shared: &Weak<Shared>) -> std::io::Result<()> {
+    let (from, mut to) = stream.split();
+    let mut from = BufReader::new(from);
+    loop {
+        let mut line = Vec::new();
+        let mut limited = (&mut from).take(LINE_MAX);
+        match tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await {
+            Ok(Ok(read)) if read > 0 => {}
+            _ => return Ok(()),
+        }
+        if !line.ends_with(b"\n") && line.len() as u64 == LINE_MAX {
+            return to.write_all(format!("error: the line is too long; {WORDS}\n").as_bytes()).await;
+        }
+        let Some(shared) = shared.upgrade() else { return Ok(()) };
+        let answer = match shared.run(&String::from_utf8_lossy(&line)) {
+            Ok(lines) => format!("{lines}ok\n"),
+            Err(why) => format!("error: {why}\n"),
+        };
+        drop(shared);
+        to.write_all(answer.as_bytes()).await?;
+    }
+}
+
+/// Says a line to the socket of a job, and gives what is answered.
+///
+/// # Errors
+/// Nobody listens there, or what was said was not done.
+pub async fn say(at: &Path, line: &str) -> Result<String> {
+    let failed = |exit: Exit, why: &dyn std::fmt::Display| {
+        Error::new(exit, format_args!("tell the job at {}", at.display()), why)
+    };
+    let io = |error: std::io::Error| {
+        failed(Exit::Connect, &error).hint("is a job running that was begun with --control and this name?")
+    };
+    let mut stream = UnixStream::connect(at).await.map_err(io)?;
+    stream.write_all(format!("{line}\n").as_bytes()).await.map_err(io)?;
+    stream.shutdown().await.map_err(io)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.map_err(io)?;
+    match answer.trim_end().rsplit_once('\n').unwrap_or(("", answer.trim_end())) {
+        (lines, "ok") => Ok(lines.to_owned()),
+        (_, last) => Err(failed(Exit::Refused, &last.strip_prefix("error: ").unwrap_or("it ended"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_not_understood_or_cannot_be_done_is_answered_with_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("control");
+        let control = PathControl::default();
+        control.listen(&at).unwrap();
+        let why = |error: Error| error.to_string();
+        assert!(why(say(&at, "path").await.unwrap_err()).contains("no connection yet"));
+        control.attach(Gauge::default());
+        assert_eq!(say(&at, "path").await.unwrap(), "");
+        assert!(why(say(&at, "path off 1").await.unwrap_err()).contains("no association"));
+        assert!(why(say(&at, "path off x").await.unwrap_err()).contains("not the number"));
+        assert!(why(say(&at, "halt").await.unwrap_err()).contains("path on NUMBER"));
+        assert!(why(say(&at, &"x".repeat(1_000)).await.unwrap_err()).contains("too long"));
+        // Its owner's alone, and nobody's when the job is over.
+        assert_eq!(std::fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(why(PathControl::default().listen(&at).unwrap_err()).contains("another job"));
+        drop(control);
+        assert!(!at.exists());
+        assert_eq!(say(&at, "path").await.unwrap_err().exit, Exit::Connect);
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_was_left_is_replaced_and_another_file_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (left, file) = (folder.path().join("left"), folder.path().join("file"));
+        drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
+        PathControl::default().listen(&left).unwrap();
+        std::fs::write(&file, "mine").unwrap();
+        assert!(PathControl::default().listen(&file).is_err());
+        assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+    }
+}

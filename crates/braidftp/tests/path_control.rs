@@ -1,0 +1,160 @@
+//! All paths at once, and one of them taken out and put back while a job runs: two wires between two network namespaces.
+//! And what is said of paths that cannot be used.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use braidftp_emu::wires::{End, Wire, Wires};
+
+const FILES: usize = 300;
+const FILE_BYTES: usize = 100_000;
+/// The job takes 6 s by both wires.
+const RATE: &str = "20mbit";
+/// Far longer than anything takes.
+const LIMIT: Duration = Duration::from_secs(200);
+const PROGRAM: &str = env!("CARGO_BIN_EXE_braidftp");
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `braidftp path` lists: the state of each path, and how many bytes came by it.
+fn list(output: &Output) -> Vec<(String, u64)> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = |line: &str| {
+        let state = line.split(' ').nth(1)?.to_owned();
+        let received = line.split(", ").nth(1)?.strip_suffix(" in")?.parse().ok()?;
+        Some((state, received))
+    };
+    text.lines().filter(|text| !text.is_empty()).map(|text| line(text).expect(text)).collect()
+}
+
+fn say(socket: &Path, words: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("path").arg(socket).args(words).output().unwrap()
+}
+
+/// Asks until the answer is as it is to be.
+fn until(socket: &Path, what: &str, mut is: impl FnMut(&[(String, u64)]) -> bool) -> Vec<(String, u64)> {
+    let start = Instant::now();
+    loop {
+        let output = say(socket, &[]);
+        let paths = if output.status.success() { list(&output) } else { Vec::new() };
+        if is(&paths) {
+            return paths;
+        }
+        assert!(start.elapsed() < LIMIT, "{what}: {paths:?} {output:?}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
+    let between = [Wire::v4(1), Wire::v4(2)];
+    let net = match Wires::up(&between, Some(RATE)) {
+        Ok(net) => net,
+        Err(error) => return eprintln!("LEFT OUT: {error}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    let socket = folder.path().join("control");
+    std::fs::create_dir(&tree).unwrap();
+    for file in 0..FILES {
+        std::fs::write(tree.join(file.to_string()), vec![file as u8; FILE_BYTES]).unwrap();
+    }
+    let url = format!("ftp+sctp://{}/?addr={}", between[0].server, between[1].server);
+    let mut serve = net.command(End::Server, PROGRAM);
+    serve.arg("serve").arg(&tree).args(["--listen", &url]).stderr(Stdio::piped());
+    let mut server = Running(serve.spawn().unwrap());
+    let mut said = String::new();
+    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("listening"), "{said}");
+
+    let mut mirror = net.command(End::Client, PROGRAM);
+    mirror
+        .args(["mirror", &url])
+        .arg(&copy)
+        .args(["--json", "--control"])
+        .arg(&socket)
+        .stdout(Stdio::piped());
+    for wire in between {
+        mirror.args(["--path", &format!("{}={}", wire.client, wire.server)]);
+    }
+    let mut client = Running(mirror.spawn().unwrap());
+    // Both carry data.
+    let enough = 300_000;
+    until(&socket, "both", |paths| paths.len() == 2 && paths.iter().all(|(_, bytes)| *bytes > enough));
+    // One does not any more.
+    let output = say(&socket, &["off", "2"]);
+    assert!(output.status.success(), "{output:?}");
+    let out = list(&output);
+    assert_eq!(out[1].0, "set-aside");
+    let last = say(&socket, &["off", "1"]);
+    assert!(!last.status.success());
+    assert!(String::from_utf8_lossy(&last.stderr).contains("last path"), "{last:?}");
+    let later = until(&socket, "one", |paths| paths.len() == 2 && paths[0].1 > out[0].1 + enough as u64);
+    assert_eq!(later[1].1, out[1].1);
+    // And does again.
+    assert!(say(&socket, &["on", "2"]).status.success());
+    until(&socket, "both again", |paths| paths.len() == 2 && paths[1].1 > out[1].1 + enough as u64);
+
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = client.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(start.elapsed() < LIMIT, "it does not end");
+        sleep(Duration::from_millis(10));
+    };
+    assert!(status.success(), "{status}");
+    for file in 0..FILES {
+        assert!(std::fs::read(copy.join(file.to_string())).unwrap() == vec![file as u8; FILE_BYTES]);
+    }
+    assert!(!socket.exists(), "the socket goes with the job");
+    let events: Vec<serde_json::Value> = BufReader::new(client.0.stdout.take().unwrap())
+        .lines()
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .collect();
+    let summary = events.last().unwrap();
+    assert_eq!(summary["event"], "summary");
+    assert_eq!(summary["paths"].as_array().unwrap().len(), 2);
+    let progress = events.iter().filter(|event| event["event"] == "progress");
+    let states: Vec<_> = progress.map(|event| event["paths"][1]["state"].clone()).collect();
+    assert!(states.iter().any(|state| state == "active"), "{states:?}");
+}
+
+/// What the program says, and its exit code, for a mirror with these words.
+fn refused(words: &[&str]) -> (i32, String) {
+    let output = Command::new(PROGRAM).args(["mirror"]).args(words).arg("nowhere").output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_path_that_cannot_be_used_is_said_with_why_and_what_to_try() {
+    let url = "ftp+sctp://127.0.0.1:1/";
+    for (words, code, says) in [
+        (&[url, "--path", "127.0.0.1", "--path", "127.0.0.1"][..], 1, "given twice"),
+        (&["ftp+sctp://127.0.0.1/?addr=127.0.0.1"], 1, "given twice"),
+        (&["ftp+sctp://127.0.0.1/?addr=127.0.0.2&addr=127.0.0.2"], 1, "given twice"),
+        (&[url, "--path", "192.0.2.77"], 1, "no address of this machine"),
+        (&[url, "--path", "127.0.0.1=127.0.0.9"], 1, "no address of the server"),
+        (&[url, "--path", "127.0.0.1", "--path", "::1"], 1, "has no IPv6 address"),
+        (&["ftp+sctp://192.0.2.1:1/", "--path", "127.0.0.1"], 2, "nothing leads from 127.0.0.1 to 192.0.2.1"),
+        (&[url, "--multipath", "scheduler=best"], 1, "round-robin, lrtf, blest, ecf"),
+        (&[url, "--multipath", "yes"], 1, "or off"),
+        (&[url, "--control", "/no/such/folder/socket"], 1, "control socket"),
+        (&["ftp://127.0.0.1:1/", "--multipath", "off"], 1, "it is for SCTP"),
+    ] {
+        let (exit, stderr) = refused(words);
+        assert_eq!(exit, code, "{words:?}: {stderr}");
+        assert!(stderr.contains(says), "{words:?}: {stderr}");
+    }
+}
