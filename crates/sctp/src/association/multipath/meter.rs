@@ -87,10 +87,12 @@ impl Path {
     }
 
     /// How long it takes until a chunk of so many bytes is acknowledged that leaves now: a round trip, or what all that is in
-    /// flight takes before it, whichever is longer.
+    /// flight takes before it, whichever is longer; but no more than two: where the peer's window holds a path back, what it
+    /// delivers says little of what it could.
     pub(super) fn takes(&self, bytes: usize) -> Duration {
         let ahead = (self.flight_bytes + bytes) as u128 * 1_000_000_000 / u128::from(self.rate());
-        self.round_trip().max(Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX)))
+        let ahead = Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX));
+        ahead.clamp(self.round_trip(), self.round_trip() * 2)
     }
 }
 
