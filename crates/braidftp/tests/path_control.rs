@@ -100,11 +100,11 @@ fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
     let last = say(&socket, &["off", "1"]);
     assert!(!last.status.success());
     assert!(String::from_utf8_lossy(&last.stderr).contains("last path"), "{last:?}");
-    let later = until(&socket, "one", |paths| paths.len() == 2 && paths[0].1 > out[0].1 + enough as u64);
+    let later = until(&socket, "one", |paths| paths.len() == 2 && paths[0].1 > out[0].1 + enough);
     assert_eq!(later[1].1, out[1].1);
     // And does again.
     assert!(say(&socket, &["on", "2"]).status.success());
-    until(&socket, "both again", |paths| paths.len() == 2 && paths[1].1 > out[1].1 + enough as u64);
+    until(&socket, "both again", |paths| paths.len() == 2 && paths[1].1 > out[1].1 + enough);
 
     let start = Instant::now();
     let status = loop {
