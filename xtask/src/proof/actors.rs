@@ -45,6 +45,11 @@ impl Programs {
         &self.braidftp
     }
 
+    /// A `braidlab` command.
+    pub(crate) fn braidlab(&self) -> Command {
+        Command::new(&self.braidlab)
+    }
+
     /// A `braidftp` command.
     pub(crate) fn braidftp(&self) -> Command {
         Command::new(&self.braidftp)
@@ -263,7 +268,7 @@ impl Link {
         dir: &Path,
     ) -> Result<Self> {
         let listen = free_udp_port()?;
-        let mut command = Command::new(&programs.braidlab);
+        let mut command = programs.braidlab();
         command.args(["link", "--listen", &listen.to_string(), "--to", &to.to_string()]);
         command.args(["--rate", options.rate, "--delay", options.delay, "--queue", options.queue]);
         command

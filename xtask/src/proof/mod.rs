@@ -7,6 +7,7 @@
 mod actors;
 mod clients;
 mod compare;
+mod controllers;
 mod failover;
 mod faults;
 mod inits;
@@ -52,6 +53,8 @@ const PROOFS: &[(&str, &str, Proof)] = &[
         "one path of two is cut, at 50 ms: the other's goodput within a second, simulated",
         failover::cut,
     ),
+    ("cc-link", "a tree by every congestion control, through a link that loses 1 %", controllers::link),
+    ("cc-net", "the same between two hosts of a net (root)", controllers::net),
     ("clients", "lftp and curl fetch the tree over TCP", clients::run),
     ("demo", "the demo: exit code 0, a table, a picture", clients::demo),
 ];

@@ -5,40 +5,19 @@
 //! 9.16; with SACK 41.7 41.7 41.7 40.8 13.6; slow 38.5 38.5 38.7 38.9 11.0. Below 1e-6 the gateway is what limits all, and
 //! ADaLR-R a little more.
 
-use std::time::Duration;
-
-use super::{BIT_ERRORS, COLUMNS, DELAY_MS, FIVE, FORWARDING, MEMORY, Network, RUNS, lossy, settings};
-use crate::figure::{Figure, Kind, Sweep};
-use crate::plot::Plot;
+use super::{Network, by_bit_errors, settings, with_bit_errors};
+use crate::figure::Figure;
 
 /// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "adalr/both",
-    shows: "50 MB through a gateway of little memory, with bit errors",
-    caption: "A file of 50 MB through a gateway that forwards 360 kbit/s and has 37,500 bytes of memory, against the rate of bit errors of the satellite's link (ADaLR-X3); 260 ms one way.",
-    settings: || {
+pub(super) const FIGURE: Figure = by_bit_errors(
+    "adalr/both",
+    "50 MB through a gateway of little memory, with bit errors",
+    "A file of 50 MB through a gateway that forwards 360 kbit/s and has 37,500 bytes of memory, against the rate of bit errors of the satellite's link (ADaLR-X3); 260 ms one way.",
+    || {
         settings(&[
             "gateway: forwards 360 kbit/s, memory 37,500 bytes",
             "workload: 50 MB, for five hours at most",
         ])
     },
-    kind: Kind::Sweep(Sweep {
-        axes: &[BIT_ERRORS, FIVE],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("ber") >= 1e-7,
-        paired: &["variant"],
-        columns: COLUMNS,
-        runs: RUNS,
-        run: |point, seed| {
-            let network = Network {
-                bits_per_second: FORWARDING,
-                delay: Duration::from_millis(DELAY_MS),
-                memory: MEMORY,
-                bit_error_rate: point.number("ber"),
-            };
-            lossy(network, point.name("variant"), seed)
-        },
-        plot: Plot::lines("ber", "throughput", "kB/s, 50 MB").log_x(),
-    }),
-};
+    |point, seed| with_bit_errors(Network::congested(), point, seed),
+);

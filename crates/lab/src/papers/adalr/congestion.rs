@@ -5,9 +5,7 @@
 //! the gateway drops: NewReno 50.0, SACK 51.0, ADaLR-R 452, with SACK 510, slow 572. Comparable, but for nine times as many
 //! drops: by a clock of 0.5 s few queues show, and their losses are taken for errors.
 
-use std::time::Duration;
-
-use super::{COLUMNS, DELAY_MS, FORWARDING, MEMORY, Network, RUNS, VARIANTS, lossy, settings};
+use super::{COLUMNS, Network, RUNS, VARIANTS, lossy, settings};
 use crate::figure::{Figure, Kind, Sweep};
 use crate::plot::Plot;
 
@@ -25,15 +23,7 @@ pub(super) const FIGURE: Figure = Figure {
         paired: &["variant"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
-            let network = Network {
-                bits_per_second: FORWARDING,
-                delay: Duration::from_millis(DELAY_MS),
-                memory: MEMORY,
-                bit_error_rate: 0.0,
-            };
-            lossy(network, point.name("variant"), seed)
-        },
+        run: |point, seed| lossy(Network::congested(), point.name("variant"), seed),
         plot: Plot::bars("variant", "throughput", "kB/s, 50 MB"),
     }),
 };

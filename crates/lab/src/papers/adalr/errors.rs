@@ -5,40 +5,19 @@
 //! SACK 211 205 154 58.3 14.1; slow 191 155 107 64.5 12.0. More than published, and most where most is lost: an error takes
 //! less than half of a window here, and Limited Transmit finds losses that NewReno waits for.
 
-use std::time::Duration;
-
-use super::{BIT_ERRORS, COLUMNS, DELAY_MS, ENDLESS, FIVE, Network, RUNS, SATELLITE, lossy, settings};
-use crate::figure::{Figure, Kind, Sweep};
-use crate::plot::Plot;
+use super::{DELAY_MS, Network, by_bit_errors, settings, with_bit_errors};
+use crate::figure::Figure;
 
 /// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "adalr/errors",
-    shows: "50 MB over a satellite with bit errors",
-    caption: "A file of 50 MB over 2 Mbit/s and 260 ms one way, against the rate of bit errors of the satellite's link in both directions (ADaLR-X1); what has not arrived after five hours counts as far as it came. ADaLR-R is a reconstruction.",
-    settings: || {
+pub(super) const FIGURE: Figure = by_bit_errors(
+    "adalr/errors",
+    "50 MB over a satellite with bit errors",
+    "A file of 50 MB over 2 Mbit/s and 260 ms one way, against the rate of bit errors of the satellite's link in both directions (ADaLR-X1); what has not arrived after five hours counts as far as it came. ADaLR-R is a reconstruction.",
+    || {
         settings(&[
             "workload: 50 MB, for five hours at most",
             "bit errors: independent, as a loss of packets of 1500 bytes to the client and of 40 back",
         ])
     },
-    kind: Kind::Sweep(Sweep {
-        axes: &[BIT_ERRORS, FIVE],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("ber") >= 1e-7,
-        paired: &["variant"],
-        columns: COLUMNS,
-        runs: RUNS,
-        run: |point, seed| {
-            let network = Network {
-                bits_per_second: SATELLITE,
-                delay: Duration::from_millis(DELAY_MS),
-                memory: ENDLESS,
-                bit_error_rate: point.number("ber"),
-            };
-            lossy(network, point.name("variant"), seed)
-        },
-        plot: Plot::lines("ber", "throughput", "kB/s, 50 MB").log_x(),
-    }),
-};
+    |point, seed| with_bit_errors(Network::lossless(DELAY_MS), point, seed),
+);

@@ -40,7 +40,7 @@ use braidftp_tcp as tcp;
 
 use self::download::Download;
 use super::ftp;
-use crate::figure::{Axis, Column, Figure, Kind, Paper, Row, Runs, Sweep, Value};
+use crate::figure::{Axis, Column, Figure, Kind, Paper, Point, Row, Runs, Sweep, Value};
 use crate::plot::Plot;
 
 /// The paper.
@@ -191,6 +191,11 @@ impl Network {
         Self { bits_per_second: SATELLITE, delay, memory: ENDLESS, bit_error_rate: 0.0 }
     }
 
+    /// The author's with congestion: a gateway that forwards less and has little memory.
+    fn congested() -> Self {
+        Self { bits_per_second: FORWARDING, memory: MEMORY, ..Self::lossless(DELAY_MS) }
+    }
+
     fn links(self) -> ClientRouterServer<LinkConfig> {
         let link = |bits_per_second, delay, queue, bytes: i32| LinkConfig {
             rate: Bandwidth::Fixed(Rate::from_bits_per_second(bits_per_second)),
@@ -292,6 +297,40 @@ const fn sized(
 fn lossy(network: Network, variant: &str, seed: u64) -> Row {
     let protocol = Protocol::Tcp(stack(variant).into());
     Download { protocol, bytes: 50_000_000, links: network.links(), seed }.run()
+}
+
+/// A file of 50 MB against the rate of bit errors of the satellite's link, over a network that is the paper's otherwise, or is
+/// congested.
+const fn by_bit_errors(
+    id: &'static str,
+    shows: &'static str,
+    caption: &'static str,
+    settings: fn() -> Vec<String>,
+    run: fn(&Point, u64) -> Row,
+) -> Figure {
+    Figure {
+        id,
+        shows,
+        caption,
+        settings,
+        kind: Kind::Sweep(Sweep {
+            axes: &[BIT_ERRORS, FIVE],
+            only: |_| true,
+            fixed: |_| false,
+            quick: |point| point.number("ber") >= 1e-7,
+            paired: &["variant"],
+            columns: COLUMNS,
+            runs: RUNS,
+            run,
+            plot: Plot::lines("ber", "throughput", "kB/s, 50 MB").log_x(),
+        }),
+    }
+}
+
+/// A point of [`by_bit_errors`].
+fn with_bit_errors(network: Network, point: &Point, seed: u64) -> Row {
+    let network = Network { bit_error_rate: point.number("ber"), ..network };
+    lossy(network, point.name("variant"), seed)
 }
 
 /// What does not vary.

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use super::{FROM, Path, RUNS, TO, flows, is_ours, settings};
+use super::{FROM, Path, RUNS, TO, is_ours, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::papers::bottleneck::CONTROLLER;
 use crate::plot::Plot;
 
 /// The figure.
@@ -32,13 +32,12 @@ pub(super) const FIGURE: Figure = Figure {
         run: |point, seed| {
             let path = Path { megabits: 10.0, round_trip: Duration::from_millis(50), queue: 1.0 };
             let protocols = ["controller", "beside"].map(|axis| path.sctp(point.name(axis)));
-            let ways = Ways::of(path.link(), path.link());
-            let seen = shared::watch(&flows(protocols.to_vec(), seed), &ways, TO, seed);
+            let seen = path.watch(path.link(), protocols.to_vec(), TO, seed);
             let rates = seen.rates(FROM, TO);
             let all: f64 = rates.iter().sum();
             Row(vec![
                 rates[0] / (all / 2.0),
-                all / (path.megabits * 1e6 * SCTP_SHARE),
+                all / path.carries(),
                 seen.queue_seconds(FROM, TO) * 1e3,
                 seen.dropped(FROM, TO),
             ])

@@ -10,7 +10,7 @@ use braidftp_sim::apps::bulk::Span;
 
 use super::{Path, RUNS, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, Flow, SCTP_SHARE, Seen, Ways};
+use crate::papers::bottleneck::{self as shared, CONTROLLER, Flow, Seen, Ways};
 use crate::plot::Plot;
 use crate::stats;
 
@@ -66,8 +66,7 @@ pub(super) const FIGURE: Figure = Figure {
             let both = [flow(Duration::ZERO, None), flow(joins, Some(at(LEAVES)))];
             let seen = shared::watch(&both, &Ways::of(path.link(), path.link()), ENDS, seed);
             let rates = seen.rates(joins + Duration::from_secs(20), LEAVES);
-            let whole = megabits * 1e6 * SCTP_SHARE;
-            Row(vec![shared_after(&seen, joins), alone_after(&seen, whole), stats::jain(&rates)])
+            Row(vec![shared_after(&seen, joins), alone_after(&seen, path.carries()), stats::jain(&rates)])
         },
         plot: Plot::bars("controller", "join", "s until both have the same")
             .beside("leave")

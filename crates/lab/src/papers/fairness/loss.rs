@@ -8,7 +8,7 @@ use braidftp_sim::link::{LinkConfig, Loss};
 
 use super::{FROM, Path, RUNS, TO, flows, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::papers::bottleneck::{self as shared, CONTROLLER, Ways};
 use crate::papers::ftp;
 use crate::plot::Plot;
 use crate::stats;
@@ -66,7 +66,7 @@ pub(super) const FIGURE: Figure = Figure {
             let seen = shared::watch(&flows, &ways, TO, seed);
             let rates = seen.rates(FROM, TO);
             Row(vec![
-                rates.iter().sum::<f64>() / (path.megabits * 1e6 * SCTP_SHARE),
+                rates.iter().sum::<f64>() / path.carries(),
                 stats::jain(&rates),
                 seen.queue_seconds(FROM, TO) * 1e3,
                 seen.dropped(FROM, TO),

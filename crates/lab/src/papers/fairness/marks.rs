@@ -7,9 +7,9 @@ use std::time::Duration;
 use braidftp_sctp as sctp;
 use braidftp_sim::link::{CoDel, LinkConfig, Management, Queue, Signal};
 
-use super::{FROM, Path, RUNS, TO, flows, is_ours, settings};
+use super::{FROM, Path, RUNS, TO, is_ours, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::papers::bottleneck::{self as shared, CONTROLLER};
 use crate::plot::Plot;
 use crate::stats;
 
@@ -71,13 +71,12 @@ pub(super) const FIGURE: Figure = Figure {
             let modern = shared::sctp(shared::kind(point.name("controller")), path.buffer_bytes());
             let ecn = ["codel-ecn", "threshold"].contains(&queue);
             let protocol = shared::over_sctp(sctp::Config { ecn, ..modern });
-            let flows = flows(vec![protocol; 4], seed);
-            let seen = shared::watch(&flows, &Ways::of(link, path.link()), TO, seed);
+            let seen = path.watch(link, vec![protocol; 4], TO, seed);
             let rates = seen.rates(FROM, TO);
             Row(vec![
                 seen.queue_seconds(FROM, TO) * 1e3,
                 stats::jain(&rates),
-                rates.iter().sum::<f64>() / (path.megabits * 1e6 * SCTP_SHARE),
+                rates.iter().sum::<f64>() / path.carries(),
                 seen.dropped(FROM, TO),
                 seen.marked(FROM, TO),
             ])

@@ -29,7 +29,7 @@ use braidftp_sim::Dice;
 use braidftp_sim::apps::bulk::{Protocol, Span};
 use braidftp_sim::link::{LinkConfig, Queue};
 
-use super::bottleneck::{self as shared, Flow, PACKET};
+use super::bottleneck::{self as shared, Flow, PACKET, SCTP_SHARE, Seen, Ways};
 use crate::figure::{Axis, Figure, Paper, Runs, Value};
 
 /// It is no paper, but is kept as one.
@@ -83,6 +83,16 @@ impl Path {
 
     fn link(self) -> LinkConfig {
         shared::link(self.bits_per_second(), self.round_trip / 2, Queue::Packets(self.queue_packets()))
+    }
+
+    /// What all of it carries of user data over SCTP, in bits a second.
+    fn carries(self) -> f64 {
+        self.megabits * 1e6 * SCTP_SHARE
+    }
+
+    /// What is seen of as many associations as there are, over these links there and its own back.
+    fn watch(self, there: LinkConfig, protocols: Vec<Protocol>, until: Duration, seed: u64) -> Seen {
+        shared::watch(&flows(protocols, seed), &Ways::of(there, self.link()), until, seed)
     }
 
     /// Buffers that hold no flow back, though it had all of the path for itself.

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use super::{FROM, Path, QUEUE, RUNS, TO, flows, is_ours, settings};
+use super::{FROM, Path, QUEUE, RUNS, TO, is_ours, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::papers::bottleneck::CONTROLLER;
 use crate::plot::Plot;
 use crate::stats;
 
@@ -59,14 +59,13 @@ pub(super) const FIGURE: Figure = Figure {
             let path = Path { megabits, round_trip, queue: point.number("queue") };
             let protocol = path.sctp(point.name("controller"));
             let protocols = vec![protocol; point.number("flows") as usize];
-            let ways = Ways::of(path.link(), path.link());
-            let seen = shared::watch(&flows(protocols, seed), &ways, TO, seed);
+            let seen = path.watch(path.link(), protocols, TO, seed);
             let rates = seen.rates(FROM, TO);
             let all: f64 = rates.iter().sum();
             Row(vec![
                 stats::jain(&rates),
                 rates.iter().copied().fold(f64::INFINITY, f64::min) * rates.len() as f64 / all,
-                all / (megabits * 1e6 * SCTP_SHARE),
+                all / path.carries(),
                 seen.queue_seconds(FROM, TO) * 1e3,
                 seen.dropped(FROM, TO),
             ])

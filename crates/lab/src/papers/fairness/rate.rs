@@ -8,9 +8,9 @@ use std::time::Duration;
 use braidftp_base::{Rate, Time};
 use braidftp_sim::link::{Bandwidth, LinkConfig, Steps};
 
-use super::{Path, RUNS, flows, settings};
+use super::{Path, RUNS, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Seen, Ways};
+use crate::papers::bottleneck::{self as shared, CONTROLLER, Seen};
 use crate::plot::Plot;
 
 /// The figure.
@@ -51,13 +51,12 @@ pub(super) const FIGURE: Figure = Figure {
         run: |point, seed| {
             let path =
                 Path { megabits: 20.0, round_trip: Duration::from_millis(50), queue: point.number("queue") };
-            let flows = flows(vec![path.sctp(point.name("controller"))], seed);
             let rate = |part: u64| Rate::from_bits_per_second(path.bits_per_second() / part);
             let later = vec![(Time::ZERO + FALLS, rate(10)), (Time::ZERO + RISES, rate(1))];
             let steps = Steps::new(rate(1), later).expect("the times rise");
             let link = LinkConfig { rate: Bandwidth::Steps(Arc::new(steps)), ..path.link() };
-            let seen = shared::watch(&flows, &Ways::of(link, path.link()), ENDS, seed);
-            let whole = path.megabits * 1e6 * SCTP_SHARE;
+            let seen = path.watch(link, vec![path.sctp(point.name("controller"))], ENDS, seed);
+            let whole = path.carries();
             let settled = FALLS + Duration::from_secs(5);
             Row(vec![
                 back(&seen, whole),

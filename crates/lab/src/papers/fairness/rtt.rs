@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{FROM, Path, RUNS, TO, flows, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Sweep, Value};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, Ways};
+use crate::papers::bottleneck::{self as shared, CONTROLLER, Ways};
 use crate::plot::Plot;
 
 /// The figure.
@@ -47,7 +47,7 @@ pub(super) const FIGURE: Figure = Figure {
             let rates = seen.rates(FROM, TO);
             Row(vec![
                 rates[1] / rates[0],
-                (rates[0] + rates[1]) / (path.megabits * 1e6 * SCTP_SHARE),
+                (rates[0] + rates[1]) / path.carries(),
                 seen.queue_seconds(FROM, TO) * 1e3,
             ])
         },

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::{FROM, Path, QUEUE, RUNS, flows, is_ours, settings};
+use super::{FROM, Path, QUEUE, RUNS, is_ours, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Sweep, Value};
-use crate::papers::bottleneck::{self as shared, CONTROLLER, SCTP_SHARE, TCP_SHARE, Ways};
+use crate::papers::bottleneck::{CONTROLLER, SCTP_SHARE, TCP_SHARE};
 use crate::plot::Plot;
 
 /// Beside Reno.
@@ -91,7 +91,7 @@ fn run(tcp: &str, point: &Point, seed: u64) -> Row {
     // Windows that grow by the round trip take that many of them to find their rates.
     let from = FROM.max(path.round_trip * 200);
     let until = from + Duration::from_secs(100).max(path.round_trip * 600);
-    let seen = shared::watch(&flows(protocols, seed), &Ways::of(path.link(), path.link()), until, seed);
+    let seen = path.watch(path.link(), protocols, until, seed);
     let (ours, theirs) = (seen.rate(0, from, until), seen.rate(1, from, until));
     // Of a packet of the same length they carry not quite the same.
     let (ours_wire, theirs_wire) = (ours / SCTP_SHARE, theirs / TCP_SHARE);

@@ -15,7 +15,8 @@
 //! FAST is `cc::fast` with the rules of its ns-2 module, version 1.1, over TCP with SACK and a sink that acknowledges every
 //! segment, as that module's examples have it. SCTP is the profile `ns2` with a receive window that limits nothing and without the
 //! module's `initialSsthresh` of 65,536 bytes, of which the paper must have raised the one or both: with the default window no
-//! flow could have more than 5 Mbit/s. What the paper says of concurrent multipath transfer (§3) is another folder's affair.
+//! flow could have more than 5 Mbit/s. Neither computes checksums: ns-2 has none, and links that damage nothing need none. What
+//! the paper says of concurrent multipath transfer (§3) is another folder's affair.
 
 pub mod claims;
 mod fig2;
@@ -36,7 +37,7 @@ use braidftp_sim::apps::bulk::Span;
 use braidftp_sim::link::Bandwidth;
 
 use self::run::{Setup, Stack};
-use crate::figure::{Axis, Figure, Paper, Point, Quick, Value};
+use crate::figure::{Axis, Figure, Paper, Point, Quick, Runs, Value};
 
 /// The paper.
 pub static PAPER: Paper = Paper {
@@ -159,15 +160,40 @@ fn shrunk(setup: Setup, quick: Quick) -> Setup {
     }
 }
 
+/// What does not vary in a figure of the same network whose runs are of other lengths.
+fn settings_for(protocol: Protocol, how: String) -> Vec<String> {
+    let mut settings = settings(protocol);
+    settings.truncate(3);
+    settings.push(how);
+    settings
+}
+
+/// FAST over the paper's network, with the delay of its figures, otherwise than there.
+fn fast(params: Params, flows: Vec<Span>, one_way: Duration, lasts: Duration) -> Setup {
+    Setup { stack: Stack::Fast(params), lasts, ..setup(Protocol::Fast, flows, one_way) }
+}
+
+/// How many flows there are, as an axis.
+const fn flows(values: &'static [Value]) -> Axis {
+    let show = |value: &Value| match value {
+        Value::Number(1.0) => "1 flow".to_owned(),
+        other => format!("{other} flows"),
+    };
+    Axis { name: "flows", label: "flows", values, show }
+}
+
+/// Nothing is random.
+const ONCE: Runs = Runs { min: 1, max: 1, within: 0.05 };
+
 /// What does not vary in Figures 2 to 5.
 fn settings(protocol: Protocol) -> Vec<String> {
     let setup = setup(protocol, together(2), READINGS[0].1);
     let link = Setup { one_way: Duration::ZERO, ..setup.clone() }.link();
     let stack = match (protocol, setup.stack) {
         (Protocol::Fast, Stack::Fast(params)) => {
-            format!("tcp: profile sack, every segment acknowledged and timed; cc fast:{params}")
+            format!("tcp: profile sack, every segment acknowledged and timed, no checksums; cc fast:{params}")
         }
-        _ => "sctp: profile ns2, receive window no limit, ssthresh arbitrarily high".to_owned(),
+        _ => "sctp: profile ns2, receive window no limit, ssthresh arbitrarily high, no checksums".to_owned(),
     };
     vec![
         format!("bottleneck, each way: {link}, and a delay of 50ms or 100ms"),

@@ -114,13 +114,14 @@ pub(super) struct Seen {
 }
 
 impl Stack {
-    /// With both buffers of so many bytes.
+    /// With both buffers of so many bytes, and without checksums over data: ns-2 has none, and these links damage nothing.
     fn protocol(self, buffer: usize) -> Protocol {
         match self {
             Self::Fast(params) => {
                 let mut config = tcp::Config {
                     mss: PACKET as u16 - 40,
                     timestamps: false,
+                    checksum: tcp::Checksum::Below,
                     timing: tcp::Timing::EverySegment,
                     ack_every: std::num::NonZeroU8::MIN,
                     congestion_control: cc::Kind::Fast,
@@ -133,6 +134,7 @@ impl Stack {
             }
             Self::Sctp { ssthresh } => {
                 let mut config = sctp::Config {
+                    zero_checksum: Some(sctp::ErrorDetection::Dtls),
                     receive_buffer_bytes: buffer,
                     send_buffer_bytes: buffer,
                     ..sctp::Profile::Ns2.config()
