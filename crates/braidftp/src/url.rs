@@ -348,6 +348,7 @@ mod tests {
             ("ftp://h/x;type=a", "type=a"),
             ("ftp+sctp://h/?adr=1.2.3.4", "only one"),
             ("ftp+sctp://h/?addr=nohost", "not an IP address"),
+            ("ftp+sctp://h/?addr=::1&addr=::1", "given twice"),
             ("ftp://h/#x", "fragment"),
         ] {
             let error = text.parse::<Url>().expect_err(text);
@@ -358,7 +359,10 @@ mod tests {
 
     #[test]
     fn the_number_of_addresses_is_limited() {
-        let with = |n: usize| format!("ftp+sctp://h/?{}", vec!["addr=::1"; n].join("&"));
+        let with = |n: usize| {
+            let addresses: Vec<String> = (1..=n).map(|i| format!("addr=::{i}")).collect();
+            format!("ftp+sctp://h/?{}", addresses.join("&"))
+        };
         assert_eq!(with(MAX_ADDRESSES).parse::<Url>().unwrap().addresses.len(), MAX_ADDRESSES);
         assert!(with(MAX_ADDRESSES + 1).parse::<Url>().is_err());
     }
