@@ -228,7 +228,9 @@ fn config(setup: &Setup) -> Config {
         valid_cookie_life: Duration::from_secs(36_000),
         shutdown_guard: Duration::from_secs(36_000),
         receive_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
+        receive_buffer_max_bytes: base.receive_buffer_max_bytes.map(|_| if setup.small { 16_000 } else { 400_000 }),
         send_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
+        send_buffer_max_bytes: base.send_buffer_max_bytes.map(|_| if setup.small { 16_000 } else { 400_000 }),
         interleaving: setup.extensions & 1 != 0,
         partial_reliability: setup.extensions & 2 != 0,
         reconfiguration: setup.extensions & 4 != 0,
@@ -258,7 +260,8 @@ impl Table {
                 config.auth = None;
             }
         }
-        let buffers = configs.each_ref().map(|config| config.receive_buffer_bytes);
+        let most = |config: &Config| config.receive_buffer_max_bytes.unwrap_or(config.receive_buffer_bytes);
+        let buffers = configs.each_ref().map(most);
         let lists_abort = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&ABORT));
         let aborts = configs.each_ref().map(lists_abort);
         let [client, server] = configs.map(Arc::new);

@@ -145,7 +145,7 @@ fn a_path_that_cannot_be_used_is_said_with_why_and_what_to_try() {
         (&["ftp+sctp://127.0.0.1/?addr=127.0.0.1"], 1, "given twice"),
         (&["ftp+sctp://127.0.0.1/?addr=127.0.0.2&addr=127.0.0.2"], 1, "given twice"),
         (&[url, "--path", "192.0.2.77"], 1, "no address of this machine"),
-        (&[url, "--path", "127.0.0.1=127.0.0.9"], 1, "no address of the server"),
+        (&[url, "--path", "127.0.0.1=127.0.0.9"], 1, "leads to any address of the server"),
         (&[url, "--path", "127.0.0.1", "--path", "::1"], 1, "has no IPv6 address"),
         (&["ftp+sctp://192.0.2.1:1/", "--path", "127.0.0.1"], 2, "nothing leads from 127.0.0.1 to 192.0.2.1"),
         (&[url, "--multipath", "scheduler=best"], 1, "round-robin, lrtf, blest, ecf"),
