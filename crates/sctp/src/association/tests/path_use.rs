@@ -57,8 +57,8 @@ fn a_path_that_is_set_aside_carries_nothing_either_way_until_it_is_put_back() {
         assert_eq!(states(&mut pair, Server), [PathState::Inactive, PathState::Active]);
 
         assert_eq!(set(&mut pair, Client, 0, PathUse::InUse), Ok(()));
-        pair.run(Duration::from_millis(500));
-        // The server need not wait for its HB.interval either: it was asked, and asks back.
+        // The server need not wait for its HB.interval either: it was asked, and asks back, unless it has asked a second ago.
+        pair.run(Duration::from_millis(1_500));
         for side in [Client, Server] {
             assert_eq!(states(&mut pair, side), [PathState::Active; 2], "{side:?}");
         }
