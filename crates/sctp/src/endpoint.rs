@@ -601,7 +601,9 @@ impl Endpoint {
         if self.table.get_mut(id).is_some_and(|slot| slot.association.take_moved()) {
             self.map_paths(id);
         }
-        if self.table.get(id).is_some_and(|slot| slot.association.phase() == Phase::Closed) {
+        // Until its last word has left, packets still lead to it, which hears none: what is said to the peer out of the blue
+        // would leave first, and the peer hear an ABORT without the cause.
+        if self.table.get(id).is_some_and(|slot| slot.association.has_said_its_last()) {
             self.table.unmap(now, id);
         }
     }

@@ -79,6 +79,12 @@ impl Association {
         }
     }
 
+    /// Whether it is over, and the ABORT or SHUTDOWN COMPLETE that goes with that, if any, has left.
+    pub(crate) fn has_said_its_last(&self) -> bool {
+        matches!(self.state, State::Closed(_))
+            && self.farewell.as_ref().is_none_or(|last| last.chunk.is_none())
+    }
+
     /// Over. What was received can still be read.
     pub(super) fn close(&mut self, reason: Reason) {
         self.timers.stop_all();

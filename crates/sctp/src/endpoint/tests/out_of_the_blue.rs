@@ -1,4 +1,4 @@
-//! RFC 9260 §8.4, rule by rule, without any association.
+//! RFC 9260 §8.4, rule by rule, without any association or when it is over.
 
 use super::*;
 
@@ -180,4 +180,22 @@ fn an_endpoint_is_no_mirror() {
     let bad = Chunk::Init(Init { a_rwnd: 1, ..init() });
     assert_eq!(answers(&mut bench, &bad, VerificationTag(0)), 3, "ABORTs of bad INITs too");
     assert_eq!(bench.endpoint.counters().answers_dropped, 24);
+}
+
+#[test]
+fn what_arrives_after_an_abort_is_not_answered_before_it() {
+    let mut bench = Bench::new();
+    let ack = bench.establish();
+    let id = bench.id();
+    bench.endpoint.association_mut(id).unwrap().abort(Bytes::from_static(b"enough"));
+    // They were under way, and the driver had not yet sent the ABORT.
+    for tsn in [PEER_TSN, Tsn(PEER_TSN.0 + 1)] {
+        bench.endpoint.handle(bench.now, datagram(peer(), to_bench(ack.initiate_tag), &[data(tsn)]));
+    }
+    let sent = bench.drain();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    let Chunk::Abort { reflected: false, causes } = &sent[0].chunks[0] else { panic!("{sent:?}") };
+    assert_eq!(*causes, [Cause::UserInitiatedAbort(Bytes::from_static(b"enough"))]);
+    let answer = bench.ask(ack.initiate_tag, &[data(Tsn(PEER_TSN.0 + 2))]);
+    assert!(matches!(answer.chunks[..], [Chunk::Abort { reflected: true, .. }]), "{answer:?}");
 }
