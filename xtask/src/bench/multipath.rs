@@ -49,6 +49,12 @@ const SCENARIOS: &[Scenario] = &[
         target: 0.90,
     },
     Scenario {
+        name: "50 Mbit/s, 300 ms and 20 Mbit/s, 30 ms, 1 % lost",
+        paths: &["rate=50mbit,delay=300ms,queue=1MB", "rate=20mbit,delay=30ms,loss=0.01,queue=100kB"],
+        mbit: 70,
+        target: 0.90,
+    },
+    Scenario {
         name: "three alike",
         paths: &[
             "rate=8mbit,delay=20ms,queue=100kB",
@@ -286,7 +292,8 @@ impl Net<'_> {
         let program = root().join("bench-peers/mptcp_flow.py");
         let bytes = (scenario.mbit * 1_000_000 / 8 * self.0.seconds).to_string();
         let mut serve = self.on("server", "python3");
-        let server = self.serve(serve.arg(&program).args(["serve", "10.1.1.1", MPTCP_PORT, &bytes]))?;
+        // At any address: a subflow to one that was announced finds this listener or none.
+        let server = self.serve(serve.arg(&program).args(["serve", "0.0.0.0", MPTCP_PORT, &bytes]))?;
         let mut fetch = self.on("client", "python3");
         let said = capture(fetch.arg(&program).args(["fetch", "10.1.1.1", MPTCP_PORT]))?;
         drop(server);
