@@ -15,6 +15,8 @@ use braidftp_net::{Config, PathState, Profile, Reason};
 use usrsctp_support::{Ends, Load, Peer, Role, Session, block_on, inside, on_server, open, wires};
 
 const SOON: Duration = common::PATIENCE;
+/// How long usrsctp may take to leave a dead path: Path.Max.Retrans + 1 = 6 time-outs, each of RTO.Max at most (RFC 9260 §8.2).
+const AFTER_A_CUT: Duration = Duration::from_secs(6 * 60 + 30);
 const LIGHT: Load = Load { each_way: 4_000_000, streams: 4, message: 20_000, patience: SOON };
 const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
 
@@ -131,7 +133,7 @@ fn survives(between: [Wire; 2], role: Role, cut: Cut, each_way: usize) {
         let options = ["heartbeat=500"];
         let Some(mut session) = open(&ends, role, config, &options, on_server(&net)).await else { return };
         confirmed(&mut session, &between).await;
-        let load = Load { each_way, streams: 4, message: 20_000, patience: SOON };
+        let load = Load { each_way, streams: 4, message: 20_000, patience: AFTER_A_CUT };
         let association = session.association.clone();
         let quarters = async |count: u64| {
             let received = || association.stats().paths.iter().map(|path| path.bytes_received).sum::<u64>();
@@ -150,7 +152,7 @@ fn survives(between: [Wire; 2], role: Role, cut: Cut, each_way: usize) {
         let deeds =
             async { tokio::time::timeout(load.patience, deeds).await.expect("no byte comes any more") };
         tokio::join!(session.exchange(load), deeds);
-        let end = tokio::time::timeout(SOON, session.association.shutdown()).await;
+        let end = tokio::time::timeout(AFTER_A_CUT, session.association.shutdown()).await;
         assert_eq!(end, Ok(Reason::Shutdown));
     });
 }
