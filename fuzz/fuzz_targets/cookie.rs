@@ -69,6 +69,7 @@ fuzz_target!(|case: Case| {
             ecn: case.extensions[6],
             nr_sack: case.extensions[7],
             zero_checksum: case.extensions[8],
+            compact_sack: case.extensions[9],
         },
         adaptation: case.adaptation,
         auth: None,

@@ -138,6 +138,9 @@ pub struct Config {
     /// Whether a peer that knows NR-SACK (draft-natarajan-tsvwg-sctp-nrsack) is told that what arrived will never be
     /// dropped, so that neither side keeps what the other has. It makes an INIT longer. Off.
     pub nr_sack: bool,
+    /// Whether a peer that knows COMPACT-SACK (`specs/compact-sack.md`) is told by it of more gaps than a SACK has room for, as
+    /// a fast path that loses packets has them. It makes an INIT longer. Off.
+    pub compact_sack: bool,
 
     /// Which chunks are taken from the peer only behind an AUTH chunk, and with which keys (RFC 4895). An association
     /// without it authenticates nothing. It makes an INIT longer, and some stacks answer none that has parameters. None.
@@ -242,6 +245,7 @@ impl Default for Config {
             interleaving: false,
             partial_reliability: false,
             nr_sack: false,
+            compact_sack: false,
             auth: None,
             asconf: false,
             adaptation: None,

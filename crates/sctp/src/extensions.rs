@@ -4,7 +4,9 @@
 use bytes::Bytes;
 
 use crate::config::{Config, ErrorDetection, MultipathWith};
-use crate::wire::{Asconf, AsconfAck, Auth, Chunk, Data, ForwardTsn, IForwardTsn, Init, NrSack, Parameter};
+use crate::wire::{
+    Asconf, AsconfAck, Auth, Chunk, CompactSack, Data, ForwardTsn, IForwardTsn, Init, NrSack, Parameter,
+};
 
 /// Extensions of SCTP that both sides must support to use them.
 //= specs/rfc8260.txt#section-2
@@ -30,6 +32,8 @@ pub struct Extensions {
     pub ecn: bool,
     /// NR-SACK (draft-natarajan-tsvwg-sctp-nrsack).
     pub nr_sack: bool,
+    /// COMPACT-SACK (`specs/compact-sack.md`).
+    pub compact_sack: bool,
     /// Packets without a checksum (RFC 9653), for what carries them detects errors.
     pub zero_checksum: bool,
 }
@@ -46,6 +50,7 @@ impl Extensions {
             reconfiguration: config.reconfiguration,
             ecn: config.ecn,
             nr_sack: config.nr_sack || agrees_on_multipath(config),
+            compact_sack: config.compact_sack,
             zero_checksum: config.zero_checksum.is_some(),
         }
     }
@@ -59,7 +64,14 @@ impl Extensions {
     /// The same, in answer to what the peer has listed: what is of use only if both do is left out if it did not.
     #[must_use]
     pub(crate) fn in_answer_to(self, peer: Self, config: &Config) -> Self {
-        Self { nr_sack: self.nr_sack && (config.nr_sack || peer.nr_sack), ..self }
+        //= specs/compact-sack.md#section-2
+        //# In an
+        //# INIT ACK it SHOULD be listed only if the INIT has listed it.
+        Self {
+            nr_sack: self.nr_sack && (config.nr_sack || peer.nr_sack),
+            compact_sack: self.compact_sack && peer.compact_sack,
+            ..self
+        }
     }
 
     /// What the peer supports, by its INIT or INIT ACK.
@@ -98,6 +110,7 @@ impl Extensions {
             reconfiguration: lists(Chunk::RECONFIG),
             ecn: init.parameters.contains(&Parameter::EcnCapable),
             nr_sack: lists(NrSack::KIND),
+            compact_sack: lists(CompactSack::KIND),
             zero_checksum: init.parameters.contains(&Parameter::ZeroChecksum(ErrorDetection::Dtls.edmid())),
         }
     }
@@ -118,6 +131,7 @@ impl Extensions {
             reconfiguration: self.reconfiguration && other.reconfiguration,
             ecn: self.ecn && other.ecn,
             nr_sack: self.nr_sack && other.nr_sack,
+            compact_sack: self.compact_sack && other.compact_sack,
             zero_checksum: self.zero_checksum && other.zero_checksum,
         }
     }
@@ -130,6 +144,12 @@ impl Extensions {
         //# both endpoints indicated their support of user message interleaving
         //# and the I-FORWARD-TSN chunk.
         if self.interleaving { self.i_forward_tsn } else { self.forward_tsn }
+    }
+
+    /// Of what both support: whether a SACK names all that arrived, and a COMPACT-SACK is sent where it has no room for that. What
+    /// an NR-SACK says of what it names, that cannot say.
+    pub(crate) fn compacts(self) -> bool {
+        self.compact_sack && !self.nr_sack
     }
 
     /// The parameters that say so, in the order in which they stand behind those of RFC 9260; none for none.
@@ -148,6 +168,7 @@ impl Extensions {
             //# either the INIT or INIT-ACK.
             (self.reconfiguration, Chunk::RECONFIG),
             (self.nr_sack, NrSack::KIND),
+            (self.compact_sack, CompactSack::KIND),
             (self.interleaving, Data::INTERLEAVED_KIND),
             (self.i_forward_tsn, IForwardTsn::KIND),
         ];
@@ -207,6 +228,7 @@ impl Extensions {
             | u16::from(self.ecn) << 6
             | u16::from(self.nr_sack) << 7
             | u16::from(self.zero_checksum) << 8
+            | u16::from(self.compact_sack) << 9
     }
 
     /// What `bits` gave.
@@ -221,6 +243,7 @@ impl Extensions {
             ecn: bits & 64 != 0,
             nr_sack: bits & 128 != 0,
             zero_checksum: bits & 256 != 0,
+            compact_sack: bits & 512 != 0,
         }
     }
 }
@@ -236,7 +259,7 @@ mod tests {
 
     #[test]
     fn bits_say_what_they_were_made_of() {
-        for bits in 0..512 {
+        for bits in 0..1024 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }

@@ -131,6 +131,7 @@ const FIELDS: &[Field] = &[
     ("sack_frequency", |c| c.sack_frequency.to_string(), "RFC 9260 §6.2: every second packet"),
     ("sack_at_once_when_filled", |c| on_off(c.sack_at_once_when_filled), "RFC 5681 §4.2"),
     ("immediate_at_end", |c| on_off(c.immediate_at_end), "RFC 9260 §6.1 leaves the I bit to the sender"),
+    ("compact_sack", |c| on_off(c.compact_sack), "RFC 9260 knows none"),
     ("fill_packets", |c| on_off(c.fill_packets), "RFC 9260 §6.9 has both"),
     ("receive_buffer_bytes", |c| format!("{} B", c.receive_buffer_bytes), "ours: a megabyte"),
     (
@@ -235,6 +236,7 @@ impl Profile {
                 path_mtu_discovery: Some(MtuDiscovery::default()),
                 sack_delay: Duration::from_millis(20),
                 immediate_at_end: true,
+                compact_sack: true,
                 fill_packets: true,
                 // A gigabit a second over 60 ms. A process that is to stay under 64 MB has room for one such
                 // association that stalls; what is not full costs nothing.
@@ -326,6 +328,7 @@ impl Profile {
             (Self::Modern, "path_mtu_discovery") => "RFC 8899",
             (Self::Modern, "sack_delay") => "ours: a tenth of RFC 9260's",
             (Self::Modern, "immediate_at_end") => "RFC 7053",
+            (Self::Modern, "compact_sack") => "ours: as many gaps as a gigabit a second has",
             (Self::Modern, "fill_packets") => "ours: RFC 9260 §6.9 has both",
             (Self::Modern, "receive_buffer_bytes") => "ours: a gigabit a second over 60 ms",
             (Self::Modern, "send_buffer_bytes") => "ours: a gigabit a second over 30 ms",

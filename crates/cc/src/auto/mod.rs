@@ -36,7 +36,7 @@
 //! **What it does not do.** A Reno whose slow start meets a ramp over a path of hundreds of milliseconds and thousands of packets has
 //! minutes to go, as it has beside another Reno. Flows of its own kind that are in no hurry take as long as Reno's to have equal
 //! shares. A SACK in 1500 bytes has room for 360 gaps (RFC 9260 §6.7: the lowest ones), and a gap lasts a round trip: over paths
-//! that lose more packets than that in one, no more than 360 in a round trip come again.
+//! that lose more packets than that in one, no more than 360 in a round trip come again, but for a peer that knows COMPACT-SACK.
 
 mod evidence;
 mod model;

@@ -22,7 +22,7 @@ use crate::config::{Config, LossDetection, LossRecovery, MultipathWith};
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
-use crate::wire::{Asconf, Cause, Chunk, Data, NrSack, Packet, Sack, Unrecognized, WireError};
+use crate::wire::{Asconf, Cause, Chunk, CompactSack, Data, NrSack, Packet, Sack, Unrecognized, WireError};
 
 /// Whether this side lists NR-SACK where the peer does, though its own INIT may not have.
 fn may_have_offered_nr_sack(config: &Config) -> bool {
@@ -81,6 +81,25 @@ fn answer_by(paths: &[Path], asked_by: PathId, reached: SocketAddr) -> PathId {
     }
     let answers = |path: &Path| path.state == PathState::Active && path.local == reached;
     paths.iter().position(answers).map_or(asked_by, |index| PathId(index as u8))
+}
+
+/// What kind of chunk a SACK came as.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    names: Names,
+    /// Blocks of which the peer will never drop what they name.
+    kept: &'a [(u16, u16)],
+}
+
+/// Which of the runs of TSNs that have arrived a SACK names.
+#[derive(Clone, Copy)]
+enum Names {
+    /// As many as it has room for, or as its sender cares to: how many that is, is guessed.
+    WhatItCan,
+    /// All.
+    All,
+    /// Those up to the last one, and not those beyond it.
+    TheFirst,
 }
 
 /// Whether the rest of a packet is read.
@@ -251,16 +270,32 @@ impl Association {
         match (chunk, &mut self.state) {
             //= specs/rfc9260.txt#section-6
             //# A SACK chunk received in any other state SHOULD be discarded.
-            (Chunk::Sack(_) | Chunk::NrSack(_), State::Up(_))
+            (Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_), State::Up(_))
                 if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
-            (Chunk::Sack(sack), State::Up(_)) => self.on_sack(now, path, &sack, &[]),
+            (Chunk::Sack(sack), State::Up(up)) => {
+                let names = if up.extensions.compacts() { Names::All } else { Names::WhatItCan };
+                self.on_sack(now, path, &sack, Said { names, kept: &[] });
+            }
+            //= specs/compact-sack.md#section-4
+            //# what a sender makes of a SACK (RFC 9260 §6.2.1), it MUST make
+            //# of this.
+            (Chunk::CompactSack(sack), State::Up(up)) if up.extensions.compacts() => {
+                let CompactSack { is_cut, cum_tsn_ack, a_rwnd, gaps, dups } = sack;
+                let names = if is_cut { Names::TheFirst } else { Names::All };
+                let sack = Sack { flags: 0, cum_tsn_ack, a_rwnd, gaps, dups };
+                self.on_sack(now, path, &sack, Said { names, kept: &[] });
+            }
+            (Chunk::CompactSack(sack), _) => {
+                return self.on_unknown(CompactSack::KIND, &Chunk::CompactSack(sack).to_bytes());
+            }
             // Where both began at once, either may have heard of another offer than the other.
             (Chunk::NrSack(sack), State::Up(up))
                 if up.extensions.nr_sack || may_have_offered_nr_sack(&self.config) =>
             {
                 let gaps = [&sack.gaps[..], &sack.nr_gaps].concat();
                 let NrSack { flags, cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
-                self.on_sack(now, path, &Sack { flags, cum_tsn_ack, a_rwnd, gaps, dups }, &nr_gaps);
+                let sack = Sack { flags, cum_tsn_ack, a_rwnd, gaps, dups };
+                self.on_sack(now, path, &sack, Said { names: Names::WhatItCan, kept: &nr_gaps });
             }
             (Chunk::NrSack(sack), _) => {
                 return self.on_unknown(NrSack::KIND, &Chunk::NrSack(sack).to_bytes());
@@ -574,7 +609,7 @@ impl Association {
     }
 
     /// `kept`: those of its gap blocks of which the peer promises to keep what they name.
-    fn on_sack(&mut self, now: Time, came_by: PathId, sack: &Sack, kept: &[(u16, u16)]) {
+    fn on_sack(&mut self, now: Time, came_by: PathId, sack: &Sack, Said { names, kept }: Said<'_>) {
         //= specs/rfc9260.txt#section-6
         //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
         //# SHUTDOWN-RECEIVED states.
@@ -611,6 +646,14 @@ impl Association {
                 return;
             }
             Err(SackError::NeverSent) => return self.on_violation(Violation::AckOfNothing),
+        }
+        match names {
+            Names::WhatItCan => {}
+            Names::All => report.silent_beyond = None,
+            Names::TheFirst => {
+                let last = sack.gaps.last().map_or(0, |(_, last)| *last);
+                report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
+            }
         }
         for (said, advanced) in report.paths.iter_mut().zip(points) {
             said.point_advanced = advanced;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::association::sent::RESTART_MEMORY;
 use crate::ids::{PathId, Tsn};
-use crate::wire::Sack;
+use crate::wire::{CompactSack, Sack};
 
 /// How far beyond `cum_tsn_ack` a TSN may be: what a gap block can express (RFC 9260 §3.3.4).
 pub(super) const SPAN_MAX: u32 = 65_535;
@@ -386,6 +386,37 @@ impl Received {
         self.due != Due::No && !self.silent
     }
 
+    /// So many of the runs, from the lowest on, as gap blocks.
+    fn gaps(&self, most: usize) -> Vec<(u16, u16)> {
+        let offset = |tsn: Tsn| {
+            u16::try_from(tsn.distance_from(self.cum_tsn)).expect("no run reaches beyond SPAN_MAX")
+        };
+        self.runs.iter().take(most).map(|run| (offset(run.0), offset(run.1))).collect()
+    }
+
+    /// Whether a SACK in `room` bytes has room for all gap blocks.
+    pub(super) fn fits_a_sack(&self, room: usize) -> bool {
+        self.runs.len() <= Sack::blocks_in(room)
+    }
+
+    //= specs/compact-sack.md#section-4
+    //# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
+    //# beyond the last one.
+    /// The COMPACT-SACK that fits in `room` bytes. What it says is said.
+    pub(super) fn take_compact_sack(&mut self, a_rwnd: u32, room: usize) -> CompactSack {
+        let room = room - room % 4;
+        let mut gaps = self.gaps(RUNS_MAX);
+        let fit = CompactSack::blocks_in(&gaps, room);
+        let is_cut = fit < gaps.len();
+        gaps.truncate(fit);
+        let mut sack = CompactSack { is_cut, cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups: Vec::new() };
+        self.duplicates.truncate(room.saturating_sub(sack.encoded_len()) / 4);
+        sack.dups = std::mem::take(&mut self.duplicates);
+        self.due = Due::No;
+        self.packets_unanswered = 0;
+        sack
+    }
+
     /// The SACK that fits in `room` bytes. What it says is said.
     pub(super) fn take_sack(&mut self, a_rwnd: u32, room: usize) -> Sack {
         let fit = Sack::blocks_in(room);
@@ -397,10 +428,7 @@ impl Received {
         //# This single SACK chunk MUST report the Gap Ack Blocks from the lowest
         //# to highest TSNs, within the size limit set by the PMTU, and leave the
         //# remaining highest TSN numbers unacknowledged.
-        let offset = |tsn: Tsn| {
-            u16::try_from(tsn.distance_from(self.cum_tsn)).expect("no run reaches beyond SPAN_MAX")
-        };
-        let gaps: Vec<_> = self.runs.iter().take(fit).map(|run| (offset(run.0), offset(run.1))).collect();
+        let gaps = self.gaps(fit);
         //= specs/rfc9260.txt#section-6.7
         //# When a single SACK chunk cannot cover all the Gap Ack Blocks needed to
         //# be reported due to the PMTU limitation, the endpoint MUST send only
@@ -640,6 +668,26 @@ mod tests {
             assert!(received.sack_is_due());
             assert_eq!(received.take_sack(0, 100).cum_tsn_ack, Tsn(2), "{old}");
         }
+    }
+
+    //= specs/compact-sack.md#section-4
+    //= type=test
+    //# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
+    //# beyond the last one.
+    #[test]
+    fn a_compact_sack_has_the_lowest_blocks_and_says_when_there_were_more() {
+        let every_second: Vec<u32> = (1..=60).map(|nth| 2 * nth).collect();
+        let mut received = received(&every_second);
+        received.duplicate(Tsn(4));
+        // 60 blocks of two bits each are 15 bytes.
+        let whole = received.take_compact_sack(9, 36);
+        assert_eq!((whole.is_cut, whole.gaps.len(), &whole.dups[..]), (false, 60, &[Tsn(4)][..]));
+        assert!(!received.sack_is_due());
+        received.duplicate(Tsn(4));
+        let cut = received.take_compact_sack(9, 31);
+        assert_eq!((cut.is_cut, cut.gaps.len(), cut.dups.len()), (true, 48, 0), "padding must fit as well");
+        assert_eq!(cut.gaps[..], whole.gaps[..48]);
+        assert!(!received.fits_a_sack(16 + 4 * 59) && received.fits_a_sack(16 + 4 * 60));
     }
 
     #[test]

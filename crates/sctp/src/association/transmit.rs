@@ -380,16 +380,24 @@ impl Association {
             }
             let header_more = if up.extensions.nr_sack { NrSack::HEADER_LEN - Sack::HEADER_LEN } else { 0 };
             let room = builder.room().saturating_sub(header_more);
-            let sack = up.received.take_sack(u32::try_from(a_rwnd).unwrap_or(u32::MAX), room);
+            let window = u32::try_from(a_rwnd).unwrap_or(u32::MAX);
             up.offered_bytes = a_rwnd;
             self.timers.stop(Timer::DelayedSack);
             up.sack_in_doubt = self.paths[usize::from(id.0)].state != PathState::Active;
+            //= specs/compact-sack.md#section-2
+            //# A host MUST NOT send the chunk where it is not agreed on.
+            //= specs/compact-sack.md#section-4
+            //# Where the extension is agreed on, a SACK MUST name all TSNs that have arrived. If it has no room to, this chunk MUST be sent
+            //# instead.
             // What is accepted is kept until it is read.
             builder.push(&if up.extensions.nr_sack {
-                let Sack { flags, cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } = sack;
+                let Sack { flags, cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } =
+                    up.received.take_sack(window, room);
                 Chunk::NrSack(NrSack { flags, cum_tsn_ack, a_rwnd, gaps: Vec::new(), nr_gaps, dups })
+            } else if up.extensions.compacts() && !up.received.fits_a_sack(room) {
+                Chunk::CompactSack(up.received.take_compact_sack(window, room))
             } else {
-                Chunk::Sack(sack)
+                Chunk::Sack(up.received.take_sack(window, room))
             });
         }
         //= specs/rfc9260.txt#section-6.4

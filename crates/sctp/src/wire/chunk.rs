@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Asconf, AsconfAck, Auth, Cause, Data, ForwardTsn, IForwardTsn, Init, NrSack, Reconfig, Sack, WireError,
-    cause, control, padded, put_padding, reconfig,
+    Asconf, AsconfAck, Auth, Cause, CompactSack, Data, ForwardTsn, IForwardTsn, Init, NrSack, Reconfig, Sack,
+    WireError, cause, control, padded, put_padding, reconfig,
 };
 use crate::ids::Tsn;
 
@@ -52,6 +52,8 @@ pub enum Chunk {
     Reconfig(Vec<Reconfig>),
     /// NR-SACK (draft-natarajan-tsvwg-sctp-nrsack)
     NrSack(NrSack),
+    /// COMPACT-SACK (`specs/compact-sack.md`)
+    CompactSack(CompactSack),
     /// FORWARD TSN (RFC 3758 §3.2)
     ForwardTsn(ForwardTsn),
     /// ECNE (RFC 4960 Appendix A)
@@ -138,6 +140,7 @@ impl Chunk {
             Self::Ecne { .. } => Self::ECNE,
             Self::Cwr { .. } => Self::CWR,
             Self::NrSack(_) => NrSack::KIND,
+            Self::CompactSack(_) => CompactSack::KIND,
             Self::ForwardTsn(_) => ForwardTsn::KIND,
             Self::IForwardTsn(_) => IForwardTsn::KIND,
             Self::Auth(_) => Auth::KIND,
@@ -161,6 +164,7 @@ impl Chunk {
             Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete { .. } => Self::HEADER_LEN,
             Self::Reconfig(parameters) => Self::HEADER_LEN + reconfig::encoded_len(parameters),
             Self::NrSack(sack) => sack.encoded_len(),
+            Self::CompactSack(sack) => sack.encoded_len(),
             Self::ForwardTsn(forward) => forward.encoded_len(),
             Self::IForwardTsn(forward) => forward.encoded_len(),
             Self::Auth(auth) => auth.encoded_len(),
@@ -263,6 +267,7 @@ impl Chunk {
                 Err(_) => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
             },
             NrSack::KIND => Self::NrSack(NrSack::decode(raw)?),
+            CompactSack::KIND => Self::CompactSack(CompactSack::decode(raw)?),
             ForwardTsn::KIND => Self::ForwardTsn(ForwardTsn::decode(raw)?),
             IForwardTsn::KIND => Self::IForwardTsn(IForwardTsn::decode(raw)?),
             Auth::KIND => Self::Auth(Auth::decode(datagram, raw)?),
@@ -285,6 +290,7 @@ impl Chunk {
             Self::Data(data) => return data.encode(out),
             Self::Sack(sack) => return sack.encode(out),
             Self::NrSack(sack) => return sack.encode(out),
+            Self::CompactSack(sack) => sack.encode(out),
             Self::ForwardTsn(forward) => return forward.encode(out),
             Self::IForwardTsn(forward) => return forward.encode(out),
             //= specs/rfc9260.txt#section-3.3.2

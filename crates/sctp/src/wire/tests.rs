@@ -299,6 +299,18 @@ fn every_other_form_has_its_bytes() {
             "NR_SACK[flgs=0, cum_tsn=1, a_rwnd=1500, gaps=[2:3], nr_gaps=[5:6, 9:9], dups=[1]]",
         ),
         (
+            // 1 missing, 2 arrived; 1, 1; 300, 1: 1 010, 1 1, 00000000100101100 1.
+            Chunk::CompactSack(CompactSack {
+                is_cut: true,
+                cum_tsn_ack: Tsn(1),
+                a_rwnd: 1_500,
+                gaps: vec![(2, 3), (5, 5), (306, 306)],
+                dups: vec![Tsn(1)],
+            }),
+            "90010017 00000001 000005dc 0003 0001 00000001 ac0259 00",
+            "COMPACT_SACK[flgs=C, cum_tsn=1, a_rwnd=1500, gaps=[2:3, 5:5, 306:306], dups=[1]]",
+        ),
+        (
             Chunk::ForwardTsn(ForwardTsn {
                 new_cum_tsn: Tsn(9),
                 streams: vec![(StreamId(1), Ssn(2)), (StreamId(3), Ssn(0))],

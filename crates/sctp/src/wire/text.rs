@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::{
-    Asconf, AsconfAck, Auth, Cause, Change, Chunk, Data, ForwardTsn, IForwardTsn, Init, Interleaved,
-    NextTsns, NrSack, Outcome, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
+    Asconf, AsconfAck, Auth, Cause, Change, Chunk, CompactSack, Data, ForwardTsn, IForwardTsn, Init,
+    Interleaved, NextTsns, NrSack, Outcome, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
 };
 use crate::ids::{StreamId, Tsn};
 
@@ -51,6 +51,7 @@ impl Display for Chunk {
             Self::Ecne { lowest_tsn } => write!(f, "ECNE[flgs=0, tsn={lowest_tsn}]"),
             Self::Cwr { lowest_tsn } => write!(f, "CWR[flgs=0, tsn={lowest_tsn}]"),
             Self::NrSack(sack) => sack.fmt(f),
+            Self::CompactSack(sack) => sack.fmt(f),
             Self::ForwardTsn(forward) => forward.fmt(f),
             Self::IForwardTsn(forward) => forward.fmt(f),
             Self::Auth(auth) => auth.fmt(f),
@@ -153,6 +154,19 @@ impl Display for NrSack {
     }
 }
 
+impl Display for CompactSack {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { is_cut, cum_tsn_ack, a_rwnd, gaps, dups } = self;
+        let flags = if *is_cut { "C" } else { "0" };
+        write!(
+            f,
+            "COMPACT_SACK[flgs={flags}, cum_tsn={cum_tsn_ack}, a_rwnd={a_rwnd}, gaps=[{}]",
+            Blocks(gaps)
+        )?;
+        write!(f, ", dups=[{}]]", Tsns(dups))
+    }
+}
+
 struct Blocks<'a>(&'a [(u16, u16)]);
 
 impl Display for Blocks<'_> {
@@ -250,6 +264,7 @@ impl Display for Parameter {
                     match *kind {
                         Data::INTERLEAVED_KIND => write!(f, "{}I_DATA", comma(index))?,
                         Chunk::RECONFIG => write!(f, "{}RECONFIG", comma(index))?,
+                        CompactSack::KIND => write!(f, "{}COMPACT_SACK", comma(index))?,
                         NrSack::KIND => write!(f, "{}NR_SACK", comma(index))?,
                         ForwardTsn::KIND => write!(f, "{}FORWARD_TSN", comma(index))?,
                         IForwardTsn::KIND => write!(f, "{}I_FORWARD_TSN", comma(index))?,

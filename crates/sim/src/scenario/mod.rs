@@ -575,6 +575,7 @@ mod tests {
         assert!(asked(|what| matches!(what, Reconfiguration::Add { .. })));
         assert!(configs(|config| config.partial_reliability));
         assert!(configs(|config| config.nr_sack));
+        assert!(configs(|config| config.compact_sack));
         assert!(configs(|config| config.tail_loss_probe));
         assert!(configs(|config| config.scheduler == Scheduler::Priority));
     }

@@ -48,6 +48,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "scheduler", draw: scheduler },
     Row { name: "interleaving", draw: interleaving },
     Row { name: "nr_sack", draw: nr_sack },
+    Row { name: "compact_sack", draw: compact_sack },
     Row { name: "reconfiguration", draw: reconfiguration },
     Row { name: "addresses", draw: addresses },
     Row { name: "auth", draw: auth },
@@ -223,6 +224,12 @@ fn interleaving(draw: &mut Draw, scenario: &mut Scenario) {
 fn nr_sack(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| config.nr_sack = both || draw.one_in(4));
+}
+
+/// Gaps that are named as bits.
+fn compact_sack(draw: &mut Draw, scenario: &mut Scenario) {
+    let both = draw.one_in(3);
+    each(draw, scenario, |draw, config| config.compact_sack = both || draw.one_in(4));
 }
 
 /// Users reset streams and add some while messages are under way, and are allowed to or not.

@@ -2,6 +2,7 @@
 
 mod asconf;
 mod auth;
+mod compact_sack;
 mod data;
 mod ecn;
 mod everything;

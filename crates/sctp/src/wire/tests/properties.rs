@@ -67,6 +67,7 @@ fn is_unknown_chunk(kind: &u8) -> bool {
             | Chunk::PAD
             | Chunk::RECONFIG
             | NrSack::KIND
+            | CompactSack::KIND
             | ForwardTsn::KIND
             | IForwardTsn::KIND
     )
@@ -219,6 +220,18 @@ fn chunk() -> impl Strategy<Value = Chunk> {
             .prop_map(|([cum, a_rwnd], [gaps, nr_gaps], dups)| {
                 let dups = dups.into_iter().map(Tsn).collect();
                 Chunk::NrSack(NrSack { flags: 0, cum_tsn_ack: Tsn(cum), a_rwnd, gaps, nr_gaps, dups })
+            }),
+        (any::<bool>(), any::<[u32; 2]>(), vec((1..900_u16, 1..900_u16), 0..30), vec(any::<u32>(), 0..9))
+            .prop_map(|(is_cut, [cum, a_rwnd], lengths, dups)| {
+                let mut last = 0;
+                let block = |(missing, arrived)| {
+                    let first = last + missing + 1;
+                    last += missing + arrived;
+                    (first, last)
+                };
+                let gaps = lengths.into_iter().map(block).collect();
+                let dups = dups.into_iter().map(Tsn).collect();
+                Chunk::CompactSack(CompactSack { is_cut, cum_tsn_ack: Tsn(cum), a_rwnd, gaps, dups })
             }),
         (any::<u32>(), vec(any::<(u16, u16)>(), 0..9)).prop_map(|(cum, streams)| {
             let streams = streams.into_iter().map(|(stream, ssn)| (StreamId(stream), Ssn(ssn))).collect();
