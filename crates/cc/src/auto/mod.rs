@@ -320,13 +320,19 @@ impl Auto {
         if app_limited {
             return;
         }
+        if ack.rtt.is_none() {
+            // Only what was sent again arrives (§6.3.1 of RFC 9260, C5): there is no rate to go by.
+            self.cwnd = self.cwnd.saturating_add(ack.bytes).min(WINDOW_MAX);
+            return;
+        }
         let carried = bytes_in(ramp.train.rate, self.model.min_rtt().unwrap_or(self.srtt));
         // What a round trip makes of the one before, in hundredths.
         let gain = match () {
             () if advice != Advice::Grow => 106,
             () if ramp.stalled > 1 => 125,
             () if ramp.again => 150,
-            () if carried == 0 => 200,
+            // More than half as much again arrives already: what the train told was not the path's rate.
+            () if carried == 0 || product > carried + carried / 2 => 200,
             () if self.cwnd > carried => 125,
             () => (50 * carried / product.max(1)).clamp(200, 2_000),
         };

@@ -27,6 +27,8 @@ struct Flow {
     next_at: Time,
     recovery: Option<Time>,
     delivered: usize,
+    /// Whether all that leaves was sent before, so that nobody knows its round trips.
+    again: bool,
 }
 
 fn ms(millis: u64) -> Duration {
@@ -58,7 +60,16 @@ impl Flow {
         };
         let auto = Auto::new(options, MTU);
         let now = Time::from_millis(1);
-        Self { auto, wire, now, flight: VecDeque::new(), next_at: now, recovery: None, delivered: 0 }
+        Self {
+            auto,
+            wire,
+            now,
+            flight: VecDeque::new(),
+            next_at: now,
+            recovery: None,
+            delivered: 0,
+            again: false,
+        }
     }
 
     fn flight_bytes(&self) -> usize {
@@ -101,7 +112,7 @@ impl Flow {
             if self.recovery.is_some_and(|until| sent_at >= until) {
                 self.recovery = None;
             }
-            let rtt = Some(self.now.since(sent_at));
+            let rtt = (!self.again).then(|| self.now.since(sent_at));
             self.auto.on_ack(Ack {
                 now: self.now,
                 bytes: MTU,
@@ -390,4 +401,22 @@ fn what_was_given_for_nothing_is_had_again_but_after_a_mark() {
         flow.auto.on_spurious(Spurious { now: flow.now, flight_bytes: window, mtu: MTU });
         assert_eq!(flow.auto.window() == window, undone, "{cause:?}");
     }
+}
+
+#[test]
+fn what_is_sent_again_opens_a_ramp_as_any_slow_start() {
+    let wire = Wire { packet_time: ms(1) / 10, ..Wire::new(ms(100), 1_000, 0) };
+    let mut flow = Flow { again: true, ..Flow::new(wire) };
+    flow.run(ms(650));
+    assert!(flow.auto.window() > 300 * MTU, "{}", flow.auto.window());
+}
+
+#[test]
+fn a_train_that_told_too_little_is_not_believed_for_long() {
+    // The first flight finds others in its way, and the next ones do not: a thousand packets are under way then.
+    let mut flow = Flow::new(Wire { packet_time: ms(5), ..Wire::new(ms(100), 1_000, 0) });
+    flow.run(ms(160));
+    flow.wire.packet_time = ms(1) / 10;
+    flow.run(ms(900));
+    assert!(flow.auto.window() > 500 * MTU, "{}", flow.auto.window());
 }
