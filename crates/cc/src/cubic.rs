@@ -4,11 +4,15 @@
 //! In integers throughout (bytes and milliseconds; a cube root by bisection), so that every machine computes the same.
 //! Counted are the bytes that acknowledgements cover. Slow start may end by HyStart++ (RFC 9406, §4.10). It does not undo
 //! a reduction that was spurious (§4.9).
+//!
+//! With siblings it opens by its part of what it would alone: α by that, and C by its square, for what a CUBIC flow carries
+//! goes with the fourth root of C (§5) and what a Reno flow does with the square root of α. Slow start is its own.
 
 use std::time::Duration;
 
 use braidftp_base::Time;
 
+use crate::coupled::{ALL_OF_IT, part};
 use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
 use crate::{Ack, Cause, Congestion, Controller, Growth, Idle, Options, SlowStart};
 
@@ -18,8 +22,8 @@ const SSTHRESH_INITIAL: usize = u32::MAX as usize;
 const FLOOR_MTUS: usize = 2;
 /// The largest window that scaling allows.
 const WINDOW_MAX: usize = 65_535 << 14;
-/// So long after the plateau, 11 days, the function is beyond any window.
-const DISTANCE_MAX_MS: i64 = 1_000_000_000;
+/// So long after the plateau, six days, the function is beyond any window.
+const DISTANCE_MAX_MS: i64 = 500_000_000;
 /// β_cubic = 0.7 (§4.6).
 const BETA: (usize, usize) = (7, 10);
 /// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
@@ -65,6 +69,8 @@ struct Epoch {
     /// W_est, in bytes and a remainder.
     w_est: usize,
     w_est_remainder: usize,
+    /// What part of one flow's growth is its own, in thousandths.
+    part: usize,
 }
 
 impl Cubic {
@@ -106,7 +112,8 @@ impl Cubic {
         // C = 0.4 segments a second cubed.
         let t_ms = i64::try_from(t.as_millis()).unwrap_or(i64::MAX);
         let distance = i128::from(t_ms.saturating_sub(epoch.k_ms).min(DISTANCE_MAX_MS));
-        let rise = distance.pow(3) * 4 * self.mtu as i128 / 10_000_000_000;
+        let squared = (epoch.part * epoch.part) as i128;
+        let rise = distance.pow(3) * 4 * self.mtu as i128 * squared / 10_000_000_000_000_000;
         (epoch.origin as i128 + rise).clamp(0, WINDOW_MAX as i128) as usize
     }
 
@@ -144,15 +151,20 @@ impl Cubic {
         }
     }
 
-    fn begin_epoch(&self, now: Time) -> Epoch {
+    fn begin_epoch(&self, now: Time, part: usize) -> Epoch {
         // §4.2: K = cbrt((W_max − cwnd_epoch) / C); 0 if the window is beyond W_max already.
         let below = self.w_max.saturating_sub(self.cwnd) as u128;
-        let k_ms = cube_root(below * 10_000_000_000 / (4 * self.mtu as u128)) as i64;
-        Epoch { start: now, k_ms, origin: self.w_max.max(self.cwnd), w_est: self.cwnd, w_est_remainder: 0 }
+        let squared = (part * part) as u128;
+        let k_ms = cube_root(below * 10_000_000_000_000_000 / (4 * self.mtu as u128 * squared)) as i64;
+        let origin = self.w_max.max(self.cwnd);
+        Epoch { start: now, k_ms, origin, w_est: self.cwnd, w_est_remainder: 0, part }
     }
 
     fn avoidance(&mut self, ack: &Ack<'_>, opens: Opens, since_last: Duration) {
-        let mut epoch = self.epoch.unwrap_or_else(|| self.begin_epoch(ack.now));
+        let part = part(ack, self.cwnd);
+        // What was one path's part is all when it has no siblings any more.
+        let lasts = |epoch: &Epoch| part < ALL_OF_IT || epoch.part == ALL_OF_IT;
+        let mut epoch = self.epoch.filter(lasts).unwrap_or_else(|| self.begin_epoch(ack.now, part));
         if opens == Opens::AsReno {
             epoch.start += since_last;
             epoch.w_est = epoch.w_est.max(self.cwnd);
@@ -160,8 +172,8 @@ impl Cubic {
         let t = ack.now.since(epoch.start);
         // §4.3: what Reno would have.
         let (numerator, denominator) = if epoch.w_est >= self.cwnd_prior { (1, 1) } else { ALPHA };
-        let grown = numerator * ack.bytes * self.mtu + epoch.w_est_remainder;
-        let divisor = denominator * self.cwnd;
+        let grown = numerator * ack.bytes * self.mtu * epoch.part + epoch.w_est_remainder;
+        let divisor = denominator * self.cwnd * ALL_OF_IT;
         epoch.w_est = (epoch.w_est + grown / divisor).min(WINDOW_MAX);
         epoch.w_est_remainder = grown % divisor;
         if opens == Opens::AsReno || self.w_cubic(&epoch, t) < epoch.w_est {
@@ -243,6 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::PathView;
 
     const MSS: usize = 1_448;
 
@@ -303,6 +316,35 @@ mod tests {
             }
         }
         assert!((11 * MSS..14 * MSS).contains(&cubic.window()), "{}", cubic.window());
+    }
+
+    #[test]
+    fn beside_an_equal_sibling_it_opens_a_quarter_as_fast_until_it_is_alone() {
+        let sibling = |segments| PathView {
+            window: segments * MSS,
+            ssthresh: 0,
+            srtt: Some(Duration::from_millis(100)),
+            between_losses: 0,
+        };
+        // C/16: K is 2.52 times as long as alone.
+        let mut cubic = reduced_at(1_000);
+        let twin = [sibling(700)];
+        cubic.on_ack(Ack { siblings: &twin, ..ack(Time::from_millis(1), MSS, cubic.cwnd) });
+        assert!((22_880..22_900).contains(&cubic.epoch.unwrap().k_ms), "{cubic:?}");
+        assert_eq!(cubic.epoch.unwrap().part, 250);
+        cubic.on_ack(ack(Time::from_millis(2), MSS, cubic.cwnd));
+        assert!((9_080..9_090).contains(&cubic.epoch.unwrap().k_ms), "nobody is beside it any more");
+        // 40 round trips in which Reno with 0.7 would gain 40 · 9/17 segments alone: a quarter.
+        let mut cubic = reduced_at(20);
+        let twin = [sibling(14)];
+        let mut now = Time::ZERO;
+        for _ in 0..40 {
+            for _ in 0..cubic.window() / MSS {
+                now += Duration::from_millis(2);
+                cubic.on_ack(Ack { siblings: &twin, ..ack(now, MSS, cubic.cwnd) });
+            }
+        }
+        assert!((18 * MSS..20 * MSS).contains(&cubic.window()), "{}", cubic.window());
     }
 
     #[test]

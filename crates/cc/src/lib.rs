@@ -135,7 +135,7 @@ pub struct Ack<'a> {
     pub cum_advanced: bool,
     /// Whether the path is in fast recovery.
     pub in_recovery: bool,
-    /// The other active paths of the association, if their congestion control is coupled; else none.
+    /// The other active paths of the association whose congestion control is coupled with this one's.
     pub siblings: &'a [PathView],
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::num::NonZeroU8;
+use std::num::{NonZeroU8, NonZeroU16};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,6 +111,12 @@ pub struct Config {
     pub proportional_reduction: bool,
     /// Whether a loss or a time-out that duplicate TSNs prove to be none is undone (RFC 3708). Off.
     pub undo_spurious: bool,
+    /// With `multipath` and several paths: once in so many chunks, or in 128 windows if that is more, a TSN is passed over, and
+    /// leaves when a SACK has spoken of a later one. A peer that acknowledges it before says that it has what it cannot
+    /// have, as one does that hides losses on a path or runs ahead of what has come, to be sent more; the association is
+    /// aborted (skipped segments: Sherwood, Bhattacharjee, Braud: "Misbehaving TCP Receivers Can Cause Internet-Wide Congestion
+    /// Collapse", CCS 2005). To an honest peer it is one packet lost, but for the window. `None`: never; `modern` has 4,096.
+    pub pass_over_every: Option<NonZeroU16>,
 
     /// SACK.Delay (RFC 9260 §16): how long a SACK may wait. 200 ms; never more than 500 ms.
     pub sack_delay: Duration,
@@ -223,6 +229,7 @@ impl Default for Config {
             shutdown_guard: Duration::from_secs(300),
             proportional_reduction: false,
             undo_spurious: false,
+            pass_over_every: None,
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
             sack_at_once_when_filled: true,

@@ -1,6 +1,6 @@
 //! Named sets of [`Config`] values. Plain values: no profile is an `if` anywhere else.
 
-use std::num::NonZeroU8;
+use std::num::{NonZeroU8, NonZeroU16};
 use std::time::Duration;
 
 use braidftp_base::named;
@@ -100,6 +100,7 @@ const FIELDS: &[Field] = &[
     ("tail_loss_probe", |c| on_off(c.tail_loss_probe), "RFC 9260 knows none"),
     ("proportional_reduction", |c| on_off(c.proportional_reduction), "RFC 9260 knows none"),
     ("undo_spurious", |c| on_off(c.undo_spurious), "RFC 9260 knows none"),
+    ("pass_over_every", |c| or_none(c.pass_over_every, |n| n.to_string()), "RFC 9260 knows none"),
     ("rto.initial", |c| seconds(c.rto.initial), "RFC 9260 §16: RTO.Initial"),
     ("rto.min", |c| seconds(c.rto.min), "RFC 9260 §16: RTO.Min"),
     ("rto.max", |c| seconds(c.rto.max), "RFC 9260 §16: RTO.Max"),
@@ -224,6 +225,7 @@ impl Profile {
                 tail_loss_probe: true,
                 proportional_reduction: true,
                 undo_spurious: true,
+                pass_over_every: NonZeroU16::new(4_096),
                 // With probes before it, T3 is the last resort; on a path of a few milliseconds a second of waiting is
                 // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
@@ -323,6 +325,7 @@ impl Profile {
             (Self::Modern, "tail_loss_probe") => "RFC 8985 §7",
             (Self::Modern, "proportional_reduction") => "RFC 9937",
             (Self::Modern, "undo_spurious") => "RFC 3708",
+            (Self::Modern, "pass_over_every") => "ours: 6 MB; against peers that lie",
             (Self::Modern, "rto.min") => "ours: probes come first",
             (Self::Modern, "potentially_failed_max_retrans") => "RFC 7829 §3.2: PFMR 0",
             (Self::Modern, "path_mtu_discovery") => "RFC 8899",

@@ -1,12 +1,24 @@
 //! What several paths bring together, beside what each brings alone: `several BUFFER CHOICE CC SECONDS SEED LINK LINK...`, as in
 //! `several 64kB default auto 20 1 rate=20mbit,delay=10ms,queue=100p rate=5mbit,delay=150ms,queue=100p`. CHOICE is what
-//! `Multipath` reads, or `shared:` and that for all paths over the first link beside a flow that has it alone.
+//! `Multipath` reads, or `shared:` and that for all paths over the first link beside a flow that has it alone. With `CUT=0@10-20` in
+//! the environment the first link is cut from 10 s to 20 s; with `SECONDS` each second is shown.
 
 use std::time::Duration;
 
 use braidftp_sctp::{Config, Profile};
 use braidftp_sim::LinkConfig;
-use braidftp_sim::several::{Flow, Outcome, Trial};
+use braidftp_sim::several::{Change, Flow, Outcome, Trial};
+
+/// `LINK@FROM-TO`, in seconds.
+fn cut(text: &str, links: &[[LinkConfig; 2]]) -> Vec<Change> {
+    let (link, span) = text.split_once('@').expect("LINK@FROM-TO");
+    let (from, to) = span.split_once('-').expect("LINK@FROM-TO");
+    let link: usize = link.parse().expect("a link");
+    let all: LinkConfig = "loss=1".parse().expect("a link");
+    let dead = links[link].clone().map(|link| LinkConfig { loss: all.loss.clone(), ..link });
+    let at = |text: &str| Duration::from_secs_f64(text.parse().expect("seconds"));
+    vec![Change { at: at(from), link, to: dead }, Change { at: at(to), link, to: links[link].clone() }]
+}
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -38,7 +50,9 @@ fn main() {
     }
     let several = Config { multipath: Some(choice.parse().expect("a choice")), ..config.clone() };
     let begins = end / 4;
-    let run = |flows: Vec<Flow>| Trial { seed, links: links.clone(), flows, changes: Vec::new(), end }.run();
+    let changes = std::env::var("CUT").map_or(Vec::new(), |text| cut(&text, &links));
+    let run =
+        |flows: Vec<Flow>| Trial { seed, links: links.clone(), flows, changes: changes.clone(), end }.run();
     let show = |name: &str, outcome: &Outcome| {
         let mbit = outcome.goodput(begins, end) / 1e6;
         print!(

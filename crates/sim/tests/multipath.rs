@@ -149,6 +149,23 @@ fn a_path_that_comes_and_goes_costs_the_steady_one_nothing() {
 }
 
 #[test]
+fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
+    let end = seconds(30);
+    let taken = |multipath: &str| {
+        let several = Config { multipath: Some(multipath.parse().unwrap()), ..alone(None) };
+        let flows =
+            vec![Flow { config: several, over: vec![0, 0] }, Flow { config: alone(None), over: vec![0] }];
+        let links = vec![link("rate=10mbit,delay=20ms,queue=33p")];
+        let outcomes = Trial { seed: 1, links, flows, changes: Vec::new(), end }.run();
+        let [ours, other] = [0, 1].map(|flow| outcomes[flow].goodput(seconds(10), end));
+        2.0 * ours / (ours + other)
+    };
+    let (coupled, uncoupled) = (taken("default"), taken("default,coupling=none"));
+    assert!((0.8..1.2).contains(&coupled), "{coupled:.3} of its half");
+    assert!(uncoupled > 1.2, "{uncoupled:.3}: there is nothing to find out");
+}
+
+#[test]
 fn every_choice_brings_all_bytes_once_and_in_order() {
     // The readers of `several` look at each byte.
     let links = ["rate=10mbit,delay=5ms,queue=50p,loss=0.02", "rate=2mbit,delay=60ms,queue=50p,loss=0.05"];

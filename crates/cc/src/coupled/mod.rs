@@ -3,8 +3,12 @@
 //!
 //! Three of them (LIA, OLIA, BALIA) let all paths together take no more of a bottleneck that they share than one flow would on
 //! the best of them; resource pooling shares out one flow's growth; FAST shares out its α. Each is a rule of
-//! the frame that Reno's relatives have, and with no siblings Reno. None of them is the default: they halve at a loss whatever
-//! it was, and so do not fill a path that loses by chance.
+//! the frame that Reno's relatives have, and with no siblings Reno. They halve at a loss whatever it was, and so do not fill a path
+//! that loses by chance; and they couple paths that have nothing in common.
+//!
+//! The default is [`Coupling::Detected`]: each path has the configured controller, and only paths that are found to go through
+//! one bottleneck are siblings. There `cubic` grows, and with it `auto` while it takes losses for congestion, by its part of
+//! what one flow would: RFC 6356's, within that group. Who shares a bottleneck is found by the transport.
 
 mod balia;
 mod lia;
@@ -43,12 +47,14 @@ pub enum Coupling {
     RpV2,
     /// [`fast`](crate::fast) on each path, with α by its share of the rate.
     Fast,
+    /// As one flow where paths share a bottleneck, each on its own elsewhere. `auto` and `cubic` know how.
+    Detected,
 }
 
 impl Coupling {
     /// All of them.
     pub const ALL: &[Self] =
-        &[Self::None, Self::Lia, Self::Olia, Self::Balia, Self::RpV1, Self::RpV2, Self::Fast];
+        &[Self::None, Self::Lia, Self::Olia, Self::Balia, Self::RpV1, Self::RpV2, Self::Fast, Self::Detected];
 
     /// The name by which [`FromStr`](std::str::FromStr) knows it.
     pub const fn name(self) -> &'static str {
@@ -60,13 +66,14 @@ impl Coupling {
             Self::RpV1 => "rpv1",
             Self::RpV2 => "rpv2",
             Self::Fast => "fast",
+            Self::Detected => "detected",
         }
     }
 
     /// The controller of a path of this MTU, in bytes, where it would be one of `kind` alone.
     pub fn build(self, kind: Kind, options: Options, mtu: usize) -> Box<dyn Controller> {
         match self {
-            Self::None => kind.build_with(options, mtu),
+            Self::None | Self::Detected => kind.build_with(options, mtu),
             Self::Lia => framed::<Lia>(options, mtu),
             Self::Olia => framed::<Olia>(options, mtu),
             Self::Balia => framed::<Balia>(options, mtu),
@@ -78,6 +85,21 @@ impl Coupling {
 }
 
 named!(Coupling, UnknownCoupling, "coupling");
+
+/// All of one flow's growth, in thousandths.
+pub(crate) const ALL_OF_IT: usize = 1_000;
+
+/// What part of the growth that a window of so many bytes would have alone is its own beside its siblings, in thousandths:
+/// `min(1, α·w/W) = min(1, w·max(w/rtt²)/(Σ w/rtt)²)` of RFC 6356 §3, and no less than one.
+pub(crate) fn part(ack: &Ack<'_>, window: usize) -> usize {
+    let own = Share::of(PathView { window, srtt: ack.srtt, ssthresh: 0, between_losses: 0 });
+    let Some(own) = own.filter(|_| !ack.siblings.is_empty()) else { return ALL_OF_IT };
+    let all = || std::iter::once(own).chain(ack.siblings.iter().filter_map(|view| Share::of(*view)));
+    let best = all().map(|share| share.rate_by_rtt()).max().unwrap_or(0);
+    let rate: u128 = all().map(|share| share.rate()).sum();
+    let part = own.window.saturating_mul(best).saturating_mul(ALL_OF_IT as u128) / rate.saturating_mul(rate);
+    (part as usize).clamp(1, ALL_OF_IT)
+}
 
 fn framed<R: Rule + Clone + 'static>(options: Options, mtu: usize) -> Box<dyn Controller> {
     Box::new(Guard::new(mtu, |mtu| Framed::<R>::new(options, mtu)))

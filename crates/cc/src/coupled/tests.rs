@@ -100,6 +100,20 @@ fn olia_moves_from_the_largest_window_to_the_best_path() {
     assert!(with > 450 && with > without, "{with}, {without}: half a segment, and what is coupled");
 }
 
+#[test]
+fn the_parts_of_a_group_are_those_of_linked_increases() {
+    let part_of = |segments: usize, siblings: &[PathView]| part(&ack(siblings), segments * MSS);
+    assert_eq!(part_of(20, &[]), ALL_OF_IT);
+    assert_eq!(part_of(20, &[view(20, RTT)]), 250);
+    assert_eq!(part_of(20, &[view(20, RTT), view(20, RTT)]), 111);
+    // w·w/W² with the larger w: 60·20/80² and 60·60/80².
+    assert_eq!(part_of(20, &[view(60, RTT)]), 187);
+    assert_eq!(part_of(60, &[view(20, RTT)]), 562);
+    // It would take more than alone: no faster than that.
+    assert_eq!(part_of(100, &[view(1, RTT / 100)]), ALL_OF_IT);
+    assert_eq!(part(&Ack { srtt: None, ..ack(&[view(20, RTT)]) }, 20 * MSS), ALL_OF_IT, "no round trip yet");
+}
+
 fn any_view() -> impl Strategy<Value = PathView> {
     (any::<usize>(), any::<usize>(), prop::option::of(any::<u64>()), any::<u64>()).prop_map(
         |(window, ssthresh, rtt, between_losses)| PathView {

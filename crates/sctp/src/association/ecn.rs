@@ -58,12 +58,7 @@ impl Association {
         if lost_since || path.marked_up_to.is_some_and(|exit| !tsn.after(exit)) {
             return;
         }
-        path.controller.on_congestion(cc::Congestion {
-            cause: cc::Cause::Ecn,
-            now,
-            flight_bytes: path.flight_bytes,
-            mtu: path.pmdcs(),
-        });
+        path.on_congestion(now, cc::Cause::Ecn, path.flight_bytes);
         path.evidence.forget();
         path.marked_up_to = Some(next_tsn.minus(1));
         path.counters.ecn_reductions += 1;

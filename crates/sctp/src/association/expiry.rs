@@ -92,12 +92,7 @@ impl Association {
             //# E1)  For the destination address for which the timer expires, adjust
             //# its ssthresh with rules defined in Section 7.2.3 and set cwnd =
             //# PMDCS.
-            path.controller.on_congestion(cc::Congestion {
-                cause: cc::Cause::Timeout,
-                now,
-                flight_bytes,
-                mtu: path.pmdcs(),
-            });
+            path.on_congestion(now, cc::Cause::Timeout, flight_bytes);
             if self.config.undo_spurious {
                 path.evidence.begin();
             }

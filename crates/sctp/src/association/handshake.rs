@@ -13,7 +13,7 @@ use rand_core::{Rng, SeedableRng};
 use crate::association::asconf::Addresses;
 use crate::association::auth::{self, Authentication, KeyVectors, RANDOM_LEN};
 use crate::association::ecn::EcnState;
-use crate::association::multipath::by_the_literature;
+use crate::association::multipath::{Coupled, by_the_literature};
 use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::partial::Forward;
 use crate::association::path::Path;
@@ -637,6 +637,8 @@ impl Association {
             control: Control::default(),
             retransmissions_left: None,
             points: Vec::new(),
+            coupled: Coupled::default(),
+            pass_over_in: None,
             ecf_waits: false,
             turn: 0,
             turn_taken: false,

@@ -155,12 +155,7 @@ impl Association {
         path.between_losses = [0, path.between_losses[0]];
         // RFC 3168 §6.1.2: a window of data makes it smaller once, for a mark or for a loss.
         if path.marked_up_to.is_none() {
-            path.controller.on_congestion(cc::Congestion {
-                cause: cc::Cause::Loss,
-                now,
-                flight_bytes: flight_before,
-                mtu: path.pmdcs(),
-            });
+            path.on_congestion(now, cc::Cause::Loss, flight_before);
             if self.config.undo_spurious && !multipath {
                 path.evidence.begin();
             }

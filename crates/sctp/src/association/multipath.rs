@@ -15,13 +15,14 @@
 //!
 //! Which path new data takes is asked in [`scheduler`]; what keeps a bad path from blocking the receive buffer of all is
 //! [`admission`], before, and [`rescue`], after; how paths are compared is [`meter`]. Congestion control across paths is
-//! `cc::coupled`.
+//! `cc::coupled`; which of them it is that of one flow for, by default, is found by [`bottleneck`].
 //!
 //! It is off the road of associations that use one path at a time: without [`Config::multipath`](crate::Config) nothing
 //! here is called. What sets it apart from plain SCTP elsewhere is asked for by that field alone.
 
 mod admission;
 mod again;
+mod bottleneck;
 mod meter;
 mod names;
 mod points;
@@ -30,8 +31,10 @@ mod scheduler;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
+use braidftp_cc::coupled::Coupling;
 
 pub(super) use self::again::{carries, next_lost};
+pub(super) use self::bottleneck::Bottlenecks;
 pub(super) use self::meter::Meter;
 pub use self::names::{
     Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
@@ -47,18 +50,36 @@ use crate::association::transmit::License;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
-/// The other active paths, for the congestion control of one.
-pub(super) fn siblings(paths: &[Path], id: PathId) -> Vec<cc::PathView> {
-    let others = paths.iter().enumerate().filter(|(index, path)| {
-        *index != usize::from(id.0) && path.state == PathState::Active && !path.in_doubt
-    });
-    let view = |(_, path): (usize, &Path)| cc::PathView {
-        window: path.controller.window(),
-        ssthresh: path.controller.ssthresh(),
-        srtt: path.rtt.srtt(),
-        between_losses: path.between_losses[0].max(path.between_losses[1]),
-    };
-    others.map(view).collect()
+/// What the congestion control of paths knows of each other, as one thing at a time is made of them.
+#[derive(Debug, Default)]
+pub(super) struct Coupled {
+    pub(super) bottlenecks: Bottlenecks,
+    /// Scratch: the siblings of a path.
+    pub(super) siblings: Vec<cc::PathView>,
+}
+
+impl Coupled {
+    /// Finds the other active paths with which the congestion control of one is coupled.
+    pub(super) fn find_siblings(&mut self, paths: &[Path], id: PathId, coupling: Coupling) {
+        self.siblings.clear();
+        let own = usize::from(id.0);
+        let is_sibling = |index: usize| match coupling {
+            Coupling::None => false,
+            Coupling::Detected => self.bottlenecks.are_common(own, index),
+            _ => index != own,
+        };
+        let others = paths
+            .iter()
+            .enumerate()
+            .filter(|(index, path)| is_sibling(*index) && path.state == PathState::Active && !path.in_doubt);
+        let view = |(_, path): (usize, &Path)| cc::PathView {
+            window: path.controller.window(),
+            ssthresh: path.controller.ssthresh(),
+            srtt: path.rtt.srtt(),
+            between_losses: path.between_losses[0].max(path.between_losses[1]),
+        };
+        self.siblings.extend(others.map(view));
+    }
 }
 
 impl Association {

@@ -92,6 +92,8 @@ pub(super) struct Path {
     pub(super) between_losses: [u64; 2],
     /// When its window was last made small because it held up others.
     pub(super) penalised_at: Option<Time>,
+    /// When its controller last made it smaller for congestion.
+    pub(super) reduced_at: Option<Time>,
     /// Whether one packet may go out to probe the tail, whatever the window is.
     pub(super) probe_due: bool,
     /// Probes sent since something was heard.
@@ -202,6 +204,7 @@ impl Path {
             answered_at: None,
             between_losses: [0; 2],
             penalised_at: None,
+            reduced_at: None,
             probe_due: false,
             probes_unanswered: 0,
             errors: 0,
@@ -329,9 +332,22 @@ impl Path {
     /// Chunks were found lost: so many bytes, of which the last had left at `sent_at`.
     pub(super) fn on_lost(&mut self, now: Time, bytes: usize, sent_at: Time) {
         self.lost_bytes += bytes as u64;
-        self.meter.on_lost(bytes);
         let (flight_bytes, mtu) = (self.flight_bytes, self.pmdcs());
+        // How much of what was in flight at a time-out was lost, nobody knows.
+        if flight_bytes > 0 {
+            self.meter.on_lost(bytes);
+        }
         self.controller.on_lost(cc::Lost { now, bytes, sent_at, flight_bytes, mtu });
+    }
+
+    /// The network is congested, or so it seems, with so many bytes in flight.
+    pub(super) fn on_congestion(&mut self, now: Time, cause: cc::Cause, flight_bytes: usize) {
+        let window = self.controller.window();
+        let mtu = self.pmdcs();
+        self.controller.on_congestion(cc::Congestion { cause, now, flight_bytes, mtu });
+        if self.controller.window() < window {
+            self.reduced_at = Some(now);
+        }
     }
 
     /// Takes a round trip, if one may be measured now.

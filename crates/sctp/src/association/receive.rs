@@ -8,7 +8,7 @@ use braidftp_cc::coupled::Coupling;
 use bytes::Bytes;
 use rand_core::Rng;
 
-use crate::association::multipath::{PseudoCum, advance, by_the_literature, siblings};
+use crate::association::multipath::{PseudoCum, advance, by_the_literature};
 use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::received::Seen;
@@ -726,11 +726,12 @@ impl Association {
                 path.fast_retransmit_due = said.lost;
             }
         }
-        let coupled = self.config.multipath.is_some_and(|multipath| multipath.coupling != Coupling::None);
+        let coupling = self.config.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
+        let mut coupled = std::mem::take(&mut up.coupled);
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let said = &report.paths[index];
-            let siblings = if coupled { siblings(&self.paths, id) } else { Vec::new() };
+            coupled.find_siblings(&self.paths, id, coupling);
             let path = &mut self.paths[index];
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
@@ -859,7 +860,7 @@ impl Association {
                         Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
                         recovery => matches!(recovery, Recovery::Fast(_)),
                     },
-                    siblings: &siblings,
+                    siblings: &coupled.siblings,
                 });
             }
             // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
@@ -886,6 +887,9 @@ impl Association {
                 self.on_loss(now, id, flight_before, said.highest_lost);
             }
             self.detect_losses(now, id, flight_before);
+            if let (Coupling::Detected, Some(round_trip)) = (coupling, sample) {
+                coupled.bottlenecks.on_round_trip(now, id, round_trip, &self.paths);
+            }
             let path = &mut self.paths[index];
             if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {
                 reduction.on_progress(Progress {
@@ -916,6 +920,7 @@ impl Association {
         };
         if let State::Up(up) = &mut self.state {
             up.report = report;
+            up.coupled = coupled;
             // A SACK that has no room for all names what is missing before. If it did not, nothing else would leave.
             if up.sent.flight_bytes() == 0 && up.sent.next_lost().is_none() {
                 for index in 0..self.paths.len() {

@@ -220,6 +220,8 @@ pub(super) struct Sent {
     forward: usize,
     /// How many chunks have a priority.
     prioritized: usize,
+    /// A TSN that was passed over and has not left yet: who acknowledges it lies.
+    passed_over: Option<Tsn>,
     /// So many miss indications make a TSN lost.
     missing_reports: NonZeroU8,
     /// Whether gaps are the rule, as where TSNs take several paths; and the most blocks that a SACK had.
@@ -245,6 +247,7 @@ impl Sent {
             before_restart: None,
             forward: 0,
             prioritized: 0,
+            passed_over: None,
             missing_reports: missing::REPORTS,
             many_gaps: None,
         }
@@ -373,6 +376,27 @@ impl Sent {
         &self.slots.back().expect("it was just pushed").data
     }
 
+    /// The chunk that was inserted last does not leave yet: as if it were lost, once a SACK speaks of a later one.
+    pub(super) fn pass_over(&mut self) {
+        let tsn = self.next_tsn().minus(1);
+        self.mark_unspoken(tsn);
+        self.slot(tsn).transmissions = 0;
+        self.passed_over = Some(tsn);
+    }
+
+    /// Whether a TSN has been passed over and has not left yet.
+    pub(super) fn has_passed_over(&self) -> bool {
+        self.passed_over.is_some()
+    }
+
+    /// Whether that one is acknowledged with these.
+    fn is_a_lie(&self, cum_tsn_ack: Tsn, gaps: &[(u16, u16)]) -> bool {
+        let Some(tsn) = self.passed_over else { return false };
+        let offset = tsn.distance_from(cum_tsn_ack);
+        let names = |gap: &(u16, u16)| (u32::from(gap.0)..=u32::from(gap.1)).contains(&offset);
+        !tsn.after(cum_tsn_ack) || gaps.iter().any(names)
+    }
+
     /// The lowest TSN to send again.
     pub(super) fn next_lost(&mut self) -> Option<Tsn> {
         while let Some(&tsn) = self.lost.front() {
@@ -431,12 +455,16 @@ impl Sent {
             self.flight_bytes += slot.bytes;
         }
         slot.state = SlotState::InFlight;
-        if slot.path != departure.path || slot.before == Before::Homeless {
-            slot.before = Before::Elsewhere;
+        if slot.transmissions == 0 {
+            self.passed_over = None;
+        } else {
+            slot.retransmissions += 1;
+            if slot.path != departure.path || slot.before == Before::Homeless {
+                slot.before = Before::Elsewhere;
+            }
         }
         slot.path = departure.path;
         slot.transmissions += 1;
-        slot.retransmissions += 1;
         slot.sent_at = departure.now;
         slot.order = departure.order;
         (&mut slot.data, moved_from)
@@ -545,6 +573,9 @@ impl Sent {
         for slot in self.slots.iter_mut().filter(|slot| slot.path == from) {
             slot.path = home;
             slot.before = Before::Homeless;
+            if slot.transmissions == 0 {
+                continue;
+            }
             // An acknowledgement tells nothing of the path that it is charged to now.
             slot.transmissions += 1;
             slot.order = 0;
@@ -587,6 +618,9 @@ impl Sent {
                 return Err(SackError::NeverSent);
             }
         }
+        if sound && self.is_a_lie(sack.cum_tsn_ack, &sack.gaps) {
+            return Err(SackError::NeverSent);
+        }
         self.begin(report);
         self.advance(sack.cum_tsn_ack, report);
         if sound && (!sack.gaps.is_empty() || !self.acked.is_empty()) {
@@ -604,6 +638,12 @@ impl Sent {
                 let by = if all { Overtaken::ByAny } else { Overtaken::ByItsPath };
                 self.count_missing(limit, by, counting, report);
             }
+        }
+        if let (Some(tsn), Some(last)) = (self.passed_over, self.acked.last())
+            && last.1.after(tsn)
+            && self.slot(tsn).state == SlotState::Unspoken
+        {
+            self.mark_lost(tsn);
         }
         let full = self.may_be_full(sack.gaps.len());
         self.many_gaps = self.many_gaps.map(|most| most.max(sack.gaps.len()));
@@ -663,7 +703,7 @@ impl Sent {
         {
             return Err(SackError::Outdated);
         }
-        if !cum_tsn_ack.before(self.next_tsn()) {
+        if !cum_tsn_ack.before(self.next_tsn()) || self.is_a_lie(cum_tsn_ack, &[]) {
             return Err(SackError::NeverSent);
         }
         Ok(())

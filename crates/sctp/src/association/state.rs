@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::association::Reason;
 use crate::association::asconf::Addresses;
 use crate::association::ecn::EcnState;
-use crate::association::multipath::PseudoCum;
+use crate::association::multipath::{Coupled, PseudoCum};
 use crate::association::partial::Forward;
 use crate::association::received::Received;
 use crate::association::reset::Reconfiguration;
@@ -97,6 +97,10 @@ pub(super) struct Up {
     pub(super) retransmissions_left: Option<u32>,
     /// With concurrent multipath transfer: each path's own cumulative point.
     pub(super) points: Vec<PseudoCum>,
+    /// The same: how their congestion control is coupled.
+    pub(super) coupled: Coupled,
+    /// The same: so many new chunks leave before one is passed over, if that is drawn already.
+    pub(super) pass_over_in: Option<u64>,
     /// Whether ECF waits for the faster path.
     pub(super) ecf_waits: bool,
     /// The path whose turn it is to carry new data, and whether it has in this drain.

@@ -4,9 +4,10 @@
 use braidftp_base::{Ecn, Time};
 use braidftp_cc as cc;
 use bytes::Bytes;
+use rand_core::Rng;
 
 use crate::association::multipath::{carries, next_lost};
-use crate::association::path::{Path, Purpose, choose};
+use crate::association::path::{Path, Purpose, Recovery, choose};
 use crate::association::send_queue::Stale;
 use crate::association::sent::Departure;
 use crate::association::state::{Shutdown, State, Up, Window};
@@ -24,6 +25,9 @@ const FRAGMENT_MIN: usize = 256;
 const BATCH_SLACK: usize = 64;
 /// Up to this many chunks of a window, its last asks for a SACK at once: the peer's SACK frequency would stall it.
 const SMALL_WINDOW: usize = 4;
+
+/// A TSN is passed over once in so many windows, in the mean, or more rarely.
+const PASS_OVER_WINDOWS: u64 = 128;
 
 /// What a HEARTBEAT needs at most, in bytes.
 const BEAT_ROOM: usize = 64;
@@ -627,6 +631,7 @@ impl Association {
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, left_by) = (slot.bytes, slot.path);
+            let has_left = slot.transmissions > 0;
             let lost_again =
                 (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
             let here = multipath.is_some()
@@ -649,13 +654,15 @@ impl Association {
             {
                 point.on_moved();
             }
-            self.paths[usize::from(left_by.0)].evidence.on_resent(tsn);
+            if has_left {
+                self.paths[usize::from(left_by.0)].evidence.on_resent(tsn);
+            }
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
             self.builder.push_data(data);
             path.flight_bytes += bytes;
-            path.counters.retransmitted_chunks += 1;
+            path.counters.retransmitted_chunks += u64::from(has_left);
             path.on_chunk_sent(departure.order, tsn);
             bytes_left += bytes;
             resent.get_or_insert(tsn);
@@ -671,6 +678,8 @@ impl Association {
         //# discovered for all of the peer's destination addresses.
         let there = self.paths.iter().filter(|path| path.state != PathState::Removed);
         let amdcs = there.map(Path::pmdcs).min().expect("there is a path");
+        let several = self.paths.len() > 1;
+        let pass_over_every = self.config.pass_over_every.filter(|_| license == License::New && several);
         let path = &mut self.paths[usize::from(id.0)];
         let mut brought_new = false;
         while new_allowed && self.burst > 0 && !up.sent.is_full() {
@@ -767,6 +776,21 @@ impl Association {
                 ppid: fragment.ppid,
                 payload: fragment.payload,
             };
+            if let Some(every) = pass_over_every {
+                let windows = PASS_OVER_WINDOWS * (path.controller.window() / path.pmdcs()) as u64;
+                let mean = windows.max(every.get().into());
+                let left = up.pass_over_in.get_or_insert_with(|| self.rng.next_u64() % (2 * mean));
+                *left = left.saturating_sub(1);
+                // Others before it and after it show whether it is missed.
+                let shows = path.flight_bytes > 0 && self.queue.peek_len().is_some();
+                let calm = path.recovery == Recovery::No && up.window == Window::Open;
+                if *left == 0 && shows && calm && !up.sent.has_passed_over() {
+                    up.pass_over_in = None;
+                    up.sent.insert(data, terms, departure);
+                    up.sent.pass_over();
+                    continue;
+                }
+            }
             path.tail_is_immediate = data.immediate;
             self.builder.push_data(up.sent.insert(data, terms, departure));
             up.packed.push(tsn);

@@ -46,7 +46,7 @@ pub enum Violation {
     WrongForwardTsn,
     /// FORWARD TSN beyond any window that was ever offered.
     ForwardTsnTooFar(Tsn),
-    /// A SACK, gap block or SHUTDOWN for a TSN that was never sent.
+    /// A SACK, gap block or SHUTDOWN for a TSN that was never sent, or has been passed over and not been sent yet.
     AckOfNothing,
     /// A RE-CONFIG chunk with parameters that cannot stand together (RFC 6525 §3.1).
     ReconfigCombination,

@@ -19,6 +19,8 @@ use crate::ids::PathId;
 const RARE: u64 = 32;
 /// A chunk is lost no more often than this in a row, for all that is reckoned with.
 const LOSSES_MAX: u32 = 5;
+/// A path is clearly better that would block for less than this part of the time.
+const CLEARLY: (u32, u32) = (3, 4);
 
 impl Remedy {
     /// Whether a new chunk may leave by this path.
@@ -57,10 +59,17 @@ fn is_harmless(paths: &[Path], id: PathId, demand: &Demand) -> bool {
     let path = |id: PathId| &paths[usize::from(id.0)];
     let repair = others().chain([id]).map(|id| path(id).takes(demand.bytes)).min().unwrap_or_default();
     let own = blocks_for(path(id), demand.bytes, repair);
+    let own_steadily = blocks_steadily(path(id), demand, repair);
     let mut room = demand.window.saturating_sub(path(id).flight_bytes + demand.bytes) as u64;
     for other in others() {
         let theirs = blocks_for(path(other), demand.bytes, repair);
-        if (theirs, other) > (own, id) {
+        let theirs_steadily = blocks_steadily(path(other), demand, repair);
+        let is_worse = match () {
+            () if theirs_steadily < own_steadily / CLEARLY.1 * CLEARLY.0 => false,
+            () if own_steadily < theirs_steadily / CLEARLY.1 * CLEARLY.0 => true,
+            () => (theirs, other) > (own, id),
+        };
+        if is_worse {
             continue;
         }
         // A rate that has been seen may grow by a quarter until then.
@@ -77,15 +86,26 @@ fn is_harmless(paths: &[Path], id: PathId, demand: &Demand) -> bool {
 /// have brought it, as often as that happens to one of those in flight.
 fn blocks_for(path: &Path, bytes: usize, repair: Duration) -> Duration {
     let takes = path.takes(bytes);
-    let mut losses = 0;
-    let mut lost = (path.flight_bytes / path.pmdcs() + 1) as u64 * 1_000;
-    while losses < LOSSES_MAX {
+    takes + repairs(path, path.flight_bytes / path.pmdcs() + 1, takes, repair)
+}
+
+/// The same if it carried all that the window holds, whatever it carries now.
+fn blocks_steadily(path: &Path, demand: &Demand, repair: Duration) -> Duration {
+    let takes = path.round_trip();
+    takes + repairs(path, demand.window / path.pmdcs() + 1, takes, repair)
+}
+
+/// How long it takes until the losses of so many packets have shown and are repaired, and those of what repairs them.
+fn repairs(path: &Path, packets: usize, takes: Duration, repair: Duration) -> Duration {
+    let mut lost = packets as u64 * 1_000;
+    let mut wait = Duration::ZERO;
+    for nth in 0..LOSSES_MAX {
         lost = lost * path.meter.lost_thousandths() / 1_000;
         if lost * RARE < 1_000 {
             break;
         }
-        losses += 1;
+        // The last of those in flight is found lost when it is an eighth of a round trip late, or sooner.
+        wait += repair + repair / 8 + if nth == 0 { takes / 8 } else { Duration::ZERO };
     }
-    // The last of those in flight is found lost when it is an eighth of a round trip late, or sooner.
-    takes + (repair + repair / 8) * losses + if losses > 0 { takes / 8 } else { Duration::ZERO }
+    wait
 }

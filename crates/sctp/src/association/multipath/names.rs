@@ -39,13 +39,15 @@ impl Multipath {
     }
 }
 
-/// What needs no tuning: the path by which a chunk arrives first, and the others where they do not hold it up.
+/// What needs no tuning: the path by which a chunk arrives first, the others where they do not hold it up, and as much as one
+/// flow where they share a bottleneck.
 impl Default for Multipath {
     fn default() -> Self {
         Self {
             scheduler: PathScheduler::LowestRtt,
             retransmit_by: RetransmitBy::Soonest,
             remedy: Remedy::Preventive,
+            coupling: Coupling::Detected,
             ..Self::plain()
         }
     }
@@ -292,7 +294,7 @@ mod tests {
         );
         assert!(error("remedy=").ends_with("opportunistic, preventive"));
         assert!(error("retransmit=x,remedy=none").starts_with("no retransmission policy is called `x`"));
-        assert!(error("coupling=mptcp").contains("none, lia, olia, balia, rpv1, rpv2, fast"));
+        assert!(error("coupling=mptcp").contains("none, lia, olia, balia, rpv1, rpv2, fast, detected"));
         assert_eq!(error("window-after-failure=0"), "window-after-failure cannot be `0`: it is 1 to 255");
     }
 }

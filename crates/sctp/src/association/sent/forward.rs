@@ -90,6 +90,7 @@ impl Sent {
         //# for retransmission later (e.g., either by T3-Timeout or by Fast
         //# Retransmit).
         // A chunk is given up for being late or repeated only once it is marked lost, which adjusted the window.
+        self.passed_over.take_if(|tsn| *tsn == slot.data.tsn);
         match std::mem::replace(&mut slot.state, SlotState::Abandoned) {
             SlotState::InFlight => {
                 self.flight_bytes -= slot.bytes;

@@ -8,6 +8,7 @@ mod ecn;
 mod everything;
 mod failover;
 mod interleaving;
+mod liar;
 mod lifecycle;
 mod lossy;
 mod multihoming;

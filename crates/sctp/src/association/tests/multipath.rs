@@ -117,6 +117,123 @@ fn paths() -> Vec<Path> {
 }
 
 #[test]
+fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
+    let mut paths = paths();
+    paths.truncate(2);
+    for (path, lost) in paths.iter_mut().zip([10, 100]) {
+        path.rtt.on_sample(Duration::from_millis(90));
+        path.min_rtt = Some(Duration::from_millis(90));
+        let mtu = path.pmdcs();
+        path.controller.begin_again(60 * mtu);
+        path.meter.on_arrived(Time::ZERO, (1_000 - lost) * 1_000, Duration::from_millis(90));
+        path.meter.on_lost(lost * 1_000);
+    }
+    let bytes = paths[0].pmdcs();
+    let demand = |window| Demand { bytes, queued: usize::MAX, window, send_buffer: usize::MAX, fallback: A };
+    let admits = |paths: &[Path], id, window| Remedy::Preventive.admits(paths, id, &demand(window));
+    for flight in [0, 20, 40] {
+        paths[0].flight_bytes = flight * bytes;
+        assert!(admits(&paths, A, 64 << 10), "{flight}: the best always is");
+        assert!(!admits(&paths, B, 64 << 10), "{flight}");
+        assert!(admits(&paths, B, 1 << 20), "{flight}: there is room for all that it holds up");
+    }
+}
+
+/// Paths whose windows are made smaller one at a time, every two seconds, and what is found of them.
+struct Reductions {
+    found: Bottlenecks,
+    paths: Vec<Path>,
+    now: Time,
+}
+
+impl Reductions {
+    fn new() -> Self {
+        let mut paths = paths();
+        paths.iter_mut().for_each(|path| path.rtt.on_sample(Duration::from_millis(100)));
+        Self { found: Bottlenecks::default(), paths, now: Time::ZERO }
+    }
+
+    /// So many milliseconds in which each path's round trips last so long.
+    fn wait(&mut self, ms: u64, round_trips: [u64; 3]) {
+        for _ in 0..ms / 10 {
+            self.now += Duration::from_millis(10);
+            for (index, ms) in round_trips.into_iter().enumerate() {
+                let id = PathId(index as u8);
+                self.found.on_round_trip(self.now, id, Duration::from_millis(ms), &self.paths);
+            }
+        }
+    }
+
+    /// These give way, and 50 ms later the queues of all are so much shorter.
+    fn reduce(&mut self, which: &[usize], shorter: [u64; 3]) {
+        self.wait(2_000, [100; 3]);
+        for path in which {
+            self.paths[*path].reduced_at = Some(self.now + Duration::from_millis(10));
+        }
+        self.wait(50, [100; 3]);
+        self.wait(250, shorter.map(|by| 100 - by));
+    }
+
+    fn common(&self) -> [bool; 3] {
+        [(0, 1), (0, 2), (1, 2)].map(|(one, other)| self.found.are_common(one, other))
+    }
+}
+
+#[test]
+fn paths_whose_queue_shortens_when_one_alone_gives_way_share_a_bottleneck() {
+    let mut it = Reductions::new();
+    it.reduce(&[0], [12, 10, 0]);
+    assert_eq!(it.common(), [false; 3], "once is chance");
+    it.reduce(&[1], [11, 12, 0]);
+    assert_eq!(it.common(), [true, false, false]);
+    it.reduce(&[2], [0, 0, 20]);
+    assert_eq!(it.common(), [true, false, false]);
+    for _ in 0..2 {
+        it.reduce(&[0], [12, 0, 0]);
+    }
+    assert_eq!(it.common(), [false; 3], "their ways have parted");
+}
+
+#[test]
+fn what_tells_nothing_of_a_bottleneck_is_left_out() {
+    let together = |it: &mut Reductions| it.reduce(&[0, 1], [12, 12, 12]);
+    let none_shorter = |it: &mut Reductions| it.reduce(&[0], [2, 2, 2]);
+    let far_more = |it: &mut Reductions| it.reduce(&[0], [12, 30, 5]);
+    let one_soon_after = |it: &mut Reductions| {
+        it.reduce(&[0], [12, 0, 0]);
+        it.now = it.now - Duration::from_millis(290);
+        it.paths[1].reduced_at = Some(it.now + Duration::from_millis(20));
+        it.wait(300, [88; 3]);
+    };
+    let cases: [&dyn Fn(&mut Reductions); 4] = [&together, &none_shorter, &far_more, &one_soon_after];
+    for (nth, case) in cases.into_iter().enumerate() {
+        let mut it = Reductions::new();
+        (0..8).for_each(|_| case(&mut it));
+        assert_eq!(it.common(), [false; 3], "case {nth}");
+    }
+}
+
+#[test]
+fn who_is_coupled_depends_on_the_coupling() {
+    let mut it = Reductions::new();
+    for _ in 0..2 {
+        it.reduce(&[0], [12, 0, 12]);
+    }
+    let mut coupled = Coupled { bottlenecks: it.found, siblings: Vec::new() };
+    let mut windows = |of: PathId, coupling| {
+        coupled.find_siblings(&it.paths, of, coupling);
+        coupled.siblings.iter().map(|view| view.window / it.paths[0].pmdcs()).collect::<Vec<_>>()
+    };
+    assert_eq!(windows(A, Coupling::Detected), [3]);
+    assert_eq!(windows(B, Coupling::Detected), [] as [usize; 0]);
+    assert_eq!(windows(A, Coupling::Lia), [2, 3]);
+    assert_eq!(windows(A, Coupling::None), [] as [usize; 0]);
+    it.paths[2].in_doubt = true;
+    coupled.find_siblings(&it.paths, A, Coupling::Detected);
+    assert!(coupled.siblings.is_empty(), "nobody knows how long its queue is");
+}
+
+#[test]
 fn each_policy_picks_by_what_it_is_named_after() {
     let mut paths = paths();
     let by = |paths: &[Path], policy, chance| again(paths, B, A, policy, chance);

@@ -79,6 +79,43 @@ fn data(tsn: Tsn) -> Data {
 }
 
 #[test]
+fn a_tsn_that_was_passed_over_leaves_once_a_later_one_has_come_and_whoever_has_it_before_lies() {
+    let passed_over = || {
+        let mut bench = Bench::sending(1, 2);
+        bench.sent.pass_over();
+        bench.sent.check(2);
+        bench.send(3, PATH);
+        bench
+    };
+    for (cum, gaps) in [(2, &[][..]), (5, &[]), (1, &[(1, 1)]), (0, &[(1, 3)]), (0, &[(1, 1), (2, 2)])] {
+        assert_eq!(passed_over().sack(cum, gaps), Err(SackError::NeverSent), "{cum} {gaps:?}");
+    }
+    let mut report = Report::default();
+    assert_eq!(passed_over().sent.on_cum_tsn(Tsn(3), &mut report), Err(SackError::NeverSent));
+    let mut bench = passed_over();
+    assert_eq!(bench.sent.flight_bytes(), 4 * BYTES);
+    bench.sack(1, &[]).unwrap();
+    assert_eq!(bench.resend(), [] as [u32; 0], "nothing says yet that it is missed");
+    bench.sack(1, &[(2, 2)]).unwrap();
+    assert!(!bench.report.paths[0].lost);
+    assert_eq!(bench.resend(), [2]);
+    assert_eq!(bench.sent.get(Tsn(2)).unwrap().transmissions, 1, "its round trip can be measured");
+    bench.sack(5, &[]).unwrap();
+    assert!(bench.sent.is_empty());
+}
+
+#[test]
+fn what_was_passed_over_leaves_after_a_time_out_too_and_is_a_lie_until_it_has() {
+    let mut bench = Bench::sending(1, 2);
+    bench.sent.pass_over();
+    bench.sent.mark_path_lost(PATH);
+    assert_eq!(bench.sack(2, &[]), Err(SackError::NeverSent));
+    assert_eq!(bench.resend(), [1, 2]);
+    bench.sack(2, &[]).unwrap();
+    assert!(!bench.sent.has_passed_over());
+}
+
+#[test]
 fn a_cumulative_ack_removes_and_counts_each_chunk_once() {
     //= specs/rfc9260.txt#section-6.7
     //= type=test

@@ -1,0 +1,181 @@
+//! Which paths go through one bottleneck, so that their congestion control is to be that of one flow.
+//!
+//! A queue is as long for one path as for another that waits in it. So where one path alone gives way, and what its packets wait
+//! becomes shorter, those of another that shares its bottleneck wait less by as much; those of one that does not, go on waiting.
+//! That is looked at whenever a window was made smaller and no other was shortly before or after: the mean round trip of each
+//! path before, and that of the round trip in which it shows. It takes agreement more than once, and disagreement takes it back.
+//!
+//! RFC 8382 finds the same from what delays look like on their own, at the receiver, and so has to tell queues apart that
+//! only look alike: those of equal paths on which equal controllers began together move in step, and have nothing in common.
+//! Rubenstein, Kurose, Towsley ("Detecting Shared Congestion of Flows Via End-to-End Measurement", ToN 10(3), 2002) compare
+//! delays across flows with those within one. Here the sender itself is what moves the queue.
+//!
+//! Not found is a bottleneck that so many others share that one window's third of it does not show; there is little to gain
+//! from it either. And where nothing gives way, because the losses are chance's, nothing is coupled.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::association::path::Path;
+use crate::ids::PathId;
+use crate::stats::PathState;
+
+/// So much agreement makes a bottleneck common; none is left where it no longer is.
+const FOUND_AT: i8 = 2;
+/// No more is remembered, for or against.
+const SCORE_MAX: i8 = 4;
+/// A wait that becomes shorter by less than this part of a round trip, or than this, tells nothing.
+const SHOWS: u32 = 32;
+const SHOWS_MIN: Duration = Duration::from_millis(1);
+/// No span is shorter: a few packets have no mean.
+const SPAN_MIN: Duration = Duration::from_millis(10);
+
+/// What is known of which paths have a bottleneck in common.
+#[derive(Debug, Default)]
+pub(in crate::association) struct Bottlenecks {
+    /// Of each path, of the span that lasts and of the one before it.
+    waits: Vec<[Mean; 2]>,
+    span_began: Time,
+    /// When a window was last made smaller.
+    reduced_at: Option<Time>,
+    trial: Option<Trial>,
+    /// Of each two paths, those with the first path last: see `place`.
+    pairs: Vec<Pair>,
+}
+
+/// One path alone has given way.
+#[derive(Debug)]
+struct Trial {
+    path: PathId,
+    began: Time,
+    span: Duration,
+    /// The mean round trip of each before.
+    before: Vec<Option<Duration>>,
+    /// Whether the span has begun in which it shows.
+    shows: Shows,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    NotYet,
+    Now,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Mean {
+    sum: Duration,
+    count: u32,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Pair {
+    score: i8,
+    is_common: bool,
+}
+
+impl Mean {
+    fn add(&mut self, one: Duration) {
+        self.sum += one;
+        self.count += 1;
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self { sum: self.sum + other.sum, count: self.count + other.count }
+    }
+
+    fn get(self) -> Option<Duration> {
+        self.sum.checked_div(self.count)
+    }
+}
+
+impl Pair {
+    fn judge(&mut self, agrees: i8) {
+        self.score = (self.score + agrees).clamp(-SCORE_MAX, SCORE_MAX);
+        self.is_common = if self.is_common { self.score > 0 } else { self.score >= FOUND_AT };
+    }
+}
+
+/// Where a pair is kept, whichever comes first; it stays there when there are more paths.
+fn place(one: usize, other: usize) -> usize {
+    let (low, high) = (one.min(other), one.max(other));
+    high * (high.max(1) - 1) / 2 + low
+}
+
+impl Bottlenecks {
+    /// Whether two paths are found to have a bottleneck in common.
+    pub(in crate::association) fn are_common(&self, one: usize, other: usize) -> bool {
+        one != other && self.pairs.get(place(one, other)).is_some_and(|pair| pair.is_common)
+    }
+
+    /// A round trip of a path was measured.
+    pub(in crate::association) fn on_round_trip(
+        &mut self,
+        now: Time,
+        id: PathId,
+        round_trip: Duration,
+        paths: &[Path],
+    ) {
+        self.waits.resize(paths.len(), <[Mean; 2]>::default());
+        self.pairs.resize(place(0, paths.len()), Pair::default());
+        let active = || paths.iter().filter(|path| path.state == PathState::Active);
+        let span = active().filter_map(|path| path.rtt.srtt()).max().unwrap_or_default().max(SPAN_MIN);
+        let reduced_at = paths.iter().filter_map(|path| path.reduced_at).max();
+        if reduced_at > self.reduced_at {
+            self.on_reduced(now, paths, span);
+            self.reduced_at = reduced_at;
+        }
+        match &mut self.trial {
+            Some(trial) if trial.shows == Shows::NotYet && now.since(trial.began) >= trial.span => {
+                trial.shows = Shows::Now;
+                self.waits.fill(<[Mean; 2]>::default());
+            }
+            Some(trial) if now.since(trial.began) >= trial.span * 2 => {
+                let trial = self.trial.take().expect("it was just looked at");
+                self.judge(&trial);
+                self.begin_span(now);
+            }
+            Some(_) => {}
+            None if now.since(self.span_began) >= span => self.begin_span(now),
+            None => {}
+        }
+        self.waits[usize::from(id.0)][0].add(round_trip);
+    }
+
+    fn begin_span(&mut self, now: Time) {
+        self.span_began = now;
+        self.waits.iter_mut().for_each(|[last, before]| *before = std::mem::take(last));
+    }
+
+    /// One or more windows were made smaller.
+    fn on_reduced(&mut self, now: Time, paths: &[Path], span: Duration) {
+        let since = |at: Option<Time>| at > self.reduced_at;
+        let mut reduced = (0..paths.len()).filter(|index| since(paths[*index].reduced_at));
+        let (first, second) = (reduced.next(), reduced.next());
+        let is_lone = second.is_none() && self.reduced_at.is_none_or(|at| now.since(at) > span * 3);
+        self.trial = first.filter(|_| is_lone).map(|index| Trial {
+            path: PathId(index as u8),
+            began: now,
+            span,
+            before: self.waits.iter().map(|[last, before]| last.with(*before).get()).collect(),
+            shows: Shows::NotYet,
+        });
+    }
+
+    fn judge(&mut self, trial: &Trial) {
+        let shorter = |index: usize| {
+            let (before, after) = (*trial.before.get(index)?, self.waits[index][0].get());
+            Some((before?, before?.saturating_sub(after?)))
+        };
+        let own = usize::from(trial.path.0);
+        let Some((round_trip, by)) = shorter(own).filter(|(_, by)| *by >= SHOWS_MIN) else { return };
+        if by < round_trip / SHOWS {
+            return;
+        }
+        for other in (0..self.waits.len()).filter(|other| *other != own) {
+            let Some((_, theirs)) = shorter(other) else { continue };
+            let agrees = theirs >= by / 2 && theirs <= by * 2;
+            self.pairs[place(own, other)].judge(if agrees { 1 } else { -1 });
+        }
+    }
+}

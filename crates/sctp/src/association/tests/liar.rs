@@ -1,0 +1,101 @@
+//! Peers that say they have what they cannot have; and what honest ones notice of the question.
+
+use std::num::NonZeroU16;
+
+use super::multihoming::{addresses, confirmed, paths};
+use super::*;
+use crate::association::{Multipath, Violation};
+use crate::ids::Tsn;
+use crate::wire::{NrSack, Sack};
+
+fn several() -> Config {
+    Config { multipath: Some(Multipath::default()), ..modern() }
+}
+
+/// Hands the client a packet of the server's.
+fn answer(pair: &mut Pair, chunk: &Chunk) {
+    let header = pair.log.iter().rev().find(|entry| entry.1 == Server).unwrap().2.header;
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, 1_452);
+    builder.push(chunk);
+    builder.seal();
+    let payload = builder.finish().unwrap().payload;
+    let [to, from] = addresses().map(|of| of[0]);
+    pair.client.handle(pair.now, Datagram { from, to, ecn: Ecn::NotEct, payload });
+    pair.drain(Client);
+}
+
+/// Sends so many messages of one packet, a few at a time; `told` after each few, with the last TSN that has left. Whether it
+/// came to the end.
+fn upload(pair: &mut Pair, messages: usize, mut told: impl FnMut(&mut Pair, Tsn)) -> bool {
+    let mut last: Option<Tsn> = None;
+    for _ in 0..messages / 10 {
+        for _ in 0..10 {
+            pair.send(Client, 0, pattern(1_400));
+        }
+        pair.clear_log();
+        pair.run(Duration::from_millis(10));
+        for data in pair.data(Client) {
+            last = Some(last.filter(|last| !data.tsn.after(*last)).unwrap_or(data.tsn));
+        }
+        told(pair, last.expect("something has left"));
+        if pair.closed(Client).is_some() {
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn a_peer_that_hides_what_it_lacks_is_found_out() {
+    for cumulative in [true, false] {
+        let mut pair = confirmed(several());
+        pair.drop = Some(Box::new(|side, _, packet| {
+            side == Server && (has(packet, Sack::KIND) || has(packet, NrSack::KIND))
+        }));
+        // It acknowledges all that has left, whether or not it came; or all of it but one.
+        let finished = upload(&mut pair, 20_000, |pair, last| {
+            if pair.packets(Server).is_empty() {
+                return;
+            }
+            let (cum_tsn_ack, gaps) = if cumulative { (last, vec![]) } else { (last.minus(3), vec![(2, 3)]) };
+            answer(pair, &Chunk::Sack(Sack { cum_tsn_ack, gaps, a_rwnd: 1 << 20, ..Sack::default() }));
+        });
+        assert!(!finished, "cumulative: {cumulative}");
+        assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::AckOfNothing)));
+    }
+}
+
+#[test]
+fn an_honest_peer_has_all_in_order_and_nothing_is_counted_as_lost() {
+    let mut pair = confirmed(Config { pass_over_every: NonZeroU16::new(1), ..several() });
+    let (mut passed_over, mut highest) = (0, None);
+    let finished = upload(&mut pair, 20_000, |pair, _| {
+        for data in pair.data(Client) {
+            if highest.is_some_and(|highest| data.tsn.after(highest)) {
+                passed_over += u32::from(data.tsn != highest.expect("there is one").next());
+            }
+            highest = Some(highest.filter(|highest| !data.tsn.after(*highest)).unwrap_or(data.tsn));
+        }
+    });
+    assert!(finished);
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 20_000));
+    assert!((3..40).contains(&passed_over), "{passed_over}: once in a hundred windows or so");
+    for path in paths(&mut pair, Client) {
+        let counted = (path.retransmitted_chunks, path.fast_retransmits, path.timeouts);
+        assert_eq!(counted, (0, 0, 0));
+    }
+}
+
+#[test]
+fn nothing_is_passed_over_where_there_is_one_path() {
+    let mut pair = Pair::up(Config { pass_over_every: NonZeroU16::new(1), ..several() });
+    pair.run(Duration::from_secs(1));
+    let mut highest: Option<Tsn> = None;
+    assert!(upload(&mut pair, 5_000, |pair, _| {
+        for data in pair.data(Client) {
+            assert!(highest.is_none_or(|highest| data.tsn == highest.next()));
+            highest = Some(data.tsn);
+        }
+    }));
+}
