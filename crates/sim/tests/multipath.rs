@@ -166,6 +166,23 @@ fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
 }
 
 #[test]
+fn of_four_paths_in_two_pairs_each_pair_takes_one_share_of_its_bottleneck() {
+    let end = seconds(40);
+    let one = || Config { multipath: None, ..alone(None) };
+    let flows = vec![
+        Flow { config: together(None), over: vec![0, 0, 1, 1] },
+        Flow { config: one(), over: vec![0] },
+        Flow { config: one(), over: vec![1] },
+    ];
+    let links = vec![link("rate=6mbit,delay=20ms,queue=20p"), link("rate=10mbit,delay=15ms,queue=30p")];
+    let outcomes = Trial { seed: 1, links, flows, changes: Vec::new(), end }.run();
+    let [ours, first, second] = [0, 1, 2].map(|flow| outcomes[flow].goodput(seconds(15), end));
+    let taken = 2.0 * ours / (ours + first + second);
+    // Not one share of one of them, which pairs that are taken for one group would have; and not two of each.
+    assert!((0.8..1.2).contains(&taken), "{taken:.3} of half of both");
+}
+
+#[test]
 fn every_choice_brings_all_bytes_once_and_in_order() {
     // The readers of `several` look at each byte.
     let links = ["rate=10mbit,delay=5ms,queue=50p,loss=0.02", "rate=2mbit,delay=60ms,queue=50p,loss=0.05"];

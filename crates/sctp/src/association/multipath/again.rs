@@ -21,9 +21,9 @@ pub(in crate::association) fn again(
     chance: u32,
 ) -> PathId {
     let ids = (0..paths.len()).map(|index| PathId(index as u8));
-    let candidates: Vec<PathId> = ids.filter(|id| carries(paths, *id, fallback)).collect();
+    let candidates = ids.filter(|id| carries(paths, *id, fallback));
     let path = |id: PathId| &paths[usize::from(id.0)];
-    if by == RetransmitBy::Same && candidates.contains(&left_by) {
+    if by == RetransmitBy::Same && carries(paths, left_by, fallback) {
         return left_by;
     }
     let room = |id: &PathId| path(*id).flight_bytes < path(*id).controller.window();
@@ -39,7 +39,7 @@ pub(in crate::association) fn again(
         }
     };
     let mut chosen: Option<PathId> = None;
-    for (index, id) in candidates.into_iter().enumerate() {
+    for (index, id) in candidates.enumerate() {
         let bit = chance >> (index % 32) & 1 == 1;
         let takes =
             chosen.is_none_or(|chosen| better(id, chosen).is_gt() || (better(id, chosen).is_eq() && bit));
