@@ -221,6 +221,20 @@ fn over_a_long_path_the_window_opens_as_renos_until_the_others_turn_out_to_be_fa
 }
 
 #[test]
+fn a_path_is_far_where_reno_takes_six_times_as_long_as_cubic() {
+    let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
+    auto.base_rtt = Some(ms(50));
+    let mut opens = |millis, packets| {
+        auto.srtt = ms(millis);
+        auto.cubic = Cubic::resumed(auto.options, MTU, packets * MTU);
+        auto.opens()
+    };
+    assert_eq!([opens(100, 941), opens(100, 942)], [Opens::AsCubic, Opens::AsReno]);
+    assert_eq!([opens(200, 332), opens(200, 333)], [Opens::AsCubic, Opens::AsReno]);
+    assert_eq!(opens(56, 9_000), Opens::AsCubic, "there is no queue");
+}
+
+#[test]
 fn a_window_is_whole_packets() {
     let mut flow = Flow::new(Wire::new(ms(20), 10, 0));
     flow.run(ms(2_000));
