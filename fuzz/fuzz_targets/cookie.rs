@@ -22,7 +22,7 @@ struct Case {
     peer_addresses: Vec<IpAddr>,
     numbers: [u32; 5],
     streams: [u16; 2],
-    extensions: [bool; 9],
+    extensions: [bool; 10],
     adaptation: Option<u32>,
     tie_tags: Option<[u32; 2]>,
     later_ms: u32,
