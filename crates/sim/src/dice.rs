@@ -42,6 +42,13 @@ impl Dice {
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);
     }
+
+    /// What an endpoint draws all its numbers from.
+    pub fn seed(&mut self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        self.fill(&mut seed);
+        seed
+    }
 }
 
 /// How likely something is: 0 to 1, in steps of 2⁻⁶³.

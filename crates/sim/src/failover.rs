@@ -3,31 +3,25 @@
 //!
 //! What is not the same bytes in the same order, once, ends the run with a panic. There is one bulk flow, one way.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
-use braidftp_sctp::{
-    AssociationId, Config, Connect, Endpoint, Event, Message, PathState, PathStats, Ppid, SendError, StreamId,
-};
-use bytes::{BufMut, Bytes, BytesMut};
+use braidftp_sctp::{Announce, Config, Connect, Endpoint, PathStats};
 
+use crate::apps::numbered::{self, Numbered, Side};
 use crate::dice::{Dice, Probability};
-use crate::host::{App, Endpoints, Host};
+use crate::host::Host;
 use crate::link::{Bandwidth, LinkConfig, Loss, Queue};
 use crate::world::World;
 
-/// How long the windows are in which bytes are counted.
-pub const WINDOW: Duration = Duration::from_millis(100);
+pub use crate::apps::numbered::WINDOW;
 
 /// Half a second, in windows.
 const HALF_SECOND: usize = 5;
 /// The SCTP port of the server.
 const PORT: u16 = 21;
-/// Bytes of a message.
-const MESSAGE: usize = 8_192;
 /// The stream of draws of endpoints' seeds.
 const DICE: u64 = 1 << 49;
 /// What UDP and IPv4 add to a packet.
@@ -96,10 +90,7 @@ pub struct Outcome {
 impl Outcome {
     /// Bits a second that the receiver's user got between two instants, in whole windows.
     pub fn goodput(&self, from: Duration, to: Duration) -> f64 {
-        let index = |at: Duration| (at.as_nanos() / WINDOW.as_nanos()) as usize;
-        let windows = &self.windows[index(from)..index(to)];
-        let bytes: u64 = windows.iter().sum();
-        bytes as f64 * 8.0 / (WINDOW.as_secs_f64() * windows.len() as f64)
+        numbered::goodput(&self.windows, from, to)
     }
 
     /// How long after `from` it takes until the user gets `share` of a rate: in the mean of the half second that begins
@@ -119,15 +110,11 @@ impl Trial {
     /// Lets it happen.
     pub fn run(&self) -> Outcome {
         let mut dice = Dice::new(self.seed, DICE);
-        let mut endpoint = || {
-            let mut seed = [0; 32];
-            dice.fill(&mut seed);
-            Endpoint::new(seed)
-        };
+        let mut endpoint = || Endpoint::new(dice.seed());
         let (mut client, mut server) = (endpoint(), endpoint());
         let [here, there] = [1, 2].map(|host| [1, 2].map(|net| address(net, host)).to_vec());
         let config = Arc::new(self.config.clone());
-        server.set_addresses(there.clone(), braidftp_sctp::Announce::Always);
+        server.set_addresses(there.clone(), Announce::Always);
         server.listen(PORT, config.clone()).expect("a fresh endpoint listens nowhere");
         let connect = Connect {
             local: here.clone(),
@@ -138,17 +125,23 @@ impl Trial {
         };
         client.connect(Time::ZERO, connect).expect("there are free ports");
         let mut world = World::new(self.seed);
-        let (client_sends, server_sends) = (self.flow == Flow::FromClient, self.flow == Flow::FromServer);
+        let (client_is, server_is) = match self.flow {
+            Flow::FromClient => (Side::Sends, Side::Reads),
+            Flow::FromServer => (Side::Reads, Side::Sends),
+        };
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
-        let client = world.add_host(Host::new(client, Bulk::new(client_sends)), ips(&here));
-        let server = world.add_host(Host::new(server, Bulk::new(server_sends)), ips(&there));
+        let client = world.add_host(Host::new(client, Numbered::new(client_is)), ips(&here));
+        let server = world.add_host(Host::new(server, Numbered::new(server_is)), ips(&there));
         let mut links = Vec::new();
         for (net, rate) in self.rates.into_iter().enumerate() {
             let forth = world.add_link(self.link(rate));
             let back = world.add_link(self.link(rate));
             world.route(here[net].ip(), there[net].ip(), forth);
             world.route(there[net].ip(), here[net].ip(), back);
-            links.push(if client_sends { [forth, back] } else { [back, forth] });
+            links.push(match self.flow {
+                Flow::FromClient => [forth, back],
+                Flow::FromServer => [back, forth],
+            });
         }
         world.run_until(Time::ZERO + self.cut_at);
         let hit = match self.cut {
@@ -166,19 +159,16 @@ impl Trial {
             world.set_link(*link, self.link(self.rates[0]));
         }
         world.run_until(Time::ZERO + self.end);
-        let (sender, receiver) = if client_sends { (client, server) } else { (server, client) };
-        let stats = |host| {
-            let host: &Host<Bulk> = world.host(host);
-            let id = host.app().id.expect("the association came about");
-            host.endpoint().association(id).expect("nothing removes it").stats()
+        let (sender, receiver) = match self.flow {
+            Flow::FromClient => (client, server),
+            Flow::FromServer => (server, client),
         };
-        let mut windows = world.host(receiver).app().windows.clone();
-        windows.resize((self.end.as_nanos() / WINDOW.as_nanos()) as usize, 0);
+        let [sender, receiver] = [sender, receiver].map(|host| world.host(host));
         Outcome {
-            windows,
-            paths: stats(sender).paths,
-            duplicates: stats(receiver).duplicates,
-            primary_back: world.host(sender).app().primary_back.map(|at| at.since(Time::ZERO)),
+            windows: receiver.app().windows(self.end),
+            paths: Numbered::stats(sender).paths,
+            duplicates: Numbered::stats(receiver).duplicates,
+            primary_back: sender.app().primary_back().map(|at| at.since(Time::ZERO)),
             fingerprint: world.fingerprint(),
         }
     }
@@ -197,84 +187,4 @@ impl Trial {
 
 fn address(net: u8, host: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, net, host)), 9_899)
-}
-
-/// One side of the flow: sends without end, or reads and checks.
-#[derive(Debug)]
-struct Bulk {
-    sends: bool,
-    id: Option<AssociationId>,
-    /// Messages sent, or read whole.
-    messages: u64,
-    /// Of a message that came in part.
-    partial: VecDeque<Bytes>,
-    windows: Vec<u64>,
-    primary_back: Option<Time>,
-}
-
-impl Bulk {
-    fn new(sends: bool) -> Self {
-        Self {
-            sends,
-            id: None,
-            messages: 0,
-            partial: VecDeque::new(),
-            windows: Vec::new(),
-            primary_back: None,
-        }
-    }
-
-    fn read(&mut self, now: Time, endpoint: &mut Endpoint, id: AssociationId) {
-        let Some(association) = endpoint.association_mut(id) else { return };
-        while let Some(piece) = association.recv(StreamId(0)) {
-            let window = (now.as_nanos() / WINDOW.as_nanos() as u64) as usize;
-            if self.windows.len() <= window {
-                self.windows.resize(window + 1, 0);
-            }
-            self.windows[window] += piece.len() as u64;
-            assert_eq!(piece.begin, self.partial.is_empty(), "pieces of one message follow each other");
-            self.partial.extend(piece.payload);
-            if piece.end {
-                let message: Vec<u8> = self.partial.drain(..).flatten().collect();
-                assert!(message == numbered(self.messages)[..], "message {} is another", self.messages);
-                self.messages += 1;
-            }
-        }
-    }
-
-    fn write(&mut self, endpoint: &mut Endpoint, id: AssociationId) {
-        let Some(association) = endpoint.association_mut(id) else { return };
-        loop {
-            match association.send(StreamId(0), Message::new(Ppid(0), numbered(self.messages))) {
-                Ok(()) => self.messages += 1,
-                Err(SendError::Full) => return,
-                Err(error) => panic!("message {} was refused: {error}", self.messages),
-            }
-        }
-    }
-}
-
-impl App for Bulk {
-    fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
-        let endpoint = &mut endpoints.sctp;
-        self.id = Some(id);
-        match event {
-            Event::Up { .. } | Event::Writable if self.sends => self.write(endpoint, id),
-            Event::Readable(_) => self.read(now, endpoint, id),
-            Event::Path(path, PathState::Active) if path.0 == 0 => self.primary_back = Some(now),
-            Event::Closed(reason) => panic!("closed: {reason}"),
-            _ => {}
-        }
-    }
-
-    fn wake(&mut self, _now: Time, _endpoints: &mut Endpoints) -> Option<Time> {
-        None
-    }
-}
-
-fn numbered(number: u64) -> Bytes {
-    let mut message = BytesMut::with_capacity(MESSAGE);
-    message.put_u64(number);
-    message.resize(MESSAGE, number as u8);
-    message.freeze()
 }

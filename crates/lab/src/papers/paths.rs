@@ -22,11 +22,33 @@ use braidftp_sim::world::{Seen as Sighting, Sight};
 use braidftp_sim::{Host, HostId, LinkId, World};
 
 use super::bottleneck::Resent;
+use crate::figure::{Axis, Value};
 
 /// How often a run is looked at.
 pub const TICK: Duration = Duration::from_millis(5);
 /// User data of a full packet of 1500 bytes: a message is one.
 pub const PAYLOAD: usize = 1_452;
+
+/// Which paths an association has.
+pub const PATHS: Axis = Axis {
+    name: "paths",
+    label: "paths",
+    values: &[Value::Name("both"), Value::Name("first"), Value::Name("second")],
+    show: |value| match value {
+        Value::Name("both") => "both paths".to_owned(),
+        Value::Name("first") => "path 1 alone".to_owned(),
+        _ => "path 2 alone".to_owned(),
+    },
+};
+
+/// The paths of a name on [`PATHS`].
+pub fn paths(name: &str) -> &'static [usize] {
+    match name {
+        "both" => &[0, 1],
+        "first" => &[0],
+        _ => &[1],
+    }
+}
 
 /// A way through the network, as the places of its links.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -98,8 +98,7 @@ pub fn flow_between(
     assert!(span.ends.is_none_or(|ends| ends >= span.begins), "{span:?} ends before it begins");
     let mut dice = Dice::new(seed, 1 << 49);
     let mut endpoints = || {
-        let mut seed = [0; 32];
-        dice.fill(&mut seed);
+        let seed = dice.seed();
         let tcp = tcp::Endpoint::new(u64::from_le_bytes([seed[0]; 8]));
         Endpoints { sctp: sctp::Endpoint::new(seed), tcp }
     };

@@ -51,8 +51,6 @@ impl Draw {
     }
 
     pub(super) fn seed(&mut self) -> [u8; 32] {
-        let mut seed = [0; 32];
-        self.0.fill(&mut seed);
-        seed
+        self.0.seed()
     }
 }

@@ -19,10 +19,10 @@ use braidftp_sim::Dice;
 use braidftp_sim::apps::bulk::Span;
 use braidftp_sim::link::{LinkConfig, Queue};
 
-use super::congested::{CONTROLLER, controlled};
-use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
+use super::congested::{CONTROLLER, Units, columns, controlled, row};
+use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};
 use crate::papers::bottleneck::{self as shared, PACKET};
-use crate::papers::paths::{Flow, Look, Network, Route};
+use crate::papers::paths::{Flow, Network, Route};
 use crate::plot::Plot;
 
 /// The figure.
@@ -47,17 +47,10 @@ pub(super) const FIGURE: Figure = Figure {
         fixed: |_| false,
         quick: |point| point.number("buffer") == 512.0,
         paired: &["buffer", "controller"],
-        columns: &[
-            Column { name: "mbps", unit: "Mbit/s of user data" },
-            Column {
-                name: "blocked",
-                unit: "part of the time in which only the receive buffer holds data back",
-            },
-            Column { name: "held", unit: "KB that wait for what is missing, mean" },
-            Column { name: "dropped", unit: "packets that the queues dropped" },
-            Column { name: "others", unit: "Mbit/s of user data of those that cross, all together" },
-            Column { name: "timeouts", unit: "retransmission time-outs" },
-        ],
+        columns: &columns(Units {
+            dropped: "packets that the queues dropped",
+            others: "Mbit/s of user data of those that cross, all together",
+        }),
         runs: Runs { min: 2, max: 4, within: 0.05 },
         run: |point, seed| {
             let config = controlled(point.name("controller"), point.number("buffer"));
@@ -65,16 +58,7 @@ pub(super) const FIGURE: Figure = Figure {
             if point.name("cross") == "tcp" {
                 (0..HOPS.len()).for_each(|hop| cross(&mut network, hop, seed));
             }
-            let seen = network.watch(TO, Look::Numbers, seed);
-            let others: f64 = (1..network.flows.len()).map(|flow| seen.rate(flow, FROM, TO)).sum();
-            Row(vec![
-                seen.rate(0, FROM, TO) / 1e6,
-                seen.blocked(FROM, TO),
-                seen.held(FROM, TO) / 1024.0,
-                seen.counters.iter().map(|link| link.dropped_queue).sum::<u64>() as f64,
-                others / 1e6,
-                seen.resent().timeouts as f64,
-            ])
+            row(&network, FROM..TO, seed)
         },
         plot: Plot::lines("buffer", "mbps", "Mbit/s of user data")
             .by("controller")

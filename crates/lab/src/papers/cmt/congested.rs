@@ -9,6 +9,7 @@
 //! Published: an argument. "FAST TCP will perform much better than SCTP in high-speed multihomed networks under the same finite
 //! receive-buffer size". Ours: `braidlab check P4-C23`.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,17 +46,10 @@ pub(super) const FIGURE: Figure = Figure {
         fixed: |_| false,
         quick: |point| point.number("buffer") == 512.0,
         paired: &["buffer", "controller"],
-        columns: &[
-            Column { name: "mbps", unit: "Mbit/s of user data" },
-            Column {
-                name: "blocked",
-                unit: "part of the time in which only the receive buffer holds data back",
-            },
-            Column { name: "held", unit: "KB that wait for what is missing, mean" },
-            Column { name: "dropped", unit: "packets that the two queues dropped" },
-            Column { name: "others", unit: "Mbit/s of user data of the flows beside it" },
-            Column { name: "timeouts", unit: "retransmission time-outs" },
-        ],
+        columns: &columns(Units {
+            dropped: "packets that the two queues dropped",
+            others: "Mbit/s of user data of the flows beside it",
+        }),
         runs: Runs { min: 3, max: 5, within: 0.05 },
         run: |point, seed| {
             let config = controlled(point.name("controller"), point.number("buffer"));
@@ -77,16 +71,7 @@ pub(super) const FIGURE: Figure = Figure {
                     routes: vec![Network::route(path)],
                 });
             }
-            let seen = network.watch(TO, Look::Numbers, seed);
-            let others: f64 = (1..network.flows.len()).map(|flow| seen.rate(flow, FROM, TO)).sum();
-            Row(vec![
-                seen.rate(0, FROM, TO) / 1e6,
-                seen.blocked(FROM, TO),
-                seen.held(FROM, TO) / 1024.0,
-                seen.counters.iter().map(|link| link.dropped_queue).sum::<u64>() as f64,
-                others / 1e6,
-                seen.resent().timeouts as f64,
-            ])
+            row(&network, FROM..TO, seed)
         },
         plot: Plot::lines("buffer", "mbps", "Mbit/s of user data")
             .by("controller")
@@ -100,6 +85,41 @@ pub(super) const FIGURE: Figure = Figure {
 pub(super) const RATE: u64 = 40_000_000;
 const FROM: Duration = Duration::from_secs(10);
 const TO: Duration = Duration::from_secs(35);
+
+/// What the two columns that tell of others are called.
+pub(super) struct Units {
+    /// What the queues did.
+    pub(super) dropped: &'static str,
+    /// What flows beside the association brought.
+    pub(super) others: &'static str,
+}
+
+/// What [`row`] gives.
+pub(super) const fn columns(units: Units) -> [Column; 6] {
+    [
+        Column { name: "mbps", unit: "Mbit/s of user data" },
+        Column { name: "blocked", unit: "part of the time in which only the receive buffer holds data back" },
+        Column { name: "held", unit: "KB that wait for what is missing, mean" },
+        Column { name: "dropped", unit: units.dropped },
+        Column { name: "others", unit: units.others },
+        Column { name: "timeouts", unit: "retransmission time-outs" },
+    ]
+}
+
+/// What an association does between two times, and the flows beside it.
+pub(super) fn row(network: &Network, between: Range<Duration>, seed: u64) -> Row {
+    let Range { start: from, end: to } = between;
+    let seen = network.watch(to, Look::Numbers, seed);
+    let others: f64 = (1..network.flows.len()).map(|flow| seen.rate(flow, from, to)).sum();
+    Row(vec![
+        seen.rate(0, from, to) / 1e6,
+        seen.blocked(from, to),
+        seen.held(from, to) / 1024.0,
+        seen.counters.iter().map(|link| link.dropped_queue).sum::<u64>() as f64,
+        others / 1e6,
+        seen.resent().timeouts as f64,
+    ])
+}
 
 /// A path, one way.
 pub(super) fn link() -> LinkConfig {

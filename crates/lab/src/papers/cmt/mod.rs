@@ -35,7 +35,7 @@ use braidftp_sim::link::{LinkConfig, Queue};
 
 use super::bottleneck as shared;
 use super::ftp;
-use super::paths::{Look, Network, Seen};
+use super::paths::{Look, Network, PATHS, Seen, paths};
 use crate::figure::{Axis, Column, Figure, Paper, Row, Runs, Value};
 
 /// The paper's second half.
@@ -116,27 +116,6 @@ const LOSS: Axis = Axis {
     ],
     show: ftp::percent,
 };
-
-/// Which paths an association has.
-const PATHS: Axis = Axis {
-    name: "paths",
-    label: "paths",
-    values: &[Value::Name("both"), Value::Name("first"), Value::Name("second")],
-    show: |value| match value {
-        Value::Name("both") => "both paths".to_owned(),
-        Value::Name("first") => "path 1 alone".to_owned(),
-        _ => "path 2 alone".to_owned(),
-    },
-};
-
-/// The paths of a name on [`PATHS`].
-fn paths(name: &str) -> &'static [usize] {
-    match name {
-        "both" => &[0, 1],
-        "first" => &[0],
-        _ => &[1],
-    }
-}
 
 /// A path, one way.
 fn link(delay: Duration, loss: f64) -> LinkConfig {

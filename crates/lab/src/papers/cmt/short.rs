@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
-use super::{BETTER_LOSS, COLUMNS, LOSS, PATHS, RUNS, classical, link, paths, run, settings};
+use super::{BETTER_LOSS, LOSS, PATHS, classical, link, paths, run, settings};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};
-use crate::plot::Plot;
 
 /// The figure.
 pub(super) const FIGURE: Figure = Figure {
@@ -35,22 +34,12 @@ pub(super) const FIGURE: Figure = Figure {
             },
             PATHS,
         ],
-        only: |_| true,
-        fixed: |_| false,
         quick: |point| point.number("buffer") == 64.0 && point.number("loss") == 0.04,
-        paired: &["buffer", "delay", "paths"],
-        columns: COLUMNS,
-        runs: RUNS,
         run: |point, seed| {
             let delay = Duration::from_secs_f64(point.number("delay") / 1e3);
             let ways = [link(delay, BETTER_LOSS), link(delay, point.number("loss"))];
             run(&ways, classical(point.number("buffer")), paths(point.name("paths")), seed)
         },
-        plot: Plot::lines("delay", "mbps", "Mbit/s of user data")
-            .by("paths")
-            .facet("loss")
-            .rows("buffer")
-            .beside("blocked")
-            .log_x(),
+        ..super::delay::SWEEP
     }),
 };

@@ -16,35 +16,38 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Files of 200 KB at 6 % loss, 3 Mbit/s, 1 ms",
     caption: "Nothing but the number of files is varied.",
     settings: || super::settings(LAN, "1 to 40 files of 200 KB at 6 % loss"),
-    kind: Kind::Sweep(Sweep {
-        axes: &[
-            Axis {
-                name: "count",
-                label: "files",
-                values: &[
-                    Value::Number(1.0),
-                    Value::Number(5.0),
-                    Value::Number(10.0),
-                    Value::Number(20.0),
-                    Value::Number(30.0),
-                    Value::Number(40.0),
-                ],
-                show: Value::to_string,
-            },
-            THREE,
-        ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |_| true,
-        paired: &["variant"],
-        columns: ftp::COLUMNS,
-        runs: RUNS,
-        run: |point, seed| {
-            let loss = ftp::bernoulli(0.06);
-            let losses = [loss.clone(), loss];
-            let files = vec![200_000; point.number("count") as usize];
-            ftp::run(&session(LAN, files, point.name("variant"), losses, seed), Clock::Asked)
+    kind: Kind::Sweep(SWEEP),
+};
+
+/// Files at 6 % loss.
+pub(super) const SWEEP: Sweep = Sweep {
+    axes: &[
+        Axis {
+            name: "count",
+            label: "files",
+            values: &[
+                Value::Number(1.0),
+                Value::Number(5.0),
+                Value::Number(10.0),
+                Value::Number(20.0),
+                Value::Number(30.0),
+                Value::Number(40.0),
+            ],
+            show: Value::to_string,
         },
-        plot: Plot::lines("count", "seconds", "seconds"),
-    }),
+        THREE,
+    ],
+    only: |_| true,
+    fixed: |_| false,
+    quick: |_| true,
+    paired: &["variant"],
+    columns: ftp::COLUMNS,
+    runs: RUNS,
+    run: |point, seed| {
+        let loss = ftp::bernoulli(0.06);
+        let losses = [loss.clone(), loss];
+        let files = vec![200_000; point.number("count") as usize];
+        ftp::run(&session(LAN, files, point.name("variant"), losses, seed), Clock::Asked)
+    },
+    plot: Plot::lines("count", "seconds", "seconds"),
 };

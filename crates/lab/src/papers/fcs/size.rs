@@ -6,7 +6,7 @@
 //! Why they differ: the line is straight and does not meet the origin: below 100 KB the dearer handshake makes SCTP the
 //! slower one.
 
-use super::{RUNS, THREE, session};
+use super::{THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};
 use crate::papers::ftp::{self, Clock, LAN};
 use crate::plot::Plot;
@@ -34,12 +34,6 @@ pub(super) const FIGURE: Figure = Figure {
             },
             THREE,
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |_| true,
-        paired: &["variant"],
-        columns: ftp::COLUMNS,
-        runs: RUNS,
         run: |point, seed| {
             let loss = ftp::bernoulli(0.06);
             let losses = [loss.clone(), loss];
@@ -47,5 +41,6 @@ pub(super) const FIGURE: Figure = Figure {
             ftp::run(&session(LAN, files, point.name("variant"), losses, seed), Clock::Asked)
         },
         plot: Plot::lines("size", "seconds", "seconds"),
+        ..super::count::SWEEP
     }),
 };

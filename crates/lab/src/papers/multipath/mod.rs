@@ -33,7 +33,7 @@ use braidftp_sim::link::{LinkConfig, Queue};
 
 use super::bottleneck::{self as bottleneck, PACKET, SCTP_SHARE};
 use super::ftp;
-use super::paths::{Look, Network, Seen};
+use super::paths::{Look, Network, PATHS, Seen, paths};
 use crate::figure::{Axis, Column, Figure, Paper, Point, Row, Runs, Value};
 
 /// It is no paper, but is kept as one.
@@ -161,27 +161,6 @@ fn spoken_pair(value: &Value) -> String {
         .iter()
         .find(|pair| Value::Name(pair.name) == *value)
         .map_or_else(|| value.to_string(), |pair| pair.shows.to_owned())
-}
-
-/// Which paths an association has.
-const PATHS: Axis = Axis {
-    name: "paths",
-    label: "paths",
-    values: &[Value::Name("both"), Value::Name("first"), Value::Name("second")],
-    show: |value| match value {
-        Value::Name("both") => "both paths".to_owned(),
-        Value::Name("first") => "path 1 alone".to_owned(),
-        _ => "path 2 alone".to_owned(),
-    },
-};
-
-/// The paths of a name on [`PATHS`].
-fn paths(name: &str) -> &'static [usize] {
-    match name {
-        "both" => &[0, 1],
-        "first" => &[0],
-        _ => &[1],
-    }
 }
 
 /// The receive buffer in KB, or one that tunes itself.

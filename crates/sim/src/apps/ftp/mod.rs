@@ -470,8 +470,7 @@ impl Session {
         let store = Arc::new(Store::new(self.files.clone()));
         let mut dice = Dice::new(self.seed, DICE);
         let mut endpoints = || {
-            let mut seed = [0; 32];
-            dice.fill(&mut seed);
+            let seed = dice.seed();
             let tcp = tcp::Endpoint::new(dice.below(u64::MAX));
             Endpoints { sctp: Endpoint::new(seed), tcp }
         };

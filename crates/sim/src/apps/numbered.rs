@@ -1,0 +1,128 @@
+//! One bulk flow of SCTP whose bytes are looked at: a side that sends numbered messages without end, and one that reads, counts what
+//! it gets in every tenth of a second, and panics over anything but the same bytes in the same order, once.
+//!
+//! `several` and `failover` run it. `apps::bulk` is the one that is cheap and counts alone, over TCP, too.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_sctp::{AssociationId, Endpoint, Event, Message, PathState, Ppid, SendError, Stats, StreamId};
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::host::{App, Endpoints, Host};
+
+/// How long the windows are in which bytes are counted.
+pub const WINDOW: Duration = Duration::from_millis(100);
+
+/// Bytes of a message.
+const MESSAGE: usize = 8_192;
+
+/// One side of the flow.
+#[derive(Debug)]
+pub(crate) struct Numbered {
+    side: Side,
+    id: Option<AssociationId>,
+    /// Messages sent, or read whole.
+    messages: u64,
+    /// Of a message that came in part.
+    partial: VecDeque<Bytes>,
+    windows: Vec<u64>,
+    primary_back: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Sends,
+    Reads,
+}
+
+impl Numbered {
+    pub(crate) fn new(side: Side) -> Self {
+        let (partial, windows) = (VecDeque::new(), Vec::new());
+        Self { side, id: None, messages: 0, partial, windows, primary_back: None }
+    }
+
+    /// What a host counted of its association.
+    ///
+    /// # Panics
+    /// If it never had one.
+    pub(crate) fn stats(host: &Host<Self>) -> Stats {
+        let id = host.app().id.expect("the association came about");
+        host.endpoint().association(id).expect("nothing removes it").stats()
+    }
+
+    /// Bytes of user data that were read, window by window from the start up to then.
+    pub(crate) fn windows(&self, end: Duration) -> Vec<u64> {
+        let mut windows = self.windows.clone();
+        windows.resize((end.as_nanos() / WINDOW.as_nanos()) as usize, 0);
+        windows
+    }
+
+    /// When the primary path was last found to work.
+    pub(crate) fn primary_back(&self) -> Option<Time> {
+        self.primary_back
+    }
+
+    fn read(&mut self, now: Time, endpoint: &mut Endpoint, id: AssociationId) {
+        let Some(association) = endpoint.association_mut(id) else { return };
+        while let Some(piece) = association.recv(StreamId(0)) {
+            let window = (now.as_nanos() / WINDOW.as_nanos() as u64) as usize;
+            if self.windows.len() <= window {
+                self.windows.resize(window + 1, 0);
+            }
+            self.windows[window] += piece.len() as u64;
+            assert_eq!(piece.begin, self.partial.is_empty(), "pieces of one message follow each other");
+            self.partial.extend(piece.payload);
+            if piece.end {
+                let message: Vec<u8> = self.partial.drain(..).flatten().collect();
+                assert!(message == message_of(self.messages)[..], "message {} is another", self.messages);
+                self.messages += 1;
+            }
+        }
+    }
+
+    fn write(&mut self, endpoint: &mut Endpoint, id: AssociationId) {
+        let Some(association) = endpoint.association_mut(id) else { return };
+        loop {
+            match association.send(StreamId(0), Message::new(Ppid(0), message_of(self.messages))) {
+                Ok(()) => self.messages += 1,
+                Err(SendError::Full) => return,
+                Err(error) => panic!("message {} was refused: {error}", self.messages),
+            }
+        }
+    }
+}
+
+impl App for Numbered {
+    fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
+        let endpoint = &mut endpoints.sctp;
+        self.id = Some(id);
+        match event {
+            Event::Up { .. } | Event::Writable if self.side == Side::Sends => self.write(endpoint, id),
+            Event::Readable(_) => self.read(now, endpoint, id),
+            Event::Path(path, PathState::Active) if path.0 == 0 => self.primary_back = Some(now),
+            Event::Closed(reason) => panic!("closed: {reason}"),
+            _ => {}
+        }
+    }
+
+    fn wake(&mut self, _now: Time, _endpoints: &mut Endpoints) -> Option<Time> {
+        None
+    }
+}
+
+fn message_of(number: u64) -> Bytes {
+    let mut message = BytesMut::with_capacity(MESSAGE);
+    message.put_u64(number);
+    message.resize(MESSAGE, number as u8);
+    message.freeze()
+}
+
+/// Bits a second that a reader got between two instants, in whole windows.
+pub(crate) fn goodput(windows: &[u64], from: Duration, to: Duration) -> f64 {
+    let index = |at: Duration| (at.as_nanos() / WINDOW.as_nanos()) as usize;
+    let windows = &windows[index(from)..index(to)];
+    let bytes: u64 = windows.iter().sum();
+    bytes as f64 * 8.0 / (WINDOW.as_secs_f64() * windows.len() as f64)
+}
