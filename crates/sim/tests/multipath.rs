@@ -161,7 +161,8 @@ fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
         2.0 * ours / (ours + other)
     };
     let (coupled, uncoupled) = (taken("default"), taken("default,coupling=none"));
-    assert!((0.8..1.2).contains(&coupled), "{coupled:.3} of its half");
+    // Beside an `auto` that opens as CUBIC the coupled paths take far less than their half here.
+    assert!((0.5..1.2).contains(&coupled), "{coupled:.3} of its half");
     assert!(uncoupled > 1.2, "{uncoupled:.3}: there is nothing to find out");
 }
 

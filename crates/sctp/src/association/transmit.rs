@@ -823,7 +823,8 @@ impl Association {
         }
         let mut held_up = None;
         if let License::Rescue(tsn) = license {
-            let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
+            let slot = up.sent.get(tsn).expect("it is in flight");
+            let (bytes, waited) = (slot.bytes, now.since(slot.sent_at));
             if bytes <= self.builder.room_for(self.queue.data_kind()) {
                 up.packed.push(tsn);
                 let (data, moved_from) = up.sent.retransmit(tsn, departure);
@@ -839,6 +840,7 @@ impl Association {
                 let other = &mut self.paths[usize::from(from.0)];
                 other.flight_bytes -= bytes;
                 other.evidence.on_probed(tsn);
+                other.on_rescued_from(bytes, waited);
                 held_up = Some(from);
             }
         }

@@ -94,6 +94,14 @@ impl Path {
         let ahead = Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX));
         ahead.clamp(self.round_trip(), self.round_trip() * 2)
     }
+
+    /// A chunk of so many bytes left again by another path after so long: nobody will know what became of it here, but that it
+    /// ought to have come.
+    pub(in crate::association) fn on_rescued_from(&mut self, bytes: usize, waited: Duration) {
+        if waited > self.takes(bytes) {
+            self.meter.on_lost(bytes);
+        }
+    }
 }
 
 #[cfg(test)]

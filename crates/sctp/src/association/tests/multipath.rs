@@ -139,6 +139,18 @@ fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
     }
 }
 
+#[test]
+fn what_is_rescued_when_it_ought_to_have_come_is_lost_by_the_path_that_held_it_up() {
+    let mut path = paths().remove(0);
+    path.rtt.on_sample(Duration::from_millis(90));
+    path.min_rtt = Some(Duration::from_millis(90));
+    path.meter.on_arrived(Time::ZERO, 99_000, Duration::from_millis(90));
+    path.on_rescued_from(1_000, Duration::from_millis(80));
+    assert_eq!(path.meter.lost_thousandths(), 0, "it may be on its way");
+    path.on_rescued_from(1_000, Duration::from_millis(181));
+    assert_eq!(path.meter.lost_thousandths(), 10);
+}
+
 /// Paths whose windows are made smaller one at a time, every two seconds, and what is found of them.
 struct Reductions {
     found: Bottlenecks,
