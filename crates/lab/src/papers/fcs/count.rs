@@ -2,7 +2,7 @@
 //!
 //! Published: "directly proportional".
 //! Ours, seconds for 1, 5, 10, 20, 30, 40 files: tcp 7.47 33.7 70.7 135 202 277; sctp 5.67 21.3 40.9 77.5 115 151; braid
-//! 0.571 2.79 5.54 11.1 16.6 22.1.
+//! 0.583 2.86 5.66 11.3 16.9 22.5.
 //! As it says: files follow each other, and do not know of each other.
 
 use super::{RUNS, THREE, session};

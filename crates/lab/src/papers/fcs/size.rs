@@ -2,7 +2,7 @@
 //!
 //! Published: "directly proportional".
 //! Ours, seconds for 50, 100, 200, 500 KB, 1, 2 MB: tcp 18.6 33.3 68.6 178 356 730; sctp 27.6 30.2 41.1 64.9 109 200; braid
-//! 1.40 2.77 5.53 14.2 27.6 55.3.
+//! 1.44 2.82 5.64 14.5 28.1 56.0.
 //! Why they differ: the line is straight and does not meet the origin: below 100 KB the dearer handshake makes SCTP the
 //! slower one.
 
