@@ -3,8 +3,8 @@
 //!
 //! Published: Natarajan et al. (CMT-PF): with potentially failed paths left out a failure costs one time-out. To be reached: within a
 //! second 90 % of what the survivor carries. What was in flight when it is cut comes in a burst once it has come again, so what is
-//! missing is counted, and not when a rate is there first. Ours: nothing is missing three seconds later,
-//! and 0.8 s after the path's return both have their rates.
+//! missing is counted, and not when a rate is there first. Ours: three seconds later 0.24 s of it are
+//! missing where the faster path is cut and 1 % lost, and nothing elsewhere; 0.57 to 1.1 s after the path's return both have their rates.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,9 +7,8 @@
 //! other ------------------+                                         +----------------- reader
 //! ```
 //! Published: RFC 6356 and those after it: no more than one flow. To be reached by the default: 1.2 times as much. Ours, three runs a
-//! point, beside their own kind, Reno and CUBIC: paths as they come take 1.24, 1.15 and 1.15 times as much as one path does (the
-//! first with an interval of 1.05 to 1.43, for one path alone took 0.89 to 1.04 of its half; two take 1.17 to 1.20 of it);
-//! uncoupled 1.59, 1.24 and 1.32; with LIA on all paths 1.19, 1.12 and 1.12. Until the bottleneck is found they take two shares.
+//! point, beside their own kind, Reno and CUBIC: paths as they come take 1.06, 1.09 and 1.09 times as much as one path does (the
+//! last with an interval of 0.85 to 1.33); uncoupled 1.44, 1.28 and 1.36; with LIA on all paths 1.09, 1.13 and 1.18. Until the bottleneck is found they take two shares.
 
 use std::time::Duration;
 
