@@ -230,7 +230,7 @@ impl Association {
     }
 
     /// Makes a path of these addresses, of which nothing is known; `None` if there are as many as can be.
-    fn add_path(&mut self, route: Route) -> Option<PathId> {
+    pub(super) fn add_path(&mut self, route: Route) -> Option<PathId> {
         let auth_len = self.paths[0].auth_len;
         let free = self.paths.iter().position(|path| path.state == PathState::Removed);
         let index = free.unwrap_or(self.paths.len());
@@ -283,17 +283,23 @@ impl Association {
     /// Nothing is to leave by these paths any more; what is outstanding on them goes on by others, of which there is at
     /// least one.
     pub(super) fn leave_paths(&mut self, now: Time, ids: &[PathId], state: PathState) {
-        let State::Up(up) = &mut self.state else { return };
         for id in ids {
             self.paths[usize::from(id.0)].state = state;
         }
+        if !self.has_usable_path() {
+            // What was set aside while there was another way is the last one now.
+            for index in 0..self.paths.len() {
+                self.put_back(PathId(index as u8));
+            }
+            self.ask_after_all(now);
+        }
+        let State::Up(up) = &mut self.state else { return };
         let chosen = choose(&self.paths, up.primary, Purpose::New);
-        let there = |state: PathState| self.paths.iter().position(|path| path.state == state);
-        let home = if !self.paths[usize::from(chosen.0)].is_usable() {
-            let left = there(PathState::Unconfirmed).or_else(|| there(PathState::SetAside));
-            PathId(left.expect("another address is left, and it has a path") as u8)
-        } else {
+        let home = if self.paths[usize::from(chosen.0)].is_usable() {
             chosen
+        } else {
+            let left = self.paths.iter().position(|path| path.state == PathState::Unconfirmed);
+            PathId(left.expect("another address is left, and it has a path") as u8)
         };
         for &id in ids {
             let path = &mut self.paths[usize::from(id.0)];
@@ -313,13 +319,6 @@ impl Association {
                 }
             }
             self.events.push_back(Event::Path(id, state));
-        }
-        if !self.has_usable_path() {
-            // What was set aside while there was another way is the last one now.
-            for index in 0..self.paths.len() {
-                self.put_back(PathId(index as u8));
-            }
-            self.ask_after_all(now);
         }
         self.stirred = true;
     }

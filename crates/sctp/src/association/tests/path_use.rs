@@ -4,6 +4,7 @@ use super::multihoming::{addresses, confirmed, cut, paths, states};
 use super::*;
 use crate::association::{Multipath, PathUse, PathUseError};
 use crate::config::MultipathWith;
+use crate::endpoint::Route;
 use crate::ids::PathId;
 use crate::stats::PathState;
 use crate::wire::{NrSack, Parameter};
@@ -98,6 +99,19 @@ fn both_sides_may_set_aside_what_they_like_and_the_association_lives_while_a_pat
     assert_eq!(pair.read(Server, 0).len(), 0, "nothing is left");
     assert_eq!(set(&mut pair, Server, 1, PathUse::InUse), Ok(()));
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 10));
+}
+
+#[test]
+fn where_all_others_are_gone_what_was_set_aside_carries_sacks_and_not_what_nobody_has_confirmed() {
+    let mut pair = confirmed(several());
+    assert_eq!(set(&mut pair, Client, 1, PathUse::SetAside), Ok(()));
+    let now = pair.now;
+    let client = pair.association(Client);
+    let route = Route { local: client.paths[0].local, peer: "10.0.9.2:9899".parse().unwrap() };
+    client.add_path(route).unwrap();
+    client.leave_paths(now, &[PathId(0)], PathState::Removed);
+    let up = client.state.up().unwrap();
+    assert_eq!((up.primary, up.sack_path), (PathId(1), PathId(1)));
 }
 
 #[test]
