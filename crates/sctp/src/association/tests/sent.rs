@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ids::{Ppid, Ssn, StreamId};
+use crate::wire::Sack;
 
 const PATH: PathId = PathId(0);
 /// Header and four bytes of payload.

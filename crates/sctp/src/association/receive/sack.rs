@@ -1,0 +1,434 @@
+//! What a SACK does to an association, and the cumulative TSN of a SHUTDOWN (RFC 9260 §6.2.1): to the peer's window, and to each
+//! path's round trip, congestion window, recovery and T3. What it says of the chunks that were sent is found in `sent`.
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+use braidftp_cc::coupled::Coupling;
+use rand_core::Rng;
+
+use crate::association::multipath::{PseudoCum, advance, by_the_literature};
+use crate::association::partial::Cum;
+use crate::association::path::{Path, Recovery};
+use crate::association::reduction::Progress;
+use crate::association::reset::Reconfiguration;
+use crate::association::sent::{Arrival, Counting, Report, SackError, make_sense};
+use crate::association::state::{State, Window};
+use crate::association::timers::Timer;
+use crate::association::{Association, Event, Violation};
+use crate::config::{LossDetection, LossRecovery};
+use crate::ids::{PathId, Tsn};
+use crate::stats::PathState;
+use crate::wire::Sack;
+
+/// What kind of chunk a SACK came as.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) names: Names,
+    /// Blocks of which the peer will never drop what they name.
+    pub(super) kept: &'a [(u16, u16)],
+}
+
+/// Which of the runs of TSNs that have arrived a SACK names.
+#[derive(Clone, Copy)]
+pub(super) enum Names {
+    /// As many as it has room for, or as its sender cares to: how many that is, is guessed.
+    WhatItCan,
+    /// All.
+    All,
+    /// Those up to the last one, and not those beyond it.
+    TheFirst,
+}
+
+impl Association {
+    /// A SHUTDOWN's cumulative TSN. Whether it made sense.
+    pub(in crate::association) fn on_cum_tsn(
+        &mut self,
+        now: Time,
+        came_by: PathId,
+        cum_tsn_ack: Tsn,
+    ) -> bool {
+        let State::Up(up) = &mut self.state else { return false };
+        let mut report = std::mem::take(&mut up.report);
+        match up.sent.on_cum_tsn(cum_tsn_ack, &mut report) {
+            Ok(()) => self.on_report(now, came_by, report),
+            // An old SHUTDOWN is still one.
+            Err(SackError::Outdated) => {}
+            // As with a SACK; it comes again.
+            Err(SackError::NeverSent)
+                if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) =>
+            {
+                return false;
+            }
+            Err(_) => {
+                self.on_violation(Violation::AckOfNothing);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// `kept`: those of its gap blocks of which the peer promises to keep what they name.
+    pub(super) fn on_sack(
+        &mut self,
+        now: Time,
+        came_by: PathId,
+        sack: &Sack,
+        Said { names, kept }: Said<'_>,
+    ) {
+        //= specs/rfc9260.txt#section-6
+        //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
+        //# SHUTDOWN-RECEIVED states.
+        let State::Up(up) = &mut self.state else { return };
+        let mut report = std::mem::take(&mut up.report);
+        let multipath = by_the_literature(&self.config);
+        if multipath {
+            up.points.resize_with(self.paths.len(), PseudoCum::default);
+        } else if self.config.multipath.is_some() && up.sent.is_behind(sack) {
+            up.report = report;
+            return;
+        }
+        let sound = make_sense(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
+        let points = if multipath && sound { advance(&mut up.points, &up.sent, sack) } else { Vec::new() };
+        let counting = match self.config.loss_detection {
+            LossDetection::MissingReports if multipath => Counting::Multipath { packets: sack.flags.max(1) },
+            LossDetection::SendOrder => Counting::Off,
+            LossDetection::MissingReports => {
+                let in_recovery = |path: &Path| matches!(path.recovery, Recovery::Fast(_));
+                if self.paths.iter().any(in_recovery) { Counting::InRecovery } else { Counting::BelowNewest }
+            }
+        };
+        match up.sent.on_sack(sack, counting, &mut report) {
+            Ok(()) if make_sense(&sack.gaps) => up.sent.release(sack.cum_tsn_ack, kept),
+            // None of its blocks were believed.
+            Ok(()) => {}
+            Err(SackError::Outdated) => return,
+            Err(SackError::TakenBack) => return self.on_violation(Violation::AckTakenBack),
+            // Of what the peer renumbered, for all that is known here.
+            Err(SackError::NeverSent)
+                if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) =>
+            {
+                return;
+            }
+            Err(SackError::NeverSent) => return self.on_violation(Violation::AckOfNothing),
+        }
+        match names {
+            Names::WhatItCan => {}
+            Names::All => report.silent_beyond = None,
+            Names::TheFirst => {
+                let last = sack.gaps.last().map_or(0, |(_, last)| *last);
+                report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
+            }
+        }
+        for (said, advanced) in report.paths.iter_mut().zip(points) {
+            said.point_advanced = advanced;
+        }
+        //= specs/rfc9260.txt#section-6.2.1
+        //# ii)   Set rwnd equal to the newly received a_rwnd minus the
+        //# number of bytes still outstanding after processing the
+        //# Cumulative TSN Ack and the Gap Ack Blocks.
+        // The subtraction is made where the window is asked for: what is in flight changes.
+        let full_chunk = self.paths[usize::from(up.primary.0)].payload_max(self.queue.header_len());
+        let was_narrow = up.peer_a_rwnd < full_chunk;
+        //= specs/rfc9260.txt#section-6.2.1
+        //# An endpoint SHOULD use the following rules to calculate the rwnd,
+        //# using the a_rwnd value, the Cumulative TSN Ack, and Gap Ack Blocks in
+        //# a received SACK chunk.
+        up.peer_a_rwnd = sack.a_rwnd as usize;
+        let reopened = was_narrow && up.peer_a_rwnd >= full_chunk;
+        if reopened && up.window == Window::ProbeDue {
+            up.window = Window::Open;
+        }
+        let advanced = report.cum_advanced;
+        self.on_report(now, came_by, report);
+        if !sack.dups.is_empty() {
+            self.on_duplicates(now, &sack.dups);
+        }
+        if reopened && !advanced {
+            self.on_window_reopened();
+        }
+        self.advance_shutdown(now);
+    }
+
+    /// The peer's window opened and nothing was acknowledged: what was sent into the closed window was dropped there, and
+    /// need not wait for a timer that has backed off.
+    fn on_window_reopened(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        self.timers.stop(Timer::ZeroWindow);
+        let probing = matches!(up.window, Window::Probing { .. });
+        up.window = Window::Open;
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            if probing || path.timeouts_unanswered > 0 {
+                path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
+                self.timers.stop(Timer::T3Rtx(PathId(index as u8)));
+            }
+        }
+    }
+
+    /// Draws the consequences of what a SACK or SHUTDOWN said.
+    fn on_report(&mut self, now: Time, came_by: PathId, report: Report) {
+        let State::Up(up) = &mut self.state else { return };
+        let cum_tsn_ack_point = up.sent.cum_tsn_ack_point();
+        //= specs/rfc9260.txt#section-8.1
+        //# The counter used for endpoint failure detection MUST be reset each
+        //# time a DATA chunk sent to that peer endpoint is acknowledged (by the
+        //# reception of a SACK chunk).
+        if report.paths.iter().any(|said| said.acked_bytes > 0) {
+            up.errors = 0;
+        }
+        if matches!(up.window, Window::Probing { tsn, .. } if !tsn.after(cum_tsn_ack_point)) {
+            up.window = Window::Open;
+        }
+        up.retransmissions_left = None;
+        let rfc4960 = self.config.loss_recovery == LossRecovery::Rfc4960;
+        let several = self.config.multipath.is_some();
+        let multipath = by_the_literature(&self.config);
+        if several {
+            up.chance = self.rng.next_u32();
+        }
+        if multipath && report.paths.iter().any(|said| said.lost) {
+            for (path, said) in self.paths.iter_mut().zip(&report.paths) {
+                path.fast_retransmit_due = said.lost;
+            }
+        }
+        let coupling = self.config.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
+        let mut coupled = std::mem::take(&mut up.coupled);
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            let said = &report.paths[index];
+            coupled.find_siblings(&self.paths, id, coupling);
+            let path = &mut self.paths[index];
+            path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
+            let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
+            let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
+            path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
+            let mut sample = None;
+            // What came by one of several paths is answered at once by that path, and by others when they come to it: which
+            // is no measure, but for a path whose own answers come too late to be news.
+            if came_by == id && said.acked_bytes > 0 {
+                path.answered_at = Some(now);
+            }
+            let tells = |path: &Path| {
+                let lately = path.rtt.srtt().unwrap_or(path.rtt.rto()) * 2;
+                !several || multipath || path.answered_at == Some(now) || {
+                    path.answered_at.is_none_or(|at| now.since(at) > lately)
+                }
+            };
+            // Of what the last SACK had no room for, nobody knows when it came.
+            let in_time = |arrival: &Arrival| was_silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
+            if let Some(arrival) = said.measurable.filter(in_time) {
+                //= specs/rfc9260.txt#section-6.3.1
+                //# RTT measurements SHOULD only be made using a DATA chunk with TSN
+                //# r if no DATA chunk with TSN less than or equal to r was
+                //# retransmitted since the DATA chunk with TSN r was sent first.
+                // A gap block, though, says that r itself has arrived, whatever became of those below. Not so after a
+                // time-out: what is told then may have arrived long before, and have waited for nothing but the
+                // time-out. Each would make the next one longer.
+                let after = |event: Option<Time>| event.is_some_and(|at| at >= arrival.sent_at);
+                if !after(if arrival.by_gap { path.timed_out_at } else { path.retransmitted_at }) {
+                    //= specs/rfc9260.txt#section-6.3.1
+                    //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
+                    //# that were retransmitted (and thus for which it is ambiguous
+                    //# whether the reply was for the first instance of the chunk or for
+                    //# a later instance).
+                    let round_trip = now.since(arrival.sent_at);
+                    if tells(path) {
+                        path.measure(now, round_trip);
+                        sample = Some(round_trip);
+                    }
+                }
+            }
+            if let Some(arrival) = said.newest {
+                // An answer sooner than any round trip ever took is one to an earlier transmission.
+                let first = arrival.transmissions == 1;
+                let since = now.since(arrival.sent_at);
+                if first || path.min_rtt.is_some_and(|min| since >= min) {
+                    if let Some(send_order) = &mut path.send_order {
+                        send_order.on_arrived(arrival.order);
+                    }
+                    // To a controller it is one: if it was an earlier transmission that was answered, the round trip
+                    // was longer yet. It would know nothing of a path that carries what another has lost.
+                    sample = sample.or((in_time(&arrival) && tells(path)).then_some(since));
+                }
+            }
+            let cum_advanced = match several {
+                true if multipath => said.point_advanced,
+                // Of several paths, each has an order of its own.
+                true => said.earliest_acked,
+                false => report.cum_advanced,
+            };
+            if said.acked_bytes > 0 {
+                //= specs/rfc7829.txt#section-3.2
+                //# Acknowledgments for chunks that have been transmitted to
+                //# multiple destinations (i.e., a chunk that has been retransmitted
+                //# to a different destination address than the destination address
+                //# to which the chunk was first transmitted) SHOULD NOT clear the
+                //# error count for an inactive destination address and SHOULD NOT
+                //# move a destination address in PF state back to active state,
+                //# since a sender cannot disambiguate whether the ACK was for the
+                //# original transmission or the retransmission(s).
+                //= specs/rfc9260.txt#section-8.2
+                //# When an outstanding TSN is acknowledged or a HEARTBEAT chunk sent to
+                //# that address is acknowledged with a HEARTBEAT ACK chunk, the endpoint
+                //# SHOULD clear the error counter of the destination transport address to
+                //# which the DATA chunk was last sent (or HEARTBEAT chunk was sent) and
+                if said.proven || path.state == PathState::Active {
+                    path.errors = 0;
+                    path.timeouts_unanswered = 0;
+                }
+                if said.proven && came_by == id {
+                    path.in_doubt = false;
+                }
+                if let Some(pmtu) = &mut path.pmtu {
+                    pmtu.vindicate(said.largest_packet.into(), Time::ZERO);
+                    if let Some(newest) = said.newest {
+                        pmtu.vindicate(newest.packet_bytes.into(), newest.sent_at);
+                    }
+                }
+                path.probes_unanswered = 0;
+                path.probe_due = false;
+                //= specs/rfc7829.txt#section-3.2
+                //# Acknowledgments for data chunks that have been transmitted to
+                //# one destination address only MUST clear the error counter for
+                //# the destination address and MUST transition a destination
+                //# address in PF state back to active state.
+                if said.proven && matches!(path.state, PathState::Inactive | PathState::PotentiallyFailed) {
+                    path.state = PathState::Active;
+                    if let State::Up(up) = &mut self.state {
+                        up.sack_in_doubt = true;
+                    }
+                    self.events.push_back(Event::Path(id, PathState::Active));
+                }
+                //= specs/rfc9260.txt#section-7.2.4
+                //# Note: Before the above adjustments, if the received SACK chunk also
+                //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
+                //# Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2
+                //# MUST be applied first.
+                //= specs/rfc9260.txt#section-7.2.1
+                //# In instances where its peer endpoint is multi-homed, if an endpoint
+                //# receives a SACK chunk that results in updating the cwnd, then it
+                //# SHOULD update its cwnd (or cwnds) apportioned to the destination
+                //# addresses to which it transmitted the acknowledged data.
+                let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
+                path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
+                path.meter.on_arrived(now, said.acked_bytes, round_trip);
+                path.controller.on_ack(cc::Ack {
+                    now,
+                    bytes: said.acked_bytes,
+                    flight_before,
+                    mtu: path.pmdcs(),
+                    rtt: sample,
+                    srtt: path.rtt.srtt(),
+                    cum_advanced,
+                    in_recovery: match path.recovery {
+                        Recovery::Fast(_) if multipath => false,
+                        Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
+                        recovery => matches!(recovery, Recovery::Fast(_)),
+                    },
+                    siblings: &coupled.siblings,
+                });
+            }
+            // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
+            let done_up_to = match &mut self.state {
+                State::Up(up) if several && !multipath => {
+                    up.sent.earliest(id).unwrap_or(up.sent.next_tsn()).minus(1)
+                }
+                _ => cum_tsn_ack_point,
+            };
+            match path.recovery {
+                //= specs/rfc9260.txt#section-6.2.1
+                //# iv)   If the Cumulative TSN Ack matches or exceeds the Fast
+                //# Recovery exit point (Section 7.2.4), Fast Recovery is
+                //# exited.
+                Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(done_up_to) => {
+                    path.recovery = Recovery::No;
+                    path.reduction = None;
+                }
+                _ => {}
+            }
+            let pmdcs = path.pmdcs();
+            if said.lost {
+                path.on_lost(now, said.lost_bytes, said.lost_sent_at);
+                self.on_loss(now, id, flight_before, said.highest_lost);
+            }
+            self.detect_losses(now, id, flight_before);
+            if let (Coupling::Detected, Some(round_trip)) = (coupling, sample) {
+                coupled.bottlenecks.on_round_trip(now, id, round_trip, &self.paths);
+            }
+            let path = &mut self.paths[index];
+            if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {
+                reduction.on_progress(Progress {
+                    delivered: said.acked_bytes,
+                    flight_bytes: path.flight_bytes,
+                    target: path.controller.window(),
+                    mtu: pmdcs,
+                    is_safe: cum_advanced && path.lost_bytes == lost_before,
+                });
+            }
+            let restarts = match self.config.loss_detection {
+                LossDetection::MissingReports => said.earliest_acked,
+                // Where a lost retransmission is found like anything else, T3 waits for silence.
+                LossDetection::SendOrder => said.acked_bytes > 0,
+            };
+            self.settle_t3(now, id, restarts, said.reneged_bytes > 0);
+            if said.acked_bytes > 0 {
+                self.arm_tail_probe(now, id);
+            }
+        }
+        let brought_data = report.paths.iter().any(|said| said.acked_bytes > 0);
+        let cum = if !report.cum_advanced {
+            Cum::Same
+        } else if brought_data {
+            Cum::Advanced
+        } else {
+            Cum::Forwarded
+        };
+        if let State::Up(up) = &mut self.state {
+            up.report = report;
+            up.coupled = coupled;
+            // A SACK that has no room for all names what is missing before. If it did not, nothing else would leave.
+            if up.sent.flight_bytes() == 0 && up.sent.next_lost().is_none() {
+                for index in 0..self.paths.len() {
+                    up.sent.mark_path_lost(PathId(index as u8));
+                }
+            }
+        }
+        //= specs/rfc3758.txt#section-3.5
+        //# A4) Whenever the data sender receives a SACK from the data receiver,
+        //# it MUST first process the SACK using the normal procedures as
+        //# defined in Section 6.2.1 of RFC 2960 [2].
+        //= specs/rfc3758.txt#section-3.5
+        //# The data sender MUST then perform the following additional steps:
+        self.forward_on_sack(now, cum);
+        self.report_writable();
+    }
+
+    /// RFC 9260 §6.3.2 R2 to R4.
+    fn settle_t3(&mut self, now: Time, id: PathId, restarts: bool, reneged: bool) {
+        let State::Up(up) = &mut self.state else { return };
+        let t3 = Timer::T3Rtx(id);
+        let path = &self.paths[usize::from(id.0)];
+        if path.flight_bytes == 0 {
+            //= specs/rfc9260.txt#section-6.3.2
+            //# R2)  Whenever all outstanding data sent to an address have been
+            //# acknowledged, turn off the T3-rtx timer of that address.
+            // What is lost and not in flight leaves again in the next drain, which starts the timer (R1).
+            self.timers.stop(t3);
+            self.timers.stop(Timer::TailProbe(id));
+            self.timers.stop(Timer::Overdue(id));
+        } else if restarts && up.sent.earliest(id).is_some() {
+            //= specs/rfc9260.txt#section-6.3.2
+            //# R3)  Whenever a SACK chunk is received that acknowledges the DATA
+            //# chunk with the earliest outstanding TSN for that address,
+            //# restart the T3-rtx timer for that address with its current RTO
+            //# (if there is still outstanding data on that address).
+            self.timers.arm(t3, now + path.rtt.rto());
+        } else if reneged {
+            //= specs/rfc9260.txt#section-6.3.2
+            //# R4)  Whenever a SACK chunk is received missing a TSN that was
+            //# previously acknowledged via a Gap Ack Block, start the T3-rtx
+            //# for the destination address to which the DATA chunk was
+            //# originally transmitted if it is not already running.
+            self.timers.arm_if_idle(t3, now + path.rtt.rto());
+        }
+    }
+}

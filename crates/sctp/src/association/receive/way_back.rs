@@ -1,0 +1,85 @@
+//! By which path SACKs leave (RFC 9260 §6.4, §6.7): the one that data came by last, unless they seem not to get through there.
+
+use crate::association::Association;
+use crate::association::path::Path;
+use crate::association::state::{Shutdown, State, Up};
+use crate::ids::PathId;
+use crate::stats::PathState;
+
+/// SACKs go where data came from last, if it may be used.
+pub(in crate::association) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
+    //= specs/rfc9260.txt#section-5.4
+    //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
+    //# the following exceptions:
+    if !paths[usize::from(path.0)].is_usable() {
+        return;
+    }
+    //= specs/rfc9260.txt#section-6.4
+    //# However, an endpoint SHOULD NOT vary the destination transport address
+    //# of a SACK chunk when it receives DATA chunks coming from the same
+    //# source address.
+    //= specs/rfc9260.txt#section-6.7
+    //# When its peer is multi-homed, the SCTP endpoint SHOULD always try to
+    //# send the SACK chunk to the same destination address from which the
+    //# last DATA chunk was received.
+    if carries_sacks(up, paths, path) {
+        up.sack_path = path;
+    } else if !carries_sacks(up, paths, up.sack_path) {
+        // Where nothing is answered, no SACK may arrive either.
+        up.sack_path = another(up, paths, path).unwrap_or(path);
+    }
+}
+
+/// Whether nothing speaks against SACKs by this path.
+fn carries_sacks(up: &Up, paths: &[Path], id: PathId) -> bool {
+    paths[usize::from(id.0)].state == PathState::Active && up.sack_avoids != Some(id)
+}
+
+/// The next path that carries SACKs, after this one.
+pub(super) fn another(up: &Up, paths: &[Path], than: PathId) -> Option<PathId> {
+    let next = (1..paths.len()).map(|step| (usize::from(than.0) + step) % paths.len());
+    next.map(|index| PathId(index as u8)).find(|id| carries_sacks(up, paths, *id))
+}
+
+impl Association {
+    /// What was answered by a path came again, by another, or from where the answer went: its SACKs may not get through,
+    /// for some peers send from one address whatever the destination, though nothing leads to it any more. They go
+    /// elsewhere until a HEARTBEAT has found that it works both ways.
+    //= specs/rfc9260.txt#section-6.4
+    //# When a receiver of a duplicate DATA chunk sends a SACK chunk to a
+    //# multi-homed endpoint, it MAY be beneficial to vary the destination
+    //# address and not use the source address of the DATA chunk.
+    pub(super) fn suspect_way_back(&mut self, answered_by: PathId) {
+        if let State::Up(up) = &mut self.state
+            && self.paths[usize::from(answered_by.0)].params.heartbeat_interval.is_some()
+        {
+            up.sack_avoids = Some(answered_by);
+            self.beat_now(answered_by);
+        }
+    }
+
+    /// A packet came after a path died or came back, and the last SACK may be lost, whichever way it left: addresses do
+    /// not tell wires. The packet is answered as one with DATA is; the peer could otherwise only wait for its T3, and
+    /// send again what is here.
+    //= specs/rfc9260.txt#section-6.2
+    //# An SCTP receiver MUST NOT generate more than one SACK chunk for every
+    //# incoming packet, other than to update the offered window as the
+    //# receiving application consumes new data.
+    // usrsctp 0.9.5 may have data in flight and no T3, once its path died just after a SACK: its T3 ends, nothing is old
+    // enough for it to be lost, and T3 does not begin again. Then nothing but a SACK wakes it.
+    pub(super) fn repeat_sack(&mut self, path: PathId) {
+        let several = self.has_several_paths();
+        let State::Up(up) = &mut self.state else { return };
+        if !up.sack_in_doubt || !up.received.has_data_come() || !several {
+            return;
+        }
+        if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending) {
+            return;
+        }
+        sack_by(up, &self.paths, path);
+        if carries_sacks(up, &self.paths, up.sack_path) {
+            up.sack_in_doubt = false;
+            up.received.repeat();
+        }
+    }
+}

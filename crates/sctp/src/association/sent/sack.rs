@@ -1,0 +1,483 @@
+//! What SACKs say of the chunks that were sent (RFC 9260 §6.2.1, §6.7).
+//!
+//! A SACK costs what it newly acknowledges and the blocks it lists, not the window: blocks are compared with those known
+//! from before, and only the difference is visited. What the news means to a path is not known here.
+
+use braidftp_base::Time;
+
+use super::blocks::{make_sense, read_blocks};
+use super::missing::{Counting, Overtaken};
+use super::{Before, RESTART_MEMORY, Sent, Slot, SlotState};
+use crate::ids::{PathId, Tsn};
+use crate::wire::Sack;
+
+/// From so many gap blocks on, a SACK may have had more to say: some peers list no more, whatever room there is.
+const BLOCKS_COMPLETE: usize = 16;
+
+/// Why a SACK was not applied. Nothing of it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::association) enum SackError {
+    /// It is older than one seen before.
+    Outdated,
+    /// It acknowledges what was never sent, cumulatively or in a gap block.
+    NeverSent,
+    /// The next in sequence is missing, and an NR-SACK promised to keep it.
+    TakenBack,
+}
+
+/// What a SACK said that was not known before.
+#[derive(Debug, Default)]
+pub(in crate::association) struct Report {
+    pub(in crate::association) cum_advanced: bool,
+    /// The last TSN of which the SACK says whether it arrived; `None`: it says so of all.
+    pub(in crate::association) silent_beyond: Option<Tsn>,
+    /// By path.
+    pub(in crate::association) paths: Vec<PathReport>,
+    /// The same before the SACK: the earliest outstanding TSN of each path.
+    pub(in crate::association) earliest: Vec<Option<Tsn>>,
+}
+
+/// What a SACK said of one path.
+#[derive(Debug, Default, Clone)]
+pub(in crate::association) struct PathReport {
+    /// Bytes newly acknowledged.
+    pub(in crate::association) acked_bytes: usize,
+    /// Whether some of it left by this path alone, and so proves that the path works.
+    pub(in crate::association) proven: bool,
+    /// Bytes that are not in flight any more, acknowledged or lost.
+    pub(in crate::association) landed_bytes: usize,
+    /// Bytes in flight again: a gap block took them back.
+    pub(in crate::association) reneged_bytes: usize,
+    /// Whether TSNs were found lost.
+    pub(in crate::association) lost: bool,
+    /// The highest of them, the bytes of all, and when the last of them had left.
+    pub(in crate::association) highest_lost: Option<Tsn>,
+    pub(in crate::association) lost_bytes: usize,
+    pub(in crate::association) lost_sent_at: Time,
+    /// The lowest TSN that is newly acknowledged, cumulatively or by a gap block.
+    pub(in crate::association) lowest_tsn: Option<Tsn>,
+    /// With concurrent multipath transfer: whether the path's own cumulative point advanced.
+    pub(in crate::association) point_advanced: bool,
+    /// The highest TSN that gap blocks newly acknowledge.
+    pub(in crate::association) newest_tsn: Option<Tsn>,
+    /// Whether the earliest outstanding TSN was acknowledged.
+    pub(in crate::association) earliest_acked: bool,
+    /// The largest packet of which something is newly acknowledged.
+    pub(in crate::association) largest_packet: u16,
+    /// The chunk sent last among those newly acknowledged.
+    pub(in crate::association) newest: Option<Arrival>,
+    /// The same among those that were sent only once and can be measured (RFC 9260 §6.3.1 C5).
+    pub(in crate::association) measurable: Option<Arrival>,
+}
+
+/// A chunk that arrived.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::association) struct Arrival {
+    pub(in crate::association) tsn: Tsn,
+    pub(in crate::association) order: u64,
+    pub(in crate::association) sent_at: Time,
+    pub(in crate::association) transmissions: u32,
+    /// How large its packet was.
+    pub(in crate::association) packet_bytes: u16,
+    /// Whether a gap block named it, so that it did not just become visible with a lower TSN's arrival.
+    pub(in crate::association) by_gap: bool,
+}
+
+impl Sent {
+    /// A cumulative TSN, as SHUTDOWN brings it.
+    //= specs/rfc9260.txt#section-3.3.8
+    //# Since the SHUTDOWN chunk does not contain Gap Ack Blocks, the
+    //# receiver of the SHUTDOWN chunk MUST NOT interpret the lack of a
+    //# Gap Ack Block as a renege.
+    pub(in crate::association) fn on_cum_tsn(
+        &mut self,
+        cum_tsn_ack: Tsn,
+        report: &mut Report,
+    ) -> Result<(), SackError> {
+        self.check_cum(cum_tsn_ack)?;
+        self.begin(report);
+        self.advance(cum_tsn_ack, report);
+        self.finish(report);
+        Ok(())
+    }
+
+    /// A SACK. Either all of it is applied or nothing.
+    pub(in crate::association) fn on_sack(
+        &mut self,
+        sack: &Sack,
+        counting: Counting,
+        report: &mut Report,
+    ) -> Result<(), SackError> {
+        self.check_cum(sack.cum_tsn_ack)?;
+        let sent_beyond = self.next_tsn().minus(1).distance_from(sack.cum_tsn_ack);
+        // Stacks have had bugs here: with a block that makes no sense none is believed, but what is said before them is.
+        let sound = make_sense(&sack.gaps);
+        for &(_, last) in sack.gaps.iter().filter(|_| sound) {
+            //= specs/rfc9260.txt#section-12.4
+            //# An SCTP implementation MUST abort the association if it receives a
+            //# SACK chunk acknowledging a TSN that has not been sent.
+            if u32::from(last) > sent_beyond {
+                return Err(SackError::NeverSent);
+            }
+        }
+        if sound && self.is_a_lie(sack.cum_tsn_ack, &sack.gaps) {
+            return Err(SackError::NeverSent);
+        }
+        self.begin(report);
+        self.advance(sack.cum_tsn_ack, report);
+        if sound && (!sack.gaps.is_empty() || !self.acked.is_empty()) {
+            let newest = self.apply_blocks(sack, report);
+            let all = counting == Counting::InRecovery && report.cum_advanced;
+            let limit = match counting {
+                Counting::Off => None,
+                Counting::InRecovery if all => self.blocks.last().map(|block| block.1),
+                //= specs/rfc9260.txt#section-7.2.4
+                //# Miss indications SHOULD follow the Highest TSN Newly Acknowledged
+                //# (HTNA) algorithm.
+                Counting::BelowNewest | Counting::InRecovery | Counting::Multipath { .. } => newest,
+            };
+            if let Some(limit) = limit {
+                let by = if all { Overtaken::ByAny } else { Overtaken::ByItsPath };
+                self.count_missing(limit, by, counting, report);
+            }
+        }
+        if let (Some(tsn), Some(last)) = (self.passed_over, self.acked.last())
+            && last.1.after(tsn)
+            && self.slot(tsn).state == SlotState::Unspoken
+        {
+            self.mark_lost(tsn);
+        }
+        let full = self.may_be_full(sack.gaps.len());
+        self.many_gaps = self.many_gaps.map(|most| most.max(sack.gaps.len()));
+        if sound && full {
+            let last = sack.gaps.iter().map(|gap| gap.1).max().expect("there are some");
+            report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
+        }
+        self.finish(report);
+        if self.slots.front().is_some_and(|slot| slot.released) {
+            return Err(SackError::TakenBack);
+        }
+        Ok(())
+    }
+
+    /// Whether a SACK does not move the cumulative point and leaves out what an earlier one has named. Where SACKs come by
+    /// several paths, it was overtaken by that one: nobody takes back what waits for the next in sequence.
+    pub(in crate::association) fn is_behind(&mut self, sack: &Sack) -> bool {
+        let moves = sack.cum_tsn_ack != self.cum_tsn_ack_point();
+        if moves || self.acked.is_empty() || !make_sense(&sack.gaps) {
+            return false;
+        }
+        read_blocks(sack.cum_tsn_ack, &sack.gaps, &mut self.blocks);
+        let full = self.may_be_full(sack.gaps.len());
+        let (acked, blocks) = (&self.acked, &self.blocks);
+        let silent_beyond = blocks.last().filter(|_| full).map(|block| block.1);
+        let mut at = 0;
+        acked.iter().any(|&(first, last)| {
+            let last = match silent_beyond {
+                Some(highest) if first.after(highest) => return false,
+                Some(highest) if last.after(highest) => highest,
+                _ => last,
+            };
+            while blocks.get(at).is_some_and(|block| block.1.before(first)) {
+                at += 1;
+            }
+            !blocks.get(at).is_some_and(|block| !block.0.after(first) && !block.1.before(last))
+        })
+    }
+
+    /// Whether a SACK with so many blocks may have had more to say.
+    fn may_be_full(&self, blocks: usize) -> bool {
+        blocks >= BLOCKS_COMPLETE && self.many_gaps.is_none_or(|most| blocks >= most)
+    }
+
+    //= specs/rfc3758.txt#section-3.5
+    //# F4) The detection criterion for out-of-order SACKs MUST remain the
+    //# same as stated in RFC 2960, that is, a SACK is only considered
+    //# out-of-order if the Cumulative TSN ACK carried in the SACK is
+    //# earlier than that of the previous received SACK (i.e., the
+    //# comparison MUST NOT be made against "Advanced.Peer.Ack.Point").
+    fn check_cum(&self, cum_tsn_ack: Tsn) -> Result<(), SackError> {
+        //= specs/rfc9260.txt#section-6.2.1
+        //# i)    If Cumulative TSN Ack is less than the Cumulative TSN Ack
+        //# Point, then drop the SACK chunk.
+        if cum_tsn_ack.before(self.cum_tsn_ack_point()) {
+            return Err(SackError::Outdated);
+        }
+        // One that is still under way from before TSNs began anew, as long as it can be told from a new one.
+        if let Some(last) = self.before_restart
+            && last.distance_from(cum_tsn_ack) < u32::from(u16::MAX)
+            && self.base.distance_from(last) < RESTART_MEMORY
+        {
+            return Err(SackError::Outdated);
+        }
+        if !cum_tsn_ack.before(self.next_tsn()) || self.is_a_lie(cum_tsn_ack, &[]) {
+            return Err(SackError::NeverSent);
+        }
+        Ok(())
+    }
+
+    /// Whether that one is acknowledged with these.
+    fn is_a_lie(&self, cum_tsn_ack: Tsn, gaps: &[(u16, u16)]) -> bool {
+        let Some(tsn) = self.passed_over else { return false };
+        let offset = tsn.distance_from(cum_tsn_ack);
+        let names = |gap: &(u16, u16)| (u32::from(gap.0)..=u32::from(gap.1)).contains(&offset);
+        !tsn.after(cum_tsn_ack) || gaps.iter().any(names)
+    }
+
+    fn begin(&mut self, report: &mut Report) {
+        let paths = self.earliest_hint.len();
+        report.cum_advanced = false;
+        report.silent_beyond = None;
+        report.paths.clear();
+        report.paths.resize(paths, PathReport::default());
+        report.earliest.clear();
+        for path in 0..paths {
+            let earliest = self.earliest(PathId(path as u8));
+            report.earliest.push(earliest);
+        }
+    }
+
+    fn finish(&mut self, report: &mut Report) {
+        for (path, earliest) in report.paths.iter_mut().zip(&report.earliest) {
+            path.earliest_acked =
+                earliest.is_some_and(|tsn| tsn.before(self.base) || self.slot(tsn).state == SlotState::Acked);
+        }
+    }
+
+    /// Removes all up to `cum_tsn_ack`.
+    fn advance(&mut self, cum_tsn_ack: Tsn, report: &mut Report) {
+        let count = cum_tsn_ack.next().distance_from(self.base);
+        if count == 0 {
+            return;
+        }
+        report.cum_advanced = true;
+        //= specs/rfc9260.txt#section-6.7
+        //# Upon the reception of a SACK chunk, the endpoint MUST remove all DATA
+        //# chunks that have been acknowledged by the SACK chunk's Cumulative TSN
+        //# Ack from its transmit queue.
+        for slot in self.slots.drain(..count as usize) {
+            self.retained_bytes -= slot.data.payload.len();
+            self.prioritized -= usize::from(slot.terms.is_prioritized());
+            match slot.state {
+                SlotState::Acked => {
+                    self.named_bytes[usize::from(slot.path.0)] -= slot.bytes;
+                    continue;
+                }
+                SlotState::Abandoned => continue,
+                SlotState::InFlight => self.flight_bytes -= slot.bytes,
+                SlotState::Unspoken | SlotState::Lost => {}
+            }
+            self.outstanding_bytes -= slot.bytes;
+            note_arrival(&slot, false, report);
+        }
+        self.base = cum_tsn_ack.next();
+        //= specs/rfc3758.txt#section-3.5
+        //# If (Advanced.Peer.Ack.Point < SackCumAck), then update
+        //# Advanced.Peer.Ack.Point to be equal to SackCumAck.
+        self.forward = self.forward.saturating_sub(count as usize);
+        self.advance_forward();
+        if self.first_countable.before(self.base) {
+            self.first_countable = self.base;
+        }
+        let gone = self.acked.partition_point(|run| !run.1.after(cum_tsn_ack));
+        self.acked.drain(..gone);
+        if let Some(first) = self.acked.first_mut().filter(|first| first.0.before(self.base)) {
+            first.0 = self.base;
+        }
+    }
+
+    /// Compares the SACK's blocks with those known; the highest TSN newly acknowledged by them.
+    fn apply_blocks(&mut self, sack: &Sack, report: &mut Report) -> Option<Tsn> {
+        read_blocks(sack.cum_tsn_ack, &sack.gaps, &mut self.blocks);
+        let mut newest = None;
+        // What is in the new blocks and not in the old ones has arrived.
+        let mut known = 0;
+        for index in 0..self.blocks.len() {
+            let (mut at, last) = self.blocks[index];
+            while !at.after(last) {
+                while self.acked.get(known).is_some_and(|run| run.1.before(at)) {
+                    known += 1;
+                }
+                let (until, next) = match self.acked.get(known) {
+                    Some(run) if !run.0.after(at) => {
+                        at = run.1.next();
+                        continue;
+                    }
+                    Some(run) if !run.0.after(last) => (run.0.minus(1), run.1.next()),
+                    _ => (last, last.next()),
+                };
+                while !at.after(until) {
+                    self.ack(at, report);
+                    newest = Some(at);
+                    at = at.next();
+                }
+                at = next;
+            }
+        }
+        // What is in the old blocks and not in the new ones was taken back, if the SACK can know: it is below its last
+        // block, or next in sequence. Above, a peer that lists only so many blocks merely says nothing.
+        if let Some(&(_, highest)) = self.blocks.last() {
+            let mut said = 0;
+            for index in 0..self.acked.len() {
+                let (mut at, last) = self.acked[index];
+                let last = if last.after(highest) { highest } else { last };
+                while !at.after(last) {
+                    while self.blocks[said].1.before(at) {
+                        said += 1;
+                    }
+                    if !self.blocks[said].0.after(at) {
+                        at = self.blocks[said].1.next();
+                    } else {
+                        self.renege(at, report);
+                        at = at.next();
+                    }
+                }
+            }
+            for index in 0..self.acked.len() {
+                let (first, last) = self.acked[index];
+                if last.after(highest) {
+                    let first = if first.after(highest) { first } else { highest.next() };
+                    match self.blocks.last_mut() {
+                        Some(block) if block.1.next() == first => block.1 = last,
+                        _ => self.blocks.push((first, last)),
+                    }
+                }
+            }
+            std::mem::swap(&mut self.acked, &mut self.blocks);
+            // `blocks` still ends where the SACK's last block ended, for the counting of miss indications.
+            self.blocks.clear();
+            self.blocks.push((highest, highest));
+        }
+        if let Some(&(first, last)) = self.acked.first().filter(|run| run.0 == self.base) {
+            let mut at = first;
+            while !at.after(last) {
+                self.renege(at, report);
+                at = at.next();
+            }
+            self.acked.remove(0);
+        }
+        newest
+    }
+
+    fn ack(&mut self, tsn: Tsn, report: &mut Report) {
+        let index = tsn.distance_from(self.base) as usize;
+        let slot = &mut self.slots[index];
+        if matches!(slot.state, SlotState::Acked | SlotState::Abandoned) {
+            return;
+        }
+        self.outstanding_bytes -= slot.bytes;
+        if slot.state == SlotState::InFlight {
+            self.flight_bytes -= slot.bytes;
+        }
+        note_arrival(slot, true, report);
+        slot.credited = true;
+        slot.state = SlotState::Acked;
+        self.named_bytes[usize::from(slot.path.0)] += slot.bytes;
+        let newest = &mut report.paths[usize::from(slot.path.0)].newest_tsn;
+        if newest.is_none_or(|newest| tsn.after(newest)) {
+            *newest = Some(tsn);
+        }
+    }
+
+    /// The peer dropped what it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
+    fn renege(&mut self, tsn: Tsn, report: &mut Report) {
+        let slot = &mut self.slots[tsn.distance_from(self.base) as usize];
+        if slot.state == SlotState::Abandoned || slot.released {
+            return;
+        }
+        self.named_bytes[usize::from(slot.path.0)] -= slot.bytes;
+        // It can no longer be told which transmission a later acknowledgement answers.
+        slot.transmissions += 1;
+        slot.missing = slot.missing.max(1);
+        slot.fast_retransmitted = false;
+        self.outstanding_bytes += slot.bytes;
+        let hint = &mut self.earliest_hint[usize::from(slot.path.0)];
+        if tsn.before(*hint) {
+            *hint = tsn;
+        }
+        //= specs/rfc9260.txt#section-6.2.1
+        //# If the SACK chunk is missing a TSN that was previously
+        //# acknowledged via a Gap Ack Block (e.g., the data receiver
+        //# reneged on the data), then consider the corresponding DATA
+        //# that might be possibly missing: Count one miss indication
+        //# towards Fast Retransmit as described in Section 7.2.4, and
+        //# if no retransmit timer is running for the destination
+        //# address to which the DATA chunk was originally transmitted,
+        //# then T3-rtx is started for that destination address.
+        // Where that address is gone nothing can be under way, nor a timer run for it: it is to be sent again.
+        if slot.before == Before::Homeless {
+            slot.state = SlotState::Unspoken;
+            self.mark_lost(tsn);
+            return;
+        }
+        slot.state = SlotState::InFlight;
+        self.flight_bytes += slot.bytes;
+        report.paths[usize::from(slot.path.0)].reneged_bytes += slot.bytes;
+        if tsn.before(self.first_countable) {
+            self.first_countable = tsn;
+        }
+    }
+
+    /// The peer will not drop what these blocks name: it need not be kept here, as far as it is acknowledged. Blocks that
+    /// make no sense name nothing.
+    pub(in crate::association) fn release(&mut self, cum_tsn_ack: Tsn, blocks: &[(u16, u16)]) {
+        let sound = blocks.iter().all(|&(first, last)| first != 0 && first <= last);
+        if !sound || (blocks.is_empty() && self.released.is_empty()) {
+            return;
+        }
+        let mut runs = Vec::with_capacity(blocks.len());
+        read_blocks(cum_tsn_ack, blocks, &mut runs);
+        let mut known = 0;
+        for &(first, last) in &runs {
+            let mut at = first;
+            while !at.after(last) {
+                while self.released.get(known).is_some_and(|run| run.1.before(at)) {
+                    known += 1;
+                }
+                match self.released.get(known) {
+                    Some(run) if !run.0.after(at) => at = run.1.next(),
+                    _ => {
+                        // Beyond what was sent there are none, if others of the SACK made no sense.
+                        let Some(slot) = self.slots.get_mut(at.distance_from(self.base) as usize) else {
+                            return self.released.clear();
+                        };
+                        if slot.state == SlotState::Acked {
+                            slot.released = true;
+                            self.retained_bytes -= slot.data.payload.len();
+                            slot.data.payload = Default::default();
+                        }
+                        at = at.next();
+                    }
+                }
+            }
+        }
+        self.released = runs;
+    }
+}
+
+fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
+    let path = &mut report.paths[usize::from(slot.path.0)];
+    if !slot.credited {
+        path.acked_bytes += slot.bytes;
+    }
+    if path.lowest_tsn.is_none_or(|lowest| slot.data.tsn.before(lowest)) {
+        path.lowest_tsn = Some(slot.data.tsn);
+    }
+    path.proven |= slot.before == Before::Never;
+    path.largest_packet = path.largest_packet.max(slot.packet_bytes);
+    if slot.state == SlotState::InFlight {
+        path.landed_bytes += slot.bytes;
+    }
+    if slot.doubled {
+        return;
+    }
+    let Slot { order, sent_at, transmissions, packet_bytes, .. } = *slot;
+    let tsn = slot.data.tsn;
+    let arrival = Arrival { tsn, order, sent_at, transmissions, packet_bytes, by_gap };
+    if path.newest.is_none_or(|newest| newest.order <= slot.order) {
+        path.newest = Some(arrival);
+    }
+    if slot.transmissions == 1 && path.measurable.is_none_or(|newest| newest.order <= slot.order) {
+        path.measurable = Some(arrival);
+    }
+}

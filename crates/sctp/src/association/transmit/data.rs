@@ -1,0 +1,487 @@
+//! The DATA chunks of a packet (RFC 9260 §6.1): whether any may leave by a path, and which do: what is lost, then what is new. TSNs
+//! are given here.
+
+use braidftp_base::Time;
+use braidftp_cc as cc;
+use rand_core::Rng;
+
+use crate::association::Association;
+use crate::association::multipath::{carries, next_lost};
+use crate::association::path::{Path, Purpose, Recovery, choose};
+use crate::association::send_queue::Stale;
+use crate::association::sent::Departure;
+use crate::association::state::{Shutdown, State, Up, Window};
+use crate::association::timers::Timer;
+use crate::config::BurstRule;
+use crate::extensions::Extensions;
+use crate::ids::{PathId, Tsn};
+use crate::stats::PathState;
+use crate::wire::Data;
+
+/// A message is not cut for less than this much room: the rest of the packet stays empty instead.
+const FRAGMENT_MIN: usize = 256;
+/// Up to this many chunks of a window, its last asks for a SACK at once: the peer's SACK frequency would stall it.
+const SMALL_WINDOW: usize = 4;
+/// A TSN is passed over once in so many windows, in the mean, or more rarely.
+const PASS_OVER_WINDOWS: u64 = 128;
+
+/// Why data may leave by a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::association) enum License {
+    /// The window has room.
+    Window,
+    /// The first packet of a fast retransmission, whatever the window.
+    FastRetransmit,
+    /// A probe of the tail, whatever the window.
+    Probe,
+    /// With concurrent multipath transfer: the window has room for what is lost, and for that alone.
+    Again,
+    /// The same for new data.
+    New,
+    /// The same for this chunk, which is in flight by another path and holds up all.
+    Rescue(Tsn),
+}
+
+impl Association {
+    /// Whether data may leave by this path, whatever the pacing clock says, and why.
+    //= specs/rfc9260.txt#section-6.1
+    //# The following general rules MUST be applied by the data sender for
+    //# transmission and/or retransmission of outbound DATA chunks:
+    //= specs/rfc8260.txt#section-2.2.2
+    //# All other properties of the existing SCTP DATA chunk also apply to the
+    //# I-DATA chunk, i.e., congestion control as well as receiver window
+    //# conditions MUST be observed, as defined in [RFC4960].
+    pub(in crate::association) fn license_at_any_time(&mut self, now: Time, id: PathId) -> Option<License> {
+        if let Some(multipath) = self.config.multipath {
+            return self.license_multipath(now, id, multipath);
+        }
+        let State::Up(up) = &mut self.state else { return None };
+        let path = &self.paths[usize::from(id.0)];
+        if !path.is_usable() {
+            return None;
+        }
+        //= specs/rfc9260.txt#section-6.1
+        //# B)  At any given time, the sender MUST NOT transmit new data to a
+        //# given transport address if it has cwnd + (PMDCS - 1) or more
+        //# bytes of data outstanding to that transport address.  If data is
+        //# available, the sender SHOULD exceed cwnd by up to (PMDCS - 1)
+        //# bytes on a new data transmission if the flightsize does not
+        //# currently reach cwnd.  The breach of cwnd MUST constitute one
+        //# packet only.
+        //= specs/rfc9260.txt#section-7.2.1
+        //# The initial cwnd after a retransmission timeout MUST be no more
+        //# than PMDCS, and only one packet is allowed to be in flight until
+        //# successful acknowledgement.
+        let alone = path.timeouts_unanswered > 0;
+        //= specs/rfc9260.txt#section-7.2.1
+        //# A limited overbooking as described in rule B in Section 6.1 SHOULD be
+        //# supported.
+        let open = path.flight_bytes < if alone { 1 } else { path.window() };
+        //= specs/rfc9260.txt#section-6.1
+        //# C)  When the time comes for the sender to transmit, before sending
+        //# new DATA chunks, the sender MUST first transmit any DATA chunks
+        //# that are marked for retransmission (limited by the current cwnd).
+        if let Some(tsn) = up.sent.next_lost() {
+            let left_by = up.sent.get(tsn).expect("a lost chunk is kept").path;
+            if choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) != id {
+                return None;
+            }
+            if up.retransmissions_left == Some(0) && up.sent.flight_bytes() > 0 {
+                return None;
+            }
+            return if self.paths[usize::from(left_by.0)].fast_retransmit_due {
+                //= specs/rfc9260.txt#section-7.2.4
+                //# When a Fast Retransmit is being performed, the sender SHOULD ignore
+                //# the value of cwnd and SHOULD NOT delay retransmission for this single
+                //# packet.
+                Some(License::FastRetransmit)
+            } else if path.probe_due {
+                Some(License::Probe)
+            } else {
+                open.then_some(License::Window)
+            };
+        }
+        if path.probe_due {
+            return Some(License::Probe);
+        }
+        if !open || choose(&self.paths, up.primary, Purpose::New) != id || !may_send(self.shutdown) {
+            return None;
+        }
+        if self.config.burst_rule == BurstRule::LowerWindow
+            && let Some(packets) = self.config.max_burst
+            && !path.is_paced()
+        {
+            let path = &mut self.paths[usize::from(id.0)];
+            let at_most = path.flight_bytes + packets as usize * path.pmdcs();
+            path.controller.limit_window(at_most);
+        }
+        let path = &self.paths[usize::from(id.0)];
+        let len = self.queue.peek_len()?;
+        //= specs/rfc9260.txt#section-6.1
+        //# A
+        //# zero window probe MUST only be sent when the cwnd allows (see
+        //# rule B below).
+        //= specs/rfc9260.txt#section-6.1
+        //# D)  When the time comes for the sender to transmit new DATA chunks,
+        //# the protocol parameter 'Max.Burst' SHOULD be used to limit the
+        //# number of packets sent.
+        //= specs/rfc9260.txt#section-6.1
+        //# transmission is disallowed by rule A and/or rule B), the sender MAY
+        //# still accept send requests from its upper layer but MUST transmit no
+        //# more DATA chunks until some or all of the outstanding DATA chunks are
+        //# acknowledged and transmission is allowed by rule A and rule B again.
+        let fits = self.burst > 0
+            && !up.sent.is_full()
+            && window_takes(up, len.min(path.payload_max(self.queue.header_len())));
+        fits.then_some(License::Window)
+    }
+
+    /// Fills the open packet with DATA: first what is lost, then what is new.
+    pub(super) fn fill_data(&mut self, now: Time, id: PathId, license: License) {
+        // COOKIE ECHO takes one path whatever comes later.
+        let multipath = self.config.multipath.filter(|_| license != License::Window);
+        // What the license is for: the window that idleness makes smaller below must not send it elsewhere.
+        let mut licensed = match (&mut self.state, multipath) {
+            (State::Up(up), Some(multipath)) => next_lost(up, &self.paths, multipath, id),
+            _ => None,
+        };
+        let primary = self.state.up().map(|up| up.primary);
+        //= specs/rfc9260.txt#section-6.1
+        //# Also note that the cwnd SHOULD be adjusted according to Section 7.2.1.
+        if let Some(idle_for) = self.idle_for(now, id) {
+            let path = &mut self.paths[usize::from(id.0)];
+            let (rto, mtu) = (path.rtt.rto(), path.pmdcs());
+            // A path that carried a little in another's place has seen no loss for it: with failover as quick as a
+            // time-out, RFC 9260's rule would have the next one start from congestion avoidance.
+            let stands_by = self.config.potentially_failed_max_retrans.is_some() && primary != Some(id);
+            let ssthresh_min = if stands_by { path.controller.ssthresh() } else { 0 };
+            path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu, ssthresh_min });
+        }
+        let small_window = self.config.immediate_at_end;
+        let partial = self.extensions().is_some_and(Extensions::partial_reliability);
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        let path = &self.paths[usize::from(id.0)];
+        let departure = Departure { path: id, now, order: path.order + 1 };
+        let flight_before = path.flight_bytes;
+        let mut bytes_left = 0;
+        let mut resent: Option<Tsn> = None;
+        up.packed.clear();
+        //= specs/rfc9260.txt#section-6.10
+        //# The transmitter MUST transmit DATA chunks within an SCTP packet in
+        //# increasing order of TSN.
+        let fallback = choose(&self.paths, up.primary, Purpose::New);
+        while let Some(tsn) = match multipath {
+            None => up.sent.next_lost(),
+            Some(_) if matches!(license, License::New | License::Probe | License::Rescue(_)) => None,
+            Some(multipath) => licensed.take().or_else(|| next_lost(up, &self.paths, multipath, id)),
+        } {
+            let slot = up.sent.get(tsn).expect("a lost chunk is kept");
+            let (bytes, left_by) = (slot.bytes, slot.path);
+            let has_left = slot.transmissions > 0;
+            let lost_again =
+                (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
+            let here = multipath.is_some()
+                || choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) == id;
+            // What is over is given up before the next packet.
+            let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
+            if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
+                break;
+            }
+            if let (Some((size, sent_at)), Some(pmtu)) =
+                (lost_again, &mut self.paths[usize::from(left_by.0)].pmtu)
+            {
+                pmtu.suspect(size, sent_at);
+            }
+            up.packed.push(tsn);
+            if multipath.is_none() {
+                self.paths[usize::from(left_by.0)].fast_retransmit_due = false;
+            } else if left_by != id
+                && let Some(point) = up.points.get_mut(usize::from(left_by.0))
+            {
+                point.on_moved();
+            }
+            if has_left {
+                self.paths[usize::from(left_by.0)].evidence.on_resent(tsn);
+            }
+            let path = &mut self.paths[usize::from(id.0)];
+            let (data, _) = up.sent.retransmit(tsn, departure);
+            data.immediate = self.config.immediate_at_end;
+            self.builder.push_data(data);
+            path.flight_bytes += bytes;
+            path.counters.retransmitted_chunks += u64::from(has_left);
+            path.on_chunk_sent(departure.order, tsn);
+            bytes_left += bytes;
+            resent.get_or_insert(tsn);
+        }
+        // Beyond the window there is room for what is lost, and for one probe.
+        let takes_new = match multipath {
+            None => license != License::FastRetransmit && up.sent.next_lost().is_none() && fallback == id,
+            Some(_) => matches!(license, License::New | License::Probe) && carries(&self.paths, id, fallback),
+        };
+        let new_allowed = takes_new && may_send(self.shutdown);
+        //= specs/rfc9260.txt#section-7.3
+        //# The sender SHOULD track an AMDCS that will be the smallest PMDCS
+        //# discovered for all of the peer's destination addresses.
+        let there = self.paths.iter().filter(|path| path.state != PathState::Removed);
+        let amdcs = there.map(Path::pmdcs).min().expect("there is a path");
+        let several = self.paths.len() > 1;
+        let pass_over_every = self.config.pass_over_every.filter(|_| license == License::New && several);
+        let path = &mut self.paths[usize::from(id.0)];
+        let mut brought_new = false;
+        while new_allowed && self.burst > 0 && !up.sent.is_full() {
+            let Some(rest) = self.queue.peek_len() else { break };
+            match self.queue.stale(now) {
+                Some(Stale::Whole(_)) => break,
+                Some(Stale::Rest(_)) if partial => break,
+                _ => {}
+            }
+            //= specs/rfc9260.txt#section-6
+            //# The size of each DATA chunk SHOULD be smaller than or equal to the
+            //# Association Maximum DATA Chunk Size (AMDCS).
+            //= specs/rfc9260.txt#section-6.9
+            //# If its peer is multi-homed, the endpoint SHOULD choose a DATA chunk
+            //# size smaller than or equal to the AMDCS.
+            //= specs/rfc9260.txt#section-6.9
+            //# The sender SHOULD choose a size of DATA chunks that is smaller than or
+            //# equal to the AMDCS.
+            //= specs/rfc9260.txt#section-6.10
+            //# If its peer endpoint is multi-homed, the sending endpoint SHOULD
+            //# choose a size no larger than the PMTU of the current primary path.
+            let room = self.builder.room_for(self.queue.data_kind()).saturating_sub(self.queue.header_len());
+            //= specs/rfc9260.txt#section-6.9
+            //# When determining when to fragment, the SCTP implementation MUST take
+            //# into account the SCTP packet header as well as the DATA chunk
+            //# header(s).  The implementation MUST also take into account the space
+            //# required for a SACK chunk if bundling a SACK chunk with the DATA
+            //# chunk.
+            //= specs/rfc9260.txt#section-6
+            //# When converting user messages into DATA chunks, an endpoint MUST
+            //# fragment large user messages into multiple DATA chunks.
+            //= specs/rfc9260.txt#section-6.9
+            //# If an endpoint supports fragmentation, it MUST fragment a user message
+            //# if the size of the user message to be sent causes the outbound SCTP
+            //# packet size to exceed the current PMTU.
+            //= specs/rfc9260.txt#section-6.9
+            //# The data sender MUST break the user message into a series of DATA
+            //# chunks.
+            let largest = amdcs - self.queue.header_len();
+            // What must be cut anyway makes room for a SACK before it.
+            let first_of_packet = !brought_new && resent.is_none();
+            let may_cut = self.config.fill_packets || (first_of_packet && rest > largest);
+            if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
+                break;
+            }
+            let len = rest.min(largest).min(room);
+            // A fragment ends on a multiple of four, so that the packet is full without padding.
+            let len = if len < rest { len & !3 } else { len };
+            if len == 0 || (len < rest && len < FRAGMENT_MIN) {
+                break;
+            }
+            if up.window == Window::ProbeDue {
+                up.window = Window::Probing { tsn: up.sent.next_tsn(), answered: false };
+            } else if !window_takes(up, len) || matches!(up.window, Window::Probing { .. }) {
+                break;
+            }
+            let header_len = self.queue.header_len();
+            let Some(fragment) = self.queue.next(len) else { break };
+            let bytes = (header_len + fragment.payload.len()).next_multiple_of(4);
+            let window_filled = path.flight_bytes + bytes >= path.controller.window();
+            //= specs/rfc9260.txt#section-6.9
+            //# 2)  The transmitter MUST then assign, in sequence, a separate TSN to
+            //# each of the DATA chunks in the series.
+            //= specs/rfc9260.txt#section-3.3.1
+            //# This means that the TSNs for each fragment of a fragmented user
+            //# message MUST be strictly sequential.
+            //= specs/rfc9260.txt#section-3.3.1
+            //# The TSNs of DATA chunks sent SHOULD be strictly sequential.
+            let tsn = up.sent.next_tsn();
+            let terms = fragment.terms;
+            let data = Data {
+                begin: fragment.begin,
+                end: fragment.end,
+                unordered: fragment.unordered,
+                //= specs/rfc9260.txt#section-6.1
+                //# Whenever the sender of a DATA chunk can benefit from the
+                //# corresponding SACK chunk being sent back without delay, the sender
+                //# MAY set the I bit in the DATA chunk header.
+                immediate: (self.queue.is_idle() && (small_window || self.shutdown == Shutdown::Pending))
+                    || (small_window
+                        && window_filled
+                        && path.controller.window() <= SMALL_WINDOW * path.pmdcs()),
+                tsn,
+                stream: fragment.stream,
+                ssn: fragment.ssn,
+                //= specs/rfc8260.txt#section-2.2.1
+                //# If user message interleaving support has been negotiated for an
+                //# association, I-DATA chunks MUST be used for all user messages and
+                //# DATA chunks MUST NOT be used.
+                interleaved: fragment.interleaved,
+                //= specs/rfc9260.txt#section-3.3.1
+                //# This field MUST be sent even in fragmented DATA chunks (to make sure
+                //# it is available for agents in the middle of the network).
+                ppid: fragment.ppid,
+                payload: fragment.payload,
+            };
+            if let Some(every) = pass_over_every {
+                let windows = PASS_OVER_WINDOWS * (path.controller.window() / path.pmdcs()) as u64;
+                let mean = windows.max(every.get().into());
+                let left = up.pass_over_in.get_or_insert_with(|| self.rng.next_u64() % (2 * mean));
+                *left = left.saturating_sub(1);
+                // Others before it and after it show whether it is missed.
+                let shows = path.flight_bytes > 0 && self.queue.peek_len().is_some();
+                let calm = path.recovery == Recovery::No && up.window == Window::Open;
+                if *left == 0 && shows && calm && !up.sent.has_passed_over() {
+                    up.pass_over_in = None;
+                    up.sent.insert(data, terms, departure);
+                    up.sent.pass_over();
+                    continue;
+                }
+            }
+            path.tail_is_immediate = data.immediate;
+            self.builder.push_data(up.sent.insert(data, terms, departure));
+            up.packed.push(tsn);
+            path.flight_bytes += bytes;
+            path.on_chunk_sent(departure.order, tsn);
+            bytes_left += bytes;
+            brought_new = true;
+            if matches!(up.window, Window::Probing { .. }) {
+                break;
+            }
+        }
+        if license == License::Probe && bytes_left == 0 {
+            // Nothing new may leave: the last chunk in flight does, again.
+            if let Some(tsn) = up.sent.last_in_flight(id, now) {
+                let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
+                if bytes <= self.builder.room_for(self.queue.data_kind()) {
+                    up.packed.push(tsn);
+                    path.evidence.on_probed(tsn);
+                    let (data, moved_from) = up.sent.retransmit(tsn, departure);
+                    debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
+                    data.immediate = true;
+                    self.builder.push_data(data);
+                    path.tail_is_immediate = true;
+                    path.counters.retransmitted_chunks += 1;
+                    path.on_chunk_sent(departure.order, tsn);
+                    bytes_left += bytes;
+                    resent = Some(tsn);
+                }
+            }
+        }
+        let mut held_up = None;
+        if let License::Rescue(tsn) = license {
+            let slot = up.sent.get(tsn).expect("it is in flight");
+            let (bytes, waited) = (slot.bytes, now.since(slot.sent_at));
+            if bytes <= self.builder.room_for(self.queue.data_kind()) {
+                up.packed.push(tsn);
+                let (data, moved_from) = up.sent.retransmit(tsn, departure);
+                data.immediate = true;
+                self.builder.push_data(data);
+                path.flight_bytes += bytes;
+                path.counters.retransmitted_chunks += 1;
+                path.evidence.on_probed(tsn);
+                path.on_chunk_sent(departure.order, tsn);
+                bytes_left += bytes;
+                resent = Some(tsn);
+                let from = moved_from.expect("it was in flight");
+                let other = &mut self.paths[usize::from(from.0)];
+                other.flight_bytes -= bytes;
+                other.evidence.on_probed(tsn);
+                other.on_rescued_from(bytes, waited);
+                held_up = Some(from);
+            }
+        }
+        let path = &mut self.paths[usize::from(id.0)];
+        if bytes_left == 0 {
+            // What a probe or retransmission needed room for found none behind the control chunks: the next packet has.
+            if self.builder.is_empty() {
+                path.probe_due = false;
+                path.fast_retransmit_due = false;
+            }
+            return;
+        }
+        self.new_data_alone = brought_new && resent.is_none() && !matches!(up.window, Window::Probing { .. });
+        up.sent.set_packet(&up.packed, self.builder.len());
+        path.probe_due = false;
+        path.fast_retransmit_due = false;
+        path.order += 1;
+        path.data_sent_at = Some(now);
+        if resent.is_some() {
+            path.retransmitted_at = Some(now);
+            up.retransmissions_left = up.retransmissions_left.map(|left| left.saturating_sub(1));
+        }
+        path.carried_bytes += bytes_left as u64;
+        if brought_new {
+            (up.turn, up.turn_taken) =
+                if multipath.is_some() { (usize::from(id.0), true) } else { (0, false) };
+        }
+        if brought_new && multipath.is_some() {
+            path.burst = path.burst.saturating_sub(u32::from(self.config.max_burst.is_some()));
+        } else if brought_new
+            && self.config.max_burst.is_some()
+            && self.config.burst_rule == BurstRule::Packets
+        {
+            self.burst -= 1;
+        }
+        path.on_data_sent(now, bytes_left, flight_before);
+        if !matches!(self.state, State::Up(_)) {
+            // With COOKIE ECHO, T1 is the only timer.
+            return;
+        }
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        //= specs/rfc9260.txt#section-6.1
+        //# When starting or restarting the T3-rtx timer, the timer value SHOULD
+        //# be adjusted according to the timer rules defined in Sections 6.3.2 and
+        //# 6.3.3.
+        //= specs/rfc9260.txt#section-6.3.3
+        //# The RTO to be used for starting T3-rtx SHOULD be the one for the
+        //# destination address to which the retransmission is sent, which, when
+        //# the receiver is multi-homed, might be different from the destination
+        //# address for which the timer expired (see Section 6.4 below).
+        let deadline = now + path.rtt.rto();
+        //= specs/rfc9260.txt#section-6.1
+        //# Whenever a transmission or retransmission is made to any address, if
+        //# the T3-rtx timer of that address is not currently running, the sender
+        //# MUST start that timer.  If the timer for that address is already
+        //# running, the sender MUST restart the timer if the earliest (i.e.,
+        //# lowest TSN) outstanding DATA chunk sent to that address is being
+        //# retransmitted.  Otherwise, the data sender MUST NOT restart the
+        //# timer.
+        if resent.is_some() && up.sent.earliest(id) == resent {
+            self.timers.arm(Timer::T3Rtx(id), deadline);
+        } else {
+            self.timers.arm_if_idle(Timer::T3Rtx(id), deadline);
+        }
+        self.arm_tail_probe(now, id);
+        if let (Some(held_up), Some(multipath)) = (held_up, multipath) {
+            self.stop_idle_t3(held_up);
+            self.on_rescued(now, held_up, multipath);
+        }
+    }
+}
+
+/// Whether new data may leave in this state of a shutdown (RFC 9260 §6).
+pub(in crate::association) fn may_send(shutdown: Shutdown) -> bool {
+    //= specs/rfc9260.txt#section-6
+    //# Data transmission MUST only happen in the ESTABLISHED, SHUTDOWN-
+    //# PENDING, and SHUTDOWN-RECEIVED states.
+    //= specs/rfc9260.txt#section-4
+    //# In the SHUTDOWN-RECEIVED state, the endpoint MUST transmit or
+    //# retransmit data and leave this state when all data in queue is
+    //# transmitted.
+    matches!(shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received)
+}
+
+/// Whether the peer's window takes a new chunk with so many bytes of user data.
+pub(in crate::association) fn window_takes(up: &Up, len: usize) -> bool {
+    //= specs/rfc9260.txt#section-6.1
+    //# A)  At any given time, the data sender MUST NOT transmit new data to
+    //# any destination transport address if its peer's rwnd indicates
+    //# that the peer has no buffer space (i.e., rwnd is smaller than the
+    //# size of the next DATA chunk; see Section 6.2.1), except for zero
+    //# window probes.
+    //= specs/rfc9260.txt#section-6.1
+    //# The sender MUST also have an algorithm for sending new DATA chunks to
+    //# avoid silly window syndrome (SWS) as described in [RFC1122].
+    // A chunk is cut by its packet and never by the window, which is all the silly window avoidance there need be.
+    up.window == Window::ProbeDue || up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes()) >= len
+}
