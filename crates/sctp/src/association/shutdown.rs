@@ -163,7 +163,7 @@ impl Association {
                 //= specs/rfc9260.txt#section-3.3.8
                 //# An endpoint in an association MUST use this chunk to initiate a
                 //# graceful close of the association with its peer.
-                self.shutdown = Shutdown::Sent { retry: 0, due: true };
+                self.shutdown = Shutdown::Sent { retry: 0, repeats: 0, due: true };
                 self.timers.arm(Timer::T5Guard, now + self.config.shutdown_guard);
                 self.begin_t2(now);
             }
@@ -227,7 +227,8 @@ impl Association {
     /// Where SHUTDOWN, SHUTDOWN ACK and the last words go.
     pub(super) fn closing_path(&self) -> PathId {
         let repeated = match self.shutdown {
-            Shutdown::Sent { retry, .. } | Shutdown::AckSent { retry, .. } => retry,
+            Shutdown::Sent { repeats, .. } => repeats,
+            Shutdown::AckSent { retry, .. } => retry,
             Shutdown::No | Shutdown::Pending | Shutdown::Received => 0,
         };
         let primary = self.state.up().map_or(PathId(0), |up| up.primary);
@@ -237,8 +238,13 @@ impl Association {
     /// T2 ran out: SHUTDOWN or SHUTDOWN ACK again.
     pub(super) fn on_t2(&mut self, now: Time) {
         let path = usize::from(self.closing_path().0);
-        let (Shutdown::Sent { retry, due } | Shutdown::AckSent { retry, due }) = &mut self.shutdown else {
-            return;
+        let (retry, due) = match &mut self.shutdown {
+            Shutdown::Sent { retry, repeats, due } => {
+                *repeats += 1;
+                (retry, due)
+            }
+            Shutdown::AckSent { retry, due } => (retry, due),
+            Shutdown::No | Shutdown::Pending | Shutdown::Received => return,
         };
         //= specs/rfc9260.txt#section-9.2
         //# An endpoint SHOULD limit the number of retransmissions of the
@@ -317,7 +323,7 @@ impl Association {
 
     /// A packet came, which may be while SHUTDOWN is out.
     pub(super) fn on_heard_while_shutting_down(&mut self, now: Time, brought_data: bool) {
-        let Shutdown::Sent { retry, due } = &mut self.shutdown else { return };
+        let Shutdown::Sent { retry, repeats, due } = &mut self.shutdown else { return };
         //= specs/rfc9260.txt#section-9.2
         //# The reception of
         //# any packet from its peer (i.e., as the peer sends all of its queued
@@ -333,7 +339,7 @@ impl Association {
         //# In the SHUTDOWN-SENT state, the endpoint MUST acknowledge any received
         //# DATA chunks without delay.
         if brought_data {
-            *due = true;
+            (*repeats, *due) = (0, true);
             // Not for any other packet: HEARTBEATs that come more often than T2 runs out would put off for ever the
             // repetition of a SHUTDOWN that got lost, and a peer that has DATA to send sends it.
             self.restart_t2(now);

@@ -64,6 +64,8 @@ pub(super) enum Shutdown {
     Sent {
         /// How often SHUTDOWN was repeated since the peer was heard.
         retry: u32,
+        /// The same since it sent data: by which path SHUTDOWN is repeated.
+        repeats: u32,
         /// Whether it is to leave.
         due: bool,
     },

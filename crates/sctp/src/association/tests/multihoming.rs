@@ -472,6 +472,24 @@ fn either_side_fails_over_whichever_profile_and_the_shutdown_as_well() {
     }
 }
 
+#[test]
+fn a_shutdown_goes_by_a_path_that_is_thought_dead_where_the_other_does_not_answer() {
+    for config in [rfc(), modern()] {
+        let mut pair = confirmed(config);
+        cut(&mut pair, 0);
+        let mut next = 0;
+        assert!(pair.run_until(|pair| {
+            feed(pair, &mut next, 2_000);
+            states(pair, Client)[0] == PathState::Inactive && read_so_far(pair) == next as usize
+        }));
+        pair.cut.clear();
+        cut(&mut pair, 1);
+        pair.association(Client).shutdown();
+        pair.run(Duration::from_secs(5));
+        assert_eq!([pair.closed(Client), pair.closed(Server)], [Some(&Reason::Shutdown); 2]);
+    }
+}
+
 /// As usrsctp does over raw sockets.
 #[test]
 fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {

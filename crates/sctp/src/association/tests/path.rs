@@ -155,3 +155,13 @@ fn of_those_that_failed_one_is_used_all_the_same() {
     assert_eq!(chosen(&[(Inactive, 7), (Inactive, 6), (Inactive, 6)], Purpose::New), 1);
     assert_eq!(chosen(&[(Inactive, 6), (Inactive, 6)], Purpose::New), 0);
 }
+
+#[test]
+fn what_closes_is_repeated_by_each_path_in_turn_the_active_ones_first() {
+    let closing = |states: &[(PathState, u32)]| [0, 1, 2, 3].map(|nth| chosen(states, Purpose::Closing(nth)));
+    assert_eq!(closing(&[(Active, 0), (Active, 0), (Active, 0)]), [0, 1, 2, 0]);
+    assert_eq!(closing(&[(Inactive, 6), (Active, 0), (Active, 0)]), [1, 2, 0, 1]);
+    assert_eq!(closing(&[(Active, 0), (Inactive, 6), (PotentiallyFailed, 1)]), [0, 2, 1, 0]);
+    assert_eq!(closing(&[(Inactive, 6), (PotentiallyFailed, 1)]), [1, 0, 1, 0]);
+    assert_eq!(closing(&[(Active, 0), (PathState::Unconfirmed, 0)]), [0; 4]);
+}
