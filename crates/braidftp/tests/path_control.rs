@@ -1,31 +1,21 @@
 //! All paths at once, and one of them taken out and put back while a job runs: two wires between two network namespaces.
 //! And what is said of paths that cannot be used.
 
+mod path_support;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use braidftp_emu::wires::{End, Wire, Wires};
+use path_support::{LIMIT, PROGRAM, Running, serve};
 
 const FILES: usize = 300;
 const FILE_BYTES: usize = 100_000;
 /// The job takes 6 s by both wires.
 const RATE: &str = "20mbit";
-/// Far longer than anything takes.
-const LIMIT: Duration = Duration::from_secs(200);
-const PROGRAM: &str = env!("CARGO_BIN_EXE_braidftp");
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// What `braidftp path` lists: the state of each path, and how many bytes came by it.
 fn list(output: &Output) -> Vec<(String, u64)> {
@@ -71,13 +61,7 @@ fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
         std::fs::write(tree.join(file.to_string()), vec![file as u8; FILE_BYTES]).unwrap();
     }
     let url = format!("ftp+sctp://{}/?addr={}", between[0].server, between[1].server);
-    let mut serve = net.command(End::Server, PROGRAM);
-    serve.arg("serve").arg(&tree).args(["--listen", &url]).stderr(Stdio::piped());
-    let mut server = Running(serve.spawn().unwrap());
-    let mut said = String::new();
-    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.starts_with("listening"), "{said}");
-
+    let _server = serve(&net, &tree, &url);
     let mut mirror = net.command(End::Client, PROGRAM);
     mirror
         .args(["mirror", &url])
@@ -88,7 +72,7 @@ fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
     for wire in between {
         mirror.args(["--path", &format!("{}={}", wire.client, wire.server)]);
     }
-    let mut client = Running(mirror.spawn().unwrap());
+    let mut client = Running::start(&mut mirror);
     // Both carry data.
     let enough = 300_000;
     until(&socket, "both", |paths| paths.len() == 2 && paths.iter().all(|(_, bytes)| *bytes > enough));
@@ -106,14 +90,7 @@ fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
     assert!(say(&socket, &["on", "2"]).status.success());
     until(&socket, "both again", |paths| paths.len() == 2 && paths[1].1 > out[1].1 + enough);
 
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = client.0.try_wait().unwrap() {
-            break status;
-        }
-        assert!(start.elapsed() < LIMIT, "it does not end");
-        sleep(Duration::from_millis(10));
-    };
+    let status = client.ended(|| format!("{:?}", say(&socket, &[])));
     assert!(status.success(), "{status}");
     for file in 0..FILES {
         assert!(std::fs::read(copy.join(file.to_string())).unwrap() == vec![file as u8; FILE_BYTES]);

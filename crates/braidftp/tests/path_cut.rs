@@ -1,30 +1,19 @@
 //! A path that dies does not stop a job while another lives: two wires between two network namespaces, one cut in the
 //! middle, mended, and then the other cut. `cargo xtask proof --only path-cut` does it at length.
 
-use std::io::{BufRead, BufReader};
+mod path_support;
+
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use braidftp_emu::wires::{Cut, End, Wire, Wires};
+use path_support::{LIMIT, PROGRAM, Running, serve};
 
 const FILES: usize = 150;
 const FILE_BYTES: usize = 100_000;
 /// The job takes 3 s by one wire.
 const RATE: &str = "40mbit";
-/// Far longer than it takes.
-const LIMIT: Duration = Duration::from_secs(200);
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn wires(wires: &[Wire]) -> Option<Wires> {
     match Wires::up(wires, Some(RATE)) {
@@ -53,21 +42,13 @@ fn a_job_survives(scheme: &str, between: [Wire; 2], cut: Cut) {
         ip => ip.to_string(),
     };
     let url = format!("{scheme}://{first}/?addr={}", between[1].server);
-    let program = env!("CARGO_BIN_EXE_braidftp");
-
-    let mut serve = net.command(End::Server, program);
-    serve.arg("serve").arg(&tree).args(["--listen", &url]).stderr(Stdio::piped());
-    let mut server = Running(serve.spawn().unwrap());
-    let mut said = String::new();
-    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.starts_with("listening"), "{said}");
-
-    let mut mirror = net.command(End::Client, program);
+    let _server = serve(&net, &tree, &url);
+    let mut mirror = net.command(End::Client, PROGRAM);
     mirror.args(["mirror", &url]).arg(&copy).arg("-q");
     for wire in between {
         mirror.args(["--path", &wire.client.to_string()]);
     }
-    let mut client = Running(mirror.spawn().unwrap());
+    let mut client = Running::start(&mut mirror);
     let start = Instant::now();
     let until = |share: usize| {
         while count(&copy) < FILES * share / 100 {
@@ -81,13 +62,7 @@ fn a_job_survives(scheme: &str, between: [Wire; 2], cut: Cut) {
     net.mend(0, cut).unwrap();
     until(70);
     net.cut(1, cut).unwrap();
-    let status = loop {
-        if let Some(status) = client.0.try_wait().unwrap() {
-            break status;
-        }
-        assert!(start.elapsed() < LIMIT, "it does not end: {} of {FILES} files are there", count(&copy));
-        sleep(Duration::from_millis(10));
-    };
+    let status = client.ended(|| format!("{} of {FILES} files are there", count(&copy)));
     assert!(status.success(), "{status}");
     for file in 0..FILES {
         assert!(std::fs::read(copy.join(file.to_string())).unwrap() == content(file), "file {file}");

@@ -367,10 +367,7 @@ fn a_file_that_shrinks_while_sent_is_451_and_one_that_grows_is_sent_as_it_was() 
     folder.put("f", &bytes);
     let served = serve(folder.root());
     let mut control = Control::anonymous(&served);
-    let address = control.passive();
-    control.send("RETR f");
-    let mut data = connect_from(address, None);
-    control.expect("150");
+    let mut data = control.begin("RETR f");
     data.read_exact(&mut [0; 1000]).unwrap();
     // The server waits for us: kernel buffers hold a few megabytes at most.
     std::fs::OpenOptions::new().write(true).open(folder.path("f")).unwrap().set_len(1000).unwrap();
@@ -381,10 +378,7 @@ fn a_file_that_shrinks_while_sent_is_451_and_one_that_grows_is_sent_as_it_was() 
     assert!(rest.len() < bytes.len());
 
     folder.put("f", &bytes);
-    let address = control.passive();
-    control.send("RETR f");
-    let mut data = connect_from(address, None);
-    control.expect("150");
+    let mut data = control.begin("RETR f");
     data.read_exact(&mut [0; 1000]).unwrap();
     std::fs::OpenOptions::new().append(true).open(folder.path("f")).unwrap().write_all(b"more").unwrap();
     let mut rest = Vec::new();
@@ -401,10 +395,7 @@ fn a_client_that_is_killed_in_an_upload_leaves_no_file_and_can_go_on() {
         builder.access(Access::Writable).settings(Settings { max_sessions_per_address: 1, ..quick() })
     });
     let mut control = Control::anonymous(&served);
-    let address = control.passive();
-    control.send("STOR f");
-    let mut data = connect_from(address, None);
-    control.expect("150");
+    let mut data = control.begin("STOR f");
     data.write_all(&bytes[..3_000_000]).unwrap();
     let kept = || std::fs::metadata(folder.path(".f.braidftp-part")).map_or(0, |m| m.len());
     eventually("all but the last block is on the disk", || kept() >= 2_500_000);
@@ -432,10 +423,7 @@ fn a_data_connection_that_breaks_is_426_and_no_file() {
     let folder = Folder::new();
     let served = serve(folder.root());
     let mut control = Control::anonymous(&served);
-    let address = control.passive();
-    control.send("STOR f");
-    let mut data = connect_from(address, None);
-    control.expect("150");
+    let mut data = control.begin("STOR f");
     data.write_all(&pattern(100_000)).unwrap();
     socket2::SockRef::from(&data).set_linger(Some(Duration::ZERO)).unwrap();
     drop(data);
@@ -449,10 +437,7 @@ fn abor_stops_a_transfer_and_the_session_goes_on() {
     folder.put("f", pattern(30_000_000));
     let served = serve(folder.root());
     let mut control = Control::anonymous(&served);
-    let address = control.passive();
-    control.send("RETR f");
-    let mut data = connect_from(address, None);
-    control.expect("150");
+    let mut data = control.begin("RETR f");
     data.read_exact(&mut [0; 1000]).unwrap();
     // With TELNET's Interrupt Process and Synch before it, as RFC 959 §4.1.3 has it.
     control.send_bytes(b"\xff\xf4\xff\xf2ABOR\r\n");
@@ -470,10 +455,7 @@ fn stop_finishes_what_runs_and_lets_nobody_in() {
     let served = serve(folder.root());
     let mut idle = Control::anonymous(&served);
     let mut control = Control::anonymous(&served);
-    let address = control.passive();
-    control.send("RETR f");
-    let mut data = connect_from(address, None);
-    control.expect("150");
+    let mut data = control.begin("RETR f");
     data.read_exact(&mut [0; 1000]).unwrap();
     served.handle.stop();
     idle.expect("421");
@@ -492,10 +474,7 @@ fn stop_leaves_no_half_file() {
     let folder = Folder::new();
     let served = serve(folder.root());
     let mut control = Control::anonymous(&served);
-    let address = control.passive();
-    control.send("STOR f");
-    let mut data = connect_from(address, None);
-    control.expect("150");
+    let mut data = control.begin("STOR f");
     data.write_all(&pattern(1_000_000)).unwrap();
     let begin = Instant::now();
     // The upload does not end, for as long as data may stay away; the server does.

@@ -10,6 +10,7 @@ mod clock;
 mod links;
 pub mod named;
 pub mod relay;
+mod running;
 mod sys;
 mod trace;
 pub mod tun;

@@ -5,12 +5,10 @@
 //! both devices and both links once in so long, as network drivers do: waking is what costs most, and a packet is late by
 //! no more than that.
 
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
@@ -20,6 +18,7 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::clock::{Capture, Clock, Lateness, wake_on_time};
+use crate::running::{Running, Shown};
 
 /// Packets read from one device before the links get their turn.
 const READS_IN_A_ROW: usize = 64;
@@ -96,14 +95,12 @@ pub struct Counters {
 /// The links at work. Dropping them stops them, and both devices are gone.
 #[derive(Debug)]
 pub struct Links {
-    counters: Arc<Mutex<Counters>>,
-    running: Option<(PipeWriter, JoinHandle<()>)>,
+    running: Running<Counters>,
 }
 
 impl Links {
     /// Starts them between two TUN devices.
     pub fn start(client: OwnedFd, server: OwnedFd, config: &TunConfig) -> Result<Self, TunUnavailable> {
-        let cannot = |error: io::Error| TunUnavailable::new("cannot start the links", &error);
         let clock = Clock::start();
         let capture = match &config.pcap {
             Some(path) => Capture::create(path, &clock).map_err(|error| {
@@ -111,8 +108,6 @@ impl Links {
             })?,
             None => Capture::none(),
         };
-        let (stopped, stop) = io::pipe().map_err(cannot)?;
-        let counters = Arc::new(Mutex::new(Counters::default()));
         let link = |config: &LinkConfig, seed, id| {
             Link::new(LinkConfig { overhead_bytes: 0, ..config.clone() }, seed, id)
         };
@@ -123,36 +118,21 @@ impl Links {
             forward: link(&config.forward, config.seed, 2 * config.number),
             back: link(&config.back, config.seed, 2 * config.number + 1),
             counters: Counters::default(),
-            shared: counters.clone(),
             capture,
         };
-        let engine = std::thread::Builder::new().name("tun links".into()).spawn(move || engine.run(stopped));
-        Ok(Self { counters, running: Some((stop, engine.map_err(cannot)?)) })
+        let running = Running::start("tun links", move |stopped, shown| engine.run(&stopped, &shown))
+            .map_err(|error| TunUnavailable::new("cannot start the links", &error))?;
+        Ok(Self { running })
     }
 
     /// What happened so far.
     pub fn counters(&self) -> Counters {
-        self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.running.counters()
     }
 
     /// Stops them. What still uses the devices finds its network gone.
-    pub fn stop(mut self) -> Counters {
-        self.end();
-        self.counters()
-    }
-
-    fn end(&mut self) {
-        if let Some((stop, thread)) = self.running.take() {
-            drop(stop);
-            // A panic there was printed there.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Links {
-    fn drop(&mut self) {
-        self.end();
+    pub fn stop(self) -> Counters {
+        self.running.stop()
     }
 }
 
@@ -164,13 +144,12 @@ struct Engine {
     forward: Link,
     back: Link,
     counters: Counters,
-    shared: Arc<Mutex<Counters>>,
     /// What the client's device sees.
     capture: Capture,
 }
 
 impl Engine {
-    fn run(mut self, stopped: PipeReader) {
+    fn run(mut self, stopped: &PipeReader, shown: &Shown<Counters>) {
         wake_on_time();
         let mut buffer = vec![0; 65_536];
         let mut pace = Pace::default();
@@ -183,11 +162,11 @@ impl Engine {
             moved += sent;
             let in_a_rush = pace.is_a_rush(began, moved);
             if !in_a_rush || began.since(published) >= PUBLISHED_EACH {
-                self.publish();
+                self.publish(shown);
                 published = began;
             }
             let mut fds = [
-                PollFd::new(&stopped, PollFlags::IN),
+                PollFd::new(stopped, PollFlags::IN),
                 PollFd::new(&self.client, PollFlags::IN),
                 PollFd::new(&self.server, PollFlags::IN),
             ];
@@ -213,7 +192,7 @@ impl Engine {
             ready = if in_a_rush { [true; 2] } else { [client, server] };
         }
         self.capture.finish();
-        self.publish();
+        self.publish(shown);
     }
 
     /// Gives the links what the devices have. Says how many packets that were.
@@ -262,11 +241,11 @@ impl Engine {
         (packets, forward.into_iter().chain(back).min())
     }
 
-    fn publish(&mut self) {
+    fn publish(&mut self, shown: &Shown<Counters>) {
         self.counters.forward = self.forward.counters();
         self.counters.back = self.back.counters();
         self.counters.pcap_error.clone_from(&self.capture.error);
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.counters);
+        shown.show(&self.counters);
     }
 }
 

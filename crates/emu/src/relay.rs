@@ -5,11 +5,9 @@
 //! none that the links do not hold.
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSliceMut, PipeReader, PipeWriter};
+use std::io::{self, IoSliceMut, PipeReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
@@ -20,6 +18,7 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::clock::{Capture, Clock, Lateness, wake_on_time};
+use crate::running::{Running, Shown};
 
 /// What the kernel may keep for the relay while its thread does not run, in bytes.
 const SOCKET_BUFFER_BYTES: usize = 8 << 20;
@@ -135,8 +134,6 @@ impl Relay {
                 .map_err(|source| RelayError::Pcap { path: path.clone(), source })?,
             None => Capture::none(),
         };
-        let (stopped, stop) = io::pipe()?;
-        let shared = Arc::new(Mutex::new(Counters::default()));
         let engine = Engine {
             forward: Link::new(config.forward.clone(), config.seed, 0),
             back: Link::new(config.back.clone(), config.seed, 1),
@@ -145,14 +142,13 @@ impl Relay {
             listen,
             clients: BTreeMap::new(),
             counters: Counters::default(),
-            shared: shared.clone(),
             capture,
             received: Vec::new(),
             last_forward: Time::ZERO,
             last_back: Time::ZERO,
         };
-        let thread = std::thread::Builder::new().name("relay".into()).spawn(move || engine.run(stopped))?;
-        Ok(RelayHandle { local_addr, shared, running: Some((stop, thread)) })
+        let running = Running::start("relay", move |stopped, shown| engine.run(&stopped, &shown))?;
+        Ok(RelayHandle { local_addr, running })
     }
 }
 
@@ -160,8 +156,7 @@ impl Relay {
 #[derive(Debug)]
 pub struct RelayHandle {
     local_addr: SocketAddr,
-    shared: Arc<Mutex<Counters>>,
-    running: Option<(PipeWriter, JoinHandle<()>)>,
+    running: Running<Counters>,
 }
 
 impl RelayHandle {
@@ -172,27 +167,12 @@ impl RelayHandle {
 
     /// What happened so far.
     pub fn counters(&self) -> Counters {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.running.counters()
     }
 
     /// Stops the relay; what its links still hold is lost. Waits for its thread, which ends at once.
-    pub fn stop(mut self) -> Counters {
-        self.end();
-        self.counters()
-    }
-
-    fn end(&mut self) {
-        if let Some((stop, thread)) = self.running.take() {
-            drop(stop);
-            // A panic there was printed there.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for RelayHandle {
-    fn drop(&mut self) {
-        self.end();
+    pub fn stop(self) -> Counters {
+        self.running.stop()
     }
 }
 
@@ -246,7 +226,6 @@ struct Engine {
     forward: Link,
     back: Link,
     counters: Counters,
-    shared: Arc<Mutex<Counters>>,
     capture: Capture,
     received: Vec<Received>,
     /// When the forward link was last told something: time does not go back.
@@ -256,15 +235,15 @@ struct Engine {
 }
 
 impl Engine {
-    fn run(mut self, stopped: PipeReader) {
+    fn run(mut self, stopped: &PipeReader, shown: &Shown<Counters>) {
         wake_on_time();
         let mut buffers = vec![0; BATCH_SIZE * RECEIVE_BYTES];
         loop {
             let deadline = self.drain();
-            self.publish();
+            self.publish(shown);
             let (ready, late) = {
                 let mut fds = vec![
-                    PollFd::new(&stopped, PollFlags::IN),
+                    PollFd::new(stopped, PollFlags::IN),
                     PollFd::new(&self.listen.socket, PollFlags::IN),
                 ];
                 fds.extend(
@@ -292,7 +271,7 @@ impl Engine {
             }
         }
         self.capture.finish();
-        self.publish();
+        self.publish(shown);
     }
 
     /// Sends what the links have due. Says when there is more to do.
@@ -398,11 +377,11 @@ impl Engine {
         true
     }
 
-    fn publish(&mut self) {
+    fn publish(&mut self, shown: &Shown<Counters>) {
         self.counters.forward = self.forward.counters();
         self.counters.back = self.back.counters();
         self.counters.pcap_error.clone_from(&self.capture.error);
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.counters);
+        shown.show(&self.counters);
     }
 }
 

@@ -13,9 +13,9 @@ use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::{PathArg, SafePath};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
 
 use super::Record;
+use super::tasks::Tasks;
 use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, timestamp};
 use crate::exit::{Error, Exit, Result};
 use crate::progress::Reporter;
@@ -58,7 +58,7 @@ pub(crate) struct Downloads {
     record: Record,
     under_way: Arc<Semaphore>,
     finishing: Arc<Semaphore>,
-    tasks: JoinSet<Result<()>>,
+    tasks: Tasks,
 }
 
 /// What is there of a file already.
@@ -76,7 +76,8 @@ impl Downloads {
     pub(crate) fn new(client: Client, root: Root, reporter: Reporter, record: Record) -> Self {
         let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
         let finishing = Arc::new(Semaphore::new(FINISHING));
-        Self { client, root, reporter, record, under_way, finishing, tasks: JoinSet::new() }
+        let tasks = Tasks::new(record.clone());
+        Self { client, root, reporter, record, under_way, finishing, tasks }
     }
 
     /// Begins to fetch a file, unless it is whole already; returns when there is room for it.
@@ -84,7 +85,7 @@ impl Downloads {
     /// # Errors
     /// The session has ended, or an error met that every file would meet.
     pub(crate) async fn fetch(&mut self, file: Fetch) -> Result<()> {
-        self.reap()?;
+        self.tasks.reap()?;
         if self.record.is_settled(file.local.as_bytes()) {
             return Ok(());
         }
@@ -133,37 +134,13 @@ impl Downloads {
     ///
     /// # Errors
     /// As [`Self::fetch`].
-    pub(crate) async fn finish(mut self) -> Result<()> {
-        let mut first = Ok(());
-        while let Some(result) = self.tasks.join_next().await {
-            // All are waited for, so that each puts its bytes away; the first error is the reason of the others.
-            first = first.and(flatten(result));
-        }
-        first?;
-        self.record.check()
-    }
-
-    fn reap(&mut self) -> Result<()> {
-        self.record.check()?;
-        while let Some(result) = self.tasks.try_join_next() {
-            flatten(result)?;
-        }
-        Ok(())
+    pub(crate) async fn finish(self) -> Result<()> {
+        self.tasks.finish().await
     }
 
     async fn look(&self, file: &Fetch) -> Result<Have, fs::Error> {
         let (local, size, modified) = (file.local.clone(), file.size, file.modified);
         self.root.blocking(move |root| look(root, as_path(&local), size, modified)).await
-    }
-}
-
-fn flatten(result: Result<Result<()>, tokio::task::JoinError>) -> Result<()> {
-    match result {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Ok(()),
-        },
     }
 }
 

@@ -13,6 +13,7 @@ mod get;
 mod listing;
 mod local;
 mod mirror;
+mod tasks;
 mod upload;
 
 use std::collections::{HashMap, HashSet};

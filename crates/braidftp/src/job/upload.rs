@@ -13,8 +13,8 @@ use braidftp_ftp::client::Features;
 use braidftp_ftp::command::Command;
 use braidftp_ftp::mapping::Mode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
 
+use super::tasks::Tasks;
 use super::{Record, path_hash};
 use crate::client::{Body, Client, Source, of_write_reply, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
@@ -62,19 +62,20 @@ pub(crate) struct Uploads {
     record: Record,
     under_way: Arc<Semaphore>,
     commands: Arc<Semaphore>,
-    tasks: JoinSet<Result<()>>,
+    tasks: Tasks,
 }
 
 impl Uploads {
     pub(crate) fn new(client: Client, url: Url, reporter: Reporter, record: Record) -> Self {
         let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
         let commands = Arc::new(Semaphore::new(COMMANDS));
-        Self { client, url, reporter, record, under_way, commands, tasks: JoinSet::new() }
+        let tasks = Tasks::new(record.clone());
+        Self { client, url, reporter, record, under_way, commands, tasks }
     }
 
     /// Sends MKD without waiting. A folder that is there already is no error.
     pub(crate) async fn make_folder(&mut self, remote: PathArg, name: &[u8]) -> Result<()> {
-        self.reap()?;
+        self.tasks.reap()?;
         let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
         let reply = self.client.begin_command(Command::MakeDirectory(remote.clone())).await?;
         let (client, reporter, record, name) =
@@ -105,7 +106,7 @@ impl Uploads {
 
     /// Sends a command about something of the tree, without waiting.
     pub(crate) async fn command(&mut self, command: Command, name: &[u8], action: Action) -> Result<()> {
-        self.reap()?;
+        self.tasks.reap()?;
         let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
         let reply = self.client.begin_command(command).await?;
         let (reporter, record, name) = (self.reporter.clone(), self.record.clone(), name.to_vec());
@@ -134,7 +135,7 @@ impl Uploads {
     /// # Errors
     /// The session has ended, or an error met that every file would meet.
     pub(crate) async fn send(&mut self, file: Send, features: &Features) -> Result<()> {
-        self.reap()?;
+        self.tasks.reap()?;
         if self.record.is_settled(&file.name) {
             return Ok(());
         }
@@ -183,31 +184,8 @@ impl Uploads {
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub(crate) async fn finish(mut self) -> Result<()> {
-        let mut first = Ok(());
-        while let Some(result) = self.tasks.join_next().await {
-            first = first.and(flatten(result));
-        }
-        first?;
-        self.record.check()
-    }
-
-    fn reap(&mut self) -> Result<()> {
-        self.record.check()?;
-        while let Some(result) = self.tasks.try_join_next() {
-            flatten(result)?;
-        }
-        Ok(())
-    }
-}
-
-fn flatten(result: Result<Result<()>, tokio::task::JoinError>) -> Result<()> {
-    match result {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Ok(()),
-        },
+    pub(crate) async fn finish(self) -> Result<()> {
+        self.tasks.finish().await
     }
 }
 

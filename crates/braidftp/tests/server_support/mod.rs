@@ -215,6 +215,15 @@ impl Control {
         SocketAddr::new(self.stream.peer_addr().unwrap().ip(), port)
     }
 
+    /// RETR, STOR and their like as far as the 150: the data connection.
+    pub fn begin(&mut self, line: &str) -> TcpStream {
+        let address = self.passive();
+        self.send(line);
+        let data = connect_from(address, None);
+        self.expect("150");
+        data
+    }
+
     /// RETR and its like: the bytes, and the final reply.
     pub fn fetch(&mut self, line: &str) -> (Vec<u8>, String) {
         let address = self.passive();
