@@ -4,13 +4,14 @@
 mod path_support;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use braidftp_emu::wires::{End, Wire, Wires};
 use path_support::{LIMIT, PROGRAM, Running, serve};
+use tempfile::TempDir;
 
 const FILES: usize = 300;
 const FILE_BYTES: usize = 100_000;
@@ -46,33 +47,82 @@ fn until(socket: &Path, what: &str, mut is: impl FnMut(&[(String, u64)]) -> bool
     }
 }
 
+/// A tree that is served and a mirror of it that runs, with two wires between them.
+struct Job {
+    net: Wires,
+    url: String,
+    folder: TempDir,
+    server: Running,
+    client: Running,
+}
+
+impl Job {
+    /// None where there are no network namespaces.
+    fn begin() -> Option<Self> {
+        let between = [Wire::v4(1), Wire::v4(2)];
+        let net = Wires::up(&between, Some(RATE)).map_err(|error| eprintln!("LEFT OUT: {error}")).ok()?;
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        for file in 0..FILES {
+            std::fs::write(tree.join(file.to_string()), vec![file as u8; FILE_BYTES]).unwrap();
+        }
+        let url = format!("ftp+sctp://{}/?addr={}", between[0].server, between[1].server);
+        let server = serve(&net, &tree, &url);
+        let mut mirror = net.command(End::Client, PROGRAM);
+        mirror.args(["mirror", &url]).arg(folder.path().join("copy")).args(["--json", "--control"]);
+        mirror.arg(folder.path().join("control")).stdout(Stdio::piped());
+        for wire in between {
+            mirror.args(["--path", &format!("{}={}", wire.client, wire.server)]);
+        }
+        let client = Running::start(&mut mirror);
+        Some(Self { net, url, folder, server, client })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("control")
+    }
+
+    /// The server goes without a word, and comes again.
+    fn restart_server(&mut self) {
+        self.server.0.kill().unwrap();
+        self.server.0.wait().unwrap();
+        self.server = serve(&self.net, &self.folder.path().join("tree"), &self.url);
+    }
+
+    /// The mirror ends well, with every byte; what it told.
+    fn ends(mut self) -> Vec<serde_json::Value> {
+        let socket = self.socket();
+        let status = self.client.ended(|| format!("{:?}", say(&socket, &[])));
+        assert!(status.success(), "{status}");
+        for file in 0..FILES {
+            let copy = self.folder.path().join("copy").join(file.to_string());
+            assert!(std::fs::read(copy).unwrap() == vec![file as u8; FILE_BYTES]);
+        }
+        assert!(!socket.exists(), "the socket goes with the job");
+        let lines = BufReader::new(self.client.0.stdout.take().unwrap()).lines();
+        lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
+    }
+}
+
+#[test]
+fn what_is_taken_out_stays_out_where_the_connection_is_opened_again() {
+    let Some(mut job) = Job::begin() else { return };
+    let socket = job.socket();
+    let enough = 300_000;
+    until(&socket, "both", |paths| paths.len() == 2 && paths.iter().all(|(_, bytes)| *bytes > enough));
+    assert!(say(&socket, &["off", "2"]).status.success());
+    let before = until(&socket, "one", |paths| paths.len() == 2 && paths[0].1 > 3 * enough)[0].1;
+    job.restart_server();
+    until(&socket, "a new association", |paths| paths.len() == 2 && paths[0].1 < before);
+    until(&socket, "one again", |paths| paths.len() == 2 && paths[1].0 == "set-aside" && paths[0].1 > enough);
+    job.ends();
+}
+
 #[test]
 fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
-    let between = [Wire::v4(1), Wire::v4(2)];
-    let net = match Wires::up(&between, Some(RATE)) {
-        Ok(net) => net,
-        Err(error) => return eprintln!("LEFT OUT: {error}"),
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
-    let socket = folder.path().join("control");
-    std::fs::create_dir(&tree).unwrap();
-    for file in 0..FILES {
-        std::fs::write(tree.join(file.to_string()), vec![file as u8; FILE_BYTES]).unwrap();
-    }
-    let url = format!("ftp+sctp://{}/?addr={}", between[0].server, between[1].server);
-    let _server = serve(&net, &tree, &url);
-    let mut mirror = net.command(End::Client, PROGRAM);
-    mirror
-        .args(["mirror", &url])
-        .arg(&copy)
-        .args(["--json", "--control"])
-        .arg(&socket)
-        .stdout(Stdio::piped());
-    for wire in between {
-        mirror.args(["--path", &format!("{}={}", wire.client, wire.server)]);
-    }
-    let mut client = Running::start(&mut mirror);
+    let Some(job) = Job::begin() else { return };
+    let socket = job.socket();
     // Both carry data.
     let enough = 300_000;
     until(&socket, "both", |paths| paths.len() == 2 && paths.iter().all(|(_, bytes)| *bytes > enough));
@@ -90,16 +140,7 @@ fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
     assert!(say(&socket, &["on", "2"]).status.success());
     until(&socket, "both again", |paths| paths.len() == 2 && paths[1].1 > out[1].1 + enough);
 
-    let status = client.ended(|| format!("{:?}", say(&socket, &[])));
-    assert!(status.success(), "{status}");
-    for file in 0..FILES {
-        assert!(std::fs::read(copy.join(file.to_string())).unwrap() == vec![file as u8; FILE_BYTES]);
-    }
-    assert!(!socket.exists(), "the socket goes with the job");
-    let events: Vec<serde_json::Value> = BufReader::new(client.0.stdout.take().unwrap())
-        .lines()
-        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-        .collect();
+    let events = job.ends();
     let summary = events.last().unwrap();
     assert_eq!(summary["event"], "summary");
     assert_eq!(summary["paths"].as_array().unwrap().len(), 2);

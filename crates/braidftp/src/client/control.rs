@@ -1,13 +1,12 @@
 //! Paths that are taken out of use and put back while a job runs, by words: `path`, `path off 2`, `path on 2`.
 //!
-//! Who says them is the shell, or whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out,
-//! the last of them `ok` or `error: why`. `braidftp path SOCKET off 2` does that, and so does `nc -U`. The socket is its
-//! owner's alone, and goes when the job ends. A connection that is opened again uses all of its paths.
+//! Who says them is whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out, the last of them `ok` or `error: why`. `braidftp path SOCKET off 2` does that, and so does `nc -U`. The socket is its
+//! owner's alone, and goes when the job ends. What is taken out stays out, also where a connection is opened again.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use braidftp_net::PathUse;
@@ -15,13 +14,15 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
-use super::carrier::Gauge;
+use super::carrier::{Ends, Gauge};
 use crate::exit::{Error, Exit, Result};
 
 /// The longest line that is read.
 const LINE_MAX: u64 = 256;
 /// Connections to the socket at once; others wait.
 const CALLERS_MAX: usize = 8;
+/// How often it is looked whether the job goes on, and by which paths.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a caller may say nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -36,6 +37,8 @@ pub struct PathControl(Arc<Shared>);
 struct Shared {
     /// Of the session there is.
     gauge: Mutex<Option<Gauge>>,
+    /// What is out of use.
+    aside: Mutex<Vec<Ends>>,
     /// What goes when nobody steers any more.
     socket: Mutex<Option<Socket>>,
 }
@@ -54,7 +57,7 @@ impl Drop for Socket {
 impl PathControl {
     /// It is about this session from now on.
     pub(super) fn attach(&self, gauge: Gauge) {
-        *self.0.gauge.lock().unwrap_or_else(PoisonError::into_inner) = Some(gauge);
+        *lock(&self.0.gauge) = Some(gauge);
     }
 
     /// Listens for words at a Unix socket of this name, until the last clone is dropped. Needs a tokio runtime.
@@ -81,23 +84,16 @@ impl PathControl {
         let socket = Socket(at.to_owned());
         std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o600))
             .map_err(|error| wrong(&error))?;
-        *self.0.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
+        *lock(&self.0.socket) = Some(socket);
         tokio::spawn(accept(listener, Arc::downgrade(&self.0)));
         Ok(())
-    }
-
-    /// Does what a line says, and gives what there is to say to it.
-    ///
-    /// # Errors
-    /// Why it was not done, in words.
-    pub fn run(&self, line: &str) -> std::result::Result<String, String> {
-        self.0.run(line)
     }
 }
 
 impl Shared {
+    /// Does what a line says, and gives what there is to say to it; else why it was not done.
     fn run(&self, line: &str) -> std::result::Result<String, String> {
-        let gauge = self.gauge.lock().unwrap_or_else(PoisonError::into_inner);
+        let gauge = lock(&self.gauge);
         let gauge = gauge.as_ref().ok_or("there is no connection yet")?;
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |text: &str| {
@@ -106,12 +102,25 @@ impl Shared {
         match words.as_slice() {
             ["path" | "paths"] | ["path", "list"] => Ok(list(gauge)),
             ["path", "off", which] => {
-                gauge.set_path_use(number(which)?, PathUse::SetAside).map(|()| list(gauge))
+                let ends = gauge.set_path_use(number(which)?, PathUse::SetAside)?;
+                let mut aside = lock(&self.aside);
+                if !aside.contains(&ends) {
+                    aside.push(ends);
+                }
+                Ok(list(gauge))
             }
-            ["path", "on", which] => gauge.set_path_use(number(which)?, PathUse::InUse).map(|()| list(gauge)),
+            ["path", "on", which] => {
+                let ends = gauge.set_path_use(number(which)?, PathUse::InUse)?;
+                lock(&self.aside).retain(|aside| *aside != ends);
+                Ok(list(gauge))
+            }
             _ => Err(format!("`{}` is not understood; {WORDS}", line.trim().escape_debug())),
         }
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A line a path, with its number.
@@ -147,7 +156,7 @@ async fn accept(listener: UnixListener, shared: Weak<Shared>) {
                     continue;
                 }
             },
-            () = gone(&shared) => return,
+            () = keep_aside(&shared) => return,
         };
         let shared = shared.clone();
         tokio::spawn(async move {
@@ -158,10 +167,15 @@ async fn accept(listener: UnixListener, shared: Weak<Shared>) {
     }
 }
 
-/// Waits until nobody steers any more.
-async fn gone(shared: &Weak<Shared>) {
-    while shared.strong_count() > 0 {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+/// Until nobody steers any more: what was taken out is so in connections that were opened since, too.
+async fn keep_aside(shared: &Weak<Shared>) {
+    while let Some(shared) = shared.upgrade() {
+        let aside = lock(&shared.aside).clone();
+        if let Some(gauge) = &*lock(&shared.gauge) {
+            gauge.keep_aside(&aside);
+        }
+        drop(shared);
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

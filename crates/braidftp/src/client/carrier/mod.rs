@@ -8,12 +8,12 @@ mod sctp;
 mod stream1;
 mod tcp;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use braidftp_ftp::client::{Data, Tag};
 use braidftp_ftp::mapping::Mode;
-use braidftp_net::{Association, PathId, PathState, PathUse};
+use braidftp_net::{Association, PathId, PathState, PathStats, PathUse, PathUseError};
 use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -166,6 +166,28 @@ pub struct Totals {
     pub retransmitted: u64,
 }
 
+/// Between which addresses a path is, whichever association's it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ends {
+    local: IpAddr,
+    peer: IpAddr,
+}
+
+impl Ends {
+    fn of(path: &PathStats) -> Self {
+        Self { local: path.local.ip(), peer: path.peer.ip() }
+    }
+
+    /// Of an association that has such a path.
+    fn set_use(self, association: &Association, path_use: PathUse) -> std::result::Result<(), PathUseError> {
+        let paths = association.stats().paths;
+        match paths.iter().position(|path| Self::of(path) == self) {
+            Some(index) => association.set_path_use(PathId(u8::try_from(index).unwrap_or(u8::MAX)), path_use),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Watches the connections of a session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gauge(Arc<Mutex<Meters>>);
@@ -239,30 +261,35 @@ impl Gauge {
         all
     }
 
-    /// Takes the path with this number out of use, counted from 1 as in [`Self::paths`], or puts it back; in data associations
-    /// that are open the one between the same addresses as well.
+    /// Takes the path with this number out of use, counted from 1 as in [`Self::control_paths`], or puts it back; in data
+    /// associations that are open the one between the same addresses as well. Gives these addresses.
     ///
     /// # Errors
     /// Why not, in words.
-    pub(crate) fn set_path_use(&self, number: usize, path_use: PathUse) -> std::result::Result<(), String> {
+    pub(crate) fn set_path_use(&self, number: usize, path_use: PathUse) -> std::result::Result<Ends, String> {
         let meters = self.lock();
         let Some(control) = meters.live.first() else {
             return Err("there is no association: paths are SCTP's, and it may have ended".into());
         };
         let paths = control.stats().paths;
-        let Some(meant) = number.checked_sub(1).and_then(|index| paths.get(index)) else {
+        let Some(meant) = number.checked_sub(1).and_then(|index| paths.get(index)).map(Ends::of) else {
             return Err(format!("there is no path {number}; there are 1 to {}", paths.len()));
         };
         for association in &meters.live {
-            let of_it = association.stats().paths;
-            let same = |path: &braidftp_net::PathStats| {
-                (path.local.ip(), path.peer.ip()) == (meant.local.ip(), meant.peer.ip())
-            };
-            let Some(index) = of_it.iter().position(same) else { continue };
-            let id = PathId(u8::try_from(index).unwrap_or(u8::MAX));
-            association.set_path_use(id, path_use).map_err(|error| error.to_string())?;
+            meant.set_use(association, path_use).map_err(|error| error.to_string())?;
         }
-        Ok(())
+        Ok(meant)
+    }
+
+    /// Takes paths between these addresses out of use also in associations that came up after it was said, as far as they
+    /// have another that works.
+    pub(crate) fn keep_aside(&self, aside: &[Ends]) {
+        for association in &self.lock().live {
+            for ends in aside {
+                // Its last path stays in use, and one that is not up yet is asked again.
+                let _ = ends.set_use(association, PathUse::SetAside);
+            }
+        }
     }
 
     /// Those of the control association, in the order of their numbers.
