@@ -333,10 +333,8 @@ impl Path {
     pub(super) fn on_lost(&mut self, now: Time, bytes: usize, sent_at: Time) {
         self.lost_bytes += bytes as u64;
         let (flight_bytes, mtu) = (self.flight_bytes, self.pmdcs());
-        // How much of what was in flight at a time-out was lost, nobody knows.
-        if flight_bytes > 0 {
-            self.meter.on_lost(bytes);
-        }
+        // How much of what was in flight at a time-out was lost, nobody knows: a packet at least.
+        self.meter.on_lost(if flight_bytes > 0 { bytes } else { bytes.min(mtu) });
         self.controller.on_lost(cc::Lost { now, bytes, sent_at, flight_bytes, mtu });
     }
 

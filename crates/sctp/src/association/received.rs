@@ -373,6 +373,8 @@ impl Received {
 
     /// The delay is over, or the window shall be told at once.
     pub(super) fn sack_now(&mut self) {
+        // It answers all that came, by whichever path.
+        self.by_path.iter_mut().flatten().for_each(|count| *count = 0);
         self.due = Due::Now;
     }
 
@@ -575,6 +577,36 @@ mod tests {
         assert!(received.sack_is_due());
         received.take_sack(0, 100);
         assert!(!received.sack_may_ride());
+    }
+
+    #[test]
+    fn of_several_paths_each_has_its_second_packet_answered_and_the_delay_answers_all() {
+        let mut received = Received::new(Tsn(1)).with_delayed_gaps(true).with_paths_counted(Some(Vec::new()));
+        let mut is_answered = |tsn, path| {
+            received.came_by(PathId(path));
+            received.accept(Tsn(tsn));
+            received.on_packet_end(FREQUENCY);
+            let due = received.sack_is_due();
+            if due {
+                received.take_sack(0, 100);
+            }
+            due
+        };
+        assert_eq!(
+            [(1, 0), (2, 1), (3, 0), (4, 1)].map(|(tsn, path)| is_answered(tsn, path)),
+            [false, false, true, true]
+        );
+        assert!(!is_answered(5, 0));
+        received.sack_now();
+        received.take_sack(0, 100);
+        let mut is_answered = |tsn| {
+            received.came_by(PathId(0));
+            received.accept(Tsn(tsn));
+            received.on_packet_end(FREQUENCY);
+            received.sack_is_due()
+        };
+        assert!(!is_answered(6), "the one before has its answer");
+        assert!(is_answered(7));
     }
 
     #[test]

@@ -241,11 +241,10 @@ impl Sent {
         self.named_bytes[usize::from(path.0)]
     }
 
-    /// The first of the chunks in flight that left by one path alone and for which this holds, among the first so many.
+    /// The first of the chunks in flight that were never under way by two paths at once and for which this holds, among the
+    /// first so many.
     pub(super) fn first_to_rescue(&self, look: usize, holds: impl Fn(&Slot) -> bool) -> Option<Tsn> {
-        let may_leave = |slot: &&Slot| {
-            slot.state == SlotState::InFlight && slot.before == Before::Never && !slot.doubled && holds(slot)
-        };
+        let may_leave = |slot: &&Slot| slot.state == SlotState::InFlight && !slot.doubled && holds(slot);
         self.slots.iter().take(look).find(may_leave).map(|slot| slot.data.tsn)
     }
 

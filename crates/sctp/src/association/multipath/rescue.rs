@@ -1,6 +1,8 @@
 //! The chunk that all others wait for leaves again, by a path that has room, though it may be on its way: chunk rescheduling
 //! and opportunistic retransmission, and the last resort of preventive admission.
 
+use std::time::Duration;
+
 use braidftp_base::Time;
 use braidftp_cc as cc;
 
@@ -14,6 +16,16 @@ use crate::ids::{PathId, Tsn};
 
 /// Only so many of the first chunks are looked at.
 const LOOK: usize = 64;
+/// What is still to come of a chunk's flight is longer than another flight by this much, or it is chance: of two paths alike,
+/// one always seems the shorter.
+const LONGER: (u32, u32) = (5, 4);
+
+/// Whether a chunk that left so long ago would come later by its path, which takes `patience`, than by one that `takes` so
+/// long; or ought to have come, and to have left again by its path, before it comes by the other.
+pub(super) fn is_held_up(waited: Duration, patience: Duration, takes: Duration) -> bool {
+    let to_come = patience.saturating_sub(waited);
+    to_come > takes / LONGER.1 * LONGER.0 || waited > patience + patience.max(takes)
+}
 
 impl Association {
     /// The chunk in flight by another path that is to leave by this one now.
@@ -52,11 +64,7 @@ impl Association {
             slot.path != id
                 && slot.bytes <= path.pmdcs()
                 && match multipath.remedy {
-                    // It would come later by its path than by this one, or ought to have come, and to have left again by
-                    // its path, before it comes by this one.
-                    Remedy::Preventive => {
-                        patience.saturating_sub(waited) > takes || waited > patience + patience.max(takes)
-                    }
+                    Remedy::Preventive => is_held_up(waited, patience, takes),
                     _ => true,
                 }
         })

@@ -310,7 +310,7 @@ impl Association {
                 //# addresses to which it transmitted the acknowledged data.
                 let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
                 path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
-                path.meter.on_arrived(now, said.acked_bytes, round_trip);
+                path.meter.on_arrived(now, said.carried_bytes, round_trip);
                 path.controller.on_ack(cc::Ack {
                     now,
                     bytes: said.acked_bytes,

@@ -42,6 +42,8 @@ pub(in crate::association) struct Report {
 pub(in crate::association) struct PathReport {
     /// Bytes newly acknowledged.
     pub(in crate::association) acked_bytes: usize,
+    /// Those of them that were under way by this path alone, and so came by it.
+    pub(in crate::association) carried_bytes: usize,
     /// Whether some of it left by this path alone, and so proves that the path works.
     pub(in crate::association) proven: bool,
     /// Bytes that are not in flight any more, acknowledged or lost.
@@ -459,6 +461,7 @@ fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     if !slot.credited {
         path.acked_bytes += slot.bytes;
+        path.carried_bytes += if slot.doubled { 0 } else { slot.bytes };
     }
     if path.lowest_tsn.is_none_or(|lowest| slot.data.tsn.before(lowest)) {
         path.lowest_tsn = Some(slot.data.tsn);

@@ -6,6 +6,7 @@ use braidftp_base::Time;
 use bytes::Bytes;
 
 use super::again::again;
+use super::rescue::is_held_up;
 use super::scheduler::{Demand, blest_waits, ecf_waits, next_in_order};
 use super::*;
 use crate::association::partial::Terms;
@@ -436,5 +437,43 @@ fn what_holds_up_all_moves_once_and_tells_nothing_of_either_path() {
     bench.sent.check(2);
     let said = &report.paths[usize::from(B.0)];
     assert!(said.acked_bytes > 0 && said.newest.is_none() && !said.proven);
+    assert_eq!(said.carried_bytes, 0, "nobody knows which path brought it");
     assert_eq!(bench.sent.named_bytes(), 40);
+}
+
+#[test]
+fn what_was_lost_and_left_again_by_a_slow_path_is_rescued_like_all_else() {
+    let mut bench = Bench::new(&[A, A, A, A]);
+    assert_eq!(bench.sack(0, &[(2, 4)], 3).1, [1]);
+    let departure = bench.departure(B);
+    bench.sent.retransmit(Tsn(1), departure);
+    let first = |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == B);
+    assert_eq!(first(&bench), Some(Tsn(1)), "it is under way by B alone");
+    let departure = bench.departure(A);
+    bench.sent.retransmit(Tsn(1), departure);
+    assert_eq!(bench.sent.first_to_rescue(64, |_| true), None);
+}
+
+#[test]
+fn a_chunk_is_held_up_by_a_path_that_is_clearly_longer_or_late() {
+    let held_up = |waited, patience, takes| {
+        let [waited, patience, takes] = [waited, patience, takes].map(Duration::from_millis);
+        is_held_up(waited, patience, takes)
+    };
+    assert!(!held_up(0, 100, 92) && !held_up(0, 115, 92), "paths alike");
+    assert!(held_up(0, 120, 92) && held_up(200, 600, 60));
+    assert!(!held_up(560, 600, 60) && !held_up(650, 600, 60), "it is as good as there");
+    assert!(held_up(1_201, 600, 60) && held_up(161, 60, 100) && !held_up(160, 60, 100));
+}
+
+#[test]
+fn of_a_time_out_one_packet_at_least_was_lost() {
+    let mut path = paths().remove(0);
+    let mtu = path.pmdcs();
+    path.meter.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90));
+    path.on_lost(Time::ZERO, 4 * mtu, Time::ZERO);
+    assert_eq!(path.meter.lost_thousandths(), 100, "nothing is in flight any more: it was a time-out");
+    path.flight_bytes = mtu;
+    path.on_lost(Time::ZERO, 2 * mtu, Time::ZERO);
+    assert_eq!(path.meter.lost_thousandths(), 250);
 }
