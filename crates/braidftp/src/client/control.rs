@@ -241,13 +241,47 @@ mod tests {
         assert!(why(say(&at, "path off 1").await.unwrap_err()).contains("no association"));
         assert!(why(say(&at, "path off x").await.unwrap_err()).contains("not the number"));
         assert!(why(say(&at, "halt").await.unwrap_err()).contains("path on NUMBER"));
-        assert!(why(say(&at, &"x".repeat(1_000)).await.unwrap_err()).contains("too long"));
+        let longest = "x".repeat(LINE_MAX as usize - 1);
+        assert!(
+            why(say(&at, &longest).await.unwrap_err()).contains("not understood"),
+            "with its end it fits"
+        );
+        assert!(why(say(&at, &format!("{longest}x")).await.unwrap_err()).contains("too long"));
         // Its owner's alone, and nobody's when the job is over.
         assert_eq!(std::fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(why(PathControl::default().listen(&at).unwrap_err()).contains("another job"));
         drop(control);
         assert!(!at.exists());
         assert_eq!(say(&at, "path").await.unwrap_err().exit, Exit::Connect);
+    }
+
+    #[tokio::test]
+    async fn one_caller_too_many_waits_until_another_has_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("control");
+        let control = PathControl::default();
+        control.listen(&at).unwrap();
+        control.attach(Gauge::default());
+        let mut callers = Vec::new();
+        for _ in 0..CALLERS_MAX {
+            let mut caller = BufReader::new(UnixStream::connect(&at).await.unwrap());
+            caller.write_all(b"path\n").await.unwrap();
+            let mut answer = String::new();
+            caller.read_line(&mut answer).await.unwrap();
+            assert_eq!(answer, "ok\n");
+            callers.push(caller);
+        }
+        let mut late = UnixStream::connect(&at).await.unwrap();
+        late.write_all(b"path\n").await.unwrap();
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        let mut answer = [0; 3];
+        let early = late.try_read(&mut answer);
+        assert_eq!(early.unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "there is no place for it");
+        callers.pop();
+        late.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"ok\n");
     }
 
     #[tokio::test]
