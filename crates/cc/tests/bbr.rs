@@ -4,15 +4,17 @@
 //! The path loses packets by chance, then queues them, then carries them at its rate, then takes its time; what arrives is
 //! acknowledged at once. A packet is lost when three that left after it have arrived, or after a second.
 
+mod kept;
+
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::path::Path as File;
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 use braidftp_cc::bbr::{Bbr, State};
 use braidftp_cc::pacer::Pacer;
 use braidftp_cc::{Ack, Cause, Choice, Congestion, Controller, Kind, Lost, Options, Sent};
+use kept::compare;
 
 const MTU: usize = 1_250;
 const MEGABIT: u64 = 1_000_000;
@@ -256,13 +258,7 @@ fn table(choice: &str) -> String {
 #[test]
 fn both_versions_move_as_their_tables_say() {
     for (choice, name) in [("bbr", "bbr-path"), ("bbr:version=1", "bbr-v1-path")] {
-        let path = File::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.snap"));
-        let table = table(choice);
-        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-            std::fs::write(&path, &table).unwrap();
-        }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(table == kept, "{} is\n{kept}\nbut now\n{table}", path.display());
+        compare(name, &table(choice));
     }
 }
 

@@ -5,13 +5,15 @@
 //! in the queue. Each round, every source has its window acknowledged packet by packet; all see the queue that their
 //! windows make together.
 
+mod kept;
+
 use std::fmt::Write;
-use std::path::Path;
 use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc::fast::Params;
 use braidftp_cc::{Ack, Cause, Congestion, Controller, InitialWindow, Kind, Options};
+use kept::compare;
 
 const MTU: usize = 1_000;
 const WAY: Duration = Duration::from_millis(100);
@@ -113,15 +115,6 @@ fn table(params: Params, rounds: u32, every: u32, script: &[(u32, Happens)]) -> 
         path.round();
     }
     out
-}
-
-fn compare(name: &str, table: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.snap"));
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, table).unwrap();
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(table == kept, "{} is\n{kept}\nbut now\n{table}", path.display());
 }
 
 #[test]

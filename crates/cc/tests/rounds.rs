@@ -1,12 +1,14 @@
 //! Each controller's behaviour as a table one can read, round trip by round trip, kept beside this file.
 //! `UPDATE_SNAPSHOTS=1 cargo test -p braidftp-cc` writes the tables anew.
 
+mod kept;
+
 use std::fmt::Write;
-use std::path::Path;
 use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc::{Ack, Cause, Congestion, Controller, Idle, Kind, Sent};
+use kept::compare;
 
 const MTU: usize = 1_452;
 const RTT: Duration = Duration::from_millis(100);
@@ -117,25 +119,15 @@ fn table(kind: Kind, rtt: Duration) -> String {
     out
 }
 
-/// Holds a table against the one that is kept.
-fn keep(name: &str, table: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.snap"));
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, table).unwrap();
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(table == kept, "{} is\n{kept}\nbut now\n{table}", path.display());
-}
-
 #[test]
 fn every_controller_moves_as_its_table_says() {
     for kind in Kind::ALL {
-        keep(kind.name(), &table(*kind, RTT));
+        compare(kind.name(), &table(*kind, RTT));
     }
 }
 
 /// Where ρ is 2: over a round trip of 100 ms it is Reno.
 #[test]
 fn adalr_moves_as_its_table_says_over_a_long_path() {
-    keep("adalr-long", &table(Kind::Adalr, 6 * RTT));
+    compare("adalr-long", &table(Kind::Adalr, 6 * RTT));
 }

@@ -4,11 +4,10 @@
 //! What is not the same bytes in the same order, once, ends the run with a panic. There is one bulk flow, one way.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
-use braidftp_sctp::{Announce, Config, Connect, Endpoint, PathStats};
+use braidftp_sctp::{Config, PathStats};
 
 use crate::apps::numbered::{self, Numbered, Side};
 use crate::dice::{Dice, Probability};
@@ -20,8 +19,6 @@ pub use crate::apps::numbered::WINDOW;
 
 /// Half a second, in windows.
 const HALF_SECOND: usize = 5;
-/// The SCTP port of the server.
-const PORT: u16 = 21;
 /// The stream of draws of endpoints' seeds.
 const DICE: u64 = 1 << 49;
 /// What UDP and IPv4 add to a packet.
@@ -110,20 +107,9 @@ impl Trial {
     /// Lets it happen.
     pub fn run(&self) -> Outcome {
         let mut dice = Dice::new(self.seed, DICE);
-        let mut endpoint = || Endpoint::new(dice.seed());
-        let (mut client, mut server) = (endpoint(), endpoint());
-        let [here, there] = [1, 2].map(|host| [1, 2].map(|net| address(net, host)).to_vec());
-        let config = Arc::new(self.config.clone());
-        server.set_addresses(there.clone(), Announce::Always);
-        server.listen(PORT, config.clone()).expect("a fresh endpoint listens nowhere");
-        let connect = Connect {
-            local: here.clone(),
-            peer: there.clone(),
-            source_port: None,
-            destination_port: PORT,
-            config,
-        };
-        client.connect(Time::ZERO, connect).expect("there are free ports");
+        let ends = [1, 2].map(|host| [1, 2].map(|net| address(net, host)).to_vec());
+        let [client, server] = numbered::endpoints(&mut dice, &self.config, &ends);
+        let [here, there] = ends;
         let mut world = World::new(self.seed);
         let (client_is, server_is) = match self.flow {
             Flow::FromClient => (Side::Sends, Side::Reads),

@@ -5,11 +5,10 @@
 //! one way without end.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sctp::{Announce, Config, Connect, Endpoint, Stats};
+use braidftp_sctp::{Config, Stats};
 
 use crate::apps::numbered::{self, Numbered, Side};
 use crate::dice::Dice;
@@ -19,8 +18,6 @@ use crate::world::World;
 
 pub use crate::apps::numbered::WINDOW;
 
-/// The SCTP port of those that read.
-const PORT: u16 = 21;
 /// The stream of draws of endpoints' seeds.
 const DICE: u64 = 1 << 48;
 
@@ -81,14 +78,12 @@ impl Trial {
     /// Lets it happen; what came of each flow.
     pub fn run(&self) -> Vec<Outcome> {
         let mut dice = Dice::new(self.seed, DICE);
-        let mut endpoint = || Endpoint::new(dice.seed());
         let mut world = World::new(self.seed);
         let links: Vec<_> =
             self.links.iter().map(|both| both.clone().map(|link| world.add_link(link))).collect();
         let mut hosts = Vec::new();
         for (nth, flow) in self.flows.iter().enumerate() {
-            let config = Arc::new(flow.config.clone());
-            let [here, there]: [Vec<SocketAddr>; 2] = [1, 2].map(|host| {
+            let ends: [Vec<SocketAddr>; 2] = [1, 2].map(|host| {
                 (0..flow.over.len())
                     .map(|path| {
                         let ip = Ipv4Addr::new(10, nth as u8, path as u8, host);
@@ -96,12 +91,8 @@ impl Trial {
                     })
                     .collect()
             });
-            let (mut sender, mut reader) = (endpoint(), endpoint());
-            reader.set_addresses(there.clone(), Announce::Always);
-            reader.listen(PORT, config.clone()).expect("a fresh endpoint listens nowhere");
-            let (local, peer) = (here.clone(), there.clone());
-            let connect = Connect { local, peer, source_port: None, destination_port: PORT, config };
-            sender.connect(Time::ZERO, connect).expect("there are free ports");
+            let [sender, reader] = numbered::endpoints(&mut dice, &flow.config, &ends);
+            let [here, there] = ends;
             let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
             let sender = world.add_host(Host::new(sender, Numbered::new(Side::Sends)), ips(&here));
             let reader = world.add_host(Host::new(reader, Numbered::new(Side::Reads)), ips(&there));

@@ -68,25 +68,13 @@ fn tshark_finds_no_packet_malformed_whatever_chunks_it_holds() {
     }
     writer.flush().unwrap();
     drop(writer);
-    let output = Command::new("tshark")
-        .arg("-r")
-        .arg(&file)
-        .args(["-d", "udp.port==9899,sctp", "-o", "sctp.checksum:CRC 32c", "-T", "fields"])
+    let mut tshark = Command::new("tshark");
+    tshark
+        .args(["-d", "udp.port==9899,sctp", "-o", "sctp.checksum:CRC 32c"])
         // What the messages hold is nothing that a PPID names.
         .args(["-d", "sctp.ppi==0-1000,data"])
-        .args(["-e", "_ws.malformed", "-e", "sctp.checksum.status", "-e", "sctp.chunk_type"])
-        .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => {
-            assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "tshark: {error}");
-            eprintln!("LEFT OUT: no tshark here (Debian: apt install tshark): {error}");
-            return;
-        }
-    };
-    std::fs::remove_file(&file).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
+        .args(["-e", "_ws.malformed", "-e", "sctp.checksum.status", "-e", "sctp.chunk_type"]);
+    let Some(text) = fields(tshark, &file) else { return };
     let mut kinds = BTreeSet::new();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), samples.packets.len(), "a line for each packet");
@@ -98,6 +86,22 @@ fn tshark_finds_no_packet_malformed_whatever_chunks_it_holds() {
     }
     let missing: Vec<_> = KINDS.iter().filter(|kind| !kinds.contains(kind)).collect();
     assert!(missing.is_empty(), "chunk types {missing:?} are not among {kinds:?}");
+}
+
+/// What it prints of a capture file, which is removed: a line a packet. `None` if it is not here.
+fn fields(mut tshark: Command, capture: &std::path::Path) -> Option<String> {
+    let output = tshark.arg("-r").arg(capture).args(["-T", "fields"]).output();
+    std::fs::remove_file(capture).unwrap();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "tshark: {error}");
+            eprintln!("LEFT OUT: no tshark here (Debian: apt install tshark): {error}");
+            return None;
+        }
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 /// A flow over a lossy link, as the capture file of that link.
@@ -128,25 +132,13 @@ fn tshark_reads_what_a_link_carried_over_sctp_and_tcp_alike() {
     for (protocol, name) in [(sctp, "sctp"), (tcp, "tcp")] {
         let file = std::env::temp_dir().join(format!("braidftp-link-{name}-{}", std::process::id()));
         let packets = link_capture(&protocol, &file);
-        let output = Command::new("tshark")
-            .arg("-r")
-            .arg(&file)
-            .args(["-o", "sctp.checksum:CRC 32c", "-o", "tcp.check_checksum:TRUE", "-T", "fields"])
+        let mut tshark = Command::new("tshark");
+        tshark
+            .args(["-o", "sctp.checksum:CRC 32c", "-o", "tcp.check_checksum:TRUE"])
             .args(["-d", "sctp.ppi==0,data", "-d", "tcp.port==5001,data", "-d", "sctp.port==5001,data"])
             .args(["-e", "_ws.malformed", "-e", "frame.protocols"])
-            .args(["-e", "sctp.checksum.status", "-e", "tcp.checksum.status"])
-            .output();
-        let output = match output {
-            Ok(output) => output,
-            Err(error) => {
-                assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "tshark: {error}");
-                eprintln!("LEFT OUT: no tshark here (Debian: apt install tshark): {error}");
-                return;
-            }
-        };
-        std::fs::remove_file(&file).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).unwrap();
+            .args(["-e", "sctp.checksum.status", "-e", "tcp.checksum.status"]);
+        let Some(text) = fields(tshark, &file) else { return };
         assert_eq!(text.lines().count(), packets, "a line for each packet");
         assert!(packets > 500, "{packets}");
         for line in text.lines() {

@@ -224,12 +224,9 @@ impl Association {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
     use crate::association::partial::Terms;
     use crate::association::sent::{Counting, Departure, Report};
-    use crate::ids::{Ppid, Ssn, StreamId};
     use crate::wire::{Data, Sack};
 
     const PATH: PathId = PathId(0);
@@ -262,19 +259,7 @@ mod tests {
             for _ in 0..count {
                 let tsn = self.sent.next_tsn();
                 let departure = self.departure(tsn);
-                let data = Data {
-                    begin: true,
-                    end: true,
-                    unordered: false,
-                    immediate: false,
-                    tsn,
-                    stream: StreamId(0),
-                    ssn: Ssn(0),
-                    interleaved: None,
-                    ppid: Ppid(0),
-                    payload: Bytes::from_static(b"1234"),
-                };
-                self.sent.insert(data, Terms::default(), departure);
+                self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), departure);
             }
         }
 

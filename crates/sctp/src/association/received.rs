@@ -401,10 +401,10 @@ impl Received {
         self.runs.len() <= Sack::blocks_in(room)
     }
 
+    /// The COMPACT-SACK that fits in `room` bytes. What it says is said.
     //= specs/compact-sack.md#section-4
     //# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
     //# beyond the last one.
-    /// The COMPACT-SACK that fits in `room` bytes. What it says is said.
     pub(super) fn take_compact_sack(&mut self, a_rwnd: u32, room: usize) -> CompactSack {
         let room = room - room % 4;
         let mut gaps = self.gaps(RUNS_MAX);

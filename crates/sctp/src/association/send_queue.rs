@@ -126,9 +126,13 @@ pub(super) struct SendQueue {
 impl SendQueue {
     /// Nothing waits.
     pub(super) fn new(scheduler: Scheduler) -> Self {
+        Self::with(Turns::new(scheduler))
+    }
+
+    fn with(turns: Turns) -> Self {
         Self {
             streams: Vec::new(),
-            turns: Turns::new(scheduler),
+            turns,
             interleaving: false,
             queued_bytes: 0,
             messages: 0,
@@ -140,16 +144,7 @@ impl SendQueue {
 
     /// Nothing waits or was ever sent, and the streams' values are what they were.
     pub(super) fn emptied(&self) -> Self {
-        Self {
-            streams: Vec::new(),
-            turns: self.turns.emptied(),
-            interleaving: false,
-            queued_bytes: 0,
-            messages: 0,
-            all_held_behind: None,
-            fresh: Vec::new(),
-            prioritized: 0,
-        }
+        Self::with(self.turns.emptied())
     }
 
     /// What the scheduler is to know of a stream.

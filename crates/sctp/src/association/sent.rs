@@ -16,7 +16,7 @@ use braidftp_base::Time;
 pub(super) use self::blocks::make_sense;
 pub(super) use self::forward::Prioritized;
 pub(super) use self::missing::Counting;
-pub(super) use self::sack::{Arrival, Report, SackError};
+pub(super) use self::sack::{Arrival, Named, PathReport, Report, SackError};
 use crate::association::Streams;
 use crate::association::partial::{Policy, Terms};
 use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;

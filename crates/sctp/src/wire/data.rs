@@ -45,6 +45,23 @@ const UNORDERED: u8 = 0x04;
 const IMMEDIATE: u8 = 0x08;
 
 impl Data {
+    /// A message by itself, the first of stream 0.
+    #[cfg(test)]
+    pub(crate) fn whole(tsn: Tsn, payload: &'static [u8]) -> Self {
+        Self {
+            begin: true,
+            end: true,
+            unordered: false,
+            immediate: false,
+            tsn,
+            stream: StreamId(0),
+            ssn: Ssn(0),
+            interleaved: None,
+            ppid: Ppid(0),
+            payload: Bytes::from_static(payload),
+        }
+    }
+
     /// Bytes of a DATA chunk before its payload.
     pub const HEADER_LEN: usize = 16;
 

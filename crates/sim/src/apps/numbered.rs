@@ -4,17 +4,25 @@
 //! `several` and `failover` run it. `apps::bulk` is the one that is cheap and counts alone, over TCP, too.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sctp::{AssociationId, Endpoint, Event, Message, PathState, Ppid, SendError, Stats, StreamId};
+use braidftp_sctp::{
+    Announce, AssociationId, Config, Connect, Endpoint, Event, Message, PathState, Ppid, SendError, Stats,
+    StreamId,
+};
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
 
 /// How long the windows are in which bytes are counted.
 pub const WINDOW: Duration = Duration::from_millis(100);
 
+/// The SCTP port of the side that is asked.
+const PORT: u16 = 21;
 /// Bytes of a message.
 const MESSAGE: usize = 8_192;
 
@@ -110,6 +118,22 @@ impl App for Numbered {
     fn wake(&mut self, _now: Time, _endpoints: &mut Endpoints) -> Option<Time> {
         None
     }
+}
+
+/// Two endpoints with these addresses, of which the first has asked the other for an association by all of them.
+pub(crate) fn endpoints(
+    dice: &mut Dice,
+    config: &Config,
+    [here, there]: &[Vec<SocketAddr>; 2],
+) -> [Endpoint; 2] {
+    let [mut asks, mut is_asked] = [dice.seed(), dice.seed()].map(Endpoint::new);
+    let config = Arc::new(config.clone());
+    is_asked.set_addresses(there.clone(), Announce::Always);
+    is_asked.listen(PORT, config.clone()).expect("a fresh endpoint listens nowhere");
+    let (local, peer) = (here.clone(), there.clone());
+    let connect = Connect { local, peer, source_port: None, destination_port: PORT, config };
+    asks.connect(Time::ZERO, connect).expect("there are free ports");
+    [asks, is_asked]
 }
 
 fn message_of(number: u64) -> Bytes {

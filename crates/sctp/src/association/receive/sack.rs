@@ -11,7 +11,7 @@ use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Progress;
 use crate::association::reset::Reconfiguration;
-use crate::association::sent::{Arrival, Counting, Report, SackError, make_sense};
+use crate::association::sent::{Arrival, Counting, Named, PathReport, Report, SackError, make_sense};
 use crate::association::state::{State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
@@ -224,7 +224,11 @@ impl Association {
                 // time-out: what is told then may have arrived long before, and have waited for nothing but the
                 // time-out. Each would make the next one longer.
                 let after = |event: Option<Time>| event.is_some_and(|at| at >= arrival.sent_at);
-                if !after(if arrival.by_gap { path.timed_out_at } else { path.retransmitted_at }) {
+                let event = match arrival.named {
+                    Named::ByGap => path.timed_out_at,
+                    Named::ByCumTsn => path.retransmitted_at,
+                };
+                if !after(event) {
                     //= specs/rfc9260.txt#section-6.3.1
                     //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
                     //# that were retransmitted (and thus for which it is ambiguous
@@ -364,12 +368,7 @@ impl Association {
                     is_safe: cum_advanced && path.lost_bytes == lost_before,
                 });
             }
-            let restarts = match self.config.loss_detection {
-                LossDetection::MissingReports => said.earliest_acked,
-                // Where a lost retransmission is found like anything else, T3 waits for silence.
-                LossDetection::SendOrder => said.acked_bytes > 0,
-            };
-            self.settle_t3(now, id, restarts, said.reneged_bytes > 0);
+            self.settle_t3(now, id, said);
             if said.acked_bytes > 0 {
                 self.arm_tail_probe(now, id);
             }
@@ -403,8 +402,13 @@ impl Association {
     }
 
     /// RFC 9260 §6.3.2 R2 to R4.
-    fn settle_t3(&mut self, now: Time, id: PathId, restarts: bool, reneged: bool) {
+    fn settle_t3(&mut self, now: Time, id: PathId, said: &PathReport) {
         let State::Up(up) = &mut self.state else { return };
+        let restarts = match self.config.loss_detection {
+            LossDetection::MissingReports => said.earliest_acked,
+            // Where a lost retransmission is found like anything else, T3 waits for silence.
+            LossDetection::SendOrder => said.acked_bytes > 0,
+        };
         let t3 = Timer::T3Rtx(id);
         let path = &self.paths[usize::from(id.0)];
         if path.flight_bytes == 0 {
@@ -422,7 +426,7 @@ impl Association {
             //# restart the T3-rtx timer for that address with its current RTO
             //# (if there is still outstanding data on that address).
             self.timers.arm(t3, now + path.rtt.rto());
-        } else if reneged {
+        } else if said.reneged_bytes > 0 {
             //= specs/rfc9260.txt#section-6.3.2
             //# R4)  Whenever a SACK chunk is received missing a TSN that was
             //# previously acknowledged via a Gap Ack Block, start the T3-rtx

@@ -81,8 +81,16 @@ pub(in crate::association) struct Arrival {
     pub(in crate::association) transmissions: u32,
     /// How large its packet was.
     pub(in crate::association) packet_bytes: u16,
-    /// Whether a gap block named it, so that it did not just become visible with a lower TSN's arrival.
-    pub(in crate::association) by_gap: bool,
+    pub(in crate::association) named: Named,
+}
+
+/// How a SACK says that a chunk arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::association) enum Named {
+    /// By the cumulative TSN: it may have come long before, and have become visible with the arrival of a lower one.
+    ByCumTsn,
+    /// By a gap block.
+    ByGap,
 }
 
 impl Sent {
@@ -270,7 +278,7 @@ impl Sent {
                 SlotState::Unspoken | SlotState::Lost => {}
             }
             self.outstanding_bytes -= slot.bytes;
-            note_arrival(&slot, false, report);
+            note_arrival(&slot, Named::ByCumTsn, report);
         }
         self.base = cum_tsn_ack.next();
         //= specs/rfc3758.txt#section-3.5
@@ -371,7 +379,7 @@ impl Sent {
         if slot.state == SlotState::InFlight {
             self.flight_bytes -= slot.bytes;
         }
-        note_arrival(slot, true, report);
+        note_arrival(slot, Named::ByGap, report);
         slot.credited = true;
         slot.state = SlotState::Acked;
         self.named_bytes[usize::from(slot.path.0)] += slot.bytes;
@@ -457,7 +465,7 @@ impl Sent {
     }
 }
 
-fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
+fn note_arrival(slot: &Slot, named: Named, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     if !slot.credited {
         path.acked_bytes += slot.bytes;
@@ -476,7 +484,7 @@ fn note_arrival(slot: &Slot, by_gap: bool, report: &mut Report) {
     }
     let Slot { order, sent_at, transmissions, packet_bytes, .. } = *slot;
     let tsn = slot.data.tsn;
-    let arrival = Arrival { tsn, order, sent_at, transmissions, packet_bytes, by_gap };
+    let arrival = Arrival { tsn, order, sent_at, transmissions, packet_bytes, named };
     if path.newest.is_none_or(|newest| newest.order <= slot.order) {
         path.newest = Some(arrival);
     }

@@ -124,18 +124,7 @@ fn what_the_peer_asked_for_leaves_behind_an_auth_chunk_and_fills_its_packets() {
 fn what_nobody_vouches_for_is_discarded_without_a_word() {
     let mut pair = Pair::up(wanting(&[Data::KIND, Chunk::ABORT, Chunk::SHUTDOWN]));
     let tsn = pair.association(Client).initial_tsn;
-    let data = Data {
-        begin: true,
-        end: true,
-        unordered: false,
-        immediate: true,
-        tsn,
-        stream: StreamId(0),
-        ssn: crate::ids::Ssn(0),
-        interleaved: None,
-        ppid: Ppid(0),
-        payload: Bytes::from_static(b"forged"),
-    };
+    let data = Data { immediate: true, ..Data::whole(tsn, b"forged") };
     let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() });
     let abort = Chunk::Abort { reflected: false, causes: Vec::new() };
     let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"are you there"));

@@ -83,12 +83,7 @@ fn abandoned(pair: &Pair, side: Side) -> BTreeSet<(u32, bool)> {
 }
 
 fn run(plan: &Plan) {
-    let mut config = if plan.modern { modern() } else { rfc() };
-    // The link is bad enough for a peer to be given up, which is not what this is about.
-    config.max_init_retransmits = 1_000;
-    config.association_max_retrans = 1_000;
-    config.shutdown_guard = Duration::from_secs(100_000);
-    config.rto.max = Duration::from_secs(5);
+    let mut config = patient(if plan.modern { modern() } else { rfc() });
     if plan.small_buffers {
         config.receive_buffer_bytes = 8_000;
         config.send_buffer_bytes = 20_000;

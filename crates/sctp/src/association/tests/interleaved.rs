@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::association::reassembly::Reassembly;
-use crate::ids::{Ssn, Tsn};
+use crate::ids::Tsn;
 
 struct Bench {
     reassembly: Reassembly,
@@ -36,13 +36,11 @@ fn chunk(flags: &str, stream: u16, mid: u32, fsn: u32, payload: &[u8]) -> Data {
         begin: flags.contains('B'),
         end: flags.contains('E'),
         unordered: flags.contains('U'),
-        immediate: false,
-        tsn: Tsn(0),
         stream: StreamId(stream),
-        ssn: Ssn(0),
         interleaved: Some(Interleaved { mid, fsn }),
         ppid: Ppid(if flags.contains('B') { 7 } else { 0 }),
         payload: Bytes::copy_from_slice(payload),
+        ..Data::whole(Tsn(0), b"")
     }
 }
 

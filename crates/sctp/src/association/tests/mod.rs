@@ -157,6 +157,15 @@ fn modern_halving() -> Config {
     Config { congestion_control: braidftp_cc::Kind::Sctp, ..modern() }
 }
 
+/// The same, where the link is bad enough for a peer to be given up, which is not what it is about.
+fn patient(mut config: Config) -> Config {
+    config.max_init_retransmits = 1_000;
+    config.association_max_retrans = 1_000;
+    config.shutdown_guard = Duration::from_secs(100_000);
+    config.rto.max = Duration::from_secs(5);
+    config
+}
+
 impl Pair {
     /// Nothing has been sent.
     fn new(config: Config) -> Self {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
-use bytes::Bytes;
 
 use super::again::again;
 use super::rescue::is_held_up;
@@ -11,7 +10,7 @@ use super::scheduler::{Demand, blest_waits, ecf_waits, next_in_order};
 use super::*;
 use crate::association::partial::Terms;
 use crate::association::sent::{Counting, Departure, Report, Sent};
-use crate::ids::{Ppid, Ssn, StreamId, Tsn};
+use crate::ids::Tsn;
 use crate::wire::{Data, Sack};
 
 const A: PathId = PathId(0);
@@ -29,19 +28,8 @@ impl Bench {
         let mut bench = Self { sent: Sent::new(Tsn(1), 2), points: vec![PseudoCum::default(); 2], order: 0 };
         for path in paths {
             let departure = bench.departure(*path);
-            let data = Data {
-                begin: true,
-                end: true,
-                unordered: false,
-                immediate: false,
-                tsn: bench.sent.next_tsn(),
-                stream: StreamId(0),
-                ssn: Ssn(0),
-                interleaved: None,
-                ppid: Ppid(0),
-                payload: Bytes::from_static(b"1234"),
-            };
-            bench.sent.insert(data, Terms::default(), departure);
+            let tsn = bench.sent.next_tsn();
+            bench.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), departure);
         }
         bench
     }

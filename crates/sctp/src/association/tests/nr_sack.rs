@@ -154,18 +154,7 @@ fn a_long_list_of_blocks_is_cut_to_the_packet() {
     pair.association(Server).state.up().unwrap();
     let tsn = pair.association(Server).cum_tsn().unwrap();
     for number in 0..300 {
-        pair.forge(&[Chunk::Data(Data {
-            begin: true,
-            end: true,
-            unordered: true,
-            immediate: false,
-            tsn: tsn.plus(2 + 2 * number),
-            stream: StreamId(0),
-            ssn: crate::ids::Ssn(0),
-            interleaved: None,
-            ppid: Ppid(0),
-            payload: Bytes::from_static(b"x"),
-        })]);
+        pair.forge(&[Chunk::Data(Data { unordered: true, ..Data::whole(tsn.plus(2 + 2 * number), b"x") })]);
     }
     let said = nr_sacks(&pair, Server);
     let most = (512 - Header::LEN - NrSack::HEADER_LEN) / NrSack::BLOCK_LEN;

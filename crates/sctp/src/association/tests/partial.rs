@@ -181,14 +181,9 @@ fn forward_tsn_may_be_the_first_of_all_and_name_what_does_not_exist() {
     let data = |flags: u8, ssn| Data {
         begin: flags & 2 != 0,
         end: flags & 1 != 0,
-        unordered: false,
-        immediate: false,
-        tsn,
         stream: StreamId(3),
         ssn: Ssn(ssn),
-        interleaved: None,
-        ppid: Ppid(0),
-        payload: Bytes::from_static(b"x"),
+        ..Data::whole(tsn, b"x")
     };
     pair.forge(&[Chunk::Data(data(3, 2))]);
     assert_eq!(pair.read(Server, 3), [b"x"]);
@@ -210,13 +205,9 @@ fn i_forward_tsn_skips_messages_of_either_order() {
             begin: flags & 2 != 0,
             end: flags & 1 != 0,
             unordered,
-            immediate: false,
-            tsn: tsn.plus(ahead),
             stream: StreamId(1),
-            ssn: Ssn(0),
             interleaved: Some(crate::wire::Interleaved { mid, fsn: u32::from(flags & 2 == 0) }),
-            ppid: Ppid(0),
-            payload: Bytes::from_static(b"x"),
+            ..Data::whole(tsn.plus(ahead), b"x")
         })
     };
     pair.forge(&[data(2, false, 0, 1), data(4, true, 0, 2), data(5, false, 1, 3)]);

@@ -17,18 +17,7 @@ fn bench() -> (Pair, Tsn) {
 }
 
 fn data(tsn: Tsn, stream: u16, ssn: u16, payload: &'static [u8]) -> Data {
-    Data {
-        begin: true,
-        end: true,
-        unordered: false,
-        immediate: false,
-        tsn,
-        stream: StreamId(stream),
-        ssn: Ssn(ssn),
-        interleaved: None,
-        ppid: Ppid(0),
-        payload: Bytes::from_static(payload),
-    }
+    Data { stream: StreamId(stream), ssn: Ssn(ssn), ..Data::whole(tsn, payload) }
 }
 
 /// What the server said to the last packet.

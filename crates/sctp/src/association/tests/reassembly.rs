@@ -43,13 +43,10 @@ fn chunk(tsn: u32, flags: &str, stream: u16, ssn: u16, payload: &[u8]) -> Data {
         begin: flags.contains('B'),
         end: flags.contains('E'),
         unordered: flags.contains('U'),
-        immediate: false,
-        tsn: Tsn(tsn),
         stream: StreamId(stream),
         ssn: Ssn(ssn),
-        interleaved: None,
-        ppid: Ppid(0),
         payload: Bytes::copy_from_slice(payload),
+        ..Data::whole(Tsn(tsn), b"")
     }
 }
 

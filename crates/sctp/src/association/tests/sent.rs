@@ -1,10 +1,8 @@
 //! What SACKs, good and bad, do to what is outstanding; not what a path makes of it.
 
-use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ids::{Ppid, Ssn, StreamId};
 use crate::wire::Sack;
 
 const PATH: PathId = PathId(0);
@@ -33,7 +31,7 @@ impl Bench {
         for _ in 0..count {
             let departure = self.departure(path);
             let tsn = self.sent.next_tsn();
-            self.sent.insert(data(tsn), Terms::default(), departure);
+            self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), departure);
         }
     }
 
@@ -61,21 +59,6 @@ impl Bench {
             resent.push(tsn.0);
         }
         resent
-    }
-}
-
-fn data(tsn: Tsn) -> Data {
-    Data {
-        begin: true,
-        end: true,
-        unordered: false,
-        immediate: false,
-        tsn,
-        stream: StreamId(0),
-        ssn: Ssn(0),
-        interleaved: None,
-        ppid: Ppid(0),
-        payload: Bytes::from_static(b"1234"),
     }
 }
 

@@ -20,7 +20,7 @@ use bytes::Bytes;
 
 use super::table::Footprint;
 use super::*;
-use crate::ids::{Ppid, Ssn, StreamId};
+use crate::ids::{Ppid, StreamId};
 use crate::wire::{Cause, Data, Header, PacketBuilder, Parameter};
 
 /// Where the bench listens.
@@ -68,18 +68,7 @@ fn init() -> Init {
 }
 
 fn data(tsn: Tsn) -> Chunk {
-    Chunk::Data(Data {
-        begin: true,
-        end: true,
-        unordered: false,
-        immediate: true,
-        tsn,
-        stream: StreamId(0),
-        ssn: Ssn(0),
-        interleaved: None,
-        ppid: Ppid(0),
-        payload: Bytes::from_static(b"data"),
-    })
+    Chunk::Data(Data { immediate: true, ..Data::whole(tsn, b"data") })
 }
 
 fn config() -> Config {

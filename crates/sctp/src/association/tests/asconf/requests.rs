@@ -394,18 +394,7 @@ fn what_comes_to_an_address_that_is_being_added_is_taken() {
     pair.run(Duration::from_millis(50));
     pair.clear_log();
     pair.routes.clear();
-    let data = Data {
-        begin: true,
-        end: true,
-        unordered: false,
-        immediate: true,
-        tsn: pair.association(Server).initial_tsn,
-        stream: StreamId(0),
-        ssn: crate::ids::Ssn(0),
-        interleaved: None,
-        ppid: Ppid(0),
-        payload: Bytes::from_static(b"early"),
-    };
+    let data = Data { immediate: true, ..Data::whole(pair.association(Server).initial_tsn, b"early") };
     hand(&mut pair, at("10.1.2.2"), &Chunk::Data(data));
     assert_eq!(pair.read(Client, 0), [b"early"]);
     let said: Vec<_> = pair.packets(Client).into_iter().flatten().collect();

@@ -87,16 +87,11 @@ fn a_reset_waits_for_what_was_sent_before_it_and_what_follows_waits_for_it() {
         let data = |ahead: u32, stream: u16, number: u16| {
             let interleaved = interleaving.then_some(crate::wire::Interleaved { mid: number.into(), fsn: 0 });
             Chunk::Data(Data {
-                begin: true,
-                end: true,
-                unordered: false,
-                immediate: false,
-                tsn: last.plus(ahead),
                 stream: StreamId(stream),
                 ssn: Ssn(if interleaving { 0 } else { number }),
                 interleaved,
-                ppid: Ppid(0),
                 payload: vec![ahead as u8; 4].into(),
+                ..Data::whole(last.plus(ahead), b"")
             })
         };
         pair.forge(&[data(1, 1, 0)]);
@@ -209,16 +204,11 @@ fn requests(request: RequestNumber, last_tsn: Tsn) -> [Reconfig; 5] {
 /// A chunk of a message of the client's, so far behind its last TSN.
 fn data(tsn: Tsn, ssn: u16, end: bool) -> Chunk {
     Chunk::Data(Data {
-        begin: true,
         end,
-        unordered: false,
-        immediate: false,
-        tsn,
         stream: StreamId(1),
         ssn: Ssn(ssn),
-        interleaved: None,
-        ppid: Ppid(0),
         payload: tsn.0.to_be_bytes().to_vec().into(),
+        ..Data::whole(tsn, b"")
     })
 }
 

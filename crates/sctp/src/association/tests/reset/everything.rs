@@ -69,11 +69,7 @@ fn drawn(list: &Option<Vec<u16>>) -> Option<Streams> {
 }
 
 fn run(plan: &Plan) {
-    let mut config = if plan.modern { modern() } else { rfc() };
-    config.max_init_retransmits = 1_000;
-    config.association_max_retrans = 1_000;
-    config.shutdown_guard = Duration::from_secs(100_000);
-    config.rto.max = Duration::from_secs(5);
+    let mut config = patient(if plan.modern { modern() } else { rfc() });
     config.reconfiguration = true;
     config.peer_may = ALL;
     config.interleaving = plan.interleaving;

@@ -6,18 +6,7 @@ use crate::association::reset::Reconfiguration;
 use crate::wire::ForwardTsn;
 
 fn chunk(tsn: u32) -> Data {
-    Data {
-        begin: true,
-        end: true,
-        unordered: false,
-        immediate: false,
-        tsn: Tsn(tsn),
-        stream: StreamId(0),
-        ssn: Ssn(0),
-        interleaved: None,
-        ppid: Ppid(0),
-        payload: Bytes::from_static(b"x"),
-    }
+    Data::whole(Tsn(tsn), b"x")
 }
 
 /// While the client does not know whether the server has renumbered, it acknowledges nothing out of sequence. If it
