@@ -1,7 +1,8 @@
 //! Paths that are taken out of use and put back while a job runs, by words: `path`, `path off 2`, `path on 2`.
 //!
-//! Who says them is whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out, the last of them `ok` or `error: why`. `braidftp path SOCKET off 2` does that, and so does `nc -U`. The socket is its
-//! owner's alone, and goes when the job ends. What is taken out stays out, also where a connection is opened again.
+//! Who says them is whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out, the last of them
+//! `ok` or `error: why`. `braidftp path SOCKET off 2` does that, and so does `nc -U`. The socket is its owner's alone, and goes
+//! when the job ends. What is taken out stays out, also where a connection is opened again.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;

@@ -10,6 +10,11 @@ pub const LOSSES: [&str; 4] = ["0.01", "0.03", "0.06", "0.1"];
 /// All of the papers' losses.
 pub const ALL_LOSSES: [&str; 5] = ["0", "0.01", "0.03", "0.06", "0.1"];
 
+/// What shows that an INIT costs who is asked nothing, and that a forged cookie gets nowhere.
+pub const COOKIE: &str = "crates/sctp/src/endpoint/tests/handshake.rs: an_init_is_answered_with_a_cookie_and_forgotten, \
+     a_forged_cookie_is_silently_discarded_with_all_behind_it; a million forged INITs: cargo run --release -p braidftp-net --example \
+     flood";
+
 /// A place where two things are compared, and what came of it.
 #[derive(Debug, Clone)]
 pub struct Compared {

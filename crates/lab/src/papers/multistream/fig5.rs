@@ -4,17 +4,11 @@
 
 use braidftp_sim::apps::ftp::Variant;
 
-use super::sequence::{self, Around, Sequence};
-use crate::figure::{Figure, Kind};
+use super::sequence::{Around, Sequence};
+use crate::figure::Figure;
 
 /// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: SEQUENCE.id,
-    shows: SEQUENCE.shows,
-    caption: SEQUENCE.caption,
-    settings: sequence::settings,
-    kind: Kind::Scene(|seed| SEQUENCE.scene(seed)),
-};
+pub(super) const FIGURE: Figure = SEQUENCE.figure(|seed| SEQUENCE.scene(seed));
 
 const SEQUENCE: Sequence = Sequence {
     id: "multistream/fig5",

@@ -15,7 +15,7 @@ use braidftp_sim::link::Loss;
 use super::QUEUE;
 use crate::figure::{Figure, Kind, Scene};
 use crate::papers::ftp::{self, LAN};
-use crate::plot::svg::{Anchor, Svg, Text, text_width};
+use crate::plot::svg::{Anchor, GRID, INK, MARGIN, SOFT, Svg, Text, text_width};
 use crate::plot::{linear_ticks, tick_text, wrapped};
 
 /// The figure.
@@ -48,10 +48,6 @@ const PURPOSES: [(Purpose, &str, &str, usize, &str); 4] = [
     (Purpose::Ack, "ack", "acknowledgements alone", 3, "#9aa3b2"),
 ];
 
-const INK: &str = "#1d2433";
-const SOFT: &str = "#6b7385";
-const GRID: &str = "#e6e9ef";
-const MARGIN: f64 = 34.0;
 const LEFT: f64 = 58.0;
 const PANEL_WIDTH: f64 = 800.0;
 const PANEL_HEIGHT: f64 = 120.0;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_sim::apps::ftp::{End, Outcome, Over, Pdu, Purpose, Session, Variant, Watch};
 
-use crate::figure::Scene;
+use crate::figure::{Figure, Kind, Scene};
 use crate::papers::ftp;
 use crate::plot::svg::{Anchor, INK, MARGIN, SOFT, Svg, Text};
 use crate::plot::wrapped;
@@ -57,7 +57,7 @@ pub(super) enum Around {
 }
 
 /// What does not vary.
-pub(super) fn settings() -> Vec<String> {
+fn settings() -> Vec<String> {
     vec![
         "path, each way: rate=1mbit,delay=35ms,queue=500kB, no loss".to_owned(),
         "workload: 2 files of 4 KB; time from the client's first packet after mget".to_owned(),
@@ -66,6 +66,12 @@ pub(super) fn settings() -> Vec<String> {
 }
 
 impl Sequence {
+    /// The figure, of which a run is [`Self::scene`].
+    pub(super) const fn figure(&self, scene: fn(u64) -> Scene) -> Figure {
+        let Self { id, shows, caption, .. } = *self;
+        Figure { id, shows, caption, settings, kind: Kind::Scene(scene) }
+    }
+
     /// Lets it happen, and draws it.
     pub(super) fn scene(&self, seed: u64) -> Scene {
         let link: braidftp_sim::LinkConfig =
