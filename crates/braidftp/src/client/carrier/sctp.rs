@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::framed::{CONTROL_BUFFER_BYTES, Framed};
 use super::stream1::Stream1;
 use super::{Gauge, Note};
+use crate::cli::PathRule;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
 use crate::client::{MultipathChoice, Options, default_multipath, default_profile};
@@ -357,59 +358,8 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
         )
         .hint("name a LOCAL address of the same family, and a REMOTE that the server has"));
     }
-    let known = || candidates.iter().flatten();
-    for rule in &options.paths {
-        if let Some(remote) = rule.remote.filter(|remote| !known().any(|peer| peer.ip() == *remote)) {
-            return Err(Error::usage(
-                format_args!("use --path {rule}"),
-                format_args!("{remote} is no address of the server that the URL names"),
-            )
-            .hint(format!("if it is one, say so: ?addr={remote} at the end of the URL")));
-        }
-        let leads = |peer: &&SocketAddr| {
-            peer.is_ipv4() == rule.local.is_ipv4() && rule.remote.is_none_or(|remote| remote == peer.ip())
-        };
-        if !known().any(|peer| leads(&peer)) {
-            let family = if rule.local.is_ipv4() { "IPv4" } else { "IPv6" };
-            return Err(Error::usage(
-                format_args!("use --path {rule}"),
-                format_args!("the server that the URL names has no {family} address"),
-            )
-            .hint("name another address of the server with ?addr=, or leave the path out"));
-        }
-        let mut failed = None;
-        for peer in known().filter(leads) {
-            match route(rule.local, *peer) {
-                Ok(()) => {
-                    failed = None;
-                    break;
-                }
-                Err(error) => failed = failed.or(Some((*peer, error))),
-            }
-        }
-        match failed {
-            Some((_, error)) if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
-                return Err(Error::usage(
-                    format_args!("use --path {rule}"),
-                    format_args!("{} is no address of this machine", rule.local),
-                )
-                .hint("`ip addr` lists those that are"));
-            }
-            Some((peer, error)) => {
-                return Err(Error::new(
-                    Exit::Connect,
-                    format_args!("use --path {rule}"),
-                    format_args!("nothing leads from {} to {}: {error}", rule.local, peer.ip()),
-                )
-                .hint(format!(
-                    "`ip route get {} from {}` says which way it would go",
-                    peer.ip(),
-                    rule.local
-                )));
-            }
-            None => {}
-        }
-    }
+    let known: Vec<SocketAddr> = candidates.iter().flatten().copied().collect();
+    options.paths.iter().try_for_each(|rule| check_path(rule, &known))?;
     let mut locals: Vec<IpAddr> = Vec::new();
     for rule in &options.paths {
         if !locals.contains(&rule.local) {
@@ -417,11 +367,10 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
         }
     }
     if locals.is_empty() {
-        let peers = || candidates.iter().flatten();
-        if peers().any(SocketAddr::is_ipv4) {
+        if known.iter().any(SocketAddr::is_ipv4) {
             locals.push(Ipv4Addr::UNSPECIFIED.into());
         }
-        if peers().any(SocketAddr::is_ipv6) {
+        if known.iter().any(SocketAddr::is_ipv6) {
             locals.push(Ipv6Addr::UNSPECIFIED.into());
         }
     }
@@ -442,6 +391,51 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
         error => Error::new(Exit::Local, "open a socket", error),
     })?;
     Ok((endpoint, candidates))
+}
+
+/// A path that was asked for leads to one of the server's addresses.
+///
+/// # Errors
+/// Why it does not.
+fn check_path(rule: &PathRule, known: &[SocketAddr]) -> Result<()> {
+    if let Some(remote) = rule.remote.filter(|remote| !known.iter().any(|peer| peer.ip() == *remote)) {
+        return Err(Error::usage(
+            format_args!("use --path {rule}"),
+            format_args!("{remote} is no address of the server that the URL names"),
+        )
+        .hint(format!("if it is one, say so: ?addr={remote} at the end of the URL")));
+    }
+    let leads = |peer: &&SocketAddr| {
+        peer.is_ipv4() == rule.local.is_ipv4() && rule.remote.is_none_or(|remote| remote == peer.ip())
+    };
+    let mut failed = None;
+    for peer in known.iter().filter(leads) {
+        match route(rule.local, *peer) {
+            Ok(()) => return Ok(()),
+            Err(error) => failed = failed.or(Some((*peer, error))),
+        }
+    }
+    let Some((peer, error)) = failed else {
+        let family = if rule.local.is_ipv4() { "IPv4" } else { "IPv6" };
+        return Err(Error::usage(
+            format_args!("use --path {rule}"),
+            format_args!("the server that the URL names has no {family} address"),
+        )
+        .hint("name another address of the server with ?addr=, or leave the path out"));
+    };
+    if error.kind() == std::io::ErrorKind::AddrNotAvailable {
+        return Err(Error::usage(
+            format_args!("use --path {rule}"),
+            format_args!("{} is no address of this machine", rule.local),
+        )
+        .hint("`ip addr` lists those that are"));
+    }
+    Err(Error::new(
+        Exit::Connect,
+        format_args!("use --path {rule}"),
+        format_args!("nothing leads from {} to {}: {error}", rule.local, peer.ip()),
+    )
+    .hint(format!("`ip route get {} from {}` says which way it would go", peer.ip(), rule.local)))
 }
 
 /// Whether the system would send from an address of this machine to another one. Nothing leaves.
