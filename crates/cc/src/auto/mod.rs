@@ -65,12 +65,17 @@ const SPARE_MTUS: usize = 4;
 const SHORTEST: Duration = Duration::from_millis(1);
 /// A queue that takes longer than this, and than seven round trips without one, grows no more.
 const QUEUE_MAX: Duration = Duration::from_secs(1);
-/// Reno takes six times as long as CUBIC to have its window again where the square of its packets, times the cube of the round trip's
-/// milliseconds, is this. With less, flows of this kind that open as Reno's take minutes to be equal where CUBIC's take half of one; with
-/// more, Reno has less than half of its share beside it over 2 Mbit/s with 300 ms.
-const FAR: u128 = 887_000_000_000;
+/// Reno takes five times as long as CUBIC to have its window again where the square of its packets, times the cube of the
+/// round trip's milliseconds, is this. With less, flows of this kind that open as Reno's take minutes to be equal where CUBIC's take half
+/// of one; with more, Reno has less than half of its share beside it over 2 Mbit/s with 300 ms.
+const FAR: u128 = 513_000_000_000;
 /// A CUBIC window of fewer packets is not paced.
 const PACED_MTUS: usize = 32;
+
+/// A flight of one in so many of what the train told has tried it.
+const TRIED: usize = 16;
+/// What a round trip of a ramp may be worth at most, in hundredths of the one before.
+const RAMP_MAX: usize = 6_000;
 
 /// At this score losses are random.
 const RANDOM_AT: i32 = -80;
@@ -128,6 +133,8 @@ enum Mode {
 struct Ramp {
     hystart: HyStart,
     train: Train,
+    /// What was under way when this round trip began, in bytes.
+    flight: usize,
     /// The largest rate so far in bytes a second, and for how many round trips it has not become larger by an eighth.
     rate: u64,
     stalled: u32,
@@ -143,6 +150,8 @@ struct Ramp {
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
     first_at: Option<Time>,
+    /// What the first one acknowledged, and those after it.
+    first_bytes: usize,
     bytes: usize,
     over: bool,
     /// Bytes a second.
@@ -165,23 +174,29 @@ struct Cycle {
 }
 
 impl Train {
-    fn on_ack(&mut self, ack: &Ack<'_>, round: bool) {
+    /// Gives for how many bytes the window may grow as the train says: those of this acknowledgement, and with the first that tells
+    /// a rate, of those before it too.
+    fn on_ack(&mut self, ack: &Ack<'_>, round: bool) -> usize {
         let Some(first_at) = self.first_at else {
             // What left beside a handshake was no burst.
-            let burst = ack.flight_before > 4 * ack.mtu;
-            self.first_at = burst.then_some(ack.now);
-            return;
+            if ack.flight_before > 4 * ack.mtu {
+                (self.first_at, self.first_bytes) = (Some(ack.now), ack.bytes);
+            }
+            return ack.bytes;
         };
         self.over |= round;
         if self.over {
-            return;
+            return ack.bytes;
         }
         self.bytes = self.bytes.saturating_add(ack.bytes);
         let nanos = ack.now.since(first_at).as_nanos();
-        if self.bytes >= 4 * ack.mtu && nanos > 0 {
-            let rate = self.bytes as u128 * 1_000_000_000 / nanos;
-            self.rate = self.rate.max(u64::try_from(rate).unwrap_or(u64::MAX));
+        if self.bytes < 4 * ack.mtu || nanos == 0 {
+            return ack.bytes;
         }
+        let is_first = self.rate == 0;
+        let rate = self.bytes as u128 * 1_000_000_000 / nanos;
+        self.rate = self.rate.max(u64::try_from(rate).unwrap_or(u64::MAX));
+        if is_first { self.bytes.saturating_add(self.first_bytes) } else { ack.bytes }
     }
 }
 
@@ -294,12 +309,15 @@ impl Auto {
     fn ramp(&mut self, ack: &Ack<'_>, round: bool) {
         let (rate, spare) = (self.model.lately(2), self.spare());
         let product = bytes_in(rate, self.min_rtt().max(SHORTEST));
-        let app_limited = self.model.is_app_limited();
+        let (app_limited, min_rtt) = (self.model.is_app_limited(), self.min_rtt());
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
         ramp.score = ramp.score.min(score);
         let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
-        ramp.train.on_ack(ack, round);
+        let acked = ramp.train.on_ack(ack, round);
+        if round {
+            ramp.flight = ack.flight_before;
+        }
         if round && !app_limited {
             if rate >= ramp.rate.saturating_add(ramp.rate / 8) {
                 (ramp.rate, ramp.stalled) = (rate, 0);
@@ -326,21 +344,30 @@ impl Auto {
             self.cwnd = self.cwnd.saturating_add(ack.bytes).min(WINDOW_MAX);
             return;
         }
-        let carried = bytes_in(ramp.train.rate, self.model.min_rtt().unwrap_or(self.srtt));
-        // What a round trip makes of the one before, in hundredths.
-        let gain = match () {
-            () if advice != Advice::Grow => 106,
-            () if ramp.stalled > 1 => 125,
-            () if ramp.again => 150,
-            // More than half as much again arrives already: what the train told was not the path's rate.
-            () if carried == 0 || product > carried + carried / 2 => 200,
-            () if self.cwnd > carried => 125,
-            () => (50 * carried / product.max(1)).clamp(200, 2_000),
-        };
-        // A rate is known a round trip late.
+        let carried = bytes_in(ramp.train.rate, min_rtt);
         let initial = self.options.initial_window.bytes(self.mtu);
-        let most = product.max(initial).saturating_mul(gain + 100) / 100;
-        let grown = self.cwnd.saturating_add(ack.bytes.saturating_mul(gain - 100) / 100);
+        // A rate is known a round trip late.
+        let shown = product.max(initial);
+        // What a round trip makes of the one before, in hundredths, and what that was.
+        let (gain, before) = match () {
+            () if advice != Advice::Grow => (106, shown),
+            () if ramp.stalled > 1 => (125, shown),
+            () if ramp.again => (150, shown),
+            // More than half as much again arrives already: what the train told was not the path's rate.
+            () if carried == 0 || product > carried + carried / 2 => (200, shown),
+            () if self.cwnd > carried => (125, shown),
+            () => {
+                let before = ramp.flight.max(initial);
+                let aim = match () {
+                    () if before < carried / TRIED => carried / 4,
+                    () if ack.rtt.is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(SHORTEST)) => carried,
+                    () => carried / 2,
+                };
+                ((100 * aim / before.max(1)).clamp(200, RAMP_MAX), before)
+            }
+        };
+        let most = before.saturating_mul(gain + 100) / 100;
+        let grown = self.cwnd.saturating_add(acked.saturating_mul(gain - 100) / 100);
         self.cwnd = grown.min(most.max(self.cwnd)).min(WINDOW_MAX);
     }
 
@@ -416,11 +443,13 @@ impl Controller for Auto {
     fn pacing_rate(&self) -> Option<Rate> {
         match &self.mode {
             Mode::Ramp(ramp) if ramp.train.rate == 0 => self.pace(200),
-            // No slower than half of what the train has shown, nor faster than all of it, but for what the window needs.
+            // No slower than half of what the train has shown, nor faster than all of it, but for a window that is beyond.
             Mode::Ramp(ramp) => {
                 let bits = ramp.train.rate.saturating_mul(8);
                 let [half, all] = [bits / 2, bits].map(Rate::from_bits_per_second);
-                Some(self.pace(200)?.min(all).max(half).max(self.pace(120)?))
+                let shown = self.pace(400)?.min(all).max(half);
+                let is_beyond = self.cwnd > bytes_in(ramp.train.rate, self.min_rtt());
+                Some(if is_beyond { shown.max(self.pace(120)?) } else { shown })
             }
             Mode::Shared if self.cubic.window() < PACED_MTUS * self.mtu => None,
             Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),

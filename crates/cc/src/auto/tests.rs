@@ -221,7 +221,7 @@ fn over_a_long_path_the_window_opens_as_renos_until_the_others_turn_out_to_be_fa
 }
 
 #[test]
-fn a_path_is_far_where_reno_takes_six_times_as_long_as_cubic() {
+fn a_path_is_far_where_reno_takes_five_times_as_long_as_cubic() {
     let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
     auto.base_rtt = Some(ms(50));
     let mut opens = |millis, packets| {
@@ -229,8 +229,8 @@ fn a_path_is_far_where_reno_takes_six_times_as_long_as_cubic() {
         auto.cubic = Cubic::resumed(auto.options, MTU, packets * MTU);
         auto.opens()
     };
-    assert_eq!([opens(100, 941), opens(100, 942)], [Opens::AsCubic, Opens::AsReno]);
-    assert_eq!([opens(200, 332), opens(200, 333)], [Opens::AsCubic, Opens::AsReno]);
+    assert_eq!([opens(100, 716), opens(100, 717)], [Opens::AsCubic, Opens::AsReno]);
+    assert_eq!([opens(200, 253), opens(200, 254)], [Opens::AsCubic, Opens::AsReno]);
     assert_eq!(opens(56, 9_000), Opens::AsCubic, "there is no queue");
 }
 
@@ -351,6 +351,34 @@ fn a_ramp_over_an_empty_path_takes_few_round_trips() {
     let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
     flow.run(ms(5_000));
     assert!(flow.run(ms(1_000)) > 0.9, "five round trips of a second");
+}
+
+#[test]
+fn what_a_train_told_and_a_quarter_of_it_tried_is_had_in_the_third_round_trip() {
+    let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
+    flow.run(ms(1_010));
+    // The first flight is back, and with its last packet all of it counts.
+    assert!((245..=255).contains(&(flow.auto.window() / MTU)), "{}", flow.auto.window());
+    let mut longest = 0;
+    for _ in 0..19 {
+        flow.run(ms(100));
+        longest = longest.max(flow.wire.free_at.since(flow.now).as_millis());
+    }
+    assert!(longest <= 12, "a queue of {longest} ms: faster than the train");
+    let part = flow.run(ms(1_090));
+    assert!(part > 0.95, "{part} of what the path carries, from the third round trip on");
+}
+
+#[test]
+fn where_what_a_train_told_is_not_there_half_of_it_is_tried() {
+    // Another comes when the first flight is back: now a packet takes four times as long, and those that try the path wait.
+    let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
+    flow.run(ms(1_010));
+    flow.wire.packet_time = ms(4);
+    flow.run(ms(1_800));
+    assert_eq!(flow.mode(), "ramp");
+    let packets = flow.auto.window() / MTU;
+    assert!((250..600).contains(&packets), "{packets}");
 }
 
 /// Over loopback, 12 s instead of 0.2 s for 300 MB: the shortest round trip held three packets.
