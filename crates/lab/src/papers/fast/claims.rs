@@ -2,7 +2,7 @@
 //! two ways, and a claim holds if it does with both.
 
 use super::{ALPHA, LASTS, QUEUE, RATE, READINGS, SHORTER, SMALLER, STAGGERED, jain};
-use crate::figure::{Claim, Finding, Measured};
+use crate::figure::{Claim, Finding, Measured, Verdict};
 use crate::papers::judge::{Bound, Compared, Everywhere, and, number};
 use crate::stats::{Estimate, short};
 use crate::table::Data;
@@ -378,40 +378,7 @@ const CLAIMS: &[Claim] = &[
         id: "P4-C12",
         says: "beyond the link's rate a larger window brings nothing and only fills the buffer (Fig 4)",
         needs: SCTP,
-        check: |data| {
-            each(data, SCTP, |name, film| {
-                let places = film.filling();
-                let windows: Vec<f64> =
-                    places.iter().map(|place| film.cwnd.iter().map(|flow| flow[*place]).sum()).collect();
-                let queue: Vec<f64> = places.iter().map(|place| film.queue[*place]).collect();
-                let used = places.iter().map(|place| film.throughput[*place]).sum::<f64>()
-                    / places.len().max(1) as f64
-                    / film.capacity();
-                let slope = slope(&windows, &queue);
-                let filled = number(
-                    Bound::Between(0.9, 1.1),
-                    format!("packets in the queue for each more of window, {name}"),
-                    "",
-                    exact(slope),
-                    format!(
-                        "{name}: of each packet by which the windows grow beyond what the way holds, {} are in the queue",
-                        short(slope)
-                    ),
-                );
-                let nothing = number(
-                    Bound::Between(0.99, 1.01),
-                    format!("part of the bottleneck used while the queue fills, {name}"),
-                    "",
-                    exact(used),
-                    format!(
-                        "and {} of the bottleneck is used, whatever the window ({} samples)",
-                        short(used),
-                        places.len()
-                    ),
-                );
-                and(filled, nothing)
-            })
-        },
+        check: |data| fills(&films(data, SCTP)),
     },
     Claim {
         id: "P4-C13",
@@ -502,12 +469,71 @@ fn both(data: &Data, figure: &str, judge: impl Fn(&Film) -> Finding) -> Finding 
 
 /// What several figures say with both.
 fn each(data: &Data, figures: &[&str], judge: impl Fn(&str, &Film) -> Finding) -> Finding {
+    let all = films(data, figures);
+    all.iter().map(|(name, film)| judge(name, film)).reduce(and).expect("there is a figure")
+}
+
+/// The runs of these figures with each reading of the delay, and their names.
+fn films(data: &Data, figures: &[&str]) -> Vec<(String, Film)> {
     let one = |(figure, reading): (&str, &str)| {
         let flows = if figure.ends_with('2') || figure.ends_with('3') { "two" } else { "four" };
-        judge(&format!("{flows} flows, {}", spoken(reading)), &Film::of(data, figure, reading))
+        (format!("{flows} flows, {}", spoken(reading)), Film::of(data, figure, reading))
     };
     let all = figures.iter().flat_map(|figure| READINGS.map(|(reading, ..)| (*figure, reading)));
-    all.map(one).reduce(and).expect("there is a figure")
+    all.map(one).collect()
+}
+
+/// Whether what windows are more is in the queue, and no more of the link is used. A run whose queue is never seen to fill says
+/// nothing of that.
+fn fills(films: &[(String, Film)]) -> Finding {
+    let (seen, unseen): (Vec<_>, Vec<_>) = films
+        .iter()
+        .map(|(name, film)| (name, film, film.filling()))
+        .partition(|(.., places)| places.len() > 1);
+    let judge = |(name, film, places): (&String, &Film, Vec<usize>)| {
+        let windows: Vec<f64> =
+            places.iter().map(|place| film.cwnd.iter().map(|flow| flow[*place]).sum()).collect();
+        let queue: Vec<f64> = places.iter().map(|place| film.queue[*place]).collect();
+        let used = places.iter().map(|place| film.throughput[*place]).sum::<f64>()
+            / places.len() as f64
+            / film.capacity();
+        let slope = slope(&windows, &queue);
+        let filled = number(
+            Bound::Between(0.9, 1.1),
+            format!("packets in the queue for each more of window, {name}"),
+            "",
+            exact(slope),
+            format!(
+                "{name}: of each packet by which the windows grow beyond what the way holds, {} are in the queue",
+                short(slope)
+            ),
+        );
+        let nothing = number(
+            Bound::Between(0.99, 1.01),
+            format!("part of the bottleneck used while the queue fills, {name}"),
+            "",
+            exact(used),
+            format!(
+                "and {} of the bottleneck is used, whatever the window ({} samples)",
+                short(used),
+                places.len()
+            ),
+        );
+        and(filled, nothing)
+    };
+    let untold: Vec<String> = unseen
+        .iter()
+        .map(|(name, ..)| {
+            format!("{name}: the queue is never seen to fill, but by a slow start that overflows it")
+        })
+        .collect();
+    match seen.into_iter().map(judge).reduce(and) {
+        Some(finding) => {
+            let why = [vec![finding.why], untold].concat().join("; ");
+            Finding { why, ..finding }
+        }
+        None => Finding { verdict: Verdict::DoesNotHold, figure: None, why: untold.join("; ") },
+    }
 }
 
 /// How much larger the one becomes with the other, by least squares.
@@ -757,6 +783,21 @@ mod tests {
         let film = film(&[500.0; 200], &[7_000.0; 200], &drops);
         assert_eq!(film.cuts(0.0..1_000.0).len(), 2);
         assert_eq!(film.cuts_told(0.0..1_000.0), "904, 920");
+    }
+
+    #[test]
+    fn a_run_whose_queue_is_never_seen_to_fill_says_nothing_of_what_fills_it() {
+        let queue: Vec<f64> = (0..100).map(|place| 400.0 + f64::from(place)).collect();
+        let cwnd: Vec<f64> = queue.iter().map(|queue| queue + 6_667.0).collect();
+        let fills_it = || ("two".to_owned(), film(&queue, &cwnd, &[0.0; 100]));
+        let empty = || ("four".to_owned(), film(&[0.0; 100], &[100.0; 100], &[0.0; 100]));
+        for films in [[fills_it(), empty()], [empty(), fills_it()]] {
+            let finding = fills(&films);
+            assert_eq!(finding.verdict, Verdict::Holds);
+            assert!(finding.figure.is_some_and(|measured| measured.value.mean.is_finite()));
+            assert!(finding.why.contains("four: the queue is never seen to fill"), "{}", finding.why);
+        }
+        assert_eq!(fills(&[empty()]).verdict, Verdict::DoesNotHold);
     }
 
     #[test]
