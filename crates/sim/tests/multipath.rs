@@ -127,6 +127,22 @@ fn a_path_that_heals_is_found_within_two_seconds_however_long_it_was_dead() {
 }
 
 #[test]
+fn a_path_whose_first_round_trip_was_long_by_chance_is_used_nevertheless() {
+    let near = "rate=10mbit,delay=25ms,queue=100p";
+    let [slow, fast] = ["rate=20mbit,delay=250ms,queue=100p", "rate=20mbit,delay=5ms,queue=100p"].map(link);
+    let trial = Trial {
+        seed: 1,
+        links: vec![link(near), slow],
+        flows: vec![Flow { config: together(Some(65_536)), over: vec![0, 1] }],
+        changes: vec![Change { at: seconds(1), link: 1, to: fast }],
+        end: seconds(10),
+    };
+    let outcome = trial.run().remove(0);
+    let later = outcome.goodput(seconds(8), seconds(10));
+    assert!(later >= 0.9 * 19e6, "{later:.0} bit/s, {:?}", outcome.windows);
+}
+
+#[test]
 fn a_path_that_comes_and_goes_costs_the_steady_one_nothing() {
     let end = seconds(16);
     let steady = run(&[EQUAL], alone(None), &[0], 1, end).goodput(seconds(3), end);
@@ -151,18 +167,19 @@ fn a_path_that_comes_and_goes_costs_the_steady_one_nothing() {
 #[test]
 fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
     let end = seconds(30);
-    let taken = |multipath: &str| {
+    let taken = |multipath: &str, seed: u64| {
         let several = Config { multipath: Some(multipath.parse().unwrap()), ..alone(None) };
         let flows =
             vec![Flow { config: several, over: vec![0, 0] }, Flow { config: alone(None), over: vec![0] }];
         let links = vec![link("rate=10mbit,delay=20ms,queue=33p")];
-        let outcomes = Trial { seed: 1, links, flows, changes: Vec::new(), end }.run();
+        let outcomes = Trial { seed, links, flows, changes: Vec::new(), end }.run();
         let [ours, other] = [0, 1].map(|flow| outcomes[flow].goodput(seconds(10), end));
         2.0 * ours / (ours + other)
     };
-    let (coupled, uncoupled) = (taken("default"), taken("default,coupling=none"));
-    // Beside an `auto` that opens as CUBIC the coupled paths take far less than their half here.
-    assert!((0.5..1.2).contains(&coupled), "{coupled:.3} of its half");
+    // Who has how much of so few packets is chance from seed to seed.
+    let mean = |multipath| (1..=8).map(|seed| taken(multipath, seed)).sum::<f64>() / 8.0;
+    let (coupled, uncoupled) = (mean("default"), mean("default,coupling=none"));
+    assert!((0.8..1.2).contains(&coupled), "{coupled:.3} of its half");
     assert!(uncoupled > 1.2, "{uncoupled:.3}: there is nothing to find out");
 }
 

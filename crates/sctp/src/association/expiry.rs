@@ -23,6 +23,8 @@ pub(super) const BEAT_LEN: usize = 9;
 
 /// With concurrent multipath transfer: a HEARTBEAT is waited for no longer, however far RTO has backed off.
 const BEAT_PATIENCE_MAX: Duration = Duration::from_secs(1);
+/// A path that waits for its turn beside others is measured again after so long, and each time after twice as long.
+const MEASURED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What was not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -395,6 +397,12 @@ impl Association {
             return self.timers.stop(Timer::Heartbeat(id));
         };
         let rto = path.rtt.rto();
+        // One round trip may have been long by chance, and a path that is not used for that has no other.
+        let waits = self.config.multipath.is_some_and(|_| !by_the_literature(&self.config))
+            && path.data_sent_at.is_none()
+            && self.queue.peek_len().is_some();
+        let again = MEASURED_AGAIN_AFTER * (1 << path.beats_answered.min(15));
+        let interval = if waits { interval.min(again) } else { interval };
         //= specs/rfc9260.txt#section-8.3
         //# On an idle destination address that is allowed to heartbeat, it is
         //# RECOMMENDED that a HEARTBEAT chunk is sent once per RTO of that
@@ -481,6 +489,7 @@ impl Association {
         //# measurement for that destination transport address using the time
         //# value carried in the HEARTBEAT ACK chunk.
         path.measure(now, now.since(beat.sent_at));
+        path.beats_answered = path.beats_answered.saturating_add(1);
         path.in_doubt = false;
         let mut confirmed = false;
         if up.sack_avoids == Some(id) {

@@ -109,6 +109,8 @@ pub(super) struct Path {
     /// Whether T3-rtx ran out and nothing has come back by this path since: what is sent by it may arrive, and word of
     /// it need not.
     pub(super) in_doubt: bool,
+    /// How many HEARTBEATs of it were answered.
+    pub(super) beats_answered: u8,
     pub(super) beat: Option<Beat>,
     pub(super) heartbeat_due: bool,
     /// How it is watched.
@@ -210,6 +212,7 @@ impl Path {
             errors: 0,
             timeouts_unanswered: 0,
             in_doubt: false,
+            beats_answered: 0,
             beat: None,
             heartbeat_due: false,
             params: PathParams {

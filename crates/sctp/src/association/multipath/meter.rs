@@ -73,9 +73,10 @@ pub(super) fn bytes_in(bytes_per_second: u64, time: Duration) -> u64 {
 }
 
 impl Path {
-    /// A round trip of it: of late if something is in flight, else the shortest; RTO.Initial before there is one.
+    /// A round trip of it: of late if something is in flight, else the shortest; RTO.Initial before there is one. Of late is
+    /// the last one or SRTT, whichever is shorter: SRTT remembers for long what was long once.
     pub(super) fn round_trip(&self) -> Duration {
-        let lately = self.rtt.srtt().filter(|_| self.flight_bytes > 0);
+        let lately = self.rtt.srtt().map(|srtt| srtt.min(self.latest_rtt)).filter(|_| self.flight_bytes > 0);
         lately.or(self.min_rtt).unwrap_or(self.rtt.rto())
     }
 

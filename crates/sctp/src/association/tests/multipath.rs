@@ -110,8 +110,7 @@ fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
     let mut paths = paths();
     paths.truncate(2);
     for (path, lost) in paths.iter_mut().zip([10, 100]) {
-        path.rtt.on_sample(Duration::from_millis(90));
-        path.min_rtt = Some(Duration::from_millis(90));
+        path.measure(Time::ZERO, Duration::from_millis(90));
         let mtu = path.pmdcs();
         path.controller.begin_again(60 * mtu);
         path.meter.on_arrived(Time::ZERO, (1_000 - lost) * 1_000, Duration::from_millis(90));
@@ -464,4 +463,19 @@ fn of_a_time_out_one_packet_at_least_was_lost() {
     path.flight_bytes = mtu;
     path.on_lost(Time::ZERO, 2 * mtu, Time::ZERO);
     assert_eq!(path.meter.lost_thousandths(), 250);
+}
+
+#[test]
+fn what_was_long_once_is_forgotten_with_the_next_round_trip() {
+    let mut path = paths().remove(0);
+    let ms = Duration::from_millis;
+    path.flight_bytes = 1;
+    path.measure(Time::from_millis(1_000), ms(500));
+    assert_eq!(path.round_trip(), ms(500));
+    path.measure(Time::from_millis(2_000), ms(10));
+    assert_eq!((path.round_trip(), path.rtt.srtt() > Some(ms(400))), (ms(10), true));
+    path.measure(Time::from_millis(3_000), ms(900));
+    assert_eq!(path.round_trip(), path.rtt.srtt().unwrap(), "one that is long says little");
+    path.flight_bytes = 0;
+    assert_eq!(path.round_trip(), ms(10));
 }
