@@ -210,5 +210,5 @@ fn settings(path: &Path, buffers: &str) -> Vec<String> {
     ]
 }
 
-/// Heavy tails are those of time-outs: a handful of runs tells them.
-const RUNS: Runs = Runs { min: 3, max: 10, within: 0.05 };
+/// Heavy tails are those of time-outs: a handful of runs tells them, and whether a mean is above a limit.
+const RUNS: Runs = Runs { min: 5, max: 10, within: 0.05 };
