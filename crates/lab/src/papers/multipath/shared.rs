@@ -7,8 +7,8 @@
 //! other ------------------+                                         +----------------- reader
 //! ```
 //! Published: RFC 6356 and those after it: no more than one flow. To be reached by the default: 1.2 times as much. Ours, three runs a
-//! point, beside their own kind, Reno and CUBIC: paths as they come take 1.06, 1.09 and 1.09 times as much as one path does (the
-//! last with an interval of 0.85 to 1.33); uncoupled 1.44, 1.28 and 1.36; with LIA on all paths 1.09, 1.13 and 1.18. Until the bottleneck is found they take two shares.
+//! point, beside their own kind, Reno and CUBIC: paths as they come take 1.10, 1.14 and 1.18 times as much as one path
+//! does; uncoupled 1.49, 1.32 and 1.34; with LIA on all paths 1.07, 1.13 and 1.11. Until the bottleneck is found they take two shares.
 
 use std::time::Duration;
 
