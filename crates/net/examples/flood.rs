@@ -6,11 +6,13 @@
 //! ```
 //! Options: `kind` (`init`; `cookie`: COOKIE ECHO chunks that were never sealed; `data`: DATA of no association), `count`
 //! (1000000, over all rounds with a flood), `rate` (50000 a second), `rounds` (5), `direction` (`in`: the flooded side
-//! receives the data; `out`: it sends them), `profile` (modern), `port` (UDP, 29899).
+//! receives the data; `out`: it sends them), `offered` (Mbit/s that the association has to send, 1000; 0: as much as it
+//! can), `profile` (modern), `port` (UDP, 29899).
 //!
 //! Each round has three parts of the same length: nothing but the association; the same packets sent to a socket that
 //! nobody reads, for the flood costs its own share of the machine; and the flood. The figure is the median of the third
-//! over the median of the second.
+//! over the median of the second. With `offered=0` the processor is the bottleneck, and the figure says what part of it
+//! the forged packets take.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -27,6 +29,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const PORT: u16 = 21;
 /// Sockets that the flood comes from, each with an address of its own.
 const SOURCES: u32 = 64;
+/// What the association carries.
+const MESSAGE_BYTES: usize = 65_536;
 /// Packets sent before the clock is looked at.
 const BURST: u64 = 16;
 
@@ -46,6 +50,7 @@ fn main() -> Result<()> {
     let rate: u64 = option(&args, "rate", 50_000)?;
     let rounds: u64 = option(&args, "rounds", 5)?;
     let direction = option(&args, "direction", "in".to_owned())?;
+    let offered: u64 = option(&args, "offered", 1_000)?;
     let profile: Profile = option(&args, "profile", "modern".to_owned())?.parse()?;
     let port: u16 = option(&args, "port", 29_899)?;
     if !["init", "cookie", "data"].contains(&kind.as_str()) || !["in", "out"].contains(&direction.as_str()) {
@@ -54,6 +59,8 @@ fn main() -> Result<()> {
     let target = SocketAddr::from(([127, 0, 0, 1], port));
     let config = Arc::new(profile.config());
     let arrived = Arc::new(AtomicU64::new(0));
+    let pace =
+        (offered > 0).then(|| Duration::from_secs_f64((MESSAGE_BYTES * 8) as f64 / (offered as f64 * 1e6)));
 
     let (ready, when_ready) = std::sync::mpsc::channel();
     let server = {
@@ -63,7 +70,7 @@ fn main() -> Result<()> {
             let listener = endpoint.listen(PORT, config)?;
             ready.send(endpoint.clone())?;
             let association = listener.accept().await.ok_or("the endpoint is gone")?;
-            if receives { receive(association, &arrived).await } else { send(association).await }
+            if receives { receive(association, &arrived).await } else { send(association, pace).await }
         })
     };
     let flooded = when_ready.recv()?;
@@ -80,7 +87,7 @@ fn main() -> Result<()> {
             };
             let association = endpoint.connect(connect)?;
             association.up().await?;
-            if sends { send(association).await } else { receive(association, &arrived).await }
+            if sends { send(association, pace).await } else { receive(association, &arrived).await }
         })
     };
     let sink = UdpSocket::bind("127.0.0.1:0")?;
@@ -161,9 +168,14 @@ fn on_a_thread<F: Future<Output = Result<()>>>(
     })
 }
 
-async fn send(association: Association) -> Result<()> {
-    let payload = Bytes::from(vec![7; 65_536]);
+/// Sends a message every `pace`; without one, whenever there is room.
+async fn send(association: Association, pace: Option<Duration>) -> Result<()> {
+    let payload = Bytes::from(vec![7; MESSAGE_BYTES]);
+    let mut ticks = pace.map(tokio::time::interval);
     loop {
+        if let Some(ticks) = &mut ticks {
+            ticks.tick().await;
+        }
         association.send(StreamId(0), Message::new(Ppid(0), payload.clone())).await?;
     }
 }
