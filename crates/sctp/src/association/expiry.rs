@@ -398,17 +398,25 @@ impl Association {
         };
         let rto = path.rtt.rto();
         // One round trip may have been long by chance, and a path that is not used for that has no other.
-        let waits = self.config.multipath.is_some_and(|_| !by_the_literature(&self.config))
-            && path.data_sent_at.is_none()
-            && self.queue.peek_len().is_some();
-        let again = MEASURED_AGAIN_AFTER * (1 << path.beats_answered.min(15));
-        let interval = if waits { interval.min(again) } else { interval };
+        let interval = if self.is_left_out(path) {
+            interval.min(MEASURED_AGAIN_AFTER * (1 << path.beats_answered.min(15)))
+        } else {
+            interval
+        };
         //= specs/rfc9260.txt#section-8.3
         //# On an idle destination address that is allowed to heartbeat, it is
         //# RECOMMENDED that a HEARTBEAT chunk is sent once per RTO of that
         //# destination address plus the protocol parameter 'HB.interval',
         let jitter = rto.mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
         self.timers.arm(Timer::Heartbeat(id), (left_at + interval + rto / 2 + jitter).max(now));
+    }
+
+    /// Whether a path has carried nothing yet while there is something to carry, because of how long its round trip seems.
+    fn is_left_out(&self, path: &Path) -> bool {
+        self.config.multipath.is_some()
+            && !by_the_literature(&self.config)
+            && path.data_sent_at.is_none()
+            && self.queue.peek_len().is_some()
     }
 
     fn on_heartbeat(&mut self, now: Time, id: PathId) {

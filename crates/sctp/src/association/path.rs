@@ -576,13 +576,13 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         Purpose::Closing(0) => current(),
         Purpose::Closing(repeated) => {
             let current = current();
-            let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
-            let (before, after): (Vec<_>, Vec<_>) =
-                states.into_iter().flat_map(in_state).partition(|id| *id < current);
             // As with data: elsewhere each time. Where no other is active, by those that may be whole again: no HEARTBEAT
             // asks after them any more.
-            let mut others: Vec<_> = after.into_iter().chain(before).filter(|id| *id != current).collect();
-            others.sort_by_key(|id| states.iter().position(|state| *state == path(*id).state));
+            let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
+            let rank = |id: PathId| states.iter().position(|state| *state == path(id).state);
+            let mut others: Vec<_> =
+                states.into_iter().flat_map(in_state).filter(|id| *id != current).collect();
+            others.sort_by_key(|id| (rank(*id), *id < current, *id));
             let nth = repeated as usize % (others.len() + 1);
             nth.checked_sub(1).map_or(current, |nth| others[nth])
         }

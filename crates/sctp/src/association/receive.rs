@@ -1,6 +1,7 @@
 //! What each chunk of a packet does to an association; what a SACK does, in `sack`. Nothing is sent here: the next drain does
 //! that.
 
+mod answers;
 mod sack;
 mod way_back;
 

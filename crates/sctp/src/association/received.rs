@@ -582,7 +582,7 @@ mod tests {
     #[test]
     fn of_several_paths_each_has_its_second_packet_answered_and_the_delay_answers_all() {
         let mut received = Received::new(Tsn(1)).with_delayed_gaps(true).with_paths_counted(Some(Vec::new()));
-        let mut is_answered = |tsn, path| {
+        let is_answered = |received: &mut Received, tsn, path| {
             received.came_by(PathId(path));
             received.accept(Tsn(tsn));
             received.on_packet_end(FREQUENCY);
@@ -592,21 +592,14 @@ mod tests {
             }
             due
         };
-        assert_eq!(
-            [(1, 0), (2, 1), (3, 0), (4, 1)].map(|(tsn, path)| is_answered(tsn, path)),
-            [false, false, true, true]
-        );
-        assert!(!is_answered(5, 0));
+        for (tsn, path, answered) in [(1, 0, false), (2, 1, false), (3, 0, true), (4, 1, true), (5, 0, false)]
+        {
+            assert_eq!(is_answered(&mut received, tsn, path), answered, "{tsn}");
+        }
         received.sack_now();
         received.take_sack(0, 100);
-        let mut is_answered = |tsn| {
-            received.came_by(PathId(0));
-            received.accept(Tsn(tsn));
-            received.on_packet_end(FREQUENCY);
-            received.sack_is_due()
-        };
-        assert!(!is_answered(6), "the one before has its answer");
-        assert!(is_answered(7));
+        assert!(!is_answered(&mut received, 6, 0), "the one before has its answer");
+        assert!(is_answered(&mut received, 7, 0));
     }
 
     #[test]

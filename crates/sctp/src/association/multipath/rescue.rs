@@ -85,8 +85,7 @@ impl Association {
         };
         if penalised {
             path.penalised_at = Some(now);
-            let (flight_bytes, mtu) = (path.flight_bytes, path.pmdcs());
-            path.controller.on_congestion(cc::Congestion { cause: cc::Cause::Loss, now, flight_bytes, mtu });
+            path.on_congestion(now, cc::Cause::Loss, path.flight_bytes);
             if multipath.remedy == Remedy::Reschedule {
                 path.recovery = Recovery::Fast(up.sent.next_tsn().minus(1));
             }

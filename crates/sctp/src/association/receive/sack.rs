@@ -11,7 +11,7 @@ use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Progress;
 use crate::association::reset::Reconfiguration;
-use crate::association::sent::{Arrival, Counting, Named, PathReport, Report, SackError, make_sense};
+use crate::association::sent::{Counting, PathReport, Report, SackError, make_sense};
 use crate::association::state::{State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
@@ -19,6 +19,8 @@ use crate::config::{LossDetection, LossRecovery};
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::Sack;
+
+use super::answers::Answers;
 
 /// What kind of chunk a SACK came as.
 #[derive(Clone, Copy)]
@@ -181,11 +183,11 @@ impl Association {
         up.retransmissions_left = None;
         let rfc4960 = self.config.loss_recovery == LossRecovery::Rfc4960;
         let several = self.config.multipath.is_some();
-        let multipath = by_the_literature(&self.config);
+        let by_literature = by_the_literature(&self.config);
         if several {
             up.chance = self.rng.next_u32();
         }
-        if multipath && report.paths.iter().any(|said| said.lost) {
+        if by_literature && report.paths.iter().any(|said| said.lost) {
             for (path, said) in self.paths.iter_mut().zip(&report.paths) {
                 path.fast_retransmit_due = said.lost;
             }
@@ -198,110 +200,23 @@ impl Association {
             coupled.find_siblings(&self.paths, id, coupling);
             let path = &mut self.paths[index];
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
-            let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
             let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
-            let mut sample = None;
-            // What came by one of several paths is answered at once by that path, and by others when they come to it: which
-            // is no measure, but for a path whose own answers come too late to be news.
             if came_by == id && said.acked_bytes > 0 {
                 path.answered_at = Some(now);
             }
-            let tells = |path: &Path| {
-                let lately = path.rtt.srtt().unwrap_or(path.rtt.rto()) * 2;
-                !several || multipath || path.answered_at == Some(now) || {
-                    path.answered_at.is_none_or(|at| now.since(at) > lately)
-                }
-            };
-            // Of what the last SACK had no room for, nobody knows when it came.
-            let in_time = |arrival: &Arrival| was_silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
-            if let Some(arrival) = said.measurable.filter(in_time) {
-                //= specs/rfc9260.txt#section-6.3.1
-                //# RTT measurements SHOULD only be made using a DATA chunk with TSN
-                //# r if no DATA chunk with TSN less than or equal to r was
-                //# retransmitted since the DATA chunk with TSN r was sent first.
-                // A gap block, though, says that r itself has arrived, whatever became of those below. Not so after a
-                // time-out: what is told then may have arrived long before, and have waited for nothing but the
-                // time-out. Each would make the next one longer.
-                let after = |event: Option<Time>| event.is_some_and(|at| at >= arrival.sent_at);
-                let event = match arrival.named {
-                    Named::ByGap => path.timed_out_at,
-                    Named::ByCumTsn => path.retransmitted_at,
-                };
-                if !after(event) {
-                    //= specs/rfc9260.txt#section-6.3.1
-                    //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
-                    //# that were retransmitted (and thus for which it is ambiguous
-                    //# whether the reply was for the first instance of the chunk or for
-                    //# a later instance).
-                    let round_trip = now.since(arrival.sent_at);
-                    if tells(path) {
-                        path.measure(now, round_trip);
-                        sample = Some(round_trip);
-                    }
-                }
-            }
-            if let Some(arrival) = said.newest {
-                // An answer sooner than any round trip ever took is one to an earlier transmission.
-                let first = arrival.transmissions == 1;
-                let since = now.since(arrival.sent_at);
-                if first || path.min_rtt.is_some_and(|min| since >= min) {
-                    if let Some(send_order) = &mut path.send_order {
-                        send_order.on_arrived(arrival.order);
-                    }
-                    // To a controller it is one: if it was an earlier transmission that was answered, the round trip
-                    // was longer yet. It would know nothing of a path that carries what another has lost.
-                    sample = sample.or((in_time(&arrival) && tells(path)).then_some(since));
-                }
-            }
+            let answers = if several && !by_literature { Answers::ByTheirPath } else { Answers::ByAnyPath };
+            let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
+            let sample = path.on_told(now, said, answers, was_silent_beyond);
             let cum_advanced = match several {
-                true if multipath => said.point_advanced,
+                true if by_literature => said.point_advanced,
                 // Of several paths, each has an order of its own.
                 true => said.earliest_acked,
                 false => report.cum_advanced,
             };
             if said.acked_bytes > 0 {
-                //= specs/rfc7829.txt#section-3.2
-                //# Acknowledgments for chunks that have been transmitted to
-                //# multiple destinations (i.e., a chunk that has been retransmitted
-                //# to a different destination address than the destination address
-                //# to which the chunk was first transmitted) SHOULD NOT clear the
-                //# error count for an inactive destination address and SHOULD NOT
-                //# move a destination address in PF state back to active state,
-                //# since a sender cannot disambiguate whether the ACK was for the
-                //# original transmission or the retransmission(s).
-                //= specs/rfc9260.txt#section-8.2
-                //# When an outstanding TSN is acknowledged or a HEARTBEAT chunk sent to
-                //# that address is acknowledged with a HEARTBEAT ACK chunk, the endpoint
-                //# SHOULD clear the error counter of the destination transport address to
-                //# which the DATA chunk was last sent (or HEARTBEAT chunk was sent) and
-                if said.proven || path.state == PathState::Active {
-                    path.errors = 0;
-                    path.timeouts_unanswered = 0;
-                }
-                if said.proven && came_by == id {
-                    path.in_doubt = false;
-                }
-                if let Some(pmtu) = &mut path.pmtu {
-                    pmtu.vindicate(said.largest_packet.into(), Time::ZERO);
-                    if let Some(newest) = said.newest {
-                        pmtu.vindicate(newest.packet_bytes.into(), newest.sent_at);
-                    }
-                }
-                path.probes_unanswered = 0;
-                path.probe_due = false;
-                //= specs/rfc7829.txt#section-3.2
-                //# Acknowledgments for data chunks that have been transmitted to
-                //# one destination address only MUST clear the error counter for
-                //# the destination address and MUST transition a destination
-                //# address in PF state back to active state.
-                if said.proven && matches!(path.state, PathState::Inactive | PathState::PotentiallyFailed) {
-                    path.state = PathState::Active;
-                    if let State::Up(up) = &mut self.state {
-                        up.sack_in_doubt = true;
-                    }
-                    self.events.push_back(Event::Path(id, PathState::Active));
-                }
+                self.on_sign_of_life(came_by, id, said);
+                let path = &mut self.paths[index];
                 //= specs/rfc9260.txt#section-7.2.4
                 //# Note: Before the above adjustments, if the received SACK chunk also
                 //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
@@ -324,31 +239,15 @@ impl Association {
                     srtt: path.rtt.srtt(),
                     cum_advanced,
                     in_recovery: match path.recovery {
-                        Recovery::Fast(_) if multipath => false,
+                        Recovery::Fast(_) if by_literature => false,
                         Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
                         recovery => matches!(recovery, Recovery::Fast(_)),
                     },
                     siblings: &coupled.siblings,
                 });
             }
-            // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
-            let done_up_to = match &mut self.state {
-                State::Up(up) if several && !multipath => {
-                    up.sent.earliest(id).unwrap_or(up.sent.next_tsn()).minus(1)
-                }
-                _ => cum_tsn_ack_point,
-            };
-            match path.recovery {
-                //= specs/rfc9260.txt#section-6.2.1
-                //# iv)   If the Cumulative TSN Ack matches or exceeds the Fast
-                //# Recovery exit point (Section 7.2.4), Fast Recovery is
-                //# exited.
-                Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(done_up_to) => {
-                    path.recovery = Recovery::No;
-                    path.reduction = None;
-                }
-                _ => {}
-            }
+            self.leave_recovery(id);
+            let path = &mut self.paths[index];
             let pmdcs = path.pmdcs();
             if said.lost {
                 path.on_lost(now, said.lost_bytes, said.lost_sent_at);
@@ -399,6 +298,75 @@ impl Association {
         //# The data sender MUST then perform the following additional steps:
         self.forward_on_sack(now, cum);
         self.report_writable();
+    }
+
+    /// Chunks of this path have arrived: it is alive, or the way that the answer took is.
+    fn on_sign_of_life(&mut self, came_by: PathId, id: PathId, said: &PathReport) {
+        let path = &mut self.paths[usize::from(id.0)];
+        //= specs/rfc7829.txt#section-3.2
+        //# Acknowledgments for chunks that have been transmitted to
+        //# multiple destinations (i.e., a chunk that has been retransmitted
+        //# to a different destination address than the destination address
+        //# to which the chunk was first transmitted) SHOULD NOT clear the
+        //# error count for an inactive destination address and SHOULD NOT
+        //# move a destination address in PF state back to active state,
+        //# since a sender cannot disambiguate whether the ACK was for the
+        //# original transmission or the retransmission(s).
+        //= specs/rfc9260.txt#section-8.2
+        //# When an outstanding TSN is acknowledged or a HEARTBEAT chunk sent to
+        //# that address is acknowledged with a HEARTBEAT ACK chunk, the endpoint
+        //# SHOULD clear the error counter of the destination transport address to
+        //# which the DATA chunk was last sent (or HEARTBEAT chunk was sent) and
+        if said.proven || path.state == PathState::Active {
+            path.errors = 0;
+            path.timeouts_unanswered = 0;
+        }
+        if said.proven && came_by == id {
+            path.in_doubt = false;
+        }
+        if let Some(pmtu) = &mut path.pmtu {
+            pmtu.vindicate(said.largest_packet.into(), Time::ZERO);
+            if let Some(newest) = said.newest {
+                pmtu.vindicate(newest.packet_bytes.into(), newest.sent_at);
+            }
+        }
+        path.probes_unanswered = 0;
+        path.probe_due = false;
+        //= specs/rfc7829.txt#section-3.2
+        //# Acknowledgments for data chunks that have been transmitted to
+        //# one destination address only MUST clear the error counter for
+        //# the destination address and MUST transition a destination
+        //# address in PF state back to active state.
+        if said.proven && matches!(path.state, PathState::Inactive | PathState::PotentiallyFailed) {
+            path.state = PathState::Active;
+            if let State::Up(up) = &mut self.state {
+                up.sack_in_doubt = true;
+            }
+            self.events.push_back(Event::Path(id, PathState::Active));
+        }
+    }
+
+    /// What was outstanding when a path's recovery began has arrived: it is over.
+    fn leave_recovery(&mut self, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
+        let done_up_to = if self.config.multipath.is_some() && !by_the_literature(&self.config) {
+            up.sent.earliest(id).unwrap_or(up.sent.next_tsn()).minus(1)
+        } else {
+            up.sent.cum_tsn_ack_point()
+        };
+        let path = &mut self.paths[usize::from(id.0)];
+        match path.recovery {
+            //= specs/rfc9260.txt#section-6.2.1
+            //# iv)   If the Cumulative TSN Ack matches or exceeds the Fast
+            //# Recovery exit point (Section 7.2.4), Fast Recovery is
+            //# exited.
+            Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(done_up_to) => {
+                path.recovery = Recovery::No;
+                path.reduction = None;
+            }
+            _ => {}
+        }
     }
 
     /// RFC 9260 §6.3.2 R2 to R4.

@@ -490,6 +490,22 @@ fn a_shutdown_goes_by_a_path_that_is_thought_dead_where_the_other_does_not_answe
     }
 }
 
+#[test]
+fn a_shutdown_takes_its_turns_though_heartbeats_come_meanwhile() {
+    let mut chatty = Config { heartbeat_interval: Some(Duration::from_millis(100)), ..rfc() };
+    chatty.rto.min = Duration::from_millis(10);
+    let third = [vec![at("10.0.3.1", 9_005)], vec![at("10.0.3.2", 9_002)]];
+    let hosts = std::array::from_fn(|side| [&addresses()[side][..], &third[side]].concat());
+    let mut pair = Pair::between(hosts, rfc(), chatty);
+    pair.run(Duration::from_secs(3));
+    assert_eq!(states(&mut pair, Client), [PathState::Active; 3]);
+    cut(&mut pair, 0);
+    cut(&mut pair, 1);
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(10));
+    assert_eq!([pair.closed(Client), pair.closed(Server)], [Some(&Reason::Shutdown); 2]);
+}
+
 /// As usrsctp does over raw sockets.
 #[test]
 fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {

@@ -1,0 +1,80 @@
+//! What the answers to a path's chunks tell of its round trip (RFC 9260 §6.3.1), and of the order in which things arrive.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use crate::association::path::Path;
+use crate::association::sent::{Arrival, Named, PathReport};
+use crate::ids::Tsn;
+
+/// Which way back the answers to a path's chunks may take and still be its measure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    ByAnyPath,
+    /// What came by one of several paths is answered at once by that path, and by others when they come to it: which is no
+    /// measure, but for a path whose own answers come too late to be news.
+    ByTheirPath,
+}
+
+impl Path {
+    /// Takes what a SACK says of this path's chunks; `silent_beyond` is the last TSN that the SACK before it spoke of, if it
+    /// did not have room for all. Gives the round trip that a controller may go by.
+    pub(super) fn on_told(
+        &mut self,
+        now: Time,
+        said: &PathReport,
+        answers: Answers,
+        silent_beyond: Option<Tsn>,
+    ) -> Option<Duration> {
+        let tells = self.is_measured_by(answers, now);
+        // Of what the last SACK had no room for, nobody knows when it came.
+        let in_time = |arrival: &Arrival| silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
+        let measured = said
+            .measurable
+            .filter(|arrival| tells && in_time(arrival) && !self.is_ambiguous(arrival))
+            .map(|arrival| now.since(arrival.sent_at));
+        if let Some(round_trip) = measured {
+            self.measure(now, round_trip);
+        }
+        let newest = said.newest?;
+        let since = now.since(newest.sent_at);
+        // An answer sooner than any round trip ever took is one to an earlier transmission.
+        if newest.transmissions > 1 && self.min_rtt.is_none_or(|min| since < min) {
+            return measured;
+        }
+        if let Some(send_order) = &mut self.send_order {
+            send_order.on_arrived(newest.order);
+        }
+        // To a controller it is one: if it was an earlier transmission that was answered, the round trip was longer yet. It
+        // would know nothing of a path that carries what another has lost.
+        measured.or((tells && in_time(&newest)).then_some(since))
+    }
+
+    /// Whether an answer that came now measures this path.
+    fn is_measured_by(&self, answers: Answers, now: Time) -> bool {
+        let lately = self.rtt.srtt().unwrap_or(self.rtt.rto()) * 2;
+        answers == Answers::ByAnyPath || self.answered_at.is_none_or(|at| at == now || now.since(at) > lately)
+    }
+
+    /// Whether nobody knows which transmission an answer is to.
+    fn is_ambiguous(&self, arrival: &Arrival) -> bool {
+        //= specs/rfc9260.txt#section-6.3.1
+        //# RTT measurements SHOULD only be made using a DATA chunk with TSN
+        //# r if no DATA chunk with TSN less than or equal to r was
+        //# retransmitted since the DATA chunk with TSN r was sent first.
+        // A gap block, though, says that r itself has arrived, whatever became of those below. Not so after a time-out:
+        // what is told then may have arrived long before, and have waited for nothing but the time-out. Each would make
+        // the next one longer.
+        //= specs/rfc9260.txt#section-6.3.1
+        //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
+        //# that were retransmitted (and thus for which it is ambiguous
+        //# whether the reply was for the first instance of the chunk or for
+        //# a later instance).
+        let event = match arrival.named {
+            Named::ByGap => self.timed_out_at,
+            Named::ByCumTsn => self.retransmitted_at,
+        };
+        event.is_some_and(|at| at >= arrival.sent_at)
+    }
+}
