@@ -45,8 +45,16 @@ impl Film {
             threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         let flows = setups[0].flows.len();
-        let mut columns =
-            vec!["delay", "seconds", "throughput_mbps", "queue_packets", "drops", "timeouts", "resent"];
+        let mut columns = vec![
+            "delay",
+            "seconds",
+            "throughput_mbps",
+            "queue_packets",
+            "drops",
+            "timeouts",
+            "resent",
+            "twice",
+        ];
         columns.extend(&CWND[..flows]);
         columns.extend(&GOODPUT[..flows]);
         let mut rows = Vec::new();
@@ -103,6 +111,7 @@ fn row(reading: &str, sample: &Sample) -> Vec<String> {
         sample.drops.to_string(),
         flows().map(|flow| flow.timeouts).sum::<u64>().to_string(),
         flows().map(|flow| flow.resent).sum::<u64>().to_string(),
+        flows().map(|flow| flow.twice).sum::<u64>().to_string(),
     ];
     row.extend(flows().map(|flow| format!("{}", rounded(flow.cwnd))));
     row.extend(flows().map(|flow| format!("{}", rounded(flow.goodput / 1e6))));

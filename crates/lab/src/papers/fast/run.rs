@@ -111,6 +111,8 @@ pub(super) struct Seen {
     pub(super) timeouts: u64,
     /// Packets, or chunks of data, sent again so far.
     pub(super) resent: u64,
+    /// Chunks of data that came more than once so far; 0 for TCP, which does not count them.
+    pub(super) twice: u64,
 }
 
 impl Stack {
@@ -226,10 +228,12 @@ impl Counted {
         let carried = counters.bytes_out;
         let read: Vec<u64> = hosts.iter().map(|[_, reader]| world.host(*reader).app().bytes_read()).collect();
         self.read.resize(read.len(), 0);
-        let flows = hosts.iter().zip(read.iter().zip(&self.read)).map(|([sender, _], (read, before))| Seen {
-            goodput: (read - before) as f64 * 8.0 / lasted,
-            ..seen(world.host(*sender))
-        });
+        let flows =
+            hosts.iter().zip(read.iter().zip(&self.read)).map(|([sender, reader], (read, before))| Seen {
+                goodput: (read - before) as f64 * 8.0 / lasted,
+                twice: twice(world.host(*reader)),
+                ..seen(world.host(*sender))
+            });
         let sample = Sample {
             at,
             throughput: (carried - self.carried) as f64 * 8.0 / lasted,
@@ -264,4 +268,9 @@ fn seen(host: &Host<Bulk>) -> Seen {
         resent: path.retransmitted_chunks,
         ..Seen::default()
     })
+}
+
+fn twice(reader: &Host<Bulk>) -> u64 {
+    let association = reader.app().association().and_then(|id| reader.endpoint().association(id));
+    association.map_or(0, |association| association.stats().duplicates)
 }

@@ -227,16 +227,16 @@ pub(super) const CLAIMS: &[Claim] = &[
         needs: &["multistream/fair"],
         check: |data| {
             let table = data.table("multistream/fair");
-            let share = table.at("against=ms-cp").mean("share_of_tcp");
+            let share = table.at("watched=sack against=ms-cp").mean("share_of_tcp");
             let why = format!(
                 "what one TCP connection (SACK) gets of a shared drop-tail link beside each, where half is fair: CP {share}, another TCP {}, \
                  4 parallel ones {}. Friendly is no less than 0.4",
-                table.at("against=tcp").mean("share_of_tcp"),
-                table.at("against=tcp-parallel").mean("share_of_tcp"),
+                table.at("watched=sack against=tcp").mean("share_of_tcp"),
+                table.at("watched=sack against=tcp-parallel").mean("share_of_tcp"),
             );
             let measured =
                 Measured { what: "share of a TCP connection beside CP".into(), unit: "", value: share };
-            let parallel = table.at("against=tcp-parallel").mean("share_of_tcp");
+            let parallel = table.at("watched=sack against=tcp-parallel").mean("share_of_tcp");
             Finding::decided(Holds::from(share.mean >= 0.4 && parallel.mean < 0.4), measured, why)
         },
     },
@@ -250,7 +250,7 @@ pub(super) const CLAIMS: &[Claim] = &[
 
 /// Whether parallel TCP connections take more than their share.
 pub(super) fn unfair(data: &Data) -> Finding {
-    let share = data.table("multistream/fair").at("against=tcp-parallel").mean("share_of_tcp");
+    let share = data.table("multistream/fair").at("watched=sack against=tcp-parallel").mean("share_of_tcp");
     number(
         Bound::Below(0.4),
         "share of a TCP connection beside 4 parallel ones",
