@@ -179,7 +179,10 @@ impl Association {
         if held_more > 0 {
             self.tune_receive_buffer(now, path, held_more);
         }
-        self.on_packet_end(now, brought_data);
+        self.on_packet_end(now);
+        if brought_data && self.is_up() {
+            self.on_data_while_shutting_down(now);
+        }
     }
 
     /// The path that a packet with the right tag came by.
@@ -480,7 +483,7 @@ impl Association {
         self.report_readable();
     }
 
-    fn on_packet_end(&mut self, now: Time, brought_data: bool) {
+    fn on_packet_end(&mut self, now: Time) {
         self.settle_deferred_reset();
         let State::Up(up) = &mut self.state else { return };
         if up.received.on_packet_end(self.config.sack_frequency) {
@@ -489,6 +492,6 @@ impl Association {
         if let Window::Probing { answered, .. } = &mut up.window {
             *answered = true;
         }
-        self.on_heard_while_shutting_down(now, brought_data);
+        self.on_heard_while_shutting_down();
     }
 }

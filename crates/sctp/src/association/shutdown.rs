@@ -322,15 +322,22 @@ impl Association {
     }
 
     /// A packet came, which may be while SHUTDOWN is out.
-    pub(super) fn on_heard_while_shutting_down(&mut self, now: Time, brought_data: bool) {
-        let Shutdown::Sent { retry, repeats, due } = &mut self.shutdown else { return };
+    pub(super) fn on_heard_while_shutting_down(&mut self) {
         //= specs/rfc9260.txt#section-9.2
         //# The reception of
         //# any packet from its peer (i.e., as the peer sends all of its queued
         //# DATA chunks) SHOULD clear the endpoint's retransmission count and
         //# restart the T2-shutdown timer, giving its peer ample opportunity to
         //# transmit all of its queued DATA chunks that have not yet been sent.
-        *retry = 0;
+        // Restarted by DATA alone: HEARTBEATs that come more often than T2 runs out would put off for ever the repetition
+        // of a SHUTDOWN that got lost, and a peer that has DATA to send sends it.
+        if let Shutdown::Sent { retry, .. } = &mut self.shutdown {
+            *retry = 0;
+        }
+    }
+
+    /// It brought DATA.
+    pub(super) fn on_data_while_shutting_down(&mut self, now: Time) {
         //= specs/rfc9260.txt#section-9.2
         //# While in the SHUTDOWN-SENT state, the SHUTDOWN chunk sender MUST
         //# immediately respond to each received packet containing one or more
@@ -338,10 +345,8 @@ impl Association {
         //= specs/rfc9260.txt#section-4
         //# In the SHUTDOWN-SENT state, the endpoint MUST acknowledge any received
         //# DATA chunks without delay.
-        if brought_data {
+        if let Shutdown::Sent { repeats, due, .. } = &mut self.shutdown {
             (*repeats, *due) = (0, true);
-            // Not for any other packet: HEARTBEATs that come more often than T2 runs out would put off for ever the
-            // repetition of a SHUTDOWN that got lost, and a peer that has DATA to send sends it.
             self.restart_t2(now);
         }
     }
