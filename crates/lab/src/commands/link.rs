@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// One way: 1ms, 35ms, 0.5s, 200us [default: 0ms]
     #[arg(long)]
     delay: Option<String>,
+    /// How much longer than that a packet may travel, in order all the same [default: 0ms]
+    #[arg(long, value_name = "DURATION")]
+    jitter: Option<String>,
     /// How likely a packet is lost: 0.03 or 3% [default: 0]
     #[arg(long, value_name = "P", conflicts_with = "burst_loss")]
     loss: Option<String>,
@@ -217,6 +220,7 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
         ("rate", &args.rate),
         ("trace", &args.trace),
         ("delay", &args.delay),
+        ("jitter", &args.jitter),
         ("loss", &args.loss),
         ("burst-loss", &args.burst_loss),
         ("queue", &args.queue),

@@ -40,6 +40,8 @@ pub struct LinkConfig {
     pub down: Down,
     /// How long a packet travels. None.
     pub delay: Duration,
+    /// How much longer it may travel, as chance has it, but behind those that left before it. No longer.
+    pub jitter: Duration,
     /// Whether some packets are held back. No.
     pub reorder: Option<Reorder>,
     /// How likely a packet comes twice. Never.
@@ -63,6 +65,7 @@ impl Default for LinkConfig {
             rate: Bandwidth::Unlimited,
             down: Down::Never,
             delay: Duration::ZERO,
+            jitter: Duration::ZERO,
             reorder: None,
             duplicate: Probability::NEVER,
             corrupt: Probability::NEVER,
@@ -105,6 +108,7 @@ impl LinkConfig {
         "rate",
         "trace",
         "delay",
+        "jitter",
         "loss",
         "burst-loss",
         "lose",
@@ -145,6 +149,7 @@ impl LinkConfig {
                 )));
             }
             ("delay", [delay]) => self.delay = duration(delay)?,
+            ("jitter", [jitter]) => self.jitter = duration(jitter)?,
             ("loss", [loss]) => self.loss = bernoulli(probability(loss)?),
             ("burst-loss", [p, r, rest @ ..]) if rest.len() <= 2 => {
                 let part =
@@ -190,7 +195,10 @@ impl LinkConfig {
             ("overhead", [value]) => self.overhead_bytes = bytes(value, OVERHEAD_MAX)?,
             ("mtu", ["none"]) => self.mtu = None,
             ("mtu", [value]) => self.mtu = Some(bytes(value, MTU_MAX)?),
-            ("delay" | "loss" | "queue" | "ecn" | "duplicate" | "corrupt" | "overhead" | "mtu", _) => {
+            (
+                "delay" | "jitter" | "loss" | "queue" | "ecn" | "duplicate" | "corrupt" | "overhead" | "mtu",
+                _,
+            ) => {
                 return Err(ConfigError::new(format!(
                     "`{key}` takes one value, not `{}`",
                     value.escape_debug()
@@ -249,6 +257,9 @@ impl fmt::Display for LinkConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.rate)?;
         write!(f, ",delay={}", Text(self.delay))?;
+        if !self.jitter.is_zero() {
+            write!(f, ",jitter={}", Text(self.jitter))?;
+        }
         write!(f, ",queue={}", self.queue)?;
         if let Some(threshold) = self.ecn {
             write!(f, ",ecn={threshold}")?;
@@ -336,6 +347,7 @@ mod tests {
         for text in [
             "",
             "delay=1.5ms,queue=100p",
+            "delay=10ms,jitter=1.5ms",
             "burst-loss=0.01:0.25,overhead=48",
             "burst-loss=0.01:0.25:0.99:0.1",
             "lose=7:3:0,duplicate=1%,corrupt=0.5",
@@ -383,6 +395,7 @@ mod tests {
             ("delay=5", "write a number and s, ms, us or ns"),
             ("delay=2000000s", "of up to an hour"),
             ("delay=-1ms", "is not a delay"),
+            ("jitter=2000000s", "of up to an hour"),
             ("loss=2", "is not a probability"),
             ("queue=500", "write a number above 0 and p (packets,"),
             ("queue=0p", "is not a queue"),
@@ -394,7 +407,7 @@ mod tests {
             ("lose=a", "is not the number of a packet"),
             ("overhead=70000", "bytes up to 65535"),
             ("mtu=large", "bytes up to 65535"),
-            ("speed=3mbit", "there are rate, trace, delay, loss"),
+            ("speed=3mbit", "there are rate, trace, delay, jitter, loss"),
             ("fast", "write key=value"),
         ] {
             let error = text.parse::<LinkConfig>().unwrap_err().to_string();

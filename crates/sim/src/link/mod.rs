@@ -67,6 +67,7 @@ pub struct LinkOf<P> {
     duplication: Dice,
     corruption: Dice,
     reordering: Dice,
+    jittering: Dice,
     detection: Dice,
     queue: Waiting<P>,
     /// The packet on the wire, and when its last bit is on its way.
@@ -77,6 +78,8 @@ pub struct LinkOf<P> {
     mean: red::Mean,
     codel: codel::State,
     travelling: Travelling<P>,
+    /// When the last packet arrives whose delay was drawn: the next one does not before.
+    jittered: Time,
     counters: Counters,
     log: Option<Vec<Sighting>>,
 }
@@ -332,6 +335,8 @@ impl<P: Cargo> LinkOf<P> {
             corruption: dice(2),
             reordering: dice(3),
             detection: dice(4),
+            jittering: dice(5),
+            jittered: Time::ZERO,
             config,
             queue: Waiting { packets: VecDeque::new(), bytes: 0, largest_bytes: 0 },
             wire: None,
@@ -586,7 +591,12 @@ impl<P: Cargo> LinkOf<P> {
 
     fn depart(&mut self, packet: Packet<P>, at: Time) {
         self.counters.transmitted += 1;
-        let arrives = at + self.config.delay + packet.extra_delay;
+        let mut arrives = at + self.config.delay + packet.extra_delay;
+        if !self.config.jitter.is_zero() && packet.extra_delay.is_zero() {
+            let most = u64::try_from(self.config.jitter.as_nanos()).unwrap_or(u64::MAX - 1);
+            arrives = (arrives + Duration::from_nanos(self.jittering.below(most + 1))).max(self.jittered);
+            self.jittered = arrives;
+        }
         self.travelling.insert(arrives, packet.wire_bytes, packet.cargo);
     }
 

@@ -149,6 +149,33 @@ fn a_packet_held_back_is_overtaken() {
 }
 
 #[test]
+fn with_jitter_packets_travel_longer_as_chance_has_it_and_in_order() {
+    let mut link = link("delay=10ms,jitter=5ms");
+    for number in 0..1_000 {
+        link.handle(Time::from_millis(u64::from(number)), datagram(number, 100));
+    }
+    let seen = drain(&mut link);
+    assert!(seen.iter().map(|(_, number)| *number).eq(0..1_000), "none is overtaken");
+    let longer: Vec<u64> =
+        seen.iter().map(|(micros, number)| micros - 1_000 * u64::from(*number) - 10_000).collect();
+    assert!(longer.iter().all(|micros| *micros <= 5_000));
+    assert!(
+        [0..500, 2_000..3_000, 4_500..5_001].iter().all(|some| longer.iter().any(|us| some.contains(us)))
+    );
+}
+
+#[test]
+fn a_packet_held_back_holds_up_nobody_where_there_is_jitter() {
+    let mut link = link("delay=10ms,jitter=1ms,reorder=1:50ms");
+    link.handle(Time::ZERO, datagram(0, 100));
+    link.config.reorder = None;
+    link.handle(Time::from_millis(1), datagram(1, 100));
+    let seen = drain(&mut link);
+    assert_eq!(seen[1], (60_000, 0));
+    assert!((11_000..=12_000).contains(&seen[0].0), "{seen:?}");
+}
+
+#[test]
 fn a_duplicate_comes_too_and_takes_its_own_time() {
     let mut link = link("rate=3mbit,duplicate=1");
     link.handle(Time::ZERO, datagram(7, 1_500));
@@ -256,20 +283,24 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
         .to_vec(),
     );
     let down = prop::sample::select(["", "", "down=1ms-3ms:9ms-12ms", "flap=7ms:2ms"].map(word).to_vec());
-    (loss, queue, rate, 0..50_000_u64, reorder, probability(), probability(), mtu, managed, down).prop_map(
-        |(loss, queue, rate, delay_us, reorder, duplicate, corrupt, mtu, managed, down)| LinkConfig {
-            management: managed.management,
-            down: down.down,
-            loss,
-            queue,
-            rate,
-            delay: Duration::from_micros(delay_us),
-            reorder,
-            duplicate,
-            corrupt,
-            overhead_bytes: 28,
-            ecn: Some(Queue::Packets(2)),
-            mtu,
+    let travel = (0..50_000_u64, prop_oneof![Just(0), 0..20_000_u64]);
+    (loss, queue, rate, travel, reorder, probability(), probability(), mtu, managed, down).prop_map(
+        |(loss, queue, rate, (delay_us, jitter_us), reorder, duplicate, corrupt, mtu, managed, down)| {
+            LinkConfig {
+                management: managed.management,
+                down: down.down,
+                loss,
+                queue,
+                rate,
+                delay: Duration::from_micros(delay_us),
+                jitter: Duration::from_micros(jitter_us),
+                reorder,
+                duplicate,
+                corrupt,
+                overhead_bytes: 28,
+                ecn: Some(Queue::Packets(2)),
+                mtu,
+            }
         },
     )
 }
@@ -507,7 +538,7 @@ proptest! {
         };
         prop_assert_eq!(
             lost("loss=0.3"),
-            lost("loss=0.3,rate=1mbit,queue=2p,reorder=0.5,duplicate=0.5,corrupt=0.5,delay=9ms")
+            lost("loss=0.3,rate=1mbit,queue=2p,reorder=0.5,duplicate=0.5,corrupt=0.5,delay=9ms,jitter=3ms")
         );
     }
 }
