@@ -28,8 +28,8 @@ pkt [OPTION...] FILE...    run packet scripts (packetdrill's notation) against t
 A FILE may be a folder, all of whose *.pkt are run, or a pattern with *, ** and ?.
 
   -D NAME        define NAME for #ifdef; without any, FreeBSD is defined, whose notation the public suites have
-  --strict       the parameters of INIT and INIT ACK must stand in the script's order, and a packet that is sent
-                 and that the script does not ask for is a failure at its end, too
+  --strict       the parameters of INIT and INIT ACK, and a SACK among other chunks, must stand in the script's order,
+                 and a packet that is sent and that the script does not ask for is a failure at its end, too
   -v             tell what was passed over: settings of a kernel that do not matter here
   -q             tell only what does not pass, and the count
   --NAME=VALUE   an option of packetdrill's, over what the scripts say: --ip_version=ipv6, --mtu=1500,

@@ -50,8 +50,19 @@ pub(crate) enum Exactness {
     /// In each byte that is not a wildcard.
     Letter,
     /// In its meaning: the parameters of INIT and INIT ACK may stand in any order, for the RFC gives them none, and one that says
-    /// what is so without it may be there or not; the extensions and streams that a list names may stand in any order.
+    /// what is so without it may be there or not; the extensions and streams that a list names may stand in any order; and so
+    /// may a SACK among the chunks that control.
     Sense,
+}
+
+/// Puts acknowledgements before the other chunks that control, whose order no RFC gives. Those that must be the first stay
+/// there, and DATA stays behind them all.
+pub(crate) fn sacks_first<T>(chunks: &mut [T], kind: impl Fn(&T) -> Option<u8>) {
+    let is_first = |chunk: &T| matches!(kind(chunk), Some(10 | 11 | 15));
+    let is_control = |chunk: &T| !matches!(kind(chunk), None | Some(0 | 15 | 64));
+    let from = chunks.iter().take_while(|chunk| is_first(chunk)).count();
+    let len = chunks[from..].iter().take_while(|chunk| is_control(chunk)).count();
+    chunks[from..from + len].sort_by_key(|chunk| !matches!(kind(chunk), Some(3 | 16)));
 }
 
 /// A chunk of a script; `None` is `...`.

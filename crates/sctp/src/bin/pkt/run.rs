@@ -78,7 +78,12 @@ fn play(script: &Script, options: &Options, notes: &mut Vec<String>) -> Result<(
     let settings = Settings::new(script.options.iter().chain(&options.overrides))?;
     // All that the script says must be sayable before anything is done.
     let events = script.events.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
-    let mut world = World::new(settings, options.exactness);
+    let routes = script.events.iter().filter_map(|event| match &event.what {
+        What::Packet(packet) => packet.route,
+        _ => None,
+    });
+    let named = routes.flat_map(|(from, to)| [from, to]).collect();
+    let mut world = World::new(settings, options.exactness, named);
     let played = events.iter().try_for_each(|step| world.step(step)).and_then(|()| world.finish_call());
     notes.append(&mut world.kernel.notes);
     played?;
@@ -101,6 +106,8 @@ pub(crate) struct Settings {
     pub(crate) tolerance: Duration,
     pub(crate) local: IpAddr,
     pub(crate) remote: IpAddr,
+    /// The bits of `remote` that all the peer's addresses share.
+    remote_prefix: u32,
     pub(crate) bind_port: u16,
     pub(crate) connect_port: u16,
     /// Bytes of the largest IP packet.
@@ -113,6 +120,7 @@ impl Settings {
             tolerance: TOLERANCE,
             local: "192.168.0.1".parse().expect("an address"),
             remote: "192.0.2.1".parse().expect("an address"),
+            remote_prefix: 24,
             bind_port: 8_080,
             connect_port: 8_080,
             mtu: 1_500,
@@ -140,8 +148,16 @@ impl Settings {
                     settings.local = value.and_then(|value| value.parse().ok()).ok_or_else(wrong)?
                 }
                 "remote_ip" => {
-                    let address = value.and_then(|value| value.split('/').next());
-                    settings.remote = address.and_then(|value| value.parse().ok()).ok_or_else(wrong)?
+                    let (address, prefix) = match value.and_then(|value| value.split_once('/')) {
+                        Some((address, prefix)) => (Some(address), Some(prefix)),
+                        None => (value, None),
+                    };
+                    settings.remote = address.and_then(|value| value.parse().ok()).ok_or_else(wrong)?;
+                    settings.remote_prefix = match (prefix, settings.remote) {
+                        (Some(prefix), _) => prefix.parse().map_err(|_| wrong())?,
+                        (None, IpAddr::V4(_)) => 24,
+                        (None, IpAddr::V6(_)) => 32,
+                    };
                 }
                 // A network takes no time here, has no gateway, and speaks no TCP; no code is run.
                 "gateway_ip" | "netmask_ip" | "speed" | "verbose" | "tcp_ts_tick_usecs" | "code_command"
@@ -153,6 +169,7 @@ impl Settings {
                     Some("ipv6") => {
                         settings.local = "fd3d:fa7b:d17d::1".parse().expect("an address");
                         settings.remote = "2001:db8::1".parse().expect("an address");
+                        settings.remote_prefix = 32;
                     }
                     _ => {
                         let what = format!("--ip_version={}", value.unwrap_or_default());
@@ -163,6 +180,20 @@ impl Settings {
             }
         }
         Ok(settings)
+    }
+
+    /// Whether the script's peer has this address: as packetdrill routes only the remote network to itself.
+    fn is_remote(&self, address: IpAddr) -> bool {
+        let shared = match (self.remote, address) {
+            (IpAddr::V4(remote), IpAddr::V4(address)) => {
+                (u32::from(remote) ^ u32::from(address)).leading_zeros()
+            }
+            (IpAddr::V6(remote), IpAddr::V6(address)) => {
+                (u128::from(remote) ^ u128::from(address)).leading_zeros()
+            }
+            _ => return false,
+        };
+        shared >= self.remote_prefix
     }
 
     /// Bytes that an SCTP packet may have.
@@ -245,6 +276,8 @@ struct World {
     endpoint: Endpoint,
     kernel: Kernel,
     exactness: Exactness,
+    /// The addresses between which the script says that packets go.
+    named: BTreeSet<IpAddr>,
     /// The numbers of each association, by the SCTP ports: the stack's and the peer's.
     lives: BTreeMap<(u16, u16), Live>,
     /// The ports of packets that say none.
@@ -256,8 +289,9 @@ struct World {
 }
 
 impl World {
-    fn new(settings: Settings, exactness: Exactness) -> Self {
+    fn new(settings: Settings, exactness: Exactness, named: BTreeSet<IpAddr>) -> Self {
         Self {
+            named,
             now: Time::ZERO,
             // Any seed: the script's numbers stand for what comes of it.
             endpoint: Endpoint::new([0x5c; 32]),
@@ -388,7 +422,13 @@ impl World {
         })
     }
 
+    /// Keeps what the stack sends, unless it goes where the script's peer is not.
     fn note(&mut self, transmit: &Transmit) {
+        let to = transmit.to.ip();
+        if !self.settings.is_remote(to) && !self.named.contains(&to) {
+            self.kernel.notes.push(format!("{}: a packet to {to}, where nobody looks", self.now));
+            return;
+        }
         let size = transmit.segment_size.unwrap_or(transmit.payload.len()).max(1);
         let mut at = 0;
         while at < transmit.payload.len() && self.sent.len() < SENT_MAX {
@@ -502,7 +542,13 @@ impl World {
                 return Some(format!("tag: expected {tag}, got {got} (the peer's is {peer})"));
             }
         }
-        let mut chunks = pattern::chunks(&bytes[12..]);
+        let mut patterns: Vec<_> = patterns.iter().collect();
+        let mut chunks: Vec<_> = pattern::chunks(&bytes[12..]).collect();
+        if self.exactness == Exactness::Sense {
+            pattern::sacks_first(&mut patterns, |pattern| pattern.kind());
+            pattern::sacks_first(&mut chunks, |chunk| chunk.first().copied());
+        }
+        let mut chunks = chunks.into_iter();
         for pattern in patterns {
             let Some(chunk) = chunks.next() else {
                 let kind = pattern.kind().map_or("a chunk".to_owned(), pattern::name_of);

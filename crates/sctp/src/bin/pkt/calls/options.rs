@@ -132,12 +132,12 @@ fn as_written(like: &Expr, value: i64) -> Expr {
     }
 }
 
-/// SPP_PMTUD_ENABLE or _DISABLE: what was asked for, else what the core does.
-fn path_mtu_discovery(config: &Config, remembered: Option<&Expr>) -> i64 {
+/// SPP_PMTUD_ENABLE or _DISABLE: what was asked for. A socket that nobody asked has it on, as a kernel's; the core probes (RFC
+/// 8899) only where it was asked, and takes no ICMP anyway.
+fn path_mtu_discovery(remembered: Option<&Expr>) -> i64 {
     let flags = remembered.and_then(|value| value.member("spp_flags")).and_then(|flags| int(flags, 0).ok());
     match flags.unwrap_or(0) & (values::SPP_PMTUD_ENABLE | values::SPP_PMTUD_DISABLE) {
-        0 if config.path_mtu_discovery.is_some() => values::SPP_PMTUD_ENABLE,
-        0 => values::SPP_PMTUD_DISABLE,
+        0 => values::SPP_PMTUD_ENABLE,
         asked => asked,
     }
 }

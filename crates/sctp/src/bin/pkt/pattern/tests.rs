@@ -223,6 +223,24 @@ fn where_only_the_sense_counts_parameters_may_stand_in_any_order() {
     assert_eq!(said(&forward("{1,1}"), &forward("{1,0}")), "ids: expected [{1,1}], got [{1,0}]");
 }
 
+#[test]
+fn a_sack_may_stand_anywhere_among_those_that_control() {
+    let order = |kinds: &[u8]| {
+        let mut kinds: Vec<_> = kinds.iter().map(|kind| Some(*kind)).collect();
+        sacks_first(&mut kinds, |kind| *kind);
+        kinds.into_iter().flatten().collect::<Vec<_>>()
+    };
+    // SHUTDOWN, ERROR and SACK in any order.
+    assert_eq!(order(&[7, 9, 3]), [3, 7, 9]);
+    assert_eq!(order(&[7, 9, 3]), order(&[7, 3, 9]));
+    assert_ne!(order(&[7, 9, 3]), order(&[9, 7, 3]));
+    // COOKIE ACK is the first, AUTH stands before what it vouches for, DATA stands behind.
+    assert_eq!(order(&[11, 9, 3, 0]), [11, 3, 9, 0]);
+    assert_eq!(order(&[3, 11]), [3, 11]);
+    assert_eq!(order(&[9, 15, 3]), [9, 15, 3]);
+    assert_eq!(order(&[9, 0, 3]), [9, 0, 3]);
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_the_comparison_panic(mut sent in prop::collection::vec(any::<u8>(), 4..64), kind in 0u8..16) {

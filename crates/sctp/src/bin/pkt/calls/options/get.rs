@@ -342,7 +342,7 @@ fn path_params(
     };
     let ipv6 = path.as_ref().is_some_and(|path| path.peer.is_ipv6());
     let heartbeats = if interval.is_some() { values::SPP_HB_ENABLE } else { values::SPP_HB_DISABLE };
-    let discovery = super::path_mtu_discovery(config, remembered);
+    let discovery = super::path_mtu_discovery(remembered);
     let fields = values::SPP_DSCP | if ipv6 { values::SPP_IPV6_FLOWLABEL } else { 0 };
     Some(structure(&[
         ("spp_assoc_id", Expr::Int(member.unwrap_or(0))),
