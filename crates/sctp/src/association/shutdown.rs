@@ -348,6 +348,10 @@ impl Association {
         if let Shutdown::Sent { repeats, due, .. } = &mut self.shutdown {
             (*repeats, *due) = (0, true);
             self.restart_t2(now);
+            // A SHUTDOWN says nothing of the window, and the peer has still to send by it.
+            if let State::Up(up) = &mut self.state {
+                up.received.sack_now();
+            }
         }
     }
 
