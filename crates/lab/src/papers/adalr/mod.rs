@@ -159,6 +159,7 @@ fn stack(variant: &str) -> tcp::Config {
         "sack" => tcp::Config { sack: true, ..paper },
         "adalr" => adalr(),
         "adalr-sack" => tcp::Config { sack: true, ..adalr() },
+        "adalr-timed" => tcp::Config { timing: tcp::Timing::EverySegment, ..adalr() },
         "adalr-slow" => {
             let mut config = adalr();
             config.congestion_options.adalr.rtt_ref = Duration::from_millis(200);
