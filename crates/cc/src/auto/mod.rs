@@ -20,9 +20,10 @@
 //!   step, too, sends up to half as much again as the path has room for. It ends by HyStart++ (RFC 9406), or when the rate of
 //!   delivery has not grown for three round trips.
 //! - *Shared*: CUBIC, unless the evidence is clear; but where Reno would take several times as long as CUBIC to have its window
-//!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry. A queue of seconds grows no more.
-//!   Windows are whole packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take
-//!   more of a short queue than those that come in pairs beside them.
+//!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry. A window that was reduced to less
+//!   than a third of what the path was seen to carry hurries until it is half. A queue of seconds grows no more. Windows are whole
+//!   packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take more of a short queue
+//!   than those that come in pairs beside them.
 //! - *Lossy*: paced at the measured rate of delivery plus what is lost, with a probe and its drain in every eight round trips, a
 //!   window of twice the bandwidth-delay product and four packets, and no answer to a loss: BBR's first version, but that a
 //!   probe that found nothing makes the next one smaller, and that there is no phase of four packets: the drains
@@ -34,8 +35,9 @@
 //! It is what the profile `modern` of SCTP has.
 //!
 //! **What it does not do.** A Reno whose slow start meets a ramp over a path of hundreds of milliseconds and thousands of packets has
-//! minutes to go, as it has beside another Reno. Flows of its own kind that are in no hurry take as long as Reno's to have equal
-//! shares. A SACK in 1500 bytes has room for 360 gaps (RFC 9260 §6.7: the lowest ones), and a gap lasts a round trip: over paths
+//! minutes to go, as it has beside another Reno. Beside several Renos over such a path it is CUBIC up to half of what the path
+//! carries. Flows of its own kind that are in no hurry take as long as Reno's to have equal shares. A SACK in 1500 bytes has room for
+//! 360 gaps (RFC 9260 §6.7: the lowest ones), and a gap lasts a round trip: over paths
 //! that lose more packets than that in one, no more than 360 in a round trip come again, but for a peer that knows COMPACT-SACK.
 
 mod evidence;
@@ -69,6 +71,9 @@ const QUEUE_MAX: Duration = Duration::from_secs(1);
 /// round trip's milliseconds, is this. With less, flows of this kind that open as Reno's take minutes to be equal where CUBIC's take half
 /// of one; with more, Reno has less than half of its share beside it over 2 Mbit/s with 300 ms.
 const FAR: u128 = 513_000_000_000;
+/// A window that is reduced to a smaller part of all that is under way, in hundredths, is behind; and with this it has caught up.
+const BEHIND: usize = 33;
+const CAUGHT_UP: usize = 50;
 /// A CUBIC window of fewer packets is not paced.
 const PACED_MTUS: usize = 32;
 
@@ -114,6 +119,8 @@ pub struct Auto {
     latest_rtt: Duration,
     /// The shortest round trip ever.
     base_rtt: Option<Duration>,
+    /// The most that the path was seen to carry, others' packets too, in bytes a second.
+    carries: u64,
     /// What was before it gave way last: mode, window and CUBIC, if that can be undone.
     before: Option<Box<(Mode, usize, Cubic, Neighbours)>>,
 }
@@ -231,6 +238,7 @@ impl Auto {
             srtt: Duration::ZERO,
             latest_rtt: Duration::ZERO,
             base_rtt: None,
+            carries: 0,
             before: None,
         }
     }
@@ -262,6 +270,9 @@ impl Auto {
         let window = self.cwnd.min(window.max(self.spare()));
         self.cubic = Cubic::resumed(self.options, self.mtu, window);
         self.neighbours.begin();
+        if self.part() < BEHIND {
+            self.neighbours.fall_behind();
+        }
         self.mode = Mode::Shared;
     }
 
@@ -276,7 +287,7 @@ impl Auto {
             self.share(bytes_in(self.model.lately(2), queued.max(SHORTEST)));
             congestion.flight_bytes = self.cubic.window();
         }
-        let window = self.cubic.window();
+        let (window, was_far) = (self.cubic.window(), self.is_far());
         self.cubic.on_congestion(congestion);
         let large = window >= PACED_MTUS * self.mtu;
         if large && congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
@@ -285,12 +296,21 @@ impl Auto {
         if let Some(before) = self.neighbours.on_reduction(window, self.cubic.ssthresh().min(window)) {
             self.cubic.aim_at(before);
         }
+        if was_far && self.part() < BEHIND {
+            self.neighbours.fall_behind();
+        }
     }
 
     /// Whether Reno would take several times as long as CUBIC to have this window again.
     fn is_far(&self) -> bool {
         let packets = (self.cubic.window() / self.mtu.max(1)) as u128;
-        packets * packets * self.srtt.as_millis().pow(3) > FAR
+        packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > FAR
+    }
+
+    /// CUBIC's window as a part of all that is under way, in hundredths, as far as it is known what the path carries.
+    fn part(&self) -> usize {
+        let all = bytes_in(self.carries, self.srtt);
+        self.cubic.window().saturating_mul(100).checked_div(all).unwrap_or(100)
     }
 
     /// How fast CUBIC's window may open.
@@ -315,6 +335,7 @@ impl Auto {
         ramp.score = ramp.score.min(score);
         let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
         let acked = ramp.train.on_ack(ack, round);
+        self.carries = self.carries.max(ramp.train.rate);
         if round {
             ramp.flight = ack.flight_before;
         }
@@ -477,6 +498,7 @@ impl Controller for Auto {
         let round = self.model.on_ack(&ack);
         if round {
             self.evidence.on_round();
+            self.carries = self.carries.max(self.model.rate());
         }
         if round && matches!(self.mode, Mode::Shared) && self.is_random() {
             // Paced at the rate that there was, all of the window may be used at once.
@@ -486,6 +508,9 @@ impl Controller for Auto {
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),
             Mode::Shared => {
+                if round && self.part() >= CAUGHT_UP {
+                    self.neighbours.catch_up();
+                }
                 let opens = self.opens();
                 match opens {
                     Opens::AsReno if round => self.neighbours.on_round(self.srtt, self.cubic.window()),
@@ -528,6 +553,8 @@ impl Controller for Auto {
             // `on_lost` has judged it. After a time-out the transport lets out one packet until something comes back.
             (Cause::Loss, Mode::Ramp(_) | Mode::Lossy(_)) | (Cause::Timeout, Mode::Lossy(_)) => {}
             (Cause::Timeout, Mode::Ramp(_)) if self.evidence.score() < 0 => {}
+            // A queue that others fill has taken all of the first flight: of how much there is room for, that tells nothing.
+            (Cause::Timeout, Mode::Ramp(_)) if self.base_rtt.is_none() => self.cwnd = self.mtu,
             (Cause::Loss, Mode::Shared) if self.is_random() => {}
             _ => self.give_way(congestion),
         }

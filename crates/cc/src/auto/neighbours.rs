@@ -4,7 +4,8 @@
 //! all; and what opens as Reno has as little beside CUBIC. Which of them is there shows in what an unhurried window has
 //! regained when the queue overflows again: beside its like more than a third of what it gave up, beside CUBIC hardly anything,
 //! until its share is below a fifth. So it is tried: unhurried at first, and again after some losses in a hurry; the more of
-//! these, the more often in a row the others turned out to be fast.
+//! these, the more often in a row the others turned out to be fast. Where its share is so small that what it regains tells nothing,
+//! it is in a hurry until it has caught up, and learns nothing from the next loss.
 //!
 //! Of flows that open alike over one queue, those with less than their share see their rates rise while the queue grows, and
 //! those with more see them fall. Who rises is in a hurry until the next loss.
@@ -28,23 +29,46 @@ pub(super) struct Neighbours {
     last: Option<(usize, usize)>,
     /// A round trip and the window then, since when the queue has not become shorter and there was no hurry.
     since: Option<(Duration, usize)>,
+    /// Since the last reduction.
+    share: Share,
+}
+
+/// What part of all that is under way a window was, and has become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    Enough,
+    /// Nobody else can be in want of so small a part.
+    Behind,
+    CaughtUp,
 }
 
 impl Default for Neighbours {
     fn default() -> Self {
-        Self { hurried: 0, next: HURRIED_MIN, last: None, since: None }
+        Self { hurried: 0, next: HURRIED_MIN, last: None, since: None, share: Share::Enough }
     }
 }
 
 impl Neighbours {
     /// Whether there is no hurry.
     pub(super) fn are_slow(&self) -> bool {
-        self.hurried == 0
+        self.hurried == 0 && self.share != Share::Behind
     }
 
     /// A window that opened otherwise is shared from here on.
     pub(super) fn begin(&mut self) {
-        (self.last, self.since) = (None, None);
+        (self.last, self.since, self.share) = (None, None, Share::Enough);
+    }
+
+    /// What it was reduced to is so small a part that it may hurry until it has caught up.
+    pub(super) fn fall_behind(&mut self) {
+        self.share = Share::Behind;
+    }
+
+    /// It is as large a part as one other's.
+    pub(super) fn catch_up(&mut self) {
+        if self.share == Share::Behind {
+            self.share = Share::CaughtUp;
+        }
     }
 
     /// A round trip of this length is over, in which a window, now of so many bytes, opened without hurry.
@@ -65,9 +89,13 @@ impl Neighbours {
     /// A window is reduced, in bytes. Gives what it was before a trial that has failed.
     pub(super) fn on_reduction(&mut self, before: usize, after: usize) -> Option<usize> {
         self.since = None;
+        let share = std::mem::replace(&mut self.share, Share::Enough);
         let (given_up_from, to) = self.last.replace((before, after))?;
         if self.hurried > 0 {
             self.hurried -= 1;
+            return None;
+        }
+        if share != Share::Enough {
             return None;
         }
         if LITTLE * before.saturating_sub(to) >= given_up_from.saturating_sub(to) {

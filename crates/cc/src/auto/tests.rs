@@ -284,6 +284,68 @@ fn whose_rate_rises_while_the_queue_grows_is_in_a_hurry_until_the_next_loss() {
     assert!(neighbours.are_slow());
 }
 
+#[test]
+fn what_is_behind_hurries_until_it_has_caught_up_and_the_next_loss_tells_nothing() {
+    let mut neighbours = Neighbours::default();
+    neighbours.on_reduction(100, 70);
+    neighbours.fall_behind();
+    assert!(!neighbours.are_slow());
+    neighbours.catch_up();
+    assert!(neighbours.are_slow());
+    assert_eq!((neighbours.on_reduction(79, 70), neighbours.are_slow()), (None, true), "it was behind");
+    neighbours.catch_up();
+    assert_eq!((neighbours.on_reduction(71, 70), neighbours.are_slow()), (Some(79), false), "it was not");
+}
+
+#[test]
+fn less_than_a_third_of_what_the_path_carries_opens_as_cubics_until_it_is_half() {
+    // 1000 packets in a round trip of a second, 800 of them others'.
+    let far = |packets| {
+        let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
+        (auto.base_rtt, auto.srtt, auto.carries) = (Some(ms(500)), ms(1_000), 1_000_000);
+        auto.cwnd = packets * MTU;
+        auto.share(packets * MTU);
+        auto
+    };
+    assert_eq!([far(329).opens(), far(330).opens()], [Opens::AsCubic, Opens::AsReno]);
+    let mut auto = far(700);
+    let mut reduce = |packets| {
+        auto.cubic = Cubic::resumed(auto.options, MTU, packets * MTU);
+        let (now, flight_bytes) = (Time::from_millis(60_000), packets * MTU);
+        auto.give_way(Congestion { cause: Cause::Loss, now, flight_bytes, mtu: MTU });
+        auto.opens()
+    };
+    assert_eq!([reduce(472), reduce(470)], [Opens::AsReno, Opens::AsCubic]);
+    let mut ack = |packets, at| {
+        auto.cubic = Cubic::resumed(auto.options, MTU, packets * MTU);
+        auto.on_sent(Sent { now: Time::from_millis(at), bytes: MTU, flight_before: packets * MTU });
+        let rtt = Some(ms(1_000));
+        auto.on_ack(Ack {
+            now: Time::from_millis(at + 1_000),
+            bytes: MTU,
+            flight_before: packets * MTU,
+            mtu: MTU,
+            rtt,
+            srtt: rtt,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &[],
+        });
+        auto.opens()
+    };
+    assert_eq!([ack(498, 70_000), ack(501, 80_000)], [Opens::AsCubic, Opens::AsReno]);
+}
+
+#[test]
+fn a_ramp_whose_first_flight_is_lost_begins_again_with_one_packet() {
+    let mut flow = Flow::new(Wire::new(ms(100), 0, 0));
+    flow.run(ms(500));
+    assert_eq!((flow.mode(), flow.auto.window()), ("ramp", MTU), "all queues are full");
+    flow.wire.queue_packets = 1_000;
+    flow.run(ms(2_000));
+    assert!(flow.auto.window() > 50 * MTU, "{}", flow.auto.window());
+}
+
 fn lossy() -> Flow {
     let mut flow = Flow::new(Wire::new(ms(100), 50, 20));
     flow.run(ms(10_000));
