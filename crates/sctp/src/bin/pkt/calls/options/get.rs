@@ -6,7 +6,7 @@ use std::time::Duration;
 use braidftp_sctp::{Association, PathId};
 
 use super::super::notices::Kind;
-use super::super::socket::Socket;
+use super::super::socket::{Socket, Style};
 use super::super::values::{self, address, int, list, member_int, number, structure, text};
 use super::super::{Ctx, Done, Kernel, Outcome, Result, fails};
 use super::{
@@ -295,7 +295,10 @@ impl Kernel {
                     Some((_, before)) => {
                         let value = remembered(socket, member, option);
                         let value = value.map(|value| super::plain(value, line)).transpose()?;
-                        as_written(expected, value.unwrap_or(*before))
+                        // A socket of one association has nobody else's messages to keep apart (§8.1.20).
+                        let level_0 = option == "SCTP_FRAGMENT_INTERLEAVE" && socket.style == Style::OneToOne;
+                        let before = if level_0 { 0 } else { *before };
+                        as_written(expected, value.unwrap_or(before))
                     }
                     None => return Err(ScriptError::unsupported(line, format!("the option {option}"))),
                 }
