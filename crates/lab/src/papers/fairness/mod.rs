@@ -9,7 +9,9 @@
 //!
 //! What is to be reached by the default (claims F-C01 to F-C09): beside a TCP connection each side has between half and twice
 //! its fair share; Jain's index is 0.95 or more among 2 to 16 of its own kind. A fair share is an equal part of what all bring:
-//! of two, half; so the one has no more than 1.5 of it where the other has no less than 0.5. What heads say is of commit 172e6ee, and of 17ebb51 the same in `rate` (but 5.90 s for 5.12) and `loss`.
+//! of two, half; so the one has no more than 1.5 of it where the other has no less than 0.5.
+//!
+//! What heads say is of commit 172e6ee; of 17ebb51 `rate` and `loss` are the same, but for 5.90 s in place of 5.12.
 
 mod claims;
 mod each;

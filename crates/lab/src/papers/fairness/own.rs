@@ -1,6 +1,8 @@
 //! Jain's index among flows of one kind: 1 when all have the same, 1/n when one has all.
 //!
-//! Published: nothing. Ours stands in the table; what of it is below 0.95, in F-C01.
+//! Published: nothing. Ours, of one run each: the default .983 to 1.000 with 2 and 4 flows and .958 to .995 with 8 and 16 (F-C01), and the wire
+//! full in all. With queues of 0.5 and 1 BDP at 20 Mbit/s all have .889 or more; with 4 BDP the least are hybla .649, scalable .607 and
+//! highspeed .737, and at 100 Mbit/s with 16 flows bbr .801, scalable .867 and sctp .906.
 
 use std::time::Duration;
 
