@@ -94,6 +94,8 @@ pub enum Bound {
     Between(f64, f64),
     /// It is not known to be above.
     NotAbove(f64),
+    /// The ratio itself is no more.
+    AtMost(f64),
     /// It is no less.
     AtLeast(f64),
     /// The ratio itself is no less: what is to be reached in the mean of a few runs.
@@ -108,6 +110,7 @@ impl Bound {
             Self::Above(bound) => ratio.is_above(bound),
             Self::Between(low, high) => (low..=high).contains(&ratio.mean),
             Self::NotAbove(bound) => !ratio.is_above(bound),
+            Self::AtMost(bound) => ratio.mean <= bound,
             Self::AtLeast(bound) => ratio.low >= bound,
             Self::Reaches(bound) => ratio.mean >= bound,
         }
@@ -119,6 +122,7 @@ impl Bound {
             Self::Below(_) | Self::NotAbove(_) => ratio.high,
             Self::Above(_) | Self::AtLeast(_) => -ratio.low,
             Self::Reaches(_) => -ratio.mean,
+            Self::AtMost(_) => ratio.mean,
             Self::Between(low, high) => {
                 let middle = (low * high).abs().sqrt().max(f64::MIN_POSITIVE);
                 (ratio.mean / middle).abs().ln().abs()
@@ -133,7 +137,7 @@ impl std::fmt::Display for Bound {
             Self::Below(bound) => write!(f, "below {bound}"),
             Self::Above(bound) => write!(f, "above {bound}"),
             Self::Between(low, high) => write!(f, "from {low} to {high}"),
-            Self::NotAbove(bound) => write!(f, "not above {bound}"),
+            Self::NotAbove(bound) | Self::AtMost(bound) => write!(f, "not above {bound}"),
             Self::AtLeast(bound) | Self::Reaches(bound) => write!(f, "at least {bound}"),
         }
     }

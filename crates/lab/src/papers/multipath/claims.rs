@@ -40,7 +40,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             let both = table.all("paths=both");
             let compared = both
                 .iter()
-                .map(|both| against_the_better(table, both, &["first", "second"]))
+                .map(|both| against_the_better(table, both, &["first", "second"], "mbps"))
                 .collect::<Vec<_>>();
             Everywhere { what: "both paths : the better one alone", bound: Bound::Reaches(0.97), remark: "" }
                 .judge(&compared)
@@ -49,7 +49,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "M-C06",
         says: "Through a bottleneck that they share two paths take no more than 1.2 times what one would",
-        needs: &["multipath/shared"],
+        needs: &["multipath/shared", "multipath/shared-slow"],
         check: |data| {
             let table = data.table("multipath/shared");
             let of = |beside: &str, coupling: &str| {
@@ -59,11 +59,14 @@ pub(super) const CLAIMS: &[Claim] = &[
                 Some(two?.ratio(&one?, "taken"))
             };
             let besides = ["own", "reno", "cubic"];
+            let slow = data.table("multipath/shared-slow");
+            let better = |both: &Cell<'_>| against_the_better(slow, both, &["first", "second"], "taken");
             let compared: Vec<Compared> = besides
                 .iter()
                 .filter_map(|beside| {
                     Some(Compared { place: format!("beside {beside}"), ratio: of(beside, "default")? })
                 })
+                .chain(slow.all("paths=both").iter().map(better))
                 .collect();
             let others: Vec<String> = ["none", "lia", "olia", "balia", "rpv1", "rpv2"]
                 .iter()
@@ -73,9 +76,27 @@ pub(super) const CLAIMS: &[Claim] = &[
                     Some(format!("{coupling} {}", crate::papers::judge::series(&ratios?)))
                 })
                 .collect();
-            let remark = format!("Beside own, reno and cubic: {}.", others.join("; "));
-            let remark = if others.is_empty() { "" } else { &remark };
-            Everywhere { what: "two paths : one, as they come", bound: Bound::NotAbove(1.2), remark }
+            let range = |ratios: Vec<f64>| {
+                let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                format!("{} to {}", short(low), short(high))
+            };
+            let at = |jitter: &str| {
+                let both = slow.all(&format!("jitter={jitter} paths=both"));
+                range(both.iter().map(|both| better(both).ratio.mean).collect())
+            };
+            let [first, second] =
+                ["first", "second"].map(|paths| slow.all(&format!("jitter=0 paths={paths}")));
+            let alone = first.iter().zip(&second).map(|(first, second)| second.ratio(first, "taken").mean);
+            let slowly = format!(
+                "At 5 and 10 Mbit/s, through the better path alone: {} with jitter, {} in step, where path 2 alone takes {} of what path 1 does.",
+                at("5"),
+                at("0"),
+                range(alone.collect())
+            );
+            let remark = format!("Beside own, reno and cubic: {}. {slowly}", others.join("; "));
+            let remark = if others.is_empty() { &slowly } else { &remark };
+            Everywhere { what: "two paths : one, as they come", bound: Bound::AtMost(1.2), remark }
                 .judge(&compared)
         },
     },
@@ -98,8 +119,10 @@ pub(super) const CLAIMS: &[Claim] = &[
         check: |data| {
             let table = data.table("multipath/flapping");
             let both = table.all("paths=both");
-            let compared =
-                both.iter().map(|both| against_the_better(table, both, &["first"])).collect::<Vec<_>>();
+            let compared = both
+                .iter()
+                .map(|both| against_the_better(table, both, &["first"], "mbps"))
+                .collect::<Vec<_>>();
             Everywhere { what: "both paths : the steady one alone", bound: Bound::Reaches(0.95), remark: "" }
                 .judge(&compared)
         },
@@ -113,7 +136,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             let both = table.all("paths=both");
             let compared = both
                 .iter()
-                .map(|both| against_the_better(table, both, &["first", "second"]))
+                .map(|both| against_the_better(table, both, &["first", "second"], "mbps"))
                 .collect::<Vec<_>>();
             let radio = Everywhere {
                 what: "LTE and Wi-Fi : the better alone",
@@ -169,13 +192,13 @@ fn of_the_sum(data: &Data, figure: &str, selector: &str, least: f64) -> Finding 
     .judge(&compared)
 }
 
-/// What both paths bring against the better of these alone, at the same place.
-fn against_the_better(table: &Table, both: &Cell<'_>, alone: &[&str]) -> Compared {
+/// What both paths bring, or take, against the better of these alone, at the same place.
+fn against_the_better(table: &Table, both: &Cell<'_>, alone: &[&str], column: &str) -> Compared {
     let place_of = selector(both, &["paths"]);
     let alone = alone.iter().flat_map(|paths| table.all(&format!("{place_of} paths={paths}")));
-    let better = alone.max_by(|a, b| a.mean("mbps").mean.total_cmp(&b.mean("mbps").mean));
+    let better = alone.max_by(|a, b| a.mean(column).mean.total_cmp(&b.mean(column).mean));
     let better = better.unwrap_or_else(|| panic!("`{place_of}` has no path alone"));
-    Compared { place: place(both, &["paths"]), ratio: both.ratio(&better, "mbps") }
+    Compared { place: place(both, &["paths"]), ratio: both.ratio(&better, column) }
 }
 
 /// Whether so many seconds are enough with the default, whichever path it is.

@@ -52,6 +52,7 @@ static FIGURES: &[Figure] = &[
     remedies::FIGURE,
     schedulers::FIGURE,
     shared::FIGURE,
+    shared::SLOW,
     failover::FIGURE,
     flapping::FIGURE,
     traces::FIGURE,
