@@ -457,7 +457,8 @@ pub enum BurstRule {
 /// How often the round trip is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeasureEach {
-    /// Once the smoothed round-trip time has passed since the last measurement, so that a queue that builds up shows soon.
+    /// Once the smoothed round-trip time has passed since the last measurement, so that a queue that builds up shows soon; or
+    /// twice the time of this round trip, so that it shows soon that the queue is gone.
     SmoothedRoundTrip,
     /// By what left after the last measurement was made: one chunk at a time is timed, as implementations without a time for
     /// each chunk do.

@@ -364,7 +364,9 @@ impl Path {
         //# RTT measurement MUST be made each round trip.
         let due = match (self.measured_at, self.rtt.srtt()) {
             (Some(at), Some(srtt)) => match self.measure_each {
-                MeasureEach::SmoothedRoundTrip => now.since(at) >= srtt,
+                // Where a queue of seconds is gone at once, the smoothed round trip would be that of the queue for many of
+                // its own length.
+                MeasureEach::SmoothedRoundTrip => now.since(at) >= srtt.min(sample * 2),
                 MeasureEach::RoundTrip => now.since(at) >= sample,
             },
             _ => true,

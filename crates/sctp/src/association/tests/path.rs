@@ -113,6 +113,18 @@ fn a_round_trip_is_measured_no_more_than_once() {
 }
 
 #[test]
+fn a_queue_of_seconds_that_is_gone_is_soon_forgotten() {
+    let mut path = paths(&[(Active, 0)]).remove(0);
+    let ms = Duration::from_millis;
+    path.measure(Time::from_millis(1_000), ms(2_000));
+    for passed in 1..=4_000 {
+        path.measure(Time::from_millis(1_000 + passed), ms(100));
+    }
+    let srtt = path.rtt.srtt().unwrap();
+    assert!((ms(200)..ms(300)).contains(&srtt), "{srtt:?}: once in 200 ms, and each an eighth");
+}
+
+#[test]
 fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
     //= specs/rfc7829.txt#section-3.2
     //= type=test
