@@ -124,15 +124,28 @@ fn beside_reno_and_cubic_each_has_its_share() {
 
 #[test]
 fn a_late_joiner_gets_its_share_and_of_a_path_that_loses_both_have_all() {
-    // CUBIC's windows fill a quarter of the second. There the newcomer of ours has six parts of seven for long: what is held against is
-    // only that both together have all, and none has nothing.
+    // CUBIC's windows fill a quarter of the second.
     for (link, rate, fair, least) in [
         ("rate=4mbit,delay=25ms,queue=25kB", 4e6, 0.25, 0.95),
-        ("rate=8mbit,delay=50ms,queue=100kB,loss=0.03", 8e6, 0.8, 0.85),
+        ("rate=8mbit,delay=50ms,queue=100kB,loss=0.03", 8e6, 0.25, 0.95),
     ] {
         let rates = Dumbbell::new(link, &[(auto(), 0), (auto(), 20_000)]).rates(30, 50);
         let all = rates[0] + rates[1];
         let (share, part) = (2.0 * rates[0] / all, all / (rate * 1_448.0 / 1_500.0));
         assert!((share - 1.0).abs() <= fair && part >= least, "{link}: {share} of {part}");
+    }
+}
+
+#[test]
+fn two_of_it_have_the_same_of_a_path_that_loses_by_chance() {
+    for link in [
+        "rate=10mbit,delay=25ms,queue=62500B,loss=0.01",
+        "rate=10mbit,delay=25ms,queue=62500B,burst-loss=0.0034:0.1667:1:0.5",
+    ] {
+        let mut both = Dumbbell::new(link, &[(auto(), 0), (auto(), 700)]);
+        let rates = both.rates(20, 60);
+        let all = rates[0] + rates[1];
+        let (share, part) = (2.0 * rates[0] / all, all / (10e6 * 1_448.0 / 1_500.0));
+        assert!((share - 1.0).abs() < 0.3 && part > 0.98, "{link}: {share} of {part}");
     }
 }

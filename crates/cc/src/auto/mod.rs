@@ -25,9 +25,11 @@
 //!   packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take more of a short queue
 //!   than those that come in pairs beside them.
 //! - *Lossy*: paced at the measured rate of delivery plus what is lost, with a probe and its drain in every eight round trips, a
-//!   window of twice the bandwidth-delay product and four packets, and no answer to a loss: BBR's first version, but that a
-//!   probe that found nothing makes the next one smaller, and that there is no phase of four packets: the drains
-//!   let the shortest round trip be seen.
+//!   window of what the probe puts under way and four packets, and no answer to a loss: BBR's first version, but that a
+//!   probe that found nothing makes the next one smaller, that there is no phase of four packets (the drains
+//!   let the shortest round trip be seen), and that the window is not two bandwidth-delay products: several such flows keep a
+//!   queue of a whole one full, so that those beside them lose by it, take it for congestion and starve. With less in the
+//!   queue than the window adds, rates go as the four packets do, which are alike.
 //!
 //! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
 //! was delivered in a round trip, cut as CUBIC cuts.
@@ -253,7 +255,7 @@ impl Auto {
 
     /// The most that the model lets be under way.
     fn target(&self) -> usize {
-        self.model.product().saturating_mul(2).saturating_add(self.spare()).min(WINDOW_MAX)
+        self.model.window().saturating_add(self.spare()).min(WINDOW_MAX)
     }
 
     fn is_random(&self) -> bool {

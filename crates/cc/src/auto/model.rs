@@ -12,6 +12,8 @@ use crate::{Ack, Lost, Sent};
 const RATE_ROUNDS: u64 = 10;
 /// The shortest round trip is of the last one or two of these.
 const RTT_SPAN: Duration = Duration::from_secs(5);
+/// Of what the path needs under way, in hundredths, the window has so much: what a probe puts there.
+const WINDOW: usize = 125;
 /// A part of losses is known when so many packets left, or a round trip is over, whichever is later.
 const LOSS_PACKETS: usize = 250;
 
@@ -25,6 +27,10 @@ pub(super) struct Model {
     min_rtt: Option<Duration>,
     min_rtt_before: Option<Duration>,
     span_began: Time,
+    /// Of this round trip: the shortest sample, the sum of all, and how many they are.
+    round: Option<(Duration, Duration, u32)>,
+    /// By how much samples exceed the shortest of their round trip, in the mean: not what a queue that stands adds.
+    spread: Duration,
     pub(super) losses: Losses,
 }
 
@@ -53,6 +59,8 @@ impl Model {
                 self.min_rtt_before = self.min_rtt.take();
                 self.span_began = ack.now;
             }
+            let (shortest, sum, count) = self.round.unwrap_or((rtt, Duration::ZERO, 0));
+            self.round = Some((shortest.min(rtt), sum.saturating_add(rtt), count.saturating_add(1)));
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         }
         self.losses.all += ack.bytes;
@@ -60,6 +68,9 @@ impl Model {
             self.on_rate(&sample);
         }
         let begins = sample.is_some_and(|sample| sample.round_begins);
+        if let Some((shortest, sum, count)) = self.round.take_if(|_| begins) {
+            self.spread = (self.spread * 7 + (sum / count).saturating_sub(shortest)) / 8;
+        }
         if begins && self.losses.all >= LOSS_PACKETS * ack.mtu {
             self.losses.settle();
         }
@@ -128,6 +139,15 @@ impl Model {
     /// Bytes under way that the path needs.
     pub(super) fn product(&self) -> usize {
         self.min_rtt().map_or(0, |rtt| bytes_in(self.rate(), rtt))
+    }
+
+    /// Bytes under way with which the path is full though round trips differ, and with what is lost among them until that is
+    /// known, a quarter of a round trip after it could have arrived.
+    pub(super) fn window(&self) -> usize {
+        let differs = self.spread.min(self.min_rtt().unwrap_or_default());
+        let needs = self.product().saturating_add(bytes_in(self.rate(), differs));
+        let lost = self.losses.usual() as usize * 5 / 4;
+        (needs / 100).saturating_mul(WINDOW).saturating_mul(1_000) / (1_000 - lost)
     }
 
     /// The rate at which to send that `rate` bytes a second arrive, times a gain in hundredths.

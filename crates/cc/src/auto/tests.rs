@@ -182,6 +182,40 @@ fn the_model_does_not_fill_the_queue() {
 }
 
 #[test]
+fn the_models_window_is_what_a_probe_puts_under_way_and_more_where_round_trips_differ() {
+    // 100 packets fill the path; of what leaves, a part of 1/p does not come, which is known a quarter of a round trip late.
+    for (one_in, most) in [(100, 140), (10, 160)] {
+        let mut flow = Flow::new(Wire::new(ms(100), 1_000, one_in));
+        flow.run(ms(20_000));
+        assert_eq!(flow.mode(), "lossy");
+        let packets = flow.auto.window() / MTU;
+        assert!((125..most).contains(&packets), "{packets} with one in {one_in}");
+    }
+    // 100 packets a second; of two round trips one takes so long.
+    let packets_with = |second: u64| {
+        let mut model = Model::default();
+        for step in 0..2_000 {
+            let (now, rtt) = (Time::from_millis(10 * step), ms([100, second][step as usize % 2]));
+            model.on_sent(Sent { now, bytes: MTU, flight_before: 10 * MTU });
+            model.on_ack(&Ack {
+                now,
+                bytes: MTU,
+                flight_before: 10 * MTU,
+                mtu: MTU,
+                rtt: (step > 20).then_some(rtt),
+                srtt: None,
+                cum_advanced: true,
+                in_recovery: false,
+                siblings: &[],
+            });
+        }
+        model.window() / MTU
+    };
+    // By no more than as much again.
+    assert_eq!([packets_with(100), packets_with(180), packets_with(1_000)], [12, 17, 25]);
+}
+
+#[test]
 fn what_a_full_queue_drops_is_congestion_whether_it_is_long_or_short() {
     for queue_packets in [400, 100, 50, 10] {
         let mut flow = Flow::new(Wire::new(ms(100), queue_packets, 0));
