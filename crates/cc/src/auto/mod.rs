@@ -25,11 +25,12 @@
 //!   packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take more of a short queue
 //!   than those that come in pairs beside them.
 //! - *Lossy*: paced at the measured rate of delivery plus what is lost, with a probe and its drain in every eight round trips, a
-//!   window of what the probe puts under way and four packets, and no answer to a loss: BBR's first version, but that a
-//!   probe that found nothing makes the next one smaller, that there is no phase of four packets (the drains
-//!   let the shortest round trip be seen), and that the window is not two bandwidth-delay products: several such flows keep a
-//!   queue of a whole one full, so that those beside them lose by it, take it for congestion and starve. With less in the
-//!   queue than the window adds, rates go as the four packets do, which are alike.
+//!   window of little more than fills the path, and no answer to a loss: BBR's first version, but that a
+//!   probe that found nothing makes the next one smaller, that half of the path is emptied, and not all but four packets,
+//!   where the drains have not let the shortest round trip be seen, and that the window is not two bandwidth-delay products:
+//!   several such flows keep a queue of a whole one full, so that those beside them lose by it, take it for congestion and
+//!   starve. A tenth of the product and four packets: beside each other such flows differ by the tenth, and come to be
+//!   equal by the packets.
 //!
 //! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
 //! was delivered in a round trip, cut as CUBIC cuts.
@@ -63,7 +64,9 @@ use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, 
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
 /// More than any path holds.
 const WINDOW_MAX: usize = u32::MAX as usize;
-/// What the model's window has beyond the path's product, in packets, for acknowledgements that come for two at a time.
+/// Of what fills the path the model's window has so much, in hundredths, but while it probes.
+const WINDOW: u64 = 110;
+/// What it has beyond, in packets, for acknowledgements that come for two at a time.
 const SPARE_MTUS: usize = 4;
 /// Round trips are told from a queue by a driver's clock, which is not finer: over a shorter one, what arrives in this is no queue.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -172,14 +175,22 @@ struct Train {
 struct Cycle {
     phase: usize,
     began: Time,
-    /// Whether the queue of the ramp is to be emptied before.
-    drain: bool,
+    /// What is to be emptied before.
+    drain: Option<Drain>,
     /// The path's rate before the probe, in bytes a second.
     rate: u64,
     /// By how much the probe is beyond it, in hundredths.
     probe: u64,
     /// How many in a row have brought more.
     streak: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Drain {
+    /// The queue that a ramp has filled.
+    Queue,
+    /// Half of the path, too, to see how short its round trip is where others hold a queue.
+    Path,
 }
 
 impl Train {
@@ -211,15 +222,15 @@ impl Train {
 
 impl Cycle {
     fn new(now: Time, rate: u64) -> Self {
-        Self { phase: 0, began: now, drain: false, rate, probe: PROBE_MAX, streak: 0 }
+        Self { phase: 0, began: now, drain: None, rate, probe: PROBE_MAX, streak: 0 }
     }
 
     /// Of the pacing rate, in hundredths.
     fn gain(&self) -> u64 {
         match (self.drain, self.phase) {
-            (true, _) => 50,
-            (false, 0) => 100 + self.probe,
-            (false, 1) => 100 - self.probe,
+            (Some(_), _) => 50,
+            (None, 0) => 100 + self.probe,
+            (None, 1) => 100 - self.probe,
             _ => 100,
         }
     }
@@ -255,7 +266,11 @@ impl Auto {
 
     /// The most that the model lets be under way.
     fn target(&self) -> usize {
-        self.model.window().saturating_add(self.spare()).min(WINDOW_MAX)
+        let hundredths = match &self.mode {
+            Mode::Lossy(Cycle { phase: 0, .. }) => 100 + PROBE_MAX,
+            _ => WINDOW,
+        };
+        self.model.window(hundredths).saturating_add(self.spare()).min(WINDOW_MAX)
     }
 
     fn is_random(&self) -> bool {
@@ -401,7 +416,7 @@ impl Auto {
             return false;
         }
         self.evidence.settle_at(score);
-        self.mode = Mode::Lossy(Cycle { drain: true, ..Cycle::new(now, self.model.rate()) });
+        self.mode = Mode::Lossy(Cycle { drain: Some(Drain::Queue), ..Cycle::new(now, self.model.rate()) });
         true
     }
 
@@ -411,9 +426,16 @@ impl Auto {
         let (min_rtt, srtt) = (self.min_rtt(), self.srtt);
         let flight = ack.flight_before.saturating_sub(ack.bytes);
         let Mode::Lossy(cycle) = &mut self.mode else { return };
+        if cycle.phase > 1 && self.model.is_stale(ack.now) {
+            *cycle = Cycle { drain: Some(Drain::Path), ..Cycle::new(ack.now, rate) };
+        }
         let lasted = ack.now.since(cycle.began);
-        if cycle.drain {
-            if flight <= product + spare || lasted > 2 * srtt {
+        if let Some(drain) = cycle.drain {
+            let empty = match drain {
+                Drain::Queue => product + spare,
+                Drain::Path => product / 2,
+            };
+            if flight <= empty || lasted > 2 * srtt {
                 *cycle = Cycle { phase: 2, ..Cycle::new(ack.now, rate) };
             }
         } else if lasted >= min_rtt || (cycle.phase == 1 && flight <= product) {

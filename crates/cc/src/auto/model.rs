@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
+use super::SHORTEST;
 use crate::delivery::{Delivery, RateSample};
 use crate::{Ack, Lost, Sent};
 
@@ -12,8 +13,8 @@ use crate::{Ack, Lost, Sent};
 const RATE_ROUNDS: u64 = 10;
 /// The shortest round trip is of the last one or two of these.
 const RTT_SPAN: Duration = Duration::from_secs(5);
-/// Of what the path needs under way, in hundredths, the window has so much: what a probe puts there.
-const WINDOW: usize = 125;
+/// A round trip that is longer by no more than such a part of it is about as short.
+const ABOUT: u32 = 16;
 /// A part of losses is known when so many packets left, or a round trip is over, whichever is later.
 const LOSS_PACKETS: usize = 250;
 
@@ -27,6 +28,8 @@ pub(super) struct Model {
     min_rtt: Option<Duration>,
     min_rtt_before: Option<Duration>,
     span_began: Time,
+    /// When a sample was about as short, or was to be.
+    shortest_at: Time,
     /// Of this round trip: the shortest sample, the sum of all, and how many they are.
     round: Option<(Duration, Duration, u32)>,
     /// By how much samples exceed the shortest of their round trip, in the mean: not what a queue that stands adds.
@@ -62,6 +65,9 @@ impl Model {
             let (shortest, sum, count) = self.round.unwrap_or((rtt, Duration::ZERO, 0));
             self.round = Some((shortest.min(rtt), sum.saturating_add(rtt), count.saturating_add(1)));
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+            if self.min_rtt().is_some_and(|min| rtt <= min + (min / ABOUT).max(SHORTEST)) {
+                self.shortest_at = ack.now;
+            }
         }
         self.losses.all += ack.bytes;
         if let Some(sample) = sample {
@@ -141,13 +147,25 @@ impl Model {
         self.min_rtt().map_or(0, |rtt| bytes_in(self.rate(), rtt))
     }
 
-    /// Bytes under way with which the path is full though round trips differ, and with what is lost among them until that is
-    /// known, a quarter of a round trip after it could have arrived.
-    pub(super) fn window(&self) -> usize {
-        let differs = self.spread.min(self.min_rtt().unwrap_or_default());
-        let needs = self.product().saturating_add(bytes_in(self.rate(), differs));
-        let lost = self.losses.usual() as usize * 5 / 4;
-        (needs / 100).saturating_mul(WINDOW).saturating_mul(1_000) / (1_000 - lost)
+    /// Whether the shortest round trip was not seen for half as long as it is remembered. Then it is to be looked for, once.
+    pub(super) fn is_stale(&mut self, now: Time) -> bool {
+        let is_stale = now.since(self.shortest_at) > RTT_SPAN;
+        if is_stale {
+            self.shortest_at = now;
+        }
+        is_stale
+    }
+
+    /// So many hundredths of the bytes under way with which the path is full though round trips differ, and with what is lost
+    /// among them until that is known, a quarter of a round trip after it could have arrived.
+    pub(super) fn window(&self, hundredths: u64) -> usize {
+        let min_rtt = self.min_rtt().unwrap_or_default();
+        // Of round trips that are all alike likely, those from the shortest to the longest.
+        let differs = (self.spread.saturating_sub(min_rtt / ABOUT) * 2).min(min_rtt);
+        let needs = u128::from(self.rate()) * (min_rtt + differs).as_nanos() / 1_000_000_000;
+        let lost = self.losses.usual() * 5 / 4;
+        let window = needs * u128::from(hundredths) * 10 / u128::from(1_000 - lost);
+        usize::try_from(window).unwrap_or(usize::MAX)
     }
 
     /// The rate at which to send that `rate` bytes a second arrive, times a gain in hundredths.

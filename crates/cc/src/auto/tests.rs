@@ -182,14 +182,15 @@ fn the_model_does_not_fill_the_queue() {
 }
 
 #[test]
-fn the_models_window_is_what_a_probe_puts_under_way_and_more_where_round_trips_differ() {
+fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_trips_differ() {
     // 100 packets fill the path; of what leaves, a part of 1/p does not come, which is known a quarter of a round trip late.
-    for (one_in, most) in [(100, 140), (10, 160)] {
+    for (one_in, most) in [(100, 120), (10, 140)] {
         let mut flow = Flow::new(Wire::new(ms(100), 1_000, one_in));
         flow.run(ms(20_000));
         assert_eq!(flow.mode(), "lossy");
-        let packets = flow.auto.window() / MTU;
-        assert!((125..most).contains(&packets), "{packets} with one in {one_in}");
+        flow.auto.mode = Mode::Lossy(Cycle { phase: 2, ..Cycle::new(flow.now, 0) });
+        let packets = flow.auto.target() / MTU;
+        assert!((110..most).contains(&packets), "{packets} with one in {one_in}");
     }
     // 100 packets a second; of two round trips one takes so long.
     let packets_with = |second: u64| {
@@ -209,10 +210,27 @@ fn the_models_window_is_what_a_probe_puts_under_way_and_more_where_round_trips_d
                 siblings: &[],
             });
         }
-        model.window() / MTU
+        model.window(WINDOW) / MTU
     };
     // By no more than as much again.
-    assert_eq!([packets_with(100), packets_with(180), packets_with(1_000)], [12, 17, 25]);
+    assert_eq!([packets_with(100), packets_with(180), packets_with(1_000)], [11, 18, 22]);
+}
+
+#[test]
+fn a_shortest_round_trip_that_others_hide_for_five_seconds_is_looked_for() {
+    for (others, looks) in [(0, 0), (20, 1)] {
+        let mut flow = Flow::new(Wire::new(ms(100), 1_000, 100));
+        flow.run(ms(20_000));
+        flow.wire.delay += ms(others);
+        let mut drained = Vec::new();
+        for _ in 0..1_200 {
+            flow.run(ms(10));
+            let Mode::Lossy(Cycle { drain, began, .. }) = flow.auto.mode else { panic!("{}", flow.mode()) };
+            drained.extend((drain == Some(Drain::Path)).then_some(began));
+        }
+        drained.dedup();
+        assert_eq!(drained.len(), looks, "{drained:?}");
+    }
 }
 
 #[test]
