@@ -267,6 +267,7 @@ mod tests {
             flight_before,
             mtu: MSS,
             rtt,
+            by_another_way: None,
             srtt: rtt,
             cum_advanced: true,
             in_recovery: false,

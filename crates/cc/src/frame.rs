@@ -286,6 +286,7 @@ pub(crate) mod testing {
             flight_before: usize::MAX / 2,
             mtu: MSS,
             rtt: Some(rtt),
+            by_another_way: None,
             srtt: Some(rtt),
             cum_advanced: true,
             in_recovery: false,

@@ -105,6 +105,7 @@ impl<C: Controller + Clone> Controller for Guard<C> {
             flight_before: ack.flight_before.min(BYTES_MAX),
             mtu: sane_mtu(ack.mtu),
             rtt: ack.rtt.map(sane_rtt),
+            by_another_way: ack.by_another_way.map(sane_rtt),
             srtt: ack.srtt.map(sane_rtt),
             ..ack
         });
@@ -190,6 +191,7 @@ mod tests {
                         flight_before,
                         mtu,
                         rtt,
+                        by_another_way: None,
                         srtt,
                         cum_advanced,
                         in_recovery,

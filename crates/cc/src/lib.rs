@@ -129,6 +129,9 @@ pub struct Ack<'a> {
     pub mtu: usize,
     /// A round-trip sample, if this acknowledgement gave one.
     pub rtt: Option<Duration>,
+    /// Where it gave none because it took another path's way back: how long ago the last of these bytes to leave had left. At
+    /// which rate data arrives shows in that as well.
+    pub by_another_way: Option<Duration>,
     /// The smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
     /// Whether the cumulative acknowledgement point moved.

@@ -171,6 +171,7 @@ mod tests {
             flight_before: bytes,
             mtu: MSS,
             rtt: None,
+            by_another_way: None,
             srtt: None,
             cum_advanced: true,
             in_recovery: false,

@@ -229,6 +229,7 @@ mod tests {
             flight_before,
             mtu: MTU,
             rtt: None,
+            by_another_way: None,
             srtt: None,
             cum_advanced: true,
             in_recovery: false,

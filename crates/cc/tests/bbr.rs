@@ -146,6 +146,7 @@ impl Flow {
             flight_before,
             mtu: MTU,
             rtt: Some(rtt),
+            by_another_way: None,
             srtt: Some(rtt),
             cum_advanced: true,
             in_recovery: self.recovery_until.is_some(),

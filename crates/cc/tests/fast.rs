@@ -71,6 +71,7 @@ impl Bottleneck {
                     flight_before: source.window(),
                     mtu: MTU,
                     rtt: Some(rtt),
+                    by_another_way: None,
                     srtt: Some(rtt),
                     cum_advanced: true,
                     in_recovery: false,

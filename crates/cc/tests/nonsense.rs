@@ -159,6 +159,7 @@ fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
             flight_before: flight,
             mtu,
             rtt: rtt.filter(|_| flags & 1 == 0),
+            by_another_way: None,
             srtt: rtt.filter(|_| flags & 2 == 0),
             cum_advanced: flags & 4 == 0,
             in_recovery: flags & 24 == 24,

@@ -69,6 +69,7 @@ fn play(controller: &mut dyn Controller, now: Time, rtt: Duration, round: Round)
             },
             mtu: MTU,
             rtt: Some(rtt),
+            by_another_way: None,
             srtt: Some(rtt),
             cum_advanced: !in_recovery,
             in_recovery,

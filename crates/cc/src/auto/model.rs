@@ -56,7 +56,7 @@ impl Model {
 
     /// Gives whether a round trip begins.
     pub(super) fn on_ack(&mut self, ack: &Ack<'_>) -> bool {
-        let sample = self.delivery.on_ack(ack.now, ack.bytes, ack.rtt);
+        let sample = self.delivery.on_ack(ack.now, ack.bytes, ack.rtt.or(ack.by_another_way));
         if let Some(rtt) = ack.rtt {
             if ack.now.since(self.span_began) >= RTT_SPAN {
                 self.min_rtt_before = self.min_rtt.take();

@@ -119,6 +119,7 @@ impl Flow {
                 flight_before,
                 mtu: MTU,
                 rtt,
+                by_another_way: None,
                 srtt: rtt,
                 cum_advanced: true,
                 in_recovery: self.recovery.is_some(),
@@ -204,6 +205,7 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
                 flight_before: 10 * MTU,
                 mtu: MTU,
                 rtt: (step > 20).then_some(rtt),
+                by_another_way: None,
                 srtt: None,
                 cum_advanced: true,
                 in_recovery: false,
@@ -378,6 +380,7 @@ fn less_than_a_third_of_what_the_path_carries_opens_as_cubics_until_it_is_half()
             flight_before: packets * MTU,
             mtu: MTU,
             rtt,
+            by_another_way: None,
             srtt: rtt,
             cum_advanced: true,
             in_recovery: false,
@@ -575,4 +578,39 @@ fn a_train_that_told_too_little_is_not_believed_for_long() {
     flow.wire.packet_time = ms(1) / 10;
     flow.run(ms(900));
     assert!(flow.auto.window() > 500 * MTU, "{}", flow.auto.window());
+}
+
+#[test]
+fn a_rate_shows_in_answers_that_took_another_way() {
+    // A packet a millisecond. Every 20 ms another path's answer tells of all that left 31 ms ago, and just before it one of this
+    // path's own of the little that left since, 49 ms ago.
+    let mut model = Model::default();
+    let mut told = 0;
+    for at in 0..2_000 {
+        let now = Time::from_millis(at);
+        model.on_sent(Sent { now, bytes: MTU, flight_before: 40 * MTU });
+        let (rtt, by_another_way) = match at % 20 {
+            0 => (None, Some(ms(31))),
+            19 => (Some(ms(49)), None),
+            _ => continue,
+        };
+        let left = at.saturating_sub(if rtt.is_some() { 49 } else { 31 });
+        let bytes = (left.saturating_sub(told)) as usize * MTU;
+        told = told.max(left);
+        model.on_ack(&Ack {
+            now,
+            bytes,
+            flight_before: 40 * MTU,
+            mtu: MTU,
+            rtt,
+            by_another_way,
+            srtt: None,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &[],
+        });
+    }
+    let rate = model.rate();
+    let all = 1_000 * MTU as u64;
+    assert!((all * 95 / 100..=all * 105 / 100).contains(&rate), "{rate} of {all}");
 }

@@ -27,6 +27,7 @@ fn ack(siblings: &[PathView]) -> Ack<'_> {
         flight_before: usize::MAX / 2,
         mtu: MSS,
         rtt: Some(RTT),
+        by_another_way: None,
         srtt: Some(RTT),
         cum_advanced: true,
         in_recovery: false,

@@ -387,7 +387,7 @@ impl Association {
                 // Several may come where one did not get its SACK.
                 let first = !up.received.has_duplicates();
                 up.received.duplicate(data.tsn);
-                if up.sack_path != answered_by {
+                if up.sack_path != answered_by || up.received.counts_by_path() {
                     self.suspect_way_back(answered_by);
                 } else if first && let Some(other) = another(up, &self.paths, answered_by) {
                     up.sack_path = other;

@@ -104,6 +104,11 @@ impl Received {
         self
     }
 
+    /// Whether packets are counted by the path by which they came.
+    pub(super) fn counts_by_path(&self) -> bool {
+        self.by_path.is_some()
+    }
+
     /// The same; whether what fills the last gap is answered at once.
     pub(super) fn with_at_once_when_filled(mut self, at_once_when_filled: bool) -> Self {
         self.at_once_when_filled = at_once_when_filled;

@@ -243,9 +243,9 @@ impl Sent {
 
     /// The first of the chunks in flight that were never under way by two paths at once and for which this holds, among the
     /// first so many.
-    pub(super) fn first_to_rescue(&self, look: usize, holds: impl Fn(&Slot) -> bool) -> Option<Tsn> {
+    pub(super) fn first_to_rescue(&self, look: usize, holds: impl Fn(&Slot) -> bool) -> Option<&Slot> {
         let may_leave = |slot: &&Slot| slot.state == SlotState::InFlight && !slot.doubled && holds(slot);
-        self.slots.iter().take(look).find(may_leave).map(|slot| slot.data.tsn)
+        self.slots.iter().take(look).find(may_leave)
     }
 
     /// Bytes of user data that are kept here.

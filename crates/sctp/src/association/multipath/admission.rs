@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::meter::bytes_in;
+use super::meter::{bytes_in, time_for};
 use super::scheduler::Demand;
 use super::{Remedy, carries};
 use crate::association::path::Path;
@@ -86,17 +86,28 @@ fn is_harmless(paths: &[Path], id: PathId, demand: &Demand) -> bool {
 /// have brought it, as often as that happens to one of those in flight.
 fn blocks_for(path: &Path, bytes: usize, repair: Duration) -> Duration {
     let takes = path.takes(bytes);
-    takes + repairs(path, path.flight_bytes / path.pmdcs() + 1, takes, repair)
+    takes + repairs(path, path.flight_bytes / path.pmdcs() + 1, takes, repair, Reckoned::InFull)
 }
 
-/// The same if it carried all that the window holds, whatever it carries now.
+/// The same if it carried all that the window holds, whatever it carries now. What it takes to carry so much is no shorter for
+/// that nothing is lost, and time enough to mend what is.
 fn blocks_steadily(path: &Path, demand: &Demand, repair: Duration) -> Duration {
     let takes = path.round_trip();
-    takes + repairs(path, demand.window / path.pmdcs() + 1, takes, repair)
+    let repairs = repairs(path, demand.window / path.pmdcs() + 1, takes, repair, Reckoned::InTheMean);
+    let carries = path.meter.carries(demand.now).map(|rate| time_for(demand.window, rate));
+    (takes + repairs).max(carries.unwrap_or_default())
+}
+
+/// How a loss is reckoned with that happens to some flights.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reckoned {
+    /// As if it happened to this one.
+    InFull,
+    InTheMean,
 }
 
 /// How long it takes until the losses of so many packets have shown and are repaired, and those of what repairs them.
-fn repairs(path: &Path, packets: usize, takes: Duration, repair: Duration) -> Duration {
+fn repairs(path: &Path, packets: usize, takes: Duration, repair: Duration, reckoned: Reckoned) -> Duration {
     let mut lost = packets as u64 * 1_000;
     let mut wait = Duration::ZERO;
     for nth in 0..LOSSES_MAX {
@@ -105,7 +116,11 @@ fn repairs(path: &Path, packets: usize, takes: Duration, repair: Duration) -> Du
             break;
         }
         // The last of those in flight is found lost when it is an eighth of a round trip late, or sooner.
-        wait += repair + repair / 8 + if nth == 0 { takes / 8 } else { Duration::ZERO };
+        let once = repair + repair / 8 + if nth == 0 { takes / 8 } else { Duration::ZERO };
+        wait += match reckoned {
+            Reckoned::InFull => once,
+            Reckoned::InTheMean => once * lost.min(1_000) as u32 / 1_000,
+        };
     }
     wait
 }

@@ -13,20 +13,34 @@ const MEMORY_BYTES: u64 = 2 << 20;
 /// A span is a round trip, but no shorter than this: a few packets are no rate.
 const SPAN_MIN: Duration = Duration::from_millis(20);
 
+/// A round trip that is so much longer than the shortest tells of a queue, if so many packets are in flight.
+const QUEUED: (u32, u32) = (3, 2);
+const QUEUED_PACKETS: usize = 4;
+/// For so long it is believed that a path carries no more than it did with a queue.
+const BELIEVED: Duration = Duration::from_secs(30);
+
 /// What arrives of what left by a path, in bytes a second.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::association) struct Meter {
     began: Option<Time>,
     bytes: u64,
     spans: [u64; SPANS],
+    /// The rate when it had a queue last, which is all that it carries; and when that was.
+    carries: Option<(u64, Time)>,
     /// Bytes that have arrived, and that were lost: of late, for both are halved now and then.
     arrived: u64,
     lost: u64,
 }
 
 impl Meter {
-    /// So many bytes have arrived.
-    pub(in crate::association) fn on_arrived(&mut self, now: Time, bytes: usize, round_trip: Duration) {
+    /// So many bytes have arrived, by a path of which these are round trip and load.
+    pub(in crate::association) fn on_arrived(
+        &mut self,
+        now: Time,
+        bytes: usize,
+        round_trip: Duration,
+        load: Load,
+    ) {
         self.arrived += bytes as u64;
         if self.arrived > MEMORY_BYTES {
             (self.arrived, self.lost) = (self.arrived / 2, self.lost / 2);
@@ -39,6 +53,10 @@ impl Meter {
             if lasted < span * 2 {
                 self.spans.rotate_right(1);
                 self.spans[0] = per_second(self.bytes, lasted);
+                let rate = self.spans.into_iter().max().unwrap_or(0);
+                if load == Load::Queued || self.carries.is_some_and(|(carries, _)| carries < rate) {
+                    self.carries = Some((rate, now));
+                }
             }
             (self.began, self.bytes) = (Some(now), 0);
         }
@@ -48,6 +66,11 @@ impl Meter {
     /// So many bytes were lost.
     pub(in crate::association) fn on_lost(&mut self, bytes: usize) {
         self.lost = self.lost.saturating_add(bytes as u64);
+    }
+
+    /// Bytes a second that the path carries, whatever it is given, as far as that is known.
+    pub(super) fn carries(&self, now: Time) -> Option<u64> {
+        self.carries.filter(|(rate, at)| *rate > 0 && now.since(*at) < BELIEVED).map(|(rate, _)| rate)
     }
 
     /// What part of what leaves is lost, in thousandths.
@@ -61,6 +84,15 @@ impl Meter {
     }
 }
 
+/// Whether a path could deliver more than it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::association) enum Load {
+    /// As far as is known.
+    Light,
+    /// It has a queue: no.
+    Queued,
+}
+
 fn per_second(bytes: u64, time: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
@@ -72,12 +104,28 @@ pub(super) fn bytes_in(bytes_per_second: u64, time: Duration) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
+/// How long so many bytes take at such a rate.
+pub(super) fn time_for(bytes: usize, bytes_per_second: u64) -> Duration {
+    let nanos = bytes as u128 * 1_000_000_000 / u128::from(bytes_per_second.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
 impl Path {
     /// A round trip of it: of late if something is in flight, else the shortest; RTO.Initial before there is one. Of late is
     /// the last one or SRTT, whichever is shorter: SRTT remembers for long what was long once.
     pub(super) fn round_trip(&self) -> Duration {
         let lately = self.rtt.srtt().map(|srtt| srtt.min(self.latest_rtt)).filter(|_| self.flight_bytes > 0);
         lately.or(self.min_rtt).unwrap_or(self.rtt.rto())
+    }
+
+    /// Whether there is a queue.
+    pub(in crate::association) fn load(&self) -> Load {
+        let is_longer = self.min_rtt.is_some_and(|least| self.latest_rtt > least * QUEUED.0 / QUEUED.1);
+        if is_longer && self.flight_bytes >= QUEUED_PACKETS * self.pmdcs() {
+            Load::Queued
+        } else {
+            Load::Light
+        }
     }
 
     /// Bytes a second that it delivers, as far as is known: before that, a window in a round trip.
@@ -91,8 +139,7 @@ impl Path {
     /// flight takes before it, whichever is longer; but no more than two: where the peer's window holds a path back, what it
     /// delivers says little of what it could.
     pub(super) fn takes(&self, bytes: usize) -> Duration {
-        let ahead = (self.flight_bytes + bytes) as u128 * 1_000_000_000 / u128::from(self.rate());
-        let ahead = Duration::from_nanos(u64::try_from(ahead).unwrap_or(u64::MAX));
+        let ahead = time_for(self.flight_bytes + bytes, self.rate());
         ahead.clamp(self.round_trip(), self.round_trip() * 2)
     }
 
@@ -115,13 +162,13 @@ mod tests {
         let round_trip = Duration::from_millis(100);
         let at = |ms| Time::from_millis(1_000 + ms);
         for ms in (0..=100).step_by(10) {
-            meter.on_arrived(at(ms), 1_000, round_trip);
+            meter.on_arrived(at(ms), 1_000, round_trip, Load::Light);
         }
         assert_eq!(meter.spans, [100_000, 0, 0, 0], "10 packets in a tenth of a second");
-        meter.on_arrived(at(900), 50, round_trip);
+        meter.on_arrived(at(900), 50, round_trip, Load::Light);
         assert_eq!(meter.spans[0], 100_000, "1000 bytes in 0.8 s");
         for span in 1..=SPANS as u64 {
-            meter.on_arrived(at(900 + 100 * span), 50, round_trip);
+            meter.on_arrived(at(900 + 100 * span), 50, round_trip, Load::Light);
         }
         assert_eq!(meter.spans, [500; SPANS]);
     }

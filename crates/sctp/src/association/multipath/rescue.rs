@@ -10,6 +10,7 @@ use super::scheduler::has_room;
 use super::{Multipath, Remedy, carries};
 use crate::association::Association;
 use crate::association::path::{Purpose, Recovery, choose};
+use crate::association::sent::Slot;
 use crate::association::state::State;
 use crate::association::transmit::window_takes;
 use crate::ids::{PathId, Tsn};
@@ -55,19 +56,14 @@ impl Association {
         if !is_due {
             return None;
         }
-        let takes = path.takes(len);
-        let paths = &self.paths;
-        up.sent.first_to_rescue(LOOK, |slot| {
-            let left_by = &paths[usize::from(slot.path.0)];
-            let patience = left_by.takes(len);
-            let waited = now.since(slot.sent_at);
-            slot.path != id
-                && slot.bytes <= path.pmdcs()
-                && match multipath.remedy {
-                    Remedy::Preventive => is_held_up(waited, patience, takes),
-                    _ => true,
-                }
-        })
+        let by_another = |slot: &Slot| slot.path != id && slot.bytes <= path.pmdcs();
+        let first = up.sent.first_to_rescue(LOOK, by_another)?;
+        let is_held_up = || {
+            let left_by = &self.paths[usize::from(first.path.0)];
+            is_held_up(now.since(first.sent_at), left_by.takes(len), path.takes(len))
+        };
+        // What comes behind one that comes soon by itself holds up nobody yet.
+        (multipath.remedy != Remedy::Preventive || is_held_up()).then_some(first.data.tsn)
     }
 
     /// A chunk has left again that `held_up` had in flight: what becomes of that path.

@@ -25,6 +25,7 @@ const BETA_QUARTERS: u128 = 1;
 /// What is to leave, and into which window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
+    pub(super) now: Time,
     /// Bytes of the chunk, at most.
     pub(super) bytes: usize,
     /// Bytes waiting to leave, the chunk among them.
@@ -55,6 +56,7 @@ impl Association {
         let send_buffer = self.config.send_buffer_bytes.max(self.config.send_buffer_max_bytes.unwrap_or(0));
         let window = up.peer_a_rwnd + up.sent.named_bytes();
         let mut demand = Demand {
+            now,
             bytes: 0,
             queued: self.queue.queued_bytes(),
             window: if keeps_all { window.min(send_buffer) } else { window },

@@ -17,16 +17,24 @@ pub(super) enum Answers {
     ByTheirPath,
 }
 
+/// What an answer tells a path's controller of time.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    pub(super) round_trip: Option<Duration>,
+    /// The same if it came by another path, and is no round trip of this one.
+    pub(super) by_another_way: Option<Duration>,
+}
+
 impl Path {
     /// Takes what a SACK says of this path's chunks; `silent_beyond` is the last TSN that the SACK before it spoke of, if it
-    /// did not have room for all. Gives the round trip that a controller may go by.
+    /// did not have room for all. Gives what a controller may go by.
     pub(super) fn on_told(
         &mut self,
         now: Time,
         said: &PathReport,
         answers: Answers,
         silent_beyond: Option<Tsn>,
-    ) -> Option<Duration> {
+    ) -> Told {
         let tells = self.is_measured_by(answers, now);
         // Of what the last SACK had no room for, nobody knows when it came.
         let in_time = |arrival: &Arrival| silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
@@ -37,7 +45,8 @@ impl Path {
         if let Some(round_trip) = measured {
             self.measure(now, round_trip);
         }
-        let newest = said.newest?;
+        let measured = Told { round_trip: measured, by_another_way: None };
+        let Some(newest) = said.newest else { return measured };
         let since = now.since(newest.sent_at);
         // An answer sooner than any round trip ever took is one to an earlier transmission.
         if newest.transmissions > 1 && self.min_rtt.is_none_or(|min| since < min) {
@@ -48,7 +57,12 @@ impl Path {
         }
         // To a controller it is one: if it was an earlier transmission that was answered, the round trip was longer yet. It
         // would know nothing of a path that carries what another has lost.
-        measured.or((tells && in_time(&newest)).then_some(since))
+        let since = in_time(&newest).then_some(since);
+        match (measured.round_trip, tells) {
+            (Some(_), _) => measured,
+            (None, true) => Told { round_trip: since, by_another_way: None },
+            (None, false) => Told { round_trip: None, by_another_way: since },
+        }
     }
 
     /// Whether an answer that came now measures this path.

@@ -207,7 +207,7 @@ impl Association {
             }
             let answers = if several && !by_literature { Answers::ByTheirPath } else { Answers::ByAnyPath };
             let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
-            let sample = path.on_told(now, said, answers, was_silent_beyond);
+            let told = path.on_told(now, said, answers, was_silent_beyond);
             let cum_advanced = match several {
                 true if by_literature => said.point_advanced,
                 // Of several paths, each has an order of its own.
@@ -229,13 +229,15 @@ impl Association {
                 //# addresses to which it transmitted the acknowledged data.
                 let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
                 path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
-                path.meter.on_arrived(now, said.carried_bytes, round_trip);
+                let load = path.load();
+                path.meter.on_arrived(now, said.carried_bytes, round_trip, load);
                 path.controller.on_ack(cc::Ack {
                     now,
                     bytes: said.acked_bytes,
                     flight_before,
                     mtu: path.pmdcs(),
-                    rtt: sample,
+                    rtt: told.round_trip,
+                    by_another_way: told.by_another_way,
                     srtt: path.rtt.srtt(),
                     cum_advanced,
                     in_recovery: match path.recovery {
@@ -254,7 +256,7 @@ impl Association {
                 self.on_loss(now, id, flight_before, said.highest_lost);
             }
             self.detect_losses(now, id, flight_before);
-            if let (Coupling::Detected, Some(round_trip)) = (coupling, sample) {
+            if let (Coupling::Detected, Some(round_trip)) = (coupling, told.round_trip) {
                 coupled.bottlenecks.on_round_trip(now, id, round_trip, &self.paths);
             }
             let path = &mut self.paths[index];

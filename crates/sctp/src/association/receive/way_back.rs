@@ -50,9 +50,18 @@ impl Association {
     //# multi-homed endpoint, it MAY be beneficial to vary the destination
     //# address and not use the source address of the DATA chunk.
     pub(super) fn suspect_way_back(&mut self, answered_by: PathId) {
+        let path = &mut self.paths[usize::from(answered_by.0)];
         if let State::Up(up) = &mut self.state
-            && self.paths[usize::from(answered_by.0)].params.heartbeat_interval.is_some()
+            && path.params.heartbeat_interval.is_some()
         {
+            // Where all paths are used at once, what one brings late comes twice, for another has been asked for it
+            // (`multipath::rescue`): that is no suspicion before a HEARTBEAT is not answered, and answers that took a longer
+            // way back would be no measure of this one.
+            if up.received.counts_by_path() {
+                let asks = matches!(self.shutdown, Shutdown::No | Shutdown::Pending);
+                path.heartbeat_due |= asks && path.beat.is_none() && path.state == PathState::Active;
+                return;
+            }
             up.sack_avoids = Some(answered_by);
             self.beat_now(answered_by);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 
 use super::again::again;
+use super::meter::Load;
 use super::rescue::is_held_up;
 use super::scheduler::{Demand, blest_waits, ecf_waits, next_in_order};
 use super::*;
@@ -113,11 +114,18 @@ fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
         path.measure(Time::ZERO, Duration::from_millis(90));
         let mtu = path.pmdcs();
         path.controller.begin_again(60 * mtu);
-        path.meter.on_arrived(Time::ZERO, (1_000 - lost) * 1_000, Duration::from_millis(90));
+        path.meter.on_arrived(Time::ZERO, (1_000 - lost) * 1_000, Duration::from_millis(90), Load::Light);
         path.meter.on_lost(lost * 1_000);
     }
     let bytes = paths[0].pmdcs();
-    let demand = |window| Demand { bytes, queued: usize::MAX, window, send_buffer: usize::MAX, fallback: A };
+    let demand = |window| Demand {
+        now: Time::ZERO,
+        bytes,
+        queued: usize::MAX,
+        window,
+        send_buffer: usize::MAX,
+        fallback: A,
+    };
     let admits = |paths: &[Path], id, window| Remedy::Preventive.admits(paths, id, &demand(window));
     for flight in [0, 20, 40] {
         paths[0].flight_bytes = flight * bytes;
@@ -132,7 +140,7 @@ fn what_is_rescued_when_it_ought_to_have_come_is_lost_by_the_path_that_held_it_u
     let mut path = paths().remove(0);
     path.rtt.on_sample(Duration::from_millis(90));
     path.min_rtt = Some(Duration::from_millis(90));
-    path.meter.on_arrived(Time::ZERO, 99_000, Duration::from_millis(90));
+    path.meter.on_arrived(Time::ZERO, 99_000, Duration::from_millis(90), Load::Light);
     path.on_rescued_from(1_000, Duration::from_millis(80));
     assert_eq!(path.meter.lost_thousandths(), 0, "it may be on its way");
     path.on_rescued_from(1_000, Duration::from_millis(181));
@@ -296,7 +304,7 @@ fn measured(windows: [usize; 2], round_trips: [u64; 2]) -> Vec<Path> {
 }
 
 fn demand(window: usize, queued: usize) -> Demand {
-    Demand { bytes: 1_440, queued, window, send_buffer: 1 << 20, fallback: A }
+    Demand { now: Time::ZERO, bytes: 1_440, queued, window, send_buffer: 1 << 20, fallback: A }
 }
 
 #[test]
@@ -322,7 +330,7 @@ fn a_slow_path_is_admitted_once_the_window_holds_what_the_fast_one_brings_meanwh
     assert!(admits(B, needs + 2_000));
     // What is lost must come again, by the fast path.
     let mut paths = paths;
-    paths[1].meter.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200));
+    paths[1].meter.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200), Load::Light);
     paths[1].meter.on_lost(10_000);
     let admits = |window| Remedy::Preventive.admits(&paths, B, &demand(window, 1 << 20));
     assert!(!admits(needs + 2_000) && admits(2 * needs));
@@ -412,7 +420,8 @@ fn what_holds_up_all_moves_once_and_tells_nothing_of_either_path() {
     let mut bench = Bench::new(&[A, A, B, B]);
     bench.sack(0, &[(3, 4)], 1);
     assert_eq!(bench.sent.named_bytes_of(B), 40);
-    let first = |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == A);
+    let first =
+        |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == A).map(|slot| slot.data.tsn);
     assert_eq!(first(&bench), Some(Tsn(1)));
     let departure = bench.departure(B);
     let (_, from) = bench.sent.retransmit(Tsn(1), departure);
@@ -434,11 +443,12 @@ fn what_was_lost_and_left_again_by_a_slow_path_is_rescued_like_all_else() {
     assert_eq!(bench.sack(0, &[(2, 4)], 3).1, [1]);
     let departure = bench.departure(B);
     bench.sent.retransmit(Tsn(1), departure);
-    let first = |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == B);
+    let first =
+        |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == B).map(|slot| slot.data.tsn);
     assert_eq!(first(&bench), Some(Tsn(1)), "it is under way by B alone");
     let departure = bench.departure(A);
     bench.sent.retransmit(Tsn(1), departure);
-    assert_eq!(bench.sent.first_to_rescue(64, |_| true), None);
+    assert!(bench.sent.first_to_rescue(64, |_| true).is_none());
 }
 
 #[test]
@@ -457,7 +467,7 @@ fn a_chunk_is_held_up_by_a_path_that_is_clearly_longer_or_late() {
 fn of_a_time_out_one_packet_at_least_was_lost() {
     let mut path = paths().remove(0);
     let mtu = path.pmdcs();
-    path.meter.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90));
+    path.meter.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90), Load::Light);
     path.on_lost(Time::ZERO, 4 * mtu, Time::ZERO);
     assert_eq!(path.meter.lost_thousandths(), 100, "nothing is in flight any more: it was a time-out");
     path.flight_bytes = mtu;
