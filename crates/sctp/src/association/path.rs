@@ -88,6 +88,9 @@ pub(super) struct Path {
     pub(super) burst_bytes: usize,
     /// When a SACK came by it last that newly acknowledged something of it.
     pub(super) answered_at: Option<Time>,
+    /// Bytes whose arrival its own SACKs were first to tell of, and those of which others' were: of late, for both are halved now
+    /// and then.
+    pub(super) told_bytes: [usize; 2],
     /// Bytes that arrived since its last loss, and between that and the one before.
     pub(super) between_losses: [u64; 2],
     /// When its window was last made small because it held up others.
@@ -204,6 +207,7 @@ impl Path {
             meter: Meter::default(),
             burst_bytes: 0,
             answered_at: None,
+            told_bytes: [0; 2],
             between_losses: [0; 2],
             penalised_at: None,
             reduced_at: None,

@@ -13,9 +13,20 @@ use crate::ids::Tsn;
 pub(super) enum Answers {
     ByAnyPath,
     /// What came by one of several paths is answered at once by that path, and by others when they come to it: which is no
-    /// measure, but for a path whose own answers come too late to be news.
+    /// measure, but for a path whose own answers mostly come too late to be news: the few that do not are too few to tell
+    /// whether losses have to do with delay.
     ByTheirPath,
 }
+
+/// Which way back the SACK took that was first to tell of a path's chunks.
+#[derive(Clone, Copy)]
+pub(super) enum Teller {
+    Own,
+    Another,
+}
+
+/// Of so many bytes it is remembered who told of them.
+const TOLD_MEMORY_BYTES: usize = 65_536;
 
 /// What an answer tells a path's controller of time.
 #[derive(Clone, Copy)]
@@ -65,10 +76,21 @@ impl Path {
         }
     }
 
+    /// So many bytes were told of first by a SACK that took this path or another.
+    pub(super) fn on_told_by(&mut self, teller: Teller, bytes: usize) {
+        self.told_bytes[teller as usize] += bytes;
+        if self.told_bytes.iter().sum::<usize>() > TOLD_MEMORY_BYTES {
+            self.told_bytes = self.told_bytes.map(|bytes| bytes / 2);
+        }
+    }
+
     /// Whether an answer that came now measures this path.
     fn is_measured_by(&self, answers: Answers, now: Time) -> bool {
         let lately = self.rtt.srtt().unwrap_or(self.rtt.rto()) * 2;
-        answers == Answers::ByAnyPath || self.answered_at.is_none_or(|at| at == now || now.since(at) > lately)
+        let [own, others] = self.told_bytes;
+        answers == Answers::ByAnyPath
+            || others > 2 * own
+            || self.answered_at.is_none_or(|at| at == now || now.since(at) > lately)
     }
 
     /// Whether nobody knows which transmission an answer is to.
@@ -90,5 +112,30 @@ impl Path {
             Named::ByCumTsn => self.retransmitted_at,
         };
         event.is_some_and(|at| at >= arrival.sent_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::endpoint::Route;
+    use crate::stats::PathState;
+
+    #[test]
+    fn where_another_path_is_first_to_tell_of_most_its_answers_are_a_measure_too() {
+        let address = std::net::SocketAddr::from(([10, 0, 0, 1], 9899));
+        let route = Route { local: address, peer: address };
+        let mut path = Path::new(route, PathState::Active, &Config::default());
+        let (then, now) = (Time::from_millis(1_000), Time::from_millis(1_010));
+        path.answered_at = Some(then);
+        path.on_told_by(Teller::Own, 10_000);
+        path.on_told_by(Teller::Another, 20_000);
+        assert!(!path.is_measured_by(Answers::ByTheirPath, now), "its own are news often enough");
+        for _ in 0..20 {
+            path.on_told_by(Teller::Own, 1_000);
+            path.on_told_by(Teller::Another, 19_000);
+        }
+        assert!(path.is_measured_by(Answers::ByTheirPath, now));
     }
 }

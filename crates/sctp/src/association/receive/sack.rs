@@ -20,7 +20,7 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::Sack;
 
-use super::answers::Answers;
+use super::answers::{Answers, Teller};
 
 /// What kind of chunk a SACK came as.
 #[derive(Clone, Copy)]
@@ -205,6 +205,7 @@ impl Association {
             if came_by == id && said.acked_bytes > 0 {
                 path.answered_at = Some(now);
             }
+            path.on_told_by(if came_by == id { Teller::Own } else { Teller::Another }, said.acked_bytes);
             let answers = if several && !by_literature { Answers::ByTheirPath } else { Answers::ByAnyPath };
             let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
             let told = path.on_told(now, said, answers, was_silent_beyond);
