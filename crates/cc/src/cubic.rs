@@ -5,6 +5,8 @@
 //! Counted are the bytes that acknowledgements cover. Slow start may end by HyStart++ (RFC 9406, §4.10). It does not undo
 //! a reduction that was spurious (§4.9).
 //!
+//! Its plateau may be halfway to where the window was (`Plateau`), as `auto` has it.
+//!
 //! With siblings it opens by its part of what it would alone: α by that, and C by its square, for what a CUBIC flow carries
 //! goes with the fourth root of C (§5) and what a Reno flow does with the square root of α. Slow start is its own.
 
@@ -40,10 +42,21 @@ pub(crate) enum Opens {
     No,
 }
 
+/// Where the cubic function is flat. Either way it is at W_max after the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plateau {
+    /// At W_max (§4.2). Flows that lose together then regain what they had, and keep their shares for long.
+    There,
+    /// Halfway there, and C is four times its value: when all have lost together, a window that is larger than another is below
+    /// its own W_max at the next loss and a smaller one beyond, and what they differ by is .7 of what it was.
+    Halfway,
+}
+
 /// The controller of RFC 9438.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     options: Options,
+    plateau: Plateau,
     mtu: usize,
     cwnd: usize,
     ssthresh: usize,
@@ -66,6 +79,8 @@ struct Epoch {
     k_ms: i64,
     /// The plateau of the cubic function, in bytes.
     origin: usize,
+    /// How many times 0.4 segments a second cubed C is.
+    steepness: u32,
     /// W_est, in bytes and a remainder.
     w_est: usize,
     w_est_remainder: usize,
@@ -78,6 +93,7 @@ impl Cubic {
     pub fn new(options: Options, mtu: usize) -> Self {
         Self {
             options,
+            plateau: Plateau::There,
             mtu,
             cwnd: options.initial_window.bytes(mtu),
             ssthresh: SSTHRESH_INITIAL,
@@ -90,10 +106,11 @@ impl Cubic {
         }
     }
 
-    /// In congestion avoidance with this window, in bytes, as after a slow start that ended without a loss (§4.10).
-    pub(crate) fn resumed(options: Options, mtu: usize, window: usize) -> Self {
+    /// One whose plateau is halfway to W_max, in congestion avoidance with this window, in bytes, as after a slow start that ended
+    /// without a loss (§4.10).
+    pub(crate) fn halfway(options: Options, mtu: usize, window: usize) -> Self {
         let window = window.max(FLOOR_MTUS * mtu);
-        Self { cwnd: window, ssthresh: window, ..Self::new(options, mtu) }
+        Self { plateau: Plateau::Halfway, cwnd: window, ssthresh: window, ..Self::new(options, mtu) }
     }
 
     /// The last reduction goes no lower than this, in bytes.
@@ -112,7 +129,7 @@ impl Cubic {
         // C = 0.4 segments a second cubed.
         let t_ms = i64::try_from(t.as_millis()).unwrap_or(i64::MAX);
         let distance = i128::from(t_ms.saturating_sub(epoch.k_ms).min(DISTANCE_MAX_MS));
-        let squared = (epoch.part * epoch.part) as i128;
+        let squared = (epoch.part * epoch.part) as i128 * i128::from(epoch.steepness);
         let rise = distance.pow(3) * 4 * self.mtu as i128 * squared / 10_000_000_000_000_000;
         (epoch.origin as i128 + rise).clamp(0, WINDOW_MAX as i128) as usize
     }
@@ -156,8 +173,13 @@ impl Cubic {
         let below = self.w_max.saturating_sub(self.cwnd) as u128;
         let squared = (part * part) as u128;
         let k_ms = cube_root(below * 10_000_000_000_000_000 / (4 * self.mtu as u128 * squared)) as i64;
-        let origin = self.w_max.max(self.cwnd);
-        Epoch { start: now, k_ms, origin, w_est: self.cwnd, w_est_remainder: 0, part }
+        let (k_ms, origin, steepness) = match self.plateau {
+            Plateau::Halfway if below > 0 && part == ALL_OF_IT => {
+                (k_ms / 2, self.cwnd + (self.w_max - self.cwnd) / 2, 4)
+            }
+            Plateau::Halfway | Plateau::There => (k_ms, self.w_max.max(self.cwnd), 1),
+        };
+        Epoch { start: now, k_ms, origin, steepness, w_est: self.cwnd, w_est_remainder: 0, part }
     }
 
     fn avoidance(&mut self, ack: &Ack<'_>, opens: Opens, since_last: Duration) {
@@ -301,6 +323,30 @@ mod tests {
         assert!((995..=1_001).contains(&at_k.unwrap()), "{at_k:?}");
         // Convex after it: 0.4 · 4.9³ = 47 segments more.
         assert!((1_035..=1_055).contains(&(cubic.window() / MSS)), "{}", cubic.window() / MSS);
+    }
+
+    #[test]
+    fn with_its_plateau_halfway_it_is_back_as_soon_and_windows_that_lose_together_become_alike() {
+        // A reduction of a window of 1000 and 500 segments, and where they are after so many milliseconds.
+        let after = |segments: usize, until| {
+            let mut cubic = Cubic { plateau: Plateau::Halfway, ..Cubic::new(Options::default(), MSS) };
+            cubic.cwnd = segments * MSS;
+            let flight_bytes = cubic.cwnd;
+            cubic.on_congestion(Congestion { cause: Cause::Loss, now: Time::ZERO, flight_bytes, mtu: MSS });
+            let mut now = Time::ZERO;
+            while now < Time::from_millis(until) {
+                now += Duration::from_millis(1);
+                cubic.on_ack(ack(now, cubic.cwnd / 100, cubic.cwnd));
+            }
+            cubic.window() / MSS
+        };
+        assert!((995..=1_010).contains(&after(1_000, 9_086)), "{}", after(1_000, 9_086));
+        assert!((848..=853).contains(&after(1_000, 4_543)), "{}", after(1_000, 4_543));
+        // Where the sum is what it was.
+        let both = |until| (after(1_000, until), after(500, until));
+        let (large, small) =
+            (1..).map(|at| both(100 * at)).find(|(one, other)| one + other >= 1_500).unwrap();
+        assert!(large - small <= 400, "{large} and {small}");
     }
 
     #[test]

@@ -16,12 +16,14 @@
 //! - *Ramp*: the window grows exponentially, through losses that are not shown to be congestion. The acknowledgements of the first
 //!   flight, which leaves at once, come as far apart as the path spreads them: while the window is below half of what that
 //!   rate fills, a round trip may be worth twenty times the one before (SUSS, by Arghavani, Zhang, Eyers and Arghavani, SIGCOMM 2024,
-//!   goes by the same sign, up to four times); then it doubles, and near the end it grows by a quarter. A slow start's last
-//!   step, too, sends up to half as much again as the path has room for. It ends by HyStart++ (RFC 9406), or when the rate of
+//!   goes by the same sign, up to four times); then it doubles, and beyond that it grows by an eighth: a
+//!   queue that overflows at its end would cost who begins beside it the slow start, and its share for minutes. It ends by HyStart++ (RFC 9406), or when the rate of
 //!   delivery has not grown for three round trips.
-//! - *Shared*: CUBIC, unless the evidence is clear; but where Reno would take several times as long as CUBIC to have its window
-//!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry. A window that was reduced to less
-//!   than a third of what the path was seen to carry hurries until it is half. A queue of seconds grows no more. Windows are whole
+//! - *Shared*: CUBIC, unless the evidence is clear; its plateau is halfway to the window that it had, so that flows of this kind have
+//!   equal shares after some losses. But where Reno would take twice as long as CUBIC to have its window
+//!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry or it has half of what the path
+//!   was seen to carry. A window that was reduced to less than a third of that hurries until it is half, as does one
+//!   whose first flight was lost and so told nothing of the path. A queue of seconds grows no more. Windows are whole
 //!   packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take more of a short queue
 //!   than those that come in pairs beside them.
 //! - *Lossy*: paced at the measured rate of delivery plus what is lost, with a probe and its drain in every eight round trips, a
@@ -72,10 +74,9 @@ const SPARE_MTUS: usize = 4;
 const SHORTEST: Duration = Duration::from_millis(1);
 /// A queue that takes longer than this, and than seven round trips without one, grows no more.
 const QUEUE_MAX: Duration = Duration::from_secs(1);
-/// Reno takes five times as long as CUBIC to have its window again where the square of its packets, times the cube of the
-/// round trip's milliseconds, is this. With less, flows of this kind that open as Reno's take minutes to be equal where CUBIC's take half
-/// of one; with more, Reno has less than half of its share beside it over 2 Mbit/s with 300 ms.
-const FAR: u128 = 513_000_000_000;
+/// Reno takes twice as long as CUBIC to have its window again where the square of its packets, times the cube of the
+/// round trip's milliseconds, is this. With more, Reno has less than half of its share beside it over 1 Mbit/s with 300 ms.
+const FAR: u128 = 33_000_000_000;
 /// A window that is reduced to a smaller part of all that is under way, in hundredths, is behind; and with this it has caught up.
 const BEHIND: usize = 33;
 const CAUGHT_UP: usize = 50;
@@ -117,6 +118,8 @@ pub struct Auto {
     cwnd: usize,
     /// The window otherwise, and who shares the path with it.
     cubic: Cubic,
+    /// The windows of other paths of this association that share its bottleneck, in bytes: to others, all of them are one.
+    siblings: usize,
     neighbours: Neighbours,
     model: Model,
     evidence: Evidence,
@@ -124,8 +127,8 @@ pub struct Auto {
     latest_rtt: Duration,
     /// The shortest round trip ever.
     base_rtt: Option<Duration>,
-    /// The most that the path was seen to carry, others' packets too, in bytes a second.
-    carries: u64,
+    /// The most that the path was seen to carry, others' packets too, in bytes a second, if its first flight has told that.
+    carries: Option<u64>,
     /// What was before it gave way last: mode, window and CUBIC, if that can be undone.
     before: Option<Box<(Mode, usize, Cubic, Neighbours)>>,
 }
@@ -245,13 +248,14 @@ impl Auto {
             mode: Mode::Ramp(Ramp::default()),
             cwnd: options.initial_window.bytes(mtu),
             cubic: Cubic::new(options, mtu),
+            siblings: 0,
             neighbours: Neighbours::default(),
             model: Model::default(),
             evidence: Evidence::default(),
             srtt: Duration::ZERO,
             latest_rtt: Duration::ZERO,
             base_rtt: None,
-            carries: 0,
+            carries: None,
             before: None,
         }
     }
@@ -285,9 +289,9 @@ impl Auto {
     /// CUBIC from here on, with no more than this, in bytes.
     fn share(&mut self, window: usize) {
         let window = self.cwnd.min(window.max(self.spare()));
-        self.cubic = Cubic::resumed(self.options, self.mtu, window);
+        self.cubic = Cubic::halfway(self.options, self.mtu, window);
         self.neighbours.begin();
-        if self.part() < BEHIND {
+        if self.is_behind() {
             self.neighbours.fall_behind();
         }
         self.mode = Mode::Shared;
@@ -313,21 +317,39 @@ impl Auto {
         if let Some(before) = self.neighbours.on_reduction(window, self.cubic.ssthresh().min(window)) {
             self.cubic.aim_at(before);
         }
-        if was_far && self.part() < BEHIND {
+        if was_far && self.is_behind() {
             self.neighbours.fall_behind();
         }
     }
 
     /// Whether Reno would take several times as long as CUBIC to have this window again.
     fn is_far(&self) -> bool {
-        let packets = (self.cubic.window() / self.mtu.max(1)) as u128;
+        let packets = (self.all_windows() / self.mtu.max(1)) as u128;
         packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > FAR
     }
 
-    /// CUBIC's window as a part of all that is under way, in hundredths, as far as it is known what the path carries.
-    fn part(&self) -> usize {
-        let all = bytes_in(self.carries, self.srtt);
-        self.cubic.window().saturating_mul(100).checked_div(all).unwrap_or(100)
+    /// CUBIC's windows as a part of all that is under way, in hundredths, if it is known what the path carries.
+    fn part(&self) -> Option<usize> {
+        let all = bytes_in(self.carries?, self.srtt);
+        self.all_windows().saturating_mul(100).checked_div(all)
+    }
+
+    fn all_windows(&self) -> usize {
+        self.cubic.window().saturating_add(self.siblings)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.part().is_some_and(|part| part < BEHIND)
+    }
+
+    fn has_caught_up(&self) -> bool {
+        self.part().is_some_and(|part| part >= CAUGHT_UP)
+    }
+
+    /// Whether it may leave room to those who open slowly. Where nobody knows what the path carries, others' queue took all of the
+    /// first flight: that is no time to wait.
+    fn has_time(&self) -> bool {
+        self.carries.is_some() && (self.has_caught_up() || self.neighbours.are_slow())
     }
 
     /// How fast CUBIC's window may open.
@@ -336,7 +358,7 @@ impl Auto {
         let queue = self.srtt.saturating_sub(base);
         if queue > (base * 7).max(QUEUE_MAX) {
             Opens::No
-        } else if queue > (base / 8).max(SHORTEST) && self.neighbours.are_slow() && self.is_far() {
+        } else if queue > (base / 8).max(SHORTEST) && self.has_time() && self.is_far() {
             Opens::AsReno
         } else {
             Opens::AsCubic
@@ -352,7 +374,9 @@ impl Auto {
         ramp.score = ramp.score.min(score);
         let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
         let acked = ramp.train.on_ack(ack, round);
-        self.carries = self.carries.max(ramp.train.rate);
+        if ramp.train.rate > 0 {
+            self.carries = self.carries.max(Some(ramp.train.rate));
+        }
         if round {
             ramp.flight = ack.flight_before;
         }
@@ -370,7 +394,7 @@ impl Auto {
         let waits = advice != Advice::Grow && (ramp.again || ramp.waiting > 1);
         if waits || ramp.stalled > 2 {
             if !self.drain(ack.now) {
-                self.share(product + product / 4);
+                self.share(product + product / 8);
             }
             return;
         }
@@ -387,22 +411,28 @@ impl Auto {
         // A rate is known a round trip late.
         let shown = product.max(initial);
         // What a round trip makes of the one before, in hundredths, and what that was.
-        let (gain, before) = match () {
-            () if advice != Advice::Grow => (106, shown),
-            () if ramp.stalled > 1 => (125, shown),
-            () if ramp.again => (150, shown),
-            // More than half as much again arrives already: what the train told was not the path's rate.
-            () if carried == 0 || product > carried + carried / 2 => (200, shown),
-            () if self.cwnd > carried => (125, shown),
-            () => {
-                let before = ramp.flight.max(initial);
-                let aim = match () {
-                    () if before < carried / TRIED => carried / 4,
-                    () if ack.rtt.is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(SHORTEST)) => carried,
-                    () => carried / 2,
-                };
-                ((100 * aim / before.max(1)).clamp(200, RAMP_MAX), before)
-            }
+        let (gain, before) = if advice != Advice::Grow {
+            (106, shown)
+        } else if ramp.stalled > 1 {
+            (125, shown)
+        } else if ramp.again {
+            (150, shown)
+        } else if carried == 0 || product > carried + carried / 4 {
+            // More than a quarter as much again arrives already: what the train told was not the path's rate.
+            (200, shown)
+        } else if self.cwnd > carried {
+            // What is lost by chance makes a train tell less.
+            (if ramp.score < 0 { 125 } else { 112 }, shown)
+        } else {
+            let before = ramp.flight.max(initial);
+            let aim = if before < carried / TRIED {
+                carried / 4
+            } else if ack.rtt.is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(SHORTEST)) {
+                carried
+            } else {
+                carried / 2
+            };
+            ((100 * aim / before.max(1)).clamp(200, RAMP_MAX), before)
         };
         let most = before.saturating_mul(gain + 100) / 100;
         let grown = self.cwnd.saturating_add(acked.saturating_mul(gain - 100) / 100);
@@ -513,6 +543,7 @@ impl Controller for Auto {
 
     fn on_ack(&mut self, ack: Ack<'_>) {
         self.mtu = ack.mtu;
+        self.siblings = ack.siblings.iter().map(|view| view.window).sum();
         self.srtt = ack.srtt.or(ack.rtt).unwrap_or(self.srtt);
         if let Some(rtt) = ack.rtt {
             self.latest_rtt = rtt;
@@ -522,7 +553,7 @@ impl Controller for Auto {
         let round = self.model.on_ack(&ack);
         if round {
             self.evidence.on_round();
-            self.carries = self.carries.max(self.model.rate());
+            self.carries = self.carries.map(|carries| carries.max(self.model.rate()));
         }
         if round && matches!(self.mode, Mode::Shared) && self.is_random() {
             // Paced at the rate that there was, all of the window may be used at once.
@@ -532,7 +563,7 @@ impl Controller for Auto {
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),
             Mode::Shared => {
-                if round && self.part() >= CAUGHT_UP {
+                if round && self.has_caught_up() {
                     self.neighbours.catch_up();
                 }
                 let opens = self.opens();
