@@ -3,10 +3,10 @@
 //!
 //! Published: Natarajan et al. (CMT-PF): with potentially failed paths left out a failure costs one time-out. To be reached: within a
 //! second 90 % of what the survivor carries. What was in flight when it is cut comes in a burst once it has come again, so what is
-//! missing is counted, and not when a rate is there first. Ours: three seconds later 0.61 s of it are
-//! missing in the mean where the faster path is cut and 1 % lost, and nothing elsewhere; 0.55 to 0.80 s after the path's return both
-//! have their rates. Of those four runs two missed nothing, and two 1.6 and 2.0 s: `auto` had taken the survivor's losses for
-//! congestion, in one run before the cut and in one when all that was under way came to it at once, and took up to 4 s to think otherwise.
+//! missing is counted, and not when a rate is there first. Ours: three seconds later 0.57 to 0.86 s of it are
+//! missing in four runs where the faster path is cut and 1 % lost, and nothing elsewhere; 0.55 to 0.80 s after the path's return both
+//! have their rates. Of all that the survivor carries, 2.4 to 5.5 s are missing there ten seconds later: when all that was under way
+//! comes to it at once, `auto` takes its losses for congestion, and some seconds to think otherwise.
 
 use std::sync::Arc;
 use std::time::Duration;
