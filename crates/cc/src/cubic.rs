@@ -8,7 +8,8 @@
 //! Its plateau may be halfway to where the window was (`Plateau`), as `auto` has it.
 //!
 //! With siblings it opens by its part of what it would alone: α by that, and C by its square, for what a CUBIC flow carries
-//! goes with the fourth root of C (§5) and what a Reno flow does with the square root of α. Slow start is its own.
+//! goes with the fourth root of C (§5) and what a Reno flow does with the square root of α. A loss takes 0.4 of it and not
+//! 0.3, for it is only this path's. Slow start is its own.
 
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ const WINDOW_MAX: usize = 65_535 << 14;
 const DISTANCE_MAX_MS: i64 = 500_000_000;
 /// β_cubic = 0.7 (§4.6).
 const BETA: (usize, usize) = (7, 10);
+/// With siblings, for each only gives up its own part of what one flow would: with drop-tail, what grows slowly loses seldom.
+const BETA_AMONG_SIBLINGS: (usize, usize) = (6, 10);
 /// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
 const ALPHA: (usize, usize) = (9, 17);
 
@@ -243,7 +246,9 @@ impl Controller for Cubic {
             false => self.cwnd,
         };
         self.cwnd_prior = self.cwnd;
-        self.ssthresh = (congestion.flight_bytes * BETA.0 / BETA.1).max(FLOOR_MTUS * self.mtu);
+        let has_siblings = self.epoch.as_ref().is_some_and(|epoch| epoch.part < ALL_OF_IT);
+        let beta = if has_siblings { BETA_AMONG_SIBLINGS } else { BETA };
+        self.ssthresh = (congestion.flight_bytes * beta.0 / beta.1).max(FLOOR_MTUS * self.mtu);
         self.epoch = None;
         self.remainder = 0;
         self.hystart.iter_mut().for_each(HyStart::reset);
@@ -379,6 +384,10 @@ mod tests {
         cubic.on_ack(Ack { siblings: &twin, ..ack(Time::from_millis(1), MSS, cubic.cwnd) });
         assert!((22_880..22_900).contains(&cubic.epoch.unwrap().k_ms), "{cubic:?}");
         assert_eq!(cubic.epoch.unwrap().part, 250);
+        let mut lost = cubic.clone();
+        let loss = Congestion { cause: Cause::Loss, now: Time::ZERO, flight_bytes: 700 * MSS, mtu: MSS };
+        lost.on_congestion(loss);
+        assert_eq!(lost.window(), 420 * MSS, "only this path's is given up");
         cubic.on_ack(ack(Time::from_millis(2), MSS, cubic.cwnd));
         assert!((9_080..9_090).contains(&cubic.epoch.unwrap().k_ms), "nobody is beside it any more");
         // 40 round trips in which Reno with 0.7 would gain 40 · 9/17 segments alone: a quarter.

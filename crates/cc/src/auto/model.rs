@@ -34,6 +34,8 @@ pub(super) struct Model {
     round: Option<(Duration, Duration, u32)>,
     /// By how much samples exceed the shortest of their round trip, in the mean: not what a queue that stands adds.
     spread: Duration,
+    /// Whether answers come by other paths, too: how long those take, the shortest round trip does not tell.
+    by_other_ways: bool,
     pub(super) losses: Losses,
 }
 
@@ -69,6 +71,7 @@ impl Model {
                 self.shortest_at = ack.now;
             }
         }
+        self.by_other_ways |= ack.by_another_way.is_some();
         self.losses.all += ack.bytes;
         if let Some(sample) = sample {
             self.on_rate(&sample);
@@ -162,6 +165,7 @@ impl Model {
         let min_rtt = self.min_rtt().unwrap_or_default();
         // Of round trips that are all alike likely, those from the shortest to the longest.
         let differs = (self.spread.saturating_sub(min_rtt / ABOUT) * 2).min(min_rtt);
+        let differs = if self.by_other_ways { min_rtt } else { differs };
         let needs = u128::from(self.rate()) * (min_rtt + differs).as_nanos() / 1_000_000_000;
         let lost = self.losses.usual() * 5 / 4;
         let window = needs * u128::from(hundredths) * 10 / u128::from(1_000 - lost);

@@ -194,7 +194,7 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
         assert!((110..most).contains(&packets), "{packets} with one in {one_in}");
     }
     // 100 packets a second; of two round trips one takes so long.
-    let packets_with = |second: u64| {
+    let packets_with = |second: u64, by_another_way: Option<Duration>| {
         let mut model = Model::default();
         for step in 0..2_000 {
             let (now, rtt) = (Time::from_millis(10 * step), ms([100, second][step as usize % 2]));
@@ -205,7 +205,7 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
                 flight_before: 10 * MTU,
                 mtu: MTU,
                 rtt: (step > 20).then_some(rtt),
-                by_another_way: None,
+                by_another_way: by_another_way.filter(|_| step == 20),
                 srtt: None,
                 cum_advanced: true,
                 in_recovery: false,
@@ -215,7 +215,9 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
         model.window(WINDOW) / MTU
     };
     // By no more than as much again.
-    assert_eq!([packets_with(100), packets_with(180), packets_with(1_000)], [11, 18, 22]);
+    let alone = [100, 180, 1_000].map(|second| packets_with(second, None));
+    assert_eq!(alone, [11, 18, 22]);
+    assert_eq!(packets_with(100, Some(ms(150))), 22, "one answer came by another path");
 }
 
 #[test]
