@@ -8,7 +8,7 @@
 //!
 //! The default is [`Coupling::Detected`]: each path has the configured controller, and only paths that are found to go through
 //! one bottleneck are siblings. There `cubic` grows, and with it `auto` while it takes losses for congestion, by its part of
-//! what one flow would: RFC 6356's, within that group. Who shares a bottleneck is found by the transport.
+//! what one flow would: RFC 6356's, within that group; and a loss takes more of a window that is only a part of one flow's. Who shares a bottleneck is found by the transport.
 
 mod balia;
 mod lia;

@@ -11,7 +11,7 @@
 //! its fair share; Jain's index is 0.95 or more among 2 to 16 of its own kind. A fair share is an equal part of what all bring:
 //! of two, half; so the one has no more than 1.5 of it where the other has no less than 0.5.
 //!
-//! What heads say is of commit a1c48d8.
+//! What heads say is of commit e708212, where they name no other.
 
 mod claims;
 mod each;
