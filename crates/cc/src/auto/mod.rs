@@ -17,8 +17,8 @@
 //!   flight, which leaves at once, come as far apart as the path spreads them: while the window is below half of what that
 //!   rate fills, a round trip may be worth twenty times the one before (SUSS, by Arghavani, Zhang, Eyers and Arghavani, SIGCOMM 2024,
 //!   goes by the same sign, up to four times); then it doubles, and beyond that it grows by an eighth: a
-//!   queue that overflows at its end would cost who begins beside it the slow start, and its share for minutes. It ends by HyStart++ (RFC 9406), or when the rate of
-//!   delivery has not grown for three round trips.
+//!   queue that overflows at its end would cost who begins beside it the slow start, and its share for minutes. It ends by
+//!   HyStart++ (RFC 9406), or when the rate of delivery has not grown for three round trips.
 //! - *Shared*: CUBIC, unless the evidence is clear; its plateau is halfway to the window that it had, so that flows of this kind have
 //!   equal shares after some losses. But where Reno would take twice as long as CUBIC to have its window
 //!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry or it has half of what the path
@@ -322,7 +322,7 @@ impl Auto {
         }
     }
 
-    /// Whether Reno would take several times as long as CUBIC to have this window again.
+    /// Whether Reno would take twice as long as CUBIC to have this window again.
     fn is_far(&self) -> bool {
         let packets = (self.all_windows() / self.mtu.max(1)) as u128;
         packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > FAR
