@@ -322,7 +322,10 @@ impl Association {
         //# sender SHOULD create a SACK chunk and bundle it with the outbound
         //# DATA chunk, as long as the size of the final SCTP packet does not
         //# exceed the current PMTU.
-        let rides = license.is_some() && up.received.sack_may_ride();
+        // But of several paths at once, with what leaves by the one that it answers: another may take longer than that one's T3 waits.
+        let rides = license.is_some()
+            && up.received.sack_may_ride()
+            && (up.sack_path == id || !up.received.counts_by_path());
         // As other stacks have it: what came before the DATA of a packet is answered before that.
         let mut answered = false;
         if confirmed && up.sack_path == id && !up.control.errors.is_empty() {

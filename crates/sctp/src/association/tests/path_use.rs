@@ -180,6 +180,34 @@ fn several_paths_carry_data_at_once_where_both_have_said_so() {
 }
 
 #[test]
+fn what_came_by_a_path_is_answered_by_it_though_data_leaves_by_others_sooner() {
+    // Without the I bit each word waits for its answer until data leaves or the delay is over.
+    let mut pair = confirmed(Config { immediate_at_end: false, ..several() });
+    pair.clear_log();
+    for round in 0..40 {
+        pair.send(Server, 0, "a word");
+        pair.run(Duration::from_millis(11));
+        upload(&mut pair, 10 + 7 * round);
+        pair.run(Duration::from_millis(25));
+    }
+    assert!(packets_by(&pair, Client).into_iter().min() > Some(100), "the upload takes both");
+    let network =
+        |(from, to): (SocketAddr, SocketAddr)| addresses()[0].iter().position(|at| *at == from || *at == to);
+    let mut ways = Vec::new();
+    for ((at, side, packet), route) in pair.log.iter().zip(&pair.routes) {
+        if *side == Client && (has(packet, Sack::KIND) || has(packet, NrSack::KIND)) {
+            let words = pair.log.iter().zip(&pair.routes).filter(|((sent_at, by, packet), _)| {
+                *by == Server && has(packet, Data::KIND) && *sent_at + pair.latency <= *at
+            });
+            let (_, word) = words.last().expect("there is something to answer");
+            ways.push((network(*route), network(*word)));
+        }
+    }
+    assert!(ways.len() >= 20, "{ways:?}");
+    assert!(ways.iter().all(|(answer, word)| answer == word), "{ways:?}");
+}
+
+#[test]
 fn an_association_of_one_path_says_and_does_the_same_with_and_without() {
     let run = |config: Config| {
         let mut pair = Pair::new(config);
