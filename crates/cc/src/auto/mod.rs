@@ -22,7 +22,7 @@
 //! - *Shared*: CUBIC, unless the evidence is clear; its plateau is halfway to the window that it had, so that flows of this kind have
 //!   equal shares after some losses. But where Reno would take twice as long as CUBIC to have its window
 //!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry or it has half of what the path
-//!   was seen to carry. A window that was reduced to less than a third of that hurries until it is half, as does one
+//!   was seen to carry. A window of less than a third of that hurries until it is half, as does one
 //!   whose first flight was lost and so told nothing of the path. A queue of seconds grows no more. Windows are whole
 //!   packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take more of a short queue
 //!   than those that come in pairs beside them.
@@ -77,7 +77,7 @@ const QUEUE_MAX: Duration = Duration::from_secs(1);
 /// Reno takes twice as long as CUBIC to have its window again where the square of its packets, times the cube of the
 /// round trip's milliseconds, is this. With more, Reno has less than half of its share beside it over 1 Mbit/s with 300 ms.
 const FAR: u128 = 33_000_000_000;
-/// A window that is reduced to a smaller part of all that is under way, in hundredths, is behind; and with this it has caught up.
+/// A window that is a smaller part of all that is under way, in hundredths, is behind; and with this it has caught up.
 const BEHIND: usize = 33;
 const CAUGHT_UP: usize = 50;
 /// A CUBIC window of fewer packets is not paced.
@@ -291,9 +291,6 @@ impl Auto {
         let window = self.cwnd.min(window.max(self.spare()));
         self.cubic = Cubic::halfway(self.options, self.mtu, window);
         self.neighbours.begin();
-        if self.is_behind() {
-            self.neighbours.fall_behind();
-        }
         self.mode = Mode::Shared;
     }
 
@@ -308,7 +305,7 @@ impl Auto {
             self.share(bytes_in(self.model.lately(2), queued.max(SHORTEST)));
             congestion.flight_bytes = self.cubic.window();
         }
-        let (window, was_far) = (self.cubic.window(), self.is_far());
+        let window = self.cubic.window();
         self.cubic.on_congestion(congestion);
         let large = window >= PACED_MTUS * self.mtu;
         if large && congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
@@ -316,9 +313,6 @@ impl Auto {
         }
         if let Some(before) = self.neighbours.on_reduction(window, self.cubic.ssthresh().min(window)) {
             self.cubic.aim_at(before);
-        }
-        if was_far && self.is_behind() {
-            self.neighbours.fall_behind();
         }
     }
 
@@ -338,18 +332,20 @@ impl Auto {
         self.cubic.window().saturating_add(self.siblings)
     }
 
-    fn is_behind(&self) -> bool {
-        self.part().is_some_and(|part| part < BEHIND)
-    }
-
-    fn has_caught_up(&self) -> bool {
-        self.part().is_some_and(|part| part >= CAUGHT_UP)
+    /// A round trip is over: a part is smaller after a loss, and when others fill the queue.
+    fn look_at_part(&mut self) {
+        let Some(part) = self.part() else { return };
+        if part < BEHIND && self.is_far() {
+            self.neighbours.fall_behind();
+        } else if part >= CAUGHT_UP {
+            self.neighbours.catch_up();
+        }
     }
 
     /// Whether it may leave room to those who open slowly. Where nobody knows what the path carries, others' queue took all of the
     /// first flight: that is no time to wait.
     fn has_time(&self) -> bool {
-        self.carries.is_some() && (self.has_caught_up() || self.neighbours.are_slow())
+        self.part().is_some_and(|part| part >= CAUGHT_UP || self.neighbours.are_slow())
     }
 
     /// How fast CUBIC's window may open.
@@ -457,6 +453,7 @@ impl Auto {
         let flight = ack.flight_before.saturating_sub(ack.bytes);
         let Mode::Lossy(cycle) = &mut self.mode else { return };
         if cycle.phase > 1 && self.model.is_stale(ack.now) {
+            self.model.look_for_shortest(ack.now);
             *cycle = Cycle { drain: Some(Drain::Path), ..Cycle::new(ack.now, rate) };
         }
         let lasted = ack.now.since(cycle.began);
@@ -563,8 +560,8 @@ impl Controller for Auto {
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),
             Mode::Shared => {
-                if round && self.has_caught_up() {
-                    self.neighbours.catch_up();
+                if round {
+                    self.look_at_part();
                 }
                 let opens = self.opens();
                 match opens {

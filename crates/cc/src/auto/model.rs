@@ -28,7 +28,7 @@ pub(super) struct Model {
     min_rtt: Option<Duration>,
     min_rtt_before: Option<Duration>,
     span_began: Time,
-    /// When a sample was about as short, or was to be.
+    /// When a sample was about as short, or was looked for.
     shortest_at: Time,
     /// Of this round trip: the shortest sample, the sum of all, and how many they are.
     round: Option<(Duration, Duration, u32)>,
@@ -150,13 +150,14 @@ impl Model {
         self.min_rtt().map_or(0, |rtt| bytes_in(self.rate(), rtt))
     }
 
-    /// Whether the shortest round trip was not seen for half as long as it is remembered. Then it is to be looked for, once.
-    pub(super) fn is_stale(&mut self, now: Time) -> bool {
-        let is_stale = now.since(self.shortest_at) > RTT_SPAN;
-        if is_stale {
-            self.shortest_at = now;
-        }
-        is_stale
+    /// Whether the shortest round trip was not seen, nor looked for, for half as long as it is remembered.
+    pub(super) fn is_stale(&self, now: Time) -> bool {
+        now.since(self.shortest_at) > RTT_SPAN
+    }
+
+    /// It is looked for, from now on.
+    pub(super) fn look_for_shortest(&mut self, now: Time) {
+        self.shortest_at = now;
     }
 
     /// So many hundredths of the bytes under way with which the path is full though round trips differ, and with what is lost

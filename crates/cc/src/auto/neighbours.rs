@@ -59,7 +59,7 @@ impl Neighbours {
         (self.last, self.since, self.share) = (None, None, Share::Enough);
     }
 
-    /// What it was reduced to is so small a part that it may hurry until it has caught up.
+    /// It is so small a part that it may hurry until it has caught up.
     pub(super) fn fall_behind(&mut self) {
         self.share = Share::Behind;
     }

@@ -279,7 +279,7 @@ fn over_a_long_path_the_window_opens_as_renos_until_the_others_turn_out_to_be_fa
 #[test]
 fn a_path_is_far_where_reno_takes_twice_as_long_as_cubic() {
     let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
-    (auto.base_rtt, auto.carries) = (Some(ms(50)), Some(1));
+    (auto.base_rtt, auto.carries) = (Some(ms(50)), Some(1_000));
     let mut opens = |millis, packets| {
         auto.srtt = ms(millis);
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
@@ -390,14 +390,20 @@ fn less_than_a_third_of_what_the_path_carries_opens_as_cubics_until_it_is_half()
         (auto.base_rtt, auto.srtt, auto.carries) = (Some(ms(500)), ms(1_000), Some(1_000_000));
         auto.cwnd = packets * MTU;
         auto.share(packets * MTU);
+        auto.look_at_part();
         auto
     };
     assert_eq!([far(329).opens(), far(330).opens()], [Opens::AsCubic, Opens::AsReno]);
+    let mut auto = far(350);
+    auto.srtt = ms(1_100);
+    auto.look_at_part();
+    assert_eq!(auto.opens(), Opens::AsCubic, "350 of 1100: others have filled the queue");
     let mut auto = far(700);
     let mut reduce = |packets| {
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
         let (now, flight_bytes) = (Time::from_millis(60_000), packets * MTU);
         auto.give_way(Congestion { cause: Cause::Loss, now, flight_bytes, mtu: MTU });
+        auto.look_at_part();
         auto.opens()
     };
     assert_eq!([reduce(472), reduce(470)], [Opens::AsReno, Opens::AsCubic]);
