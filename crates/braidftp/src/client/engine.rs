@@ -1,6 +1,7 @@
 //! The task that runs one FTP session: requests in, lines to the control connection, data paths to the carrier.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -125,7 +126,10 @@ impl Engine {
         let why = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why).clone();
         self.requests.close();
         self.give_up(&why).await;
-        self.carrier.close(self.state == State::Over).await;
+        match self.state {
+            State::Over => self.carrier.close().await,
+            State::Open | State::Quitting => self.carrier.stop().await,
+        }
     }
 
     async fn drive(&mut self) -> Result<()> {
@@ -383,7 +387,8 @@ fn trace(direction: char, bytes: &[u8]) {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let line = line.trim_ascii_end();
         let shown = if line.starts_with(b"PASS ") { "PASS …".to_owned() } else { escape(line) };
-        eprintln!("{direction} {shown}");
+        // In one piece: a line stays one where both outputs go to the same place.
+        let _ = std::io::stderr().write_all(format!("{direction} {shown}\n").as_bytes());
     }
 }
 

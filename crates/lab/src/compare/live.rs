@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -277,12 +277,11 @@ fn tune(host: &Host, way: Way, address: Ipv4Addr) -> Result<(), String> {
 }
 
 /// Runs a server until it is told to stop. Says when it listens.
-fn serve(mut command: Command, way: Way, ready: &Sender<Result<(), String>>, stopped: &Receiver<()>) {
-    let mut child = match spawn(&mut command) {
-        Ok(child) => child,
+fn serve(command: Command, way: Way, ready: &Sender<Result<(), String>>, stopped: &Receiver<()>) {
+    let (_child, lines) = match spawn(command) {
+        Ok(running) => running,
         Err(error) => return drop(ready.send(Err(error))),
     };
-    let lines = lines(&mut child.0);
     let started = Instant::now();
     let mut words = Vec::new();
     let up = loop {
@@ -316,9 +315,8 @@ fn listens_on_ftp() -> bool {
 }
 
 /// Runs a client to its end. Gives how long the files took.
-fn fetch(mut command: Command, patience: Duration) -> Result<Duration, String> {
-    let mut child = spawn(&mut command)?;
-    let lines = lines(&mut child.0);
+fn fetch(command: Command, patience: Duration) -> Result<Duration, String> {
+    let (mut child, lines) = spawn(command)?;
     let deadline = Instant::now() + patience;
     let (mut watch, mut words) = (Stopwatch::default(), Vec::new());
     loop {
@@ -355,37 +353,44 @@ impl Drop for Running {
     }
 }
 
-fn spawn(command: &mut Command) -> Result<Running, String> {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    child
-        .map(Running)
-        .map_err(|error| format!("cannot run {}: {error}", command.get_program().to_string_lossy()))
-}
-
-/// What a program says on either output, line by line, with the time at which each came.
-fn lines(child: &mut Child) -> Receiver<(Instant, String)> {
+/// Starts a program. Gives what it says, line by line, with the time at which each came. Both of its outputs are one pipe: of two,
+/// which came first would be a matter of which thread is woken first.
+fn spawn(mut command: Command) -> Result<(Running, Receiver<(Instant, String)>), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let started = || {
+        let (output, input) = io::pipe()?;
+        command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+        let child = Running(command.spawn()?);
+        // It holds ends of the pipe, which is over when the program is.
+        drop(command);
+        io::Result::Ok((child, output))
+    };
+    let (child, output) = started().map_err(|error| format!("cannot run {name}: {error}"))?;
     let (said, lines) = channel();
-    let outputs: [Option<Box<dyn Read + Send>>; 2] = [
-        child.stdout.take().map(|output| Box::new(output) as _),
-        child.stderr.take().map(|output| Box::new(output) as _),
-    ];
-    for output in outputs.into_iter().flatten() {
-        let said = said.clone();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-                let line = String::from_utf8_lossy(&line).into_owned();
-                if said.send((Instant::now(), line)).is_err() {
-                    break;
-                }
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if said.send((Instant::now(), line)).is_err() {
+                break;
             }
-        });
-    }
-    lines
+        }
+    });
+    Ok((child, lines))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_program_says_on_both_outputs_comes_in_the_order_in_which_it_was_said() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "for n in $(seq 50); do echo out $n; echo error $n >&2; done"]);
+        let (_program, lines) = spawn(command).unwrap();
+        let said: Vec<String> = lines.iter().map(|(_, line)| line).collect();
+        let want: Vec<String> = (1..=50).flat_map(|n| [format!("out {n}"), format!("error {n}")]).collect();
+        assert_eq!(said, want);
+    }
 
     #[test]
     fn a_folder_of_a_process_that_is_gone_is_removed_and_ours_goes_with_us() {

@@ -145,10 +145,17 @@ impl Carrier {
         }
     }
 
-    /// Ends the transport: in order if the session has said goodbye, at once otherwise.
-    pub(crate) async fn close(self, said_goodbye: bool) {
+    /// Ends the transport in order, for the session has said goodbye.
+    pub(crate) async fn close(self) {
         if let Self::Sctp(sctp) = self {
-            sctp.close(said_goodbye).await;
+            sctp.close().await;
+        }
+    }
+
+    /// Ends the transport at once.
+    pub(crate) async fn stop(self) {
+        if let Self::Sctp(sctp) = self {
+            sctp.stop().await;
         }
     }
 }

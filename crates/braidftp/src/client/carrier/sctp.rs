@@ -275,11 +275,13 @@ impl Sctp {
         .hint(no_answer_hint(&self.url))
     }
 
-    pub(super) async fn close(self, said_goodbye: bool) {
-        if said_goodbye {
-            // A server that does not finish the shutdown has nothing of ours any more.
-            let _ = tokio::time::timeout(GOODBYE, self.association.shutdown()).await;
-        }
+    pub(super) async fn close(self) {
+        // A server that does not finish the shutdown has nothing of ours any more.
+        let _ = tokio::time::timeout(GOODBYE, self.association.shutdown()).await;
+        self.stop().await;
+    }
+
+    pub(super) async fn stop(self) {
         if self.association.reason().is_none() {
             self.association.abort("the client stops");
         }
