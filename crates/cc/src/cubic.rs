@@ -41,6 +41,8 @@ pub(crate) enum Opens {
     AsCubic,
     /// As one of §4.3 that keeps up with Reno's, from wherever it is.
     AsReno,
+    /// It closes, twice as fast as Reno's opens.
+    Closes,
     /// Not at all.
     No,
 }
@@ -153,7 +155,11 @@ impl Cubic {
         // window is twice what the last round trip needed (RFC 7661 §4.3 speaks of the same).
         let used = if slow_start { 2 * ack.flight_before } else { ack.flight_before };
         let full = used + self.mtu > self.cwnd;
-        if (full || self.options.growth == Growth::Always) && opens != Opens::No {
+        if opens == Opens::Closes && !slow_start {
+            self.close(ack.bytes);
+        }
+        let may_open = !matches!(opens, Opens::Closes | Opens::No);
+        if (full || self.options.growth == Growth::Always) && may_open {
             if slow_start {
                 let limit = usize::from(self.options.byte_counting_limit.get()) * self.mtu;
                 let step = ack.bytes.min(limit);
@@ -169,6 +175,15 @@ impl Cubic {
         if advice == Advice::Leave {
             self.ssthresh = self.cwnd;
         }
+    }
+
+    /// By two segments a round trip; what it was before is not to be regained.
+    fn close(&mut self, acked_bytes: usize) {
+        let closed = (2 * acked_bytes).saturating_mul(self.mtu).saturating_add(self.remainder);
+        self.remainder = closed % self.cwnd;
+        self.cwnd = self.cwnd.saturating_sub(closed / self.cwnd).max(FLOOR_MTUS * self.mtu);
+        self.ssthresh = self.ssthresh.min(self.cwnd);
+        (self.w_max, self.epoch) = (self.w_max.min(self.cwnd), None);
     }
 
     fn begin_epoch(&self, now: Time, part: usize) -> Epoch {

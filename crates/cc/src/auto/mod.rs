@@ -22,7 +22,8 @@
 //! - *Shared*: CUBIC, unless the evidence is clear; its plateau is halfway to the window that it had, so that flows of this kind have
 //!   equal shares after some losses. But where Reno would take twice as long as CUBIC to have its window
 //!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry or it has half of what the path
-//!   was seen to carry. A window of less than a third of that hurries until it is half, as does one
+//!   was seen to carry; and who has more of that beside them closes, as long as that makes the queue shorter: a loss comes once in
+//!   minutes there, and would be all that brings them nearer. A window of less than a third of that hurries until it is half, as does one
 //!   whose first flight was lost and so told nothing of the path. A queue of seconds grows no more. Windows are whole
 //!   packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take more of a short queue
 //!   than those that come in pairs beside them.
@@ -80,6 +81,8 @@ const FAR: u128 = 33_000_000_000;
 /// A window that is a smaller part of all that is under way, in hundredths, is behind; and with this it has caught up.
 const BEHIND: usize = 33;
 const CAUGHT_UP: usize = 50;
+/// With so large a part, of a rate that is known to a tenth, there is nobody else.
+const ALONE: usize = 90;
 /// A CUBIC window of fewer packets is not paced.
 const PACED_MTUS: usize = 32;
 
@@ -324,7 +327,12 @@ impl Auto {
 
     /// CUBIC's windows as a part of all that is under way, in hundredths, if it is known what the path carries.
     fn part(&self) -> Option<usize> {
-        let all = bytes_in(self.carries?, self.srtt);
+        self.part_of(self.srtt)
+    }
+
+    /// The same of what is under way when round trips take so long.
+    fn part_of(&self, rtt: Duration) -> Option<usize> {
+        let all = bytes_in(self.carries?, rtt);
         self.all_windows().saturating_mul(100).checked_div(all)
     }
 
@@ -348,6 +356,13 @@ impl Auto {
         self.part().is_some_and(|part| part >= CAUGHT_UP || self.neighbours.are_slow())
     }
 
+    /// Whether it has more than half of the path, and another that opens slowly the rest; not by a mean that has yet to see
+    /// how much shorter the queue is after a loss.
+    fn gives(&self) -> bool {
+        let is_most = |rtt| self.part_of(rtt).is_some_and(|part| part > CAUGHT_UP && part < ALONE);
+        self.neighbours.are_slow() && is_most(self.srtt) && is_most(self.latest_rtt)
+    }
+
     /// How fast CUBIC's window may open.
     fn opens(&self) -> Opens {
         let base = self.base_rtt.unwrap_or(self.srtt);
@@ -355,7 +370,7 @@ impl Auto {
         if queue > (base * 7).max(QUEUE_MAX) {
             Opens::No
         } else if queue > (base / 8).max(SHORTEST) && self.has_time() && self.is_far() {
-            Opens::AsReno
+            if self.gives() { Opens::Closes } else { Opens::AsReno }
         } else {
             Opens::AsCubic
         }
@@ -566,7 +581,8 @@ impl Controller for Auto {
                 let opens = self.opens();
                 match opens {
                     Opens::AsReno if round => self.neighbours.on_round(self.srtt, self.cubic.window()),
-                    Opens::AsReno => {}
+                    Opens::Closes if round => self.neighbours.on_closing(self.srtt, self.cubic.window()),
+                    Opens::AsReno | Opens::Closes => {}
                     Opens::AsCubic | Opens::No => self.neighbours.rest(),
                 }
                 self.cubic.on_ack_that(ack, opens);

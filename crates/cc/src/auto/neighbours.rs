@@ -8,7 +8,7 @@
 //! it is in a hurry until it has caught up, and learns nothing from the next loss.
 //!
 //! Of flows that open alike over one queue, those with less than their share see their rates rise while the queue grows, and
-//! those with more see them fall. Who rises is in a hurry until the next loss.
+//! those with more see them fall. Who rises is in a hurry until the next loss, and so is who closes for others in vain.
 
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ pub(super) struct Neighbours {
     next: u32,
     /// The window before the last reduction, and after it.
     last: Option<(usize, usize)>,
-    /// A round trip and the window then, since when the queue has not become shorter and there was no hurry.
+    /// A round trip and the window then, since when the queue has not become shorter and there was no hurry; or of a window
+    /// that closes, the longest one and what it was.
     since: Option<(Duration, usize)>,
     /// Since the last reduction.
     share: Share,
@@ -79,6 +80,18 @@ impl Neighbours {
         } else if window as u128 * rtt_then.as_nanos() * 8 > window_then as u128 * rtt.as_nanos() * 9 {
             self.hurried = 1;
         }
+    }
+
+    /// A round trip of this length is over, in which a window, now of so many bytes, closed twice as fast as Reno's opens. With
+    /// an eighth of it, one other who opens so has half of that, and of half of what is under way that is a 32nd. If the
+    /// round trip has not become shorter by half as much, there is no queue, or there are others than that one.
+    pub(super) fn on_closing(&mut self, rtt: Duration, window: usize) {
+        let (longest, from) = self.since.map_or((rtt, window), |(longest, from)| (longest.max(rtt), from));
+        let over = window < from - from / 8;
+        if over && rtt > longest * 63 / 64 {
+            self.hurried = 1;
+        }
+        self.since = Some(if over { (rtt, window) } else { (longest, from) });
     }
 
     /// A window opens otherwise.

@@ -320,6 +320,57 @@ fn who_has_half_of_what_the_path_carries_is_in_no_hurry_and_who_does_not_know_wh
 }
 
 #[test]
+fn who_has_more_than_half_beside_a_slow_one_closes_by_two_packets_a_round_trip_if_the_queue_is_shorter_for_it()
+ {
+    // 1000 packets in a round trip of a second.
+    let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
+    (auto.base_rtt, auto.srtt, auto.carries) = (Some(ms(500)), ms(1_000), Some(1_000_000));
+    auto.latest_rtt = ms(1_000);
+    let mut opens = |packets| {
+        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.opens()
+    };
+    let of_half = [opens(509), opens(510), opens(899), opens(900)];
+    assert_eq!(of_half, [Opens::AsReno, Opens::Closes, Opens::Closes, Opens::AsReno]);
+    auto.cubic = Cubic::halfway(auto.options, MTU, 700 * MTU);
+    auto.latest_rtt = ms(700);
+    assert_eq!(auto.opens(), Opens::AsReno, "it is all, and will be in the mean");
+    auto.cubic = Cubic::halfway(auto.options, MTU, 800 * MTU);
+    let mut now = Time::from_millis(1_000);
+    for _ in 0..800 {
+        now += ms(1);
+        auto.on_sent(Sent { now, bytes: MTU, flight_before: 799 * MTU });
+        let rtt = Some(ms(1_000));
+        auto.cubic.on_ack_that(
+            Ack {
+                now,
+                bytes: MTU,
+                flight_before: 800 * MTU,
+                mtu: MTU,
+                rtt,
+                by_another_way: None,
+                srtt: rtt,
+                cum_advanced: true,
+                in_recovery: false,
+                siblings: &[],
+            },
+            Opens::Closes,
+        );
+    }
+    assert_eq!(auto.cubic.window().div_ceil(MTU), 798);
+    assert_eq!(auto.cubic.ssthresh(), auto.cubic.window(), "or it would be slow start");
+    for (rtt, is_slow) in [(968, true), (990, false)] {
+        let mut neighbours = Neighbours::default();
+        neighbours.on_closing(ms(980), 800);
+        neighbours.on_closing(ms(1_000), 750);
+        neighbours.on_closing(ms(rtt), 701);
+        assert!(neighbours.are_slow(), "an eighth is not over");
+        neighbours.on_closing(ms(rtt), 699);
+        assert_eq!(neighbours.are_slow(), is_slow, "{rtt} ms");
+    }
+}
+
+#[test]
 fn a_window_is_whole_packets() {
     let mut flow = Flow::new(Wire::new(ms(20), 10, 0));
     flow.run(ms(2_000));
