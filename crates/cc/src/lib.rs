@@ -129,8 +129,9 @@ pub struct Ack<'a> {
     pub mtu: usize,
     /// A round-trip sample, if this acknowledgement gave one.
     pub rtt: Option<Duration>,
-    /// Where it gave none because it took another path's way back: how long ago the last of these bytes to leave had left. At
-    /// which rate data arrives shows in that as well.
+    /// Where it took another path's way back, and is no round trip of this path (`rtt`, then, is one that was measured since the
+    /// acknowledgement before): how long ago the last of these bytes to leave had left. At which rate data arrives shows in that
+    /// as well, and how soon there is room for more.
     pub by_another_way: Option<Duration>,
     /// The smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,

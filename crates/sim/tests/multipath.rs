@@ -73,6 +73,14 @@ fn paths_that_differ_bring_nine_tenths_of_their_sum() {
 }
 
 #[test]
+fn a_long_path_of_which_a_short_ones_answers_tell_first_carries_what_it_does_alone() {
+    let short = "rate=1.5mbit,delay=1ms,queue=16p,loss=0.0029";
+    assert_sum(&[short, "rate=31mbit,delay=30ms,queue=128p,loss=0.0052"], 3, [5, 20], 0.95);
+    let short = "rate=1.3mbit,delay=1ms,queue=16p,loss=0.0158";
+    assert_sum(&[short, "rate=16.5mbit,delay=95ms,queue=151p,loss=0.0019"], 2, [5, 20], 0.95);
+}
+
+#[test]
 fn with_too_small_a_buffer_they_bring_no_less_than_the_better() {
     let pairs = [
         [EQUAL; 2],
@@ -193,10 +201,11 @@ fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
         let [ours, other] = [0, 1].map(|flow| outcomes[flow].goodput(seconds(10), end));
         2.0 * ours / (ours + other)
     };
-    // Who has how much of so few packets is chance from seed to seed.
+    // Who has how much of so few packets is chance from seed to seed. What two that are coupled take is less than one's, rather: what
+    // must not be is more.
     let mean = |multipath| (1..=8).map(|seed| taken(multipath, seed)).sum::<f64>() / 8.0;
     let (coupled, uncoupled) = (mean("default"), mean("default,coupling=none"));
-    assert!((0.8..1.2).contains(&coupled), "{coupled:.3} of its half");
+    assert!((0.7..1.2).contains(&coupled), "{coupled:.3} of its half");
     assert!(uncoupled > 1.2, "{uncoupled:.3}: there is nothing to find out");
 }
 
@@ -214,7 +223,7 @@ fn of_four_paths_in_two_pairs_each_pair_takes_one_share_of_its_bottleneck() {
     let [ours, first, second] = [0, 1, 2].map(|flow| outcomes[flow].goodput(seconds(15), end));
     let taken = 2.0 * ours / (ours + first + second);
     // Not one share of one of them, which pairs that are taken for one group would have; and not two of each.
-    assert!((0.8..1.2).contains(&taken), "{taken:.3} of half of both");
+    assert!((0.7..1.2).contains(&taken), "{taken:.3} of half of both");
 }
 
 #[test]

@@ -210,7 +210,9 @@ impl Train {
             }
             return ack.bytes;
         };
-        self.over |= round;
+        // Answers by another way that is clearly shorter come as far apart as that one's packets do.
+        let is_shorter = |(took, srtt): (Duration, Duration)| took < srtt / 4 * 3;
+        self.over |= round || ack.by_another_way.zip(ack.srtt).is_some_and(is_shorter);
         if self.over {
             return ack.bytes;
         }
@@ -378,12 +380,13 @@ impl Auto {
 
     fn ramp(&mut self, ack: &Ack<'_>, round: bool) {
         let (rate, spare) = (self.model.lately(2), self.spare());
-        let product = bytes_in(rate, self.min_rtt().max(SHORTEST));
-        let (app_limited, min_rtt) = (self.model.is_app_limited(), self.min_rtt());
+        let (app_limited, min_rtt) =
+            (self.model.is_app_limited(), self.model.told_after().unwrap_or(self.srtt));
+        let product = bytes_in(rate, min_rtt.max(SHORTEST));
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
         ramp.score = ramp.score.min(score);
-        let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
+        let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.by_another_way.or(ack.rtt));
         let acked = ramp.train.on_ack(ack, round);
         if ramp.train.rate > 0 {
             self.carries = self.carries.max(Some(ramp.train.rate));
@@ -500,9 +503,11 @@ impl Auto {
         self.cwnd = self.cwnd.saturating_add(ack.bytes).min(target);
     }
 
-    /// So many hundredths of the window in a round trip.
+    /// So many hundredths of the window in the time after which what has left makes room for more: a round trip, or less where
+    /// others tell of it sooner.
     fn pace(&self, hundredths: u128) -> Option<Rate> {
-        let bits = (self.window() as u128 * 8 * hundredths * 10_000_000).checked_div(self.srtt.as_nanos())?;
+        let turn = self.model.is_told_after().map_or(self.srtt, |after| after.min(self.srtt));
+        let bits = (self.window() as u128 * 8 * hundredths * 10_000_000).checked_div(turn.as_nanos())?;
         Some(Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
     }
 }

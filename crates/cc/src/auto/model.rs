@@ -28,15 +28,29 @@ pub(super) struct Model {
     min_rtt: Option<Duration>,
     min_rtt_before: Option<Duration>,
     span_began: Time,
+    /// The shortest time that an answer took by another path's way, of this span and of the one before.
+    by_others: Option<Duration>,
+    by_others_before: Option<Duration>,
+    /// How long answers take, smoothed, while some come by others.
+    took: Option<Duration>,
+    burst: Burst,
     /// When a sample was about as short, or was looked for.
     shortest_at: Time,
     /// Of this round trip: the shortest sample, the sum of all, and how many they are.
     round: Option<(Duration, Duration, u32)>,
     /// By how much samples exceed the shortest of their round trip, in the mean: not what a queue that stands adds.
     spread: Duration,
-    /// Whether answers come by other paths, too: how long those take, the shortest round trip does not tell.
-    by_other_ways: bool,
     pub(super) losses: Losses,
+}
+
+/// How much more is told of at once than arrives in the time where others tell of it, each for its own packets: as in §5.5.9 of draft-ietf-ccwg-bbr (`BBRUpdateACKAggregation`).
+#[derive(Debug, Clone, Copy, Default)]
+struct Burst {
+    began: Time,
+    bytes: usize,
+    /// The most of this round trip, and what that is in the mean.
+    most: usize,
+    usual: usize,
 }
 
 /// What part of what leaves is lost.
@@ -58,10 +72,12 @@ impl Model {
 
     /// Gives whether a round trip begins.
     pub(super) fn on_ack(&mut self, ack: &Ack<'_>) -> bool {
-        let sample = self.delivery.on_ack(ack.now, ack.bytes, ack.rtt.or(ack.by_another_way));
+        let sample = self.delivery.on_ack(ack.now, ack.bytes, ack.by_another_way.or(ack.rtt));
         if let Some(rtt) = ack.rtt {
             if ack.now.since(self.span_began) >= RTT_SPAN {
                 self.min_rtt_before = self.min_rtt.take();
+                self.by_others_before = self.by_others.take();
+                self.took = self.took.filter(|_| self.by_others_before.is_some());
                 self.span_began = ack.now;
             }
             let (shortest, sum, count) = self.round.unwrap_or((rtt, Duration::ZERO, 0));
@@ -71,12 +87,22 @@ impl Model {
                 self.shortest_at = ack.now;
             }
         }
-        self.by_other_ways |= ack.by_another_way.is_some();
+        if ack.by_another_way.is_some() || self.took.is_some() {
+            self.burst.on_ack(ack, self.rate());
+            let took = ack.by_another_way.or(ack.rtt).or(self.took);
+            self.took = took.map(|took| self.took.map_or(took, |smoothed| (smoothed * 7 + took) / 8));
+        }
+        if let Some(took) = ack.by_another_way {
+            self.by_others = Some(self.by_others.map_or(took, |shortest| shortest.min(took)));
+        }
         self.losses.all += ack.bytes;
         if let Some(sample) = sample {
             self.on_rate(&sample);
         }
         let begins = sample.is_some_and(|sample| sample.round_begins);
+        if begins {
+            self.burst.on_round();
+        }
         if let Some((shortest, sum, count)) = self.round.take_if(|_| begins) {
             self.spread = (self.spread * 7 + (sum / count).saturating_sub(shortest)) / 8;
         }
@@ -145,9 +171,22 @@ impl Model {
         self.min_rtt.into_iter().chain(self.min_rtt_before).min()
     }
 
+    /// The shortest time after which a packet is told of, by its path's own way or another; `None` before there is one.
+    pub(super) fn told_after(&self) -> Option<Duration> {
+        self.min_rtt().into_iter().chain(self.by_others).chain(self.by_others_before).min()
+    }
+
+    /// How long it usually takes, if that is not the path's round trip because others tell of it sooner.
+    pub(super) fn is_told_after(&self) -> Option<Duration> {
+        self.took
+    }
+
     /// Bytes under way that the path needs.
     pub(super) fn product(&self) -> usize {
-        self.min_rtt().map_or(0, |rtt| bytes_in(self.rate(), rtt))
+        let own = self.min_rtt().map_or(0, |rtt| bytes_in(self.rate(), rtt));
+        let by_others = self.by_others.into_iter().chain(self.by_others_before).min();
+        // Nothing is told later than by its own way.
+        by_others.map_or(own, |took| own.min(bytes_in(self.rate(), took).saturating_add(self.burst.usual)))
     }
 
     /// Whether the shortest round trip was not seen, nor looked for, for half as long as it is remembered.
@@ -166,8 +205,7 @@ impl Model {
         let min_rtt = self.min_rtt().unwrap_or_default();
         // Of round trips that are all alike likely, those from the shortest to the longest.
         let differs = (self.spread.saturating_sub(min_rtt / ABOUT) * 2).min(min_rtt);
-        let differs = if self.by_other_ways { min_rtt } else { differs };
-        let needs = u128::from(self.rate()) * (min_rtt + differs).as_nanos() / 1_000_000_000;
+        let needs = u128::from(self.rate()) * differs.as_nanos() / 1_000_000_000 + self.product() as u128;
         let lost = self.losses.usual() * 5 / 4;
         let window = needs * u128::from(hundredths) * 10 / u128::from(1_000 - lost);
         usize::try_from(window).unwrap_or(usize::MAX)
@@ -179,6 +217,23 @@ impl Model {
         let sending = arriving * 1_000 / u128::from(1_000 - self.losses.usual());
         let bits = u64::try_from(sending * 8).unwrap_or(u64::MAX);
         (bits > 0).then(|| Rate::from_bits_per_second(bits))
+    }
+}
+
+impl Burst {
+    /// At such a rate, in bytes a second.
+    fn on_ack(&mut self, ack: &Ack<'_>, rate: u64) {
+        let mut expected = bytes_in(rate, ack.now.since(self.began));
+        if self.bytes <= expected {
+            (self.began, self.bytes, expected) = (ack.now, 0, 0);
+        }
+        self.bytes = self.bytes.saturating_add(ack.bytes);
+        self.most = self.most.max(self.bytes - expected);
+    }
+
+    /// A round trip is over.
+    fn on_round(&mut self) {
+        self.usual = (self.usual.saturating_mul(7).saturating_add(std::mem::take(&mut self.most))) / 8;
     }
 }
 

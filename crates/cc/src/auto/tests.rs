@@ -194,7 +194,7 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
         assert!((110..most).contains(&packets), "{packets} with one in {one_in}");
     }
     // 100 packets a second; of two round trips one takes so long.
-    let packets_with = |second: u64, by_another_way: Option<Duration>| {
+    let packets_with = |second: u64| {
         let mut model = Model::default();
         for step in 0..2_000 {
             let (now, rtt) = (Time::from_millis(10 * step), ms([100, second][step as usize % 2]));
@@ -205,7 +205,7 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
                 flight_before: 10 * MTU,
                 mtu: MTU,
                 rtt: (step > 20).then_some(rtt),
-                by_another_way: by_another_way.filter(|_| step == 20),
+                by_another_way: None,
                 srtt: None,
                 cum_advanced: true,
                 in_recovery: false,
@@ -215,9 +215,38 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
         model.window(WINDOW) / MTU
     };
     // By no more than as much again.
-    let alone = [100, 180, 1_000].map(|second| packets_with(second, None));
-    assert_eq!(alone, [11, 18, 22]);
-    assert_eq!(packets_with(100, Some(ms(150))), 22, "one answer came by another path");
+    assert_eq!([100, 180, 1_000].map(packets_with), [11, 18, 22]);
+}
+
+/// A path of 100 packets a second and 100 ms, of which an answer tells every 50 ms that comes by another way, half as long.
+#[test]
+fn where_others_tell_sooner_the_models_window_is_what_is_under_way_until_then() {
+    let mut model = Model::default();
+    for step in 0..400 {
+        let now = Time::from_millis(50 * step);
+        for _ in 0..5 {
+            model.on_sent(Sent { now, bytes: MTU, flight_before: 10 * MTU });
+        }
+        model.on_ack(&Ack {
+            now,
+            bytes: 5 * MTU,
+            flight_before: 10 * MTU,
+            mtu: MTU,
+            rtt: (step > 10).then_some(ms(100)),
+            by_another_way: (step > 10 && step < 200).then_some(ms(50)),
+            srtt: None,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &[],
+        });
+        if step == 199 {
+            assert_eq!(model.is_told_after(), Some(ms(50)));
+            // As much as five packets come after 50 ms, and five at once.
+            assert_eq!((model.product() / MTU, model.told_after()), (9, Some(ms(50))));
+        }
+    }
+    assert_eq!((model.product() / MTU, model.told_after()), (10, Some(ms(100))), "that was long ago");
+    assert_eq!(model.is_told_after(), None);
 }
 
 #[test]

@@ -23,6 +23,7 @@
 mod admission;
 mod again;
 mod bottleneck;
+mod departures;
 mod meter;
 mod names;
 mod points;
@@ -35,6 +36,7 @@ use braidftp_cc::coupled::Coupling;
 
 pub(super) use self::again::{carries, next_lost};
 pub(super) use self::bottleneck::Bottlenecks;
+pub(super) use self::departures::Departures;
 pub(super) use self::meter::Meter;
 pub use self::names::{
     Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,

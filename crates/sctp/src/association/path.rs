@@ -12,7 +12,7 @@ use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
 use crate::association::loss::SendOrder;
-use crate::association::multipath::Meter;
+use crate::association::multipath::{Departures, Meter};
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
 use crate::association::undo::Evidence;
@@ -86,11 +86,16 @@ pub(super) struct Path {
     /// With concurrent multipath transfer: new data leaves by it so many bytes at a time, for each turn of another path is a gap
     /// where this one is the slower.
     pub(super) burst_bytes: usize,
-    /// When a SACK came by it last that newly acknowledged something of it.
+    /// When a SACK came by it last that answered something of it, where others tell of it too.
     pub(super) answered_at: Option<Time>,
-    /// Bytes whose arrival its own SACKs were first to tell of, and those of which others' were: of late, for both are halved now
-    /// and then.
-    pub(super) told_bytes: [usize; 2],
+    /// What such answers are to.
+    pub(super) departures: Departures,
+    /// The round trip that they told last, if its controller has not heard of it yet.
+    pub(super) unheard: Option<Duration>,
+    /// Whether its measure is of answers that came by others, for want of its own.
+    pub(super) is_measured_by_others: bool,
+    /// The shortest time in which an answer to it came by another.
+    pub(super) soonest_by_others: Option<Duration>,
     /// Bytes that arrived since its last loss, and between that and the one before.
     pub(super) between_losses: [u64; 2],
     /// When its window was last made small because it held up others.
@@ -207,7 +212,10 @@ impl Path {
             meter: Meter::default(),
             burst_bytes: 0,
             answered_at: None,
-            told_bytes: [0; 2],
+            departures: Departures::default(),
+            unheard: None,
+            is_measured_by_others: false,
+            soonest_by_others: None,
             between_losses: [0; 2],
             penalised_at: None,
             reduced_at: None,
@@ -284,6 +292,7 @@ impl Path {
         self.fast_retransmit_due = false;
         self.probe_due = false;
         self.send_order = self.send_order.take().map(|_| SendOrder::default());
+        self.departures = Departures::default();
     }
 
     /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
@@ -400,7 +409,7 @@ impl Path {
     /// What it takes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         let order = self.send_order.as_ref().map_or(0, SendOrder::memory_bytes);
-        size_of::<Self>() + size_of_val(&*self.controller) + order
+        size_of::<Self>() + size_of_val(&*self.controller) + order + self.departures.memory_bytes()
     }
 
     pub(super) fn stats(&self) -> PathStats {

@@ -327,6 +327,12 @@ impl Sent {
         slots.filter(|slot| slot.state == SlotState::Lost).map(|slot| (slot.data.tsn, slot.path))
     }
 
+    /// The lost TSN before which so many others are lost.
+    pub(super) fn nth_lost(&self, before: usize) -> Option<Tsn> {
+        // Most are few.
+        if self.lost.len() <= before { None } else { self.lost().nth(before).map(|(tsn, _)| tsn) }
+    }
+
     /// The lowest TSN to send again whose message is not to be sent any more.
     pub(super) fn next_over(&self, now: Time) -> Option<Tsn> {
         self.lost().map(|(tsn, _)| tsn).find(|tsn| self.get(*tsn).is_some_and(|slot| slot.is_over(now)))

@@ -1,5 +1,6 @@
 //! By which path a lost chunk leaves again.
 
+use super::meter::bytes_in;
 use super::{Multipath, RetransmitBy};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::Up;
@@ -64,7 +65,33 @@ pub(in crate::association) fn next_lost(
     if retransmit_by == RetransmitBy::Same {
         return up.sent.lost().find(|(_, left_by)| leaves_here(*left_by)).map(|(tsn, _)| tsn);
     }
+    if retransmit_by == RetransmitBy::Soonest {
+        let chunks = sooner_elsewhere(paths, id, fallback)? / paths[usize::from(id.0)].pmdcs();
+        return up.sent.nth_lost(chunks);
+    }
     // The others take all that is lost the same way.
     let left_by = up.sent.get(first)?.path;
     leaves_here(left_by).then_some(first)
+}
+
+/// How many bytes other paths would bring sooner, one behind the other, than this one brings one chunk; `None` if it is not to
+/// carry any. They are what is lost first: a fast path that carries little is the soonest for one chunk, and not for
+/// a thousand.
+pub(super) fn sooner_elsewhere(paths: &[Path], id: PathId, fallback: PathId) -> Option<usize> {
+    let takes = |id: PathId| {
+        let path = &paths[usize::from(id.0)];
+        path.takes(path.pmdcs())
+    };
+    if !carries(paths, id, fallback) {
+        return None;
+    }
+    let own = takes(id);
+    let ids = (0..paths.len()).map(|index| PathId(index as u8));
+    let sooner = ids.filter(|other| carries(paths, *other, fallback) && (takes(*other), *other) < (own, id));
+    let brings = |other: PathId| {
+        let path = &paths[usize::from(other.0)];
+        let brings = bytes_in(path.rate(), own).saturating_sub(path.flight_bytes as u64);
+        usize::try_from(brings).unwrap_or(usize::MAX).max(path.pmdcs())
+    };
+    Some(sooner.map(brings).fold(0, usize::saturating_add))
 }

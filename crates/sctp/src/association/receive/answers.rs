@@ -3,37 +3,66 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_cc::coupled::Coupling;
 
+use crate::association::Association;
+use crate::association::multipath::by_the_literature;
 use crate::association::path::Path;
 use crate::association::sent::{Arrival, Named, PathReport};
-use crate::ids::Tsn;
+use crate::association::state::State;
+use crate::ids::{PathId, Tsn};
+use crate::wire::Sack;
 
-/// Which way back the answers to a path's chunks may take and still be its measure.
+/// Which way back the answer took that is being read, to a path whose chunks it tells of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answers {
-    ByAnyPath,
-    /// What came by one of several paths is answered at once by that path, and by others when they come to it: which is no
-    /// measure, but for a path whose own answers mostly come too late to be news: the few that do not are too few to tell
-    /// whether losses have to do with delay.
-    ByTheirPath,
-}
-
-/// Which way back the SACK took that was first to tell of a path's chunks.
-#[derive(Clone, Copy)]
-pub(super) enum Teller {
+pub(super) enum Way {
+    /// Whichever: one path is used at a time, or the literature's rules are kept.
+    Any,
+    /// Of several paths that are used at once, its own.
     Own,
+    /// That of another, which is no measure while the path's own answers are.
     Another,
 }
-
-/// Of so many bytes it is remembered who told of them.
-const TOLD_MEMORY_BYTES: usize = 65_536;
 
 /// What an answer tells a path's controller of time.
 #[derive(Clone, Copy)]
 pub(super) struct Told {
     pub(super) round_trip: Option<Duration>,
-    /// The same if it came by another path, and is no round trip of this one.
+    /// How long the answer took if it came by another path, and is no round trip of this one.
     pub(super) by_another_way: Option<Duration>,
+}
+
+impl Association {
+    /// Whether answers to a path's chunks come by several paths, and each is to be told from the others.
+    pub(in crate::association) fn is_told_by_several(&self) -> bool {
+        self.paths.len() > 1 && self.config.multipath.is_some() && !by_the_literature(&self.config)
+    }
+
+    /// Measures the path by which this SACK came, whether or not it is news: what came by it last is what it answers.
+    pub(super) fn measure_by_own_answer(&mut self, now: Time, came_by: PathId, sack: &Sack) {
+        let path = &mut self.paths[usize::from(came_by.0)];
+        let Some((tsn, sent_at)) = path.departures.on_answer(sack) else { return };
+        path.answered_at = Some(now);
+        if std::mem::take(&mut path.is_measured_by_others) {
+            // A shorter way than its own would be remembered for long.
+            path.min_rtt = None;
+            let window = path.controller.window();
+            path.controller.begin_again(window);
+        }
+        // Of what the last SACK had no room for, nobody knows when it came; nor of what T3 was too short for.
+        let in_time = path.silent_beyond.is_none_or(|last| !tsn.after(last));
+        if !in_time || path.timed_out_at.is_some_and(|at| at >= sent_at) {
+            return;
+        }
+        let round_trip = now.since(sent_at);
+        path.measure(now, round_trip);
+        path.unheard = Some(round_trip);
+        let detected =
+            self.config.multipath.is_some_and(|multipath| multipath.coupling == Coupling::Detected);
+        if detected && let State::Up(up) = &mut self.state {
+            up.coupled.bottlenecks.on_round_trip(now, came_by, round_trip, &self.paths);
+        }
+    }
 }
 
 impl Path {
@@ -43,24 +72,34 @@ impl Path {
         &mut self,
         now: Time,
         said: &PathReport,
-        answers: Answers,
+        way: Way,
         silent_beyond: Option<Tsn>,
     ) -> Told {
-        let tells = self.is_measured_by(answers, now);
+        let tells = way != Way::Another || !self.is_answered(now);
         // Of what the last SACK had no room for, nobody knows when it came.
         let in_time = |arrival: &Arrival| silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
-        let measured = said
-            .measurable
-            .filter(|arrival| tells && in_time(arrival) && !self.is_ambiguous(arrival))
-            .map(|arrival| now.since(arrival.sent_at));
-        if let Some(round_trip) = measured {
-            self.measure(now, round_trip);
-        }
+        let measured = if way == Way::Any || (way == Way::Another && tells) {
+            let measured = said
+                .measurable
+                .filter(|arrival| in_time(arrival) && !self.is_ambiguous(arrival))
+                .map(|arrival| now.since(arrival.sent_at));
+            if let Some(round_trip) = measured {
+                self.is_measured_by_others = way == Way::Another;
+                self.measure(now, round_trip);
+            }
+            measured
+        } else {
+            self.unheard.take_if(|_| said.newest.is_some())
+        };
         let measured = Told { round_trip: measured, by_another_way: None };
         let Some(newest) = said.newest else { return measured };
         let since = now.since(newest.sent_at);
-        // An answer sooner than any round trip ever took is one to an earlier transmission.
-        if newest.transmissions > 1 && self.min_rtt.is_none_or(|min| since < min) {
+        if way == Way::Another && newest.transmissions == 1 {
+            self.soonest_by_others = Some(self.soonest_by_others.map_or(since, |soonest| soonest.min(since)));
+        }
+        // An answer sooner than any ever came is one to an earlier transmission.
+        let soonest = self.min_rtt.into_iter().chain(self.soonest_by_others).min();
+        if newest.transmissions > 1 && soonest.is_none_or(|soonest| since < soonest) {
             return measured;
         }
         if let Some(send_order) = &mut self.send_order {
@@ -69,28 +108,18 @@ impl Path {
         // To a controller it is one: if it was an earlier transmission that was answered, the round trip was longer yet. It
         // would know nothing of a path that carries what another has lost.
         let since = in_time(&newest).then_some(since);
-        match (measured.round_trip, tells) {
-            (Some(_), _) => measured,
-            (None, true) => Told { round_trip: since, by_another_way: None },
-            (None, false) => Told { round_trip: None, by_another_way: since },
+        match measured.round_trip {
+            round_trip if !tells => Told { round_trip, by_another_way: since },
+            Some(_) => measured,
+            None => Told { round_trip: since, by_another_way: None },
         }
     }
 
-    /// So many bytes were told of first by a SACK that took this path or another.
-    pub(super) fn on_told_by(&mut self, teller: Teller, bytes: usize) {
-        self.told_bytes[teller as usize] += bytes;
-        if self.told_bytes.iter().sum::<usize>() > TOLD_MEMORY_BYTES {
-            self.told_bytes = self.told_bytes.map(|bytes| bytes / 2);
-        }
-    }
-
-    /// Whether an answer that came now measures this path.
-    fn is_measured_by(&self, answers: Answers, now: Time) -> bool {
-        let lately = self.rtt.srtt().unwrap_or(self.rtt.rto()) * 2;
-        let [own, others] = self.told_bytes;
-        answers == Answers::ByAnyPath
-            || others > 2 * own
-            || self.answered_at.is_none_or(|at| at == now || now.since(at) > lately)
+    /// Whether the path's own answers are its measure: unless what left long ago has none, nor has anything since.
+    fn is_answered(&self, now: Time) -> bool {
+        let long = self.rtt.srtt().unwrap_or(self.rtt.rto()) * 2;
+        let is_late = |at: Time| now.since(at) > long;
+        !self.departures.first().is_some_and(is_late) || !self.answered_at.is_none_or(is_late)
     }
 
     /// Whether nobody knows which transmission an answer is to.
@@ -112,30 +141,5 @@ impl Path {
             Named::ByCumTsn => self.retransmitted_at,
         };
         event.is_some_and(|at| at >= arrival.sent_at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use crate::endpoint::Route;
-    use crate::stats::PathState;
-
-    #[test]
-    fn where_another_path_is_first_to_tell_of_most_its_answers_are_a_measure_too() {
-        let address = std::net::SocketAddr::from(([10, 0, 0, 1], 9899));
-        let route = Route { local: address, peer: address };
-        let mut path = Path::new(route, PathState::Active, &Config::default());
-        let (then, now) = (Time::from_millis(1_000), Time::from_millis(1_010));
-        path.answered_at = Some(then);
-        path.on_told_by(Teller::Own, 10_000);
-        path.on_told_by(Teller::Another, 20_000);
-        assert!(!path.is_measured_by(Answers::ByTheirPath, now), "its own are news often enough");
-        for _ in 0..20 {
-            path.on_told_by(Teller::Own, 1_000);
-            path.on_told_by(Teller::Another, 19_000);
-        }
-        assert!(path.is_measured_by(Answers::ByTheirPath, now));
     }
 }

@@ -20,7 +20,7 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::Sack;
 
-use super::answers::{Answers, Teller};
+use super::answers::Way;
 
 /// What kind of chunk a SACK came as.
 #[derive(Clone, Copy)]
@@ -80,6 +80,9 @@ impl Association {
         //= specs/rfc9260.txt#section-6
         //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
         //# SHUTDOWN-RECEIVED states.
+        if self.is_told_by_several() && make_sense(&sack.gaps) {
+            self.measure_by_own_answer(now, came_by, sack);
+        }
         let State::Up(up) = &mut self.state else { return };
         let mut report = std::mem::take(&mut up.report);
         let multipath = by_the_literature(&self.config);
@@ -168,6 +171,7 @@ impl Association {
 
     /// Draws the consequences of what a SACK or SHUTDOWN said.
     fn on_report(&mut self, now: Time, came_by: PathId, report: Report) {
+        let told_by_several = self.is_told_by_several();
         let State::Up(up) = &mut self.state else { return };
         let cum_tsn_ack_point = up.sent.cum_tsn_ack_point();
         //= specs/rfc9260.txt#section-8.1
@@ -202,13 +206,13 @@ impl Association {
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
-            if came_by == id && said.acked_bytes > 0 {
-                path.answered_at = Some(now);
-            }
-            path.on_told_by(if came_by == id { Teller::Own } else { Teller::Another }, said.acked_bytes);
-            let answers = if several && !by_literature { Answers::ByTheirPath } else { Answers::ByAnyPath };
+            let way = match told_by_several {
+                true if came_by == id => Way::Own,
+                true => Way::Another,
+                false => Way::Any,
+            };
             let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
-            let told = path.on_told(now, said, answers, was_silent_beyond);
+            let told = path.on_told(now, said, way, was_silent_beyond);
             let cum_advanced = match several {
                 true if by_literature => said.point_advanced,
                 // Of several paths, each has an order of its own.
@@ -257,7 +261,7 @@ impl Association {
                 self.on_loss(now, id, flight_before, said.highest_lost);
             }
             self.detect_losses(now, id, flight_before);
-            if let (Coupling::Detected, Some(round_trip)) = (coupling, told.round_trip) {
+            if let (Coupling::Detected, Way::Any, Some(round_trip)) = (coupling, way, told.round_trip) {
                 coupled.bottlenecks.on_round_trip(now, id, round_trip, &self.paths);
             }
             let path = &mut self.paths[index];

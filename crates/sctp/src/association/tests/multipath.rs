@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use super::again::again;
+use super::again::{again, sooner_elsewhere};
 use super::meter::Load;
 use super::rescue::is_held_up;
 use super::scheduler::{Demand, blest_waits, ecf_waits, next_in_order};
@@ -290,6 +290,28 @@ fn what_was_sent_again_is_not_found_missing_once_more() {
     let departure = bench.departure(A);
     bench.sent.retransmit(Tsn(1), departure);
     assert!(bench.sack(0, &[(2, 10)], 9).1.is_empty());
+}
+
+#[test]
+fn of_much_that_is_lost_the_fast_path_takes_what_it_brings_before_the_slow_one_could() {
+    let mut paths = measured([20, 200], [20, 200]);
+    let mut bench = Bench::new(&[B; 600]);
+    bench.sack(0, &[(580, 600)], 20);
+    let state = |bench: &mut Bench, paths: &[Path], id| {
+        let chunks = sooner_elsewhere(paths, id, A)? / paths[usize::from(id.0)].pmdcs();
+        bench.sent.nth_lost(chunks).map(|tsn| tsn.0)
+    };
+    assert_eq!(bench.sent.lost().count(), 579);
+    // 20 packets in 20 ms are 200 in 200 ms.
+    assert_eq!([A, B].map(|id| state(&mut bench, &paths, id)), [Some(1), Some(201)]);
+    paths[0].flight_bytes = 10 * paths[0].pmdcs();
+    assert_eq!(state(&mut bench, &paths, B), Some(191), "it is busy with ten already");
+    paths[0].state = PathState::Inactive;
+    assert_eq!([A, B].map(|id| state(&mut bench, &paths, id)), [None, Some(1)]);
+    paths[0].state = PathState::Active;
+    let mut few = Bench::new(&[B; 30]);
+    few.sack(0, &[(28, 30)], 3);
+    assert_eq!(state(&mut few, &paths, B), None);
 }
 
 /// Two active paths with these windows, in packets, and round trips, in milliseconds.

@@ -68,8 +68,8 @@ fn a_path_that_is_set_aside_carries_nothing_either_way_until_it_is_put_back() {
             assert_eq!(states(&mut pair, side), [PathState::Active; 2], "{side:?}");
         }
         pair.clear_log();
-        upload(&mut pair, 200);
-        assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 400));
+        upload(&mut pair, 400);
+        assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 600));
         // Where one path is used at a time, another has become the primary one.
         let by = packets_by(&pair, Client);
         assert_eq!(by[0] > 10, at_once, "{by:?}");

@@ -157,6 +157,7 @@ impl Association {
             let ssthresh_min = if stands_by { path.controller.ssthresh() } else { 0 };
             path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu, ssthresh_min });
         }
+        let told_by_several = self.is_told_by_several();
         let small_window = self.config.immediate_at_end;
         let partial = self.extensions().is_some_and(Extensions::partial_reliability);
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
@@ -203,6 +204,7 @@ impl Association {
             if has_left {
                 self.paths[usize::from(left_by.0)].evidence.on_resent(tsn);
             }
+            self.paths[usize::from(left_by.0)].departures.on_sent_again(tsn);
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
@@ -342,6 +344,9 @@ impl Association {
             up.packed.push(tsn);
             path.flight_bytes += bytes;
             path.on_chunk_sent(departure.order, tsn);
+            if told_by_several {
+                path.departures.on_sent(tsn, now);
+            }
             bytes_left += bytes;
             brought_new = true;
             if matches!(up.window, Window::Probing { .. }) {
@@ -355,6 +360,7 @@ impl Association {
                 if bytes <= self.builder.room_for(self.queue.data_kind()) {
                     up.packed.push(tsn);
                     path.evidence.on_probed(tsn);
+                    path.departures.on_sent_again(tsn);
                     let (data, moved_from) = up.sent.retransmit(tsn, departure);
                     debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
                     data.immediate = true;
@@ -386,6 +392,7 @@ impl Association {
                 let other = &mut self.paths[usize::from(from.0)];
                 other.flight_bytes -= bytes;
                 other.evidence.on_probed(tsn);
+                other.departures.on_sent_again(tsn);
                 other.on_rescued_from(bytes, waited);
                 held_up = Some(from);
             }

@@ -1,0 +1,115 @@
+//! When what is under way by a path left, so that the path's own answers tell its round trip though others' were sooner.
+//!
+//! With several paths at once a SACK names what came by all of them, and the one that takes the shortest way back is the first
+//! to tell: of most chunks of a long path a short one's SACKs tell first, as soon as there is one. What that takes is neither the
+//! round trip of the long path nor the same from one SACK to the next. But what came by a path is answered by it, so that
+//! the last chunk of it that such a SACK names is the one that it answers, whoever told of it before.
+//!
+//! It knows first transmissions only: of others nobody knows which one is answered (RFC 9260 §6.3.1 C5).
+
+use std::collections::VecDeque;
+
+use braidftp_base::Time;
+
+use crate::ids::Tsn;
+use crate::wire::Sack;
+
+/// So many chunks are remembered at most; of more, the oldest are not measured.
+const DEPARTURES_MAX: usize = 16_384;
+
+/// The chunks that left by one path after the last one that its own answers have named; by TSN.
+#[derive(Debug, Default)]
+pub(in crate::association) struct Departures(VecDeque<(Tsn, Time)>);
+
+impl Departures {
+    /// A chunk leaves for the first time.
+    pub(in crate::association) fn on_sent(&mut self, tsn: Tsn, now: Time) {
+        if self.0.len() == DEPARTURES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((tsn, now));
+    }
+
+    /// A chunk leaves again, by whichever path.
+    pub(in crate::association) fn on_sent_again(&mut self, tsn: Tsn) {
+        if let Some(at) = self.up_to(tsn).checked_sub(1).filter(|at| self.0[*at].0 == tsn) {
+            self.0.remove(at);
+        }
+    }
+
+    /// The path's own SACK names these: when the last of them left, if that is news.
+    pub(in crate::association) fn on_answer(&mut self, sack: &Sack) -> Option<(Tsn, Time)> {
+        let blocks = sack.gaps.iter().rev().map(|(first, last)| {
+            let of = |offset: &u16| sack.cum_tsn_ack.plus((*offset).into());
+            (Some(of(first)), of(last))
+        });
+        let (at, named) = blocks.chain([(None, sack.cum_tsn_ack)]).find_map(|(first, last)| {
+            let at = self.up_to(last).checked_sub(1)?;
+            let named = self.0[at];
+            first.is_none_or(|first| !named.0.before(first)).then_some((at, named))
+        })?;
+        self.0.drain(..=at);
+        Some(named)
+    }
+
+    /// When the first of them left.
+    pub(in crate::association) fn first(&self) -> Option<Time> {
+        self.0.front().map(|(_, at)| *at)
+    }
+
+    /// What it takes of memory besides itself.
+    pub(in crate::association) fn memory_bytes(&self) -> usize {
+        self.0.len() * size_of::<(Tsn, Time)>()
+    }
+
+    /// How many are not beyond this TSN.
+    fn up_to(&self, tsn: Tsn) -> usize {
+        self.0.partition_point(|(one, _)| !one.after(tsn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn departures(tsns: &[u32]) -> Departures {
+        let mut departures = Departures::default();
+        tsns.iter().for_each(|tsn| departures.on_sent(Tsn(*tsn), Time::from_millis((*tsn).into())));
+        departures
+    }
+
+    fn answer(departures: &mut Departures, cum: u32, gaps: &[(u16, u16)]) -> Option<u32> {
+        let sack = Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() };
+        departures.on_answer(&sack).map(|(tsn, at)| {
+            assert_eq!(at, Time::from_millis(tsn.0.into()));
+            tsn.0
+        })
+    }
+
+    #[test]
+    fn an_answer_is_to_the_last_chunk_of_its_path_that_it_names_and_to_each_once() {
+        let mut it = departures(&[1, 3, 5, 7, 9, 11]);
+        assert_eq!(answer(&mut it, 0, &[]), None);
+        assert_eq!(answer(&mut it, 0, &[(2, 3), (6, 6)]), Some(3), "6 is another path's");
+        assert_eq!(answer(&mut it, 3, &[(3, 3)]), None, "that was 3 again");
+        assert_eq!(answer(&mut it, 6, &[]), Some(5));
+        assert_eq!(answer(&mut it, 6, &[(2, 5)]), Some(11), "7 is lost, as it seems");
+        assert_eq!(answer(&mut it, 12, &[]), None);
+    }
+
+    #[test]
+    fn what_left_again_is_no_measure() {
+        let mut it = departures(&[u32::MAX - 3, u32::MAX - 1, 1]);
+        it.on_sent_again(Tsn(1));
+        it.on_sent_again(Tsn(0));
+        assert_eq!(answer(&mut it, 1, &[]), Some(u32::MAX - 1));
+    }
+
+    #[test]
+    fn of_more_chunks_than_it_remembers_it_forgets_the_oldest() {
+        let mut it = departures(&(0..=DEPARTURES_MAX as u32).collect::<Vec<_>>());
+        assert_eq!(it.memory_bytes(), DEPARTURES_MAX * size_of::<(Tsn, Time)>());
+        assert_eq!(answer(&mut it, 0, &[]), None);
+        assert_eq!(answer(&mut it, 1, &[]), Some(1));
+    }
+}
