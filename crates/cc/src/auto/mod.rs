@@ -18,7 +18,8 @@
 //!   rate fills, a round trip may be worth twenty times the one before (SUSS, by Arghavani, Zhang, Eyers and Arghavani, SIGCOMM 2024,
 //!   goes by the same sign, up to four times); then it doubles, and beyond that it grows by an eighth: a
 //!   queue that overflows at its end would cost who begins beside it the slow start, and its share for minutes. It ends by
-//!   HyStart++ (RFC 9406), or when the rate of delivery has not grown for three round trips.
+//!   HyStart++ (RFC 9406), or when the rate of delivery has not grown for three round trips, with a window of little more than
+//!   fills the path: that is the answer to what left before and turns out to be lost.
 //! - *Shared*: CUBIC, unless the evidence is clear; its plateau is halfway to the window that it had, so that flows of this kind have
 //!   equal shares after some losses. But where Reno would take twice as long as CUBIC to have its window
 //!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry or it has half of what the path
@@ -132,6 +133,10 @@ pub struct Auto {
     base_rtt: Option<Duration>,
     /// The most that the path was seen to carry, others' packets too, in bytes a second, if its first flight has told that.
     carries: Option<u64>,
+    /// When a ramp ended that had seen for itself what fills the path.
+    ramped_at: Time,
+    /// Whether what was lost last had left before: the window that fills the path is the answer to all of it.
+    lost_in_ramp: bool,
     /// What was before it gave way last: mode, window and CUBIC, if that can be undone.
     before: Option<Box<(Mode, usize, Cubic, Neighbours)>>,
 }
@@ -261,6 +266,8 @@ impl Auto {
             latest_rtt: Duration::ZERO,
             base_rtt: None,
             carries: None,
+            ramped_at: Time::ZERO,
+            lost_in_ramp: false,
             before: None,
         }
     }
@@ -409,6 +416,7 @@ impl Auto {
         if waits || ramp.stalled > 2 {
             if !self.drain(ack.now) {
                 self.share(product + product / 8);
+                self.ramped_at = ack.now;
             }
             return;
         }
@@ -600,6 +608,7 @@ impl Controller for Auto {
         self.mtu = lost.mtu;
         self.model.on_lost(&lost);
         self.evidence.on_lost(lost.sent_at);
+        self.lost_in_ramp = lost.sent_at < self.ramped_at;
         if self.is_random() {
             return;
         }
@@ -628,7 +637,7 @@ impl Controller for Auto {
             (Cause::Timeout, Mode::Ramp(_)) if self.evidence.score() < 0 => {}
             // A queue that others fill has taken all of the first flight: of how much there is room for, that tells nothing.
             (Cause::Timeout, Mode::Ramp(_)) if self.base_rtt.is_none() => self.cwnd = self.mtu,
-            (Cause::Loss, Mode::Shared) if self.is_random() => {}
+            (Cause::Loss, Mode::Shared) if self.is_random() || self.lost_in_ramp => {}
             _ => self.give_way(congestion),
         }
     }

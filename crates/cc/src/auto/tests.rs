@@ -267,6 +267,24 @@ fn a_shortest_round_trip_that_others_hide_for_five_seconds_is_looked_for() {
 }
 
 #[test]
+fn what_a_ramp_lost_costs_nothing_more_when_it_is_told_after_the_end() {
+    let mut flow = Flow::new(Wire::new(ms(100), 1_000, 0));
+    while flow.mode() == "ramp" {
+        flow.run(ms(1));
+    }
+    assert_eq!(flow.mode(), "shared");
+    let window = flow.auto.window();
+    flow.lost(MTU, flow.now - ms(100));
+    flow.congestion(Cause::Loss, flow.flight_bytes());
+    assert_eq!(flow.auto.window(), window, "that was beyond what fills the path");
+    flow.run(ms(200));
+    let window = flow.auto.window();
+    flow.lost(MTU, flow.now - ms(100));
+    flow.congestion(Cause::Loss, window);
+    assert!(flow.auto.window() < window / 10 * 8, "{} of {window}", flow.auto.window());
+}
+
+#[test]
 fn what_a_full_queue_drops_is_congestion_whether_it_is_long_or_short() {
     for queue_packets in [400, 100, 50, 10] {
         let mut flow = Flow::new(Wire::new(ms(100), queue_packets, 0));
