@@ -20,7 +20,7 @@ const RARE: u64 = 32;
 /// A chunk is lost no more often than this in a row, for all that is reckoned with.
 const LOSSES_MAX: u32 = 5;
 /// A path is clearly better that would block for less than this part of the time.
-const CLEARLY: (u32, u32) = (3, 4);
+const CLEARLY: (u32, u32) = (4, 5);
 
 impl Remedy {
     /// Whether a new chunk may leave by this path.
@@ -58,18 +58,20 @@ fn is_harmless(paths: &[Path], id: PathId, demand: &Demand) -> bool {
     }
     let path = |id: PathId| &paths[usize::from(id.0)];
     let repair = others().chain([id]).map(|id| path(id).takes(demand.bytes)).min().unwrap_or_default();
-    let own = blocks_for(path(id), demand.bytes, repair);
+    let own = blocks_for(path(id), demand, repair);
     let own_steadily = blocks_steadily(path(id), demand, repair);
     let mut room = demand.window.saturating_sub(path(id).flight_bytes + demand.bytes) as u64;
     for other in others() {
-        let theirs = blocks_for(path(other), demand.bytes, repair);
+        let theirs = blocks_for(path(other), demand, repair);
         let theirs_steadily = blocks_steadily(path(other), demand, repair);
-        let is_worse = match () {
-            () if theirs_steadily < own_steadily / CLEARLY.1 * CLEARLY.0 => false,
-            () if own_steadily < theirs_steadily / CLEARLY.1 * CLEARLY.0 => true,
-            () => (theirs, other) > (own, id),
+        let is_better = if theirs_steadily < own_steadily / CLEARLY.1 * CLEARLY.0 {
+            true
+        } else if own_steadily < theirs_steadily / CLEARLY.1 * CLEARLY.0 {
+            false
+        } else {
+            (theirs, other) < (own, id)
         };
-        if is_worse {
+        if !is_better {
             continue;
         }
         // A rate that has been seen may grow by a quarter until then.
@@ -84,16 +86,18 @@ fn is_harmless(paths: &[Path], id: PathId, demand: &Demand) -> bool {
 
 /// How long nothing behind a chunk is read that leaves by this path now: until it has come, or its loss has shown and others
 /// have brought it, as often as that happens to one of those in flight.
-fn blocks_for(path: &Path, bytes: usize, repair: Duration) -> Duration {
-    let takes = path.takes(bytes);
-    takes + repairs(path, path.flight_bytes / path.pmdcs() + 1, takes, repair, Reckoned::InFull)
+fn blocks_for(path: &Path, demand: &Demand, repair: Duration) -> Duration {
+    let (packets, takes) = (path.flight_bytes / path.pmdcs() + 1, path.takes(demand.bytes));
+    let lost = path.meter.lost_thousandths();
+    takes + Flight { packets, takes, lost, repair }.repairs(Reckoned::InFull)
 }
 
 /// The same if it carried all that the window holds, whatever it carries now. What it takes to carry so much is no shorter for
 /// that nothing is lost, and time enough to mend what is.
 fn blocks_steadily(path: &Path, demand: &Demand, repair: Duration) -> Duration {
-    let takes = path.round_trip();
-    let repairs = repairs(path, demand.window / path.pmdcs() + 1, takes, repair, Reckoned::InTheMean);
+    let (packets, takes) = (demand.window / path.pmdcs() + 1, path.round_trip());
+    let lost = path.meter.lost_thousandths();
+    let repairs = Flight { packets, takes, lost, repair }.repairs(Reckoned::InTheMean);
     let carries = path.meter.carries(demand.now).map(|rate| time_for(demand.window, rate));
     (takes + repairs).max(carries.unwrap_or_default())
 }
@@ -106,21 +110,33 @@ enum Reckoned {
     InTheMean,
 }
 
-/// How long it takes until the losses of so many packets have shown and are repaired, and those of what repairs them.
-fn repairs(path: &Path, packets: usize, takes: Duration, repair: Duration, reckoned: Reckoned) -> Duration {
-    let mut lost = packets as u64 * 1_000;
-    let mut wait = Duration::ZERO;
-    for nth in 0..LOSSES_MAX {
-        lost = lost * path.meter.lost_thousandths() / 1_000;
-        if lost * RARE < 1_000 {
-            break;
+/// Packets that leave by one path, what part of them is lost, in thousandths, and how long it takes to bring one and to repair
+/// one.
+struct Flight {
+    packets: usize,
+    takes: Duration,
+    lost: u64,
+    repair: Duration,
+}
+
+impl Flight {
+    /// How long it takes until its losses have shown and are repaired, and those of what repairs them.
+    fn repairs(&self, reckoned: Reckoned) -> Duration {
+        let mut lost = self.packets as u64 * 1_000;
+        let mut wait = Duration::ZERO;
+        for nth in 0..LOSSES_MAX {
+            lost = lost * self.lost / 1_000;
+            if lost * RARE < 1_000 {
+                break;
+            }
+            // The last of those in flight is found lost when it is an eighth of a round trip late, or sooner.
+            let shows = if nth == 0 { self.takes / 8 } else { Duration::ZERO };
+            let once = self.repair + self.repair / 8 + shows;
+            wait += match reckoned {
+                Reckoned::InFull => once,
+                Reckoned::InTheMean => once * lost.min(1_000) as u32 / 1_000,
+            };
         }
-        // The last of those in flight is found lost when it is an eighth of a round trip late, or sooner.
-        let once = repair + repair / 8 + if nth == 0 { takes / 8 } else { Duration::ZERO };
-        wait += match reckoned {
-            Reckoned::InFull => once,
-            Reckoned::InTheMean => once * lost.min(1_000) as u32 / 1_000,
-        };
+        wait
     }
-    wait
 }

@@ -36,7 +36,8 @@ pub(in crate::association) fn again(
         RetransmitBy::Asap => room(&one).cmp(&room(&other)),
         RetransmitBy::LossRate => path(other).compare_loss(path(one)),
         RetransmitBy::Soonest => {
-            path(other).takes(path(other).pmdcs()).cmp(&path(one).takes(path(one).pmdcs()))
+            let takes = |id: PathId| path(id).takes_in_the_mean(path(id).pmdcs());
+            takes(other).cmp(&takes(one))
         }
     };
     let mut chosen: Option<PathId> = None;
@@ -80,7 +81,7 @@ pub(in crate::association) fn next_lost(
 pub(super) fn sooner_elsewhere(paths: &[Path], id: PathId, fallback: PathId) -> Option<usize> {
     let takes = |id: PathId| {
         let path = &paths[usize::from(id.0)];
-        path.takes(path.pmdcs())
+        path.takes_in_the_mean(path.pmdcs())
     };
     if !carries(paths, id, fallback) {
         return None;

@@ -10,8 +10,16 @@ use crate::association::path::Path;
 const SPANS: usize = 4;
 /// A part that is lost is that of so many bytes, or twice as many.
 const MEMORY_BYTES: u64 = 2 << 20;
+/// As if so many bytes had arrived before the first: one loss among few packets is chance, and who is no more used for it would
+/// never be known better.
+const TRUST_BYTES: u64 = 64 << 10;
+/// And for so long: who is not used is tried again.
+const MEMORY: Duration = Duration::from_secs(16);
 /// A span is a round trip, but no shorter than this: a few packets are no rate.
 const SPAN_MIN: Duration = Duration::from_millis(20);
+
+/// A path that loses more than this, in thousandths, is as good as none, and no better for it.
+const LOST_MAX: u64 = 900;
 
 /// A round trip that is so much longer than the shortest tells of a queue, if so many packets are in flight.
 const QUEUED: (u32, u32) = (3, 2);
@@ -25,11 +33,15 @@ pub(in crate::association) struct Meter {
     began: Option<Time>,
     bytes: u64,
     spans: [u64; SPANS],
-    /// The rate when it had a queue last, which is all that it carries; and when that was.
+    /// When it was last found to have a queue, if that has not gone since; how long it had one, and what arrived then.
+    queued_at: Option<Time>,
+    queued: (Duration, u64),
+    /// The rate while it had a queue last, which is all that it carries; and when that was.
     carries: Option<(u64, Time)>,
-    /// Bytes that have arrived, and that were lost: of late, for both are halved now and then.
+    /// Bytes that have arrived, and that were lost: of late, for both are halved now and then, last at that time.
     arrived: u64,
     lost: u64,
+    halved_at: Time,
 }
 
 impl Meter {
@@ -41,20 +53,28 @@ impl Meter {
         round_trip: Duration,
         load: Load,
     ) {
-        self.arrived += bytes as u64;
         if self.arrived > MEMORY_BYTES {
-            (self.arrived, self.lost) = (self.arrived / 2, self.lost / 2);
+            self.halve(now);
+        }
+        self.arrived += bytes as u64;
+        let span = round_trip.max(SPAN_MIN);
+        let queued = (load == Load::Queued).then_some(now);
+        if let (Some(now), Some(since)) = (queued, std::mem::replace(&mut self.queued_at, queued)) {
+            self.queued = (self.queued.0 + now.since(since), self.queued.1 + bytes as u64);
+            if self.queued.0 >= span {
+                let (lasted, bytes) = std::mem::take(&mut self.queued);
+                self.carries = Some((per_second(bytes, lasted), now));
+            }
         }
         let began = *self.began.get_or_insert(now);
         let lasted = now.since(began);
-        let span = round_trip.max(SPAN_MIN);
         if lasted >= span {
             // After a pause it is none of the path's.
             if lasted < span * 2 {
                 self.spans.rotate_right(1);
                 self.spans[0] = per_second(self.bytes, lasted);
                 let rate = self.spans.into_iter().max().unwrap_or(0);
-                if load == Load::Queued || self.carries.is_some_and(|(carries, _)| carries < rate) {
+                if self.carries.is_some_and(|(carries, _)| carries < rate) {
                     self.carries = Some((rate, now));
                 }
             }
@@ -75,12 +95,24 @@ impl Meter {
 
     /// What part of what leaves is lost, in thousandths.
     pub(super) fn lost_thousandths(&self) -> u64 {
-        self.lost.saturating_mul(1_000) / (self.lost.saturating_add(self.arrived)).max(1)
+        let (lost, known) = (self.lost, self.lost.saturating_add(self.arrived));
+        lost.saturating_mul(1_000) / known.saturating_add(TRUST_BYTES)
+    }
+
+    /// Time goes by, whether or not the path is used.
+    pub(in crate::association) fn age(&mut self, now: Time) {
+        if now.since(self.halved_at) >= MEMORY {
+            self.halve(now);
+        }
+    }
+
+    fn halve(&mut self, now: Time) {
+        (self.arrived, self.lost, self.halved_at) = (self.arrived / 2, self.lost / 2, now);
     }
 
     /// The path failed: what it delivered says nothing of what it will.
     pub(in crate::association) fn forget(&mut self) {
-        *self = Self { arrived: self.arrived, lost: self.lost, ..Self::default() };
+        *self = Self { arrived: self.arrived, lost: self.lost, halved_at: self.halved_at, ..Self::default() };
     }
 }
 
@@ -139,8 +171,15 @@ impl Path {
     /// flight takes before it, whichever is longer; but no more than two: where the peer's window holds a path back, what it
     /// delivers says little of what it could.
     pub(super) fn takes(&self, bytes: usize) -> Duration {
-        let ahead = time_for(self.flight_bytes + bytes, self.rate());
+        let ahead =
+            self.meter.carries.map_or(Duration::ZERO, |(rate, _)| time_for(self.flight_bytes + bytes, rate));
         ahead.clamp(self.round_trip(), self.round_trip() * 2)
+    }
+
+    /// The same, and in the mean what it takes longer for what is lost: as much again and an eighth, each time.
+    pub(super) fn takes_in_the_mean(&self, bytes: usize) -> Duration {
+        let (takes, lost) = (self.takes(bytes), self.meter.lost_thousandths().min(LOST_MAX) as u32);
+        takes + (takes + takes / 8) * lost / (1_000 - lost)
     }
 
     /// A chunk of so many bytes left again by another path after so long: nobody will know what became of it here, but that it
@@ -171,5 +210,44 @@ mod tests {
             meter.on_arrived(at(900 + 100 * span), 50, round_trip, Load::Light);
         }
         assert_eq!(meter.spans, [500; SPANS]);
+    }
+
+    #[test]
+    fn one_loss_of_few_packets_is_chance_and_what_was_lost_long_ago_is_forgotten() {
+        let (mut few, mut many) = (Meter::default(), Meter::default());
+        let now = Time::ZERO;
+        few.on_arrived(now, 23 * 1_468, Duration::from_millis(100), Load::Light);
+        few.on_lost(1_468);
+        assert!(few.lost_thousandths() < 20, "{}", few.lost_thousandths());
+        many.on_arrived(now, 900_000, Duration::from_millis(100), Load::Light);
+        many.on_lost(100_000);
+        assert!(many.lost_thousandths() > 90, "{}", many.lost_thousandths());
+        for age in 1..=8 {
+            let before = many.lost_thousandths();
+            many.age(now + MEMORY * age - Duration::from_millis(1));
+            assert_eq!(many.lost_thousandths(), before, "not yet");
+            many.age(now + MEMORY * age);
+            assert!(many.lost_thousandths() < before);
+        }
+        assert!(many.lost_thousandths() < 10, "{}", many.lost_thousandths());
+    }
+
+    #[test]
+    fn what_a_path_carries_is_its_rate_while_it_has_a_queue_and_no_other() {
+        let mut meter = Meter::default();
+        let round_trip = Duration::from_millis(100);
+        // Every 200 ms eleven packets at once, a tenth of a megabyte a second; for 20 ms there is a queue.
+        for burst in 0..5 {
+            assert_eq!(meter.carries(Time::from_millis(200 * burst)), None);
+            for nth in 0..=10 {
+                let load = if nth < 10 { Load::Queued } else { Load::Light };
+                meter.on_arrived(Time::from_millis(200 * burst + 2 * nth), 2_000, round_trip, load);
+            }
+        }
+        // No sooner than after a round trip of it.
+        for nth in 0..=10 {
+            meter.on_arrived(Time::from_millis(1_000 + 2 * nth), 2_000, round_trip, Load::Queued);
+        }
+        assert_eq!(meter.carries(Time::from_millis(1_020)), Some(1_000_000));
     }
 }

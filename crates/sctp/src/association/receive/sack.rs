@@ -203,6 +203,7 @@ impl Association {
             let said = &report.paths[index];
             coupled.find_siblings(&self.paths, id, coupling);
             let path = &mut self.paths[index];
+            path.meter.age(now);
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;

@@ -144,7 +144,7 @@ fn what_is_rescued_when_it_ought_to_have_come_is_lost_by_the_path_that_held_it_u
     path.on_rescued_from(1_000, Duration::from_millis(80));
     assert_eq!(path.meter.lost_thousandths(), 0, "it may be on its way");
     path.on_rescued_from(1_000, Duration::from_millis(181));
-    assert_eq!(path.meter.lost_thousandths(), 10);
+    assert_eq!(path.meter.lost_thousandths(), 6, "of 100 KB, and 64 KB that count as arrived");
 }
 
 /// Paths whose windows are made smaller one at a time, every two seconds, and what is found of them.
@@ -264,6 +264,16 @@ fn each_policy_picks_by_what_it_is_named_after() {
     assert_eq!(by(&paths, RetransmitBy::Ssthresh, u32::MAX), PathId(2), "half of 20");
     assert_eq!(by(&paths, RetransmitBy::Cwnd, 0), A, "alike: the first");
     assert_eq!(by(&paths, RetransmitBy::Cwnd, 0b10), B, "alike, and chance has another");
+}
+
+#[test]
+fn what_is_lost_leaves_by_the_path_that_brings_it_soonest_losses_and_all() {
+    let mut paths = measured([20, 20], [94, 90]);
+    let by = |paths: &[Path]| again(paths, A, A, RetransmitBy::Soonest, 0);
+    assert_eq!(by(&paths), B);
+    paths[1].meter.on_arrived(Time::ZERO, 900_000, Duration::from_millis(90), Load::Light);
+    paths[1].meter.on_lost(100_000);
+    assert_eq!(by(&paths), A, "90 ms, and once in ten as much again");
 }
 
 #[test]
@@ -491,10 +501,10 @@ fn of_a_time_out_one_packet_at_least_was_lost() {
     let mtu = path.pmdcs();
     path.meter.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90), Load::Light);
     path.on_lost(Time::ZERO, 4 * mtu, Time::ZERO);
-    assert_eq!(path.meter.lost_thousandths(), 100, "nothing is in flight any more: it was a time-out");
+    assert_eq!(path.meter.lost_thousandths(), 18, "nothing is in flight any more: it was a time-out");
     path.flight_bytes = mtu;
     path.on_lost(Time::ZERO, 2 * mtu, Time::ZERO);
-    assert_eq!(path.meter.lost_thousandths(), 250);
+    assert_eq!(path.meter.lost_thousandths(), 52);
 }
 
 #[test]
