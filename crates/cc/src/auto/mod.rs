@@ -514,7 +514,9 @@ impl Auto {
     /// So many hundredths of the window in the time after which what has left makes room for more: a round trip, or less where
     /// others tell of it sooner.
     fn pace(&self, hundredths: u128) -> Option<Rate> {
-        let turn = self.model.is_told_after().map_or(self.srtt, |after| after.min(self.srtt));
+        // A mean has yet to see how much shorter the queue is after a reduction.
+        let lately = self.srtt.min(self.latest_rtt);
+        let turn = self.model.is_told_after().map_or(lately, |after| after.min(lately));
         let bits = (self.window() as u128 * 8 * hundredths * 10_000_000).checked_div(turn.as_nanos())?;
         Some(Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
     }

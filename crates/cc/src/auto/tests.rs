@@ -285,6 +285,18 @@ fn what_a_ramp_lost_costs_nothing_more_when_it_is_told_after_the_end() {
 }
 
 #[test]
+fn a_mean_of_longer_round_trips_holds_back_no_window() {
+    let mut auto = Flow::new(Wire::new(ms(100), 100, 0)).auto;
+    (auto.mode, auto.cubic) = (Mode::Shared, Cubic::halfway(auto.options, MTU, 100 * MTU));
+    let mut pace = |mean, latest| {
+        (auto.srtt, auto.latest_rtt) = (ms(mean), ms(latest));
+        auto.pacing_rate().unwrap().bits_per_second() / 1_000
+    };
+    // 1.2 times 100 packets in a round trip.
+    assert_eq!([pace(200, 100), pace(100, 200)], [9_600, 9_600]);
+}
+
+#[test]
 fn what_a_full_queue_drops_is_congestion_whether_it_is_long_or_short() {
     for queue_packets in [400, 100, 50, 10] {
         let mut flow = Flow::new(Wire::new(ms(100), queue_packets, 0));
