@@ -335,6 +335,20 @@ fn measured(windows: [usize; 2], round_trips: [u64; 2]) -> Vec<Path> {
     paths
 }
 
+#[test]
+fn of_two_alike_the_one_with_less_in_flight_brings_a_chunk_sooner() {
+    let mut paths = measured([10, 10], [100, 100]);
+    for (path, chunks) in paths.iter_mut().zip([15, 12]) {
+        path.flight_bytes = chunks * path.pmdcs();
+    }
+    let takes: Vec<_> = paths.iter().map(|path| path.takes(path.pmdcs())).collect();
+    assert_eq!(
+        takes,
+        [160, 130].map(Duration::from_millis),
+        "by what it delivers, where what it carries is not known"
+    );
+}
+
 fn demand(window: usize, queued: usize) -> Demand {
     Demand { now: Time::ZERO, bytes: 1_440, queued, window, send_buffer: 1 << 20, fallback: A }
 }
