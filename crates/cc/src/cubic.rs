@@ -306,6 +306,7 @@ mod tests {
         Ack {
             now,
             bytes,
+            gap_bytes: 0,
             flight_before,
             mtu: MSS,
             rtt,

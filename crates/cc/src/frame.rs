@@ -283,6 +283,7 @@ pub(crate) mod testing {
         Ack {
             now: Time::ZERO,
             bytes,
+            gap_bytes: 0,
             flight_before: usize::MAX / 2,
             mtu: MSS,
             rtt: Some(rtt),

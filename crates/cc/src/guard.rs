@@ -102,6 +102,7 @@ impl<C: Controller + Clone> Controller for Guard<C> {
         self.inner.on_ack(Ack {
             now,
             bytes: ack.bytes.min(BYTES_MAX),
+            gap_bytes: ack.gap_bytes.min(ack.bytes),
             flight_before: ack.flight_before.min(BYTES_MAX),
             mtu: sane_mtu(ack.mtu),
             rtt: ack.rtt.map(sane_rtt),
@@ -188,6 +189,7 @@ mod tests {
                     let ack = Ack {
                         now,
                         bytes,
+                        gap_bytes: 0,
                         flight_before,
                         mtu,
                         rtt,

@@ -123,6 +123,8 @@ pub struct Ack<'a> {
     pub now: Time,
     /// Bytes newly acknowledged on this path, cumulatively or by gap blocks.
     pub bytes: usize,
+    /// Those of them that gap blocks acknowledge. TCP: 0.
+    pub gap_bytes: usize,
     /// Bytes in flight on this path before the acknowledgement.
     pub flight_before: usize,
     /// The path's MTU.
@@ -242,6 +244,8 @@ pub struct Options {
     pub floor_mtus: NonZeroU8,
     /// Which acknowledgements let the window of an SCTP path grow. All (RFC 9260 §7.2.1).
     pub grows_on: GrowsOn,
+    /// What counts towards partial_bytes_acked of an SCTP path. All (RFC 9260 §7.2.2).
+    pub partial_bytes: PartialBytes,
     /// BBR's own. The draft's.
     pub bbr: bbr::Params,
     /// FAST's own. Those of its ns-2 module.
@@ -259,6 +263,15 @@ pub enum GrowsOn {
     AnyAck,
     /// Those alone that move the cumulative point, as in RFC 2960 and RFC 4960, §7.2.1 and §7.2.2 of both.
     CumAdvance,
+}
+
+/// What counts towards partial_bytes_acked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartialBytes {
+    /// All that is newly acknowledged, but no more than a window of it while the window is not used (RFC 9260 §7.2.2).
+    All,
+    /// What gap blocks acknowledge, and what the cumulative point does while the window is used: ns-2's module.
+    WhileUsed,
 }
 
 /// What opens the window of a TCP controller.
@@ -311,6 +324,7 @@ impl Default for Options {
             initial_ssthresh: None,
             floor_mtus: NonZeroU8::new(4).expect("4 is not 0"),
             grows_on: GrowsOn::AnyAck,
+            partial_bytes: PartialBytes::All,
             bbr: bbr::Params::default(),
             fast: fast::Params::default(),
             hybla: hybla::Params::default(),

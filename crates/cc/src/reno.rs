@@ -168,6 +168,7 @@ mod tests {
         Ack {
             now: Time::ZERO,
             bytes,
+            gap_bytes: 0,
             flight_before: bytes,
             mtu: MSS,
             rtt: None,

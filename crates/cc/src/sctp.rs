@@ -4,7 +4,7 @@
 //! RFC's PMDCS: how much DATA chunk fits a packet of the path.
 
 use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
-use crate::{Ack, Cause, Congestion, Controller, GrowsOn, Idle, Options, SlowStart};
+use crate::{Ack, Cause, Congestion, Controller, GrowsOn, Idle, Options, PartialBytes, SlowStart};
 
 /// "Arbitrarily high" (RFC 9260 §7.2.1): the largest window a peer can advertise.
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
@@ -26,6 +26,7 @@ pub struct Sctp {
     byte_counting_limit: usize,
     floor_mtus: usize,
     grows_on: GrowsOn,
+    partial_bytes: PartialBytes,
     cwnd: usize,
     ssthresh: usize,
     partial_bytes_acked: usize,
@@ -46,6 +47,7 @@ impl Sctp {
             byte_counting_limit: usize::from(options.byte_counting_limit.get()),
             floor_mtus: usize::from(options.floor_mtus.get()),
             grows_on: options.grows_on,
+            partial_bytes: options.partial_bytes,
             cwnd,
             //= specs/rfc9260.txt#section-7.2.1
             //# The initial value of ssthresh SHOULD be arbitrarily high (e.g.,
@@ -109,8 +111,10 @@ impl Controller for Sctp {
             }
         } else {
             // §7.2.2: the items in their order.
-            self.partial_bytes_acked = self.partial_bytes_acked.saturating_add(ack.bytes);
-            if self.partial_bytes_acked > self.cwnd && !fully_used {
+            let of_all = self.partial_bytes == PartialBytes::All;
+            let counted = if of_all || fully_used { ack.bytes } else { ack.gap_bytes };
+            self.partial_bytes_acked = self.partial_bytes_acked.saturating_add(counted);
+            if of_all && self.partial_bytes_acked > self.cwnd && !fully_used {
                 self.partial_bytes_acked = self.cwnd;
             }
             //= specs/rfc9260.txt#section-7.2.2
@@ -226,6 +230,7 @@ mod tests {
         Ack {
             now: Time::ZERO,
             bytes,
+            gap_bytes: 0,
             flight_before,
             mtu: MTU,
             rtt: None,
@@ -310,6 +315,23 @@ mod tests {
         cc.on_ack(ack(1_452, 4_403));
         cc.on_ack(Ack { in_recovery: true, ..ack(1_452, 9_000) });
         assert_eq!(cc.window(), 4_404);
+    }
+
+    #[test]
+    fn where_only_what_a_used_window_brings_counts_an_idle_one_collects_nothing() {
+        let partial_bytes = PartialBytes::WhileUsed;
+        let mut cc =
+            Sctp::new(Options { partial_bytes, initial_ssthresh: Some(1_000), ..Options::default() }, MTU);
+        let window = cc.window();
+        let gaps = |bytes, flight_before| Ack { gap_bytes: MTU, ..ack(bytes, flight_before) };
+        cc.on_ack(gaps(3 * MTU, window - 1));
+        assert_eq!(cc.partial_bytes_acked, MTU, "what gap blocks name, and that alone");
+        cc.on_ack(gaps(2 * MTU, window));
+        assert_eq!(cc.partial_bytes_acked, 3 * MTU, "all of it");
+        cc.on_ack(gaps(3 * MTU, window - 1));
+        assert_eq!((cc.partial_bytes_acked, cc.window()), (4 * MTU, window), "a window's worth is no limit");
+        cc.on_ack(ack(MTU, window));
+        assert_eq!((cc.partial_bytes_acked, cc.window()), (5 * MTU - window, window + MTU));
     }
 
     #[test]

@@ -143,6 +143,7 @@ impl Flow {
         self.bbr.on_ack(Ack {
             now: self.now,
             bytes: MTU,
+            gap_bytes: 0,
             flight_before,
             mtu: MTU,
             rtt: Some(rtt),

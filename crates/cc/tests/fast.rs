@@ -68,6 +68,7 @@ impl Bottleneck {
                 source.on_ack(Ack {
                     now: self.now + rtt * nth as u32 / *window as u32,
                     bytes: MTU,
+                    gap_bytes: 0,
                     flight_before: source.window(),
                     mtu: MTU,
                     rtt: Some(rtt),

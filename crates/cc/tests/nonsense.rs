@@ -8,7 +8,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_cc::{
     Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Lost, Options,
-    Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, bbr, fast, hybla,
+    PartialBytes, Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, bbr, fast, hybla,
 };
 use proptest::prelude::*;
 
@@ -141,6 +141,7 @@ fn options() -> impl Strategy<Value = Options> {
                 initial_ssthresh,
                 floor_mtus,
                 grows_on: if flag(4) { GrowsOn::CumAdvance } else { GrowsOn::AnyAck },
+                partial_bytes: if flag(5) { PartialBytes::WhileUsed } else { PartialBytes::All },
                 fast,
                 hybla,
                 adalr,
@@ -156,6 +157,7 @@ fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
         Said::Ack { bytes, flight, mtu, rtt, flags } => controller.on_ack(Ack {
             now,
             bytes,
+            gap_bytes: 0,
             flight_before: flight,
             mtu,
             rtt: rtt.filter(|_| flags & 1 == 0),

@@ -87,6 +87,11 @@ const FIELDS: &[Field] = &[
     ),
     ("congestion_options.grows_on", |c| format!("{:?}", c.congestion_options.grows_on), "RFC 9260 §7.2.1"),
     (
+        "congestion_options.partial_bytes",
+        |c| format!("{:?}", c.congestion_options.partial_bytes),
+        "RFC 9260 §7.2.2",
+    ),
+    (
         "congestion_options.slow_start",
         |c| format!("{:?}", c.congestion_options.slow_start),
         "RFC 9260 §7.2.1",
@@ -192,6 +197,7 @@ impl Profile {
                     initial_window: cc::InitialWindow::Tcp,
                     initial_ssthresh: Some(65_536),
                     grows_on: cc::GrowsOn::CumAdvance,
+                    partial_bytes: cc::PartialBytes::WhileUsed,
                     ..cc::Options::default()
                 },
                 retransmit_to: RetransmitTo::Another,
@@ -302,6 +308,7 @@ impl Profile {
                 "RFC 4960 §7.2.1: min(4 MTU, max(2 MTU, 4380 B))"
             }
             (Self::Ns2, "congestion_options.initial_ssthresh") => "ns-2's `initialSsthresh`",
+            (Self::Ns2, "congestion_options.partial_bytes") => "ns-2's module",
             (Self::Ns2, "retransmit_to") => "ns-2's `rtxToAlt` 1; RFC 2960 §6.4",
             (Self::Ns2, "rto.initial") => "ns-2's `initialRto`; RFC 4960 §15",
             (Self::Ns2, "measure_handshake") => "ns-2's module takes no sample of it",

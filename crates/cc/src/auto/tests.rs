@@ -116,6 +116,7 @@ impl Flow {
             self.auto.on_ack(Ack {
                 now: self.now,
                 bytes: MTU,
+                gap_bytes: 0,
                 flight_before,
                 mtu: MTU,
                 rtt,
@@ -202,6 +203,7 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
             model.on_ack(&Ack {
                 now,
                 bytes: MTU,
+                gap_bytes: 0,
                 flight_before: 10 * MTU,
                 mtu: MTU,
                 rtt: (step > 20).then_some(rtt),
@@ -230,6 +232,7 @@ fn where_others_tell_sooner_the_models_window_is_what_is_under_way_until_then() 
         model.on_ack(&Ack {
             now,
             bytes: 5 * MTU,
+            gap_bytes: 0,
             flight_before: 10 * MTU,
             mtu: MTU,
             rtt: (step > 10).then_some(ms(100)),
@@ -404,6 +407,7 @@ fn who_has_more_than_half_beside_a_slow_one_closes_by_two_packets_a_round_trip_i
             Ack {
                 now,
                 bytes: MTU,
+                gap_bytes: 0,
                 flight_before: 800 * MTU,
                 mtu: MTU,
                 rtt,
@@ -524,6 +528,7 @@ fn less_than_a_third_of_what_the_path_carries_opens_as_cubics_until_it_is_half()
         auto.on_ack(Ack {
             now: Time::from_millis(at + 1_000),
             bytes: MTU,
+            gap_bytes: 0,
             flight_before: packets * MTU,
             mtu: MTU,
             rtt,
@@ -747,6 +752,7 @@ fn a_rate_shows_in_answers_that_took_another_way() {
         model.on_ack(&Ack {
             now,
             bytes,
+            gap_bytes: 0,
             flight_before: 40 * MTU,
             mtu: MTU,
             rtt,

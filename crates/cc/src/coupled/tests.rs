@@ -24,6 +24,7 @@ fn ack(siblings: &[PathView]) -> Ack<'_> {
     Ack {
         now: Time::ZERO,
         bytes: MSS,
+        gap_bytes: 0,
         flight_before: usize::MAX / 2,
         mtu: MSS,
         rtt: Some(RTT),

@@ -25,6 +25,7 @@ fn ack(at_ms: u64, rtt: Duration) -> Ack<'static> {
     Ack {
         now: Time::from_millis(at_ms),
         bytes: MTU,
+        gap_bytes: 0,
         flight_before: 1 << 30,
         mtu: MTU,
         rtt: Some(rtt),
@@ -310,6 +311,7 @@ fn the_paths_of_one_association_share_out_alpha_by_their_rates() {
         fast.on_ack(Ack {
             now: Time::ZERO,
             bytes: 0,
+            gap_bytes: 0,
             flight_before: 0,
             mtu: 1_000,
             rtt: None,

@@ -15,7 +15,7 @@ use crate::Failure;
 ///
 /// Figures that were run before are taken from the folder of results; the others are run.
 ///
-/// `golden` stands for the scenarios of ns-2's SCTP validation suite, held against its own packet traces.
+/// `golden` stands for the scenarios of ns-2's SCTP validation suite and some of our own, held against ns-2's packet traces.
 ///
 /// Example: braidlab check P1 P2; braidlab check P2-C38; braidlab check multistream/fig6; braidlab check golden
 #[derive(Debug, ClapArgs)]
@@ -92,7 +92,7 @@ fn run_golden(args: &Args) -> Result<(), Failure> {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
             Failure::File(format!("cannot read the scenarios in {}: {error}", path.display()))
         })?,
-        None => golden::SCENARIOS.to_owned(),
+        None => golden::scenarios(),
     };
     let trace = if args.trace { golden::Trace::Yes } else { golden::Trace::No };
     let report = golden::check(&text, &args.only, trace).map_err(Failure::Usage)?;

@@ -257,7 +257,8 @@ impl Net {
         if link.counters().dropped_queue > refused {
             return;
         }
-        if now >= one.free_at {
+        // What comes in the very instant in which the link becomes free still finds it busy: its coming had been planned before.
+        if now > one.free_at {
             one.turn = self.turns;
             one.busy_since = now;
         }

@@ -128,7 +128,14 @@ pub(crate) fn run(
     net.seen.trace = (trace == Trace::Yes).then(Vec::new);
     let sender = Params { own: &scenario.sender.params, defaults };
     let receiver = Params { own: &scenario.receiver.params, defaults };
-    let receiver_config = Config { inbound_streams: 2_048, ..receiver.config(scenario.class) };
+    let paths = paths(scenario);
+    let back =
+        |(own, its): &(u8, u8)| AllowedPath { local: address(*its).ip(), peer: Some(address(*own).ip()) };
+    let receiver_config = Config {
+        inbound_streams: 2_048,
+        allowed_paths: paths.iter().map(back).collect(),
+        ..receiver.config(scenario.class)
+    };
     let host = net.host(Side::Receiver);
     host.endpoint.listen(PORT, Arc::new(receiver_config)).map_err(|error| error.to_string())?;
     host.endpoint
@@ -164,12 +171,12 @@ pub(crate) fn run(
             match event.what {
                 What::Start => {
                     app.source = Source::Unlimited;
-                    connect(&mut net, scenario, &sender)?;
+                    connect(&mut net, &paths, sender.config(scenario.class))?;
                 }
                 What::Send { bytes } => {
                     app.chunk_bytes = sender.number("mtu") - 20 - COMMON_HEADER;
                     app.source = Source::Bytes(bytes);
-                    connect(&mut net, scenario, &sender)?;
+                    connect(&mut net, &paths, sender.config(scenario.class))?;
                 }
                 What::Stop => net.host(Side::Sender).is_dead = true,
                 What::SetPrimary { node } => set_primary(&mut net, node),
@@ -212,25 +219,27 @@ fn when(event: Happening, first_data: Option<Time>, golden_first: f64) -> Option
     }
 }
 
-fn connect(net: &mut Net, scenario: &Scenario, params: &Params<'_>) -> Result<(), String> {
+/// The paths, each from an interface of the sender to one of the receiver: the primary first. Without a router, the first of the
+/// one has a link with the first of the other, and so on.
+fn paths(scenario: &Scenario) -> Vec<(u8, u8)> {
     let own = &scenario.sender.interfaces;
-    let peer = &scenario.receiver.interfaces;
-    let primary = scenario.sender.primary.unwrap_or(*peer.last().ok_or("a receiver without an address")?);
-    let local_of = |node: u8| {
-        let index = peer.iter().position(|other| *other == node).unwrap_or(0);
-        own[if scenario.router.is_some() { 0 } else { index.min(own.len() - 1) }]
-    };
-    let mut to = peer.clone();
-    to.sort_by_key(|node| *node != primary);
-    let mut from: Vec<u8> = to.iter().map(|node| local_of(*node)).collect();
-    from.dedup();
-    let mut config = params.config(scenario.class);
-    let pair =
-        |node: &u8| AllowedPath { local: address(local_of(*node)).ip(), peer: Some(address(*node).ip()) };
-    config.allowed_paths = to.iter().map(pair).collect();
+    let own_of = |index: usize| own[if scenario.router.is_some() { 0 } else { index.min(own.len() - 1) }];
+    let peer = scenario.receiver.interfaces.iter().enumerate();
+    let mut paths: Vec<_> = peer.map(|(index, node)| (own_of(index), *node)).collect();
+    let primary = scenario.sender.primary.or_else(|| scenario.receiver.interfaces.last().copied());
+    paths.sort_by_key(|(_, node)| Some(*node) != primary);
+    paths
+}
+
+fn connect(net: &mut Net, paths: &[(u8, u8)], mut config: Config) -> Result<(), String> {
+    let there =
+        |(own, its): &(u8, u8)| AllowedPath { local: address(*own).ip(), peer: Some(address(*its).ip()) };
+    config.allowed_paths = paths.iter().map(there).collect();
+    let mut local: Vec<_> = paths.iter().map(|(own, _)| address(*own)).collect();
+    local.dedup();
     let connect = Connect {
-        local: from.into_iter().map(address).collect(),
-        peer: to.into_iter().map(address).collect(),
+        local,
+        peer: paths.iter().map(|(_, its)| address(*its)).collect(),
         source_port: Some(PORT),
         destination_port: PORT,
         config: Arc::new(config),

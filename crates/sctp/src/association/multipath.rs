@@ -44,7 +44,7 @@ pub use self::names::{
 };
 pub(super) use self::points::{PseudoCum, advance};
 pub(super) use self::scheduler::by_the_literature;
-use self::scheduler::has_room;
+use self::scheduler::sends_again;
 use crate::association::Association;
 use crate::association::path::Path;
 use crate::association::state::State;
@@ -98,8 +98,7 @@ impl Association {
         if !path.is_usable() {
             return None;
         }
-        if (path.fast_retransmit_due || has_room(path)) && next_lost(up, &self.paths, multipath, id).is_some()
-        {
+        if sends_again(up, &self.paths, multipath, id) {
             return Some(if path.fast_retransmit_due { License::FastRetransmit } else { License::Again });
         }
         if path.probe_due {

@@ -5,10 +5,10 @@
 
 use braidftp_base::Time;
 
-use super::{Multipath, PathScheduler, carries};
+use super::{Multipath, PathScheduler, carries, next_lost};
 use crate::association::Association;
 use crate::association::path::{Path, Purpose, choose};
-use crate::association::state::State;
+use crate::association::state::{State, Up};
 use crate::association::timers::Timer;
 use crate::association::transmit::{may_send, window_takes};
 use crate::config::{Config, LossDetection};
@@ -64,6 +64,15 @@ impl Association {
             fallback,
         };
         let literature = by_the_literature(&self.config);
+        //= specs/rfc9260.txt#section-6.1
+        //# C)  When the time comes for the sender to transmit, before sending
+        //# new DATA chunks, the sender MUST first transmit any DATA chunks
+        //# that are marked for retransmission (limited by the current cwnd).
+        if literature
+            && (0..self.paths.len()).any(|index| sends_again(up, &self.paths, multipath, PathId(index as u8)))
+        {
+            return None;
+        }
         let mut after = None;
         while let Some((key, id)) = next_in_order(&self.paths, multipath.scheduler, up.turn, after) {
             after = Some((key, id));
@@ -120,6 +129,14 @@ impl Association {
 /// Whether windows and losses go by the literature's rules (SFR, CUC, DAC): the order of sending has no need of them.
 pub(in crate::association) fn by_the_literature(config: &Config) -> bool {
     config.multipath.is_some() && config.loss_detection == LossDetection::MissingReports
+}
+
+/// Whether what is lost leaves by a path now.
+pub(super) fn sends_again(up: &mut Up, paths: &[Path], multipath: Multipath, id: PathId) -> bool {
+    let path = &paths[usize::from(id.0)];
+    path.is_usable()
+        && (path.fast_retransmit_due || has_room(path))
+        && next_lost(up, paths, multipath, id).is_some()
 }
 
 /// Whether a path's window lets something out.

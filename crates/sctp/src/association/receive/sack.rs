@@ -88,7 +88,10 @@ impl Association {
         let multipath = by_the_literature(&self.config);
         if multipath {
             up.points.resize_with(self.paths.len(), PseudoCum::default);
-        } else if self.config.multipath.is_some() && up.sent.is_behind(sack) {
+        }
+        // Nobody takes back what an NR-SACK named.
+        let takes_nothing_back = !multipath || up.extensions.nr_sack;
+        if self.config.multipath.is_some() && takes_nothing_back && up.sent.is_behind(sack) {
             up.report = report;
             return;
         }
@@ -240,6 +243,7 @@ impl Association {
                 path.controller.on_ack(cc::Ack {
                     now,
                     bytes: said.acked_bytes,
+                    gap_bytes: said.gap_bytes,
                     flight_before,
                     mtu: path.pmdcs(),
                     rtt: told.round_trip,

@@ -42,6 +42,8 @@ pub(in crate::association) struct Report {
 pub(in crate::association) struct PathReport {
     /// Bytes newly acknowledged.
     pub(in crate::association) acked_bytes: usize,
+    /// Those of them that gap blocks name.
+    pub(in crate::association) gap_bytes: usize,
     /// Those of them that were under way by this path alone, and so came by it.
     pub(in crate::association) carried_bytes: usize,
     /// Whether some of it left by this path alone, and so proves that the path works.
@@ -136,7 +138,7 @@ impl Sent {
         self.begin(report);
         self.advance(sack.cum_tsn_ack, report);
         if sound && (!sack.gaps.is_empty() || !self.acked.is_empty()) {
-            let newest = self.apply_blocks(sack, report);
+            let newest = self.apply_blocks(sack, counting, report);
             let all = counting == Counting::InRecovery && report.cum_advanced;
             let limit = match counting {
                 Counting::Off => None,
@@ -297,7 +299,7 @@ impl Sent {
     }
 
     /// Compares the SACK's blocks with those known; the highest TSN newly acknowledged by them.
-    fn apply_blocks(&mut self, sack: &Sack, report: &mut Report) -> Option<Tsn> {
+    fn apply_blocks(&mut self, sack: &Sack, counting: Counting, report: &mut Report) -> Option<Tsn> {
         read_blocks(sack.cum_tsn_ack, &sack.gaps, &mut self.blocks);
         let mut newest = None;
         // What is in the new blocks and not in the old ones has arrived.
@@ -325,28 +327,38 @@ impl Sent {
             }
         }
         // What is in the old blocks and not in the new ones was taken back, if the SACK can know: it is below its last
-        // block, or next in sequence. Above, a peer that lists only so many blocks merely says nothing.
-        if let Some(&(_, highest)) = self.blocks.last() {
+        // block, or next in sequence. Above, a peer that lists only so many blocks merely says nothing. In the literature's
+        // multipath transfer, where SACKs overtake each other, one that has room for more means all of it.
+        let highest = self.blocks.last().map(|block| block.1);
+        let beyond = |run: &(Tsn, Tsn)| highest.is_none_or(|highest| run.1.after(highest));
+        let knows_up_to = match (counting, self.acked.last()) {
+            (Counting::Multipath { .. }, Some(run)) if beyond(run) && !self.may_be_full(sack.gaps.len()) => {
+                Some(run.1)
+            }
+            _ => highest,
+        };
+        if let Some(limit) = knows_up_to {
             let mut said = 0;
             for index in 0..self.acked.len() {
                 let (mut at, last) = self.acked[index];
-                let last = if last.after(highest) { highest } else { last };
+                let last = if last.after(limit) { limit } else { last };
                 while !at.after(last) {
-                    while self.blocks[said].1.before(at) {
+                    while self.blocks.get(said).is_some_and(|block| block.1.before(at)) {
                         said += 1;
                     }
-                    if !self.blocks[said].0.after(at) {
-                        at = self.blocks[said].1.next();
-                    } else {
-                        self.renege(at, report);
-                        at = at.next();
+                    match self.blocks.get(said) {
+                        Some(block) if !block.0.after(at) => at = block.1.next(),
+                        _ => {
+                            self.renege(at, report);
+                            at = at.next();
+                        }
                     }
                 }
             }
             for index in 0..self.acked.len() {
                 let (first, last) = self.acked[index];
-                if last.after(highest) {
-                    let first = if first.after(highest) { first } else { highest.next() };
+                if last.after(limit) {
+                    let first = if first.after(limit) { first } else { limit.next() };
                     match self.blocks.last_mut() {
                         Some(block) if block.1.next() == first => block.1 = last,
                         _ => self.blocks.push((first, last)),
@@ -356,7 +368,7 @@ impl Sent {
             std::mem::swap(&mut self.acked, &mut self.blocks);
             // `blocks` still ends where the SACK's last block ended, for the counting of miss indications.
             self.blocks.clear();
-            self.blocks.push((highest, highest));
+            self.blocks.extend(highest.map(|highest| (highest, highest)));
         }
         if let Some(&(first, last)) = self.acked.first().filter(|run| run.0 == self.base) {
             let mut at = first;
@@ -469,6 +481,7 @@ fn note_arrival(slot: &Slot, named: Named, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     if !slot.credited {
         path.acked_bytes += slot.bytes;
+        path.gap_bytes += if named == Named::ByGap { slot.bytes } else { 0 };
         path.carried_bytes += if slot.doubled { 0 } else { slot.bytes };
     }
     if path.lowest_tsn.is_none_or(|lowest| slot.data.tsn.before(lowest)) {

@@ -62,6 +62,20 @@ fn a_path_advances_by_its_own_order_whatever_the_other_lacks() {
 }
 
 #[test]
+fn a_sack_that_has_room_for_more_takes_back_what_it_does_not_name() {
+    let mut bench = Bench::new(&[A, B, A, B]);
+    let chunk = bench.sent.flight_bytes() / 4;
+    bench.sack(0, &[(2, 2), (4, 4)], 2);
+    assert_eq!(bench.sent.flight_bytes(), 2 * chunk);
+    bench.sack(0, &[(2, 2)], 1);
+    assert_eq!(bench.sent.flight_bytes(), 3 * chunk, "4, beyond its last block");
+    bench.sack(0, &[], 1);
+    assert_eq!(bench.sent.flight_bytes(), 4 * chunk, "2, of which it says nothing");
+    bench.sack(0, &[(2, 4)], 1);
+    assert_eq!(bench.sent.flight_bytes(), chunk);
+}
+
+#[test]
 fn what_left_again_by_another_path_holds_up_neither() {
     let mut bench = Bench::new(&[A, A, A, A, B, B]);
     bench.sack(0, &[(2, 4)], 3);
