@@ -31,7 +31,7 @@ pub(super) struct Model {
     /// The shortest time that an answer took by another path's way, of this span and of the one before.
     by_others: Option<Duration>,
     by_others_before: Option<Duration>,
-    /// How long answers take, smoothed, while some come by others.
+    /// How long answers take, smoothed; `None` when none has come by another path's way for a whole span.
     took: Option<Duration>,
     burst: Burst,
     /// When a sample was about as short, or was looked for.
@@ -43,7 +43,8 @@ pub(super) struct Model {
     pub(super) losses: Losses,
 }
 
-/// How much more is told of at once than arrives in the time where others tell of it, each for its own packets: as in §5.5.9 of draft-ietf-ccwg-bbr (`BBRUpdateACKAggregation`).
+/// By how much the acknowledgements that come at once exceed what the rate brings meanwhile, where other paths' answers tell of this
+/// path's packets: each of those tells of all since the last one (`BBRUpdateACKAggregation`, §5.5.9 of draft-ietf-ccwg-bbr).
 #[derive(Debug, Clone, Copy, Default)]
 struct Burst {
     began: Time,
@@ -221,7 +222,7 @@ impl Model {
 }
 
 impl Burst {
-    /// At such a rate, in bytes a second.
+    /// An acknowledgement came, while the path delivers at such a rate, in bytes a second.
     fn on_ack(&mut self, ack: &Ack<'_>, rate: u64) {
         let mut expected = bytes_in(rate, ack.now.since(self.began));
         if self.bytes <= expected {

@@ -19,7 +19,7 @@ use crate::association::partial::Forward;
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
 use crate::association::receive_buffer::ReceiveBuffer;
-use crate::association::received::Received;
+use crate::association::received::{Haste, Received};
 use crate::association::reset::Reconfiguration;
 use crate::association::send_queue::SendQueue;
 use crate::association::sent::{Report, Sent};
@@ -630,8 +630,10 @@ impl Association {
             //# minus one.
             sent,
             received: Received::new(peer.initial_tsn)
-                .with_at_once_when_filled(self.config.sack_at_once_when_filled)
-                .with_delayed_gaps(self.config.multipath.is_some())
+                .with_haste(Haste {
+                    at_once_when_filled: self.config.sack_at_once_when_filled,
+                    delayed_gaps: self.config.multipath.is_some(),
+                })
                 .with_paths_counted(several.then(Vec::new)),
             report: Report::default(),
             control: Control::default(),

@@ -59,10 +59,23 @@ pub(super) struct Received {
     silent: bool,
     /// If TSNs began anew: the last one before.
     before_restart: Option<Tsn>,
+    haste: Haste,
+}
+
+/// Which arrivals are answered at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Haste {
     /// Whether what fills the last gap is answered at once.
-    at_once_when_filled: bool,
+    pub(super) at_once_when_filled: bool,
     /// Whether SACKs are delayed although there are gaps, and say how many packets they answer (delayed ACK for CMT).
-    delayed_gaps: bool,
+    pub(super) delayed_gaps: bool,
+}
+
+impl Default for Haste {
+    /// RFC 9260 §6.7: at once while there is a gap, and when it is filled.
+    fn default() -> Self {
+        Self { at_once_when_filled: true, delayed_gaps: false }
+    }
 }
 
 /// What the packet being read has brought so far.
@@ -87,18 +100,17 @@ impl Received {
             packet: PacketSeen::default(),
             silent: false,
             before_restart: None,
-            at_once_when_filled: true,
-            delayed_gaps: false,
+            haste: Haste::default(),
         }
     }
 
-    /// The same; whether SACKs are delayed although there are gaps.
-    pub(super) fn with_delayed_gaps(mut self, delayed_gaps: bool) -> Self {
-        self.delayed_gaps = delayed_gaps;
+    /// The same, with other arrivals answered at once.
+    pub(super) fn with_haste(mut self, haste: Haste) -> Self {
+        self.haste = haste;
         self
     }
 
-    /// The same; whether packets are counted by the path by which they came.
+    /// The same, with packets counted by the path by which they came, if there are counts.
     pub(super) fn with_paths_counted(mut self, counts: Option<Vec<u32>>) -> Self {
         self.by_path = counts;
         self
@@ -109,20 +121,11 @@ impl Received {
         self.by_path.is_some()
     }
 
-    /// The same; whether what fills the last gap is answered at once.
-    pub(super) fn with_at_once_when_filled(mut self, at_once_when_filled: bool) -> Self {
-        self.at_once_when_filled = at_once_when_filled;
-        self
-    }
-
     /// The peer goes on with `next_tsn`, whatever is missing (RFC 6525 §5.2.4 G4).
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         let renumbered = next_tsn != self.cum_tsn.next();
         let before_restart = Some(self.cum_tsn);
-        let fresh = Self::new(next_tsn)
-            .with_at_once_when_filled(self.at_once_when_filled)
-            .with_delayed_gaps(self.delayed_gaps)
-            .with_paths_counted(self.by_path.take());
+        let fresh = Self::new(next_tsn).with_haste(self.haste).with_paths_counted(self.by_path.take());
         *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..fresh };
     }
 
@@ -229,8 +232,8 @@ impl Received {
         //# However, whenever an endpoint notices a hole in the arriving TSN
         //# sequence, it SHOULD start sending a SACK chunk back every time a
         //# packet arrives carrying data until the hole is filled.
-        let gap = (gap_before && self.at_once_when_filled) || self.has_gap();
-        self.packet.at_once |= gap && !self.delayed_gaps;
+        let gap = (gap_before && self.haste.at_once_when_filled) || self.has_gap();
+        self.packet.at_once |= gap && !self.haste.delayed_gaps;
     }
 
     /// Whether duplicates came since the last SACK.
@@ -343,7 +346,7 @@ impl Received {
         //= specs/rfc9260.txt#section-5.1
         //# Subsequent acknowledgements SHOULD be done as described in Section
         //# 6.2.
-        let first = packet.data && !self.data_came && !self.delayed_gaps;
+        let first = packet.data && !self.data_came && !self.haste.delayed_gaps;
         self.data_came |= packet.data;
         //= specs/rfc9260.txt#section-6.2
         //# Specifically, an
@@ -451,7 +454,7 @@ impl Received {
         let dups = std::mem::take(&mut self.duplicates);
         self.due = Due::No;
         let packets = std::mem::take(&mut self.packets_unanswered);
-        let flags = if self.delayed_gaps { u8::try_from(packets).unwrap_or(u8::MAX) } else { 0 };
+        let flags = if self.haste.delayed_gaps { u8::try_from(packets).unwrap_or(u8::MAX) } else { 0 };
         Sack { flags, cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups }
     }
 }
@@ -586,7 +589,8 @@ mod tests {
 
     #[test]
     fn of_several_paths_each_has_its_second_packet_answered_and_the_delay_answers_all() {
-        let mut received = Received::new(Tsn(1)).with_delayed_gaps(true).with_paths_counted(Some(Vec::new()));
+        let haste = Haste { delayed_gaps: true, ..Haste::default() };
+        let mut received = Received::new(Tsn(1)).with_haste(haste).with_paths_counted(Some(Vec::new()));
         let is_answered = |received: &mut Received, tsn, path| {
             received.came_by(PathId(path));
             received.accept(Tsn(tsn));

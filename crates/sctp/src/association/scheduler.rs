@@ -63,6 +63,15 @@ pub(super) enum Left {
     Nothing,
 }
 
+/// What of a message is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GivenUp {
+    /// All of it: none has left.
+    Whole,
+    /// The rest of it, which had the turn.
+    Rest,
+}
+
 /// A byte's worth of a stream's account with weight 1: large, so that division by a weight loses little.
 const SCALE: u128 = 1 << 16;
 
@@ -205,8 +214,9 @@ impl Turns {
         }
     }
 
-    /// The first message of a stream is given up, and this one is the first now. Whether it had begun, and so had the turn.
-    pub(super) fn give_up(&mut self, id: StreamId, had_begun: bool, next: Option<Arrival>) {
+    /// The first message of a stream is given up, and `next` is the first now.
+    pub(super) fn give_up(&mut self, id: StreamId, given_up: GivenUp, next: Option<Arrival>) {
+        let had_begun = given_up == GivenUp::Rest;
         if had_begun && self.begun == Some(id) {
             self.begun = None;
         }

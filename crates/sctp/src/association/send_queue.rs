@@ -12,7 +12,7 @@ use braidftp_base::Time;
 use bytes::Bytes;
 
 use crate::association::partial::{Abandoned, Policy, Terms};
-use crate::association::scheduler::{Arrival, Left, Scheduler, Turns};
+use crate::association::scheduler::{Arrival, GivenUp, Left, Scheduler, Turns};
 use crate::association::{Message, Order, Streams};
 use crate::ids::{Ppid, Ssn, StreamId};
 use crate::wire::{Data, Interleaved};
@@ -345,7 +345,7 @@ impl SendQueue {
         self.prioritized -= usize::from(terms.is_prioritized());
         let next = queue.messages.front().filter(|_| queue.may_send()).map(|next| next.arrival);
         if index == 0 {
-            self.turns.give_up(stream, begun, next);
+            self.turns.give_up(stream, if begun { GivenUp::Rest } else { GivenUp::Whole }, next);
         }
         let (begin, payload) = (!begun, message.rest);
         Fragment { stream, ssn, ppid, payload, begin, end: true, unordered, terms, interleaved }

@@ -19,7 +19,7 @@ use crate::segment::{
 };
 use crate::stats::{Counters, Stats};
 use receiver::{Arrival, Receiver};
-use sender::{Acknowledgement, Outgoing, Sender, Verdict};
+use sender::{Acknowledgement, Agreed, Outgoing, Sender, Verdict};
 
 /// What a peer's segments hold if it does not say (RFC 9293 §3.7.1).
 const MSS_DEFAULT: u16 = 536;
@@ -388,7 +388,8 @@ impl Connection {
         let mss = usize::from(both).saturating_sub(options).max(1);
         self.receiver.agree(self.shift, mss);
         // The window of a SYN is never shifted (RFC 7323 §2.2).
-        self.sender.agree(&self.config, mss, self.sack, u64::from(syn.window));
+        let agreed = Agreed { mss, sack: self.sack, window: syn.window.into() };
+        self.sender.agree(&self.config, agreed);
     }
 
     fn establish(&mut self, now: Time) {

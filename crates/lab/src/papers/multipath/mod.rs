@@ -11,7 +11,7 @@
 //! against what the better path alone brings with the same buffer and the same losses. Only data is lost, at random unless it is
 //! said otherwise.
 //!
-//! What is to be reached (claims M-C01 to M-C10): the sum, nearly, with buffers that tune themselves; never less than the better
+//! What is to be reached (claims M-C01 to M-C11): the sum, nearly, with buffers that tune themselves; never less than the better
 //! path alone, whatever the buffer; no more than one flow's share of a bottleneck that the paths have in common; and a path that
 //! fails, or comes and goes, costs a second and no more than what it brought.
 

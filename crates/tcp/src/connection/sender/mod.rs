@@ -63,6 +63,17 @@ pub(crate) enum Recovery {
     Timeout { recover: u64 },
 }
 
+/// What the handshake has settled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Agreed {
+    /// Bytes that a segment holds.
+    pub(crate) mss: usize,
+    /// Whether both ends know SACK.
+    pub(crate) sack: bool,
+    /// The peer's window, in bytes.
+    pub(crate) window: u64,
+}
+
 /// What an acknowledgement says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Acknowledgement<'a> {
@@ -209,8 +220,9 @@ impl Sender {
         }
     }
 
-    /// The handshake is done: segments hold so much, and SACK was agreed on or not.
-    pub(crate) fn agree(&mut self, config: &Config, mss: usize, sack: bool, window: u64) {
+    /// The handshake is done.
+    pub(crate) fn agree(&mut self, config: &Config, agreed: Agreed) {
+        let Agreed { mss, sack, window } = agreed;
         self.mss = mss;
         self.sack = sack;
         self.edge = window;
