@@ -6,7 +6,7 @@ use braidftp_cc as cc;
 use rand_core::Rng;
 
 use crate::association::Association;
-use crate::association::multipath::{carries, next_lost};
+use crate::association::multipath::{Multipath, carries, next_lost};
 use crate::association::path::{Path, Purpose, Recovery, choose};
 use crate::association::send_queue::Stale;
 use crate::association::sent::Departure;
@@ -40,6 +40,27 @@ pub(in crate::association) enum License {
     New,
     /// The same for this chunk, which is in flight by another path and holds up all.
     Rescue(Tsn),
+}
+
+/// A packet that is being filled with DATA, and what is in it so far.
+#[derive(Debug, Clone, Copy)]
+struct Filled {
+    departure: Departure,
+    license: License,
+    /// Set if several paths are used at once.
+    multipath: Option<Multipath>,
+    /// The path that new data takes where no scheduler chooses.
+    fallback: PathId,
+    /// Bytes in flight by the path before this packet.
+    flight_before: usize,
+    /// Bytes of the chunks that it has.
+    bytes: usize,
+    /// The first of them that is sent again.
+    resent: Option<Tsn>,
+    /// Whether one has not left before.
+    brought_new: bool,
+    /// The path whose chunk leaves again by this one.
+    held_up: Option<PathId>,
 }
 
 impl Association {
@@ -141,10 +162,42 @@ impl Association {
         // COOKIE ECHO takes one path whatever comes later.
         let multipath = self.config.multipath.filter(|_| license != License::Window);
         // What the license is for: the window that idleness makes smaller below must not send it elsewhere.
-        let mut licensed = match (&mut self.state, multipath) {
+        let licensed = match (&mut self.state, multipath) {
             (State::Up(up), Some(multipath)) => next_lost(up, &self.paths, multipath, id),
             _ => None,
         };
+        self.shrink_idle_window(now, id);
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        up.packed.clear();
+        let path = &self.paths[usize::from(id.0)];
+        let mut filled = Filled {
+            departure: Departure { path: id, now, order: path.order + 1 },
+            license,
+            multipath,
+            fallback: choose(&self.paths, up.primary, Purpose::New),
+            flight_before: path.flight_bytes,
+            bytes: 0,
+            resent: None,
+            brought_new: false,
+            held_up: None,
+        };
+        //= specs/rfc9260.txt#section-6.10
+        //# The transmitter MUST transmit DATA chunks within an SCTP packet in
+        //# increasing order of TSN.
+        self.fill_lost(&mut filled, licensed);
+        if self.takes_new(&filled) {
+            self.fill_new(&mut filled);
+        }
+        match license {
+            License::Probe if filled.bytes == 0 => self.fill_probe(&mut filled),
+            License::Rescue(tsn) => self.fill_rescue(&mut filled, tsn),
+            _ => {}
+        }
+        self.on_filled(filled);
+    }
+
+    /// Makes the window of a path smaller on which nothing has left for a while.
+    fn shrink_idle_window(&mut self, now: Time, id: PathId) {
         let primary = self.state.up().map(|up| up.primary);
         //= specs/rfc9260.txt#section-6.1
         //# Also note that the cwnd SHOULD be adjusted according to Section 7.2.1.
@@ -157,20 +210,14 @@ impl Association {
             let ssthresh_min = if stands_by { path.controller.ssthresh() } else { 0 };
             path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu, ssthresh_min });
         }
-        let told_by_several = self.is_told_by_several();
-        let small_window = self.config.immediate_at_end;
+    }
+
+    /// What is lost, lowest TSN first; `licensed` is what the license was for.
+    fn fill_lost(&mut self, filled: &mut Filled, mut licensed: Option<Tsn>) {
+        let Filled { departure, license, multipath, .. } = *filled;
+        let Departure { path: id, now, .. } = departure;
         let partial = self.extensions().is_some_and(Extensions::partial_reliability);
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
-        let path = &self.paths[usize::from(id.0)];
-        let departure = Departure { path: id, now, order: path.order + 1 };
-        let flight_before = path.flight_bytes;
-        let mut bytes_left = 0;
-        let mut resent: Option<Tsn> = None;
-        up.packed.clear();
-        //= specs/rfc9260.txt#section-6.10
-        //# The transmitter MUST transmit DATA chunks within an SCTP packet in
-        //# increasing order of TSN.
-        let fallback = choose(&self.paths, up.primary, Purpose::New);
         while let Some(tsn) = match multipath {
             None => up.sent.next_lost(),
             Some(_) if matches!(license, License::New | License::Probe | License::Rescue(_)) => None,
@@ -212,15 +259,32 @@ impl Association {
             path.flight_bytes += bytes;
             path.counters.retransmitted_chunks += u64::from(has_left);
             path.on_chunk_sent(departure.order, tsn);
-            bytes_left += bytes;
-            resent.get_or_insert(tsn);
+            filled.bytes += bytes;
+            filled.resent.get_or_insert(tsn);
         }
+    }
+
+    /// Whether new data may follow what is lost.
+    fn takes_new(&mut self, filled: &Filled) -> bool {
+        let Filled { departure, license, multipath, fallback, .. } = *filled;
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return false };
+        let id = departure.path;
         // Beyond the window there is room for what is lost, and for one probe.
         let takes_new = match multipath {
             None => license != License::FastRetransmit && up.sent.next_lost().is_none() && fallback == id,
             Some(_) => matches!(license, License::New | License::Probe) && carries(&self.paths, id, fallback),
         };
-        let new_allowed = takes_new && may_send(self.shutdown);
+        takes_new && may_send(self.shutdown)
+    }
+
+    /// What is new, as far as packet, windows and Max.Burst allow.
+    fn fill_new(&mut self, filled: &mut Filled) {
+        let Filled { departure, license, .. } = *filled;
+        let Departure { path: id, now, .. } = departure;
+        let told_by_several = self.is_told_by_several();
+        let small_window = self.config.immediate_at_end;
+        let partial = self.extensions().is_some_and(Extensions::partial_reliability);
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         //= specs/rfc9260.txt#section-7.3
         //# The sender SHOULD track an AMDCS that will be the smallest PMDCS
         //# discovered for all of the peer's destination addresses.
@@ -229,8 +293,7 @@ impl Association {
         let several = self.paths.len() > 1;
         let pass_over_every = self.config.pass_over_every.filter(|_| license == License::New && several);
         let path = &mut self.paths[usize::from(id.0)];
-        let mut brought_new = false;
-        while new_allowed && self.burst > 0 && !up.sent.is_full() {
+        while self.burst > 0 && !up.sent.is_full() {
             let Some(rest) = self.queue.peek_len() else { break };
             match self.queue.stale(now) {
                 Some(Stale::Whole(_)) => break,
@@ -268,7 +331,7 @@ impl Association {
             //# chunks.
             let largest = amdcs - self.queue.header_len();
             // What must be cut anyway makes room for a SACK before it.
-            let first_of_packet = !brought_new && resent.is_none();
+            let first_of_packet = !filled.brought_new && filled.resent.is_none();
             let may_cut = self.config.fill_packets || (first_of_packet && rest > largest);
             if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
                 break;
@@ -347,58 +410,75 @@ impl Association {
             if told_by_several {
                 path.departures.on_sent(tsn, now);
             }
-            bytes_left += bytes;
-            brought_new = true;
+            filled.bytes += bytes;
+            filled.brought_new = true;
             if matches!(up.window, Window::Probing { .. }) {
                 break;
             }
         }
-        if license == License::Probe && bytes_left == 0 {
-            // Nothing new may leave: the last chunk in flight does, again.
-            if let Some(tsn) = up.sent.last_in_flight(id, now) {
-                let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
-                if bytes <= self.builder.room_for(self.queue.data_kind()) {
-                    up.packed.push(tsn);
-                    path.evidence.on_probed(tsn);
-                    path.departures.on_sent_again(tsn);
-                    let (data, moved_from) = up.sent.retransmit(tsn, departure);
-                    debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
-                    data.immediate = true;
-                    self.builder.push_data(data);
-                    path.tail_is_immediate = true;
-                    path.counters.retransmitted_chunks += 1;
-                    path.on_chunk_sent(departure.order, tsn);
-                    bytes_left += bytes;
-                    resent = Some(tsn);
-                }
-            }
-        }
-        let mut held_up = None;
-        if let License::Rescue(tsn) = license {
-            let slot = up.sent.get(tsn).expect("it is in flight");
-            let (bytes, waited) = (slot.bytes, now.since(slot.sent_at));
+    }
+
+    /// The last chunk in flight, again, for a probe for which there is nothing new.
+    fn fill_probe(&mut self, filled: &mut Filled) {
+        let departure = filled.departure;
+        let Departure { path: id, now, .. } = departure;
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        if let Some(tsn) = up.sent.last_in_flight(id, now) {
+            let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
             if bytes <= self.builder.room_for(self.queue.data_kind()) {
                 up.packed.push(tsn);
+                path.evidence.on_probed(tsn);
+                path.departures.on_sent_again(tsn);
                 let (data, moved_from) = up.sent.retransmit(tsn, departure);
+                debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
                 data.immediate = true;
                 self.builder.push_data(data);
-                path.flight_bytes += bytes;
+                path.tail_is_immediate = true;
                 path.counters.retransmitted_chunks += 1;
-                path.evidence.on_probed(tsn);
                 path.on_chunk_sent(departure.order, tsn);
-                bytes_left += bytes;
-                resent = Some(tsn);
-                let from = moved_from.expect("it was in flight");
-                let other = &mut self.paths[usize::from(from.0)];
-                other.flight_bytes -= bytes;
-                other.evidence.on_probed(tsn);
-                other.departures.on_sent_again(tsn);
-                other.on_rescued_from(bytes, waited);
-                held_up = Some(from);
+                filled.bytes += bytes;
+                filled.resent = Some(tsn);
             }
         }
+    }
+
+    /// The chunk that all others wait for, again, by this path in another's place.
+    fn fill_rescue(&mut self, filled: &mut Filled, tsn: Tsn) {
+        let departure = filled.departure;
+        let Departure { path: id, now, .. } = departure;
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
-        if bytes_left == 0 {
+        let slot = up.sent.get(tsn).expect("it is in flight");
+        let (bytes, waited) = (slot.bytes, now.since(slot.sent_at));
+        if bytes <= self.builder.room_for(self.queue.data_kind()) {
+            up.packed.push(tsn);
+            let (data, moved_from) = up.sent.retransmit(tsn, departure);
+            data.immediate = true;
+            self.builder.push_data(data);
+            path.flight_bytes += bytes;
+            path.counters.retransmitted_chunks += 1;
+            path.evidence.on_probed(tsn);
+            path.on_chunk_sent(departure.order, tsn);
+            filled.bytes += bytes;
+            filled.resent = Some(tsn);
+            let from = moved_from.expect("it was in flight");
+            let other = &mut self.paths[usize::from(from.0)];
+            other.flight_bytes -= bytes;
+            other.evidence.on_probed(tsn);
+            other.departures.on_sent_again(tsn);
+            other.on_rescued_from(bytes, waited);
+            filled.held_up = Some(from);
+        }
+    }
+
+    /// The packet has its data: what path, burst and timers make of it.
+    fn on_filled(&mut self, filled: Filled) {
+        let Filled { departure, multipath, flight_before, .. } = filled;
+        let Departure { path: id, now, .. } = departure;
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        if filled.bytes == 0 {
             // What a probe or retransmission needed room for found none behind the control chunks: the next packet has.
             if self.builder.is_empty() {
                 path.probe_due = false;
@@ -406,35 +486,33 @@ impl Association {
             }
             return;
         }
-        self.new_data_alone = brought_new && resent.is_none() && !matches!(up.window, Window::Probing { .. });
+        self.new_data_alone =
+            filled.brought_new && filled.resent.is_none() && !matches!(up.window, Window::Probing { .. });
         up.sent.set_packet(&up.packed, self.builder.len());
         path.probe_due = false;
         path.fast_retransmit_due = false;
         path.order += 1;
         path.data_sent_at = Some(now);
-        if resent.is_some() {
+        if filled.resent.is_some() {
             path.retransmitted_at = Some(now);
             up.retransmissions_left = up.retransmissions_left.map(|left| left.saturating_sub(1));
         }
-        path.carried_bytes += bytes_left as u64;
-        if brought_new {
+        path.carried_bytes += filled.bytes as u64;
+        if filled.brought_new {
             (up.turn, up.turn_taken) =
                 if multipath.is_some() { (usize::from(id.0), true) } else { (0, false) };
         }
-        if brought_new && multipath.is_some() {
+        if filled.brought_new && multipath.is_some() {
             path.burst = path.burst.saturating_sub(u32::from(self.config.max_burst.is_some()));
-        } else if brought_new
+        } else if filled.brought_new
             && self.config.max_burst.is_some()
             && self.config.burst_rule == BurstRule::Packets
         {
             self.burst -= 1;
         }
-        path.on_data_sent(now, bytes_left, flight_before);
-        if !matches!(self.state, State::Up(_)) {
-            // With COOKIE ECHO, T1 is the only timer.
-            return;
-        }
-        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+        path.on_data_sent(now, filled.bytes, flight_before);
+        // With COOKIE ECHO, T1 is the only timer.
+        let State::Up(up) = &mut self.state else { return };
         //= specs/rfc9260.txt#section-6.1
         //# When starting or restarting the T3-rtx timer, the timer value SHOULD
         //# be adjusted according to the timer rules defined in Sections 6.3.2 and
@@ -453,13 +531,13 @@ impl Association {
         //# lowest TSN) outstanding DATA chunk sent to that address is being
         //# retransmitted.  Otherwise, the data sender MUST NOT restart the
         //# timer.
-        if resent.is_some() && up.sent.earliest(id) == resent {
+        if filled.resent.is_some() && up.sent.earliest(id) == filled.resent {
             self.timers.arm(Timer::T3Rtx(id), deadline);
         } else {
             self.timers.arm_if_idle(Timer::T3Rtx(id), deadline);
         }
         self.arm_tail_probe(now, id);
-        if let (Some(held_up), Some(multipath)) = (held_up, multipath) {
+        if let (Some(held_up), Some(multipath)) = (filled.held_up, multipath) {
             self.stop_idle_t3(held_up);
             self.on_rescued(now, held_up, multipath);
         }
