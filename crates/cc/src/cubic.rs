@@ -290,6 +290,10 @@ impl Controller for Cubic {
     fn on_mtu(&mut self, mtu: usize) {
         self.mtu = mtu;
     }
+
+    fn limit_window(&mut self, at_most: usize) {
+        self.cwnd = self.cwnd.min(at_most);
+    }
 }
 
 #[cfg(test)]
@@ -344,6 +348,26 @@ mod tests {
         assert!((995..=1_001).contains(&at_k.unwrap()), "{at_k:?}");
         // Convex after it: 0.4 · 4.9³ = 47 segments more.
         assert!((1_035..=1_055).contains(&(cubic.window() / MSS)), "{}", cubic.window() / MSS);
+    }
+
+    #[test]
+    fn a_window_that_was_limited_for_once_is_back_after_a_few_round_trips() {
+        let mut cubic = reduced_at(1_000);
+        let grow = |cubic: &mut Cubic, from: u64, to: u64| {
+            for ms in from..to {
+                for _ in 0..cubic.cwnd / 200 / MSS {
+                    cubic.on_ack(ack(Time::from_millis(ms), 2 * MSS, cubic.cwnd));
+                }
+            }
+            cubic.window() / MSS
+        };
+        let before = grow(&mut cubic, 0, 4_000);
+        cubic.limit_window(cubic.window() / 2);
+        assert_eq!(cubic.window() / MSS, before / 2);
+        let after = grow(&mut cubic, 4_000, 4_500);
+        assert!((before..before * 21 / 20).contains(&after), "{before}, {after}");
+        cubic.limit_window(usize::MAX);
+        assert_eq!(cubic.window() / MSS, after, "that is no limit");
     }
 
     #[test]

@@ -83,7 +83,8 @@ pub trait Controller: fmt::Debug + Send {
     /// The path's MTU changed (RFC 9260 §7.2.1 item 2, §7.3).
     fn on_mtu(&mut self, _mtu: usize) {}
 
-    /// The window is not to be larger than this for now, in bytes: Max.Burst by lowering the window (RFC 4960 §6.1 D).
+    /// The window is not to be larger than this for now, in bytes: Max.Burst by lowering the window (RFC 4960 §6.1 D), or so that
+    /// it is seen whose queue becomes shorter. It may grow again at once.
     fn limit_window(&mut self, _at_most: usize) {}
 
     /// A path that was in doubt is used again: its window begins with this, in bytes.

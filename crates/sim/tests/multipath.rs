@@ -213,17 +213,22 @@ fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
 fn of_four_paths_in_two_pairs_each_pair_takes_one_share_of_its_bottleneck() {
     let end = seconds(40);
     let one = || Config { multipath: None, ..alone(None) };
-    let flows = vec![
-        Flow { config: together(None), over: vec![0, 0, 1, 1] },
-        Flow { config: one(), over: vec![0] },
-        Flow { config: one(), over: vec![1] },
-    ];
-    let links = vec![link("rate=6mbit,delay=20ms,queue=20p"), link("rate=10mbit,delay=15ms,queue=30p")];
-    let outcomes = Trial { seed: 1, links, flows, changes: Vec::new(), end }.run();
-    let [ours, first, second] = [0, 1, 2].map(|flow| outcomes[flow].goodput(seconds(15), end));
-    let taken = 2.0 * ours / (ours + first + second);
+    let taken = |seed: u64| {
+        let flows = vec![
+            Flow { config: together(None), over: vec![0, 0, 1, 1] },
+            Flow { config: one(), over: vec![0] },
+            Flow { config: one(), over: vec![1] },
+        ];
+        let links = vec![link("rate=6mbit,delay=20ms,queue=20p"), link("rate=10mbit,delay=15ms,queue=30p")];
+        let outcomes = Trial { seed, links, flows, changes: Vec::new(), end }.run();
+        let [ours, first, second] = [0, 1, 2].map(|flow| outcomes[flow].goodput(seconds(15), end));
+        2.0 * ours / (ours + first + second)
+    };
+    let each: Vec<f64> = (1..=4).map(taken).collect();
+    let mean = each.iter().sum::<f64>() / each.len() as f64;
     // Not one share of one of them, which pairs that are taken for one group would have; and not two of each.
-    assert!((0.7..1.2).contains(&taken), "{taken:.3} of half of both");
+
+    assert!((0.75..1.2).contains(&mean), "{mean:.3} of half of both: {each:.3?}");
 }
 
 #[test]

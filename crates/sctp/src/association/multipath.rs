@@ -30,6 +30,8 @@ mod points;
 mod rescue;
 mod scheduler;
 
+use std::time::Duration;
+
 use braidftp_base::Time;
 use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
@@ -61,6 +63,14 @@ pub(super) struct Coupled {
 }
 
 impl Coupled {
+    /// A round trip of a path was measured.
+    pub(super) fn on_round_trip(&mut self, now: Time, id: PathId, round_trip: Duration, paths: &mut [Path]) {
+        if let Some(volunteer) = self.bottlenecks.on_round_trip(now, id, round_trip, paths) {
+            let controller = &mut paths[usize::from(volunteer.0)].controller;
+            controller.limit_window(controller.window() / 2);
+        }
+    }
+
     /// Finds the other active paths with which the congestion control of one is coupled.
     pub(super) fn find_siblings(&mut self, paths: &[Path], id: PathId, coupling: Coupling) {
         self.siblings.clear();

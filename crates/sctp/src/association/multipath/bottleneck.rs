@@ -5,6 +5,9 @@
 //! That is looked at whenever a window was made smaller and no other was shortly before or after: the mean round trip of each
 //! path before, and that of the round trip in which it shows. It takes agreement more than once, and disagreement takes it back.
 //!
+//! Where each overflow meets several paths, none ever gives way alone, and it could not be told which of them share it. Then one
+//! does so on purpose: halfway to the next overflow, while there is a queue, its window is half of what it was for a round trip.
+//!
 //! RFC 8382 finds the same from what delays look like on their own, at the receiver, and so has to tell queues apart that
 //! only look alike: those of equal paths on which equal controllers began together move in step, and have nothing in common.
 //! Rubenstein, Kurose, Towsley ("Detecting Shared Congestion of Flows Via End-to-End Measurement", ToN 10(3), 2002) compare
@@ -17,6 +20,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
+use crate::association::multipath::meter::Load;
 use crate::association::path::Path;
 use crate::ids::PathId;
 use crate::stats::PathState;
@@ -28,6 +32,8 @@ const SCORE_MAX: i8 = 4;
 /// A wait that becomes shorter by less than this part of a round trip, or than this, tells nothing.
 const SHOWS: u32 = 32;
 const SHOWS_MIN: Duration = Duration::from_millis(1);
+/// Windows that were made smaller together so many times may be so for ever.
+const IN_STEP: u32 = 2;
 /// No span is shorter: a few packets have no mean.
 const SPAN_MIN: Duration = Duration::from_millis(10);
 
@@ -37,8 +43,13 @@ pub(in crate::association) struct Bottlenecks {
     /// Of each path, of the span that lasts and of the one before it.
     waits: Vec<[Mean; 2]>,
     span_began: Time,
-    /// When a window was last made smaller.
+    /// When a window was last made smaller, and how long none had been before.
     reduced_at: Option<Time>,
+    pause: Duration,
+    /// How many times several were at once, so that there was nothing to judge by; no more than [`IN_STEP`].
+    together: u32,
+    /// When a trial last began, or could not.
+    tried_at: Time,
     trial: Option<Trial>,
     /// Of each two paths, those with the first path last: see `place`.
     pairs: Vec<Pair>,
@@ -94,6 +105,11 @@ impl Pair {
         self.score = (self.score + agrees).clamp(-SCORE_MAX, SCORE_MAX);
         self.is_common = if self.is_common { self.score > 0 } else { self.score >= FOUND_AT };
     }
+
+    /// Whether neither is found: common or not.
+    fn is_open(self) -> bool {
+        !self.is_common && self.score > -FOUND_AT
+    }
 }
 
 /// Where a pair is kept, whichever comes first; it stays there when there are more paths.
@@ -108,14 +124,15 @@ impl Bottlenecks {
         one != other && self.pairs.get(place(one, other)).is_some_and(|pair| pair.is_common)
     }
 
-    /// A round trip of a path was measured.
+    /// A round trip of a path was measured. Gives who is to have half of its window for a round trip, if something may be found out
+    /// by that.
     pub(in crate::association) fn on_round_trip(
         &mut self,
         now: Time,
         id: PathId,
         round_trip: Duration,
         paths: &[Path],
-    ) {
+    ) -> Option<PathId> {
         self.waits.resize(paths.len(), <[Mean; 2]>::default());
         self.pairs.resize(place(0, paths.len()), Pair::default());
         let active = || paths.iter().filter(|path| path.state == PathState::Active);
@@ -140,6 +157,9 @@ impl Bottlenecks {
             None => {}
         }
         self.waits[usize::from(id.0)][0].add(round_trip);
+        let volunteer = self.volunteer(now, paths, span)?;
+        self.begin_trial(now, volunteer, span);
+        Some(volunteer)
     }
 
     fn begin_span(&mut self, now: Time) {
@@ -152,14 +172,40 @@ impl Bottlenecks {
         let since = |at: Option<Time>| at > self.reduced_at;
         let mut reduced = (0..paths.len()).filter(|index| since(paths[*index].reduced_at));
         let (first, second) = (reduced.next(), reduced.next());
-        let is_lone = second.is_none() && self.reduced_at.is_none_or(|at| now.since(at) > span * 3);
-        self.trial = first.filter(|_| is_lone).map(|index| Trial {
-            path: PathId(index as u8),
-            began: now,
-            span,
-            before: self.waits.iter().map(|[last, before]| last.with(*before).get()).collect(),
-            shows: Shows::NotYet,
-        });
+        let pause = self.reduced_at.map_or(Duration::MAX, |at| now.since(at));
+        let is_first = pause > span * 3;
+        if is_first {
+            self.pause = pause;
+        }
+        (self.trial, self.tried_at) = (None, now);
+        match first.filter(|_| is_first && second.is_none()) {
+            Some(index) => self.begin_trial(now, PathId(index as u8), span),
+            None => self.together = IN_STEP.min(self.together + 1),
+        }
+    }
+
+    fn begin_trial(&mut self, now: Time, path: PathId, span: Duration) {
+        let before = self.waits.iter().map(|[last, before]| last.with(*before).get()).collect();
+        self.trial = Some(Trial { path, began: now, span, before, shows: Shows::NotYet });
+        self.tried_at = now;
+    }
+
+    /// Who is to give way alone where windows are in step: the largest that has a queue, of those of which something is not known.
+    fn volunteer(&self, now: Time, paths: &[Path], span: Duration) -> Option<PathId> {
+        let is_halfway = now.since(self.tried_at) > (self.pause / 2).max(span * 3);
+        if self.together < IN_STEP || self.trial.is_some() || !is_halfway {
+            return None;
+        }
+        let is_active = |index: &usize| paths[*index].state == PathState::Active;
+        let has_open = |own: usize| {
+            let mut others = (0..paths.len()).filter(|other| *other != own).filter(is_active);
+            others.any(|other| self.pairs[place(own, other)].is_open())
+        };
+        (0..paths.len())
+            .filter(is_active)
+            .filter(|own| paths[*own].load() == Load::Queued && has_open(*own))
+            .max_by_key(|own| paths[*own].controller.window())
+            .map(|own| PathId(own as u8))
     }
 
     fn judge(&mut self, trial: &Trial) {
@@ -168,10 +214,11 @@ impl Bottlenecks {
             Some((before?, before?.saturating_sub(after?)))
         };
         let own = usize::from(trial.path.0);
-        let Some((round_trip, by)) = shorter(own).filter(|(_, by)| *by >= SHOWS_MIN) else { return };
-        if by < round_trip / SHOWS {
+        let Some((_, by)) = shorter(own).filter(|(all, by)| *by >= SHOWS_MIN.max(*all / SHOWS)) else {
+            // Nor would it if one gave way on purpose.
+            self.together = 0;
             return;
-        }
+        };
         for other in (0..self.waits.len()).filter(|other| *other != own) {
             let Some((_, theirs)) = shorter(other) else { continue };
             let agrees = theirs >= by / 2 && theirs <= by * 2;

@@ -171,8 +171,7 @@ impl Path {
     /// flight takes before it, whichever is longer; but no more than two: where the peer's window holds a path back, what it
     /// delivers says little of what it could.
     pub(super) fn takes(&self, bytes: usize) -> Duration {
-        let rate = self.meter.carries.map_or(self.rate(), |(rate, _)| rate);
-        let ahead = time_for(self.flight_bytes + bytes, rate);
+        let ahead = time_for(self.flight_bytes + bytes, self.rate());
         ahead.clamp(self.round_trip(), self.round_trip() * 2)
     }
 

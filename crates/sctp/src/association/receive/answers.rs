@@ -60,7 +60,7 @@ impl Association {
         let detected =
             self.config.multipath.is_some_and(|multipath| multipath.coupling == Coupling::Detected);
         if detected && let State::Up(up) = &mut self.state {
-            up.coupled.bottlenecks.on_round_trip(now, came_by, round_trip, &self.paths);
+            up.coupled.on_round_trip(now, came_by, round_trip, &mut self.paths);
         }
     }
 }

@@ -267,7 +267,7 @@ impl Association {
             }
             self.detect_losses(now, id, flight_before);
             if let (Coupling::Detected, Way::Any, Some(round_trip)) = (coupling, way, told.round_trip) {
-                coupled.bottlenecks.on_round_trip(now, id, round_trip, &self.paths);
+                coupled.on_round_trip(now, id, round_trip, &mut self.paths);
             }
             let path = &mut self.paths[index];
             if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {

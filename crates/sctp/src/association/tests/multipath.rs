@@ -166,22 +166,45 @@ struct Reductions {
     found: Bottlenecks,
     paths: Vec<Path>,
     now: Time,
+    /// By how many milliseconds the queue of each path becomes shorter when this one has half of its window.
+    beside: [[u64; 3]; 3],
+    /// Who was asked to.
+    volunteers: Vec<PathId>,
 }
 
 impl Reductions {
     fn new() -> Self {
         let mut paths = paths();
         paths.iter_mut().for_each(|path| path.rtt.on_sample(Duration::from_millis(100)));
-        Self { found: Bottlenecks::default(), paths, now: Time::ZERO }
+        for path in &mut paths {
+            path.min_rtt = Some(Duration::from_millis(50));
+            path.latest_rtt = Duration::from_millis(100);
+            path.flight_bytes = 4 * path.pmdcs();
+        }
+        Self {
+            found: Bottlenecks::default(),
+            paths,
+            now: Time::ZERO,
+            beside: [[0; 3]; 3],
+            volunteers: Vec::new(),
+        }
     }
 
-    /// So many milliseconds in which each path's round trips last so long.
+    /// So many milliseconds in which each path's round trips last so long; those that follow what a volunteer does, less.
     fn wait(&mut self, ms: u64, round_trips: [u64; 3]) {
+        let mut shorter = [0; 3];
+        let mut until = Time::ZERO;
         for _ in 0..ms / 10 {
             self.now += Duration::from_millis(10);
             for (index, ms) in round_trips.into_iter().enumerate() {
                 let id = PathId(index as u8);
-                self.found.on_round_trip(self.now, id, Duration::from_millis(ms), &self.paths);
+                let by = if self.now < until { shorter[index] } else { 0 };
+                let round_trip = Duration::from_millis(ms - by);
+                if let Some(volunteer) = self.found.on_round_trip(self.now, id, round_trip, &self.paths) {
+                    self.volunteers.push(volunteer);
+                    shorter = self.beside[usize::from(volunteer.0)];
+                    until = self.now + Duration::from_millis(250);
+                }
             }
         }
     }
@@ -233,6 +256,32 @@ fn what_tells_nothing_of_a_bottleneck_is_left_out() {
         (0..8).for_each(|_| case(&mut it));
         assert_eq!(it.common(), [false; 3], "case {nth}");
     }
+}
+
+#[test]
+fn where_windows_are_in_step_one_gives_way_on_purpose_until_it_is_known_who_shares() {
+    let in_step = |beside: [[u64; 3]; 3], times: u32| {
+        let mut it = Reductions { beside, ..Reductions::new() };
+        (0..times).for_each(|_| it.reduce(&[0, 1, 2], [30; 3]));
+        it
+    };
+    // The first two share a bottleneck: of the first all is known then, and of the third with the second it is not.
+    let two_share = [[12, 12, 0], [12, 12, 0], [0, 0, 12]];
+    assert_eq!(in_step(two_share, 2).volunteers, [], "it may have been chance");
+    let it = in_step(two_share, 12);
+    assert_eq!(it.common(), [true, false, false]);
+    assert_eq!(it.volunteers, [A, A, PathId(2), PathId(2)], "the largest that something is to be known of");
+    // Each has its own.
+    let it = in_step([[12, 0, 0], [0, 12, 0], [0, 0, 12]], 12);
+    assert_eq!((it.common(), it.volunteers.len()), ([false; 3], 4));
+    // Another's packets fill the queue at once.
+    let it = in_step([[0; 3]; 3], 12);
+    assert_eq!((it.common(), it.volunteers.len()), ([false; 3], 5), "after each two overflows");
+    // There is no queue.
+    let mut it = Reductions::new();
+    it.paths.iter_mut().for_each(|path| path.min_rtt = Some(path.latest_rtt));
+    (0..12).for_each(|_| it.reduce(&[0, 1, 2], [30; 3]));
+    assert_eq!(it.volunteers, []);
 }
 
 #[test]
