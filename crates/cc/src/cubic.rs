@@ -311,6 +311,7 @@ mod tests {
             now,
             bytes,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before,
             mtu: MSS,
             rtt,

@@ -284,6 +284,7 @@ pub(crate) mod testing {
             now: Time::ZERO,
             bytes,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before: usize::MAX / 2,
             mtu: MSS,
             rtt: Some(rtt),

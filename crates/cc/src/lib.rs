@@ -126,6 +126,9 @@ pub struct Ack<'a> {
     pub bytes: usize,
     /// Those of them that gap blocks acknowledge. TCP: 0.
     pub gap_bytes: usize,
+    /// Those of them that a gap block names once more, after a SACK that was overtaken took them back: no news to
+    /// partial_bytes_acked. TCP: 0.
+    pub regained_bytes: usize,
     /// Bytes in flight on this path before the acknowledgement.
     pub flight_before: usize,
     /// The path's MTU.
@@ -247,6 +250,8 @@ pub struct Options {
     pub grows_on: GrowsOn,
     /// What counts towards partial_bytes_acked of an SCTP path. All (RFC 9260 §7.2.2).
     pub partial_bytes: PartialBytes,
+    /// What idleness does to an SCTP path. RFC 9260's.
+    pub idle_rule: IdleRule,
     /// BBR's own. The draft's.
     pub bbr: bbr::Params,
     /// FAST's own. Those of its ns-2 module.
@@ -273,6 +278,16 @@ pub enum PartialBytes {
     All,
     /// What gap blocks acknowledge, and what the cumulative point does while the window is used: ns-2's module.
     WhileUsed,
+}
+
+/// What idleness does to an SCTP path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleRule {
+    /// The window becomes smaller, and ssthresh is the window before, so that slow start leads back there (RFC 9260 §7.2.1).
+    Rfc9260,
+    /// The window alone becomes smaller (RFC 2960 and RFC 4960, §7.2.1 of both). What leaves in the instant in which an RTO is
+    /// over leaves in time: in ns-2's module that is what a T3-rtx of the same age sends, and T3-rtx comes first.
+    Rfc4960,
 }
 
 /// What opens the window of a TCP controller.
@@ -326,6 +341,7 @@ impl Default for Options {
             floor_mtus: NonZeroU8::new(4).expect("4 is not 0"),
             grows_on: GrowsOn::AnyAck,
             partial_bytes: PartialBytes::All,
+            idle_rule: IdleRule::Rfc9260,
             bbr: bbr::Params::default(),
             fast: fast::Params::default(),
             hybla: hybla::Params::default(),

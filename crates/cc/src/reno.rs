@@ -169,6 +169,7 @@ mod tests {
             now: Time::ZERO,
             bytes,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before: bytes,
             mtu: MSS,
             rtt: None,

@@ -4,7 +4,7 @@
 //! RFC's PMDCS: how much DATA chunk fits a packet of the path.
 
 use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
-use crate::{Ack, Cause, Congestion, Controller, GrowsOn, Idle, Options, PartialBytes, SlowStart};
+use crate::{Ack, Cause, Congestion, Controller, GrowsOn, Idle, IdleRule, Options, PartialBytes, SlowStart};
 
 /// "Arbitrarily high" (RFC 9260 §7.2.1): the largest window a peer can advertise.
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
@@ -27,6 +27,7 @@ pub struct Sctp {
     floor_mtus: usize,
     grows_on: GrowsOn,
     partial_bytes: PartialBytes,
+    idle_rule: IdleRule,
     cwnd: usize,
     ssthresh: usize,
     partial_bytes_acked: usize,
@@ -48,6 +49,7 @@ impl Sctp {
             floor_mtus: usize::from(options.floor_mtus.get()),
             grows_on: options.grows_on,
             partial_bytes: options.partial_bytes,
+            idle_rule: options.idle_rule,
             cwnd,
             //= specs/rfc9260.txt#section-7.2.1
             //# The initial value of ssthresh SHOULD be arbitrarily high (e.g.,
@@ -112,7 +114,7 @@ impl Controller for Sctp {
         } else {
             // §7.2.2: the items in their order.
             let of_all = self.partial_bytes == PartialBytes::All;
-            let counted = if of_all || fully_used { ack.bytes } else { ack.gap_bytes };
+            let counted = if of_all || fully_used { ack.bytes - ack.regained_bytes } else { ack.gap_bytes };
             self.partial_bytes_acked = self.partial_bytes_acked.saturating_add(counted);
             if of_all && self.partial_bytes_acked > self.cwnd && !fully_used {
                 self.partial_bytes_acked = self.cwnd;
@@ -171,7 +173,9 @@ impl Controller for Sctp {
     //# enough time period.
     fn on_idle(&mut self, idle: Idle) {
         self.mtu = idle.mtu;
-        let Some(rtos) = idle.idle_for.as_nanos().checked_div(idle.rto.as_nanos()) else { return };
+        let in_time = u128::from(self.idle_rule == IdleRule::Rfc4960);
+        let idle_for = idle.idle_for.as_nanos().saturating_sub(in_time);
+        let Some(rtos) = idle_for.checked_div(idle.rto.as_nanos()) else { return };
         if rtos == 0 || self.cwnd <= self.floor() {
             // The formula would raise a window that a time-out made small; idleness earns nothing.
             return;
@@ -182,7 +186,9 @@ impl Controller for Sctp {
         //# max(cwnd / 2, 4 * PMDCS) once per RTO.  Before the first cwnd
         //# adjustment, the ssthresh of the transport address SHOULD be set to
         //# the cwnd.
-        self.ssthresh = self.cwnd.max(idle.ssthresh_min);
+        if self.idle_rule == IdleRule::Rfc9260 {
+            self.ssthresh = self.cwnd.max(idle.ssthresh_min);
+        }
         self.partial_bytes_acked = 0;
         self.hystart.iter_mut().for_each(HyStart::reset);
         //= specs/rfc9260.txt#section-7.2.2
@@ -231,6 +237,7 @@ mod tests {
             now: Time::ZERO,
             bytes,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before,
             mtu: MTU,
             rtt: None,
@@ -260,6 +267,18 @@ mod tests {
         assert_eq!((cc.window(), cc.ssthresh()), (5 * MTU, never));
         cc.on_idle(idle(1));
         assert_eq!(cc.ssthresh(), 5 * MTU, "by the RFC's rule it is the window before");
+    }
+
+    #[test]
+    fn where_idleness_leaves_ssthresh_alone_the_window_alone_shrinks() {
+        let idle_rule = IdleRule::Rfc4960;
+        let mut cc =
+            Sctp::new(Options { idle_rule, initial_ssthresh: Some(16_000), ..Options::default() }, MTU);
+        cc.cwnd = 20 * MTU;
+        cc.on_idle(idle(1));
+        assert_eq!((cc.window(), cc.ssthresh()), (20 * MTU, 16_000), "it leaves in time");
+        cc.on_idle(Idle { idle_for: Duration::from_nanos(1_000_000_001), ..idle(1) });
+        assert_eq!((cc.window(), cc.ssthresh()), (10 * MTU, 16_000), "and goes on by avoiding congestion");
     }
 
     #[test]

@@ -144,6 +144,7 @@ impl Flow {
             now: self.now,
             bytes: MTU,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before,
             mtu: MTU,
             rtt: Some(rtt),

@@ -69,6 +69,7 @@ impl Bottleneck {
                     now: self.now + rtt * nth as u32 / *window as u32,
                     bytes: MTU,
                     gap_bytes: 0,
+                    regained_bytes: 0,
                     flight_before: source.window(),
                     mtu: MTU,
                     rtt: Some(rtt),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc::{
-    Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, InitialWindow, Kind, Lost, Options,
-    PartialBytes, Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, bbr, fast, hybla,
+    Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, IdleRule, InitialWindow, Kind, Lost,
+    Options, PartialBytes, Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, bbr, fast, hybla,
 };
 use proptest::prelude::*;
 
@@ -141,6 +141,7 @@ fn options() -> impl Strategy<Value = Options> {
                 initial_ssthresh,
                 floor_mtus,
                 grows_on: if flag(4) { GrowsOn::CumAdvance } else { GrowsOn::AnyAck },
+                idle_rule: if flag(6) { IdleRule::Rfc4960 } else { IdleRule::Rfc9260 },
                 partial_bytes: if flag(5) { PartialBytes::WhileUsed } else { PartialBytes::All },
                 fast,
                 hybla,
@@ -158,6 +159,7 @@ fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
             now,
             bytes,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before: flight,
             mtu,
             rtt: rtt.filter(|_| flags & 1 == 0),

@@ -63,6 +63,7 @@ fn play(controller: &mut dyn Controller, now: Time, rtt: Duration, round: Round)
             now,
             bytes,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before: if in_recovery || matches!(round, Round::Sparse(_)) {
                 flight
             } else {

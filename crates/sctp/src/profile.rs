@@ -91,6 +91,7 @@ const FIELDS: &[Field] = &[
         |c| format!("{:?}", c.congestion_options.partial_bytes),
         "RFC 9260 §7.2.2",
     ),
+    ("congestion_options.idle_rule", |c| format!("{:?}", c.congestion_options.idle_rule), "RFC 9260 §7.2.1"),
     (
         "congestion_options.slow_start",
         |c| format!("{:?}", c.congestion_options.slow_start),
@@ -198,6 +199,7 @@ impl Profile {
                     initial_ssthresh: Some(65_536),
                     grows_on: cc::GrowsOn::CumAdvance,
                     partial_bytes: cc::PartialBytes::WhileUsed,
+                    idle_rule: cc::IdleRule::Rfc4960,
                     ..cc::Options::default()
                 },
                 retransmit_to: RetransmitTo::Another,
@@ -309,6 +311,7 @@ impl Profile {
             }
             (Self::Ns2, "congestion_options.initial_ssthresh") => "ns-2's `initialSsthresh`",
             (Self::Ns2, "congestion_options.partial_bytes") => "ns-2's module",
+            (Self::Ns2, "congestion_options.idle_rule") => "RFC 4960 §7.2.1",
             (Self::Ns2, "retransmit_to") => "ns-2's `rtxToAlt` 1; RFC 2960 §6.4",
             (Self::Ns2, "rto.initial") => "ns-2's `initialRto`; RFC 4960 §15",
             (Self::Ns2, "measure_handshake") => "ns-2's module takes no sample of it",

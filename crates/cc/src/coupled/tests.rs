@@ -25,6 +25,7 @@ fn ack(siblings: &[PathView]) -> Ack<'_> {
         now: Time::ZERO,
         bytes: MSS,
         gap_bytes: 0,
+        regained_bytes: 0,
         flight_before: usize::MAX / 2,
         mtu: MSS,
         rtt: Some(RTT),

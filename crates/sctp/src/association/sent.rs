@@ -74,7 +74,7 @@ pub(super) struct Slot {
     /// How often it left, as far as acknowledgements can tell.
     pub(super) transmissions: u32,
     /// How often it left again.
-    retransmissions: u32,
+    pub(super) retransmissions: u32,
     /// When it left last.
     pub(super) sent_at: Time,
     /// How large the packet was in which it left last.

@@ -34,8 +34,10 @@ pub(in crate::association) fn advance(points: &mut [PseudoCum], sent: &Sent, sac
     let mut gaps = sack.gaps.clone();
     gaps.sort_unstable();
     let last = gaps.iter().map(|gap| u32::from(gap.1)).max().unwrap_or(0);
+    // The first beyond the last block is looked at, too: the next in order of its path may be expected there.
+    let beyond = u32::from(last > 0);
     let mut at = 0;
-    for offset in 1..=newly.saturating_add(last) {
+    for offset in 1..=newly.saturating_add(last + beyond) {
         let tsn = before.plus(offset);
         let Some(slot) = sent.get(tsn) else { break };
         let path = usize::from(slot.path.0);
@@ -48,7 +50,7 @@ pub(in crate::association) fn advance(points: &mut [PseudoCum], sent: &Sent, sac
             point.searching = [true; 2];
             continue;
         }
-        let kind = usize::from(slot.transmissions > 1);
+        let kind = usize::from(slot.retransmissions > 0);
         if std::mem::take(&mut point.searching[kind]) {
             point.expected[kind] = Some(tsn);
         }

@@ -8,7 +8,7 @@ use braidftp_base::Time;
 use super::{Multipath, PathScheduler, carries, next_lost};
 use crate::association::Association;
 use crate::association::path::{Path, Purpose, choose};
-use crate::association::state::{State, Up};
+use crate::association::state::{State, Up, Window};
 use crate::association::timers::Timer;
 use crate::association::transmit::{may_send, window_takes};
 use crate::config::{Config, LossDetection};
@@ -86,8 +86,13 @@ impl Association {
             {
                 continue;
             }
-            // What is lost and has not left again is outstanding where it left (RFC 9260 §1.6): it leaves no room for new data.
+            // What is lost and has not left again is outstanding where it left (RFC 9260 §1.6): it leaves no room for new data,
+            // nor in the peer's window.
             if literature {
+                let open = up.peer_a_rwnd.saturating_sub(up.sent.outstanding_bytes());
+                if up.window != Window::ProbeDue && open < payload {
+                    continue;
+                }
                 let of_path = up.sent.lost().filter(|(_, left_by)| *left_by == id);
                 let waiting: usize =
                     of_path.map(|(tsn, _)| up.sent.get(tsn).map_or(0, |slot| slot.bytes)).sum();

@@ -244,6 +244,7 @@ impl Association {
                     now,
                     bytes: said.acked_bytes,
                     gap_bytes: said.gap_bytes,
+                    regained_bytes: said.regained_bytes,
                     flight_before,
                     mtu: path.pmdcs(),
                     rtt: told.round_trip,

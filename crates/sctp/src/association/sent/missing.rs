@@ -70,7 +70,7 @@ impl Sent {
                 settled = false;
             } else if slot.state == SlotState::InFlight
                 && !slot.fast_retransmitted
-                && (slot.transmissions == 1 || !matches!(counting, Counting::Multipath { .. }))
+                && (slot.retransmissions == 0 || !matches!(counting, Counting::Multipath { .. }))
             {
                 let step = match counting {
                     Counting::Multipath { packets }

@@ -44,6 +44,9 @@ pub(in crate::association) struct PathReport {
     pub(in crate::association) acked_bytes: usize,
     /// Those of them that gap blocks name.
     pub(in crate::association) gap_bytes: usize,
+    /// Those of them that a gap block names once more, after a SACK that was overtaken took them back: in the literature's
+    /// multipath transfer alone, elsewhere they are no news.
+    pub(in crate::association) regained_bytes: usize,
     /// Those of them that were under way by this path alone, and so came by it.
     pub(in crate::association) carried_bytes: usize,
     /// Whether some of it left by this path alone, and so proves that the path works.
@@ -108,7 +111,7 @@ impl Sent {
     ) -> Result<(), SackError> {
         self.check_cum(cum_tsn_ack)?;
         self.begin(report);
-        self.advance(cum_tsn_ack, report);
+        self.advance(cum_tsn_ack, Counting::Off, report);
         self.finish(report);
         Ok(())
     }
@@ -136,7 +139,7 @@ impl Sent {
             return Err(SackError::NeverSent);
         }
         self.begin(report);
-        self.advance(sack.cum_tsn_ack, report);
+        self.advance(sack.cum_tsn_ack, counting, report);
         if sound && (!sack.gaps.is_empty() || !self.acked.is_empty()) {
             let newest = self.apply_blocks(sack, counting, report);
             let all = counting == Counting::InRecovery && report.cum_advanced;
@@ -257,7 +260,7 @@ impl Sent {
     }
 
     /// Removes all up to `cum_tsn_ack`.
-    fn advance(&mut self, cum_tsn_ack: Tsn, report: &mut Report) {
+    fn advance(&mut self, cum_tsn_ack: Tsn, counting: Counting, report: &mut Report) {
         let count = cum_tsn_ack.next().distance_from(self.base);
         if count == 0 {
             return;
@@ -267,7 +270,7 @@ impl Sent {
         //# Upon the reception of a SACK chunk, the endpoint MUST remove all DATA
         //# chunks that have been acknowledged by the SACK chunk's Cumulative TSN
         //# Ack from its transmit queue.
-        for slot in self.slots.drain(..count as usize) {
+        for mut slot in self.slots.drain(..count as usize) {
             self.retained_bytes -= slot.data.payload.len();
             self.prioritized -= usize::from(slot.terms.is_prioritized());
             match slot.state {
@@ -280,6 +283,8 @@ impl Sent {
                 SlotState::Unspoken | SlotState::Lost => {}
             }
             self.outstanding_bytes -= slot.bytes;
+            // In the literature's multipath transfer, what a SACK that was overtaken took back is news again.
+            slot.credited &= !matches!(counting, Counting::Multipath { .. });
             note_arrival(&slot, Named::ByCumTsn, report);
         }
         self.base = cum_tsn_ack.next();
@@ -319,7 +324,7 @@ impl Sent {
                     _ => (last, last.next()),
                 };
                 while !at.after(until) {
-                    self.ack(at, report);
+                    self.ack(at, counting, report);
                     newest = Some(at);
                     at = at.next();
                 }
@@ -381,7 +386,7 @@ impl Sent {
         newest
     }
 
-    fn ack(&mut self, tsn: Tsn, report: &mut Report) {
+    fn ack(&mut self, tsn: Tsn, counting: Counting, report: &mut Report) {
         let index = tsn.distance_from(self.base) as usize;
         let slot = &mut self.slots[index];
         if matches!(slot.state, SlotState::Acked | SlotState::Abandoned) {
@@ -392,6 +397,11 @@ impl Sent {
             self.flight_bytes -= slot.bytes;
         }
         note_arrival(slot, Named::ByGap, report);
+        if slot.credited && matches!(counting, Counting::Multipath { .. }) {
+            let path = &mut report.paths[usize::from(slot.path.0)];
+            path.acked_bytes += slot.bytes;
+            path.regained_bytes += slot.bytes;
+        }
         slot.credited = true;
         slot.state = SlotState::Acked;
         self.named_bytes[usize::from(slot.path.0)] += slot.bytes;

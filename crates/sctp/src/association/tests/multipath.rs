@@ -76,6 +76,48 @@ fn a_sack_that_has_room_for_more_takes_back_what_it_does_not_name() {
 }
 
 #[test]
+fn the_first_beyond_the_last_block_is_expected_next() {
+    let mut bench = Bench::new(&[A, B, B, B]);
+    assert_eq!(bench.sack(0, &[(2, 2)], 1).0, [false, true], "3 is looked at, and expected from now on");
+    assert_eq!(bench.sack(0, &[], 1).0, [false, false], "2 is taken back");
+    assert_eq!(bench.sack(0, &[(2, 2)], 1).0, [false, false], "and named again: it is not what is expected");
+    assert_eq!(bench.sack(0, &[(2, 3)], 1).0, [false, true]);
+}
+
+#[test]
+fn what_an_overtaken_sack_took_back_is_news_again_in_the_literatures_transfer_alone() {
+    let multipath = Counting::Multipath { packets: 1 };
+    for (counting, news) in
+        [(multipath, [(1, 0, 1), (2, 0, 0)]), (Counting::BelowNewest, [(0, 0, 0), (1, 0, 0)])]
+    {
+        let mut bench = Bench::new(&[A, A, A, A, A]);
+        let chunk = bench.sent.flight_bytes() / 5;
+        let mut said = |cum: u32, gaps: &[(u16, u16)]| {
+            let sack = Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() };
+            let mut report = Report::default();
+            bench.sent.on_sack(&sack, counting, &mut report).unwrap();
+            let said = &report.paths[0];
+            (said.acked_bytes / chunk, said.gap_bytes / chunk, said.regained_bytes / chunk)
+        };
+        assert_eq!(said(0, &[(2, 2), (4, 4)]), (2, 2, 0));
+        assert_eq!(said(0, &[(4, 4)]), (0, 0, 0), "2 is taken back");
+        assert_eq!(said(0, &[(2, 2), (4, 4)]), news[0], "2 is named once more");
+        said(0, &[(4, 4)]);
+        assert_eq!(said(2, &[(2, 2)]), news[1], "2, taken back, is passed by the cumulative point; 1 is new");
+    }
+}
+
+#[test]
+fn what_was_taken_back_has_left_once_and_can_be_found_missing() {
+    let mut bench = Bench::new(&[B, A, A, A, A, A]);
+    bench.sack(0, &[(2, 3)], 1);
+    for last in 4..=6 {
+        let lost = bench.sack(0, &[(3, last)], 1).1;
+        assert_eq!(lost.contains(&2), last >= 5, "one indication as it is taken back: by {last}");
+    }
+}
+
+#[test]
 fn what_left_again_by_another_path_holds_up_neither() {
     let mut bench = Bench::new(&[A, A, A, A, B, B]);
     bench.sack(0, &[(2, 4)], 3);

@@ -350,6 +350,7 @@ impl Sender {
             now: ack.now,
             bytes: if counts_arrivals { arrived } else { bytes } as usize,
             gap_bytes: 0,
+            regained_bytes: 0,
             flight_before: if counts_arrivals { pipe_before } else { flight_before },
             mtu: self.mss,
             rtt: if counts_arrivals { self.rack.latest_round_trip() } else { sample },
