@@ -12,7 +12,7 @@ use braidftp_sctp::wire::{Chunk, Packet};
 use braidftp_sctp::{AssociationId, Endpoint, Event};
 use braidftp_sim::link::{Bandwidth, Link, LinkConfig, Queue};
 
-use super::scenario::{Dropped, Scenario, Victim};
+use super::scenario::{Dropped, Scenario, Victim, What, Wire};
 
 /// The packets of the scenarios are of IPv4, without options.
 const IPV4_HEADER: usize = 20;
@@ -41,22 +41,41 @@ pub(crate) struct Host {
 struct OneWay {
     link: Option<Link>,
     offered: u64,
+    rate_bps: f64,
+    delay_s: f64,
     /// What is in it.
     inside: VecDeque<Inside>,
-    free_at: Time,
+    leaves_at: Time,
+    /// When it is free, by the suite's clock.
+    free_at: Seconds,
     /// Since when it has been busy without a pause, and in which turn that began.
-    busy_since: Time,
+    busy_since: Seconds,
     turn: u64,
 }
 
-/// A packet in a link. Those that arrive at one time do so in the order in which the suite's event list has them: what began its
-/// transmission first; of links that go on packet by packet at the same times, the one that began to do so last, since what
+/// A time by the suite's clock, which is a 64-bit float: not before 0, so that its bits are in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Seconds(u64);
+
+impl Seconds {
+    fn new(seconds: f64) -> Self {
+        Self(seconds.to_bits())
+    }
+
+    fn plus(self, seconds: f64) -> Self {
+        Self::new(f64::from_bits(self.0) + seconds)
+    }
+}
+
+/// A packet in a link. Those that arrive at one time do so in the order in which the suite's event list has them: first by its
+/// clock, in whose last bit times differ that are one; then what began its transmission first; of links that go on packet by packet at the same times, the one that began to do so last, since what
 /// made it begin had been waiting for longer than the end of the other's packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Inside {
     arrives: Time,
-    begins: Time,
-    busy_since: Reverse<Time>,
+    arrives_by_suite: Seconds,
+    begins: Seconds,
+    busy_since: Reverse<Seconds>,
     turn: u64,
 }
 
@@ -64,6 +83,10 @@ struct Inside {
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) now: Time,
+    /// The same by the suite's clock.
+    clock: Seconds,
+    /// When the first DATA leaves by that.
+    first_data: Seconds,
     pub(crate) hosts: [Host; 2],
     router: Option<u8>,
     links: BTreeMap<(u8, u8), OneWay>,
@@ -118,9 +141,12 @@ impl Net {
                     OneWay {
                         link: Some(Link::new(config, 0, 0)),
                         offered: 0,
+                        rate_bps: wire.rate_bps as f64,
+                        delay_s: wire.delay_s,
                         inside: VecDeque::new(),
-                        free_at: Time::ZERO,
-                        busy_since: Time::ZERO,
+                        leaves_at: Time::ZERO,
+                        free_at: Seconds::default(),
+                        busy_since: Seconds::default(),
                         turn: 0,
                     },
                 );
@@ -135,6 +161,8 @@ impl Net {
         };
         Ok(Self {
             now: Time::ZERO,
+            clock: Seconds::default(),
+            first_data: Seconds::new(first_data(scenario)),
             hosts: [host(1, &scenario.sender.interfaces), host(2, &scenario.receiver.interfaces)],
             router: scenario.router,
             links,
@@ -142,6 +170,15 @@ impl Net {
             turns: 0,
             seen: Seen::default(),
         })
+    }
+
+    /// Time goes on to `at`.
+    pub(crate) fn advance(&mut self, at: Time) {
+        self.now = at;
+        self.clock = match self.seen.first_data {
+            Some(first) => self.first_data.plus(at.since(first).as_secs_f64()),
+            None => Seconds::new(at.as_nanos() as f64 / 1e9),
+        };
     }
 
     pub(crate) fn host(&mut self, side: Side) -> &mut Host {
@@ -206,6 +243,7 @@ impl Net {
         let position = link.offered;
         link.offered += 1;
         let mut nths = Vec::new();
+        let mut begins_anew = false;
         for chunk in &chunks {
             if let (Chunk::Init(init), true) = (chunk, from_sender) {
                 self.seen.initial_tsn.get_or_insert(init.initial_tsn.0);
@@ -216,7 +254,12 @@ impl Net {
                 let departures = self.seen.departures.entry(tsn).or_default();
                 *departures += 1;
                 nths.push((tsn, *departures));
-                self.seen.first_data.get_or_insert(now);
+                if self.seen.first_data.is_none() {
+                    self.seen.first_data = Some(now);
+                    // The handshake is over, and took another time there.
+                    self.clock = self.first_data;
+                    begins_anew = true;
+                }
                 if *departures > 1 {
                     self.seen.retransmissions.push((now, tsn, from));
                 }
@@ -247,7 +290,11 @@ impl Net {
             self.dropped.remove(index);
             return;
         }
+        if begins_anew {
+            self.links.values_mut().for_each(|one| one.free_at = Seconds::default());
+        }
         self.turns += 1;
+        let clock = self.clock;
         let one = self.links.get_mut(&(from, to)).expect("it was just found");
         let Some(link) = &mut one.link else { return };
         let Bandwidth::Fixed(rate) = link.config().rate else { unreachable!("each link has a rate") };
@@ -258,14 +305,18 @@ impl Net {
             return;
         }
         // What comes in the very instant in which the link becomes free still finds it busy: its coming had been planned before.
-        if now > one.free_at {
+        if clock > one.free_at {
             one.turn = self.turns;
-            one.busy_since = now;
+            one.busy_since = clock;
         }
-        let begins = now.max(one.free_at);
-        one.free_at = begins + rate.transmit_time(wire_bytes);
-        let (arrives, busy_since) = (one.free_at + delay, Reverse(one.busy_since));
-        one.inside.push_back(Inside { arrives, begins, busy_since, turn: one.turn });
+        let begins = clock.max(one.free_at);
+        let (takes, free_at) = (8.0 * wire_bytes as f64 / one.rate_bps, one.leaves_at);
+        one.free_at = begins.plus(takes);
+        one.leaves_at = now.max(free_at) + rate.transmit_time(wire_bytes);
+        let arrives = one.leaves_at + delay;
+        let arrives_by_suite = begins.plus(takes + one.delay_s);
+        let busy_since = Reverse(one.busy_since);
+        one.inside.push_back(Inside { arrives, arrives_by_suite, begins, busy_since, turn: one.turn });
     }
 
     /// Both directions go down, with all that is in them.
@@ -288,6 +339,7 @@ impl Net {
             }
             let one = self.links.get_mut(&(from, to)).expect("it is listed");
             one.inside.pop_front();
+            self.clock = head.arrives_by_suite;
             let link = one.link.as_mut().expect("it is up");
             let Output::Send(datagram) = link.poll(self.now) else { unreachable!("it has arrived") };
             if self.router == Some(to) {
@@ -337,6 +389,21 @@ impl Seen {
     fn number(&self, tsn: u32) -> u32 {
         tsn.wrapping_sub(self.initial_tsn.unwrap_or(tsn)).wrapping_add(1)
     }
+}
+
+/// When the first DATA leaves by the suite's clock: the handshake on the primary path, and then the slowest path's heartbeat
+/// (README §4.2, H1 and H2), if that is when it left.
+fn first_data(scenario: &Scenario) -> f64 {
+    let seen = scenario.golden.first_data_us as f64 / 1e6;
+    let start = scenario.events.iter().find(|event| matches!(event.what, What::Start | What::Send { .. }));
+    let primary = scenario.sender.primary.or_else(|| scenario.receiver.interfaces.last().copied());
+    let by = |wire: &Wire, at: f64, bytes: f64| at + (8.0 * bytes / wire.rate_bps as f64 + wire.delay_s);
+    let first = scenario.links.iter().find(|wire| Some(wire.b) == primary);
+    let (Some(start), Some(first)) = (start, first) else { return seen };
+    let up = [56.0, 56.0, 36.0, 36.0].iter().fold(start.time, |at, bytes| by(first, at, *bytes));
+    let answered = |wire: &Wire| by(wire, by(wire, up, 56.0), 56.0);
+    let all = scenario.links.iter().map(answered).fold(up, f64::max);
+    if (all - seen).abs() < 2e-6 { all } else { seen }
 }
 
 fn chunks_of(datagram: &Datagram) -> Vec<Chunk> {

@@ -192,7 +192,10 @@ pub(crate) fn run(
         let next = net.next().into_iter().chain(event).min();
         let horizon = Time::from_nanos(((scenario.end_time + 60.0) * 1e9) as u64);
         match next {
-            Some(at) if end.is_none_or(|end| at < end) && at < horizon => net.now = at.max(net.now),
+            Some(at) if end.is_none_or(|end| at < end) && at < horizon => {
+                let at = at.max(net.now);
+                net.advance(at);
+            }
             _ => break,
         }
     }
