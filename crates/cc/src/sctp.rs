@@ -114,7 +114,11 @@ impl Controller for Sctp {
         } else {
             // §7.2.2: the items in their order.
             let of_all = self.partial_bytes == PartialBytes::All;
-            let counted = if of_all || fully_used { ack.bytes - ack.regained_bytes } else { ack.gap_bytes };
+            let counted = if of_all || fully_used {
+                ack.bytes.saturating_sub(ack.regained_bytes)
+            } else {
+                ack.gap_bytes
+            };
             self.partial_bytes_acked = self.partial_bytes_acked.saturating_add(counted);
             if of_all && self.partial_bytes_acked > self.cwnd && !fully_used {
                 self.partial_bytes_acked = self.cwnd;
