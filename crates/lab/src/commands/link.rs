@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// Bytes that a packet takes on the wire beyond its UDP payload [default: 28, and 48 if --to is IPv6]
     #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
-    /// The longest packet on the wire, in bytes; longer ones vanish [default: any]
+    /// The longest packet on the wire, in bytes from 68 on; longer ones vanish [default: any]
     #[arg(long, value_name = "BYTES")]
     mtu: Option<String>,
     /// What differs on the way from clients to --to, as in loss=0.1,lose=0:7 (the packets numbered 0 and 7)

@@ -1,6 +1,7 @@
 //! What a link is like, and how people write it: `rate=3mbit,delay=1ms,loss=0.03,queue=500kB`.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +12,13 @@ use super::text::{Text, bytes, duration, parsed, probability};
 use super::wire::{Bandwidth, Down, Reader, Trace};
 use crate::dice::Probability;
 
-/// The largest overhead of a packet, in bytes.
-const OVERHEAD_MAX: usize = 65_535;
+/// The overhead that a packet may have, in bytes.
+const OVERHEAD: RangeInclusive<usize> = 0..=65_535;
 /// The most packets that a script may name.
 const SCRIPT_MAX: usize = 100_000;
 
-/// No packet is larger.
-const MTU_MAX: usize = 65_535;
+/// How long the longest packet may be, in bytes: every IP module forwards the least of these (RFC 791 §3.2), none holds more.
+const MTU: RangeInclusive<usize> = 68..=65_535;
 
 /// For those who have no files.
 const NO_FILES: Reader<'static> = &|_| Err("there are no files here".to_owned());
@@ -192,9 +193,9 @@ impl LinkConfig {
             }
             ("duplicate", [value]) => self.duplicate = probability(value)?,
             ("corrupt", [value]) => self.corrupt = probability(value)?,
-            ("overhead", [value]) => self.overhead_bytes = bytes(value, OVERHEAD_MAX)?,
+            ("overhead", [value]) => self.overhead_bytes = bytes(value, OVERHEAD)?,
             ("mtu", ["none"]) => self.mtu = None,
-            ("mtu", [value]) => self.mtu = Some(bytes(value, MTU_MAX)?),
+            ("mtu", [value]) => self.mtu = Some(bytes(value, MTU)?),
             (
                 "delay" | "jitter" | "loss" | "queue" | "ecn" | "duplicate" | "corrupt" | "overhead" | "mtu",
                 _,
@@ -405,8 +406,9 @@ mod tests {
             ("burst-loss=0.1:0.1:0.1:0.1:0.1", "write p,r or p,r,k,h"),
             ("reorder=0.1:1ms:1ms", "write a probability and perhaps a delay"),
             ("lose=a", "is not the number of a packet"),
-            ("overhead=70000", "bytes up to 65535"),
-            ("mtu=large", "bytes up to 65535"),
+            ("overhead=70000", "bytes from 0 to 65535"),
+            ("mtu=large", "bytes from 68 to 65535"),
+            ("mtu=67", "bytes from 68 to 65535"),
             ("speed=3mbit", "there are rate, trace, delay, jitter, loss"),
             ("fast", "write key=value"),
         ] {

@@ -1,6 +1,7 @@
 //! Words that several properties of a link share: numbers with units.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -18,10 +19,12 @@ pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, Con
     text.parse().map_err(|error: T::Err| ConfigError::new(error.to_string()))
 }
 
-pub(super) fn bytes(text: &str, most: usize) -> Result<usize, ConfigError> {
-    let wrong =
-        || ConfigError::new(format!("`{}` is not a number of bytes up to {most}", text.escape_debug()));
-    text.parse().ok().filter(|bytes| *bytes <= most).ok_or_else(wrong)
+pub(super) fn bytes(text: &str, range: RangeInclusive<usize>) -> Result<usize, ConfigError> {
+    let wrong = || {
+        let (least, most) = (range.start(), range.end());
+        ConfigError::new(format!("`{}` is not a number of bytes from {least} to {most}", text.escape_debug()))
+    };
+    text.parse().ok().filter(|bytes| range.contains(bytes)).ok_or_else(wrong)
 }
 
 pub(super) fn probability(text: &str) -> Result<Probability, ConfigError> {
