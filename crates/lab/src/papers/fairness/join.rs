@@ -1,8 +1,8 @@
 //! One flow has a link, another joins it, and leaves: how long until both have the same, and until the first has all again.
 //!
 //! Published: nothing. Ours, seconds until a newcomer has its half at 10 Mbit/s, and at 50 Mbit/s with twice the round trip: sctp 3.47 55.4; reno
-//! 5.03 60; cubic 5.23 34.0; bbr 7.60 49.8; hybla 2.37 8.80; the default 6.57 9.53 (F-C06 asks for 30). What is left behind is used within 5 s by
-//! all but adalr.
+//! 5.03 60; cubic 5.23 34.0; bbr 7.60 49.8; hybla 2.37 8.80; the default 8.77 9.13 (F-C06 asks for 30). What is left behind is used
+//! within 5 s by all but adalr.
 
 use std::time::Duration;
 
