@@ -61,6 +61,55 @@ struct Peer {
     adaptation: Option<u32>,
 }
 
+impl Peer {
+    /// As the peer says of itself in its INIT ACK, to whom this much was `offered`.
+    fn of_init_ack(init_ack: &Init, offered: Extensions) -> Self {
+        Self {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# This value MUST be placed into the Verification Tag field of every
+            //# SCTP packet that the receiver of the INIT ACK chunk transmits within
+            //# this association.
+            tag: init_ack.initiate_tag,
+            initial_tsn: init_ack.initial_tsn,
+            a_rwnd: init_ack.a_rwnd,
+            extensions: offered.and(Extensions::listed(init_ack)),
+            //= specs/rfc5061.txt#section-4.2.6
+            //# This parameter SHOULD NOT be examined by the receiving SCTP
+            //# implementation and should be passed opaquely to the upper-layer
+            //# protocol.
+            //= specs/rfc5061.txt#section-4.2.6
+            //# The Adaptation Layer Indication parameter may appear in INIT or
+            //# INIT- ACK chunk and SHOULD be passed to the receiver's upper-layer
+            //# protocol based upon the upper-layer protocol configuration of the
+            //# SCTP stack.
+            //= specs/rfc5061.txt#section-6
+            //# This parameter SHOULD be opaque to the SCTP protocol (see Section
+            //# 4.2.6), and so changes to the parameter will likely not affect the
+            //# SCTP protocol.
+            adaptation: init_ack.adaptation(),
+        }
+    }
+}
+
+/// What an INIT ACK that can be accepted brings, beside what makes a [`Peer`].
+struct Answer {
+    cookie: Bytes,
+    /// The peer's, if both sides authenticate.
+    key_vector: Option<Bytes>,
+}
+
+/// Why an INIT ACK sets up no association.
+enum Refusal {
+    /// It has no tag by which to answer.
+    NoTag,
+    /// Its window is smaller than any peer's may be.
+    SmallWindow,
+    /// Its sender would have addresses change and cannot prove that it is who asks for it.
+    AsconfWithoutAuth,
+    /// Anything else, which the peer is told.
+    Violation(Violation),
+}
+
 /// What a new association is made of, beside a cookie, when the peer started it.
 pub(crate) struct Passive {
     /// How to behave.
@@ -339,113 +388,11 @@ impl Association {
         //# If such an INIT ACK chunk is received in any state other than CLOSED
         //# or COOKIE-WAIT, it SHOULD be discarded silently (see Section 5.2.3).
         let State::CookieWait { retry, .. } = self.state else { return };
-        // Some peers send from one of their addresses whichever was asked; what they list says which that can have been.
-        let asked = |path: &Path| init_ack.addresses().any(|ip| ip == path.peer.ip());
-        let path = match self.paths.iter().position(asked) {
-            Some(index) if self.paths[usize::from(path.0)].peer.ip() != from.ip() => PathId(index as u8),
-            _ => path,
+        let path = self.asked_by(path, from, init_ack);
+        let Answer { cookie, key_vector } = match self.check_init_ack(init_ack) {
+            Ok(answer) => answer,
+            Err(refusal) => return self.refuse_init_ack(path, init_ack, refusal),
         };
-        if init_ack.initiate_tag == VerificationTag(0) {
-            //= specs/rfc9260.txt#section-3.3.3
-            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
-            //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
-            //# send an ABORT chunk with the T bit set.
-            let chunk = Chunk::Abort { reflected: true, causes: vec![Cause::InvalidMandatoryParameter] };
-            self.farewell = Some(Farewell { path, tag: self.tag, chunk: Some(chunk) });
-            return self.close(Reason::PeerViolation(Violation::InitAckInvalid));
-        }
-        if init_ack.a_rwnd < A_RWND_MIN {
-            //= specs/rfc9260.txt#section-3.3.3
-            //# A receiver of an INIT ACK chunk with the a_rwnd value set to a
-            //# value smaller than 1500 MUST discard the packet, SHOULD send a
-            //# packet in response containing an ABORT chunk and using the
-            //# Initiate Tag as the Verification Tag, and MUST NOT change the
-            //# state of any existing association.
-            let chunk = Chunk::Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
-            self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
-            return;
-        }
-        let vectors = match &self.config.auth {
-            Some(_) => auth::key_vector(&init_ack.parameters),
-            None => Ok(None),
-        };
-        //= specs/rfc5061.txt#section-6
-        //# An implementation that receives an INIT-ACK that indicates that the
-        //# peer does not support the [RFC4895] extension MUST NOT send the
-        //# COOKIE-ECHO to establish the association.  Instead, the
-        //# implementation MUST discard the INIT-ACK and report to the upper-
-        //# layer user that an association cannot be established destroying the
-        //# Transmission Control Block (TCB).
-        // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
-        if self.config.asconf && Extensions::listed(init_ack).asconf && vectors == Ok(None) {
-            return self.close(Reason::PeerViolation(Violation::AsconfWithoutAuth));
-        }
-        let auth_len = if self.config.auth.is_some() { Auth::MAX_LEN } else { 0 };
-        let host_name = |parameter: &Parameter| matches!(parameter, Parameter::HostName(_));
-        let violation = if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
-            //= specs/rfc9260.txt#section-3.3.3
-            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
-            //# with the OS value set to 0, it MUST destroy the TCB and SHOULD
-            //# send an ABORT chunk.
-            //= specs/rfc9260.txt#section-3.3.3
-            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
-            //# with the MIS value set to 0, it MUST destroy the TCB and SHOULD
-            //# send an ABORT chunk.
-            Some(Violation::InitAckInvalid)
-        } else if init_ack.parameters.iter().any(host_name) {
-            //= specs/rfc9260.txt#section-3.3.3
-            //# The
-            //# receiver of INIT ACK chunks containing a Host Name Address
-            //# parameter MUST send an ABORT chunk and MAY include an
-            //# "Unresolvable Address" error cause.
-            Some(Violation::HostName)
-        } else if vectors.is_err() {
-            Some(Violation::AuthParameters)
-        } else {
-            match init_ack.state_cookie() {
-                None => Some(Violation::InitAckWithoutCookie),
-                //= specs/rfc9260.txt#section-3.3.3
-                //# Implementation Note: An implementation MUST be prepared to receive an
-                //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
-                //# variable size of the State Cookie and the variable address list.
-                Some(cookie)
-                    if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len =>
-                {
-                    Some(Violation::CookieTooLong)
-                }
-                Some(_) => None,
-            }
-        };
-        if let Some(violation) = violation {
-            // There is no state yet that holds the peer's tag.
-            //= specs/rfc9260.txt#section-5.1
-            //# The Verification Tag field in the common
-            //# header of the outbound SCTP packet containing the ABORT chunk MUST be
-            //# set to the Initiate Tag value of the received INIT or INIT ACK chunk
-            //# this ABORT chunk is responding to.
-            //= specs/rfc9260.txt#section-5.1.2
-            //# The ABORT chunk SHOULD be sent to the source IP address from which the
-            //# last peer packet was received.
-            self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
-            // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
-            let name = init_ack.parameters.iter().find(|parameter| host_name(parameter));
-            let quoted = name.filter(|_| violation == Violation::HostName).and_then(|name| {
-                let mut raw = BytesMut::new();
-                name.encode(&mut raw);
-                quotable(&raw.freeze())
-            });
-            return match quoted {
-                Some(raw) => {
-                    self.abort_with(Cause::UnresolvableAddress(raw), Reason::PeerViolation(violation))
-                }
-                None => self.on_violation(violation),
-            };
-        }
-        //= specs/rfc9260.txt#section-3.3.11
-        //# Cookie: variable size This field MUST contain the exact cookie
-        //# received in the State Cookie parameter from the previous INIT ACK
-        //# chunk.
-        let cookie = init_ack.state_cookie().expect("it was just looked at").clone();
         // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
         if let Some(sent_at) = self.paths[0].init_sent_at.filter(|_| retry == 0)
             && self.config.measure_handshake
@@ -464,33 +411,10 @@ impl Association {
         //# MIS is less than the endpoint's OS,
         self.outbound_streams = self.config.outbound_streams.min(init_ack.inbound_streams);
         self.inbound_streams = self.config.inbound_streams.min(init_ack.outbound_streams);
-        let peer = Peer {
-            //= specs/rfc9260.txt#section-3.3.3
-            //# This value MUST be placed into the Verification Tag field of every
-            //# SCTP packet that the receiver of the INIT ACK chunk transmits within
-            //# this association.
-            tag: init_ack.initiate_tag,
-            initial_tsn: init_ack.initial_tsn,
-            a_rwnd: init_ack.a_rwnd,
-            extensions: offered.and(Extensions::listed(init_ack)),
-            //= specs/rfc5061.txt#section-4.2.6
-            //# This parameter SHOULD NOT be examined by the receiving SCTP
-            //# implementation and should be passed opaquely to the upper-layer
-            //# protocol.
-            //= specs/rfc5061.txt#section-4.2.6
-            //# The Adaptation Layer Indication parameter may appear in INIT or
-            //# INIT- ACK chunk and SHOULD be passed to the receiver's upper-layer
-            //# protocol based upon the upper-layer protocol configuration of the
-            //# SCTP stack.
-            //= specs/rfc5061.txt#section-6
-            //# This parameter SHOULD be opaque to the SCTP protocol (see Section
-            //# 4.2.6), and so changes to the parameter will likely not affect the
-            //# SCTP protocol.
-            adaptation: init_ack.adaptation(),
-        };
+        let peer = Peer::of_init_ack(init_ack, offered);
         let own = auth::key_vector(&auth::parameters(&self.config, &self.auth_random));
-        let vectors = match (own, vectors) {
-            (Ok(Some(local)), Ok(Some(peer))) => Some(KeyVectors { local, peer }),
+        let vectors = match (own, key_vector) {
+            (Ok(Some(local)), Some(peer)) => Some(KeyVectors { local, peer }),
             _ => None,
         };
         self.agree_on_auth(vectors.as_ref());
@@ -518,6 +442,130 @@ impl Association {
         //# COOKIE ECHO chunk.
         self.arm_t1(now, 0);
         self.refuse_streams();
+    }
+
+    /// The path by which the INIT left that was answered by `path`, from `from`.
+    fn asked_by(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> PathId {
+        // Some peers send from one of their addresses whichever was asked; what they list says which that can have been.
+        let asked = |path: &Path| init_ack.addresses().any(|ip| ip == path.peer.ip());
+        match self.paths.iter().position(asked) {
+            Some(index) if self.paths[usize::from(path.0)].peer.ip() != from.ip() => PathId(index as u8),
+            _ => path,
+        }
+    }
+
+    /// What an INIT ACK brings, or why it does not set up an association.
+    fn check_init_ack(&self, init_ack: &Init) -> Result<Answer, Refusal> {
+        if init_ack.initiate_tag == VerificationTag(0) {
+            return Err(Refusal::NoTag);
+        }
+        if init_ack.a_rwnd < A_RWND_MIN {
+            return Err(Refusal::SmallWindow);
+        }
+        let key_vector = match &self.config.auth {
+            Some(_) => auth::key_vector(&init_ack.parameters),
+            None => Ok(None),
+        };
+        //= specs/rfc5061.txt#section-6
+        //# An implementation that receives an INIT-ACK that indicates that the
+        //# peer does not support the [RFC4895] extension MUST NOT send the
+        //# COOKIE-ECHO to establish the association.  Instead, the
+        //# implementation MUST discard the INIT-ACK and report to the upper-
+        //# layer user that an association cannot be established destroying the
+        //# Transmission Control Block (TCB).
+        // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
+        if self.config.asconf && Extensions::listed(init_ack).asconf && key_vector == Ok(None) {
+            return Err(Refusal::AsconfWithoutAuth);
+        }
+        if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+            //# with the OS value set to 0, it MUST destroy the TCB and SHOULD
+            //# send an ABORT chunk.
+            //= specs/rfc9260.txt#section-3.3.3
+            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+            //# with the MIS value set to 0, it MUST destroy the TCB and SHOULD
+            //# send an ABORT chunk.
+            return Err(Refusal::Violation(Violation::InitAckInvalid));
+        }
+        if host_name(init_ack).is_some() {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The
+            //# receiver of INIT ACK chunks containing a Host Name Address
+            //# parameter MUST send an ABORT chunk and MAY include an
+            //# "Unresolvable Address" error cause.
+            return Err(Refusal::Violation(Violation::HostName));
+        }
+        let key_vector = key_vector.map_err(|_| Refusal::Violation(Violation::AuthParameters))?;
+        let Some(cookie) = init_ack.state_cookie() else {
+            return Err(Refusal::Violation(Violation::InitAckWithoutCookie));
+        };
+        //= specs/rfc9260.txt#section-3.3.3
+        //# Implementation Note: An implementation MUST be prepared to receive an
+        //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
+        //# variable size of the State Cookie and the variable address list.
+        let auth_len = if self.config.auth.is_some() { Auth::MAX_LEN } else { 0 };
+        if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len {
+            return Err(Refusal::Violation(Violation::CookieTooLong));
+        }
+        //= specs/rfc9260.txt#section-3.3.11
+        //# Cookie: variable size This field MUST contain the exact cookie
+        //# received in the State Cookie parameter from the previous INIT ACK
+        //# chunk.
+        Ok(Answer { cookie: cookie.clone(), key_vector })
+    }
+
+    /// What an INIT ACK that is refused comes to: the end, but for that with a window too small.
+    fn refuse_init_ack(&mut self, path: PathId, init_ack: &Init, refusal: Refusal) {
+        match refusal {
+            Refusal::NoTag => {
+                //= specs/rfc9260.txt#section-3.3.3
+                //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+                //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
+                //# send an ABORT chunk with the T bit set.
+                let chunk = Chunk::Abort { reflected: true, causes: vec![Cause::InvalidMandatoryParameter] };
+                self.farewell = Some(Farewell { path, tag: self.tag, chunk: Some(chunk) });
+                self.close(Reason::PeerViolation(Violation::InitAckInvalid));
+            }
+            Refusal::SmallWindow => {
+                //= specs/rfc9260.txt#section-3.3.3
+                //# A receiver of an INIT ACK chunk with the a_rwnd value set to a
+                //# value smaller than 1500 MUST discard the packet, SHOULD send a
+                //# packet in response containing an ABORT chunk and using the
+                //# Initiate Tag as the Verification Tag, and MUST NOT change the
+                //# state of any existing association.
+                let chunk = Chunk::Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
+                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
+            }
+            Refusal::AsconfWithoutAuth => {
+                self.close(Reason::PeerViolation(Violation::AsconfWithoutAuth));
+            }
+            Refusal::Violation(violation) => {
+                // There is no state yet that holds the peer's tag.
+                //= specs/rfc9260.txt#section-5.1
+                //# The Verification Tag field in the common
+                //# header of the outbound SCTP packet containing the ABORT chunk MUST be
+                //# set to the Initiate Tag value of the received INIT or INIT ACK chunk
+                //# this ABORT chunk is responding to.
+                //= specs/rfc9260.txt#section-5.1.2
+                //# The ABORT chunk SHOULD be sent to the source IP address from which the
+                //# last peer packet was received.
+                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
+                // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
+                let name = host_name(init_ack).filter(|_| violation == Violation::HostName);
+                let quoted = name.and_then(|name| {
+                    let mut raw = BytesMut::new();
+                    name.encode(&mut raw);
+                    quotable(&raw.freeze())
+                });
+                match quoted {
+                    Some(raw) => {
+                        self.abort_with(Cause::UnresolvableAddress(raw), Reason::PeerViolation(violation));
+                    }
+                    None => self.on_violation(violation),
+                }
+            }
+        }
     }
 
     pub(super) fn on_cookie_ack(&mut self, now: Time) {
@@ -747,6 +795,11 @@ impl Association {
             self.close(Reason::NoAnswer);
         }
     }
+}
+
+/// The Host Name Address parameter that no INIT ACK may have.
+fn host_name(init_ack: &Init) -> Option<&Parameter> {
+    init_ack.parameters.iter().find(|parameter| matches!(parameter, Parameter::HostName(_)))
 }
 
 /// Paths of which the first is that of the handshake, and the others still have to show that they are there.
