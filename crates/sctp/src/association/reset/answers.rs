@@ -9,7 +9,8 @@ use crate::association::send_queue::Hold;
 use crate::association::sent::Sent;
 use crate::association::state::{Shutdown, State};
 use crate::association::{Association, Event, Violation};
-use crate::ids::{PathId, RequestNumber};
+use crate::ids::{PathId, RequestNumber, StreamId, Tsn};
+use crate::wire::ReconfigResult::{Denied, InProgress, NothingToDo, Performed, RequestInProgress, WrongSsn};
 use crate::wire::{Cause, NextTsns, Reconfig, ReconfigResult};
 
 /// How TSNs go on where a request to have them begin anew is not performed.
@@ -121,210 +122,231 @@ impl Association {
 
     /// A request of the peer's, for the first time.
     fn on_request(&mut self, path: PathId, parameter: Reconfig) {
-        let closing = self.shutdown != Shutdown::No;
-        let listable = self.listable_streams();
-        let State::Up(up) = &mut self.state else { return };
-        let Some(reset) = &mut up.reconfiguration else { return };
-        let may = reset.may;
-        use ReconfigResult::{Denied, InProgress, NothingToDo, Performed, RequestInProgress, WrongSsn};
         match parameter {
             Reconfig::OutgoingReset { request, last_tsn, streams, .. } => {
-                let streams = Streams::of_list(streams);
-                let result = if !may.reset_streams {
-                    //= specs/rfc6525.txt#section-5.2.1
-                    //# If for whatever reason the endpoint does not wish to process
-                    //# a received request parameter, it MUST send a corresponding response
-                    //# parameter as described in Section 5.1.7, with an appropriate Result
-                    //# field.
-                    Denied
-                } else if streams.beyond(self.inbound_streams).is_some() {
-                    WrongSsn
-                } else if reset.deferred.is_some() {
-                    RequestInProgress
-                } else if last_tsn.after(up.received.cum_tsn()) {
-                    //= specs/rfc6525.txt#section-5.2.2
-                    //# If the Sender's Last Assigned TSN is greater than the cumulative
-                    //# acknowledgment point, then the endpoint MUST enter "deferred
-                    //# reset processing".
-                    self.inbound.reset_behind(last_tsn, streams);
-                    reset.deferred = Some((request, path));
-                    //= specs/rfc6525.txt#section-5.2.2
-                    //# If the endpoint
-                    //# enters "deferred reset processing", it MUST put a Re-
-                    //# configuration Response Parameter into a RE-CONFIG chunk
-                    //# indicating "In progress" and MUST send the RE-CONFIG chunk.
-                    InProgress
-                } else {
-                    //= specs/rfc6525.txt#section-5.2.2
-                    //# If no stream numbers are listed in the parameter, then all
-                    //# incoming streams MUST be reset to 0 as the next expected SSN.
-                    //# If specific stream numbers are listed, then only these specific
-                    //# streams MUST be reset to 0, and all other non-listed SSNs remain
-                    //# unchanged.
-                    if let Err(violation) = self.inbound.reset(&streams) {
-                        return self.on_violation(violation);
-                    }
-                    self.events.push_back(Event::StreamReset {
-                        direction: Direction::Incoming,
-                        streams,
-                        outcome: Outcome::Done,
-                    });
-                    Performed
-                };
-                //= specs/rfc6525.txt#section-5.1.7
-                //# The Re-configuration Request Sequence number of the incoming
-                //# request MUST be copied to the Re-configuration Response Sequence
-                //# Number field of the Re-configuration Response Parameter.
-                //= specs/rfc6525.txt#section-5.1.7
-                //# The result of the processing of the incoming request according
-                //# to Table 3 MUST be placed in the Result field of the
-                //# Re-configuration Response Parameter.
-                //= specs/rfc6525.txt#section-5.2.2
-                //# A Re-configuration Response Parameter MUST be put into a
-                //# RE-CONFIG chunk indicating successful processing.
-                reset.answer(request, response(request, result));
+                self.on_outgoing_reset(path, request, last_tsn, Streams::of_list(streams));
             }
-            //= specs/rfc6525.txt#section-5.2.3
-            //# When a peer endpoint requests an Incoming SSN Reset Request, it is
-            //# possible that the local endpoint has just sent an Outgoing SSN Reset
-            //# Request on the same association and has not yet received a response.
-            //# In such a case, the local endpoint MUST do the following:
-            Reconfig::IncomingReset { request, streams } => {
-                let fits = streams.len() <= listable;
-                let streams = Streams::of_list(streams);
-                let just_sent = match &reset.stage {
-                    Stage::InFlight(InFlight {
-                        operation: Operation::Reset { streams: asked, .. }, ..
-                    }) => asked.outgoing.as_ref().is_some_and(|outgoing| outgoing.covers(&streams)),
-                    _ => false,
-                };
-                let result = if !may.reset_streams || closing || !fits {
-                    Some(Denied)
-                } else if streams.beyond(self.outbound_streams).is_some() {
-                    Some(WrongSsn)
-                } else if just_sent || self.queue.is_fresh(&streams) {
-                    //= specs/rfc6525.txt#section-5.2.3
-                    //# If the Outgoing SSN Reset Request Parameter that was just sent
-                    //# completely overlaps the received Incoming SSN Reset Request
-                    //# Parameter, respond to the peer with an acknowledgment indicating
-                    //# that there was "Nothing to do".
-                    //= specs/rfc6525.txt#section-5.2.3
-                    //# In such a case, all of
-                    //# the streams being requested will be already set to 0.  If so, the
-                    //# local endpoint SHOULD send back a Re-configuration Response with the
-                    //# success code "Nothing to do".
-                    Some(NothingToDo)
-                } else if reset.owed.is_some() || reset.yielding.is_some() || reset.waits_for_a_request() {
-                    //= specs/rfc6525.txt#section-5.2.3
-                    //# Even in such a situation, the Incoming SSN Reset MUST
-                    //# be processed normally, even though this means that (if the
-                    //# endpoint elects to do the stream reset) streams that are already
-                    //# at SSN 0 will be reset a subsequent time.
-                    // With an Outgoing SSN Reset Request under way it is, in its turn. But two sides that each wait for the
-                    // request of the other would wait for ever.
-                    Some(RequestInProgress)
-                } else {
-                    None
-                };
-                match result {
-                    Some(result) => reset.answer(request, response(request, result)),
-                    None => {
-                        //= specs/rfc6525.txt#section-5.2.3
-                        //# An Outgoing SSN Reset Request Parameter MUST be put into a
-                        //# RE-CONFIG chunk according to Section 5.1.2.
-                        //= specs/rfc6525.txt#section-5.1.2
-                        //# If this Outgoing SSN Reset Request Parameter is sent in response
-                        //# to an Incoming SSN Reset Request Parameter, the stream numbers
-                        //# MUST be copied from the Incoming SSN Reset Request Parameter to
-                        //# the Outgoing SSN Reset Request Parameter.
-                        let streams = StreamReset { outgoing: Some(streams), incoming: None };
-                        reset.owed = Some(Operation::Reset { streams, answers: Some(request) });
-                        if let Some(answer) = reset.answers.last_mut() {
-                            answer.meanwhile = Some(InProgress);
-                        }
-                    }
-                }
-            }
-            Reconfig::AssociationReset { request } => {
-                let refused = if !may.reset_association || closing || self.inbound.is_mid_message() {
-                    Some(Denied)
-                } else if reset.is_busy() || reset.deferred.is_some() {
-                    // With both sides at it, neither would know whose numbers hold.
-                    Some(RequestInProgress)
-                } else {
-                    None
-                };
-                match refused {
-                    Some(result) => {
-                        let next_tsns = Some(next_tsns(&up.sent, &up.received));
-                        let said = Reconfig::Response { response: request, result, next_tsns };
-                        reset.answer(request, said);
-                    }
-                    // What is under way to the peer is let out first: nothing is given up for its wish to renumber.
-                    None => {
-                        reset.yielding = Some((request, path));
-                        self.queue.hold(&Streams::All, Hold::BehindTheBegun);
-                    }
-                }
-            }
-            Reconfig::AddOutgoing { request, count } => {
-                //= specs/rfc6525.txt#section-5.2.5
-                //# The SCTP
-                //# endpoint SHOULD deny the request if the number of streams exceeds a
-                //# limit that should be configurable by the application.
-                let more = self.inbound_streams.checked_add(count);
-                let more = more.filter(|more| may.add_streams && *more <= self.config.inbound_streams);
-                let result = match more {
-                    None => Denied,
-                    Some(_) if count == 0 => NothingToDo,
-                    //= specs/rfc6525.txt#section-5.2.5
-                    //# If the response is successful,
-                    //# the receiver MUST add the requested number of inbound streams to the
-                    //# association, initializing the next expected SSN to 0.
-                    Some(more) => {
-                        self.inbound_streams = more;
-                        self.events.push_back(Event::StreamChange {
-                            outbound_streams: self.outbound_streams,
-                            inbound_streams: self.inbound_streams,
-                            outcome: Outcome::Done,
-                        });
-                        Performed
-                    }
-                };
-                //= specs/rfc6525.txt#section-5.2.5
-                //# When an SCTP endpoint receives a re-configuration request adding
-                //# additional streams, it MUST send a response parameter either
-                //# acknowledging or denying the request.
-                reset.answer(request, response(request, result));
-            }
-            Reconfig::AddIncoming { request, count } => {
-                //= specs/rfc6525.txt#section-5.2.6
-                //# The
-                //# SCTP endpoint SHOULD deny the request if the number of streams
-                //# exceeds a limit that should be configurable by the application.
-                let more = self.outbound_streams.checked_add(count);
-                let allowed = may.add_streams && !closing;
-                let more = more.filter(|more| allowed && *more <= self.config.outbound_streams_max);
-                let result = match more {
-                    None => Denied,
-                    Some(_) if count == 0 => NothingToDo,
-                    Some(_) if reset.owed.is_some() || reset.yielding.is_some() => RequestInProgress,
-                    //= specs/rfc6525.txt#section-5.2.6
-                    //# When an SCTP endpoint receives a re-configuration request adding
-                    //# additional incoming streams, it MUST either send a response parameter
-                    //# denying the request or send a corresponding Add Outgoing Streams
-                    //# Request Parameter, following the rules given in Section 5.1.5.
-                    // Its parameter has no place for the number of the request that it answers, and stacks wait for the
-                    // answer: they get one as well.
-                    Some(_) => {
-                        reset.owed = Some(Operation::Add { outgoing: count, incoming: 0 });
-                        Performed
-                    }
-                };
-                reset.answer(request, response(request, result));
-            }
+            Reconfig::IncomingReset { request, streams } => self.on_incoming_reset(request, streams),
+            Reconfig::AssociationReset { request } => self.on_association_reset(path, request),
+            Reconfig::AddOutgoing { request, count } => self.on_add_outgoing(request, count),
+            Reconfig::AddIncoming { request, count } => self.on_add_incoming(request, count),
             Reconfig::Response { .. } | Reconfig::Unknown { .. } => {}
         }
+    }
+
+    /// The peer's own streams are to begin anew, once all that it sent up to `last_tsn` is here.
+    fn on_outgoing_reset(&mut self, path: PathId, request: RequestNumber, last_tsn: Tsn, streams: Streams) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(reset) = &mut up.reconfiguration else { return };
+        let result = if !reset.may.reset_streams {
+            //= specs/rfc6525.txt#section-5.2.1
+            //# If for whatever reason the endpoint does not wish to process
+            //# a received request parameter, it MUST send a corresponding response
+            //# parameter as described in Section 5.1.7, with an appropriate Result
+            //# field.
+            Denied
+        } else if streams.beyond(self.inbound_streams).is_some() {
+            WrongSsn
+        } else if reset.deferred.is_some() {
+            RequestInProgress
+        } else if last_tsn.after(up.received.cum_tsn()) {
+            //= specs/rfc6525.txt#section-5.2.2
+            //# If the Sender's Last Assigned TSN is greater than the cumulative
+            //# acknowledgment point, then the endpoint MUST enter "deferred
+            //# reset processing".
+            self.inbound.reset_behind(last_tsn, streams);
+            reset.deferred = Some((request, path));
+            //= specs/rfc6525.txt#section-5.2.2
+            //# If the endpoint
+            //# enters "deferred reset processing", it MUST put a Re-
+            //# configuration Response Parameter into a RE-CONFIG chunk
+            //# indicating "In progress" and MUST send the RE-CONFIG chunk.
+            InProgress
+        } else {
+            //= specs/rfc6525.txt#section-5.2.2
+            //# If no stream numbers are listed in the parameter, then all
+            //# incoming streams MUST be reset to 0 as the next expected SSN.
+            //# If specific stream numbers are listed, then only these specific
+            //# streams MUST be reset to 0, and all other non-listed SSNs remain
+            //# unchanged.
+            if let Err(violation) = self.inbound.reset(&streams) {
+                return self.on_violation(violation);
+            }
+            self.events.push_back(Event::StreamReset {
+                direction: Direction::Incoming,
+                streams,
+                outcome: Outcome::Done,
+            });
+            Performed
+        };
+        //= specs/rfc6525.txt#section-5.1.7
+        //# The Re-configuration Request Sequence number of the incoming
+        //# request MUST be copied to the Re-configuration Response Sequence
+        //# Number field of the Re-configuration Response Parameter.
+        //= specs/rfc6525.txt#section-5.1.7
+        //# The result of the processing of the incoming request according
+        //# to Table 3 MUST be placed in the Result field of the
+        //# Re-configuration Response Parameter.
+        //= specs/rfc6525.txt#section-5.2.2
+        //# A Re-configuration Response Parameter MUST be put into a
+        //# RE-CONFIG chunk indicating successful processing.
+        reset.answer(request, response(request, result));
+    }
+
+    /// This side's streams are to begin anew: it has to ask for that in its turn.
+    //= specs/rfc6525.txt#section-5.2.3
+    //# When a peer endpoint requests an Incoming SSN Reset Request, it is
+    //# possible that the local endpoint has just sent an Outgoing SSN Reset
+    //# Request on the same association and has not yet received a response.
+    //# In such a case, the local endpoint MUST do the following:
+    fn on_incoming_reset(&mut self, request: RequestNumber, streams: Vec<StreamId>) {
+        let fits = streams.len() <= self.listable_streams();
+        let streams = Streams::of_list(streams);
+        let State::Up(up) = &mut self.state else { return };
+        let Some(reset) = &mut up.reconfiguration else { return };
+        let just_sent = match &reset.stage {
+            Stage::InFlight(InFlight { operation: Operation::Reset { streams: asked, .. }, .. }) => {
+                asked.outgoing.as_ref().is_some_and(|outgoing| outgoing.covers(&streams))
+            }
+            _ => false,
+        };
+        let result = if !reset.may.reset_streams || self.shutdown != Shutdown::No || !fits {
+            Some(Denied)
+        } else if streams.beyond(self.outbound_streams).is_some() {
+            Some(WrongSsn)
+        } else if just_sent || self.queue.is_fresh(&streams) {
+            //= specs/rfc6525.txt#section-5.2.3
+            //# If the Outgoing SSN Reset Request Parameter that was just sent
+            //# completely overlaps the received Incoming SSN Reset Request
+            //# Parameter, respond to the peer with an acknowledgment indicating
+            //# that there was "Nothing to do".
+            //= specs/rfc6525.txt#section-5.2.3
+            //# In such a case, all of
+            //# the streams being requested will be already set to 0.  If so, the
+            //# local endpoint SHOULD send back a Re-configuration Response with the
+            //# success code "Nothing to do".
+            Some(NothingToDo)
+        } else if reset.owed.is_some() || reset.yielding.is_some() || reset.waits_for_a_request() {
+            //= specs/rfc6525.txt#section-5.2.3
+            //# Even in such a situation, the Incoming SSN Reset MUST
+            //# be processed normally, even though this means that (if the
+            //# endpoint elects to do the stream reset) streams that are already
+            //# at SSN 0 will be reset a subsequent time.
+            // With an Outgoing SSN Reset Request under way it is, in its turn. But two sides that each wait for the
+            // request of the other would wait for ever.
+            Some(RequestInProgress)
+        } else {
+            None
+        };
+        match result {
+            Some(result) => reset.answer(request, response(request, result)),
+            None => {
+                //= specs/rfc6525.txt#section-5.2.3
+                //# An Outgoing SSN Reset Request Parameter MUST be put into a
+                //# RE-CONFIG chunk according to Section 5.1.2.
+                //= specs/rfc6525.txt#section-5.1.2
+                //# If this Outgoing SSN Reset Request Parameter is sent in response
+                //# to an Incoming SSN Reset Request Parameter, the stream numbers
+                //# MUST be copied from the Incoming SSN Reset Request Parameter to
+                //# the Outgoing SSN Reset Request Parameter.
+                let streams = StreamReset { outgoing: Some(streams), incoming: None };
+                reset.owed = Some(Operation::Reset { streams, answers: Some(request) });
+                if let Some(answer) = reset.answers.last_mut() {
+                    answer.meanwhile = Some(InProgress);
+                }
+            }
+        }
+    }
+
+    /// All streams and the TSNs of both sides are to begin anew.
+    fn on_association_reset(&mut self, path: PathId, request: RequestNumber) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(reset) = &mut up.reconfiguration else { return };
+        let allowed = reset.may.reset_association && self.shutdown == Shutdown::No;
+        let refused = if !allowed || self.inbound.is_mid_message() {
+            Some(Denied)
+        } else if reset.is_busy() || reset.deferred.is_some() {
+            // With both sides at it, neither would know whose numbers hold.
+            Some(RequestInProgress)
+        } else {
+            None
+        };
+        match refused {
+            Some(result) => {
+                let next_tsns = Some(next_tsns(&up.sent, &up.received));
+                let said = Reconfig::Response { response: request, result, next_tsns };
+                reset.answer(request, said);
+            }
+            // What is under way to the peer is let out first: nothing is given up for its wish to renumber.
+            None => {
+                reset.yielding = Some((request, path));
+                self.queue.hold(&Streams::All, Hold::BehindTheBegun);
+            }
+        }
+    }
+
+    /// The peer wants to send on `count` streams more.
+    fn on_add_outgoing(&mut self, request: RequestNumber, count: u16) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(reset) = &mut up.reconfiguration else { return };
+        //= specs/rfc6525.txt#section-5.2.5
+        //# The SCTP
+        //# endpoint SHOULD deny the request if the number of streams exceeds a
+        //# limit that should be configurable by the application.
+        let more = self.inbound_streams.checked_add(count);
+        let more = more.filter(|more| reset.may.add_streams && *more <= self.config.inbound_streams);
+        let result = match more {
+            None => Denied,
+            Some(_) if count == 0 => NothingToDo,
+            //= specs/rfc6525.txt#section-5.2.5
+            //# If the response is successful,
+            //# the receiver MUST add the requested number of inbound streams to the
+            //# association, initializing the next expected SSN to 0.
+            Some(more) => {
+                self.inbound_streams = more;
+                self.events.push_back(Event::StreamChange {
+                    outbound_streams: self.outbound_streams,
+                    inbound_streams: self.inbound_streams,
+                    outcome: Outcome::Done,
+                });
+                Performed
+            }
+        };
+        //= specs/rfc6525.txt#section-5.2.5
+        //# When an SCTP endpoint receives a re-configuration request adding
+        //# additional streams, it MUST send a response parameter either
+        //# acknowledging or denying the request.
+        reset.answer(request, response(request, result));
+    }
+
+    /// This side is to send on `count` streams more: it has to ask for them in its turn.
+    fn on_add_incoming(&mut self, request: RequestNumber, count: u16) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(reset) = &mut up.reconfiguration else { return };
+        //= specs/rfc6525.txt#section-5.2.6
+        //# The
+        //# SCTP endpoint SHOULD deny the request if the number of streams
+        //# exceeds a limit that should be configurable by the application.
+        let more = self.outbound_streams.checked_add(count);
+        let allowed = reset.may.add_streams && self.shutdown == Shutdown::No;
+        let more = more.filter(|more| allowed && *more <= self.config.outbound_streams_max);
+        let result = match more {
+            None => Denied,
+            Some(_) if count == 0 => NothingToDo,
+            Some(_) if reset.owed.is_some() || reset.yielding.is_some() => RequestInProgress,
+            //= specs/rfc6525.txt#section-5.2.6
+            //# When an SCTP endpoint receives a re-configuration request adding
+            //# additional incoming streams, it MUST either send a response parameter
+            //# denying the request or send a corresponding Add Outgoing Streams
+            //# Request Parameter, following the rules given in Section 5.1.5.
+            // Its parameter has no place for the number of the request that it answers, and stacks wait for the
+            // answer: they get one as well.
+            Some(_) => {
+                reset.owed = Some(Operation::Add { outgoing: count, incoming: 0 });
+                Performed
+            }
+        };
+        reset.answer(request, response(request, result));
     }
 
     /// After a packet: what the peer asked for may be done now that more has come.
@@ -339,7 +361,7 @@ impl Association {
             Ok(None) => {}
             Ok(Some(streams)) => {
                 reset.deferred = None;
-                let done = response(request, ReconfigResult::Performed);
+                let done = response(request, Performed);
                 reset.answer(request, done.clone());
                 reset.reply(path, vec![done]);
                 self.events.push_back(Event::StreamReset {
@@ -380,7 +402,7 @@ impl Association {
         //# A Re-configuration Response Parameter MUST be put into a
         //# RE-CONFIG chunk indicating successful processing.
         let next_tsns = Some(NextTsns { sender, receiver });
-        let said = Reconfig::Response { response: request, result: ReconfigResult::Performed, next_tsns };
+        let said = Reconfig::Response { response: request, result: Performed, next_tsns };
         reset.answer(request, said.clone());
         reset.reply(path, vec![said]);
         self.events.push_back(Event::AssociationReset {
