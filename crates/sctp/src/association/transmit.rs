@@ -290,163 +290,27 @@ impl Association {
     /// Fills the open packet with what is to leave by this path: the bundling order.
     fn fill(&mut self, now: Time, id: PathId) {
         let license = self.license(now, id);
-        let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
-        let closing_path = self.closing_path();
         //= specs/rfc9260.txt#section-5.4
         //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
         //# the following exceptions:
         let confirmed = self.paths[usize::from(id.0)].is_usable();
-        let State::Up(up) = &mut self.state else { return };
-        let builder = &mut self.builder;
-        //= specs/rfc9260.txt#section-5.1
-        //# A COOKIE ACK chunk MAY be bundled with any
-        //# pending DATA chunks (and/or SACK chunks), but the COOKIE ACK
-        //# chunk MUST be the first chunk in the packet.
-        if up.control.cookie_ack.take_if(|path| *path == id).is_some() {
-            //= specs/rfc9260.txt#section-3.3.12
-            //# This chunk MUST precede any DATA or SACK chunk sent within the
-            //# association but MAY be bundled with one or more DATA chunks or SACK
-            //# chunk's in the same SCTP packet.
-            //= specs/rfc9260.txt#section-5.1.5
-            //# The COOKIE ACK chunk MAY be bundled with an outbound DATA chunk or
-            //# SACK chunk; however, the COOKIE ACK chunk MUST be the first chunk in
-            //# the SCTP packet.
-            //= specs/rfc9260.txt#section-5.1.5
-            //# As mentioned in step 6, if the SACK chunk is bundled with the COOKIE
-            //# ACK chunk, the COOKIE ACK chunk MUST appear first in the SCTP packet.
-            builder.push(&Chunk::CookieAck);
+        if !self.is_up() {
+            return;
         }
-        //= specs/rfc9260.txt#section-6.1
-        //# Before an endpoint transmits a DATA chunk, if any received DATA
-        //# chunks have not been acknowledged (e.g., due to delayed ack), the
-        //# sender SHOULD create a SACK chunk and bundle it with the outbound
-        //# DATA chunk, as long as the size of the final SCTP packet does not
-        //# exceed the current PMTU.
-        // But of several paths at once, with what leaves by the one that it answers: another may take longer than that one's T3 waits.
-        let rides = license.is_some()
-            && up.received.sack_may_ride()
-            && (up.sack_path == id || !up.received.counts_by_path());
+        self.fill_cookie_ack(id);
         // As other stacks have it: what came before the DATA of a packet is answered before that.
-        let mut answered = false;
-        if confirmed && up.sack_path == id && !up.control.errors.is_empty() {
-            let error = Chunk::Error(std::mem::take(&mut up.control.errors));
-            if error.padded_len() + Sack::HEADER_LEN <= builder.room() {
-                builder.push(&error);
-                answered = true;
-            } else if let Chunk::Error(mut causes) = error {
-                // Some other time, and fewer, so that there is one.
-                causes.pop();
-                up.control.errors = causes;
-            }
+        let mut answered = confirmed && self.fill_errors(id);
+        if confirmed {
+            self.fill_sack(id, license);
         }
-        if confirmed
-            && (rides || (up.sack_path == id && up.received.sack_is_due()))
-            && builder.room() >= NrSack::HEADER_LEN
-        {
-            //= specs/rfc9260.txt#section-6.2
-            //# Acknowledgements MUST be sent in SACK chunks unless shutdown was
-            //# requested by the ULP, in which case an endpoint MAY send an
-            //# acknowledgement in the SHUTDOWN chunk.
-            //= specs/rfc9260.txt#section-6.2
-            //# When sending a SACK chunk, the data receiver SHOULD place the current
-            //# value of a_rwnd into the a_rwnd field.
-            if let Some(lowest_tsn) = up.ecn.as_ref().and_then(|ecn| ecn.echo) {
-                let ecne = Chunk::Ecne { lowest_tsn };
-                // Before the SACK, which would open the window once more.
-                if builder.room() >= NrSack::HEADER_LEN + ecne.padded_len() {
-                    builder.push(&ecne);
-                }
-            }
-            let header_more = if up.extensions.nr_sack { NrSack::HEADER_LEN - Sack::HEADER_LEN } else { 0 };
-            let room = builder.room().saturating_sub(header_more);
-            let window = u32::try_from(a_rwnd).unwrap_or(u32::MAX);
-            up.offered_bytes = a_rwnd;
-            self.timers.stop(Timer::DelayedSack);
-            up.sack_in_doubt = self.paths[usize::from(id.0)].state != PathState::Active;
-            //= specs/compact-sack.md#section-2
-            //# A host MUST NOT send the chunk where it is not agreed on.
-            //= specs/compact-sack.md#section-4
-            //# Where the extension is agreed on, a SACK MUST name all TSNs that have arrived. If it has no room to, this chunk MUST be sent
-            //# instead.
-            // What is accepted is kept until it is read.
-            builder.push(&if up.extensions.nr_sack {
-                let Sack { flags, cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } =
-                    up.received.take_sack(window, room);
-                Chunk::NrSack(NrSack { flags, cum_tsn_ack, a_rwnd, gaps: Vec::new(), nr_gaps, dups })
-            } else if up.extensions.compacts() && !up.received.fits_a_sack(room) {
-                Chunk::CompactSack(up.received.take_compact_sack(window, room))
-            } else {
-                Chunk::Sack(up.received.take_sack(window, room))
-            });
-        }
-        //= specs/rfc9260.txt#section-6.4
-        //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
-        //# and HEARTBEAT ACK) in response to control chunks to the same
-        //# destination transport address from which it received the control chunk
-        //# to which it is replying.
-        while let Some(index) = up.control.heartbeat_acks.iter().position(|(path, _)| *path == id) {
-            let ack = up.control.heartbeat_acks[index].1.clone();
-            if ack.padded_len() > builder.room() {
-                // One that never fits is one that its sender cannot expect back.
-                if builder.is_empty() {
-                    up.control.heartbeat_acks.remove(index);
-                }
-                break;
-            }
-            builder.push(&ack);
-            up.control.heartbeat_acks.remove(index);
-            answered = true;
-        }
+        answered |= self.fill_heartbeat_acks(id);
         if answered {
-            //= specs/rfc9260.txt#section-12.4
-            //# the sender of the
-            //# response chunk(s) MUST NOT send more than one packet containing
-            //# chunks other than DATA chunks.
-            up.control.heartbeat_acks.retain(|(path, _)| *path != id);
-            up.control.errors.clear();
+            self.drop_answers(id);
         }
-        if let Some(ecn) = &mut up.ecn
-            && up.sack_path == id
-            && let Some(lowest_tsn) = ecn.cwr
-            && builder.room() >= Chunk::HEADER_LEN + 4
-        {
-            builder.push(&Chunk::Cwr { lowest_tsn });
-            ecn.cwr = None;
-        }
-        let paths = &self.paths;
-        if confirmed && let Some(reconfiguration) = &mut up.reconfiguration {
-            reconfiguration.leave_by(id, |by| !paths[usize::from(by.0)].is_usable());
-        }
-        if confirmed
-            && up.reconfiguration.is_some()
-            && let Some(reconfig) = self.take_reconfig(now, id, self.builder.room())
-        {
-            self.builder.push(&reconfig);
-        }
-        let State::Up(up) = &mut self.state else { return };
-        let builder = &mut self.builder;
-        let cum_tsn_ack = up.received.cum_tsn();
-        if closing_path == id && confirmed {
-            match &mut self.shutdown {
-                Shutdown::Sent { due, .. } => {
-                    let shutdown = Chunk::Shutdown { cum_tsn_ack };
-                    if *due && builder.room() >= shutdown.padded_len() {
-                        *due = false;
-                        builder.push(&shutdown);
-                    }
-                }
-                Shutdown::AckSent { due, .. } => {
-                    if *due && builder.room() >= Chunk::HEADER_LEN {
-                        *due = false;
-                        //= specs/rfc9260.txt#section-3.3.9
-                        //# This chunk MUST be used to acknowledge the receipt of the SHUTDOWN
-                        //# chunk at the completion of the shutdown process; see Section 9.2 for
-                        //# details.
-                        builder.push(&Chunk::ShutdownAck);
-                    }
-                }
-                Shutdown::No | Shutdown::Pending | Shutdown::Received => {}
-            }
+        self.fill_cwr(id);
+        if confirmed {
+            self.fill_reconfig(now, id);
+            self.fill_shutdown(id);
         }
         if self.paths[usize::from(id.0)].heartbeat_due && self.builder.room() >= BEAT_ROOM {
             let beat = Chunk::Heartbeat(self.new_beat(now, id));
@@ -469,6 +333,198 @@ impl Association {
         }
         if let Some(license) = license {
             self.fill_data(now, id, license);
+        }
+    }
+
+    /// COOKIE ACK, by the path that its COOKIE ECHO came by.
+    fn fill_cookie_ack(&mut self, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        let builder = &mut self.builder;
+        //= specs/rfc9260.txt#section-5.1
+        //# A COOKIE ACK chunk MAY be bundled with any
+        //# pending DATA chunks (and/or SACK chunks), but the COOKIE ACK
+        //# chunk MUST be the first chunk in the packet.
+        if up.control.cookie_ack.take_if(|path| *path == id).is_some() {
+            //= specs/rfc9260.txt#section-3.3.12
+            //# This chunk MUST precede any DATA or SACK chunk sent within the
+            //# association but MAY be bundled with one or more DATA chunks or SACK
+            //# chunk's in the same SCTP packet.
+            //= specs/rfc9260.txt#section-5.1.5
+            //# The COOKIE ACK chunk MAY be bundled with an outbound DATA chunk or
+            //# SACK chunk; however, the COOKIE ACK chunk MUST be the first chunk in
+            //# the SCTP packet.
+            //= specs/rfc9260.txt#section-5.1.5
+            //# As mentioned in step 6, if the SACK chunk is bundled with the COOKIE
+            //# ACK chunk, the COOKIE ACK chunk MUST appear first in the SCTP packet.
+            builder.push(&Chunk::CookieAck);
+        }
+    }
+
+    /// What there is to say in an ERROR chunk, if it leaves room for a SACK; whether it does.
+    fn fill_errors(&mut self, id: PathId) -> bool {
+        let State::Up(up) = &mut self.state else { return false };
+        if up.sack_path != id || up.control.errors.is_empty() {
+            return false;
+        }
+        let builder = &mut self.builder;
+        let error = Chunk::Error(std::mem::take(&mut up.control.errors));
+        if error.padded_len() + Sack::HEADER_LEN <= builder.room() {
+            builder.push(&error);
+            return true;
+        }
+        // Some other time, and fewer, so that there is one.
+        if let Chunk::Error(mut causes) = error {
+            causes.pop();
+            up.control.errors = causes;
+        }
+        false
+    }
+
+    /// The SACK, if it is due, or if data follows with which it may ride.
+    fn fill_sack(&mut self, id: PathId, license: Option<License>) {
+        let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
+        let State::Up(up) = &mut self.state else { return };
+        let builder = &mut self.builder;
+        //= specs/rfc9260.txt#section-6.1
+        //# Before an endpoint transmits a DATA chunk, if any received DATA
+        //# chunks have not been acknowledged (e.g., due to delayed ack), the
+        //# sender SHOULD create a SACK chunk and bundle it with the outbound
+        //# DATA chunk, as long as the size of the final SCTP packet does not
+        //# exceed the current PMTU.
+        // But of several paths at once, with what leaves by the one that it answers: another may take longer than that one's T3 waits.
+        let rides = license.is_some()
+            && up.received.sack_may_ride()
+            && (up.sack_path == id || !up.received.counts_by_path());
+        let due = rides || (up.sack_path == id && up.received.sack_is_due());
+        if !due || builder.room() < NrSack::HEADER_LEN {
+            return;
+        }
+        //= specs/rfc9260.txt#section-6.2
+        //# Acknowledgements MUST be sent in SACK chunks unless shutdown was
+        //# requested by the ULP, in which case an endpoint MAY send an
+        //# acknowledgement in the SHUTDOWN chunk.
+        //= specs/rfc9260.txt#section-6.2
+        //# When sending a SACK chunk, the data receiver SHOULD place the current
+        //# value of a_rwnd into the a_rwnd field.
+        if let Some(lowest_tsn) = up.ecn.as_ref().and_then(|ecn| ecn.echo) {
+            let ecne = Chunk::Ecne { lowest_tsn };
+            // Before the SACK, which would open the window once more.
+            if builder.room() >= NrSack::HEADER_LEN + ecne.padded_len() {
+                builder.push(&ecne);
+            }
+        }
+        let header_more = if up.extensions.nr_sack { NrSack::HEADER_LEN - Sack::HEADER_LEN } else { 0 };
+        let room = builder.room().saturating_sub(header_more);
+        let window = u32::try_from(a_rwnd).unwrap_or(u32::MAX);
+        up.offered_bytes = a_rwnd;
+        self.timers.stop(Timer::DelayedSack);
+        up.sack_in_doubt = self.paths[usize::from(id.0)].state != PathState::Active;
+        //= specs/compact-sack.md#section-2
+        //# A host MUST NOT send the chunk where it is not agreed on.
+        //= specs/compact-sack.md#section-4
+        //# Where the extension is agreed on, a SACK MUST name all TSNs that have arrived. If it has no room to, this chunk MUST be sent
+        //# instead.
+        // What is accepted is kept until it is read.
+        builder.push(&if up.extensions.nr_sack {
+            let Sack { flags, cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } =
+                up.received.take_sack(window, room);
+            Chunk::NrSack(NrSack { flags, cum_tsn_ack, a_rwnd, gaps: Vec::new(), nr_gaps, dups })
+        } else if up.extensions.compacts() && !up.received.fits_a_sack(room) {
+            Chunk::CompactSack(up.received.take_compact_sack(window, room))
+        } else {
+            Chunk::Sack(up.received.take_sack(window, room))
+        });
+    }
+
+    /// The answers to HEARTBEATs that came by this path, as many as fit; whether any does.
+    fn fill_heartbeat_acks(&mut self, id: PathId) -> bool {
+        let State::Up(up) = &mut self.state else { return false };
+        let builder = &mut self.builder;
+        let mut answered = false;
+        //= specs/rfc9260.txt#section-6.4
+        //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
+        //# and HEARTBEAT ACK) in response to control chunks to the same
+        //# destination transport address from which it received the control chunk
+        //# to which it is replying.
+        while let Some(index) = up.control.heartbeat_acks.iter().position(|(path, _)| *path == id) {
+            let ack = up.control.heartbeat_acks[index].1.clone();
+            if ack.padded_len() > builder.room() {
+                // One that never fits is one that its sender cannot expect back.
+                if builder.is_empty() {
+                    up.control.heartbeat_acks.remove(index);
+                }
+                break;
+            }
+            builder.push(&ack);
+            up.control.heartbeat_acks.remove(index);
+            answered = true;
+        }
+        answered
+    }
+
+    /// A packet with answers leaves: what found no room in it is never said.
+    fn drop_answers(&mut self, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        //= specs/rfc9260.txt#section-12.4
+        //# the sender of the
+        //# response chunk(s) MUST NOT send more than one packet containing
+        //# chunks other than DATA chunks.
+        up.control.heartbeat_acks.retain(|(path, _)| *path != id);
+        up.control.errors.clear();
+    }
+
+    /// CWR, where the SACKs go.
+    fn fill_cwr(&mut self, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        let builder = &mut self.builder;
+        if let Some(ecn) = &mut up.ecn
+            && up.sack_path == id
+            && let Some(lowest_tsn) = ecn.cwr
+            && builder.room() >= Chunk::HEADER_LEN + 4
+        {
+            builder.push(&Chunk::Cwr { lowest_tsn });
+            ecn.cwr = None;
+        }
+    }
+
+    /// RE-CONFIG: a request of this side's, or an answer.
+    fn fill_reconfig(&mut self, now: Time, id: PathId) {
+        let State::Up(up) = &mut self.state else { return };
+        let Some(reconfiguration) = &mut up.reconfiguration else { return };
+        let paths = &self.paths;
+        reconfiguration.leave_by(id, |by| !paths[usize::from(by.0)].is_usable());
+        if let Some(reconfig) = self.take_reconfig(now, id, self.builder.room()) {
+            self.builder.push(&reconfig);
+        }
+    }
+
+    /// SHUTDOWN or SHUTDOWN ACK.
+    fn fill_shutdown(&mut self, id: PathId) {
+        if self.closing_path() != id {
+            return;
+        }
+        let State::Up(up) = &mut self.state else { return };
+        let builder = &mut self.builder;
+        let cum_tsn_ack = up.received.cum_tsn();
+        match &mut self.shutdown {
+            Shutdown::Sent { due, .. } => {
+                let shutdown = Chunk::Shutdown { cum_tsn_ack };
+                if *due && builder.room() >= shutdown.padded_len() {
+                    *due = false;
+                    builder.push(&shutdown);
+                }
+            }
+            Shutdown::AckSent { due, .. } => {
+                if *due && builder.room() >= Chunk::HEADER_LEN {
+                    *due = false;
+                    //= specs/rfc9260.txt#section-3.3.9
+                    //# This chunk MUST be used to acknowledge the receipt of the SHUTDOWN
+                    //# chunk at the completion of the shutdown process; see Section 9.2 for
+                    //# details.
+                    builder.push(&Chunk::ShutdownAck);
+                }
+            }
+            Shutdown::No | Shutdown::Pending | Shutdown::Received => {}
         }
     }
 }
