@@ -1,6 +1,8 @@
 //! The DATA chunks of a packet (RFC 9260 §6.1): whether any may leave by a path, and which do: what is lost, then what is new. TSNs
 //! are given here.
 
+use std::num::NonZeroU16;
+
 use braidftp_base::Time;
 use braidftp_cc as cc;
 use rand_core::Rng;
@@ -282,9 +284,6 @@ impl Association {
         let Filled { departure, license, .. } = *filled;
         let Departure { path: id, now, .. } = departure;
         let told_by_several = self.is_told_by_several();
-        let small_window = self.config.immediate_at_end;
-        let partial = self.extensions().is_some_and(Extensions::partial_reliability);
-        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         //= specs/rfc9260.txt#section-7.3
         //# The sender SHOULD track an AMDCS that will be the smallest PMDCS
         //# discovered for all of the peer's destination addresses.
@@ -292,65 +291,16 @@ impl Association {
         let amdcs = there.map(Path::pmdcs).min().expect("there is a path");
         let several = self.paths.len() > 1;
         let pass_over_every = self.config.pass_over_every.filter(|_| license == License::New && several);
-        let path = &mut self.paths[usize::from(id.0)];
-        while self.burst > 0 && !up.sent.is_full() {
-            let Some(rest) = self.queue.peek_len() else { break };
-            match self.queue.stale(now) {
-                Some(Stale::Whole(_)) => break,
-                Some(Stale::Rest(_)) if partial => break,
-                _ => {}
-            }
-            //= specs/rfc9260.txt#section-6
-            //# The size of each DATA chunk SHOULD be smaller than or equal to the
-            //# Association Maximum DATA Chunk Size (AMDCS).
-            //= specs/rfc9260.txt#section-6.9
-            //# If its peer is multi-homed, the endpoint SHOULD choose a DATA chunk
-            //# size smaller than or equal to the AMDCS.
-            //= specs/rfc9260.txt#section-6.9
-            //# The sender SHOULD choose a size of DATA chunks that is smaller than or
-            //# equal to the AMDCS.
-            //= specs/rfc9260.txt#section-6.10
-            //# If its peer endpoint is multi-homed, the sending endpoint SHOULD
-            //# choose a size no larger than the PMTU of the current primary path.
-            let room = self.builder.room_for(self.queue.data_kind()).saturating_sub(self.queue.header_len());
-            //= specs/rfc9260.txt#section-6.9
-            //# When determining when to fragment, the SCTP implementation MUST take
-            //# into account the SCTP packet header as well as the DATA chunk
-            //# header(s).  The implementation MUST also take into account the space
-            //# required for a SACK chunk if bundling a SACK chunk with the DATA
-            //# chunk.
-            //= specs/rfc9260.txt#section-6
-            //# When converting user messages into DATA chunks, an endpoint MUST
-            //# fragment large user messages into multiple DATA chunks.
-            //= specs/rfc9260.txt#section-6.9
-            //# If an endpoint supports fragmentation, it MUST fragment a user message
-            //# if the size of the user message to be sent causes the outbound SCTP
-            //# packet size to exceed the current PMTU.
-            //= specs/rfc9260.txt#section-6.9
-            //# The data sender MUST break the user message into a series of DATA
-            //# chunks.
-            let largest = amdcs - self.queue.header_len();
-            // What must be cut anyway makes room for a SACK before it.
-            let first_of_packet = !filled.brought_new && filled.resent.is_none();
-            let may_cut = self.config.fill_packets || (first_of_packet && rest > largest);
-            if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
-                break;
-            }
-            let len = rest.min(largest).min(room);
-            // A fragment ends on a multiple of four, so that the packet is full without padding.
-            let len = if len < rest { len & !3 } else { len };
-            if len == 0 || (len < rest && len < FRAGMENT_MIN) {
-                break;
-            }
+        while let Some(len) = self.len_of_next(filled, amdcs) {
+            let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
             if up.window == Window::ProbeDue {
                 up.window = Window::Probing { tsn: up.sent.next_tsn(), answered: false };
             } else if !window_takes(up, len) || matches!(up.window, Window::Probing { .. }) {
                 break;
             }
-            let header_len = self.queue.header_len();
             let Some(fragment) = self.queue.next(len) else { break };
-            let bytes = (header_len + fragment.payload.len()).next_multiple_of(4);
-            let window_filled = path.flight_bytes + bytes >= path.controller.window();
+            let bytes = (self.queue.header_len() + fragment.payload.len()).next_multiple_of(4);
+            let terms = fragment.terms;
             //= specs/rfc9260.txt#section-6.9
             //# 2)  The transmitter MUST then assign, in sequence, a separate TSN to
             //# each of the DATA chunks in the series.
@@ -360,19 +310,12 @@ impl Association {
             //= specs/rfc9260.txt#section-3.3.1
             //# The TSNs of DATA chunks sent SHOULD be strictly sequential.
             let tsn = up.sent.next_tsn();
-            let terms = fragment.terms;
+            let immediate = self.asks_for_sack(id, bytes);
             let data = Data {
                 begin: fragment.begin,
                 end: fragment.end,
                 unordered: fragment.unordered,
-                //= specs/rfc9260.txt#section-6.1
-                //# Whenever the sender of a DATA chunk can benefit from the
-                //# corresponding SACK chunk being sent back without delay, the sender
-                //# MAY set the I bit in the DATA chunk header.
-                immediate: (self.queue.is_idle() && (small_window || self.shutdown == Shutdown::Pending))
-                    || (small_window
-                        && window_filled
-                        && path.controller.window() <= SMALL_WINDOW * path.pmdcs()),
+                immediate,
                 tsn,
                 stream: fragment.stream,
                 ssn: fragment.ssn,
@@ -387,22 +330,15 @@ impl Association {
                 ppid: fragment.ppid,
                 payload: fragment.payload,
             };
-            if let Some(every) = pass_over_every {
-                let windows = PASS_OVER_WINDOWS * (path.controller.window() / path.pmdcs()) as u64;
-                let mean = windows.max(every.get().into());
-                let left = up.pass_over_in.get_or_insert_with(|| self.rng.next_u64() % (2 * mean));
-                *left = left.saturating_sub(1);
-                // Others before it and after it show whether it is missed.
-                let shows = path.flight_bytes > 0 && self.queue.peek_len().is_some();
-                let calm = path.recovery == Recovery::No && up.window == Window::Open;
-                if *left == 0 && shows && calm && !up.sent.has_passed_over() {
-                    up.pass_over_in = None;
-                    up.sent.insert(data, terms, departure);
-                    up.sent.pass_over();
-                    continue;
-                }
+            let passes_over = pass_over_every.is_some_and(|every| self.passes_over(id, every));
+            let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
+            if passes_over {
+                up.sent.insert(data, terms, departure);
+                up.sent.pass_over();
+                continue;
             }
-            path.tail_is_immediate = data.immediate;
+            let path = &mut self.paths[usize::from(id.0)];
+            path.tail_is_immediate = immediate;
             self.builder.push_data(up.sent.insert(data, terms, departure));
             up.packed.push(tsn);
             path.flight_bytes += bytes;
@@ -416,6 +352,96 @@ impl Association {
                 break;
             }
         }
+    }
+
+    /// How many bytes of the next message may follow in the open packet, if any: where it is cut.
+    fn len_of_next(&self, filled: &Filled, amdcs: usize) -> Option<usize> {
+        let up = self.state.up()?;
+        if self.burst == 0 || up.sent.is_full() {
+            return None;
+        }
+        let partial = self.extensions().is_some_and(Extensions::partial_reliability);
+        let rest = self.queue.peek_len()?;
+        match self.queue.stale(filled.departure.now) {
+            Some(Stale::Whole(_)) => return None,
+            Some(Stale::Rest(_)) if partial => return None,
+            _ => {}
+        }
+        //= specs/rfc9260.txt#section-6
+        //# The size of each DATA chunk SHOULD be smaller than or equal to the
+        //# Association Maximum DATA Chunk Size (AMDCS).
+        //= specs/rfc9260.txt#section-6.9
+        //# If its peer is multi-homed, the endpoint SHOULD choose a DATA chunk
+        //# size smaller than or equal to the AMDCS.
+        //= specs/rfc9260.txt#section-6.9
+        //# The sender SHOULD choose a size of DATA chunks that is smaller than or
+        //# equal to the AMDCS.
+        //= specs/rfc9260.txt#section-6.10
+        //# If its peer endpoint is multi-homed, the sending endpoint SHOULD
+        //# choose a size no larger than the PMTU of the current primary path.
+        let room = self.builder.room_for(self.queue.data_kind()).saturating_sub(self.queue.header_len());
+        //= specs/rfc9260.txt#section-6.9
+        //# When determining when to fragment, the SCTP implementation MUST take
+        //# into account the SCTP packet header as well as the DATA chunk
+        //# header(s).  The implementation MUST also take into account the space
+        //# required for a SACK chunk if bundling a SACK chunk with the DATA
+        //# chunk.
+        //= specs/rfc9260.txt#section-6
+        //# When converting user messages into DATA chunks, an endpoint MUST
+        //# fragment large user messages into multiple DATA chunks.
+        //= specs/rfc9260.txt#section-6.9
+        //# If an endpoint supports fragmentation, it MUST fragment a user message
+        //# if the size of the user message to be sent causes the outbound SCTP
+        //# packet size to exceed the current PMTU.
+        //= specs/rfc9260.txt#section-6.9
+        //# The data sender MUST break the user message into a series of DATA
+        //# chunks.
+        let largest = amdcs - self.queue.header_len();
+        // What must be cut anyway makes room for a SACK before it.
+        let first_of_packet = !filled.brought_new && filled.resent.is_none();
+        let may_cut = self.config.fill_packets || (first_of_packet && rest > largest);
+        if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
+            return None;
+        }
+        let len = rest.min(largest).min(room);
+        // A fragment ends on a multiple of four, so that the packet is full without padding.
+        let len = if len < rest { len & !3 } else { len };
+        if len == 0 || (len < rest && len < FRAGMENT_MIN) {
+            return None;
+        }
+        Some(len)
+    }
+
+    /// Whether the chunk of so many bytes that leaves next by this path asks for a SACK at once.
+    //= specs/rfc9260.txt#section-6.1
+    //# Whenever the sender of a DATA chunk can benefit from the
+    //# corresponding SACK chunk being sent back without delay, the sender
+    //# MAY set the I bit in the DATA chunk header.
+    fn asks_for_sack(&self, id: PathId, bytes: usize) -> bool {
+        let path = &self.paths[usize::from(id.0)];
+        let window = path.controller.window();
+        let small_window = self.config.immediate_at_end;
+        let window_filled = path.flight_bytes + bytes >= window;
+        (self.queue.is_idle() && (small_window || self.shutdown == Shutdown::Pending))
+            || (small_window && window_filled && window <= SMALL_WINDOW * path.pmdcs())
+    }
+
+    /// Whether the chunk that leaves next by this path is passed over instead, one in `every` at the most.
+    fn passes_over(&mut self, id: PathId, every: NonZeroU16) -> bool {
+        let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return false };
+        let path = &self.paths[usize::from(id.0)];
+        let windows = PASS_OVER_WINDOWS * (path.controller.window() / path.pmdcs()) as u64;
+        let mean = windows.max(every.get().into());
+        let left = up.pass_over_in.get_or_insert_with(|| self.rng.next_u64() % (2 * mean));
+        *left = left.saturating_sub(1);
+        // Others before it and after it show whether it is missed.
+        let shows = path.flight_bytes > 0 && self.queue.peek_len().is_some();
+        let calm = path.recovery == Recovery::No && up.window == Window::Open;
+        let passes = *left == 0 && shows && calm && !up.sent.has_passed_over();
+        if passes {
+            up.pass_over_in = None;
+        }
+        passes
     }
 
     /// The last chunk in flight, again, for a probe for which there is nothing new.
