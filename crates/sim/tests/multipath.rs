@@ -105,12 +105,23 @@ fn which_of_two_is_the_better_shows_in_what_they_carry_and_lose() {
         ("rate=23mbit,delay=2ms,queue=16p", "rate=1.9mbit,delay=1ms,queue=16p,loss=0.002", 32_768),
         ("rate=34mbit,delay=9ms,queue=61p,loss=0.015", "rate=2.4mbit,delay=2ms,queue=16p", 16_384),
         ("rate=1.079mbit,delay=1548us,queue=16p,loss=0.0044", "rate=4.713mbit,delay=23ms,queue=31p", 16_384),
+        ("rate=90mbit,delay=10ms,queue=150p", "rate=1.5mbit,delay=1ms,queue=16p", 16_384),
     ];
     for (one, other, buffer) in cases {
         let (each, all) = compare(&[one, other], Some(buffer), 2, [5, 15]);
         let better = each.iter().copied().fold(0.0, f64::max);
         assert!(all >= 0.95 * better, "{one} {other}, {buffer}: {all:.0} of {better:.0} bit/s");
     }
+}
+
+#[test]
+fn a_far_path_that_alone_would_fill_the_window_is_joined_by_a_near_one() {
+    // Alone, each brings 7.5 Mbit/s: this much is all that the near one carries, and the far one in this window. The near one
+    // brings each chunk sooner, and was used alone.
+    let links = ["rate=7.763mbit,delay=8092us,queue=16p", "rate=21.488mbit,delay=131412us,queue=470p"];
+    let (each, all) = compare(&links, Some(262_144), 1, [5, 15]);
+    let better = each.iter().copied().fold(0.0, f64::max);
+    assert!(all >= 1.5 * better, "{all:.0} of {better:.0} bit/s");
 }
 
 #[test]

@@ -88,6 +88,8 @@ pub(super) struct Path {
     pub(super) burst_bytes: usize,
     /// When a SACK came by it last that answered something of it, where others tell of it too.
     pub(super) answered_at: Option<Time>,
+    /// When any SACK came by it last, there too.
+    pub(super) heard_at: Time,
     /// What such answers are to.
     pub(super) departures: Departures,
     /// The round trip that they told last, if its controller has not heard of it yet.
@@ -212,6 +214,7 @@ impl Path {
             meter: Meter::default(),
             burst_bytes: 0,
             answered_at: None,
+            heard_at: Time::ZERO,
             departures: Departures::default(),
             unheard: None,
             is_measured_by_others: false,

@@ -3,9 +3,11 @@
 //! **Preventive admission.** In order nothing is read until the chunk that is next has come. So what a chunk costs that takes
 //! a slow path is room: until it has come, and, if it is lost, come again, all that better paths bring waits behind it.
 //! It is admitted if the window holds that beside what the slow path has in flight already; what was sent before it will
-//! have been read by then. Better paths are those by which it would have come earlier, losses and all; the best is always
-//! admitted, so that with too small a buffer it is used alone. BLEST asks the same of two paths, in windows; here it is asked
-//! of all, in bytes and rates, and of what is lost.
+//! have been read by then. Better paths are those that would bring a whole window sooner if they were used alone, losses and all;
+//! the best is always admitted, so that with too small a buffer it is used alone. By how soon each would bring the next chunk
+//! they are not compared: over a near path that carries little that is soon, and over one that lost something it is late, as
+//! long as it is the better one otherwise. BLEST asks the same of two paths, in windows; here it is asked of all, in bytes and
+//! rates, and of what is lost.
 
 use std::time::Duration;
 
@@ -19,8 +21,6 @@ use crate::ids::PathId;
 const RARE: u64 = 32;
 /// A chunk is lost no more often than this in a row, for all that is reckoned with.
 const LOSSES_MAX: u32 = 5;
-/// A path is clearly better that would block for less than this part of the time.
-const CLEARLY: (u32, u32) = (4, 5);
 
 impl Remedy {
     /// Whether a new chunk may leave by this path.
@@ -59,19 +59,11 @@ fn is_harmless(paths: &[Path], id: PathId, demand: &Demand) -> bool {
     let path = |id: PathId| &paths[usize::from(id.0)];
     let repair = others().chain([id]).map(|id| path(id).takes(demand.bytes)).min().unwrap_or_default();
     let own = blocks_for(path(id), demand, repair);
-    let own_steadily = blocks_steadily(path(id), demand, repair);
+    let steadily = |id: PathId| (blocks_steadily(path(id), demand, repair), id);
+    let own_steadily = steadily(id);
     let mut room = demand.window.saturating_sub(path(id).flight_bytes + demand.bytes) as u64;
     for other in others() {
-        let theirs = blocks_for(path(other), demand, repair);
-        let theirs_steadily = blocks_steadily(path(other), demand, repair);
-        let is_better = if theirs_steadily < own_steadily / CLEARLY.1 * CLEARLY.0 {
-            true
-        } else if own_steadily < theirs_steadily / CLEARLY.1 * CLEARLY.0 {
-            false
-        } else {
-            (theirs, other) < (own, id)
-        };
-        if !is_better {
+        if steadily(other) > own_steadily {
             continue;
         }
         // A rate that has been seen may grow by a quarter until then.

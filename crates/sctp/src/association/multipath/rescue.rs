@@ -21,11 +21,24 @@ const LOOK: usize = 64;
 /// one always seems the shorter.
 const LONGER: (u32, u32) = (5, 4);
 
-/// Whether a chunk that left so long ago would come later by its path, which takes `patience`, than by one that `takes` so
-/// long; or ought to have come, and to have left again by its path, before it comes by the other.
-pub(super) fn is_held_up(waited: Duration, patience: Duration, takes: Duration) -> bool {
+/// A chunk in flight by another path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waits {
+    /// Since it left.
+    pub(super) waited: Duration,
+    /// Since then, or since anything came back by its path if that was later.
+    pub(super) silent: Duration,
+    /// How long its path takes.
+    pub(super) patience: Duration,
+}
+
+/// Whether it would come later by its path than by one that `takes` so long; or ought to have come, and to have left again by its
+/// path, before it comes by the other. While things come back by its path they have been slower than was thought, and what
+/// left behind them is none the less on its way: it would leave twice, with the queue that it stands in full of such copies,
+/// and how long that path takes would never be known, for of what left twice nobody knows.
+pub(super) fn is_held_up(Waits { waited, silent, patience }: Waits, takes: Duration) -> bool {
     let to_come = patience.saturating_sub(waited);
-    to_come > takes / LONGER.1 * LONGER.0 || waited > patience + patience.max(takes)
+    to_come > takes / LONGER.1 * LONGER.0 || silent > patience + patience.max(takes)
 }
 
 impl Association {
@@ -60,7 +73,12 @@ impl Association {
         let first = up.sent.first_to_rescue(LOOK, by_another)?;
         let is_held_up = || {
             let left_by = &self.paths[usize::from(first.path.0)];
-            is_held_up(now.since(first.sent_at), left_by.takes(len), path.takes(len))
+            let waits = Waits {
+                waited: now.since(first.sent_at),
+                silent: now.since(first.sent_at.max(left_by.heard_at)),
+                patience: left_by.takes(len),
+            };
+            is_held_up(waits, path.takes(len))
         };
         // What comes behind one that comes soon by itself holds up nobody yet.
         (multipath.remedy != Remedy::Preventive || is_held_up()).then_some(first.data.tsn)

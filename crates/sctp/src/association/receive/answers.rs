@@ -41,6 +41,7 @@ impl Association {
     /// Measures the path by which this SACK came, whether or not it is news: what came by it last is what it answers.
     pub(super) fn measure_by_own_answer(&mut self, now: Time, came_by: PathId, sack: &Sack) {
         let path = &mut self.paths[usize::from(came_by.0)];
+        path.heard_at = now;
         let Some((tsn, sent_at)) = path.departures.on_answer(sack) else { return };
         path.answered_at = Some(now);
         if std::mem::take(&mut path.is_measured_by_others) {

@@ -6,7 +6,7 @@ use braidftp_base::Time;
 
 use super::again::{again, sooner_elsewhere};
 use super::meter::Load;
-use super::rescue::is_held_up;
+use super::rescue::{Waits, is_held_up};
 use super::scheduler::{Demand, blest_waits, ecf_waits, next_in_order};
 use super::*;
 use crate::association::partial::Terms;
@@ -604,14 +604,19 @@ fn what_was_lost_and_left_again_by_a_slow_path_is_rescued_like_all_else() {
 
 #[test]
 fn a_chunk_is_held_up_by_a_path_that_is_clearly_longer_or_late() {
-    let held_up = |waited, patience, takes| {
-        let [waited, patience, takes] = [waited, patience, takes].map(Duration::from_millis);
-        is_held_up(waited, patience, takes)
+    let waits = |waited, silent, patience, takes| {
+        let [waited, silent, patience, takes] = [waited, silent, patience, takes].map(Duration::from_millis);
+        is_held_up(Waits { waited, silent, patience }, takes)
     };
+    let held_up = |waited, patience, takes| waits(waited, waited, patience, takes);
     assert!(!held_up(0, 100, 92) && !held_up(0, 115, 92), "paths alike");
     assert!(held_up(0, 120, 92) && held_up(200, 600, 60));
     assert!(!held_up(560, 600, 60) && !held_up(650, 600, 60), "it is as good as there");
     assert!(held_up(1_201, 600, 60) && held_up(161, 60, 100) && !held_up(160, 60, 100));
+    assert!(
+        !waits(5_000, 1_200, 600, 60) && waits(5_000, 1_201, 600, 60),
+        "its path is slower than was thought"
+    );
 }
 
 #[test]
