@@ -169,6 +169,15 @@ impl Association {
         self.seated.shared.lock().seats.get(&self.seated.id)?.closed.clone()
     }
 
+    /// Lets the peer use all of the receive buffer: see [`admit`](sctp::Association::admit).
+    pub fn admit(&self) {
+        self.told(|core, id| {
+            if let Some(association) = core.machine.association_mut(id) {
+                association.admit();
+            }
+        });
+    }
+
     /// Bytes of messages that would be taken at once.
     pub fn send_room(&self) -> usize {
         self.look(|association| association.send_room()).unwrap_or(0)

@@ -8,9 +8,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sctp::{self as sctp, Announce, Config, Connect, Counters, ListenError, Sharing};
+use braidftp_sctp::{self as sctp, Announce, Config, Connect, Counters, Limits, ListenError, Sharing};
 
 use crate::association::Association;
+use crate::budget::default_memory_bytes;
 use crate::capture::Capture;
 use crate::core::{Backlog, Phase, Seat, Shared, Totals};
 use crate::packet_log::PacketLog;
@@ -31,6 +32,9 @@ pub struct Bind {
     /// How long associations may take to shut down once the endpoint is closed or nobody holds a handle, before they
     /// are aborted. 10 s.
     pub linger: Duration,
+    /// What peers can make the endpoint hold. The core's defaults, but for the memory of all associations:
+    /// [`default_memory_bytes`].
+    pub limits: Limits,
     /// A pcapng file to write every datagram to.
     pub pcap: Option<PathBuf>,
     /// A text file to write every packet to, a line each, in packetdrill's notation: what the program `pkt` of
@@ -46,6 +50,7 @@ impl Bind {
             carrier: Carrier::Udp,
             seed: None,
             linger: Duration::from_secs(10),
+            limits: Limits { memory_bytes: default_memory_bytes(), ..Limits::default() },
             pcap: None,
             packet_log: None,
         }
@@ -198,7 +203,7 @@ impl Endpoint {
                 .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
         });
         let log = log.transpose()?;
-        let mut machine = sctp::Endpoint::new(seed);
+        let mut machine = sctp::Endpoint::with_limits(seed, bind.limits);
         let (addresses, announce) = reachable_at(&local_addrs);
         machine.set_addresses(addresses, announce);
         machine.set_sharing(match bind.carrier {
@@ -267,6 +272,21 @@ impl Endpoint {
             }
         }
         totals
+    }
+
+    /// What limits it.
+    pub fn limits(&self) -> Limits {
+        self.shared.lock().machine.limits()
+    }
+
+    /// Bytes of memory that its associations take, as [`Limits::memory_bytes`] counts them.
+    pub fn memory_bytes(&self) -> usize {
+        self.shared.lock().machine.memory_bytes()
+    }
+
+    /// Associations that peers opened and [`Association::admit`] was not called for, as [`Limits::half_open`] counts them.
+    pub fn half_open(&self) -> usize {
+        self.shared.lock().machine.half_open()
     }
 
     /// What came and belonged to none of its associations.

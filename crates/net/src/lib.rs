@@ -18,6 +18,7 @@
 
 mod addresses;
 mod association;
+mod budget;
 mod capture;
 mod core;
 mod endpoint;
@@ -33,10 +34,11 @@ pub use addresses::NoSuchAddress;
 pub use association::{Association, SendError};
 pub use braidftp_cc as cc;
 pub use braidftp_sctp::{
-    self as sctp, AddressError, AllowedPath, AssociationId, Config, Connect, Counters, ListenError, Message,
-    NoSuchPath, Order, PathId, PathState, PathStats, PathUse, PathUseError, Piece, Ppid, Profile, Reason,
-    ReconfigError, Stats, StreamId, StreamReset, Streams,
+    self as sctp, AddressError, AllowedPath, AssociationId, Config, Connect, Counters, Limits, ListenError,
+    Message, NoSuchPath, Order, PathId, PathState, PathStats, PathUse, PathUseError, Piece, Ppid, Profile,
+    Reason, ReconfigError, Stats, StreamId, StreamReset, Streams,
 };
+pub use budget::default_memory_bytes;
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};
 pub use sockets::Carrier;

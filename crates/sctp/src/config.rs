@@ -103,7 +103,8 @@ pub struct Config {
     pub heartbeat_interval: Option<Duration>,
     /// Valid.Cookie.Life (RFC 9260 §16). 60 s.
     pub valid_cookie_life: Duration,
-    /// T5-shutdown-guard (RFC 9260 §9.2): how long a shutdown may take in all. 5 RTO.Max = 300 s.
+    /// T5-shutdown-guard (RFC 9260 §9.2): how long a shutdown may take from SHUTDOWN on, and how long half of what is still to be
+    /// acknowledged before it may take. Then the association is aborted. 5 RTO.Max = 300 s.
     pub shutdown_guard: Duration,
 
     /// Whether a recovery lets out what is in proportion to what arrives (RFC 9937) and not what the window has room for. Not
@@ -178,6 +179,10 @@ pub struct Config {
     /// slowest path. What it grows by is used only where a sender is that fast and a reader as well. `None`: it is what
     /// it is. None.
     pub receive_buffer_max_bytes: Option<usize>,
+    /// The receive buffer, in bytes, of an association that a peer opened, until its user calls
+    /// [`Association::admit`](crate::Association::admit): so long it is half-open, does not grow, and counts towards
+    /// [`Limits::half_open`](crate::Limits::half_open). At least 1,500. `None`: it is admitted from the start. None.
+    pub unadmitted_receive_buffer_bytes: Option<usize>,
     /// What a chunk that is held costs of the receive buffer besides its bytes: many tiny ones have a limit too. At least
     /// 16, its header. 64.
     pub chunk_overhead_bytes: usize,
@@ -263,6 +268,7 @@ impl Default for Config {
             outbound_streams_max: 2_048,
             receive_buffer_bytes: 1 << 20,
             receive_buffer_max_bytes: None,
+            unadmitted_receive_buffer_bytes: None,
             chunk_overhead_bytes: CHUNK_OVERHEAD_BYTES,
             window_updates: WindowUpdates::AvoidSilly,
             send_buffer_bytes: 1 << 20,
@@ -295,6 +301,9 @@ impl Config {
             //= specs/rfc9260.txt#section-3.3.3
             //# The Advertised Receiver Window Credit MUST NOT be smaller than 1500.
             receive_buffer_bytes: self.receive_buffer_bytes.max(A_RWND_MIN as usize),
+            unadmitted_receive_buffer_bytes: self
+                .unadmitted_receive_buffer_bytes
+                .map(|bytes| bytes.max(A_RWND_MIN as usize)),
             chunk_overhead_bytes: self.chunk_overhead_bytes.clamp(16, CHUNK_OVERHEAD_BYTES),
             //= specs/rfc9260.txt#section-6.2
             //# An implementation MUST NOT allow the maximum delay (protocol
@@ -319,6 +328,12 @@ impl Config {
             ..Self::clone(&self)
         };
         if bounded == *self { self } else { Arc::new(bounded) }
+    }
+
+    /// The receive buffer that a peer which opens an association is told of.
+    pub(crate) fn passive_receive_buffer_bytes(&self) -> usize {
+        let unadmitted = self.unadmitted_receive_buffer_bytes.unwrap_or(usize::MAX);
+        self.receive_buffer_bytes.min(unadmitted)
     }
 
     /// Whether packets may go between these addresses.

@@ -9,6 +9,7 @@ mod admission;
 mod answers;
 mod handshake;
 mod icmp;
+mod memory;
 mod ootb;
 mod table;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use rand_core::{Rng, SeedableRng};
 use self::admission::Admission;
 use self::answers::Answers;
 pub use self::icmp::Icmp;
+use self::memory::Memory;
 use self::ootb::Budget;
 pub(crate) use self::ootb::is_unicast;
 use self::table::{Known, Slot, Table};
@@ -42,6 +44,19 @@ use crate::wire::{Chunk, Init, Kinds, Packet};
 pub struct Limits {
     /// Associations, whatever their state. 65,536. Beyond, an INIT is refused with Out of Resource.
     pub associations: usize,
+    /// Associations that were opened from one IPv4 address or one IPv6 /64, whatever their state: those that shut down, and
+    /// those over that [`Endpoint::remove`] was not called for, among them. Unlimited. Beyond, the one of them that is
+    /// half-open and was silent longest is aborted; if there is none, an INIT is refused with Out of Resource.
+    pub associations_per_address: usize,
+    /// Half-open associations: those that a peer opened and [`Association::admit`] was not called for, where
+    /// [`Config::unadmitted_receive_buffer_bytes`] is set. Unlimited. Beyond, the one that was silent longest is aborted.
+    pub half_open: usize,
+    /// Bytes of memory that all associations take together, by [`Association::memory_bytes`]. Unlimited: how much memory there
+    /// is, the driver knows. Each association may always take an equal share, and more while less than three quarters are
+    /// taken; beyond, its receive window closes, it drops what comes, and its send buffer is full. When shares bring the total
+    /// above the limit, the associations that hold more than theirs are aborted, first those that hold the most for the
+    /// longest time.
+    pub memory_bytes: usize,
     /// Answers waiting to be sent to those who have no association. 256. Beyond, they are dropped, as if lost.
     pub answers: usize,
     /// INIT ACKs a second (§5.1). 10,000, and half of that to any one network. Beyond, INITs are dropped, as if lost.
@@ -52,7 +67,15 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { associations: 65_536, answers: 256, init_acks: 10_000, out_of_the_blue: 200 }
+        Self {
+            associations: 65_536,
+            associations_per_address: usize::MAX,
+            half_open: usize::MAX,
+            memory_bytes: usize::MAX,
+            answers: 256,
+            init_acks: 10_000,
+            out_of_the_blue: 200,
+        }
     }
 }
 
@@ -75,6 +98,12 @@ pub struct Counters {
     pub stale_cookies: u64,
     /// Answers dropped because [`Limits`] said so.
     pub answers_dropped: u64,
+    /// Associations refused because of [`Limits::associations_per_address`].
+    pub refused_by_address: u64,
+    /// Half-open associations aborted to make room for others.
+    pub half_open_aborted: u64,
+    /// Associations refused or aborted because of [`Limits::memory_bytes`].
+    pub out_of_memory: u64,
 }
 
 /// Whom to connect to, and from where.
@@ -167,6 +196,7 @@ pub struct Endpoint {
     announce: Announce,
     listeners: BTreeMap<u16, Arc<Config>>,
     table: Table,
+    memory: Memory,
     answers: Answers,
     budget: Budget,
     admission: Admission,
@@ -199,6 +229,7 @@ impl Endpoint {
             announce: Announce::Always,
             listeners: BTreeMap::new(),
             table: Table::default(),
+            memory: Memory::new(limits.memory_bytes),
             answers: Answers::new(limits.answers),
             budget: Budget::new(limits.out_of_the_blue),
             admission: Admission::new(limits.init_acks, secret),
@@ -308,6 +339,7 @@ impl Endpoint {
         };
         let id = self.table.insert(known, |id| Association::connect(now, id, setup));
         self.map_paths(id);
+        self.count_memory(now, id);
         Ok(id)
     }
 
@@ -393,6 +425,7 @@ impl Endpoint {
     /// What comes next: a packet to send, an event, or when to poll again at the latest.
     pub fn poll(&mut self, now: Time) -> Output<Transmit, (AssociationId, Event)> {
         self.table.wake(now);
+        self.settle_memory(now);
         // One answer, one transmission of an association: a flood of those who ask holds up nobody who is served.
         if self.turn == Turn::Answers
             && let Some(transmit) = self.answers.next()
@@ -403,13 +436,15 @@ impl Endpoint {
         self.turn = Turn::Answers;
         while let Some(slot) = self.table.next_ready() {
             let id = slot.id;
-            match slot.association.poll(now) {
+            let output = slot.association.poll(now);
+            self.count_memory(now, id);
+            match output {
                 Output::Send(transmit) => {
                     self.table.ready(id);
                     return Output::Send(transmit);
                 }
                 Output::Event(event) => {
-                    let forgotten = slot.is_forgotten();
+                    let forgotten = self.table.get(id).is_none_or(Slot::is_forgotten);
                     self.settle(now, id);
                     self.table.ready(id);
                     if !forgotten {
@@ -418,7 +453,9 @@ impl Endpoint {
                 }
                 Output::Wait(when) => {
                     self.settle(now, id);
-                    self.table.wait(now, id, when);
+                    if let Some(gone) = self.table.wait(now, id, when) {
+                        self.memory.forget(gone.memory_bytes);
+                    }
                 }
             }
         }
@@ -436,6 +473,8 @@ impl Endpoint {
     /// An association to send, receive, shut down or abort. Drain [`Endpoint::poll`] afterwards.
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.table.ready(id);
+        // What its user does with it is counted when the next thing happens.
+        self.memory.touch(id, &mut self.table);
         self.table.get_mut(id).filter(|slot| !slot.is_forgotten()).map(|slot| &mut slot.association)
     }
 
@@ -466,6 +505,21 @@ impl Endpoint {
     /// Bytes of memory that they take; see [`Association::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         self.table.memory_bytes()
+    }
+
+    /// What limits it.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Half-open associations, as [`Limits::half_open`] counts them.
+    pub fn half_open(&self) -> usize {
+        self.table.half_open().count()
+    }
+
+    /// Associations that were opened from an address, as [`Limits::associations_per_address`] counts them.
+    pub fn associations_of(&self, address: IpAddr) -> usize {
+        self.table.opened_from(address)
     }
 
     /// Whether no association is held.
@@ -573,13 +627,19 @@ impl Endpoint {
     }
 
     fn deliver(&mut self, now: Time, id: AssociationId, route: Route, ecn: Ecn, packet: Packet) {
+        self.settle_memory(now);
+        let memory = &self.memory;
+        let associations = self.table.len();
         let Some(slot) = self.table.get_mut(id) else { return };
+        slot.heard_at = now;
+        slot.association.limit_memory(memory.limit_of(slot.memory_bytes, associations));
         // An INIT ACK may list addresses, and any packet may come from another encapsulation port than before.
         let learns = slot.association.phase() == Phase::CookieWait || !slot.is_led_to_by(route.peer);
         slot.association.handle(now, route, ecn, packet);
         if learns {
             self.map_paths(id);
         }
+        self.count_memory(now, id);
         self.settle(now, id);
         self.table.ready(id);
     }

@@ -39,7 +39,7 @@ impl Association {
         match timer {
             Timer::T1 => self.on_t1(now),
             Timer::T2Shutdown => self.on_t2(now),
-            Timer::T5Guard => self.on_t5(),
+            Timer::T5Guard => self.on_t5(now),
             Timer::DelayedSack => {
                 if let State::Up(up) = &mut self.state
                     && up.received.sack_may_ride()

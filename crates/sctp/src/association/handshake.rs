@@ -164,7 +164,8 @@ impl Association {
         let paths = paths_of(routes(opened, &local, &config), &config);
         let initial_tsn = opened.local_initial_tsn;
         let own = Own { config, ports, local, tag: opened.local_tag, initial_tsn, seed };
-        let mut association = Self::new(id, own, paths);
+        let admitted = own.config.unadmitted_receive_buffer_bytes.is_none();
+        let mut association = Self { admitted, ..Self::new(id, own, paths) };
         association.events.push_back(Event::Accepted);
         association.up_from_cookie(now, opened);
         association
@@ -189,9 +190,10 @@ impl Association {
             seed,
         };
         let (events, queue) = (std::mem::take(&mut self.events), self.queue.emptied());
+        let (admitted, memory_limit) = (self.admitted, self.memory_limit);
         let mut auth = Authentication::new(&self.config);
         auth.keep_keys(&mut self.auth);
-        *self = Self { auth, ..Self::new(self.id, own, paths) };
+        *self = Self { auth, admitted, memory_limit, ..Self::new(self.id, own, paths) };
         (self.events, self.queue) = (events, queue);
         //= specs/rfc9260.txt#section-5.2.4
         //# A RESTART notification SHOULD be sent to the ULP instead of a
@@ -259,9 +261,12 @@ impl Association {
             auth: Authentication::new(&config),
             auth_random: [0; RANDOM_LEN],
             moved: false,
+            admitted: true,
+            memory_limit: usize::MAX,
             burst: 0,
             new_data_alone: false,
             stirred: true,
+            draining_bytes: 0,
             writable_at: None,
             messages_sent: 0,
             messages_received: 0,
@@ -645,15 +650,19 @@ impl Association {
 
     fn new_up(&mut self, peer: Peer) -> Up {
         self.settle_multipath(peer.extensions);
-        self.buffer = ReceiveBuffer::new(&self.config);
-        self.inbound = Reassembly::new(peer.initial_tsn, self.config.receive_buffer_bytes)
+        self.buffer = if self.admitted {
+            ReceiveBuffer::new(&self.config)
+        } else {
+            ReceiveBuffer::unadmitted(&self.config)
+        };
+        self.inbound = Reassembly::new(peer.initial_tsn, self.buffer.bytes())
             .with_overhead(self.config.chunk_overhead_bytes);
         //= specs/rfc8260.txt#section-2
         //# An SCTP implementation supporting user message interleaving is
         //# REQUIRED to support the coexistence of associations using DATA chunks
         //# and associations using I-DATA chunks.
         if peer.extensions.interleaving {
-            self.inbound.interleave(self.config.receive_buffer_bytes);
+            self.inbound.interleave(self.buffer.bytes());
             self.queue.interleave();
         }
         let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
@@ -698,7 +707,7 @@ impl Association {
             sack_avoids: None,
             sack_in_doubt: false,
             packed: Vec::new(),
-            offered_bytes: self.config.receive_buffer_bytes,
+            offered_bytes: self.buffer.bytes(),
             errors: 0,
             window: Window::Open,
             ecn: peer.extensions.ecn.then(EcnState::default),

@@ -206,10 +206,21 @@ impl Messages {
         }
     }
 
+    /// The receive buffer is as large as it is to be from the start.
+    pub(super) fn admit(&mut self, receive_buffer_bytes: usize) {
+        self.partial_at_bytes = receive_buffer_bytes / 2;
+        self.held_max_bytes = 2 * receive_buffer_bytes;
+    }
+
     /// The receive buffer has become larger: so much more is held of what has to wait. Messages are delivered in pieces
     /// from as much on as before.
     pub(super) fn set_receive_buffer(&mut self, bytes: usize) {
         self.held_max_bytes = 2 * bytes;
+    }
+
+    /// Bytes of memory that the streams take, without what they hold.
+    pub(super) fn streams_memory_bytes(&self) -> usize {
+        self.streams.len() * size_of::<Stream>()
     }
 
     /// A chunk that has not come before; the inbox is already charged for it.

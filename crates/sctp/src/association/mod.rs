@@ -80,7 +80,7 @@ pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
 pub use self::settings::{PathParams, PathUse, PathUseError, SackTiming};
 use self::shutdown::Farewell;
-use self::state::{Shutdown, State};
+use self::state::{Shutdown, State, Up};
 use self::timers::Timers;
 pub use self::violation::Violation;
 use crate::config::{Config, WindowUpdates};
@@ -224,6 +224,8 @@ pub enum Reason {
     StaleCookie,
     /// The shutdown took longer than `Config::shutdown_guard`.
     ShutdownTimeout,
+    /// This side needed the memory that the association held: see `Limits::memory_bytes` and `Limits::half_open`.
+    OutOfMemory,
     /// The peer broke the protocol; it was told so.
     PeerViolation(Violation),
     /// Messages wait for a stream that the peer does not allow.
@@ -263,6 +265,7 @@ impl std::fmt::Display for Reason {
             Self::PeerUnreachable => f.write_str("the peer stopped answering"),
             Self::StaleCookie => f.write_str("the peer found the handshake too old; connect again"),
             Self::ShutdownTimeout => f.write_str("the shutdown took too long"),
+            Self::OutOfMemory => f.write_str("aborted here to free memory for other associations"),
             Self::PeerViolation(violation) => write!(f, "the peer broke the protocol: {violation}"),
             Self::TooFewStreams { outbound_streams } => {
                 write!(f, "the peer allows only {outbound_streams} streams, and messages wait for others")
@@ -407,6 +410,10 @@ pub struct Association {
     auth: Authentication,
     /// Whether paths came or went since the endpoint asked.
     moved: bool,
+    /// Whether the peer may use all of the receive buffer.
+    admitted: bool,
+    /// How much memory the endpoint lets this association take, in bytes, at present.
+    memory_limit: usize,
     /// What this side's INIT has in its RANDOM parameter.
     auth_random: [u8; RANDOM_LEN],
     /// Packets with new data that Max.Burst still lets out in this drain.
@@ -418,6 +425,8 @@ pub struct Association {
     new_data_alone: bool,
     /// Whether something was told since the last drain ended.
     stirred: bool,
+    /// What was to be acknowledged before SHUTDOWN when T5-shutdown-guard was last set.
+    draining_bytes: usize,
     /// From which free room on the user hears that it can write again.
     writable_at: Option<usize>,
     messages_sent: u64,
@@ -440,6 +449,10 @@ pub struct PathView {
     /// Whether it can be used.
     pub state: PathState,
 }
+
+/// Bytes of memory that an association takes at least, with one path.
+pub(crate) const ASSOCIATION_BYTES_MIN: usize =
+    size_of::<Association>() + size_of::<Up>() + size_of::<Path>();
 
 impl Association {
     /// Its name within its endpoint.
@@ -558,6 +571,7 @@ impl Association {
         let grown = self.config.send_buffer_bytes.saturating_add(under_way);
         let most = self.config.send_buffer_max_bytes.map_or(0, |max| max.min(grown));
         let free = self.config.send_buffer_bytes.max(most).saturating_sub(buffered);
+        let free = free.min(self.memory_room());
         free.saturating_sub(send_queue::MESSAGE_OVERHEAD_BYTES)
     }
 
@@ -629,12 +643,34 @@ impl Association {
         }
     }
 
-    /// Bytes of memory that it takes, by its own accounting: its control block, its paths and their congestion control, and
-    /// what its buffers hold, with what holding a message costs besides its bytes. What an allocator adds is not in it.
+    /// Bytes of memory that it takes: its control block, its paths and their congestion control, and what its buffers hold,
+    /// with what is kept of each chunk and message. What an allocator adds is not in it.
     pub fn memory_bytes(&self) -> usize {
         let paths: usize = self.paths.iter().map(Path::memory_bytes).sum();
-        let up = self.state.up().map_or(0, size_of_val);
-        size_of::<Self>() + up + paths + self.buffered_to_send() + self.inbound.charged_bytes()
+        let up = self
+            .state
+            .up()
+            .map_or(0, |up| size_of_val(up) + up.sent.memory_bytes() + up.received.memory_bytes());
+        size_of::<Self>() + up + paths + self.queue.memory_bytes() + self.inbound.memory_bytes()
+    }
+
+    /// How much more memory the endpoint lets it take, in bytes.
+    fn memory_room(&self) -> usize {
+        match self.memory_limit {
+            usize::MAX => usize::MAX,
+            limit => limit.saturating_sub(self.memory_bytes()),
+        }
+    }
+
+    /// Sets how much memory it may take from now on, in bytes. What it holds beyond stays.
+    pub(crate) fn limit_memory(&mut self, bytes: usize) {
+        self.memory_limit = bytes;
+    }
+
+    /// Ends the association since this side's memory is wanted elsewhere, and lets go what nobody has read.
+    pub(crate) fn give_up_memory(&mut self) {
+        self.abort_with(Cause::OutOfResource, Reason::OutOfMemory);
+        self.inbound = Reassembly::new(Tsn(0), 0);
     }
 
     /// The local SCTP port and the peer's.
@@ -758,7 +794,8 @@ impl Association {
         //= specs/rfc9260.txt#section-6.2
         //# In addition, the endpoint SHOULD take into account the dropped data
         //# when calculating its a_rwnd.
-        self.buffer.bytes().saturating_sub(self.inbound.charged_bytes())
+        let free = self.buffer.bytes().saturating_sub(self.inbound.window_cost());
+        free.min(self.memory_room())
     }
 
     /// The receive window to advertise.

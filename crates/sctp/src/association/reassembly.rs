@@ -25,6 +25,16 @@ use crate::wire::{Data, SkippedMid};
 /// What holding a chunk costs of the receive buffer besides its bytes, at most.
 pub(crate) const CHUNK_OVERHEAD_BYTES: usize = 64;
 
+/// What holding a chunk takes of memory besides its bytes, at most: its entry in a tree or queue that is half full, the list of a
+/// message's chunks, and the allocation of a payload that was copied.
+pub(super) const CHUNK_MEMORY_BYTES: usize = 256;
+
+/// The same of an I-DATA chunk, which may have a tree for itself.
+pub(super) const INTERLEAVED_CHUNK_MEMORY_BYTES: usize = 1_024;
+
+/// A queue of messages that becomes empty gives its memory back if it had room for more than this.
+const QUEUE_KEPT: usize = 64;
+
 /// No chunk costs more: what a packet carries at most.
 pub(super) const CHUNK_MAX_BYTES: usize = 65_536 + CHUNK_OVERHEAD_BYTES;
 
@@ -109,6 +119,10 @@ pub(super) struct Inbox {
     chunk_overhead_bytes: usize,
     charged_bytes: usize,
     unread_bytes: usize,
+    /// Chunks that are held.
+    chunks: usize,
+    /// What a chunk takes of memory besides its bytes.
+    chunk_memory_bytes: usize,
 }
 
 impl Inbox {
@@ -120,6 +134,11 @@ impl Inbox {
     /// What is held costs so much of the receive buffer.
     pub(super) fn charged_bytes(&self) -> usize {
         self.charged_bytes
+    }
+
+    /// Bytes of memory that the chunks take, with what is kept of each.
+    fn memory_bytes(&self) -> usize {
+        self.unread_bytes + self.chunks * self.chunk_memory_bytes
     }
 
     /// A stream that has something to read.
@@ -134,6 +153,8 @@ impl Inbox {
         self.turns.remove(place.expect("a stream with something to read has a turn"));
         if !ready.is_empty() {
             self.turns.push_back(stream);
+        } else if ready.capacity() > QUEUE_KEPT {
+            *ready = VecDeque::new();
         }
         self.discharge(&piece);
         Some(piece)
@@ -181,6 +202,7 @@ impl Inbox {
     pub(super) fn charge(&mut self, payload: &Bytes) {
         self.charged_bytes += self.cost(payload);
         self.unread_bytes += payload.len();
+        self.chunks += 1;
     }
 
     fn discharge(&mut self, piece: &Piece) {
@@ -191,6 +213,7 @@ impl Inbox {
     pub(super) fn forget(&mut self, payload: &Bytes) {
         self.charged_bytes -= self.cost(payload);
         self.unread_bytes -= payload.len();
+        self.chunks -= 1;
     }
 }
 
@@ -204,7 +227,11 @@ impl Reassembly {
             headless: false,
             beyond: BTreeMap::new(),
             streams: Vec::new(),
-            inbox: Inbox { chunk_overhead_bytes: CHUNK_OVERHEAD_BYTES, ..Inbox::default() },
+            inbox: Inbox {
+                chunk_overhead_bytes: CHUNK_OVERHEAD_BYTES,
+                chunk_memory_bytes: CHUNK_MEMORY_BYTES,
+                ..Inbox::default()
+            },
             interleaved: None,
             partial_at_bytes: receive_buffer_bytes / 2,
             deferred: None,
@@ -221,6 +248,15 @@ impl Reassembly {
     /// The peer sends I-DATA; nothing has arrived.
     pub(super) fn interleave(&mut self, receive_buffer_bytes: usize) {
         self.interleaved = Some(Messages::new(receive_buffer_bytes));
+        self.inbox.chunk_memory_bytes = INTERLEAVED_CHUNK_MEMORY_BYTES;
+    }
+
+    /// The receive buffer is as large as it is to be from the start, before it grows.
+    pub(super) fn admit(&mut self, receive_buffer_bytes: usize) {
+        self.partial_at_bytes = receive_buffer_bytes / 2;
+        if let Some(messages) = &mut self.interleaved {
+            messages.admit(receive_buffer_bytes);
+        }
     }
 
     /// The receive buffer has become larger.
@@ -238,6 +274,25 @@ impl Reassembly {
     /// What is held costs so much of the receive buffer.
     pub(super) fn charged_bytes(&self) -> usize {
         self.inbox.charged_bytes
+    }
+
+    /// What the receive window counts: what is held costs so much of the receive buffer, and never less than half of the
+    /// memory that it takes, so that a window of tiny chunks takes twice the buffer and no more.
+    pub(super) fn window_cost(&self) -> usize {
+        self.inbox.charged_bytes.max(self.inbox.memory_bytes() / 2)
+    }
+
+    /// Bytes of memory that are taken: by chunks, with what is kept of each, and by streams.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let streams = self.streams.len() * size_of::<Stream>();
+        let ready = self.inbox.streams.len() * size_of::<VecDeque<Piece>>();
+        let interleaved = self.interleaved.as_ref().map_or(0, Messages::streams_memory_bytes);
+        self.inbox.memory_bytes() + streams + ready + interleaved
+    }
+
+    /// What one more chunk would take of memory.
+    pub(super) fn memory_cost(&self, payload: &Bytes) -> usize {
+        payload.len() + self.inbox.chunk_memory_bytes
     }
 
     /// Bytes that `recv` could take, or could once their messages are whole.
@@ -263,6 +318,8 @@ impl Reassembly {
             self.deferred.iter().flat_map(reset::Deferred::held).map(|data| (charge(data), data.len())),
         );
         let (charged, unread) = held.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let overhead = self.inbox.chunks * self.inbox.chunk_overhead_bytes;
+        assert_eq!(charged, unread + overhead, "each chunk held is counted once");
         assert_eq!((charged, unread), (self.inbox.charged_bytes, self.inbox.unread_bytes));
         let ready = self.inbox.streams.iter().filter(|stream| !stream.is_empty()).count();
         assert_eq!(ready, self.inbox.turns.len(), "a stream with something to read has a turn");

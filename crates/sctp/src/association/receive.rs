@@ -25,6 +25,9 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::{Asconf, Cause, Chunk, CompactSack, Data, NrSack, Packet, Sack, Unrecognized, WireError};
 
+/// The most bytes of a datagram, besides the payload, that a payload keeps allocated. If there are more, it is copied.
+const SHARED_DATAGRAM_WASTE_MAX: usize = 128;
+
 /// Whether this side lists NR-SACK where the peer does, though its own INIT may not have.
 fn may_have_offered_nr_sack(config: &Config) -> bool {
     config.multipath_with == MultipathWith::WhereAgreed
@@ -143,7 +146,11 @@ impl Association {
                 Ok(Chunk::Abort { .. }) if self.is_leaving(route.local) || self.has_left(route.local) => {
                     Then::Stop
                 }
-                Ok(Chunk::Data(data)) => {
+                Ok(Chunk::Data(mut data)) => {
+                    // A payload that is held keeps its whole datagram, and is charged for little more than itself.
+                    if data.payload.len() + SHARED_DATAGRAM_WASTE_MAX < packet.len() {
+                        data.payload = Bytes::copy_from_slice(&data.payload);
+                    }
                     brought_data = true;
                     lowest = Some(
                         lowest.map_or(data.tsn, |tsn| if data.tsn.before(tsn) { data.tsn } else { tsn }),
@@ -432,13 +439,15 @@ impl Association {
 
     /// A chunk that has not come before, if there is room for it.
     fn take_data(&mut self, data: Data) {
+        let memory_room = self.memory_room();
         let State::Up(up) = &mut self.state else { return };
         // The sender counts user data, and was promised the window in bytes of user data: what was within the promise is
         // taken, though overhead may have closed the window since, up to twice the buffer in all. Beyond, the next in
         // sequence is taken if nothing can be read: else neither side could ever go on.
         let capacity = self.buffer.bytes();
         let fits = self.inbound.unread_bytes() + data.payload.len() <= capacity
-            && self.inbound.charged_bytes() < 2 * capacity;
+            && self.inbound.window_cost() < 2 * capacity
+            && self.inbound.memory_cost(&data.payload) <= memory_room;
         let in_sequence = data.tsn == up.received.cum_tsn().next();
         let in_need = in_sequence && self.inbound.readable().is_none();
         //= specs/rfc9260.txt#section-6.2

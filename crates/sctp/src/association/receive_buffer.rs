@@ -63,6 +63,19 @@ impl ReceiveBuffer {
         }
     }
 
+    /// That of an association whose user has not admitted the peer: it has less room, and does not grow.
+    pub(super) fn unadmitted(config: &Config) -> Self {
+        let bytes = config.passive_receive_buffer_bytes();
+        Self { bytes, max_bytes: bytes, ..Self::new(config) }
+    }
+
+    /// The peer is admitted: from now on it is as large as configured.
+    fn admit(&mut self, config: &Config) {
+        let admitted = Self::new(config);
+        self.bytes = self.bytes.max(admitted.bytes);
+        self.max_bytes = self.max_bytes.max(admitted.max_bytes);
+    }
+
     /// Its size.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -115,6 +128,29 @@ impl ReceiveBuffer {
 }
 
 impl Association {
+    /// Lets the peer use all of the receive buffer: for a peer that has said who it is, if
+    /// [`Config::unadmitted_receive_buffer_bytes`] holds back others. The peer is told of its larger window at once. Changes
+    /// nothing where the peer is admitted already.
+    pub fn admit(&mut self) {
+        if std::mem::replace(&mut self.admitted, true) {
+            return;
+        }
+        self.buffer.admit(&self.config);
+        self.inbound.admit(self.buffer.bytes());
+        if let State::Up(up) = &mut self.state {
+            //= specs/rfc9260.txt#section-6.2
+            //# The data receiver SHOULD notify the data sender in a timely manner of
+            //# changes in its ability to receive data.
+            up.received.sack_now();
+        }
+        self.stirred = true;
+    }
+
+    /// Whether the peer may use all of the receive buffer.
+    pub fn is_admitted(&self) -> bool {
+        self.admitted
+    }
+
     /// A packet with DATA came by a path, and costs so much of the buffer.
     pub(super) fn tune_receive_buffer(&mut self, now: Time, came_by: PathId, bytes: usize) {
         if !self.buffer.is_tuned() || !matches!(self.state, State::Up(_)) {

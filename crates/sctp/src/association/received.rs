@@ -141,6 +141,11 @@ impl Received {
         self.cum_tsn
     }
 
+    /// Bytes of memory that runs of TSNs take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<(Tsn, Tsn)>()
+    }
+
     /// What must hold at any time.
     pub(super) fn check(&self) {
         let mut last = self.cum_tsn;

@@ -479,6 +479,11 @@ impl SendQueue {
         self.queued_bytes + self.messages * MESSAGE_OVERHEAD_BYTES
     }
 
+    /// Bytes of memory that the waiting messages take, with what is kept of each.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.queued_bytes + self.messages * size_of::<Queued>()
+    }
+
     /// Bytes waiting on one stream.
     pub(super) fn stream_queued_bytes(&self, stream: StreamId) -> usize {
         self.streams.get(usize::from(stream.0)).map_or(0, |stream| stream.queued_bytes)

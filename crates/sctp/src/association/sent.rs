@@ -258,6 +258,11 @@ impl Sent {
         self.retained_bytes + self.slots.len() * MESSAGE_OVERHEAD_BYTES
     }
 
+    /// Bytes of memory that the chunks kept here take, with what is kept of each.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.retained_bytes + self.slots.len() * size_of::<Slot>()
+    }
+
     /// The chunk with this TSN, if it is not cumulatively acknowledged.
     pub(super) fn get(&self, tsn: Tsn) -> Option<&Slot> {
         self.slots.get(tsn.distance_from(self.base) as usize)

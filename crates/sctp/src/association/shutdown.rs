@@ -147,7 +147,7 @@ impl Association {
         //# An endpoint SHOULD ensure that all its outstanding DATA chunks have
         //# been acknowledged before initiating the shutdown procedure.
         if !drained {
-            return;
+            return self.guard_draining(now);
         }
         match self.shutdown {
             //= specs/rfc9260.txt#section-9.2
@@ -158,6 +158,7 @@ impl Association {
             //# state.
             // Whether the peer has renumbered its TSNs must be known first: its data of then could not be taken.
             Shutdown::Pending if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) => {
+                self.guard_draining(now);
             }
             Shutdown::Pending => {
                 //= specs/rfc9260.txt#section-3.3.8
@@ -173,10 +174,24 @@ impl Association {
             //# and start a T2-shutdown timer of its own, entering the SHUTDOWN-ACK-
             //# SENT state.
             Shutdown::Received => {
+                // From here on the repetitions of SHUTDOWN ACK are limited.
+                self.timers.stop(Timer::T5Guard);
                 self.shutdown = Shutdown::AckSent { retry: 0, due: true };
                 self.begin_t2(now);
             }
             Shutdown::No | Shutdown::Sent { .. } | Shutdown::AckSent { .. } => {}
+        }
+    }
+
+    /// What is still to be acknowledged before SHUTDOWN or SHUTDOWN ACK has a deadline too: a peer that answers probes of its
+    /// closed window, and never opens it, would else keep the association, and its send buffer, for ever. Each
+    /// `shutdown_guard` half of it must be acknowledged, so that a slow peer gets what it is slow to take.
+    fn guard_draining(&mut self, now: Time) {
+        if matches!(self.shutdown, Shutdown::Pending | Shutdown::Received)
+            && !self.timers.is_armed(Timer::T5Guard)
+        {
+            self.draining_bytes = self.buffered_to_send();
+            self.timers.arm(Timer::T5Guard, now + self.config.shutdown_guard);
         }
     }
 
@@ -280,7 +295,11 @@ impl Association {
     }
 
     /// T5 ran out.
-    pub(super) fn on_t5(&mut self) {
+    pub(super) fn on_t5(&mut self, now: Time) {
+        let drains = matches!(self.shutdown, Shutdown::Pending | Shutdown::Received);
+        if drains && self.buffered_to_send() <= self.draining_bytes / 2 {
+            return self.guard_draining(now);
+        }
         //= specs/rfc9260.txt#section-9.2
         //# At the expiration of this timer, the sender SHOULD abort
         //# the association by sending an ABORT chunk.

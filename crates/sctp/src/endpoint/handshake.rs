@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use rand_core::Rng;
 
 use super::answers::{Answer, MAX_ANSWER_LEN};
+use super::memory::MakeRoom;
 use super::table::{Known, Slot};
 use super::{Endpoint, Route, next_seed, ootb};
 use crate::association::{
@@ -220,10 +221,10 @@ impl Endpoint {
             let Some(config) = self.listeners.get(&header.destination_port) else {
                 return Err(Vec::new());
             };
-            if self.table.len() >= self.limits.associations {
+            let config = Arc::clone(config);
+            if !self.has_room(route.peer.ip(), &config, MakeRoom::No) {
                 return Err(vec![Cause::OutOfResource]);
             }
-            let config = Arc::clone(config);
             return Ok(Some((route, self.new_offer(route, init, config, None))));
         };
         let phase = slot.association.phase();
@@ -424,7 +425,7 @@ impl Endpoint {
         });
         let mut ack = Init {
             initiate_tag: tag,
-            a_rwnd: u32::try_from(config.receive_buffer_bytes).unwrap_or(u32::MAX),
+            a_rwnd: u32::try_from(config.passive_receive_buffer_bytes()).unwrap_or(u32::MAX),
             //= specs/rfc9260.txt#section-3.3.3
             //# The value of 0 MUST
             //# NOT be used, and the value MUST NOT be greater than the MIS value
@@ -654,10 +655,10 @@ impl Endpoint {
             self.counters.forged_cookies += 1;
             return None;
         }
-        let refuse = match self.listeners.get(&opened.local_port) {
+        let refuse = match self.listeners.get(&opened.local_port).map(Arc::clone) {
             None => Err(Vec::new()),
-            Some(_) if self.table.len() >= self.limits.associations => Err(vec![Cause::OutOfResource]),
-            Some(config) => Ok(Arc::clone(config)),
+            Some(config) if self.has_room(opened.peer.ip(), &config, MakeRoom::Yes) => Ok(config),
+            Some(_) => Err(vec![Cause::OutOfResource]),
         };
         match refuse {
             Ok(config) => {
@@ -674,6 +675,8 @@ impl Endpoint {
                 let local = self.addresses_for(route, &opened.peer_addresses);
                 let setup = Passive { config, local, seed: next_seed(&mut self.rng) };
                 let id = self.table.insert(known, |id| Association::accept(now, id, opened, setup));
+                self.table.opened(now, id, opened.peer.ip());
+                self.count_memory(now, id);
                 self.map_paths(id);
                 Some(id)
             }

@@ -57,9 +57,27 @@ pub(super) struct Slot {
     ready: bool,
     /// When it wants to be drained at the latest.
     wake: Option<Time>,
+    /// From which address or network its peer opened it, if a peer did.
+    opened_from: Option<IpAddr>,
+    /// What it took of memory when it was last counted.
+    pub(super) memory_bytes: usize,
+    /// When some of that last went.
+    pub(super) progress_at: Time,
+    /// When its peer was last heard.
+    pub(super) heard_at: Time,
 }
 
 impl Slot {
+    /// Whether it was opened by a peer that its user has not admitted.
+    fn is_half_open(&self) -> bool {
+        !self.association.is_admitted() && !self.is_over()
+    }
+
+    /// Whether the association is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.association.closed().is_some()
+    }
+
     /// Whether this address of the peer leads here.
     pub(super) fn is_led_to_by(&self, peer: SocketAddr) -> bool {
         self.peers.contains(&peer)
@@ -111,6 +129,10 @@ pub(super) struct Table {
     left: BTreeMap<u16, Time>,
     /// Those to drain, in turn.
     queue: VecDeque<AssociationId>,
+    /// How many associations were opened from each address or network.
+    opened_from: BTreeMap<IpAddr, usize>,
+    /// Half-open associations, and some that were admitted since.
+    half_open: BTreeSet<AssociationId>,
     /// When to drain the others.
     wakes: BTreeSet<(Time, AssociationId)>,
     spent: BTreeSet<u32>,
@@ -149,9 +171,58 @@ impl Table {
             forgotten: false,
             ready: false,
             wake: None,
+            opened_from: None,
+            memory_bytes: 0,
+            progress_at: Time::ZERO,
+            heard_at: Time::ZERO,
         });
         self.ready(id);
         id
+    }
+
+    /// A peer opened this association, at `now` and from this address.
+    pub(super) fn opened(&mut self, now: Time, id: AssociationId, from: IpAddr) {
+        let Some(slot) = self.get_mut(id) else { return };
+        let network = network_of(from);
+        slot.opened_from = Some(network);
+        (slot.progress_at, slot.heard_at) = (now, now);
+        let half_open = slot.is_half_open();
+        *self.opened_from.entry(network).or_default() += 1;
+        if half_open {
+            self.half_open.insert(id);
+        }
+    }
+
+    /// How many associations were opened from an address, or its network.
+    pub(super) fn opened_from(&self, from: IpAddr) -> usize {
+        self.opened_from.get(&network_of(from)).copied().unwrap_or(0)
+    }
+
+    /// All slots in use.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().flatten()
+    }
+
+    /// Associations that a peer opened and nobody has admitted.
+    pub(super) fn half_open(&self) -> impl Iterator<Item = &Slot> {
+        self.half_open.iter().filter_map(|id| self.get(*id)).filter(|slot| slot.is_half_open())
+    }
+
+    /// Whether there are so many half-open associations. Those that were admitted meanwhile are looked at no more.
+    pub(super) fn has_half_open(&mut self, count: usize) -> bool {
+        if self.half_open.len() < count {
+            return false;
+        }
+        let Self { half_open, slots, .. } = self;
+        half_open.retain(|id| slots[index(*id)].as_ref().is_some_and(Slot::is_half_open));
+        half_open.len() >= count
+    }
+
+    /// The half-open association, of this address or any, whose peer has been silent longest.
+    pub(super) fn longest_silent(&self, of: Option<IpAddr>) -> Option<AssociationId> {
+        let of = of.map(network_of);
+        let counts = |slot: &&Slot| of.is_none() || slot.opened_from == of;
+        self.half_open().filter(counts).min_by_key(|slot| (slot.heard_at, slot.id)).map(|slot| slot.id)
     }
 
     pub(super) fn get(&self, id: AssociationId) -> Option<&Slot> {
@@ -294,9 +365,9 @@ impl Table {
         }
     }
 
-    /// An association has nothing more to say until `when`; one that was removed goes now.
-    pub(super) fn wait(&mut self, now: Time, id: AssociationId, when: Option<Time>) {
-        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+    /// An association has nothing more to say until `when`; one that was removed goes now, and is given back.
+    pub(super) fn wait(&mut self, now: Time, id: AssociationId, when: Option<Time>) -> Option<Slot> {
+        let slot = self.slots.get_mut(index(id)).and_then(Option::as_mut)?;
         let when = when.filter(|_| !slot.forgotten);
         if slot.wake != when {
             if let Some(before) = std::mem::replace(&mut slot.wake, when) {
@@ -308,9 +379,21 @@ impl Table {
         }
         if slot.forgotten && !slot.ready {
             self.unmap(now, id);
-            self.slots[index(id)] = None;
+            let slot = self.slots[index(id)].take();
             self.free.push(index(id) as u32);
+            self.half_open.remove(&id);
+            let slot = slot?;
+            if let Some(network) = slot.opened_from
+                && let Some(count) = self.opened_from.get_mut(&network)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.opened_from.remove(&network);
+                }
+            }
+            return Some(slot);
         }
+        None
     }
 
     #[cfg(test)]
@@ -330,6 +413,14 @@ impl Table {
     /// When the first of them wants to be drained.
     pub(super) fn next_wake(&self) -> Option<Time> {
         self.wakes.first().map(|&(when, _)| when)
+    }
+}
+
+/// What one peer has of addresses at least, and may change at will: an IPv4 address, an IPv6 /64.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() >> 64 << 64).into()),
+        v4 => v4,
     }
 }
 

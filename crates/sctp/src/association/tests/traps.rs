@@ -129,10 +129,9 @@ fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
             break;
         }
         let after = window(&mut pair);
-        assert!(
-            after == before.saturating_sub(1 + 64) || (before < 65 && after == before),
-            "{before} {after}"
-        );
+        // Half of what it takes of memory, which is more than its charge.
+        let cost = 512;
+        assert!(after + cost <= before || before <= cost, "{before} {after}");
     }
     assert!(pair.association(Server).stats().unread_bytes <= 2 * 10_000 / 64);
 }

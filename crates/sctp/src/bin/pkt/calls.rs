@@ -290,9 +290,11 @@ fn errno_of(reason: &Reason, was_up: bool) -> Option<&'static str> {
         Reason::Shutdown => None,
         Reason::PeerAborted(_) if !was_up => Some("ECONNREFUSED"),
         Reason::PeerAborted(_) => Some("ECONNRESET"),
-        Reason::NoAnswer | Reason::PeerUnreachable | Reason::ShutdownTimeout | Reason::StaleCookie => {
-            Some("ETIMEDOUT")
-        }
+        Reason::NoAnswer
+        | Reason::PeerUnreachable
+        | Reason::ShutdownTimeout
+        | Reason::StaleCookie
+        | Reason::OutOfMemory => Some("ETIMEDOUT"),
         _ => Some("ECONNABORTED"),
     }
 }

@@ -1,0 +1,172 @@
+//! One bound on the memory of all associations of an endpoint ([`Limits::memory_bytes`](super::Limits::memory_bytes)),
+//! shared fairly, and room for new associations.
+//!
+//! Each association counts its own memory; here is the total, which is brought up to date whenever an association was told
+//! something. An association may always take an equal share, so that those that fill the rest shut nobody out, and more
+//! than its share while a quarter is free. Where shares bring the total above the bound, an association that holds more than
+//! its share is aborted: first the one whose bytes, times how long none of them has gone, are the most.
+
+use std::net::IpAddr;
+
+use braidftp_base::Time;
+use bytes::Bytes;
+
+use super::Endpoint;
+use super::table::Table;
+use crate::association::ASSOCIATION_BYTES_MIN;
+use crate::config::Config;
+use crate::ids::AssociationId;
+
+/// What an association is counted as holding at least while its share is counted out: with many associations a share is
+/// small, and each needs a packet or two to go on.
+const SHARE_MIN_BYTES: usize = 16_384;
+
+/// The bound, and how much of it is taken.
+#[derive(Debug)]
+pub(super) struct Memory {
+    bound_bytes: usize,
+    held_bytes: usize,
+    /// An association that its user has in hand: what it holds is not counted anew yet.
+    touched: Option<AssociationId>,
+    /// When something was last told to the endpoint.
+    now: Time,
+}
+
+impl Memory {
+    pub(super) fn new(bound_bytes: usize) -> Self {
+        Self { bound_bytes, held_bytes: 0, touched: None, now: Time::ZERO }
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.bound_bytes != usize::MAX
+    }
+
+    /// What each of so many associations may always take.
+    fn share(&self, associations: usize) -> usize {
+        (self.bound_bytes / (associations + 1)).max(SHARE_MIN_BYTES)
+    }
+
+    /// How much one of so many associations may take that takes this much now.
+    pub(super) fn limit_of(&self, its_bytes: usize, associations: usize) -> usize {
+        if !self.is_bounded() {
+            return usize::MAX;
+        }
+        let open = self.bound_bytes - self.bound_bytes / 4;
+        self.share(associations).max(its_bytes + open.saturating_sub(self.held_bytes))
+    }
+
+    /// The user takes an association in hand.
+    pub(super) fn touch(&mut self, id: AssociationId, table: &mut Table) {
+        if !self.is_bounded() {
+            return;
+        }
+        if let Some(before) = self.touched.replace(id) {
+            self.count(before, table);
+        }
+        let associations = table.len();
+        if let Some(slot) = table.get_mut(id) {
+            slot.association.limit_memory(self.limit_of(slot.memory_bytes, associations));
+        }
+    }
+
+    /// Counts anew what an association takes.
+    fn count(&mut self, id: AssociationId, table: &mut Table) {
+        let Some(slot) = table.get_mut(id) else { return };
+        let bytes = slot.association.memory_bytes();
+        if bytes < slot.memory_bytes {
+            slot.progress_at = self.now;
+        }
+        self.held_bytes = self.held_bytes - slot.memory_bytes + bytes;
+        slot.memory_bytes = bytes;
+    }
+
+    /// An association that took so much is gone.
+    pub(super) fn forget(&mut self, bytes: usize) {
+        self.held_bytes -= bytes;
+    }
+}
+
+impl Endpoint {
+    /// Counts anew what the association takes that the user had in hand.
+    pub(super) fn settle_memory(&mut self, now: Time) {
+        self.memory.now = now;
+        if let Some(id) = self.memory.touched.take() {
+            self.count_memory(now, id);
+        }
+    }
+
+    /// Counts anew what an association takes, and frees memory if it is more than there is.
+    pub(super) fn count_memory(&mut self, now: Time, id: AssociationId) {
+        if !self.memory.is_bounded() {
+            return;
+        }
+        self.memory.now = now;
+        self.memory.count(id, &mut self.table);
+        while self.memory.held_bytes > self.memory.bound_bytes {
+            let share = self.memory.share(self.table.len());
+            let over = self.table.iter().filter(|slot| slot.memory_bytes > share && !slot.is_over());
+            let weight = |bytes: usize, since: Time| bytes as u128 * (now.since(since).as_nanos() + 1);
+            let Some(victim) = over.max_by_key(|slot| weight(slot.memory_bytes, slot.progress_at)) else {
+                return;
+            };
+            let id = victim.id;
+            self.counters.out_of_memory += 1;
+            if let Some(slot) = self.table.get_mut(id) {
+                slot.association.give_up_memory();
+            }
+            self.memory.count(id, &mut self.table);
+            self.table.ready(id);
+        }
+    }
+
+    /// Whether one more association, opened from this address, has room. Half-open ones make room if `make_room` says so, and
+    /// they could.
+    pub(super) fn has_room(&mut self, from: IpAddr, config: &Config, make_room: MakeRoom) -> bool {
+        if self.table.len() >= self.limits.associations {
+            return false;
+        }
+        if self.memory.held_bytes.saturating_add(ASSOCIATION_BYTES_MIN) > self.memory.bound_bytes
+            && self.memory.is_bounded()
+        {
+            self.counters.out_of_memory += 1;
+            return false;
+        }
+        if self.table.opened_from(from) >= self.limits.associations_per_address {
+            let Some(id) = self.table.longest_silent(Some(from)) else {
+                self.counters.refused_by_address += 1;
+                return false;
+            };
+            self.make_room_of(id, make_room);
+        }
+        let is_half_open = config.unadmitted_receive_buffer_bytes.is_some();
+        if is_half_open
+            && self.table.has_half_open(self.limits.half_open)
+            && let Some(id) = self.table.longest_silent(None)
+        {
+            self.make_room_of(id, make_room);
+        }
+        true
+    }
+
+    fn make_room_of(&mut self, id: AssociationId, make_room: MakeRoom) {
+        if make_room == MakeRoom::No {
+            return;
+        }
+        self.counters.half_open_aborted += 1;
+        if let Some(slot) = self.table.get_mut(id) {
+            slot.association
+                .abort(Bytes::from_static(b"room is wanted for other associations; log in sooner"));
+        }
+        self.memory.count(id, &mut self.table);
+        self.table.ready(id);
+    }
+}
+
+/// Whether half-open associations are aborted to make room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MakeRoom {
+    /// They could be: an INIT came, which anybody may send in anybody's name.
+    No,
+    /// A COOKIE ECHO came.
+    Yes,
+}
