@@ -1,5 +1,6 @@
 //! Runs a figure and keeps what comes of it, or takes what is kept: what `run`, `check` and `report` have in common.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::compare;
@@ -393,9 +394,9 @@ impl Observer for Keeper<'_> {
     }
 
     fn on_point(&mut self, index: usize, records: &[Record], enough: Enough) -> std::io::Result<()> {
-        let is_new = |record: &&Record| {
-            !self.known.iter().any(|known| (known.point, known.run) == (record.point, record.run))
-        };
+        let known = self.known.iter().filter(|known| known.point == index);
+        let known: BTreeSet<u32> = known.map(|known| known.run).collect();
+        let is_new = |record: &&Record| !known.contains(&record.run);
         let new: Vec<Record> = records.iter().filter(is_new).cloned().collect();
         self.appending.append(&csv::lines(self.sweep, &new))?;
         self.records.extend_from_slice(records);

@@ -7,7 +7,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{check, compare, link, list, merge, net, profiles, report, run};
+use commands::{check, compare, link, list, merge, net, profiles, replay, report, run};
 
 /// Packets are under way by the ten thousand. glibc keeps no memory of their size at hand, and joins each that is given back with
 /// its neighbours: a tenth of a run's time and more.
@@ -29,6 +29,7 @@ enum Command {
     Check(check::Args),
     Compare(compare::Args),
     Merge(merge::Args),
+    Replay(replay::Args),
     Report(report::Args),
     Profiles(profiles::Args),
     Link(Box<link::Args>),
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Profiles(args) => profiles::run(&args),
         Command::Link(args) => link::run(&args),

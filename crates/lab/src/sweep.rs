@@ -4,7 +4,7 @@
 //! same whatever the number of threads, and whether a sweep was interrupted or not. What came of each finished point is
 //! handed on at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -153,7 +153,7 @@ pub fn run(
     for index in &plan.points {
         let rows = known.iter().filter(|record| record.point == *index);
         let rows: BTreeMap<u32, Row> = rows.map(|record| (record.run, Row(record.numbers.clone()))).collect();
-        state.work.push(Work { point: *index, rows, planned: 0, taken: BTreeSet::new(), done: false });
+        state.work.push(Work { point: *index, rows, planned: 0, next: 0, complete: 0, done: false });
     }
     state.unfinished = state.work.len();
     for place in 0..state.work.len() {
@@ -188,8 +188,10 @@ struct Work {
     rows: BTreeMap<u32, Row>,
     /// How many runs are asked for by now.
     planned: u32,
-    /// Runs that some thread is at.
-    taken: BTreeSet<u32>,
+    /// All runs before this one are done or taken: with ten thousand runs a point, none is looked at again.
+    next: u32,
+    /// How many runs of those that are planned are done.
+    complete: u32,
     done: bool,
 }
 
@@ -197,11 +199,12 @@ impl State<'_> {
     /// The next run to do, if there is one now.
     fn take(&mut self) -> Option<(usize, u32)> {
         for (place, work) in self.work.iter_mut().enumerate().filter(|(_, work)| !work.done) {
-            let free =
-                (0..work.planned).find(|run| !work.rows.contains_key(run) && !work.taken.contains(run));
-            if let Some(run) = free {
-                work.taken.insert(run);
-                return Some((place, run));
+            while work.next < work.planned {
+                let run = work.next;
+                work.next += 1;
+                if !work.rows.contains_key(&run) {
+                    return Some((place, run));
+                }
             }
         }
         None
@@ -211,7 +214,10 @@ impl State<'_> {
     fn advance(&mut self, place: usize, sweep: &Sweep, points: &[Point], plan: &Plan) {
         let work = &mut self.work[place];
         loop {
-            if !(0..work.planned).all(|run| work.rows.contains_key(&run)) {
+            while work.complete < work.planned && work.rows.contains_key(&work.complete) {
+                work.complete += 1;
+            }
+            if work.complete < work.planned {
                 return;
             }
             let rows: Vec<&Row> = (0..work.planned).map(|run| &work.rows[&run]).collect();
@@ -272,7 +278,6 @@ fn worker(
             Ok(row) => {
                 assert_eq!(row.0.len(), sweep.columns.len(), "{}: a row is not as its columns", figure.id);
                 let work = &mut held.work[place];
-                work.taken.remove(&run);
                 work.rows.insert(run, row);
                 held.done += 1;
                 held.advance(place, sweep, points, plan);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use braidftp_base::{Datagram, Time};
 use braidftp_pcap as pcap;
-use braidftp_sctp::{AssociationId, Endpoint, PathStats};
+use braidftp_sctp::{AssociationId, Endpoint, PathStats, wire};
 use braidftp_tcp as tcp;
 
 use crate::link::{Drop, Fate, Sighting};
@@ -344,6 +344,32 @@ impl<W: Write> Capture<W> {
             segment_size: None,
             comment,
         })
+    }
+}
+
+/// A datagram as packetdrill would write it, with who sends to whom.
+pub fn line(seen: &Seen) -> String {
+    let way = match seen.what {
+        Sight::Sent => '>',
+        Sight::Arrived => '<',
+    };
+    let Datagram { from, to, .. } = seen.datagram;
+    format!("{:.6} {way} {from} {to} {}", seen.at.as_secs_f64(), chunks(&seen.datagram))
+}
+
+/// The chunks of an SCTP packet as packetdrill would write them.
+pub fn chunks(datagram: &Datagram) -> String {
+    let payload = &datagram.payload;
+    // With a checksum of zero it may be agreed that there is none.
+    let packet = match wire::Packet::decode(payload.clone()) {
+        Err(_) if payload.get(8..12) == Some(&[0; 4]) => {
+            wire::Packet::decode_without_checksum(payload.clone())
+        }
+        decoded => decoded,
+    };
+    match packet {
+        Ok(packet) => packet.to_string(),
+        Err(error) => format!("({error})"),
     }
 }
 

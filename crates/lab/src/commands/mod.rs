@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod net;
 pub(crate) mod profiles;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 

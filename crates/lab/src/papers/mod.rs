@@ -3,6 +3,7 @@
 pub mod adalr;
 pub mod bottleneck;
 pub mod cmt;
+pub mod early;
 pub mod fairness;
 pub mod fast;
 pub mod fcs;
@@ -28,6 +29,7 @@ pub static ALL: &[&Paper] = &[
     &utilisation::PAPER,
     &fairness::PAPER,
     &multipath::PAPER,
+    &early::PAPER,
 ];
 
 /// Nothing has this name.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use braidftp_pcap::{Carrier, Direction, Packet, Writer};
 use braidftp_sctp::wire;
+use braidftp_sim::record;
 use braidftp_sim::scenario::{Outcome, Scenario};
 use braidftp_sim::world::{Seen, Sight};
 
@@ -188,7 +189,7 @@ fn replay(seed: u64, how: &Replay) -> std::io::Result<ExitCode> {
             writer.write(packet(&seen))?;
         }
         if how.log == Log::Packets {
-            writeln!(out, "{}", line(&seen))?;
+            writeln!(out, "{}", record::line(&seen))?;
         }
         if let Some(samples) = samples.as_mut().filter(|_| seen.what == Sight::Sent) {
             samples.take(&seen.datagram.payload)?;
@@ -214,27 +215,6 @@ fn replay(seed: u64, how: &Replay) -> std::io::Result<ExitCode> {
             ExitCode::FAILURE
         }
     })
-}
-
-/// A datagram as packetdrill would write it, with who sends to whom.
-fn line(seen: &Seen) -> String {
-    let way = match seen.what {
-        Sight::Sent => '>',
-        Sight::Arrived => '<',
-    };
-    let payload = &seen.datagram.payload;
-    // With a checksum of zero it may be agreed that there is none.
-    let packet = match wire::Packet::decode(payload.clone()) {
-        Err(_) if payload.get(8..12) == Some(&[0; 4]) => {
-            wire::Packet::decode_without_checksum(payload.clone())
-        }
-        decoded => decoded,
-    };
-    let packet = match packet {
-        Ok(packet) => packet.to_string(),
-        Err(error) => format!("({error})"),
-    };
-    format!("{:.6} {way} {} {} {packet}", seen.at.as_secs_f64(), seen.datagram.from, seen.datagram.to)
 }
 
 /// Packets to begin fuzzing with: some of each sequence of chunk types.

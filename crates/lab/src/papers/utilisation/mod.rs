@@ -136,7 +136,7 @@ const COLUMNS: &[Column] = &[
 
 impl Path {
     /// The path of a name.
-    fn named(name: &str) -> &'static Self {
+    pub(crate) fn named(name: &str) -> &'static Self {
         PATHS.iter().find(|path| path.name == name).unwrap_or_else(|| panic!("no path `{name}`"))
     }
 

@@ -26,7 +26,7 @@ use bytes::Bytes;
 
 use super::net::{Closed, Conn, Happened, Net, Piece, Refused, Sent};
 use super::store::Store;
-use super::{FileOutcome, digest};
+use super::{Asks, FileOutcome, digest};
 
 /// The first port on which the client listens for data.
 const FIRST_PORT: u16 = 40_000;
@@ -55,6 +55,8 @@ pub(super) struct Settings {
     pub(super) attempts: u32,
     /// How long it waits in silence.
     pub(super) patience: Duration,
+    /// When it is asked for the files.
+    pub(super) asks: Asks,
 }
 
 /// What carries a session.
@@ -220,6 +222,11 @@ impl Client {
         &self.report
     }
 
+    /// Whether it asks for the files without waiting for anything.
+    pub(super) fn asks_at_once(&self) -> bool {
+        self.settings.asks == Asks::AtOnce
+    }
+
     /// Whether it can be asked for the files.
     pub(super) fn is_ready(&self) -> bool {
         self.stage == Stage::Ready
@@ -259,6 +266,9 @@ impl Client {
         assert!(login.is_some(), "the name has nothing that FTP cannot carry");
         self.session.command(Command::Type(Type::Image));
         self.stage = Stage::LoggingIn { answers: 2 };
+        if self.settings.asks == Asks::AtOnce {
+            self.ask(net.now);
+        }
     }
 
     fn connect(&self, net: &mut Net<'_>) -> Result<Conn, Refused> {

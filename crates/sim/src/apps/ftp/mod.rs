@@ -18,6 +18,7 @@ mod client;
 mod net;
 mod node;
 mod server;
+mod silence;
 mod store;
 mod tap;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use self::bundle::Bundle;
 use self::client::{Carrier, Client};
 use self::node::{Node, Party, Side};
 use self::server::Server;
+use self::silence::Silence;
 use self::store::Store;
 use crate::dice::{Dice, Probability};
 use crate::host::{Endpoints, Host};
@@ -160,6 +162,16 @@ pub struct Nat {
     pub outside: IpAddr,
 }
 
+/// When the client is asked for the files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// When it has logged in and both sides are quiet, as the user of an interactive client does: the papers' experiments.
+    #[default]
+    WhenReady,
+    /// At once, as a job does that is given its URL: in braid the login and NLST are sent with COOKIE ECHO.
+    AtOnce,
+}
+
 /// What is watched beyond the counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watch {
@@ -169,6 +181,8 @@ pub struct Watch {
     pub packets: bool,
     /// Whether the server's memory is: [`Outcome::memory_bytes_mean`].
     pub memory: bool,
+    /// Whether it is measured how long each side was silent: [`Outcome::silent`]. SCTP alone.
+    pub silence: bool,
 }
 
 /// A multiple get.
@@ -189,6 +203,8 @@ pub struct Session {
     pub nat: NatBox,
     /// When the data of naive's associations leaves.
     pub handshake: Handshake,
+    /// When the client is asked for the files.
+    pub asks: Asks,
     /// Packets of the client that are nothing but acknowledgements, of which this part is lost before it reaches a link: no
     /// link can tell them from others.
     pub lost_acks: Option<Probability>,
@@ -232,6 +248,7 @@ impl Default for Session {
             paths: vec![[LinkConfig::default(), LinkConfig::default()]],
             nat: NatBox::None,
             handshake: Handshake::First,
+            asks: Asks::WhenReady,
             lost_acks: None,
             message_bytes: 16 << 10,
             data_streams: 4,
@@ -250,7 +267,9 @@ impl Default for Session {
 pub struct Outcome {
     /// Why it failed, if it did. Then the times are those until it did.
     pub failed: Option<String>,
-    /// From the client's first packet to the last file's end and 226: the clock of the first paper.
+    /// From the beginning of the run, at which the client sends its first packet, to the last file's end and 226.
+    pub since_started: Duration,
+    /// From the client's first packet about the files to the last file's end and 226: the clock of the first paper.
     pub since_asked: Duration,
     /// From the "150" to NLST (braid: the header of the names) to the same end: the clock of the second paper.
     pub since_opened: Duration,
@@ -287,6 +306,9 @@ pub struct Outcome {
     pub packets: Vec<Seen>,
     /// How many packets the first path had carried each way before the client was asked for the files.
     pub packets_before: [u64; 2],
+    /// If watched: the longest time that client and server each sent nothing although they had something to send, and fewer than
+    /// eight packets in a row were lost.
+    pub silent: [Duration; 2],
     /// What happened, as a number: the same session gives the same.
     pub fingerprint: u64,
     /// Packets that came out of links.
@@ -298,6 +320,7 @@ struct Loads {
     blocks: (usize, f64),
     memory: (usize, f64),
     packets_before: [u64; 2],
+    silent: [Duration; 2],
 }
 
 /// What became of a file.
@@ -347,13 +370,15 @@ impl Session {
     pub fn run(&self) -> Outcome {
         let (mut world, [client, server]) = self.world();
         let until = Time::ZERO + self.at_most;
-        let waits = |world: &World<Node>| {
-            let it = world.host(client).host.app().client();
-            !it.is_ready() && !it.is_over()
-        };
-        // The last of the login is left to be quiet.
-        world.run_while(self.at_most, waits);
-        world.run_until((world.now() + QUIET).min(until));
+        if self.asks == Asks::WhenReady {
+            let waits = |world: &World<Node>| {
+                let it = world.host(client).host.app().client();
+                !it.is_ready() && !it.is_over()
+            };
+            // The last of the login is left to be quiet.
+            world.run_while(self.at_most, waits);
+            world.run_until((world.now() + QUIET).min(until));
+        }
         let now = world.now();
         for host in [client, server] {
             let node = world.host_mut(host);
@@ -371,14 +396,22 @@ impl Session {
         let mut links = world.links().map(|link| link.counters().packets_in);
         let packets_before = [links.next().unwrap_or(0), links.next().unwrap_or(0)];
         drop(links);
-        while !world.host(client).host.app().client().is_over() && world.step(until) {}
+        let mut silence = self.watch.silence.then(|| Silence::new(2 * self.paths.len()));
+        while !world.host(client).host.app().client().is_over() && world.step(until) {
+            if let Some(silence) = &mut silence {
+                let waits = [client, server].map(|host| world.host(host).host.app().waits);
+                silence.look(world.now(), waits, world.links().map(|link| link.counters()));
+            }
+        }
 
         let end = world.now();
+        let silent = silence.map_or([Duration::ZERO; 2], |silence| silence.longest(end));
         let party = world.host(server).host.app();
         let loads = Loads {
             blocks: party.blocks.most_and_mean(end),
             memory: party.memory.as_ref().map_or((0, 0.0), |memory| memory.most_and_mean(end)),
             packets_before,
+            silent,
         };
         let control = match self.variant.carrier(self.data_streams) {
             Carrier::Bundle(connections, _) => connections,
@@ -431,6 +464,7 @@ impl Session {
         let since = |begin: Option<Time>| begin.map_or(Duration::ZERO, |begin| end.since(begin));
         Outcome {
             failed,
+            since_started: end.since(Time::ZERO),
             since_asked: since(report.asked),
             since_opened: since(report.opened),
             files: report.files.clone(),
@@ -449,6 +483,7 @@ impl Session {
             windows: windows.unwrap_or_default(),
             packets,
             packets_before: loads.packets_before,
+            silent: loads.silent,
             fingerprint,
             packets_carried,
         }
@@ -554,12 +589,14 @@ impl Session {
                 data_streams: self.data_streams,
                 attempts: self.attempts,
                 patience: self.patience,
+                asks: self.asks,
             },
             store,
         );
         let overhead = self.paths[0][0].overhead_bytes;
         let shared = if carrier == Carrier::Bundle(1, 2) { Shared::Yes } else { Shared::No };
-        let client = Party::new(Side::Client(Box::new(client)), Vec::new(), Watch::default());
+        let watched = Watch { silence: self.watch.silence, ..Watch::default() };
+        let client = Party::new(Side::Client(Box::new(client)), Vec::new(), watched);
         let mut client = Host::new(client_ends, client);
         let server = Host::new(server_ends, Party::new(Side::Server(server), server_bundles, self.watch));
         let (endpoints, party) = client.parts_mut();

@@ -122,6 +122,14 @@ impl Ledger {
         self.live.iter().filter(is_open).count()
     }
 
+    /// The associations that are not forgotten.
+    pub(super) fn associations(&self) -> impl Iterator<Item = AssociationId> + '_ {
+        self.live.iter().filter_map(|conn| match conn {
+            Conn::Sctp(id) => Some(*id),
+            Conn::Tcp(_) | Conn::Bundle(_) => None,
+        })
+    }
+
     fn add(&mut self, endpoints: &Endpoints, conn: Conn) {
         match conn {
             Conn::Sctp(id) => {

@@ -13,6 +13,7 @@ use super::bundle::Bundle;
 use super::client::Client;
 use super::net::{Conn, Happened, Ledger, Net, happened};
 use super::server::Server;
+use super::silence;
 use super::tap::{Purpose, Shared, Tap, word16};
 use super::{Nat, Watch, WindowPoint};
 use crate::dice::{Dice, Probability};
@@ -41,6 +42,10 @@ pub(super) struct Party {
     pub(super) blocks: Gauge,
     pub(super) memory: Option<Gauge>,
     pub(super) windows: Option<Windows>,
+    /// Whether it is watched for [`Party::waits`].
+    watches_waits: bool,
+    /// If watched: whether it has something to send that the peer has not acknowledged.
+    pub(super) waits: bool,
 }
 
 /// What it does.
@@ -144,14 +149,18 @@ impl Party {
             blocks: Gauge::default(),
             memory: watch.memory.then(Gauge::default),
             windows: watch.windows.then(Windows::default),
+            watches_waits: watch.silence,
+            waits: false,
         }
     }
 
     /// Lets a client begin.
     pub(super) fn start(&mut self, endpoints: &mut Endpoints) {
-        let Self { side, ledger, bundles, .. } = self;
+        let Self { side, ledger, bundles, stirred, .. } = self;
         if let Side::Client(client) = side {
             client.start(&mut Net { now: Time::ZERO, endpoints, bundles, ledger });
+            // What it asks for at once goes to the transport before that is up, and may leave with the handshake.
+            *stirred = client.asks_at_once();
         }
     }
 
@@ -193,7 +202,7 @@ impl App for Party {
     }
 
     fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
-        let Self { side, ledger, bundles, stirred, blocks, memory, windows } = self;
+        let Self { side, ledger, bundles, stirred, blocks, memory, windows, watches_waits, waits } = self;
         let mut net = Net { now, endpoints, bundles, ledger };
         let mut wakes_at = None;
         match side {
@@ -217,6 +226,9 @@ impl App for Party {
         blocks.note(now, endpoints.sctp.len() + endpoints.tcp.control_blocks());
         if let Some(memory) = memory {
             memory.note(now, endpoints.sctp.memory_bytes() + endpoints.tcp.memory_bytes());
+        }
+        if *watches_waits {
+            *waits = silence::waits(&endpoints.sctp, ledger.associations());
         }
         wakes_at
     }

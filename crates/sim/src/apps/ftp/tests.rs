@@ -64,7 +64,7 @@ fn one_seed_is_one_run_and_another_is_another() {
 fn watching_changes_nothing() {
     for variant in Variant::ALL {
         let session = get(*variant, 0.05);
-        let watch = Watch { windows: true, packets: true, memory: true };
+        let watch = Watch { windows: true, packets: true, memory: true, silence: true };
         let (unseen, seen) = (session.run(), Session { watch, ..session }.run());
         assert_eq!(
             (unseen.fingerprint, unseen.since_asked),
@@ -256,4 +256,37 @@ fn a_client_whose_server_has_given_up_in_silence_comes_back() {
         lost += u32::from(outcome.reconnections > 0 && outcome.since_asked > Duration::from_secs(7_800));
     }
     assert!(lost > 0, "no silence was long enough to show anything");
+}
+
+#[test]
+fn a_job_that_asks_at_once_sends_its_login_with_cookie_echo() {
+    let watch = Watch { packets: true, ..Watch::default() };
+    let session = Session { asks: Asks::AtOnce, watch, ..get(Variant::Braid, 0.0) };
+    let outcome = session.run();
+    assert!(is_whole(&outcome), "{outcome:?}");
+    let says: Vec<String> = outcome.transcript().iter().take(4).map(|pdu| pdu.to_string()).collect();
+    assert!(says[2].contains("COOKIE ECHO") && says[2].contains("NLST"), "{says:?}");
+    assert_eq!(outcome.since_started, outcome.since_asked);
+    assert_eq!(outcome.packets_before, [0, 0]);
+}
+
+#[test]
+fn a_cookie_echo_that_is_lost_is_a_silence_of_its_timer() {
+    let links = |lost: Vec<u64>| {
+        let link: LinkConfig = LAN.parse().unwrap();
+        let up = LinkConfig {
+            loss: if lost.is_empty() { Loss::None } else { Loss::Script(lost) },
+            ..link.clone()
+        };
+        vec![[up, link]]
+    };
+    let watch = Watch { silence: true, ..Watch::default() };
+    let session =
+        |lost| Session { asks: Asks::AtOnce, watch, paths: links(lost), ..get(Variant::Braid, 0.0) };
+    let (plain, lossy) = (session(vec![]).run(), session(vec![1]).run());
+    assert!(plain.silent[0] < Duration::from_millis(50), "{:?}", plain.silent);
+    // The client waits; of it, and not of the server, something is missing.
+    assert!(lossy.silent[0] > Duration::from_millis(50), "{:?}", lossy.silent);
+    assert!(lossy.since_started >= plain.since_started + lossy.silent[0], "{:?}", lossy.silent);
+    assert!(lossy.silent[1] < Duration::from_millis(50), "{:?}", lossy.silent);
 }

@@ -1,0 +1,159 @@
+//! `braidlab replay`: one run of the study of early losses again, packet by packet.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use braidftp_lab::papers::early::{self, Files, Job};
+use braidftp_sim::apps::ftp::{End, Outcome, Watch};
+use braidftp_sim::record::{self, Capture, Ports};
+use braidftp_sim::world::Sight;
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::print;
+use crate::Failure;
+
+/// Run one job of the figures early/… again, and show each packet.
+///
+/// A row of early/tails has its seed; rows of early/single and early/pairs name the packets that were lost.
+///
+/// Each line is a packet: when it was sent, by whom, its number from 0 on that side, when it arrived or
+/// that it was LOST, and its chunks.
+///
+/// Example: braidlab replay --path lan --loss 0.1 --seed 4711; braidlab replay --path sat --lose server:1,client:3
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// lan (3 Mbit/s, 1 ms), wan (1 Mbit/s, 35 ms), sat (256 kbit/s, 125 ms) or geo (50 Mbit/s, 300 ms)
+    #[arg(long, value_parser = early::PATHS)]
+    path: String,
+    /// The part of all packets that is lost, each way
+    #[arg(long, default_value_t = 0.0, value_parser = part)]
+    loss: f64,
+    /// How they are lost: as the axis of early/tails has it
+    #[arg(long, value_enum, default_value_t = Losses::Independent)]
+    losses: Losses,
+    /// Lose these packets and no other: SIDE:NUMBER, numbers from 0
+    #[arg(long, value_delimiter = ',', conflicts_with = "loss", value_parser = packet)]
+    lose: Vec<(End, u64)>,
+    /// What is fetched
+    #[arg(long, value_enum, default_value_t = Job100::Hundred)]
+    files: Job100,
+    /// What the run starts from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the packets for Wireshark, too
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Losses {
+    /// One by one
+    Independent,
+    /// In bursts of 3
+    Bursts,
+    /// One by one, on two such paths
+    TwoPaths,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Job100 {
+    /// 100 files of 10 KB
+    Hundred,
+    /// One file of 10 KB
+    One,
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(part) if (0.0..0.5).contains(&part) => Ok(part),
+        _ => Err("write a part from 0 to less than 0.5, as in 0.1".to_owned()),
+    }
+}
+
+fn packet(text: &str) -> Result<(End, u64), String> {
+    let parsed = text.split_once(':').and_then(|(side, number)| {
+        let side = match side {
+            "client" => End::Client,
+            "server" => End::Server,
+            _ => return None,
+        };
+        Some((side, number.parse().ok()?))
+    });
+    parsed.ok_or_else(|| "write client:N or server:N, as in server:1".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let path = early::PATHS.into_iter().find(|path| *path == args.path).expect("clap knows the paths");
+    let files = match args.files {
+        Job100::Hundred => Files::Hundred,
+        Job100::One => Files::One,
+    };
+    let (paths, kind) = match args.losses {
+        Losses::Independent => (1, "independent"),
+        Losses::Bursts => (1, "bursts"),
+        Losses::TwoPaths => (2, "two-paths"),
+    };
+    let of = |end: End| -> Vec<u64> {
+        args.lose.iter().filter(|(side, _)| *side == end).map(|(_, number)| *number).collect()
+    };
+    let losses = if args.lose.is_empty() {
+        early::losses(kind, args.loss)
+    } else {
+        early::script(&of(End::Client), &of(End::Server))
+    };
+    let job = Job { path, paths, files, losses, seed: args.seed };
+    let outcome = job.session(Watch { packets: true, silence: true, ..Watch::default() }).run();
+    if let Some(path) = &args.pcap {
+        write_pcap(path, &outcome)
+            .map_err(|error| Failure::File(format!("cannot write {}: {error}", path.display())))?;
+    }
+    let mut text = log(&outcome);
+    let limit = job.limit(args.loss);
+    let _ = writeln!(
+        text,
+        "{}: {:.4} s, {:.3} of the limit of {limit:.4} s; silent for {:.3} s (client) and {:.3} s (server), {:.3} s allowed; {} time-outs",
+        outcome.failed.as_deref().unwrap_or("whole"),
+        outcome.since_started.as_secs_f64(),
+        outcome.since_started.as_secs_f64() / limit,
+        outcome.silent[0].as_secs_f64(),
+        outcome.silent[1].as_secs_f64(),
+        job.silence_allowed().as_secs_f64(),
+        outcome.timeouts,
+    );
+    print(&text)
+}
+
+/// A line for each packet that was sent.
+fn log(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let mut sent = [0_u64; 2];
+    let seen = outcome.packets.iter().filter(|seen| seen.what == Sight::Sent);
+    for (pdu, seen) in outcome.transcript().iter().zip(seen) {
+        let (side, who) = match pdu.from {
+            End::Client => (0, "C"),
+            End::Server => (1, "    S"),
+        };
+        let fate = match pdu.arrived {
+            Some(arrived) => format!("arrives {:.6}", arrived.as_secs_f64()),
+            None => "LOST".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "{:10.6} {who}{} {fate} {}",
+            pdu.sent.as_secs_f64(),
+            sent[side],
+            record::chunks(&seen.datagram)
+        );
+        sent[side] += 1;
+    }
+    text
+}
+
+fn write_pcap(path: &std::path::Path, outcome: &Outcome) -> std::io::Result<()> {
+    let mut capture = Capture::new(BufWriter::new(File::create(path)?), Ports::default())?;
+    capture.hosts(&outcome.packets)?;
+    capture.finish().map(drop)
+}

@@ -1,0 +1,214 @@
+//! Beyond the papers: what early losses, short jobs and small windows cost, in the tail and not in the mean.
+//!
+//! ```text
+//! client ---- loss, queue, rate, delay (the same both ways) ---- server: a job of 100 files of 10 KB in mode `braid`
+//! ```
+//! A job begins with the client's INIT and ends when the last file and its 226 have arrived: association, login, listing and files
+//! are all in its time. It is one attempt; a client that hears nothing for 60 s gives it up, as `braidftp` does (exit code 8).
+//!
+//! Times are divided by the limit `payload × wire overhead / (rate·(1−loss)) + 1 RTT`. The payload is the bytes of the files; the wire
+//! overhead is 1480/1424, what a full packet of the profile `modern` takes on the wire (IPv4, UDP, SCTP and DATA headers) through
+//! its user data; the rate is that of all paths together; the round trip is twice the delay and the time that a packet of 1,480 bytes
+//! takes on the wire. Handshake, login and listing are not in the limit, nor are packets that are not full.
+
+mod pairs;
+mod single;
+mod tails;
+
+use std::time::Duration;
+
+use braidftp_sctp as sctp;
+use braidftp_sim::apps::ftp::{Asks, Outcome, Session, Variant, Watch};
+use braidftp_sim::link::{LinkConfig, Loss};
+
+use super::{ftp, utilisation};
+use crate::figure::{Figure, Paper};
+
+/// It is no paper, but is kept as one.
+pub static PAPER: Paper = Paper {
+    name: "early",
+    key: "E",
+    citation: "Beyond the papers: early losses, short jobs and small windows",
+    figures: FIGURES,
+    claims: &[],
+};
+
+static FIGURES: &[Figure] = &[single::FIGURE, pairs::FIGURE, tails::FIGURE];
+
+/// The paths, by their names in `utilisation`: the papers' three, and GEO.
+pub const PATHS: [&str; 4] = ["lan", "wan", "sat", "geo"];
+
+/// Bytes of a full packet of `modern` on the wire, IPv4 and UDP headers included.
+const PACKET_BYTES: f64 = 1_480.0;
+/// Bytes of user data in it.
+const PACKET_DATA_BYTES: f64 = 1_424.0;
+/// What carries a packet: IPv4 and UDP.
+const CARRIER_BYTES: usize = 28;
+
+/// How long the client hears nothing before it gives up: the default of `braidftp --timeout`.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Files of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// 100 of 10 KB.
+    Hundred,
+    /// One of 10 KB.
+    One,
+}
+
+impl Files {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hundred => "hundred",
+            Self::One => "one",
+        }
+    }
+
+    /// The sizes.
+    pub fn sizes(self) -> Vec<u64> {
+        match self {
+            Self::Hundred => vec![10_000; 100],
+            Self::One => vec![10_000],
+        }
+    }
+}
+
+/// A job over one path, or over several that are alike.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Which of [`PATHS`].
+    pub path: &'static str,
+    /// How many of them, at once.
+    pub paths: usize,
+    /// What is fetched.
+    pub files: Files,
+    /// What is lost, to the server and to the client. Of several paths: on each of them.
+    pub losses: [Loss; 2],
+    /// Steers everything that is random.
+    pub seed: u64,
+}
+
+impl Job {
+    fn wire(&self) -> &'static utilisation::Path {
+        utilisation::Path::named(self.path)
+    }
+
+    /// One way of its path.
+    fn link(&self, loss: Loss) -> LinkConfig {
+        LinkConfig { loss, overhead_bytes: CARRIER_BYTES, ..self.wire().link(0.0) }
+    }
+
+    /// The round trip of a full packet through empty queues.
+    pub fn round_trip(&self) -> Duration {
+        2 * self.wire().delay
+            + Duration::from_secs_f64(PACKET_BYTES * 8.0 / self.wire().bits_per_second as f64)
+    }
+
+    /// The least that it could take where so much is lost of either way, in seconds.
+    pub fn limit(&self, loss: f64) -> f64 {
+        let payload: u64 = self.files.sizes().iter().sum();
+        let rate = self.wire().bits_per_second as f64 * self.paths as f64 * (1.0 - loss);
+        payload as f64 * 8.0 * PACKET_BYTES / PACKET_DATA_BYTES / rate + self.round_trip().as_secs_f64()
+    }
+
+    /// It, as it is run.
+    pub fn session(&self, watch: Watch) -> Session {
+        let links = self.losses.clone().map(|loss| self.link(loss));
+        Session {
+            variant: Variant::Braid,
+            files: self.files.sizes(),
+            sctp: config(),
+            paths: vec![links; self.paths],
+            asks: Asks::AtOnce,
+            attempts: 1,
+            patience: PATIENCE,
+            watch,
+            seed: self.seed,
+            ..Session::default()
+        }
+    }
+
+    /// Lets it happen; how long each side was silent is measured.
+    pub fn run(&self) -> Outcome {
+        self.session(Watch { silence: true, ..Watch::default() }).run()
+    }
+
+    /// How long a side may be silent that has something to send: four round trips and a second.
+    pub fn silence_allowed(&self) -> Duration {
+        4 * self.round_trip() + Duration::from_secs(1)
+    }
+}
+
+/// The association as `braidftp` has it in mode `braid`.
+fn config() -> sctp::Config {
+    sctp::Config {
+        multipath: Some(sctp::Multipath::default()),
+        multipath_with: sctp::MultipathWith::WhereAgreed,
+        heartbeat_interval: Some(Duration::from_secs(5)),
+        ..sctp::Profile::Modern.config()
+    }
+}
+
+/// What a run took, in seconds; for ever if it failed.
+fn seconds(outcome: &Outcome) -> f64 {
+    let is_whole = outcome.failed.is_none() && outcome.files.iter().all(|file| file.whole);
+    if is_whole { outcome.since_started.as_secs_f64() } else { f64::INFINITY }
+}
+
+/// The longest silence of either side, in seconds.
+fn silent(outcome: &Outcome) -> f64 {
+    outcome.silent.into_iter().max().unwrap_or_default().as_secs_f64()
+}
+
+/// Rounded, so that tables of many runs stay small.
+fn rounded(value: f64, digits: i32) -> f64 {
+    let unit = 10f64.powi(digits);
+    (value * unit).round() / unit
+}
+
+/// What does not vary.
+fn settings() -> Vec<String> {
+    let line = |path: &&'static str| {
+        let job = Job { path, paths: 1, files: Files::Hundred, losses: [Loss::None, Loss::None], seed: 1 };
+        format!(
+            "{path}: {}; round trip {:.1} ms; limit without loss {:.4} s",
+            job.link(Loss::None),
+            job.round_trip().as_secs_f64() * 1e3,
+            job.limit(0.0)
+        )
+    };
+    let mut lines = vec![
+        "job: 100 files of 10 KB by braid, from INIT to the last 226; one attempt, given up after 60 s of silence".to_owned(),
+        "sctp: profile modern as it comes, both sides; multipath where there are two paths".to_owned(),
+        "limit: payload 1480/1424 / (rate (1-loss)) + 1 RTT".to_owned(),
+    ];
+    lines.extend(PATHS.iter().map(line));
+    lines
+}
+
+/// A path as people call it.
+fn spoken_path(name: &str) -> &'static str {
+    match name {
+        "lan" => "3 Mbit/s, 1 ms",
+        "wan" => "1 Mbit/s, 35 ms",
+        "sat" => "256 kbit/s, 125 ms",
+        _ => "50 Mbit/s, 300 ms",
+    }
+}
+
+/// The losses of a script: packets of the client, packets of the server, by their numbers from 0.
+pub fn script(client: &[u64], server: &[u64]) -> [Loss; 2] {
+    [client, server].map(|numbers| {
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable();
+        if numbers.is_empty() { Loss::None } else { Loss::Script(numbers) }
+    })
+}
+
+/// Losses of a name, at a mean of so much.
+pub fn losses(kind: &str, loss: f64) -> [Loss; 2] {
+    let one = || if kind == "bursts" { ftp::bursts(loss, 3.0) } else { ftp::bernoulli(loss) };
+    [one(), one()]
+}
