@@ -7,7 +7,7 @@ use crate::compare;
 pub use crate::figure::Quick;
 use crate::figure::{Figure, Kind, LiveSweep, Runs, Sweep};
 use crate::papers::live::AT_ONCE;
-use crate::plot;
+use crate::plot::{self, Marks};
 use crate::store::csv::{self, Head};
 use crate::store::{Appending, Store, StoreError, Variety};
 use crate::sweep::{self, Enough, Observer, Plan, Shard, SweepError};
@@ -146,6 +146,7 @@ impl Bench {
     /// How often the points of a figure are run.
     pub fn runs(&self, sweep: &Sweep) -> Runs {
         let runs = match self.options.quick {
+            Quick::Yes if sweep.runs.is_counted() => Runs::counted(sweep.runs.max.div_ceil(100)),
             Quick::Yes => Runs { max: Runs::QUICK.max.min(sweep.runs.max), ..Runs::QUICK },
             Quick::No => sweep.runs,
         };
@@ -312,6 +313,11 @@ impl Bench {
             head.push(csv::CAPPED, what);
         }
         let table = Table::new(figure, sweep, records);
+        if sweep.plot.marks == Marks::Tail {
+            for line in tails(sweep, &table) {
+                head.push(csv::TAIL, line);
+            }
+        }
         self.store.finish(figure, sweep, variety, &head, table.records())?;
         if variety.shard.is_none() {
             self.keep_picture(figure, &plot::draw(figure, &table))?;
@@ -373,6 +379,12 @@ impl Bench {
         self.store.keep(figure, variety, "png", &png)?;
         Ok(())
     }
+}
+
+/// How the drawn column of each point is distributed, a line each.
+fn tails(sweep: &Sweep, table: &Table) -> Vec<String> {
+    let cells = (0..table.points().len()).map(|point| table.cell(point)).filter(|cell| cell.runs() > 0);
+    cells.map(|cell| format!("{}: {}", cell.point(), cell.tail(sweep.plot.y))).collect()
 }
 
 /// Keeps what finished points give.

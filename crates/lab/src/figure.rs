@@ -109,6 +109,16 @@ pub struct Runs {
 impl Runs {
     /// The papers': at least 10 runs, and an interval of 5 %.
     pub const PAPER: Self = Self { min: 10, max: 400, within: 0.05 };
+    /// So many, whatever they say: what is to be known is their distribution. `--quick` runs a hundredth of them.
+    pub const fn counted(count: u32) -> Self {
+        Self { min: count, max: count, within: f64::INFINITY }
+    }
+
+    /// Whether their number does not depend on what they say.
+    pub fn is_counted(&self) -> bool {
+        self.within == f64::INFINITY
+    }
+
     /// `--quick`.
     pub const QUICK: Self = Self { min: 2, max: 3, within: 0.05 };
 }

@@ -132,6 +132,16 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
+/// The least of sorted values that this part of them does not exceed: one of them, so that it may be infinite.
+///
+/// # Panics
+/// If there are none.
+pub fn reached_by(sorted: &[f64], part: f64) -> f64 {
+    assert!(!sorted.is_empty(), "a quantile of no runs");
+    let rank = (part.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
 /// A straight line through points, by least squares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
@@ -192,6 +202,14 @@ fn student(freedom: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_reached_by_a_value_that_a_run_has_and_failures_are_the_last() {
+        let mut values: Vec<f64> = (1..=98).map(f64::from).collect();
+        values.extend([f64::INFINITY; 2]);
+        assert_eq!([0.0, 0.5, 0.98].map(|part| reached_by(&values, part)), [1.0, 50.0, 98.0]);
+        assert_eq!([0.99, 1.0].map(|part| reached_by(&values, part)), [f64::INFINITY; 2]);
+    }
 
     fn close(a: f64, b: f64) {
         assert!((a - b).abs() < 1e-6 * b.abs().max(1.0), "{a} is not {b}");

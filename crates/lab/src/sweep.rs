@@ -116,6 +116,7 @@ pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     let done = rows.len() as u32;
     let is_same = rows.windows(2).all(|pair| pair[0] == pair[1]);
     let least = match (chance, is_same) {
+        _ if runs.is_counted() => runs.min,
         (Chance::None, true) => 2,
         (Chance::Some, true) if done >= runs.min => runs.min.max(SAME_MIN),
         _ => runs.min,
@@ -123,6 +124,9 @@ pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     let least = least.min(runs.max).max(1);
     if done < least {
         return Ok(least);
+    }
+    if runs.is_counted() {
+        return Err(Enough::Known);
     }
     let values: Vec<f64> = rows.iter().map(|row| row.0[0]).collect();
     let within = stats::mean(&values).relative();
@@ -297,4 +301,19 @@ fn worker(
 
 fn lock<'a, 'b>(state: &'a Mutex<State<'b>>) -> MutexGuard<'a, State<'b>> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counted_runs_are_as_many_as_were_asked_for_whatever_they_say() {
+        let rows: Vec<Row> = [1.0, f64::INFINITY, 7.0].map(|value| Row(vec![value])).to_vec();
+        let rows: Vec<&Row> = rows.iter().collect();
+        assert_eq!(plan(&rows[..2], Runs::counted(3), Chance::Some), Ok(3));
+        assert_eq!(plan(&rows, Runs::counted(3), Chance::Some), Err(Enough::Known));
+        let other = Runs { min: 3, max: 3, within: 0.05 };
+        assert!(matches!(plan(&rows, other, Chance::Some), Err(Enough::Capped { .. })));
+    }
 }

@@ -1,6 +1,7 @@
 //! The numbers of a figure's runs, as claims and pictures ask for them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::compare::{self, judge::Judged};
 use crate::figure::{Figure, Point, Sweep};
@@ -133,6 +134,26 @@ impl<'a> Cell<'a> {
         stats::quantile(&self.values(column), part)
     }
 
+    /// The least value that this part of all runs does not exceed: one that a run has.
+    pub fn reached_by(&self, column: &str, part: f64) -> f64 {
+        let mut values = self.values(column);
+        values.sort_by(f64::total_cmp);
+        stats::reached_by(&values, part)
+    }
+
+    /// How the values of a column are distributed.
+    pub fn tail(&self, column: &str) -> Tail {
+        let mut values = self.values(column);
+        let worst = values.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(place, _)| place);
+        let worst_seed = self.records[worst].seed;
+        values.sort_by(f64::total_cmp);
+        let [p50, p75, p90, p95, p99] =
+            [0.5, 0.75, 0.9, 0.95, 0.99].map(|part| stats::reached_by(&values, part));
+        let failures = values.iter().filter(|value| !value.is_finite()).count();
+        let worst = values.last().copied().unwrap_or(f64::NAN);
+        Tail { runs: values.len(), p50, p75, p90, p95, p99, worst, worst_seed, failures }
+    }
+
     /// How many times as large a number is here as there: by the runs that both have, which are pairs; or by all runs, as
     /// if they were none, where one side has more than twice as many.
     pub fn ratio(&self, to: &Self, column: &str) -> Estimate {
@@ -156,6 +177,40 @@ impl<'a> Cell<'a> {
         of.truncate(count);
         to.truncate(count);
         (of, to)
+    }
+}
+
+/// How the values of all runs of a point are distributed. A part's value is the least that so many do not exceed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tail {
+    /// How many runs.
+    pub runs: usize,
+    /// The median.
+    pub p50: f64,
+    /// What three quarters do not exceed.
+    pub p75: f64,
+    /// What nine tenths do not exceed.
+    pub p90: f64,
+    /// What 95 % do not exceed.
+    pub p95: f64,
+    /// What 99 % do not exceed.
+    pub p99: f64,
+    /// The largest; infinite where a run failed.
+    pub worst: f64,
+    /// What the run with the largest started from.
+    pub worst_seed: u64,
+    /// Runs that failed.
+    pub failures: usize,
+}
+
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs, p50, p75, p90, p95, p99, worst, worst_seed, failures } = self;
+        write!(
+            f,
+            "{runs} runs, p50 {p50:.3}, p75 {p75:.3}, p90 {p90:.3}, p95 {p95:.3}, p99 {p99:.3}, worst {worst:.3} (seed {worst_seed}), \
+             {failures} failed"
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::figure::{Axis, Value};
-use crate::plot::Plot;
+use crate::plot::{Marks, Plot};
 use crate::stats::short;
 use crate::table::{Cell, Table};
 
@@ -62,6 +62,7 @@ fn grid(cells: &[&Cell<'_>], along: &Axis, by: &Axis, plot: Plot) -> String {
             let is_there =
                 |cell: &&&&Cell<'_>| value.is_none_or(|value| cell.point().value(along.name) == *value);
             let mean = |cell: &&&Cell<'_>| match plot.beside {
+                _ if plot.marks == Marks::Tail => cell.tail(plot.y).to_string(),
                 None => short(cell.mean(plot.y).mean),
                 Some(beside) => {
                     format!("{} | {}", short(cell.mean(plot.y).mean), short(cell.mean(beside).mean))

@@ -18,7 +18,8 @@ use crate::Failure;
 /// A point is run until the 90 % confidence interval of its mean is within 5 %, or a cap, which is named. A sweep that
 /// was interrupted goes on where it was. The same seed gives the same numbers, whatever the number of threads.
 ///
-/// What is drawn is printed too, as a table; and of `utilisation`, `fairness` and `multipath` what their claims come to.
+/// What is drawn is printed too, as a table; and of `utilisation`, `fairness`, `multipath` and `early` what
+/// their claims come to.
 ///
 /// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream; braidlab run utilisation
 #[derive(Debug, ClapArgs)]
@@ -86,4 +87,4 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Papers that are none, and whose claims are told as soon as they can be: of as many cells as were run.
-const JUDGED_AT_ONCE: [&str; 3] = ["utilisation", "fairness", "multipath"];
+const JUDGED_AT_ONCE: [&str; 4] = ["utilisation", "fairness", "multipath", "early"];

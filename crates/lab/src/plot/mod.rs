@@ -2,6 +2,7 @@
 //! each mean as a band; or bars where there is nothing to run along.
 
 pub mod svg;
+pub mod tail;
 
 use crate::figure::{Axis, Figure, Value};
 use crate::stats::Estimate;
@@ -49,6 +50,9 @@ pub enum Marks {
     Lines,
     /// A bar from 0, with a whisker for the interval.
     Bars,
+    /// No mean: the distribution of the column over all runs. What is drawn from left to right is the column, and a panel has a
+    /// curve for each value of `by`, which is also `x`.
+    Tail,
 }
 
 impl Plot {
@@ -71,6 +75,11 @@ impl Plot {
     /// Bars of the means of a column, a group for each value of an axis.
     pub const fn bars(x: &'static str, y: &'static str, y_label: &'static str) -> Self {
         Self { marks: Marks::Bars, ..Self::lines(x, y, y_label) }
+    }
+
+    /// The distribution of a column, a curve for each value of an axis.
+    pub const fn tail(by: &'static str, column: &'static str, label: &'static str) -> Self {
+        Self { marks: Marks::Tail, by, ..Self::lines(by, column, label) }
     }
 
     /// A line for each value of this axis.
@@ -240,10 +249,11 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
     for (index, line) in title.iter().enumerate() {
         svg.text(text(MARGIN, 44.0 + index as f64 * 27.0, 22.0, INK), line);
     }
-    svg.text(
-        text(MARGIN, below_title + 21.0, 12.5, SOFT),
-        &format!("{} · mean and 90 % confidence interval", figure.id),
-    );
+    let what = match plot.marks {
+        Marks::Lines | Marks::Bars => "mean and 90 % confidence interval",
+        Marks::Tail => "part of all runs that took longer; dotted: runs that never ended",
+    };
+    svg.text(text(MARGIN, below_title + 21.0, 12.5, SOFT), &format!("{} · {what}", figure.id));
     if is_inset {
         let x = MARGIN + (panels.len() % across) as f64 * (LEFT + panel_width + GAP) + LEFT + 20.0;
         let y = heading + (down - 1) as f64 * (ABOVE + panel_height + BELOW) + ABOVE + 26.0;
@@ -282,6 +292,7 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
 fn legend_entry(svg: &mut Svg, plot: Plot, by: &Axis, value: &Value, (x, y): (f64, f64), size: f64) {
     let colour = colour(by, value);
     match plot.marks {
+        Marks::Tail => svg.line((x, y - size * 0.33), (x + 28.0, y - size * 0.33), colour, 2.4, ""),
         Marks::Lines => {
             svg.line((x, y - size * 0.33), (x + 28.0, y - size * 0.33), colour, 2.4, "");
             svg.mark(shape(by, value), (x + 14.0, y - size * 0.33), 4.6, colour);
@@ -316,6 +327,18 @@ impl Panel<'_> {
         let text = |x, y, size, colour, anchor| Text { x, y, size, colour, anchor, turned: 0.0 };
         if !name.is_empty() {
             svg.text(text(left, top - 12.0, 14.5, INK, Anchor::Start), name);
+        }
+        if self.plot.marks == Marks::Tail {
+            let curve = |cell: &Cell<'_>| {
+                let value = cell.point().value(self.by.name);
+                let colour = colour(self.by, &value);
+                tail::Curve { name: (self.by.show)(&value), colour, values: cell.values(self.plot.y) }
+            };
+            let curves: Vec<tail::Curve> = cells.iter().map(curve).collect();
+            let size = (self.width, self.height);
+            let panel =
+                tail::Panel { place: self.place, size, x_label: self.plot.y_label, floor: 1e-9, limit: None };
+            return panel.draw(svg, &curves);
         }
         let estimates: Vec<Estimate> = cells.iter().map(|cell| cell.mean(self.plot.y)).collect();
         let largest = estimates.iter().map(|estimate| estimate.high).fold(0.0, f64::max);
@@ -363,6 +386,7 @@ impl Panel<'_> {
         match self.plot.marks {
             Marks::Lines => self.lines(svg, cells, &along, &up),
             Marks::Bars => self.bars(svg, cells, &places, &up),
+            Marks::Tail => {}
         }
     }
 

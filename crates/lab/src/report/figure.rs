@@ -8,6 +8,7 @@ use super::html::{command, count, json, number, text};
 use super::kept::{Found, Judged, Kept, Results};
 use super::{claim, scene};
 use crate::figure::Kind;
+use crate::plot::{self, Marks};
 use crate::store::csv::{CAPPED, Head};
 use crate::table::{Rows, Table};
 
@@ -66,6 +67,7 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     }
     if let Ok(found) = &kept.found {
         let table = match &found.results {
+            Results::Sweep(table) if table.sweep().plot.marks == Marks::Tail => tail_table(table),
             Results::Sweep(table) => sweep_table(table),
             Results::Scene { rows, .. } => scene_table(rows),
         };
@@ -82,6 +84,13 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
 
 fn picture(kept: &Kept, found: &Found) -> String {
     match &found.results {
+        // Distributions are drawn as they are kept: the page's script draws means.
+        Results::Sweep(table) if table.sweep().plot.marks == Marks::Tail => {
+            match scene::embed(&plot::draw(kept.figure, table), kept.figure.shows) {
+                Ok(svg) => format!("<div class=\"chart\"><div class=\"wide\">{svg}</div></div>\n"),
+                Err(why) => format!("<p class=\"missing\">No picture: {}.</p>\n", text(&why)),
+            }
+        }
         Results::Sweep(table) => format!(
             "<div class=\"chart\" data-label=\"{}\"></div>\n<script type=\"application/json\">{}</script>\n",
             text(kept.figure.shows),
@@ -154,6 +163,35 @@ fn sweep_table(table: &Table) -> String {
         }
         for name in &others {
             let _ = write!(html, "<td class=\"number\">{}</td>", number(cell.mean(name).mean));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table>\n");
+    html
+}
+
+/// A row for each point of a figure that draws distributions: its quantiles, and which run was the worst.
+fn tail_table(table: &Table) -> String {
+    let sweep = table.sweep();
+    let mut html = String::from("<table>\n<thead><tr>");
+    for axis in sweep.axes {
+        let _ = write!(html, "<th scope=\"col\">{}</th>", text(axis.label));
+    }
+    for name in ["runs", "median", "75 %", "90 %", "95 %", "99 %", "worst", "failed", "worst seed"] {
+        let _ = write!(html, "<th scope=\"col\" class=\"number\">{name}</th>");
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for cell in cells(table) {
+        html.push_str("<tr>");
+        for axis in sweep.axes {
+            let value = cell.point().value(axis.name);
+            let _ = write!(html, "<td>{}</td>", text(&(axis.show)(&value)));
+        }
+        let tail = cell.tail(sweep.plot.y);
+        let parts = [tail.p50, tail.p75, tail.p90, tail.p95, tail.p99, tail.worst].map(number);
+        let counted = [tail.failures.to_string(), tail.worst_seed.to_string()];
+        for shown in [tail.runs.to_string()].into_iter().chain(parts).chain(counted) {
+            let _ = write!(html, "<td class=\"number\">{shown}</td>");
         }
         html.push_str("</tr>\n");
     }

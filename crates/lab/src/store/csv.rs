@@ -15,6 +15,8 @@ pub struct Head {
 
 /// The line that says which points were not run often enough.
 pub const CAPPED: &str = "capped";
+/// The line that says how the runs of a point are distributed.
+pub const TAIL: &str = "tail";
 /// The line that says which program made the rows.
 pub const BUILD: &str = "build";
 /// The line that says from which commit it was built.
@@ -31,7 +33,9 @@ impl Head {
         let pairs = figure.sweep().map(|sweep| sweep.paired.join(", ")).unwrap_or_default();
         let pairs = if pairs.is_empty() { String::new() } else { format!(", the same whatever {pairs}") };
         head.push("seeds", format!("from {seed}{pairs}"));
-        if let Some(Runs { min, max, within }) = runs {
+        if let Some(runs) = runs.filter(Runs::is_counted) {
+            head.push("runs", format!("{} a point", runs.max));
+        } else if let Some(Runs { min, max, within }) = runs {
             head.push(
                 "runs",
                 format!("{min} to {max} a point, until the 90 % interval is within {} %", within * 100.0),
@@ -67,7 +71,8 @@ impl Head {
     /// and what was found about them.
     pub fn goes_with(&self, other: &Self) -> bool {
         let essence = |head: &Self| {
-            let lines = head.lines.iter().filter(|(name, _)| name != "command" && name != CAPPED);
+            let lines =
+                head.lines.iter().filter(|(name, _)| !["command", CAPPED, TAIL].contains(&name.as_str()));
             lines.cloned().collect::<Vec<_>>()
         };
         essence(self) == essence(other)

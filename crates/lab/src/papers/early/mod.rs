@@ -11,6 +11,8 @@
 //! its user data; the rate is that of all paths together; the round trip is twice the delay and the time that a packet of 1,480 bytes
 //! takes on the wire. Handshake, login and listing are not in the limit, nor are packets that are not full.
 
+mod claims;
+mod draw;
 mod pairs;
 mod single;
 mod tails;
@@ -30,7 +32,7 @@ pub static PAPER: Paper = Paper {
     key: "E",
     citation: "Beyond the papers: early losses, short jobs and small windows",
     figures: FIGURES,
-    claims: &[],
+    claims: &[claims::CLAIMS],
 };
 
 static FIGURES: &[Figure] = &[single::FIGURE, pairs::FIGURE, tails::FIGURE];
@@ -58,6 +60,16 @@ pub enum Files {
 }
 
 impl Files {
+    /// Both jobs.
+    pub const ALL: [Self; 2] = [Self::Hundred, Self::One];
+
+    fn spoken(self) -> &'static str {
+        match self {
+            Self::Hundred => "100 files of 10 KB",
+            Self::One => "1 file of 10 KB",
+        }
+    }
+
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -149,6 +161,12 @@ fn config() -> sctp::Config {
         heartbeat_interval: Some(Duration::from_secs(5)),
         ..sctp::Profile::Modern.config()
     }
+}
+
+/// How long a side may be silent on a path, in seconds.
+fn silence_allowed(path: &'static str) -> f64 {
+    let job = Job { path, paths: 1, files: Files::Hundred, losses: script(&[], &[]), seed: 1 };
+    job.silence_allowed().as_secs_f64()
 }
 
 /// What a run took, in seconds; for ever if it failed.

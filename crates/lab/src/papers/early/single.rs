@@ -1,33 +1,56 @@
-//! What the loss of one packet costs, of each of the first 60 that either side sends.
+//! What the loss of one packet costs: of each of the first 60 that either side sends, and of the last 10, in a run of its own.
 
 use braidftp_sim::apps::ftp::{End, Pdu, Watch};
 
-use super::{Files, Job, PATHS, script, seconds, settings, silent};
-use crate::figure::{Figure, Kind, Quick, Scene};
+use super::draw::{self, LEFT, Sheet};
+use super::{Files, Job, PATHS, script, seconds, settings, silent, spoken_path};
+use crate::figure::{Figure, Kind as FigureKind, Quick, Scene};
+use crate::plot::tail::{Curve, Panel};
 
 /// The figure.
 pub(super) const FIGURE: Figure = Figure {
     id: "early/single",
-    shows: "What the loss of one early packet costs",
-    caption: "Each mark is a run in which one packet was lost and no other.",
+    shows: "What the loss of one packet costs",
+    caption: "Each mark is a run in which one packet was lost and no other: each of the first 60 of either side, and of the last 10; circles are \
+              the client's, squares the server's. Up is by how much later the job was done than without loss, through what that may be (dashed: 1): \
+              300 ms and a round trip for INIT and INIT ACK, 100 ms and two round trips for any other. On the right the part of these runs that \
+              cost more.",
     settings,
-    kind: Kind::Film(scene),
+    kind: FigureKind::Film(scene),
 };
 
-/// Packets of each side that are lost, one in each run.
-const PACKETS: usize = 60;
+/// Packets of each side that are lost, one in each run: so many from the beginning, and so many up to the end.
+const FIRST: usize = 60;
+const LAST: usize = 10;
+
+/// Columns of the numbers.
+const COLUMNS: [&str; 14] = [
+    "path",
+    "files",
+    "from",
+    "packet",
+    "place",
+    "kind",
+    "says",
+    "cost_seconds",
+    "cost_rtt",
+    "allowed_seconds",
+    "of_allowed",
+    "silent_seconds",
+    "silent_allowed",
+    "timeouts",
+];
 
 /// A run in which these packets were lost, and what that cost.
 #[derive(Debug, Clone)]
 pub(super) struct Cost {
-    pub(super) path: &'static str,
-    pub(super) files: Files,
-    /// What was lost: whose packet, its number from 0, what it says in the run without loss.
+    pub(super) job: Job,
+    /// What was lost.
     pub(super) lost: Vec<Lost>,
+    /// By how much later it was done than without loss.
     pub(super) seconds: f64,
-    pub(super) round_trips: f64,
+    /// The longest silence of either side.
     pub(super) silent: f64,
-    pub(super) silent_allowed: f64,
     pub(super) timeouts: u64,
 }
 
@@ -35,34 +58,141 @@ pub(super) struct Cost {
 #[derive(Debug, Clone)]
 pub(super) struct Lost {
     pub(super) from: End,
+    /// Its number on its side, from 0.
     pub(super) number: u64,
+    /// Whether it is one of the first that its side sends; else it is one of the last.
+    pub(super) is_early: bool,
+    /// What it says in the run without loss.
     pub(super) says: String,
 }
 
-/// The run without loss: what it took, and its packets, side by side.
+/// What a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Init,
+    Cookie,
+    Control,
+    Data,
+    Sack,
+    Other,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Init, Self::Cookie, Self::Control, Self::Data, Self::Sack, Self::Other];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Cookie => "cookie",
+            Self::Control => "control",
+            Self::Data => "data",
+            Self::Sack => "sack",
+            Self::Other => "other",
+        }
+    }
+
+    pub(super) fn spoken(self) -> &'static str {
+        match self {
+            Self::Init => "INIT, INIT ACK",
+            Self::Cookie => "COOKIE ECHO, COOKIE ACK",
+            Self::Control => "commands, replies, headers",
+            Self::Data => "file data",
+            Self::Sack => "SACK alone",
+            Self::Other => "others",
+        }
+    }
+
+    pub(super) fn colour(self) -> &'static str {
+        match self {
+            Self::Init => "#c8324a",
+            Self::Cookie => "#e08a1e",
+            Self::Control => "#3b4252",
+            Self::Data => "#1f5fa8",
+            Self::Sack => "#9aa0ac",
+            Self::Other => "#2a9d8f",
+        }
+    }
+}
+
+impl Lost {
+    pub(super) fn kind(&self) -> Kind {
+        let says = self.says.as_str();
+        match says {
+            "INIT" | "INIT ACK" => Kind::Init,
+            _ if says.contains("COOKIE") => Kind::Cookie,
+            "SACK" => Kind::Sack,
+            // Lines are of stream 0; frames say what they are.
+            _ if says.contains("DATA 0") || says.contains("HEADER") || says.contains("TRAILER") => {
+                Kind::Control
+            }
+            _ if says.contains("DATA") => Kind::Data,
+            _ => Kind::Other,
+        }
+    }
+
+    pub(super) fn shape(&self) -> usize {
+        usize::from(self.from == End::Server)
+    }
+
+    /// Whose packet, in a word.
+    pub(super) fn side(&self) -> &'static str {
+        match self.from {
+            End::Client => "client",
+            End::Server => "server",
+        }
+    }
+}
+
+impl Cost {
+    /// What the loss of one packet may cost, in seconds.
+    fn allowed(&self) -> f64 {
+        let round_trip = self.job.round_trip().as_secs_f64();
+        match self.lost[0].kind() {
+            Kind::Init => 0.3 + round_trip,
+            _ => 0.1 + 2.0 * round_trip,
+        }
+    }
+
+    /// The cost through what it may be.
+    pub(super) fn of_allowed(&self) -> f64 {
+        self.seconds / self.allowed()
+    }
+}
+
+/// The run without loss: what it took, and packets of it.
 pub(super) struct Plain {
     pub(super) job: Job,
-    pub(super) seconds: f64,
+    seconds: f64,
     pub(super) packets: Vec<Lost>,
 }
 
 impl Plain {
-    /// A job without loss, and the first packets of each side of it.
-    pub(super) fn run(path: &'static str, files: Files, packets: usize, seed: u64) -> Self {
+    /// A job without loss, and so many packets of each side of it: from the beginning, and up to the end.
+    pub(super) fn run(path: &'static str, files: Files, [first, last]: [usize; 2], seed: u64) -> Self {
         let job = Job { path, paths: 1, files, losses: script(&[], &[]), seed };
         let outcome = job.session(Watch { packets: true, ..Watch::default() }).run();
         let transcript: Vec<Pdu> = outcome.transcript();
+        // What leaves when the job is done, such as the last acknowledgements, can cost nothing.
+        let done = outcome.files.iter().filter_map(|file| file.done).max();
         let side = |from: End| {
-            let its = transcript.iter().filter(move |pdu| pdu.from == from).take(packets);
-            its.enumerate().map(move |(number, pdu)| Lost {
+            let its: Vec<&Pdu> = transcript
+                .iter()
+                .filter(|pdu| pdu.from == from && done.is_none_or(|done| pdu.sent < done))
+                .collect();
+            let count = its.len();
+            let lost = |(number, pdu): (usize, &&Pdu)| Lost {
                 from,
                 number: number as u64,
+                is_early: number < first,
                 says: pdu.says.clone(),
-            })
+            };
+            let chosen =
+                its.iter().enumerate().filter(|(number, _)| *number < first || *number + last >= count);
+            chosen.map(lost).collect::<Vec<_>>()
         };
-        let seconds = seconds(&outcome);
-        let packets = side(End::Client).chain(side(End::Server)).collect();
-        Self { job, seconds, packets }
+        let packets = [End::Client, End::Server].into_iter().flat_map(side).collect();
+        Self { seconds: seconds(&outcome), job, packets }
     }
 
     /// What it costs to lose these.
@@ -72,82 +202,91 @@ impl Plain {
         };
         let job = Job { losses: script(&of(End::Client), &of(End::Server)), ..self.job.clone() };
         let outcome = job.run();
-        let cost = seconds(&outcome) - self.seconds;
         Cost {
-            path: job.path,
-            files: job.files,
             lost: lost.iter().map(|lost| (*lost).clone()).collect(),
-            seconds: cost,
-            round_trips: cost / job.round_trip().as_secs_f64(),
+            seconds: seconds(&outcome) - self.seconds,
             silent: silent(&outcome),
-            silent_allowed: job.silence_allowed().as_secs_f64(),
             timeouts: outcome.timeouts,
+            job,
         }
-    }
-}
-
-/// Whose packet, in a word.
-pub(super) fn side(from: End) -> &'static str {
-    match from {
-        End::Client => "client",
-        End::Server => "server",
     }
 }
 
 fn scene(seed: u64, quick: Quick) -> Scene {
-    let mut costs = Vec::new();
     let (paths, packets) = match quick {
-        Quick::Yes => (&PATHS[..1], 12),
-        Quick::No => (&PATHS[..], PACKETS),
+        Quick::Yes => (&PATHS[..1], [12, 4]),
+        Quick::No => (&PATHS[..], [FIRST, LAST]),
     };
+    let mut costs = Vec::new();
     for path in paths {
-        for files in [Files::Hundred, Files::One] {
+        for files in Files::ALL {
             let plain = Plain::run(path, files, packets, seed);
             costs.extend(plain.packets.iter().map(|lost| plain.without(&[lost])));
         }
     }
-    let rows = costs.iter().map(|cost| {
-        let [lost] = &cost.lost[..] else { panic!("one packet is lost in a run") };
-        vec![
-            cost.path.to_owned(),
-            cost.files.name().to_owned(),
-            side(lost.from).to_owned(),
-            lost.number.to_string(),
-            lost.says.clone(),
-            format!("{:.4}", cost.seconds),
-            format!("{:.2}", cost.round_trips),
-            format!("{:.4}", allowed(cost)),
-            format!("{:.4}", cost.silent),
-            format!("{:.4}", cost.silent_allowed),
-            cost.timeouts.to_string(),
-        ]
-    });
-    Scene {
-        columns: vec![
-            "path",
-            "files",
-            "from",
-            "packet",
-            "says",
-            "cost_seconds",
-            "cost_rtt",
-            "allowed_seconds",
-            "silent_seconds",
-            "silent_allowed",
-            "timeouts",
-        ],
-        rows: rows.collect(),
-        svg: String::from("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"10\" height=\"10\"/>"),
-    }
+    Scene { columns: COLUMNS.to_vec(), rows: costs.iter().map(row).collect(), svg: drawn(paths, &costs) }
 }
 
-/// What the loss of one packet may cost, in seconds.
-fn allowed(cost: &Cost) -> f64 {
-    let round_trip = Job { path: cost.path, paths: 1, files: cost.files, losses: script(&[], &[]), seed: 1 }
-        .round_trip()
-        .as_secs_f64();
-    match cost.lost[0].says.as_str() {
-        "INIT" | "INIT ACK" => 0.3 + round_trip,
-        _ => 0.1 + 2.0 * round_trip,
-    }
+fn row(cost: &Cost) -> Vec<String> {
+    let lost = &cost.lost[0];
+    vec![
+        cost.job.path.to_owned(),
+        cost.job.files.name().to_owned(),
+        lost.side().to_owned(),
+        lost.number.to_string(),
+        if lost.is_early { "first" } else { "last" }.to_owned(),
+        lost.kind().name().to_owned(),
+        lost.says.clone(),
+        format!("{:.4}", cost.seconds),
+        format!("{:.3}", cost.seconds / cost.job.round_trip().as_secs_f64()),
+        format!("{:.4}", cost.allowed()),
+        format!("{:.3}", cost.of_allowed()),
+        format!("{:.4}", cost.silent),
+        format!("{:.4}", cost.job.silence_allowed().as_secs_f64()),
+        cost.timeouts.to_string(),
+    ]
 }
+
+fn drawn(paths: &[&str], costs: &[Cost]) -> String {
+    const WIDTHS: [f64; 3] = [420.0, 260.0, 320.0];
+    let wide = 3.0 * LEFT + WIDTHS.iter().sum::<f64>() + 20.0;
+    let mut sheet = Sheet::new(&FIGURE, paths.len(), wide);
+    sheet.legend(draw::kinds());
+    for (row, path) in paths.iter().enumerate() {
+        let its = |files: Files| -> Vec<&Cost> {
+            costs.iter().filter(|cost| cost.job.path == *path && cost.job.files == files).collect()
+        };
+        let mut left = 0.0;
+        for (files, width) in Files::ALL.into_iter().zip(WIDTHS) {
+            let (place, height) = sheet.place(row, left);
+            sheet.name(place, &format!("{} · {}, the first", spoken_path(path), files.spoken()));
+            let early: Vec<&Cost> = its(files).into_iter().filter(|cost| cost.lost[0].is_early).collect();
+            draw::marks(&mut sheet, place, (width, height), &early);
+            left += width + LEFT + 10.0;
+        }
+        let (place, height) = sheet.place(row, left);
+        sheet.name(place, "part of these runs that cost more");
+        let curves: Vec<Curve> = Files::ALL
+            .into_iter()
+            .zip(["#1f5fa8", "#c8324a"])
+            .map(|(files, colour)| Curve {
+                name: files.spoken().to_owned(),
+                colour,
+                values: its(files).iter().map(|cost| cost.of_allowed().max(FLOOR)).collect(),
+            })
+            .collect();
+        let size = (WIDTHS[2], height);
+        let panel = Panel {
+            place,
+            size,
+            x_label: "cost / limit (blue: 100 files; red: 1)",
+            floor: FLOOR,
+            limit: Some(1.0),
+        };
+        panel.draw(&mut sheet.svg, &curves);
+    }
+    sheet.finish()
+}
+
+/// Less than this part of what is allowed is nothing.
+const FLOOR: f64 = 0.01;
