@@ -339,6 +339,9 @@ impl Endpoint {
         };
         let id = self.table.insert(known, |id| Association::connect(now, id, setup));
         self.map_paths(id);
+        if let Some(slot) = self.table.get_mut(id) {
+            (slot.progress_at, slot.heard_at) = (now, now);
+        }
         self.count_memory(now, id);
         Ok(id)
     }
@@ -426,6 +429,7 @@ impl Endpoint {
     pub fn poll(&mut self, now: Time) -> Output<Transmit, (AssociationId, Event)> {
         self.table.wake(now);
         self.settle_memory(now);
+        self.sweep_memory(now);
         // One answer, one transmission of an association: a flood of those who ask holds up nobody who is served.
         if self.turn == Turn::Answers
             && let Some(transmit) = self.answers.next()
@@ -461,7 +465,7 @@ impl Endpoint {
         }
         match self.answers.next() {
             Some(transmit) => Output::Send(transmit),
-            None => Output::Wait(self.table.next_wake()),
+            None => Output::Wait(self.table.next_wake().into_iter().chain(self.memory.next_sweep()).min()),
         }
     }
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod apps;
+pub mod attack;
 pub mod dice;
 pub mod failover;
 pub mod host;

@@ -303,6 +303,16 @@ impl Association {
         }
     }
 
+    /// Asks the peer for a sign of life, unless it is being asked.
+    pub(crate) fn ask_peer(&mut self) {
+        let State::Up(up) = &self.state else { return };
+        let path = &mut self.paths[usize::from(up.sack_path.0)];
+        if self.shutdown == Shutdown::No && path.beat.is_none() {
+            path.heartbeat_due = true;
+            self.stirred = true;
+        }
+    }
+
     /// The association is up: paths other than that of the handshake are to be confirmed (RFC 9260 §5.4).
     pub(super) fn begin_heartbeats(&mut self, now: Time) {
         let rto = self.paths[0].rtt.rto();

@@ -7,12 +7,13 @@
 //! its share is aborted: first the one whose bytes, times how long none of them has gone, are the most.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use braidftp_base::Time;
 use bytes::Bytes;
 
 use super::Endpoint;
-use super::table::Table;
+use super::table::{Slot, Table};
 use crate::association::ASSOCIATION_BYTES_MIN;
 use crate::config::Config;
 use crate::ids::AssociationId;
@@ -20,6 +21,15 @@ use crate::ids::AssociationId;
 /// What an association is counted as holding at least while its share is counted out: with many associations a share is
 /// small, and each needs a packet or two to go on.
 const SHARE_MIN_BYTES: usize = 16_384;
+
+/// Where more than this part of the bound is taken, associations whose peers are silent do not keep what they hold.
+const SWEPT_FROM: usize = 4;
+/// How often they are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// After so much silence a peer is asked for an answer by a HEARTBEAT.
+const ASKED_AFTER: Duration = Duration::from_secs(10);
+/// After so much silence its association is aborted.
+const SILENT_MAX: Duration = Duration::from_secs(20);
 
 /// The bound, and how much of it is taken.
 #[derive(Debug)]
@@ -30,11 +40,13 @@ pub(super) struct Memory {
     touched: Option<AssociationId>,
     /// When something was last told to the endpoint.
     now: Time,
+    /// When silent peers are looked for next, if much is taken.
+    sweep_at: Option<Time>,
 }
 
 impl Memory {
     pub(super) fn new(bound_bytes: usize) -> Self {
-        Self { bound_bytes, held_bytes: 0, touched: None, now: Time::ZERO }
+        Self { bound_bytes, held_bytes: 0, touched: None, now: Time::ZERO, sweep_at: None }
     }
 
     fn is_bounded(&self) -> bool {
@@ -80,6 +92,11 @@ impl Memory {
         slot.memory_bytes = bytes;
     }
 
+    /// When silent peers are looked for next.
+    pub(super) fn next_sweep(&self) -> Option<Time> {
+        self.sweep_at
+    }
+
     /// An association that took so much is gone.
     pub(super) fn forget(&mut self, bytes: usize) {
         self.held_bytes -= bytes;
@@ -115,6 +132,34 @@ impl Endpoint {
                 slot.association.give_up_memory();
             }
             self.memory.count(id, &mut self.table);
+            self.table.ready(id);
+        }
+    }
+
+    /// Where much is taken: asks silent peers of associations that hold more than a share may be for an answer, and aborts those
+    /// that gave none. A peer that vanished would else keep what it left here until its association times out, minutes later.
+    pub(super) fn sweep_memory(&mut self, now: Time) {
+        if !self.memory.is_bounded() || self.memory.held_bytes <= self.memory.bound_bytes / SWEPT_FROM {
+            self.memory.sweep_at = None;
+            return;
+        }
+        if *self.memory.sweep_at.get_or_insert(now + SWEEP_EVERY) > now {
+            return;
+        }
+        self.memory.sweep_at = Some(now + SWEEP_EVERY);
+        let holds = |slot: &&Slot| slot.memory_bytes > SHARE_MIN_BYTES && !slot.is_over();
+        let silent = |slot: &Slot| now.since(slot.heard_at);
+        let found = self.table.iter().filter(holds).filter(|slot| silent(slot) >= ASKED_AFTER);
+        let found: Vec<_> = found.map(|slot| (slot.id, silent(slot))).collect();
+        for (id, silence) in found {
+            let Some(slot) = self.table.get_mut(id) else { continue };
+            if silence < SILENT_MAX {
+                slot.association.ask_peer();
+            } else {
+                self.counters.out_of_memory += 1;
+                slot.association.give_up_memory();
+                self.memory.count(id, &mut self.table);
+            }
             self.table.ready(id);
         }
     }

@@ -1,0 +1,429 @@
+//! Attacks on an SCTP server: what a peer says that obeys no rule, with the right tags and checksums.
+//!
+//! [`ATTACKS`] is the table. An [`Attacker`] carries one of them out: a sans-IO machine like every host of a
+//! [`World`](crate::World), so that `victim` runs it in virtual time, and `examples/attack.rs` over real UDP. What is watched is
+//! how much memory the server's associations take, and what an honest client gets meanwhile.
+
+mod peer;
+pub mod victim;
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Ecn, Output, Time};
+use braidftp_sctp::wire::{Chunk, Header, Init, Packet, PacketBuilder};
+use braidftp_sctp::{Tsn, VerificationTag};
+use bytes::Bytes;
+
+use self::peer::Peer;
+use crate::dice::Dice;
+use crate::world::Actor;
+
+/// The lowest port of an attacker's associations.
+const PORT_MIN: u16 = 1_024;
+/// Where nothing is left to say, an attacker looks again after so long.
+const IDLE: Duration = Duration::from_millis(10);
+/// How far an attacker may be behind its rate and catch up.
+const BEHIND_MAX: Duration = Duration::from_millis(20);
+
+/// One attack.
+#[derive(Debug, Clone, Copy)]
+pub struct Attack {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    /// How many associations it opens.
+    pub associations: u16,
+    /// How many of them from one address.
+    pub from_one_address: u16,
+    /// What it says on the control stream first.
+    pub commands: Commands,
+    /// What each association says then, again and again.
+    pub says: Says,
+    /// What it answers to the server's data.
+    pub answers: Answers,
+    /// Packets that belong to no association.
+    pub flood: Option<Flood>,
+    /// Packets in a second, of all associations together.
+    pub packets_a_second: u32,
+}
+
+/// What an attack says on the control stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commands {
+    /// Nothing.
+    None,
+    /// It logs in.
+    LogIn,
+    /// It logs in and asks for data without end.
+    LogInAndAsk,
+    /// The same, and then says good-bye.
+    LogInAskAndQuit,
+}
+
+/// What an association of an attack says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    /// Nothing.
+    Nothing,
+    /// Messages on a stream that nobody reads, each in a datagram padded to `datagram_bytes`.
+    Unread {
+        /// Bytes of a message.
+        payload_bytes: usize,
+        /// Bytes of a datagram, with a PAD chunk.
+        datagram_bytes: usize,
+    },
+    /// The same behind a TSN that never comes.
+    Gap {
+        /// Bytes of a message.
+        payload_bytes: usize,
+        /// Bytes of a datagram, with a PAD chunk.
+        datagram_bytes: usize,
+    },
+    /// Every second TSN.
+    Holes,
+    /// Fragments of a message that never ends.
+    Fragments {
+        /// Bytes of a fragment.
+        payload_bytes: usize,
+    },
+}
+
+/// What an association of an attack answers to data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answers {
+    /// It acknowledges all.
+    All,
+    /// It answers every probe with a window of zero, and takes nothing.
+    ZeroWindow,
+    /// It never acknowledges.
+    Nothing,
+    /// It takes a packet a second.
+    Slowly,
+}
+
+/// Packets that belong to no association.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flood {
+    /// INIT chunks.
+    Inits,
+    /// COOKIE ECHO chunks that were never sealed.
+    Cookies,
+}
+
+const QUIET: Attack = Attack {
+    name: "",
+    what: "",
+    associations: 1,
+    from_one_address: 20,
+    commands: Commands::LogIn,
+    says: Says::Nothing,
+    answers: Answers::All,
+    flood: None,
+    packets_a_second: 10_000,
+};
+
+/// All attacks.
+pub const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "pad-1400",
+        what: "one byte of DATA and a PAD in datagrams of 1,400 bytes, on a stream nobody reads",
+        says: Says::Unread { payload_bytes: 1, datagram_bytes: 1_400 },
+        ..QUIET
+    },
+    Attack {
+        name: "pad-16000",
+        what: "the same in datagrams of 16,000 bytes",
+        says: Says::Unread { payload_bytes: 1, datagram_bytes: 16_000 },
+        ..QUIET
+    },
+    Attack {
+        name: "pad-before-login",
+        what: "40 associations do so without a login",
+        associations: 40,
+        commands: Commands::None,
+        says: Says::Unread { payload_bytes: 1, datagram_bytes: 1_400 },
+        ..QUIET
+    },
+    Attack {
+        name: "hoard",
+        what: "40 associations fill their receive windows with full packets that nobody reads",
+        associations: 40,
+        says: Says::Unread { payload_bytes: 1_400, datagram_bytes: 0 },
+        ..QUIET
+    },
+    Attack {
+        name: "gap-tiny",
+        what: "one TSN is missing, and messages of a byte follow",
+        says: Says::Gap { payload_bytes: 1, datagram_bytes: 0 },
+        ..QUIET
+    },
+    Attack {
+        name: "gap-full",
+        what: "20 associations with one TSN missing, and full packets follow",
+        associations: 20,
+        says: Says::Gap { payload_bytes: 1_400, datagram_bytes: 0 },
+        ..QUIET
+    },
+    Attack {
+        name: "holes",
+        what: "10 associations send every second TSN",
+        associations: 10,
+        says: Says::Holes,
+        ..QUIET
+    },
+    Attack {
+        name: "fragments",
+        what: "10 associations send a message that never ends",
+        associations: 10,
+        says: Says::Fragments { payload_bytes: 1_400 },
+        ..QUIET
+    },
+    Attack {
+        name: "zero-window",
+        what: "40 associations ask for data and answer probes with a window of zero",
+        associations: 40,
+        commands: Commands::LogInAndAsk,
+        answers: Answers::ZeroWindow,
+        ..QUIET
+    },
+    Attack {
+        name: "no-sack",
+        what: "40 associations ask for data and acknowledge none",
+        associations: 40,
+        commands: Commands::LogInAndAsk,
+        answers: Answers::Nothing,
+        ..QUIET
+    },
+    Attack {
+        name: "slow-reader",
+        what: "40 associations ask for data and take a packet a second",
+        associations: 40,
+        commands: Commands::LogInAndAsk,
+        answers: Answers::Slowly,
+        ..QUIET
+    },
+    Attack {
+        name: "outlive",
+        what: "600 associations from one address ask for data, say good-bye, and never open their window",
+        associations: 600,
+        from_one_address: 600,
+        commands: Commands::LogInAskAndQuit,
+        answers: Answers::ZeroWindow,
+        ..QUIET
+    },
+    Attack {
+        name: "vanish",
+        what: "1,000 associations come up and are never heard again",
+        associations: 1_000,
+        commands: Commands::None,
+        packets_a_second: 1_000,
+        ..QUIET
+    },
+    Attack {
+        name: "inits",
+        what: "20,000 INITs a second",
+        associations: 0,
+        flood: Some(Flood::Inits),
+        packets_a_second: 20_000,
+        ..QUIET
+    },
+    Attack {
+        name: "cookies",
+        what: "20,000 forged cookies a second",
+        associations: 0,
+        flood: Some(Flood::Cookies),
+        packets_a_second: 20_000,
+        ..QUIET
+    },
+];
+
+/// What an attacker says to the server's application, a message each.
+#[derive(Debug, Clone, Default)]
+pub struct Words {
+    /// To log in.
+    pub log_in: Vec<Bytes>,
+    /// To be sent data without end.
+    pub ask: Vec<Bytes>,
+    /// To end the session.
+    pub quit: Vec<Bytes>,
+}
+
+/// Whom an attacker attacks, and from where.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The server's address.
+    pub server: SocketAddr,
+    /// Its SCTP port.
+    pub port: u16,
+    /// The attacker's addresses.
+    pub from: Vec<SocketAddr>,
+}
+
+impl Attack {
+    /// From how many addresses it comes.
+    pub fn addresses(&self) -> u16 {
+        self.associations.div_ceil(self.from_one_address).max(1)
+    }
+}
+
+/// One attack under way.
+#[derive(Debug)]
+pub struct Attacker {
+    attack: Attack,
+    target: Target,
+    peers: Vec<Peer>,
+    turn: usize,
+    outbox: VecDeque<Datagram>,
+    next_at: Time,
+    stopped: bool,
+    dice: Dice,
+    /// Packets sent.
+    sent: u64,
+}
+
+impl Attacker {
+    /// Begins an attack.
+    ///
+    /// # Panics
+    /// If the target names fewer addresses to come from than the attack needs.
+    pub fn new(attack: Attack, target: Target, words: &Words, seed: u64) -> Self {
+        assert!(target.from.len() >= usize::from(attack.addresses()), "{} addresses", attack.addresses());
+        let mut dice = Dice::new(seed, 1 << 50);
+        let commands = match attack.commands {
+            Commands::None => Vec::new(),
+            Commands::LogIn => words.log_in.clone(),
+            Commands::LogInAndAsk => [&words.log_in[..], &words.ask].concat(),
+            Commands::LogInAskAndQuit => [&words.log_in[..], &words.ask, &words.quit].concat(),
+        };
+        let mut number = || u32::from_le_bytes(dice.seed()[..4].try_into().expect("four bytes"));
+        let peers = (0..attack.associations).map(|nth| {
+            let (tag, tsn) = (number(), number());
+            Peer::new(PORT_MIN + nth, target.port, tag, tsn, commands.clone(), attack.answers)
+        });
+        let peers = peers.collect();
+        let (turn, outbox, next_at, stopped, sent) = (0, VecDeque::new(), Time::ZERO, false, 0);
+        Self { attack, target, peers, turn, outbox, next_at, stopped, dice, sent }
+    }
+
+    /// From now on it says nothing, not even an answer.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.outbox.clear();
+    }
+
+    /// How many of its associations are up and have had their commands acknowledged.
+    pub fn at_it(&self) -> usize {
+        self.peers.iter().filter(|peer| peer.is_at_it()).count()
+    }
+
+    /// How many of its associations the server has ended or refused.
+    pub fn over(&self) -> usize {
+        self.peers.iter().filter(|peer| peer.is_over()).count()
+    }
+
+    /// How many packets it has sent.
+    pub fn packets_sent(&self) -> u64 {
+        self.sent
+    }
+
+    fn source(&self, index: usize) -> SocketAddr {
+        self.target.from[index / usize::from(self.attack.from_one_address)]
+    }
+
+    fn datagram(&self, from: SocketAddr, payload: Bytes) -> Datagram {
+        Datagram { from, to: self.target.server, ecn: Ecn::NotEct, payload }
+    }
+
+    /// What the next association that has something to say says.
+    fn speak(&mut self, now: Time) -> Option<Datagram> {
+        if let Some(flood) = self.attack.flood {
+            return Some(self.forge(flood));
+        }
+        for _ in 0..self.peers.len() {
+            let index = self.turn;
+            self.turn = (self.turn + 1) % self.peers.len();
+            if let Some(payload) = self.peers[index].speak(now, self.attack.says) {
+                return Some(self.datagram(self.source(index), payload));
+            }
+        }
+        None
+    }
+
+    fn forge(&mut self, flood: Flood) -> Datagram {
+        let seed = self.dice.seed();
+        let number = |at: usize| u32::from_le_bytes(seed[at..at + 4].try_into().expect("four bytes"));
+        let (chunk, tag) = match flood {
+            Flood::Inits => {
+                let init = Init {
+                    initiate_tag: VerificationTag(number(0).max(1)),
+                    a_rwnd: 100_000,
+                    outbound_streams: 2,
+                    inbound_streams: 2,
+                    initial_tsn: Tsn(number(4)),
+                    parameters: Vec::new(),
+                };
+                (Chunk::Init(init), VerificationTag(0))
+            }
+            Flood::Cookies => {
+                (Chunk::CookieEcho(Bytes::from([seed; 6].concat())), VerificationTag(number(0).max(1)))
+            }
+        };
+        let source_port = (number(8) as u16).max(1);
+        let mut builder = PacketBuilder::new();
+        builder
+            .begin(Header { source_port, destination_port: self.target.port, tag }, PacketBuilder::MAX_BYTES);
+        builder.push(&chunk);
+        builder.seal();
+        let payload = builder.finish().expect("a packet was sealed").payload;
+        self.datagram(self.target.from[0], payload)
+    }
+}
+
+impl Actor for Attacker {
+    fn handle(&mut self, now: Time, datagram: Datagram) {
+        if self.stopped {
+            return;
+        }
+        let Ok(packet) = Packet::decode(datagram.payload) else { return };
+        let index = usize::from(packet.header.destination_port.wrapping_sub(PORT_MIN));
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        debug_assert_eq!(peer.port(), packet.header.destination_port);
+        if let Some(answer) = peer.handle(now, &packet) {
+            let answer = self.datagram(self.source(index), answer);
+            self.outbox.push_back(answer);
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
+        if self.stopped {
+            return Output::Wait(None);
+        }
+        if let Some(answer) = self.outbox.pop_front() {
+            self.sent += 1;
+            return Output::Send(answer);
+        }
+        if now < self.next_at {
+            return Output::Wait(Some(self.next_at));
+        }
+        match self.speak(now) {
+            Some(datagram) => {
+                let between = Duration::from_nanos(1_000_000_000 / u64::from(self.attack.packets_a_second));
+                let late = now.since(self.next_at).min(BEHIND_MAX);
+                self.next_at = now + between - late.min(between);
+                if late > between {
+                    self.next_at = now;
+                }
+                self.sent += 1;
+                Output::Send(datagram)
+            }
+            None => {
+                self.next_at = now + IDLE;
+                Output::Wait(Some(self.next_at))
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! One raw association: what a peer that obeys no rule says, with the right tags and checksums.
+//!
+//! It keeps what it must know to be believed (tags, TSNs, the cookie), and nothing that it would have to retransmit but the
+//! packets of the handshake and its commands.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+use braidftp_sctp::wire::{Chunk, Data, Header, Init, Packet, PacketBuilder, Sack};
+use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
+use bytes::Bytes;
+
+use super::{Answers, Says};
+
+/// After so long, a packet of the handshake or a command is sent again.
+const REPEATED_AFTER: Duration = Duration::from_millis(500);
+/// The receive window of a peer that has nothing against data.
+const WINDOW: u32 = 1 << 20;
+/// The window of a peer that takes a packet at a time.
+const NARROW: u32 = 1_500;
+/// A peer that takes a packet at a time takes one so often.
+const TAKES_EVERY: Duration = Duration::from_secs(1);
+/// The stream for what nobody reads.
+const UNREAD: StreamId = StreamId(1);
+
+/// How far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stage {
+    Asks,
+    Echoes(Bytes),
+    Up,
+    Over,
+}
+
+/// One association of an attacker.
+#[derive(Debug)]
+pub(super) struct Peer {
+    ports: (u16, u16),
+    own_tag: VerificationTag,
+    tag: VerificationTag,
+    stage: Stage,
+    /// When it last said something that may have to be said again.
+    said_at: Option<Time>,
+    first_tsn: Tsn,
+    next_tsn: Tsn,
+    /// Of what it says: how many packets.
+    said: u32,
+    /// Its commands, each a message on stream 0; so many of them are acknowledged.
+    commands: Vec<Bytes>,
+    acked: Tsn,
+    /// All of the victim's DATA up to this TSN came.
+    cum_tsn: Tsn,
+    answers: Answers,
+    took_at: Time,
+    builder: PacketBuilder,
+}
+
+impl Peer {
+    /// An association from `port` to be, which begins with `commands`.
+    pub(super) fn new(
+        port: u16,
+        victim: u16,
+        tag: u32,
+        tsn: u32,
+        commands: Vec<Bytes>,
+        answers: Answers,
+    ) -> Self {
+        Self {
+            ports: (port, victim),
+            own_tag: VerificationTag(tag.max(1)),
+            tag: VerificationTag(0),
+            stage: Stage::Asks,
+            said_at: None,
+            first_tsn: Tsn(tsn),
+            next_tsn: Tsn(tsn),
+            said: 0,
+            commands,
+            acked: Tsn(tsn).minus(1),
+            cum_tsn: Tsn(0),
+            answers,
+            took_at: Time::ZERO,
+            builder: PacketBuilder::new(),
+        }
+    }
+
+    /// The victim's port and its own: what finds it.
+    pub(super) fn port(&self) -> u16 {
+        self.ports.0
+    }
+
+    /// Whether the victim takes part no more.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// Whether it is an association, and has said its commands.
+    pub(super) fn is_at_it(&self) -> bool {
+        self.stage == Stage::Up && !self.last_command().after(self.acked)
+    }
+
+    fn last_command(&self) -> Tsn {
+        self.first_tsn.plus(self.commands.len() as u32).minus(1)
+    }
+
+    fn packet(&mut self, tag: VerificationTag, chunks: &[Chunk]) -> Bytes {
+        let header = Header { source_port: self.ports.0, destination_port: self.ports.1, tag };
+        self.builder.begin(header, PacketBuilder::MAX_BYTES);
+        chunks.iter().for_each(|chunk| self.builder.push(chunk));
+        self.builder.seal();
+        self.builder.finish().expect("a packet was sealed").payload
+    }
+
+    fn window(&self) -> u32 {
+        match self.answers {
+            Answers::All | Answers::Nothing => WINDOW,
+            Answers::ZeroWindow => 0,
+            Answers::Slowly => NARROW,
+        }
+    }
+
+    /// Takes a packet from the victim; gives the answer to it.
+    pub(super) fn handle(&mut self, now: Time, packet: &Packet) -> Option<Bytes> {
+        if packet.header.tag != self.own_tag {
+            return None;
+        }
+        let mut answers = Vec::new();
+        let mut has_data = false;
+        for chunk in packet.chunks().map_while(Result::ok) {
+            match chunk {
+                Chunk::InitAck(ack) if self.stage == Stage::Asks => {
+                    self.tag = ack.initiate_tag;
+                    self.cum_tsn = ack.initial_tsn.minus(1);
+                    self.stage = Stage::Echoes(ack.state_cookie().cloned().unwrap_or_default());
+                    self.said_at = None;
+                }
+                Chunk::CookieAck if matches!(self.stage, Stage::Echoes(_)) => {
+                    self.stage = Stage::Up;
+                    self.said_at = None;
+                }
+                Chunk::Sack(sack) if sack.cum_tsn_ack.after(self.acked) => self.acked = sack.cum_tsn_ack,
+                Chunk::Heartbeat(info) => answers.push(Chunk::HeartbeatAck(info)),
+                Chunk::Data(data) => {
+                    has_data = true;
+                    let takes = match self.answers {
+                        Answers::All => true,
+                        Answers::Nothing | Answers::ZeroWindow => false,
+                        Answers::Slowly => now.since(self.took_at) >= TAKES_EVERY,
+                    };
+                    if takes && data.tsn == self.cum_tsn.next() {
+                        self.cum_tsn = data.tsn;
+                        self.took_at = now;
+                    }
+                }
+                Chunk::Abort { .. } | Chunk::ShutdownComplete { .. } => self.stage = Stage::Over,
+                _ => {}
+            }
+        }
+        if has_data && self.answers != Answers::Nothing {
+            answers.push(Chunk::Sack(Sack {
+                cum_tsn_ack: self.cum_tsn,
+                a_rwnd: self.window(),
+                ..Sack::default()
+            }));
+        }
+        (!answers.is_empty() && !self.is_over()).then(|| self.packet(self.tag, &answers))
+    }
+
+    /// What it says when its turn comes, if anything.
+    pub(super) fn speak(&mut self, now: Time, says: Says) -> Option<Bytes> {
+        let repeats = self.said_at.is_none_or(|at| now.since(at) >= REPEATED_AFTER);
+        match self.stage.clone() {
+            Stage::Over => None,
+            Stage::Asks | Stage::Echoes(_) if !repeats => None,
+            Stage::Asks => {
+                self.said_at = Some(now);
+                let init = Init {
+                    initiate_tag: self.own_tag,
+                    a_rwnd: WINDOW.min(self.window().max(NARROW)),
+                    outbound_streams: 2,
+                    inbound_streams: 2,
+                    initial_tsn: self.first_tsn,
+                    parameters: Vec::new(),
+                };
+                Some(self.packet(VerificationTag(0), &[Chunk::Init(init)]))
+            }
+            Stage::Echoes(cookie) => {
+                self.said_at = Some(now);
+                Some(self.packet(self.tag, &[Chunk::CookieEcho(cookie)]))
+            }
+            Stage::Up if !self.is_at_it() => repeats.then(|| self.command(now)),
+            Stage::Up => self.attack(says),
+        }
+    }
+
+    /// The first command that is not acknowledged, so that each has taken effect before the next.
+    fn command(&mut self, now: Time) -> Bytes {
+        self.said_at = Some(now);
+        let nth = self.acked.next().distance_from(self.first_tsn);
+        let mut chunks: Vec<Chunk> = Vec::new();
+        for (at, line) in self.commands.iter().enumerate().skip(nth as usize) {
+            let ssn = Ssn(at as u16);
+            let data = Data { ssn, ..whole(self.first_tsn.plus(at as u32), StreamId(0), line.clone()) };
+            chunks.push(Chunk::Data(data));
+        }
+        self.next_tsn = self.first_tsn.plus(self.commands.len() as u32);
+        self.packet(self.tag, &chunks)
+    }
+
+    fn attack(&mut self, says: Says) -> Option<Bytes> {
+        let nth = self.said;
+        self.said += 1;
+        let mut tsn = self.first_tsn.plus(self.commands.len() as u32).plus(nth);
+        let ssn = Ssn(nth as u16);
+        let payload = |bytes: usize| Bytes::from(vec![0x5a; bytes]);
+        let (data, datagram_bytes) = match says {
+            Says::Nothing => return None,
+            Says::Unread { payload_bytes, datagram_bytes } => {
+                (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
+            }
+            // One TSN is missing for ever. Within reach of a gap block, the same ones are said again.
+            Says::Gap { payload_bytes, datagram_bytes } => {
+                tsn = self.first_tsn.plus(self.commands.len() as u32 + 1 + nth % 60_000);
+                (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
+            }
+            Says::Holes => {
+                tsn = self.first_tsn.plus(self.commands.len() as u32 + 1 + 2 * (nth % 30_000));
+                (Data { ssn, ..whole(tsn, UNREAD, payload(1)) }, 0)
+            }
+            Says::Fragments { payload_bytes } => {
+                let (begin, end, ssn) = (nth == 0, false, Ssn(0));
+                (Data { begin, end, ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, 0)
+            }
+        };
+        let mut chunks = vec![Chunk::Data(data)];
+        let bytes = Header::LEN + chunks[0].padded_len();
+        if let Some(pad) = datagram_bytes.checked_sub(bytes + Chunk::HEADER_LEN) {
+            chunks.push(Chunk::Pad(pad as u16));
+        }
+        Some(self.packet(self.tag, &chunks))
+    }
+}
+
+/// A whole message.
+fn whole(tsn: Tsn, stream: StreamId, payload: Bytes) -> Data {
+    Data {
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: false,
+        tsn,
+        stream,
+        ssn: Ssn(0),
+        interleaved: None,
+        ppid: Ppid(0),
+        payload,
+    }
+}
