@@ -7,6 +7,7 @@ mod collision;
 mod handshake;
 mod icmp;
 mod limits;
+mod memory_limits;
 mod out_of_the_blue;
 mod pair;
 mod sharing;
