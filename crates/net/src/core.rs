@@ -145,6 +145,8 @@ pub(crate) enum Phase {
     },
     /// The task is gone.
     Ended,
+    /// The task is gone since it panicked: a fault of this program.
+    Failed,
 }
 
 /// What the users of one association wait for.
@@ -363,7 +365,7 @@ impl Core {
         match &mut self.phase {
             Phase::Open => self.phase = Phase::Closing { until },
             Phase::Closing { until: before } => *before = until.min(*before),
-            Phase::Ended => return,
+            Phase::Ended | Phase::Failed => return,
         }
         let ports: Vec<u16> = self.backlogs.keys().copied().collect();
         for port in ports {
@@ -404,7 +406,7 @@ impl Core {
 
     /// The task is going: nobody shall wait any more.
     pub(crate) fn end(&mut self, reason: &Reason) {
-        self.phase = Phase::Ended;
+        self.phase = if std::thread::panicking() { Phase::Failed } else { Phase::Ended };
         self.open = 0;
         for seat in self.seats.values_mut() {
             seat.closed.get_or_insert_with(|| reason.clone());

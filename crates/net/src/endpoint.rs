@@ -299,7 +299,7 @@ impl Endpoint {
     /// # Cancel safety
     /// Changes nothing; may be cancelled and called again.
     pub async fn wait_idle(&self) {
-        self.reached(|open, phase| open == 0 || phase == Phase::Ended).await;
+        self.reached(|open, phase| open == 0 || is_over(phase)).await;
     }
 
     /// Stops to listen, shuts down every association (aborting those that take longer than [`Bind::linger`]), and
@@ -310,7 +310,17 @@ impl Endpoint {
     pub async fn close(&self) {
         self.shared.lock().close(self.shared.clock.now() + self.linger);
         self.shared.task.notify_one();
-        self.reached(|_, phase| phase == Phase::Ended).await;
+        self.reached(|_, phase| is_over(phase)).await;
+    }
+
+    /// Waits until the task is gone, without closing anything, and says whether it failed: it panicked, which is a fault of
+    /// this program. Then the endpoint's ports are free, its associations are over, and nobody is told but who waits here.
+    ///
+    /// # Cancel safety
+    /// Changes nothing; may be cancelled and called again.
+    pub async fn ended(&self) -> Ended {
+        self.reached(|_, phase| is_over(phase)).await;
+        if self.shared.lock().phase == Phase::Failed { Ended::Failed } else { Ended::Closed }
     }
 
     async fn reached(&self, there: impl Fn(usize, Phase) -> bool) {
@@ -344,6 +354,19 @@ impl Endpoint {
         }
         if sources.is_empty() { Err(ConnectError::NoLocalAddress) } else { Ok(sources) }
     }
+}
+
+fn is_over(phase: Phase) -> bool {
+    matches!(phase, Phase::Ended | Phase::Failed)
+}
+
+/// How an endpoint's task came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was closed, nobody held it any more, or its runtime is gone.
+    Closed,
+    /// It panicked.
+    Failed,
 }
 
 impl Clone for Endpoint {

@@ -40,5 +40,5 @@ pub use braidftp_sctp::{
 };
 pub use budget::default_memory_bytes;
 pub use core::{Totals, Up};
-pub use endpoint::{Bind, BindError, ConnectError, Endpoint, Listener};
+pub use endpoint::{Bind, BindError, ConnectError, Ended, Endpoint, Listener};
 pub use sockets::Carrier;

@@ -2,7 +2,8 @@
 //!
 //! One buffer holds what one receive call coalesced: up to 64 KiB of datagrams (GRO). Large batches are sliced
 //! without a copy. Small ones are copied out, and so is everything once [`MAX_LENT`] buffers are held by unread
-//! slices, so that a few bytes kept for long never pin more than [`MAX_LENT`] times 64 KiB.
+//! slices, so that a few bytes kept for long never pin more than [`MAX_LENT`] times 64 KiB. A copy of several datagrams is
+//! kept by a slice of one of them; once such copies take [`MAX_COPIED_BYTES`], each datagram is copied by itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +17,9 @@ const MIN_LENT_BYTES: usize = 16_384;
 
 /// Buffers that unread slices may hold at a time: 8 MiB of memory.
 const MAX_LENT: usize = 128;
+
+/// Bytes of copies of several datagrams that unread slices may hold at a time.
+const MAX_COPIED_BYTES: usize = 8 << 20;
 
 /// Unused buffers kept for later; more are given back to the allocator.
 const MAX_FREE: usize = 32;
@@ -33,6 +37,13 @@ pub(crate) struct Pool {
 struct Shelf {
     free: Vec<Buffer>,
     lent: usize,
+    copied_bytes: usize,
+}
+
+/// A copy of several datagrams, out as [`Bytes`].
+struct Copied {
+    bytes: Box<[u8]>,
+    pool: Arc<Mutex<Shelf>>,
 }
 
 /// A buffer out on loan as [`Bytes`].
@@ -49,13 +60,38 @@ impl Pool {
         free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice())
     }
 
-    /// The first `len` bytes of `buffer` as [`Bytes`]; `buffer` is then fit to be received into again.
-    pub(crate) fn freeze(&self, buffer: &mut Buffer, len: usize) -> Bytes {
-        if len < MIN_LENT_BYTES || !self.lend() {
-            return Bytes::copy_from_slice(&buffer[..len]);
-        }
-        let full = std::mem::replace(buffer, self.take());
-        Bytes::from_owner(Lent { buffer: full, len, pool: self.shared.clone() })
+    /// The datagrams of `stride` bytes each, but for the last, in the first `len` bytes of `buffer`, which is then fit to be
+    /// received into again.
+    pub(crate) fn freeze(
+        &self,
+        buffer: &mut Buffer,
+        len: usize,
+        stride: usize,
+    ) -> impl Iterator<Item = Bytes> + use<> {
+        let mut datagrams = Vec::new();
+        let mut batch = if len >= MIN_LENT_BYTES && self.lend() {
+            let full = std::mem::replace(buffer, self.take());
+            Bytes::from_owner(Lent { buffer: full, len, pool: self.shared.clone() })
+        } else if len <= stride {
+            Bytes::copy_from_slice(&buffer[..len])
+        } else if self.count_copy(len) {
+            Bytes::from_owner(Copied { bytes: buffer[..len].into(), pool: self.shared.clone() })
+        } else {
+            datagrams.extend(buffer[..len].chunks(stride).rev().map(Bytes::copy_from_slice));
+            Bytes::new()
+        };
+        std::iter::from_fn(move || match batch.is_empty() {
+            true => datagrams.pop(),
+            false => Some(batch.split_to(stride.min(batch.len()))),
+        })
+    }
+
+    /// Whether one more copy of several datagrams may go out; counts it if so.
+    fn count_copy(&self, len: usize) -> bool {
+        let mut shelf = lock(&self.shared);
+        let may = shelf.copied_bytes + len <= MAX_COPIED_BYTES;
+        shelf.copied_bytes += if may { len } else { 0 };
+        may
     }
 
     /// Whether one more buffer may go out; counts it if so.
@@ -64,6 +100,18 @@ impl Pool {
         let may = shelf.lent < MAX_LENT;
         shelf.lent += usize::from(may);
         may
+    }
+}
+
+impl AsRef<[u8]> for Copied {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        lock(&self.pool).copied_bytes -= self.bytes.len();
     }
 }
 
@@ -99,7 +147,7 @@ mod tests {
         let mut buffer = pool.take();
         buffer[..MIN_LENT_BYTES].fill(7);
         let place = buffer.as_ptr();
-        let bytes = pool.freeze(&mut buffer, MIN_LENT_BYTES);
+        let bytes = pool.freeze(&mut buffer, MIN_LENT_BYTES, MIN_LENT_BYTES).next().unwrap();
         assert_eq!(bytes.as_ptr(), place, "no copy");
         assert_ne!(buffer.as_ptr(), place);
         assert!(bytes.iter().all(|b| *b == 7));
@@ -116,17 +164,40 @@ mod tests {
         let pool = Pool::default();
         let mut buffer = pool.take();
         let place = buffer.as_ptr();
-        let bytes = pool.freeze(&mut buffer, MIN_LENT_BYTES - 1);
+        let bytes = pool.freeze(&mut buffer, MIN_LENT_BYTES - 1, MIN_LENT_BYTES).next().unwrap();
         assert_ne!(bytes.as_ptr(), place);
         assert_eq!(buffer.as_ptr(), place);
         assert_eq!(lock(&pool.shared).lent, 0);
     }
 
     #[test]
+    fn datagrams_of_a_batch_are_as_they_came_and_pin_no_more_copies_than_the_limit() {
+        let pool = Pool::default();
+        let mut buffer = pool.take();
+        let (len, stride) = (14_300, 1_400);
+        buffer[..len].iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / stride) as u8);
+        // Of each batch one datagram is kept.
+        let mut kept = Vec::new();
+        for _ in 0..2 * MAX_COPIED_BYTES / len {
+            let datagrams: Vec<Bytes> = pool.freeze(&mut buffer, len, stride).collect();
+            let lens: Vec<usize> = datagrams.iter().map(Bytes::len).collect();
+            assert_eq!((lens.len(), lens[0], lens[10]), (11, stride, len - 10 * stride));
+            assert!(datagrams.iter().enumerate().all(|(nth, one)| one.iter().all(|b| *b == nth as u8)));
+            kept.push(datagrams[3].clone());
+            assert!(lock(&pool.shared).copied_bytes <= MAX_COPIED_BYTES);
+        }
+        assert!(lock(&pool.shared).copied_bytes > MAX_COPIED_BYTES - len);
+        drop(kept);
+        assert_eq!(lock(&pool.shared).copied_bytes, 0);
+    }
+
+    #[test]
     fn no_more_than_the_limit_is_pinned() {
         let pool = Pool::default();
         let mut buffer = pool.take();
-        let held: Vec<Bytes> = (0..2 * MAX_LENT).map(|_| pool.freeze(&mut buffer, MIN_LENT_BYTES)).collect();
+        let held: Vec<Bytes> = (0..2 * MAX_LENT)
+            .flat_map(|_| pool.freeze(&mut buffer, MIN_LENT_BYTES, MIN_LENT_BYTES))
+            .collect();
         assert_eq!(lock(&pool.shared).lent, MAX_LENT);
         drop(held);
         assert_eq!(lock(&pool.shared).lent, 0);

@@ -333,8 +333,8 @@ impl Sockets {
                 if len == 0 {
                     continue;
                 }
-                let mut bytes = self.pool.freeze(buffer, len);
                 let stride = if meta.stride == 0 { len } else { meta.stride };
+                let datagrams = self.pool.freeze(buffer, len, stride);
                 let to = match meta.dst_ip {
                     Some(ip) if socket.local.ip().is_unspecified() => {
                         SocketAddr::new(ip, socket.local.port())
@@ -343,16 +343,15 @@ impl Sockets {
                 };
                 let from = socket.carrier.address(without_flow(meta.addr));
                 let ecn = from_codepoint(meta.ecn);
-                if socket.carrier == Carrier::Ip {
-                    match raw::payload(socket.local, &bytes) {
+                for payload in datagrams {
+                    let payload = match socket.carrier {
+                        Carrier::Udp => Some(payload),
+                        Carrier::Ip => raw::payload(socket.local, &payload),
+                    };
+                    match payload {
                         Some(payload) => into.push(Datagram { from, to, ecn, payload }),
                         None => debug!(%from, %to, "not a packet of SCTP"),
                     }
-                    continue;
-                }
-                while bytes.has_remaining() {
-                    let payload = bytes.split_to(stride.min(bytes.len()));
-                    into.push(Datagram { from, to, ecn, payload });
                 }
             }
         }

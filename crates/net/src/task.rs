@@ -139,7 +139,7 @@ impl Task {
                 None
             }
             Phase::Closing { until } => Some(until),
-            Phase::Open | Phase::Ended => None,
+            Phase::Open | Phase::Ended | Phase::Failed => None,
         }
     }
 

@@ -12,7 +12,9 @@ use braidftp_ftp::mapping::CONTROL_PORT;
 use braidftp_ftp::server as machine;
 use braidftp_net::cc;
 use braidftp_net::sctp::Profile;
+use braidftp_net::{Ended, Endpoint};
 use serde::Deserialize;
+use tokio::task::JoinSet;
 
 use super::{Listen, Server, Settings, StartError};
 use crate::client::{Mode, MultipathChoice, default_multipath};
@@ -106,6 +108,8 @@ pub enum ServeError {
     Folder(String),
     /// An address cannot be had: exit code 2.
     Start(StartError),
+    /// The task of an SCTP endpoint panicked: exit code 101, as of a program that panics. It served until then.
+    Sctp,
 }
 
 impl ServeError {
@@ -115,6 +119,7 @@ impl ServeError {
             Self::Usage(_) => 1,
             Self::Start(_) => 2,
             Self::Folder(_) => 6,
+            Self::Sctp => 101,
         }
     }
 }
@@ -124,6 +129,10 @@ impl fmt::Display for ServeError {
         match self {
             Self::Usage(why) | Self::Folder(why) => f.write_str(why),
             Self::Start(error) => error.fmt(f),
+            Self::Sctp => f.write_str(
+                "SCTP has failed: the task that drives it panicked, as said above, and all of its associations are lost; \
+                 start the server again, and report this as a bug",
+            ),
         }
     }
 }
@@ -165,17 +174,32 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
         }
     }
     let handle = server.handle();
+    let endpoints = server.endpoints();
+    let mut failed = std::pin::pin!(failed(endpoints));
     let mut running = std::pin::pin!(server.run());
     let mut signals = signals;
     loop {
         tokio::select! {
             () = &mut running => return Ok(()),
+            () = &mut failed => return Err(ServeError::Sctp),
             again = signals.next() => match again {
                 Again::First => handle.stop(),
                 Again::More => handle.abort(),
             },
         }
     }
+}
+
+/// Waits until the task of an SCTP endpoint has failed; for ever, if none does.
+async fn failed(endpoints: Vec<Endpoint>) {
+    let mut ends: JoinSet<Ended> =
+        endpoints.into_iter().map(|endpoint| async move { endpoint.ended().await }).collect();
+    while let Some(end) = ends.join_next().await {
+        if matches!(end, Ok(Ended::Failed)) {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 /// Sends what the server notes to standard error. Names and words of the other side are escaped where they are noted.

@@ -176,6 +176,14 @@ pub(super) enum Tx {
 }
 
 impl Tx {
+    /// A user is logged in: the client may use all of the receive window.
+    pub(super) fn admit(&self) {
+        match self {
+            Self::Tcp(_) => {}
+            Self::Sctp(association) | Self::Braid(association) => association.admit(),
+        }
+    }
+
     /// Puts a reply behind the others. In braid replies that wait share a message: whole lines either way
     /// (specs/ftp-over-sctp.md §2.3).
     pub(super) fn queue(&self, out: &mut VecDeque<Bytes>, reply: Bytes) {

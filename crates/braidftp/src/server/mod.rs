@@ -55,6 +55,10 @@ use session::{Accepted, Data, Driver, post};
 
 /// How long a new association may take to come up, or its first look at its streams.
 const UP: Duration = Duration::from_secs(15);
+/// The receive window of an association before its login: the control stream alone is read.
+const BEFORE_LOGIN_BYTES: usize = 32 << 10;
+/// How long a client may take to acknowledge half of the last replies, and then to end its association.
+const CLOSING: Duration = Duration::from_secs(15);
 /// How long sessions may take to finish what they do once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -230,6 +234,9 @@ impl Builder {
 fn bind_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<Bound, StartError> {
     bind.pcap = settings.pcap.clone();
     bind.packet_log = settings.packet_log.clone();
+    // Some more than sessions: an association that closes counts until it is over.
+    bind.limits.associations_per_address = settings.max_sessions_per_address.saturating_mul(5) / 4;
+    bind.limits.half_open = settings.max_sessions;
     let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
     let listener = endpoint.listen(port, Arc::new(listening(&settings.sctp)));
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
@@ -249,6 +256,8 @@ fn listening(config: &Config) -> Config {
         outbound_streams: streams,
         inbound_streams: streams,
         receive_buffer_bytes: config.receive_buffer_bytes.max(credit),
+        unadmitted_receive_buffer_bytes: Some(BEFORE_LOGIN_BYTES),
+        shutdown_guard: CLOSING,
         ..config.clone()
     }
 }

@@ -335,6 +335,7 @@ impl Driver {
             Event::LoggedIn(Ok((grant, store))) => {
                 tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
                 self.store = Some(store);
+                self.tx.admit();
                 self.tell(Input::Authenticated(Ok(())));
             }
             Event::LoggedIn(Err(why)) => self.tell(Input::Authenticated(Err(why))),

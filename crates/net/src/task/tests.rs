@@ -136,3 +136,22 @@ fn who_aborts_what_was_accepted_ends_an_association_that_the_peer_knows_to_be_up
         bench.heard.iter().filter(|(id, _)| *id == second).map(|(_, event)| event).collect();
     assert!(matches!(heard[..], [Event::Up { .. }, Event::Closed(Reason::PeerAborted(_))]), "{heard:?}");
 }
+
+#[test]
+fn a_task_that_panics_is_known_to_have_failed_and_one_that_ends_is_not() {
+    for (panics, expected) in [(true, Phase::Failed), (false, Phase::Ended)] {
+        let Bench { task, listener, .. } = Bench::new();
+        let shared = task.shared.clone();
+        let run = std::panic::AssertUnwindSafe(move || {
+            let _task = task;
+            if panics {
+                panic!("a fault of the task, on purpose");
+            }
+        });
+        assert_eq!(std::panic::catch_unwind(run).is_err(), panics);
+        assert_eq!(shared.lock().phase, expected);
+        // Who waits for associations waits no more.
+        let accepted = pin!(listener.accept()).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(accepted, std::task::Poll::Ready(None)));
+    }
+}

@@ -60,7 +60,9 @@ pub enum Commands {
     LogIn,
     /// It logs in and asks for data without end.
     LogInAndAsk,
-    /// The same, and then says good-bye.
+    /// It logs in and says good-bye.
+    LogInAndQuit,
+    /// It logs in, asks for data without end, and says good-bye.
     LogInAskAndQuit,
 }
 
@@ -208,9 +210,18 @@ pub const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "outlive",
-        what: "600 associations from one address ask for data, say good-bye, and never open their window",
+        what: "600 associations from one address log in, say good-bye, and never open their window",
         associations: 600,
         from_one_address: 600,
+        commands: Commands::LogInAndQuit,
+        answers: Answers::ZeroWindow,
+        ..QUIET
+    },
+    Attack {
+        name: "outlive-data",
+        what: "150 associations ask for data before they do so",
+        associations: 150,
+        from_one_address: 50,
         commands: Commands::LogInAskAndQuit,
         answers: Answers::ZeroWindow,
         ..QUIET
@@ -297,6 +308,7 @@ impl Attacker {
             Commands::None => Vec::new(),
             Commands::LogIn => words.log_in.clone(),
             Commands::LogInAndAsk => [&words.log_in[..], &words.ask].concat(),
+            Commands::LogInAndQuit => [&words.log_in[..], &words.quit].concat(),
             Commands::LogInAskAndQuit => [&words.log_in[..], &words.ask, &words.quit].concat(),
         };
         let mut number = || u32::from_le_bytes(dice.seed()[..4].try_into().expect("four bytes"));
