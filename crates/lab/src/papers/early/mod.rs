@@ -15,6 +15,7 @@ mod claims;
 mod draw;
 mod pairs;
 mod single;
+mod start;
 mod tails;
 
 use std::time::Duration;
@@ -35,7 +36,7 @@ pub static PAPER: Paper = Paper {
     claims: &[claims::CLAIMS],
 };
 
-static FIGURES: &[Figure] = &[single::FIGURE, pairs::FIGURE, tails::FIGURE];
+static FIGURES: &[Figure] = &[single::FIGURE, pairs::FIGURE, tails::FIGURE, start::FIGURE];
 
 /// The paths, by their names in `utilisation`: the papers' three, and GEO.
 pub const PATHS: [&str; 4] = ["lan", "wan", "sat", "geo"];
@@ -131,7 +132,7 @@ impl Job {
         Session {
             variant: Variant::Braid,
             files: self.files.sizes(),
-            sctp: config(),
+            sctp: config(self.paths),
             paths: vec![links; self.paths],
             asks: Asks::AtOnce,
             attempts: 1,
@@ -153,13 +154,15 @@ impl Job {
     }
 }
 
-/// The association as `braidftp` has it in mode `braid`.
-fn config() -> sctp::Config {
+/// The association as `braidftp` has it in mode `braid`, with so many paths.
+fn config(paths: usize) -> sctp::Config {
+    let modern = sctp::Profile::Modern.config();
+    let ask_every = if paths > 1 { Some(Duration::from_secs(5)) } else { modern.heartbeat_interval };
     sctp::Config {
         multipath: Some(sctp::Multipath::default()),
         multipath_with: sctp::MultipathWith::WhereAgreed,
-        heartbeat_interval: Some(Duration::from_secs(5)),
-        ..sctp::Profile::Modern.config()
+        heartbeat_interval: ask_every,
+        ..modern
     }
 }
 

@@ -26,7 +26,7 @@ use bytes::Bytes;
 
 use super::net::{Closed, Conn, Happened, Net, Piece, Refused, Sent};
 use super::store::Store;
-use super::{Asks, FileOutcome, digest};
+use super::{Asks, Ends, FileOutcome, digest};
 
 /// The first port on which the client listens for data.
 const FIRST_PORT: u16 = 40_000;
@@ -57,6 +57,8 @@ pub(super) struct Settings {
     pub(super) patience: Duration,
     /// When it is asked for the files.
     pub(super) asks: Asks,
+    /// When the session is over.
+    pub(super) ends: Ends,
 }
 
 /// What carries a session.
@@ -112,6 +114,8 @@ pub(super) struct Report {
     pub(super) opened: Option<Time>,
     /// When the last file was whole and its 226 here.
     pub(super) done: Option<Time>,
+    /// When the session was over, after QUIT.
+    pub(super) left: Option<Time>,
     pub(super) files: Vec<FileOutcome>,
     pub(super) attempts: Vec<u32>,
     pub(super) failed: Option<String>,
@@ -129,6 +133,10 @@ enum Stage {
     Fetching {
         left: usize,
     },
+    /// QUIT is on its way.
+    Quitting,
+    /// The association is being shut down.
+    Closing,
     Over,
 }
 
@@ -318,6 +326,10 @@ impl Client {
                 self.session.handle(Input::Closed);
                 self.control = None;
                 net.forget(conn);
+                if self.stage == Stage::Closing {
+                    self.report.left = Some(net.now);
+                    self.stage = Stage::Over;
+                }
             }
             Happened::Closed(how) => match self.data.get_mut(&conn) {
                 // What came is read first.
@@ -450,6 +462,8 @@ impl Client {
             }
             Event::Receive(tag, data) => self.begin(net.now, tag, data),
             Event::Finished(tag, result) => self.finished(net, tag, result.map(|finished| finished.bytes)),
+            Event::Ended(_) if self.stage == Stage::Quitting => self.leave(net),
+            Event::Ended(_) if self.stage == Stage::Closing => {}
             Event::Ended(why) => {
                 if self.sessions >= self.settings.attempts {
                     return self
@@ -583,7 +597,27 @@ impl Client {
 
     fn done(&mut self, now: Time) {
         self.report.done = Some(now);
-        self.stage = Stage::Over;
+        self.stage = match self.settings.ends {
+            Ends::WithLastFile => Stage::Over,
+            Ends::WithQuit => {
+                self.session.command(Command::Quit);
+                Stage::Quitting
+            }
+        };
+    }
+
+    /// The server has answered QUIT, or is gone.
+    fn leave(&mut self, net: &mut Net<'_>) {
+        if let Some(control) = self.control {
+            net.close(control);
+        }
+        self.stage = match self.control {
+            Some(Conn::Sctp(_)) => Stage::Closing,
+            _ => {
+                self.report.left = Some(net.now);
+                Stage::Over
+            }
+        };
     }
 
     fn fail(&mut self, why: String) {

@@ -172,6 +172,16 @@ pub enum Asks {
     AtOnce,
 }
 
+/// When a session is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ends {
+    /// With the last file and its 226.
+    #[default]
+    WithLastFile,
+    /// When the client has said QUIT and the server has answered; over SCTP, when the association is shut down.
+    WithQuit,
+}
+
 /// What is watched beyond the counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watch {
@@ -205,6 +215,8 @@ pub struct Session {
     pub handshake: Handshake,
     /// When the client is asked for the files.
     pub asks: Asks,
+    /// When it is over.
+    pub ends: Ends,
     /// Packets of the client that are nothing but acknowledgements, of which this part is lost before it reaches a link: no
     /// link can tell them from others.
     pub lost_acks: Option<Probability>,
@@ -249,6 +261,7 @@ impl Default for Session {
             nat: NatBox::None,
             handshake: Handshake::First,
             asks: Asks::WhenReady,
+            ends: Ends::WithLastFile,
             lost_acks: None,
             message_bytes: 16 << 10,
             data_streams: 4,
@@ -269,6 +282,8 @@ pub struct Outcome {
     pub failed: Option<String>,
     /// From the beginning of the run, at which the client sends its first packet, to the last file's end and 226.
     pub since_started: Duration,
+    /// From the same beginning to the end of the session, with [`Ends::WithQuit`].
+    pub until_exit: Option<Duration>,
     /// From the client's first packet about the files to the last file's end and 226: the clock of the first paper.
     pub since_asked: Duration,
     /// From the "150" to NLST (braid: the header of the names) to the same end: the clock of the second paper.
@@ -465,6 +480,7 @@ impl Session {
         Outcome {
             failed,
             since_started: end.since(Time::ZERO),
+            until_exit: report.left.map(|left| left.since(Time::ZERO)),
             since_asked: since(report.asked),
             since_opened: since(report.opened),
             files: report.files.clone(),
@@ -590,6 +606,7 @@ impl Session {
                 attempts: self.attempts,
                 patience: self.patience,
                 asks: self.asks,
+                ends: self.ends,
             },
             store,
         );

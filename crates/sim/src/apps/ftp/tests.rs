@@ -290,3 +290,19 @@ fn a_cookie_echo_that_is_lost_is_a_silence_of_its_timer() {
     assert!(lossy.since_started >= plain.since_started + lossy.silent[0], "{:?}", lossy.silent);
     assert!(lossy.silent[1] < Duration::from_millis(50), "{:?}", lossy.silent);
 }
+
+#[test]
+fn a_job_that_quits_ends_after_its_files_whatever_is_lost() {
+    for variant in [Variant::Tcp, Variant::Naive, Variant::MsCp, Variant::Braid] {
+        for loss in [0.0, 0.1] {
+            for seed in 0..8 {
+                let session =
+                    Session { ends: Ends::WithQuit, asks: Asks::AtOnce, seed, ..get(variant, loss) };
+                let outcome = session.run();
+                assert!(is_whole(&outcome), "{variant} {loss} {seed}: {outcome:?}");
+                let exit = outcome.until_exit.unwrap_or_else(|| panic!("{variant} {loss} {seed} never left"));
+                assert!(exit > outcome.since_started, "{variant} {loss} {seed}");
+            }
+        }
+    }
+}
