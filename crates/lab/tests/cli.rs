@@ -93,3 +93,57 @@ fn what_is_drawn_is_printed_and_what_is_to_be_reached_is_judged_at_once() {
     assert!(!said.contains("U-C01"), "another path was not run: {said}");
     assert_eq!(printed(&["--threads", "3"]).1, rows);
 }
+
+#[test]
+fn a_run_is_replayed_with_the_packets_that_were_lost_and_a_file_for_wireshark() {
+    let folder = tempfile::tempdir().unwrap();
+    let replay = |words: &[&str]| {
+        let output = lab(folder.path(), &[&["replay", "--path", "wan", "--files", "one"], words].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = replay(&["--lose", "server:1,client:2", "--pcap", "run.pcapng"]);
+    let lost: Vec<_> = said.lines().filter(|line| line.contains(" LOST ")).collect();
+    assert_eq!(lost.len(), 2, "{said}");
+    assert!(lost.iter().any(|line| line.contains("S1 LOST")), "{said}");
+    assert!(lost.iter().any(|line| line.contains("C2 LOST")), "{said}");
+    assert!(said.lines().last().unwrap().starts_with("whole: "), "{said}");
+    assert!(std::fs::metadata(folder.path().join("run.pcapng")).unwrap().len() > 1_000);
+    let random = ["--loss", "0.3", "--losses", "two-paths", "--seed", "5"];
+    assert_eq!(replay(&random), replay(&random));
+    assert!(replay(&random).contains(" LOST "));
+    for (words, why) in
+        [(["--lose", "peer:1"], "write client:N or server:N"), (["--loss", "0.5"], "less than 0.5")]
+    {
+        let output = lab(folder.path(), &[&["replay", "--path", "lan"], &words[..]].concat());
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{words:?}");
+    }
+}
+
+#[test]
+fn a_figure_of_distributions_tells_the_quantiles_and_the_worst_seed_of_each_cell() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |threads: &str| {
+        let output = lab(
+            folder.path(),
+            &["run", "early/tails", "--quick", "--runs", "4", "--fresh", "--threads", threads],
+        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(folder.path().join("results/early/tails-quick.csv")).unwrap();
+        let rows: Vec<_> =
+            text.lines().filter(|line| !line.starts_with("# command")).map(str::to_owned).collect();
+        (String::from_utf8(output.stdout).unwrap(), rows)
+    };
+    let (said, lines) = made("1");
+    let is_cell =
+        |line: &&String| line.starts_with("# tail: path=lan losses=independent loss=0.1: 4 runs, p50 ");
+    let cell = lines.iter().find(is_cell).unwrap_or_else(|| panic!("{lines:?}"));
+    let seed = cell.split("(seed ").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+    let columns = |line: &&String| line.split(',').nth(4) == Some(seed);
+    let worst = lines.iter().find(columns).unwrap_or_else(|| panic!("no run has seed {seed}"));
+    assert!(worst.starts_with("lan,independent,0.1,"), "{worst}");
+    assert!(said.contains("E-C05 ") && said.contains("4 runs, p50 "), "{said}");
+    assert!(!lines.iter().any(|line| line.starts_with("# capped")), "a fixed number of runs is no cap");
+    assert_eq!(made("3").1, lines);
+}

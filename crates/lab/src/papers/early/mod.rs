@@ -233,3 +233,57 @@ pub fn losses(kind: &str, loss: f64) -> [Loss; 2] {
     let one = || if kind == "bursts" { ftp::bursts(loss, 3.0) } else { ftp::bernoulli(loss) };
     [one(), one()]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(path: &'static str, paths: usize) -> Job {
+        Job { path, paths, files: Files::Hundred, losses: script(&[], &[]), seed: 1 }
+    }
+
+    #[test]
+    fn the_limit_is_the_payload_in_full_packets_and_a_round_trip() {
+        // 1 MB in 1480 of 1424 bytes at 2.7 Mbit/s, and 2 ms and the 3.947 ms of a packet.
+        assert!(
+            (job("lan", 1).limit(0.1) - (3.079_483 + 0.005_947)).abs() < 1e-5,
+            "{}",
+            job("lan", 1).limit(0.1)
+        );
+        // Two paths have twice the rate, and the round trip of one.
+        let (one, two) = (job("sat", 1).limit(0.0), job("sat", 2).limit(0.0));
+        let round_trip = job("sat", 1).round_trip().as_secs_f64();
+        assert!(((one - round_trip) / 2.0 + round_trip - two).abs() < 1e-9);
+        assert!((round_trip - 0.296_25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_path_is_the_one_that_people_read() {
+        for path in PATHS {
+            let wire = job(path, 1).wire();
+            let rate = match wire.bits_per_second {
+                rate if rate >= 1_000_000 => format!("{} Mbit/s", rate / 1_000_000),
+                rate => format!("{} kbit/s", rate / 1_000),
+            };
+            assert_eq!(spoken_path(path), format!("{rate}, {} ms", wire.delay.as_millis()));
+        }
+    }
+
+    #[test]
+    fn packets_of_a_script_may_be_named_in_any_order() {
+        assert_eq!(script(&[7, 2], &[]), [Loss::Script(vec![2, 7]), Loss::None]);
+    }
+
+    #[test]
+    fn a_loss_costs_time_and_the_same_seed_the_same_time() {
+        let with = |losses: [Loss; 2]| Job { files: Files::One, losses, ..job("wan", 1) }.run();
+        let plain = with(script(&[], &[]));
+        let (lossy, again) = (with(script(&[0], &[])), with(script(&[0], &[])));
+        assert!(seconds(&lossy) > seconds(&plain), "INIT was lost");
+        assert_eq!(lossy.fingerprint, again.fingerprint);
+        assert!(silent(&lossy) > 0.1 && silent(&lossy) <= seconds(&lossy));
+        // A job that is given up has no time.
+        let dead = with([Loss::None, ftp::bernoulli(1.0)]);
+        assert!(dead.failed.is_some() && seconds(&dead).is_infinite());
+    }
+}
