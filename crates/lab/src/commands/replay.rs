@@ -6,6 +6,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 
 use braidftp_lab::papers::early::{self, Files, Job};
+use braidftp_lab::stats;
 use braidftp_sim::apps::ftp::{End, Outcome, Watch};
 use braidftp_sim::record::{self, Capture, Ports};
 use braidftp_sim::world::Sight;
@@ -20,6 +21,8 @@ use crate::Failure;
 ///
 /// Each line is a packet: when it was sent, by whom, its number from 0 on that side, when it arrived or
 /// that it was LOST, and its chunks.
+///
+/// With --seeds N many runs are made, and the slowest named.
 ///
 /// Example: braidlab replay --path lan --loss 0.1 --seed 4711; braidlab replay --path sat --lose server:1,client:3
 #[derive(Debug, ClapArgs)]
@@ -46,6 +49,9 @@ pub(crate) struct Args {
     /// Write the packets for Wireshark, too
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Run so many seeds, from --seed on, and print how long they took and which were the worst, in place of packets
+    #[arg(long, value_name = "N", conflicts_with = "pcap", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -105,6 +111,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         early::script(&of(End::Client), &of(End::Server))
     };
     let job = Job { path, paths, files, losses, seed: args.seed };
+    if let Some(seeds) = args.seeds {
+        return print(&several(&job, args.loss, seeds));
+    }
     let outcome = job.session(Watch { packets: true, silence: true, ..Watch::default() }).run();
     if let Some(path) = &args.pcap {
         write_pcap(path, &outcome)
@@ -124,6 +133,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         outcome.timeouts,
     );
     print(&text)
+}
+
+/// How many of the worst runs are named.
+const NAMED: usize = 8;
+
+/// How long so many runs took, and the worst of them.
+fn several(job: &Job, loss: f64, seeds: u64) -> String {
+    let run = |seed: u64| {
+        let outcome = Job { seed, ..job.clone() }.run();
+        let silent = outcome.silent.into_iter().max().unwrap_or_default().as_secs_f64();
+        (early::seconds(&outcome) / job.limit(loss), silent, seed)
+    };
+    let mut runs: Vec<(f64, f64, u64)> = (job.seed..).take(seeds as usize).map(run).collect();
+    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let times: Vec<f64> = runs.iter().map(|run| run.0).collect();
+    let mut text = format!("{} runs, through the limit:", runs.len());
+    for part in [0.5, 0.75, 0.9, 0.95, 0.99, 0.999] {
+        let _ = write!(text, " p{} {:.3}", part * 100.0, stats::reached_by(&times, part));
+    }
+    let failed = times.iter().filter(|time| !time.is_finite()).count();
+    let allowed = job.silence_allowed().as_secs_f64();
+    let too_silent = runs.iter().filter(|run| run.1 > allowed).count();
+    let _ = writeln!(text, "; {failed} failed; {too_silent} silent for more than {allowed:.3} s");
+    let worst = runs.iter().rev().take(NAMED);
+    let silent = runs.iter().filter(|run| run.1 > allowed).rev().take(NAMED);
+    for (what, its) in [("slowest", worst.collect::<Vec<_>>()), ("too silent", silent.collect())] {
+        for (time, silent, seed) in its {
+            let _ = writeln!(text, "{what}: {time:.3} of the limit, silent for {silent:.3} s: --seed {seed}");
+        }
+    }
+    text
 }
 
 /// A line for each packet that was sent.

@@ -173,7 +173,7 @@ fn silence_allowed(path: &'static str) -> f64 {
 }
 
 /// What a run took, in seconds; for ever if it failed.
-fn seconds(outcome: &Outcome) -> f64 {
+pub fn seconds(outcome: &Outcome) -> f64 {
     let is_whole = outcome.failed.is_none() && outcome.files.iter().all(|file| file.whole);
     if is_whole { outcome.since_started.as_secs_f64() } else { f64::INFINITY }
 }
