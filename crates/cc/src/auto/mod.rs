@@ -36,7 +36,7 @@
 //!   starve. A tenth of the product and four packets: beside each other such flows differ by the tenth, and come to be
 //!   equal by the packets.
 //!
-//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
+//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 39 % of 250 packets lost. The window is then what
 //! was delivered in a round trip, cut as CUBIC cuts.
 //!
 //! It is what the profile `modern` of SCTP has.
@@ -92,19 +92,22 @@ const TRIED: usize = 16;
 /// What a round trip of a ramp may be worth at most, in hundredths of the one before.
 const RAMP_MAX: usize = 6_000;
 
-/// At this score losses are random.
-const RANDOM_AT: i32 = -80;
+/// At this score losses are random: odds of 55 to 1. A window of few packets loses few in a round trip, and a job of seconds is over
+/// before longer odds are reached.
+const RANDOM_AT: i32 = -40;
 /// In a ramp, two of a round trip do, until the queue grows.
 const RANDOM_IN_RAMP_AT: i32 = -25;
 /// And at this they are congestion again.
 const CONGESTION_AT: i32 = 20;
+/// The same where the model was chosen, and its own probes raise the round trips of what is lost beside them: odds of 3,000 to 1.
+const CONGESTION_IN_MODEL_AT: i32 = 80;
 /// In a ramp whose round trips have not become longer by an eighth.
 const CONGESTION_AT_FLAT: i32 = 50;
 /// From here on randomness is likelier, and half as much is given way to a loss, in hundredths of the window.
 const LEANING_AT: i32 = -20;
 const LEANING_CUT: usize = 85;
-/// A larger part than this, in thousandths, is never lost at random.
-const LOSS_MAX: u64 = 170;
+/// A larger part than this of 250 packets, in thousandths, is never taken for random loss: 30 %, and three standard deviations.
+const LOSS_MAX: u64 = 390;
 
 /// By how much a probe is beyond the rate, in hundredths: as BBR's, and less where the last ones brought nothing.
 const PROBE_MAX: u64 = 25;
@@ -292,7 +295,8 @@ impl Auto {
     fn is_random(&self) -> bool {
         let below = match &self.mode {
             Mode::Ramp(_) if self.latest_rtt <= self.min_rtt() * 9 / 8 => CONGESTION_AT_FLAT,
-            Mode::Ramp(_) | Mode::Lossy(_) => CONGESTION_AT,
+            Mode::Ramp(_) => CONGESTION_AT,
+            Mode::Lossy(_) => CONGESTION_IN_MODEL_AT,
             Mode::Shared => RANDOM_AT,
         };
         self.evidence.score() <= below && self.model.losses.last <= LOSS_MAX
