@@ -1,4 +1,5 @@
-//! The few calls to the kernel that have no safe wrapper: leaving a namespace, setting up a TUN device, and going before others.
+//! The few calls that have no safe wrapper: leaving a namespace, setting up a TUN device, going before others, and giving free
+//! memory back.
 #![allow(
     unsafe_code,
     reason = "unshare, scheduling and the ioctls of TUN devices and interfaces have no safe wrapper"
@@ -11,6 +12,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::thread::UnshareFlags;
+
+/// Gives memory that the allocator keeps for later back to the system, where the allocator is glibc's. Elsewhere nothing
+/// happens. It takes some milliseconds.
+pub fn release_free_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: malloc_trim takes a number and touches memory that is free alone; it may be called from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
 
 /// The device through which TUN interfaces are made.
 pub(crate) const TUN_DEVICE: &str = "/dev/net/tun";

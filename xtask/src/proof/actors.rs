@@ -24,17 +24,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Programs {
     braidftp: PathBuf,
     braidlab: PathBuf,
+    examples: PathBuf,
 }
 
 impl Programs {
     /// Those in a folder, built before.
     pub(crate) fn in_folder(folder: &Path) -> Self {
-        Self { braidftp: folder.join("braidftp"), braidlab: folder.join("braidlab") }
+        Self {
+            braidftp: folder.join("braidftp"),
+            braidlab: folder.join("braidlab"),
+            examples: folder.join("examples"),
+        }
     }
 
     /// Build them.
     pub(crate) fn build() -> Result<Self> {
         check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
+        check(cargo().args(["build", "--release", "--package", "braidftp-sim", "--example", "attack"]))?;
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
         Ok(Self::in_folder(&target.join("release")))
@@ -43,6 +49,11 @@ impl Programs {
     /// The `braidftp` program.
     pub(crate) fn path(&self) -> &Path {
         &self.braidftp
+    }
+
+    /// An example that was built with them.
+    pub(crate) fn example(&self, name: &str) -> PathBuf {
+        self.examples.join(name)
     }
 
     /// A `braidlab` command.

@@ -5,6 +5,7 @@
 //! when a proof fails.
 
 mod actors;
+mod attack;
 mod clients;
 mod compare;
 mod controllers;
@@ -36,6 +37,11 @@ const PROOFS: &[(&str, &str, Proof)] = &[
     ("memory-files", "memory of client and server while 100,000 files move", memory::many_files),
     ("memory-big", "memory of client and server while a file of 4 GB moves", memory::big_file),
     ("inits", "100,000 INITs from as many ports: memory flat, a client served", inits::flood),
+    (
+        "attack",
+        "attacks over SCTP: the server's memory, and what an honest client gets meanwhile",
+        attack::run,
+    ),
     ("interrupt", "Ctrl-C in the middle: no half file, and the same command goes on", faults::interrupt),
     ("vanish", "the peer vanishes: a clear exit code in time, and the same command goes on", faults::vanish),
     (

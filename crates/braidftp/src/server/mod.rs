@@ -23,6 +23,7 @@ mod braid;
 pub mod command;
 mod control;
 mod limits;
+mod memory;
 mod sctp;
 mod session;
 mod sink;
@@ -424,7 +425,10 @@ impl Server {
             }
         }
         let mut stop = phase.subscribe();
-        no_longer_serving(&mut stop).await;
+        tokio::select! {
+            () = no_longer_serving(&mut stop) => {}
+            () = memory::give_back(endpoints.clone()) => {}
+        }
         let all = async { while tasks.join_next().await.is_some() {} };
         let stopped = stop.wait_for(|phase| *phase == Phase::Stopped);
         tokio::select! {

@@ -1,0 +1,132 @@
+//! Attacks on a live server: those of `sim::attack`, over loopback. Its resident memory is watched, and what an honest client
+//! gets meanwhile.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::actors::{Link, LinkOptions, Running, Server, mirror};
+use super::{Bench, megabytes, remove};
+use crate::tree::{Kind, Shape, make};
+
+/// What the server may have resident.
+const MOST_BYTES: u64 = 256_000_000;
+/// What it may have more than before, once the attack is over for [`GIVES_BACK`].
+const KEPT_BYTES: u64 = 48_000_000;
+/// How long it has to give memory back.
+const GIVES_BACK: Duration = Duration::from_secs(30);
+/// How long an honest client may take to log in and list a folder.
+const LOGIN: Duration = Duration::from_secs(1);
+/// The least share of its goodput that an honest client keeps.
+const KEPT_GOODPUT: f64 = 0.8;
+/// Bytes of the file that an honest client fetches.
+const FILE_BYTES: u64 = 40_000_000;
+/// How long an attack goes on before an honest client comes.
+const LEAD: Duration = Duration::from_secs(4);
+/// How long it lasts in all.
+const LASTS: Duration = Duration::from_secs(14);
+/// Longest that an honest client may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs them all.
+pub(super) fn run(bench: &mut Bench) -> Result<()> {
+    let tree = bench.dir.join("tree");
+    make(&tree, &Shape { files: 0, seed: 1, big: FILE_BYTES, kind: Kind::Plain { size: 0 } })?;
+    let file = only_file(&tree)?;
+    let attacker = bench.programs.example("attack");
+    let listed = Command::new(&attacker).arg("--list").output();
+    let listed = listed.with_context(|| format!("cannot run {}", attacker.display()))?;
+    let listed = String::from_utf8(listed.stdout)?;
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    if names.is_empty() {
+        bail!("{} --list names no attack", attacker.display());
+    }
+    for name in names {
+        attack(bench, &attacker, &tree, &file, name)?;
+    }
+    Ok(())
+}
+
+fn attack(bench: &mut Bench, attacker: &Path, tree: &Path, file: &str, name: &str) -> Result<()> {
+    let server = Server::start(&bench.programs, tree, &bench.dir, &[])?;
+    let options =
+        LinkOptions { rate: "100mbit", delay: "2ms", loss: 0.0, queue: "500kB", more: Vec::new(), seed: 1 };
+    let link = Link::start(&bench.programs, server.udp, &options, &bench.dir)?;
+    let quiet = fetch(bench, &server, &link)?.context("the client failed without an attack")?;
+    let before = server.running.memory().context("the server is gone")?;
+    let mut command = Command::new(attacker);
+    command.args([name, &server.udp.to_string(), &LASTS.as_secs().to_string(), file]);
+    let mut attack = Running::start(&mut command, &bench.dir, "attack")?;
+    sleep(LEAD);
+    let login = list(bench, &server, &link)?;
+    let during = fetch(bench, &server, &link)?;
+    let told = attack.finish(PATIENCE)?;
+    let told = String::from_utf8_lossy(&told.stdout).trim().to_owned();
+    let peak = server.running.peak_memory().context("the server is gone")?;
+    sleep(GIVES_BACK);
+    let after = server.running.memory().context("the server is gone")?;
+    println!("proof: {told}");
+    bench.verdict(
+        peak <= MOST_BYTES && after <= before + KEPT_BYTES,
+        &format!(
+            "{name}: {} resident before, at most {} (may be {}), {} {} s after (may be {} more than before)",
+            megabytes(before),
+            megabytes(peak),
+            megabytes(MOST_BYTES),
+            megabytes(after),
+            GIVES_BACK.as_secs(),
+            megabytes(KEPT_BYTES),
+        ),
+    );
+    bench.verdict(
+        login.is_some_and(|took| took <= LOGIN),
+        &format!("{name}: an honest client lists in {}", seconds(login)),
+    );
+    bench.verdict(
+        during.is_some_and(|took| quiet.as_secs_f64() >= KEPT_GOODPUT * took.as_secs_f64()),
+        &format!(
+            "{name}: an honest client fetches {} in {}, without the attack in {}",
+            megabytes(FILE_BYTES),
+            seconds(during),
+            seconds(Some(quiet))
+        ),
+    );
+    Ok(())
+}
+
+fn seconds(took: Option<Duration>) -> String {
+    took.map_or_else(|| "vain".to_owned(), |took| format!("{:.2} s", took.as_secs_f64()))
+}
+
+/// How long an honest client takes to fetch the tree, if it can.
+fn fetch(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>> {
+    let copy = bench.dir.join("copy");
+    remove(&copy)?;
+    let mut command = mirror(&bench.programs, &server.url("braid", Some(link)), &copy, "braid");
+    timed(bench, &mut command)
+}
+
+/// How long one takes to list the folder.
+fn list(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>> {
+    let mut command = bench.programs.braidftp();
+    command.args(["ls", &server.url("braid", Some(link))]);
+    timed(bench, &mut command)
+}
+
+fn timed(bench: &Bench, command: &mut Command) -> Result<Option<Duration>> {
+    let start = Instant::now();
+    let finished = Running::start(command, &bench.dir, "client")?.finish(PATIENCE)?;
+    Ok((finished.code() == 0).then(|| start.elapsed()))
+}
+
+/// The name of the tree's only file.
+fn only_file(tree: &Path) -> Result<String> {
+    let mut files = std::fs::read_dir(tree)?.collect::<std::io::Result<Vec<_>>>()?;
+    match (files.pop(), files.is_empty()) {
+        (Some(file), true) => file.file_name().into_string().ok().context("the file's name is no text"),
+        _ => bail!("{} does not hold one file", tree.display()),
+    }
+}
