@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use braidftp_base::{Datagram, Output, Time};
-use braidftp_sctp::{Connect, Endpoint, Event, Message, Ppid, Profile, SendError, StreamId};
+use braidftp_sctp::{Connect, Endpoint, Event, Limits, Message, Ppid, Profile, SendError, StreamId};
 use bytes::Bytes;
 
 const PORT: u16 = 21;
@@ -22,8 +22,10 @@ fn main() {
     let config = Arc::new(profile.config());
     let (own, peer): (SocketAddr, SocketAddr) =
         ("127.0.0.1:1".parse().expect("an address"), "127.0.0.1:2".parse().expect("an address"));
-    let mut client = Endpoint::new([1; 32]);
-    let mut server = Endpoint::new([2; 32]);
+    // As a driver has it: memory is counted.
+    let limits = Limits { memory_bytes: 128 << 20, ..Limits::default() };
+    let mut client = Endpoint::with_limits([1; 32], limits);
+    let mut server = Endpoint::with_limits([2; 32], limits);
     server.listen(PORT, Arc::clone(&config)).expect("nobody else listens");
     let connect =
         Connect { local: vec![own], peer: vec![peer], source_port: None, destination_port: PORT, config };

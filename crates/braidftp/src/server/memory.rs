@@ -6,7 +6,7 @@ use std::time::Duration;
 use braidftp_net::Endpoint;
 
 /// How often the associations' memory is looked at.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(3);
 /// When so many bytes less are taken than were since the last time, free memory goes back.
 const FREED_BYTES: usize = 8 << 20;
 

@@ -237,7 +237,8 @@ fn bind_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<Bound, St
     bind.packet_log = settings.packet_log.clone();
     // Some more than sessions: an association that closes counts until it is over.
     bind.limits.associations_per_address = settings.max_sessions_per_address.saturating_mul(5) / 4;
-    bind.limits.half_open = settings.max_sessions;
+    // Half of the sessions, so that those that say nothing never take all.
+    bind.limits.half_open = (settings.max_sessions / 2).max(1);
     let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
     let listener = endpoint.listen(port, Arc::new(listening(&settings.sctp)));
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;

@@ -450,9 +450,11 @@ pub struct PathView {
     pub state: PathState,
 }
 
-/// Bytes of memory that an association takes at least, with one path.
-pub(crate) const ASSOCIATION_BYTES_MIN: usize =
-    size_of::<Association>() + size_of::<Up>() + size_of::<Path>();
+/// What a path is counted as, in bytes of memory: itself, its congestion control and what it logs.
+const PATH_BYTES: usize = size_of::<Path>() + 2_048;
+
+/// Bytes of memory that an association is counted as at least, with one path.
+pub(crate) const ASSOCIATION_BYTES_MIN: usize = size_of::<Association>() + size_of::<Up>() + PATH_BYTES;
 
 impl Association {
     /// Its name within its endpoint.
@@ -658,8 +660,20 @@ impl Association {
     fn memory_room(&self) -> usize {
         match self.memory_limit {
             usize::MAX => usize::MAX,
-            limit => limit.saturating_sub(self.memory_bytes()),
+            limit => limit.saturating_sub(self.counted_bytes()),
         }
+    }
+
+    /// What the endpoint counts: [`Association::memory_bytes`], but for a path what most take at most, so that it costs a few
+    /// additions.
+    #[inline]
+    pub(crate) fn counted_bytes(&self) -> usize {
+        let up = self
+            .state
+            .up()
+            .map_or(0, |up| size_of::<Up>() + up.sent.counted_bytes() + up.received.memory_bytes());
+        let paths = self.paths.len() * PATH_BYTES;
+        size_of::<Self>() + up + paths + self.queue.memory_bytes() + self.inbound.memory_bytes()
     }
 
     /// Sets how much memory it may take from now on, in bytes. What it holds beyond stays.

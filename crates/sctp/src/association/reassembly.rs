@@ -480,7 +480,7 @@ impl Reassembly {
         self.reset_before(end)
     }
 
-    fn push_in_sequence(&mut self, data: Data) -> Result<(), Violation> {
+    fn push_in_sequence(&mut self, mut data: Data) -> Result<(), Violation> {
         let Some(front) = &mut self.front else {
             if !data.begin && self.headless {
                 self.headless = !data.end;
@@ -501,7 +501,8 @@ impl Reassembly {
                 return Err(Violation::SsnOutOfStep);
             }
             if data.end {
-                self.deliver_whole(&data, vec![data.payload.clone()]);
+                let payload = std::mem::take(&mut data.payload);
+                self.deliver_whole(&data, vec![payload]);
             } else {
                 self.front = Some(Front {
                     stream: data.stream,
@@ -541,7 +542,7 @@ impl Reassembly {
             return Ok(());
         }
         front.charged_bytes += self.inbox.cost(&data.payload);
-        front.fragments.push(data.payload.clone());
+        front.fragments.push(std::mem::take(&mut data.payload));
         if data.end {
             let front = self.front.take().expect("it was just added to");
             // The PPID of the first fragment stands for the message (RFC 9260 §3.3.1 has all alike).
@@ -599,7 +600,7 @@ impl Reassembly {
         }
     }
 
-    fn push_beyond(&mut self, at: u64, data: Data) -> Result<(), Violation> {
+    fn push_beyond(&mut self, at: u64, mut data: Data) -> Result<(), Violation> {
         let (mut first, mut last) = (at, at);
         if let Some(left) = self.beyond.get(&(at - 1))
             && continues(&left.data, &data)?
@@ -623,7 +624,7 @@ impl Reassembly {
             for index in first..at {
                 fragments.push(self.beyond.remove(&index).expect("a run has no holes").data.payload);
             }
-            fragments.push(data.payload.clone());
+            fragments.push(std::mem::take(&mut data.payload));
             for index in at + 1..=last {
                 fragments.push(self.beyond.remove(&index).expect("a run has no holes").data.payload);
             }

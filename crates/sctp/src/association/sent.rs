@@ -43,6 +43,9 @@ use crate::wire::Data;
 //# single user message in flight.
 pub(super) const OUTSTANDING_MAX: usize = 65_000;
 
+/// Bytes of memory of a chunk's entries in the logs of its path: in which order chunks left, and when.
+const LOGGED_BYTES: usize = 32;
+
 /// For how many TSNs it is remembered which ones were used before a restart, half of all of them further on or less.
 pub(super) const RESTART_MEMORY: u32 = (1 << 31) + (1 << 30);
 
@@ -256,6 +259,11 @@ impl Sent {
     /// What the chunks kept here cost of the send buffer.
     pub(super) fn charged_bytes(&self) -> usize {
         self.retained_bytes + self.slots.len() * MESSAGE_OVERHEAD_BYTES
+    }
+
+    /// The same, with what paths log of each chunk.
+    pub(super) fn counted_bytes(&self) -> usize {
+        self.memory_bytes() + self.slots.len() * LOGGED_BYTES
     }
 
     /// Bytes of memory that the chunks kept here take, with what is kept of each.

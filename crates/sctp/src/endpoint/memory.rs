@@ -25,11 +25,11 @@ const SHARE_MIN_BYTES: usize = 16_384;
 /// Where more than this part of the bound is taken, associations whose peers are silent do not keep what they hold.
 const SWEPT_FROM: usize = 4;
 /// How often they are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
+const SWEEP_EVERY: Duration = Duration::from_secs(3);
 /// After so much silence a peer is asked for an answer by a HEARTBEAT.
-const ASKED_AFTER: Duration = Duration::from_secs(10);
+const ASKED_AFTER: Duration = Duration::from_secs(5);
 /// After so much silence its association is aborted.
-const SILENT_MAX: Duration = Duration::from_secs(20);
+const SILENT_MAX: Duration = Duration::from_secs(15);
 
 /// The bound, and how much of it is taken.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Memory {
     /// Counts anew what an association takes.
     fn count(&mut self, id: AssociationId, table: &mut Table) {
         let Some(slot) = table.get_mut(id) else { return };
-        let bytes = slot.association.memory_bytes();
+        let bytes = slot.association.counted_bytes();
         if bytes < slot.memory_bytes {
             slot.progress_at = self.now;
         }
