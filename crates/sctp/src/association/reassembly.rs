@@ -277,9 +277,11 @@ impl Reassembly {
     }
 
     /// What the receive window counts: what is held costs so much of the receive buffer, and never less than half of the
-    /// memory that it takes, so that a window of tiny chunks takes twice the buffer and no more.
+    /// memory that DATA chunks take, so that a window of tiny ones takes twice the buffer and no more. I-DATA chunks count
+    /// alike: by what each may take, small windows would hold too few.
     pub(super) fn window_cost(&self) -> usize {
-        self.inbox.charged_bytes.max(self.inbox.memory_bytes() / 2)
+        let memory = self.inbox.unread_bytes + self.inbox.chunks * CHUNK_MEMORY_BYTES;
+        self.inbox.charged_bytes.max(memory / 2)
     }
 
     /// Bytes of memory that are taken: by chunks, with what is kept of each, and by streams.
