@@ -1,10 +1,12 @@
 //! Who may log in: names, argon2 hashes, home folders; and how long a guess takes.
 //!
 //! Without a list of users everybody is `anonymous`. A wrong name costs the same work as a wrong password, one
-//! password is checked at a time (argon2 takes memory), and every failure from an address makes its next answer
-//! later. Nothing here knows FTP.
+//! password is checked at a time (argon2 takes memory), and every failure from an address delays its next answer.
+//!
+//! Each check is counted against the address and the user before it is made. A success takes back its own count and
+//! no other, so that a login to one account does not buy guesses at another. Nothing here knows FTP.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -19,12 +21,21 @@ use tokio::time::Instant;
 
 use crate::store::fs;
 
-/// Addresses whose failures are remembered at once; beyond that the oldest is forgotten.
-const MAX_REMEMBERED: usize = 4096;
+/// Addresses, and names of no user, whose failures are remembered at once; beyond that the one with the oldest failure
+/// is forgotten. A hash of the default cost takes more than 10 ms and one is checked at a time, so that no peer fills
+/// the table within [`REMEMBERED`].
+const MAX_REMEMBERED: usize = 65_536;
 /// How long a failure is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// Failures of one address after which it is turned away until they are forgotten.
-const MAX_FAILURES: u32 = 20;
+/// Failed checks within [`REMEMBERED`] from one address (IPv6: one /64), after which it is refused without a check.
+const MAX_ADDRESS_FAILURES: usize = 20;
+/// Failed checks within [`REMEMBERED`] against one user from all addresses. Beyond that, only addresses from which that
+/// user has logged in before, and which have no failures, get a check.
+const MAX_USER_FAILURES: usize = 100;
+/// Addresses of successful logins that are remembered for each user.
+const MAX_KNOWN_ADDRESSES: usize = 64;
+/// Longest name that is counted if it is no user's, in bytes.
+const MAX_COUNTED_NAME_BYTES: usize = 64;
 /// What the answer waits after the first failure; doubled with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// What an answer waits at most.
@@ -72,7 +83,7 @@ pub struct Users {
     decoy: String,
     /// One password at a time: a hash takes tens of megabytes.
     turn: Arc<Semaphore>,
-    failures: Mutex<BTreeMap<IpAddr, Failures>>,
+    failures: Arc<Mutex<Failures>>,
 }
 
 #[derive(Debug)]
@@ -83,10 +94,110 @@ struct User {
     access: Access,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// The checks that failed or are being made.
+#[derive(Debug, Default)]
 struct Failures {
-    count: u32,
-    last: Instant,
+    by_address: BTreeMap<IpAddr, Recent>,
+    by_user: BTreeMap<String, Recent>,
+    /// Names that are no user's, so that they are answered like users.
+    by_unknown: BTreeMap<String, Recent>,
+    /// From where each user has logged in, the latest last.
+    logged_in_from: BTreeMap<String, VecDeque<IpAddr>>,
+}
+
+/// When checks failed, the oldest first. Never empty in a table.
+#[derive(Debug, Default)]
+struct Recent(VecDeque<Instant>);
+
+/// Whom a check is counted against.
+#[derive(Debug, Clone)]
+struct Guess {
+    peer: IpAddr,
+    name: String,
+    is_user: bool,
+}
+
+impl Recent {
+    fn count(&self, now: Instant) -> usize {
+        self.0.iter().filter(|at| now.duration_since(**at) < REMEMBERED).count()
+    }
+
+    fn add(&mut self, now: Instant) {
+        self.0.retain(|at| now.duration_since(*at) < REMEMBERED);
+        self.0.push_back(now);
+    }
+}
+
+impl Failures {
+    fn count<K: Ord>(table: &BTreeMap<K, Recent>, key: &K, now: Instant) -> usize {
+        table.get(key).map_or(0, |recent| recent.count(now))
+    }
+
+    fn of_address(&self, peer: IpAddr) -> usize {
+        Self::count(&self.by_address, &peer, Instant::now())
+    }
+
+    fn may_check(&self, guess: &Guess) -> bool {
+        let now = Instant::now();
+        let from_address = Self::count(&self.by_address, &guess.peer, now);
+        let names = if guess.is_user { &self.by_user } else { &self.by_unknown };
+        let logged_in_from_there =
+            || self.logged_in_from.get(&guess.name).is_some_and(|known| known.contains(&guess.peer));
+        from_address < MAX_ADDRESS_FAILURES
+            && (Self::count(names, &guess.name, now) < MAX_USER_FAILURES
+                || (from_address == 0 && logged_in_from_there()))
+    }
+
+    /// Counts a check that is about to be made, if the limits allow it.
+    fn charge(&mut self, guess: &Guess) -> Option<Instant> {
+        if !self.may_check(guess) {
+            return None;
+        }
+        let now = Instant::now();
+        Self::add(&mut self.by_address, guess.peer, now);
+        if guess.is_user {
+            // No more of these than users; never forgotten before their time.
+            self.by_user.entry(guess.name.clone()).or_default().add(now);
+        } else if guess.name.len() <= MAX_COUNTED_NAME_BYTES {
+            Self::add(&mut self.by_unknown, guess.name.clone(), now);
+        }
+        Some(now)
+    }
+
+    fn add<K: Ord + Clone>(table: &mut BTreeMap<K, Recent>, key: K, now: Instant) {
+        if table.len() >= MAX_REMEMBERED && !table.contains_key(&key) {
+            table.retain(|_, recent| recent.count(now) > 0);
+        }
+        if table.len() >= MAX_REMEMBERED && !table.contains_key(&key) {
+            let oldest = table.iter().min_by_key(|(_, recent)| recent.0.back().copied()).map(|(key, _)| key);
+            if let Some(oldest) = oldest.cloned() {
+                table.remove(&oldest);
+            }
+        }
+        table.entry(key).or_default().add(now);
+    }
+
+    /// The check that was charged at that moment succeeded: takes back its count alone.
+    fn succeeded(&mut self, guess: &Guess, charged: Instant) {
+        Self::take_back(&mut self.by_address, &guess.peer, charged);
+        Self::take_back(&mut self.by_user, &guess.name, charged);
+        let known = self.logged_in_from.entry(guess.name.clone()).or_default();
+        known.retain(|address| *address != guess.peer);
+        known.push_back(guess.peer);
+        if known.len() > MAX_KNOWN_ADDRESSES {
+            known.pop_front();
+        }
+    }
+
+    fn take_back<K: Ord>(table: &mut BTreeMap<K, Recent>, key: &K, charged: Instant) {
+        let Some(recent) = table.get_mut(key) else { return };
+        if let Some(at) = recent.0.iter().rposition(|at| *at == charged) {
+            recent.0.remove(at);
+        }
+        if recent.0.is_empty() {
+            table.remove(key);
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -187,7 +298,7 @@ impl Users {
     fn new(known: BTreeMap<String, User>) -> Self {
         // The first hash there is, so that an unknown name takes as long as that one does.
         let decoy = known.values().find_map(|user| user.hash.clone()).unwrap_or_default();
-        Self { known, decoy, turn: Arc::new(Semaphore::new(1)), failures: Mutex::default() }
+        Self { known, decoy, turn: Arc::new(Semaphore::new(1)), failures: Arc::default() }
     }
 
     /// The hash of a password, for a file of users.
@@ -201,22 +312,14 @@ impl Users {
         }
     }
 
-    /// Checks who this is. The answer comes late if `peer` has guessed before.
+    /// Checks who this is. The answer is delayed if checks from `peer` have failed before.
     ///
     /// # Errors
     /// [`LoginError`].
     ///
     /// # Cancel safety
-    /// Safe; a failure may then not be counted.
+    /// Safe; a check that has begun is finished and counted.
     pub async fn log_in(&self, user: &[u8], password: &[u8], peer: IpAddr) -> Result<Grant, LoginError> {
-        let peer = subnet(peer);
-        let count = self.failures_of(peer);
-        if count >= MAX_FAILURES {
-            return Err(LoginError::TooMany);
-        }
-        if count > 0 {
-            tokio::time::sleep(delay_after(count)).await;
-        }
         let name = std::str::from_utf8(user).unwrap_or("\u{fffd}");
         let known = self.known.get(name);
         let hash = match known {
@@ -224,67 +327,56 @@ impl Users {
             Some(User { hash: Some(hash), .. }) => Some(hash.clone()),
             None => Some(self.decoy.clone()),
         };
-        let right = match hash {
-            None => true,
-            Some(hash) => self.check(hash, password).await,
-        };
-        match known {
-            Some(known) if right => {
-                self.lock().remove(&peer);
-                Ok(Grant { name: name.to_owned(), home: known.home.clone(), access: known.access })
-            }
-            _ => {
-                self.failed(peer);
-                Err(LoginError::Refused)
-            }
+        if let Some(hash) = hash {
+            let guess = Guess { peer: subnet(peer), name: name.to_owned(), is_user: known.is_some() };
+            self.check(guess, hash, password).await?;
         }
+        let known = known.ok_or(LoginError::Refused)?;
+        Ok(Grant { name: name.to_owned(), home: known.home.clone(), access: known.access })
     }
 
-    async fn check(&self, hash: String, password: &[u8]) -> bool {
-        if password.len() > MAX_PASSWORD_BYTES {
-            return false;
+    async fn check(&self, guess: Guess, hash: String, password: &[u8]) -> Result<(), LoginError> {
+        let failures_before = {
+            let failures = lock(&self.failures);
+            if !failures.may_check(&guess) {
+                return Err(LoginError::TooMany);
+            }
+            failures.of_address(guess.peer)
+        };
+        if failures_before > 0 {
+            tokio::time::sleep(delay_after(failures_before)).await;
         }
-        let Ok(turn) = self.turn.clone().acquire_owned().await else { return false };
-        let password = password.to_vec();
+        let Ok(turn) = self.turn.clone().acquire_owned().await else { return Err(LoginError::Refused) };
+        let (password, failures, is_user) = (password.to_vec(), self.failures.clone(), guess.is_user);
+        // Counted only now, when no other check is under way: sessions that log in at once with the right password do
+        // not use up each other's count, and those that guess at once do.
+        let charged = lock(&failures).charge(&guess).ok_or(LoginError::TooMany)?;
         let work = move || {
             // Held to the end of the work, not of the waiting: a session that goes away does not free the memory.
             let _turn = turn;
-            PasswordHash::new(&hash)
-                .is_ok_and(|hash| Argon2::default().verify_password(&password, &hash).is_ok())
-        };
-        tokio::task::spawn_blocking(work).await.unwrap_or(false)
-    }
-
-    fn failures_of(&self, peer: IpAddr) -> u32 {
-        match self.lock().get(&peer) {
-            Some(failures) if failures.last.elapsed() < REMEMBERED => failures.count,
-            _ => 0,
-        }
-    }
-
-    fn failed(&self, peer: IpAddr) {
-        let now = Instant::now();
-        let mut table = self.lock();
-        if table.len() >= MAX_REMEMBERED && !table.contains_key(&peer) {
-            let oldest = table.iter().min_by_key(|(_, failures)| failures.last).map(|(peer, _)| *peer);
-            if let Some(oldest) = oldest {
-                table.remove(&oldest);
+            let right = password.len() <= MAX_PASSWORD_BYTES
+                && PasswordHash::new(&hash)
+                    .is_ok_and(|hash| Argon2::default().verify_password(&password, &hash).is_ok());
+            // An unknown name is checked against a user's hash, and may even be right.
+            let right = right && is_user;
+            if right {
+                lock(&failures).succeeded(&guess, charged);
             }
+            right
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(LoginError::Refused),
         }
-        let failures = table.entry(peer).or_insert(Failures { count: 0, last: now });
-        if failures.last.elapsed() >= REMEMBERED {
-            failures.count = 0;
-        }
-        *failures = Failures { count: failures.count.saturating_add(1), last: now };
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<IpAddr, Failures>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn delay_after(failures: u32) -> Duration {
-    FIRST_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_DELAY)
+fn lock(failures: &Mutex<Failures>) -> std::sync::MutexGuard<'_, Failures> {
+    failures.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn delay_after(failures: usize) -> Duration {
+    FIRST_DELAY.saturating_mul(1_u32 << failures.saturating_sub(1).min(10)).min(LONGEST_DELAY)
 }
 
 /// Whom an address stands for: itself, or its /64 in IPv6, of which a guesser has as many as they like.
@@ -308,12 +400,15 @@ mod tests {
         Argon2::from(params).hash_password(b"right").unwrap().to_string()
     }
 
+    fn text() -> String {
+        let hash = cheap_hash();
+        format!(
+            "[[user]]\nname = 'anna'\nhash = '{hash}'\nhome = '/anna/'\nwritable = true\n[[user]]\nname = 'anonymous'"
+        )
+    }
+
     fn users() -> Users {
-        let text = format!(
-            "[[user]]\nname = 'anna'\nhash = '{}'\nhome = '/anna/'\nwritable = true\n[[user]]\nname = 'anonymous'",
-            cheap_hash()
-        );
-        Users::parse(&text, Access::ReadOnly).unwrap()
+        Users::parse(&text(), Access::ReadOnly).unwrap()
     }
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -343,7 +438,7 @@ mod tests {
         let users = users();
         let elsewhere = IpAddr::from([10, 0, 0, 1]);
         let mut waited = Vec::new();
-        for _ in 0..MAX_FAILURES {
+        for _ in 0..MAX_ADDRESS_FAILURES {
             let begin = Instant::now();
             assert_eq!(users.log_in(b"anna", b"wrong", HERE).await, Err(LoginError::Refused));
             waited.push(begin.elapsed().as_millis());
@@ -355,16 +450,80 @@ mod tests {
         assert!(users.log_in(b"anna", b"right", HERE).await.is_ok(), "it is forgotten in time");
     }
 
+    /// The checks of "wrong" as `anna` that were made before the address or the user was refused, out of `tries`.
+    async fn guesses(users: &Users, tries: usize, peer: IpAddr) -> usize {
+        let mut checked = 0;
+        for _ in 0..tries {
+            checked += usize::from(users.log_in(b"anna", b"wrong", peer).await == Err(LoginError::Refused));
+        }
+        checked
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn logins_to_other_accounts_do_not_buy_an_address_more_guesses() {
+        let text = format!("{}\n[[user]]\nname = 'mine'\nhash = '{}'", text(), cheap_hash());
+        let users = Users::parse(&text, Access::ReadOnly).unwrap();
+        let mut checked = 0;
+        for _ in 0..60 {
+            checked += guesses(&users, 1, HERE).await;
+            assert!(users.log_in(b"anonymous", b"", HERE).await.is_ok());
+            let _ = users.log_in(b"mine", b"right", HERE).await;
+        }
+        assert!(checked <= MAX_ADDRESS_FAILURES, "{checked} guesses");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn guesses_made_at_once_do_not_pass_the_limit_together_and_logins_at_once_all_succeed() {
+        let users = Arc::new(users());
+        let at_once = |password: &'static [u8]| {
+            let mut tasks = tokio::task::JoinSet::new();
+            for _ in 0..49 {
+                let users = users.clone();
+                tasks.spawn(async move { users.log_in(b"anna", password, HERE).await });
+            }
+            tasks.join_all()
+        };
+        assert!(at_once(b"right").await.iter().all(Result::is_ok));
+        let answers = at_once(b"wrong").await;
+        let checked = answers.iter().filter(|answer| **answer == Err(LoginError::Refused)).count();
+        assert_eq!(checked, MAX_ADDRESS_FAILURES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_user_is_guessed_at_a_hundred_times_from_all_addresses_and_still_logs_in_from_where_they_did() {
+        for name in [&b"anna"[..], b"nobody"] {
+            let users = users();
+            let home = IpAddr::from([192, 0, 2, 1]);
+            assert!(users.log_in(b"anna", b"right", home).await.is_ok());
+            let mut checked = 0;
+            for i in 0..150_u8 {
+                let peer = IpAddr::from([10, 0, 0, i]);
+                checked += usize::from(users.log_in(name, b"wrong", peer).await == Err(LoginError::Refused));
+            }
+            assert_eq!(checked, MAX_USER_FAILURES, "{name:?}");
+            assert!(users.log_in(b"anna", b"right", home).await.is_ok(), "they logged in from there before");
+            assert_eq!(guesses(&users, 3, home).await, if name == b"anna" { 1 } else { 3 });
+        }
+    }
+
     #[test]
-    fn a_guesser_has_one_ipv6_network_and_the_table_has_an_end() {
-        let users = users();
-        users.failed(subnet("2001:db8::1".parse().unwrap()));
-        assert_eq!(users.failures_of(subnet("2001:db8::2".parse().unwrap())), 1);
+    fn a_guesser_has_one_ipv6_network_and_the_tables_have_an_end() {
+        let guess = |peer| Guess { peer: subnet(peer), name: "ghost".into(), is_user: false };
+        let mut failures = Failures::default();
+        failures.charge(&guess("2001:db8::1".parse().unwrap())).unwrap();
+        assert_eq!(failures.of_address(subnet("2001:db8::2".parse().unwrap())), 1);
         assert_eq!(subnet("::ffff:10.0.0.1".parse().unwrap()), IpAddr::from([10, 0, 0, 1]));
         for i in 0..MAX_REMEMBERED as u32 + 10 {
-            users.failed(IpAddr::from(i.to_be_bytes()));
+            let guess = Guess { name: i.to_string(), ..guess(IpAddr::from(i.to_be_bytes())) };
+            failures.charge(&guess).unwrap();
         }
-        assert_eq!(users.lock().len(), MAX_REMEMBERED);
+        assert_eq!((failures.by_address.len(), failures.by_unknown.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
+        let anna = Guess { name: "anna".into(), is_user: true, peer: HERE };
+        for i in 0..2 * MAX_KNOWN_ADDRESSES as u32 {
+            let anna = Guess { peer: IpAddr::from(i.to_be_bytes()), ..anna.clone() };
+            failures.succeeded(&anna, Instant::now());
+        }
+        assert_eq!(failures.logged_in_from["anna"].len(), MAX_KNOWN_ADDRESSES);
     }
 
     #[test]
