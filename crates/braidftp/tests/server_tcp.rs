@@ -388,6 +388,41 @@ fn a_file_that_shrinks_while_sent_is_451_and_one_that_grows_is_sent_as_it_was() 
 }
 
 #[test]
+fn a_client_whose_data_connection_ends_first_when_it_is_killed_replaces_no_file() {
+    let folder = Folder::new();
+    folder.put("f", "the good old one");
+    let served = serve_with(folder.root(), |builder| builder.access(Access::Writable).settings(quick()));
+    // Data first, control a moment later: with what was told, and with nothing told.
+    for (told, sent) in [(None, &b"half"[..]), (None, b""), (Some(9), b"half"), (Some(9), b"")] {
+        let mut control = Control::anonymous(&served);
+        if let Some(size) = told {
+            control.command(&format!("ALLO {size}"), "200");
+        }
+        let mut data = control.begin("STOR f");
+        data.write_all(sent).unwrap();
+        drop(data);
+        if told.is_some() {
+            // The size decides, whether the client lives or not.
+            control.expect("426");
+        } else {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(control);
+        // Longer than the server watches the control connection; a file that is renamed later fails the next round.
+        std::thread::sleep(Duration::from_millis(400));
+        assert_eq!(folder.read("f"), b"the good old one", "{told:?} {sent:?}");
+    }
+    let mut control = Control::anonymous(&served);
+    control.command("ALLO 3", "200");
+    assert!(control.store("STOR f", b"new").starts_with("226"));
+    // More than was told, and nothing told for the next one.
+    control.command("ALLO 1", "200");
+    assert!(control.store("STOR f", b"newer").starts_with("226"));
+    assert!(control.store("STOR f", b"").starts_with("226"));
+    assert_eq!(folder.read("f"), b"");
+}
+
+#[test]
 fn a_client_that_is_killed_in_an_upload_leaves_no_file_and_can_go_on() {
     let folder = Folder::new();
     let bytes = pattern(5_000_000);

@@ -23,6 +23,10 @@ pub(super) struct Intake {
     pub name: Option<SafePath>,
     /// Bytes taken from the data path.
     pub bytes: u64,
+    /// Bytes of the file that were there before.
+    offset: u64,
+    /// The size of the whole file, if the client told it.
+    pub told_size: Option<u64>,
 }
 
 /// What is known of an upload when its last byte has come.
@@ -53,7 +57,12 @@ impl Intake {
         let hint = sink.length.map(|length| length.saturating_add(before));
         let writer = store.root.writer(&path, start, hint, Digest::None);
         let text = (sink.representation == Type::Ascii).then(Lf::default);
-        Ok(Self { writer, text, name, bytes: 0 })
+        Ok(Self { writer, text, name, bytes: 0, offset: before, told_size: sink.told_size })
+    }
+
+    /// Bytes of the whole file so far, as type I counts them.
+    pub(super) fn size(&self) -> u64 {
+        self.offset.saturating_add(self.bytes)
     }
 
     /// Asks the disk now.

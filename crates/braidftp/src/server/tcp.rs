@@ -5,9 +5,11 @@
 //! address alone, and waits a short time; an active connection goes to the control peer's address alone (which the
 //! session has seen to).
 
+use std::cmp::Ordering;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use braidftp_ftp::mapping::DataPath;
 use braidftp_ftp::server::{Failure, Outcome};
@@ -24,6 +26,10 @@ use crate::store::fs::BLOCK_BYTES;
 
 /// Ports of the range that are tried before the client is told that there is none.
 const PORT_TRIES: u64 = 64;
+/// How often, and for how long each time, the control connection is watched before a file of unknown size is taken for
+/// whole. The system closes both connections of a process that was killed within a few milliseconds.
+const ALIVE_LOOKS: u32 = 25;
+const ALIVE_LOOK: Duration = Duration::from_millis(10);
 /// Room that a read must find.
 const READ_BYTES: usize = 64 << 10;
 
@@ -161,7 +167,10 @@ impl Way {
         Ok(Outcome::Sent { bytes })
     }
 
-    /// Takes all that comes, to the end of the connection.
+    /// Takes all that comes, to the end of the connection, and says whether that is the end of the file.
+    ///
+    /// # Errors
+    /// [`Failure::DataLost`] also if fewer bytes came than ALLO told, or the control connection has ended.
     pub(super) async fn receive(self, intake: &mut Intake, settings: &Settings) -> Result<(), Failure> {
         let mut stream = self.open(settings).await?;
         let mut buffer = BytesMut::new();
@@ -176,15 +185,27 @@ impl Way {
             }
         }
         end_well(&stream);
-        // A client that was killed ends both connections in good order, as far as TCP can tell. Its file is not
-        // whole.
-        if is_over(&self.control) { Err(Failure::DataLost) } else { Ok(()) }
+        // A client that was killed ends both connections in good order, as far as TCP can tell, and in any order. Its
+        // file is not whole. Where the size was told, the size decides; else the control connection must outlive the
+        // data connection.
+        let looks = match intake.told_size.map(|told| told.cmp(&intake.size())) {
+            Some(Ordering::Greater) => return Err(Failure::DataLost),
+            Some(Ordering::Equal) => 0,
+            Some(Ordering::Less) | None => ALIVE_LOOKS,
+        };
+        for _ in 0..looks {
+            if is_over(&self.control) {
+                return Err(Failure::DataLost);
+            }
+            tokio::time::sleep(ALIVE_LOOK).await;
+        }
+        if looks > 0 && is_over(&self.control) { Err(Failure::DataLost) } else { Ok(()) }
     }
 }
 
 /// From now on dropping it, for whatever reason, is a reset: the other side must not take what it has for all.
 fn reset_when_dropped(stream: &TcpStream) {
-    let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
 /// From now on dropping it is the end of the file.

@@ -94,7 +94,8 @@ enum Role {
     /// REST or ALLO.
     Prepare,
     Transfer,
-    /// Its reply matters to nobody: ABOR, or a PASS that was sent with its USER and turned out not to be needed.
+    /// Its reply matters to nobody: ABOR, a PASS that was sent with its USER and turned out not to be needed, or ALLO over
+    /// TCP, which servers may refuse.
     Silent,
 }
 
@@ -102,6 +103,8 @@ enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gate {
     Open,
+    /// Nothing: it goes with the line before it.
+    Together,
     /// All lines of the unit before it are answered.
     Answered,
     /// The data connection is open, or listens.
@@ -407,8 +410,28 @@ impl Session {
             (Mode::Tcp, Passive::Extended) => step(Command::ExtendedPassive(Epsv::Same)),
             (Mode::Tcp, Passive::Classic) => step(Command::Passive),
         };
-        if let Some(unit) = &mut self.current {
-            unit.steps.push_front(passive);
+        let told_size = self.told_size(tag);
+        let Some(unit) = &mut self.current else { return };
+        match told_size {
+            Some(size) => {
+                unit.steps.push_front(Step { gate: Gate::Together, ..passive });
+                let command = Command::Allocate(size);
+                unit.steps.push_front(Step { command, role: Role::Silent, gate: Gate::Open });
+            }
+            None => unit.steps.push_front(passive),
+        }
+    }
+
+    /// The size that ALLO tells before an upload over TCP, so that a server does not take the end of the connection of a
+    /// client that died for the end of the file. It is sent with EPSV and costs no round trip.
+    fn told_size(&self, tag: Tag) -> Option<u64> {
+        match self.running.get(&tag).map(|running| &running.transfer) {
+            Some(Transfer::Store { offset, length, .. })
+                if self.config.pipelining != Pipelining::LockStep =>
+            {
+                Some(offset.saturating_add(*length)).filter(|size| *size > 0)
+            }
+            _ => None,
         }
     }
 
@@ -423,6 +446,7 @@ impl Session {
         let ready = self.running.get(&tag).is_none_or(|running| running.connection == Connection::Ready);
         match gate {
             Gate::Open => !line_by_line || answered || !self.running.contains_key(&tag),
+            Gate::Together => true,
             Gate::Answered => answered,
             Gate::Data => deep || (ready && answered),
         }

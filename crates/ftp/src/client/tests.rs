@@ -362,6 +362,25 @@ fn ms_takes_the_bytes_of_a_transfer_that_failed_in_the_middle_off_its_stream() {
 }
 
 #[test]
+fn uploads_over_tcp_tell_the_size_of_the_file_without_a_round_trip_more() {
+    let upload = |offset| Transfer::Store { path: arg("/a"), offset, length: 3 };
+    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
+    let tag = talk.session.transfer(upload(4));
+    assert_eq!(talk.said(), ["ALLO 7", "EPSV"]);
+    // A server that does not know ALLO takes the upload all the same.
+    talk.reply("502 no\r\n229 ok (|||4000|)");
+    assert!(matches!(talk.heard()[..], [Event::Connect(_, 4000)]));
+    talk.tell(Input::Connected(tag));
+    assert_eq!(talk.said(), ["REST 4"]);
+    talk.reply("350 ok");
+    assert_eq!(talk.said(), ["STOR /a"]);
+
+    let mut talk = Talk::new(Mode::Tcp, Pipelining::LockStep);
+    talk.session.transfer(upload(0));
+    assert_eq!(talk.said(), ["EPSV"]);
+}
+
+#[test]
 fn ms_uploads_announce_their_length() {
     let mut talk = Talk::new(Mode::MsCp, Pipelining::LockStep);
     let tags: Vec<_> = ["/a", "/b"]

@@ -139,7 +139,12 @@ impl Session {
             length = Some(allocated);
         }
         let representation = self.representation(restart)?;
-        let sink = Sink { path: path.clone(), write, representation, length };
+        // The size on the wire is the file's own in type I alone, and of a whole file only.
+        let is_whole = representation == Type::Image && matches!(write, Write::Replace | Write::From(_));
+        // Some clients send `ALLO 0` before every upload, which tells nothing.
+        let told = allocated.filter(|size| *size > 0);
+        let told_size = if is_whole && matches!(self.carrier, Carrier::Tcp { .. }) { told } else { None };
+        let sink = Sink { path: path.clone(), write, representation, length, told_size };
         let todo = Do::Receive { job, data: self.data_path(transfer)?, sink };
         Ok(Begun::job(todo, Answer::Transfer { path: path.clone() }, Touches::writing([path])))
     }
@@ -223,7 +228,7 @@ impl Session {
             Command::Structure(b'F') => ok("structure is F"),
             Command::Mode(_) | Command::Structure(_) => no(Code::NOT_FOR_THAT_PARAMETER, "not offered"),
             Command::Allocate(bytes) => {
-                if !matches!(self.carrier, Carrier::Ms) {
+                if !matches!(self.carrier, Carrier::Ms | Carrier::Tcp { .. }) {
                     return no(Code::SUPERFLUOUS, "no need");
                 }
                 self.state.allocated = Some(bytes);

@@ -266,6 +266,9 @@ pub struct Sink {
     /// ms, ms-cp: exactly so many bytes come; take them all from the stream whatever happens to the file. `None`: to the end
     /// of the data path.
     pub length: Option<u64>,
+    /// TCP: the size of the whole file, as ALLO told it (RFC 959 §4.1.3). A file that ends before it broke off; one that
+    /// ends elsewhere was told wrongly. `None`: not told.
+    pub told_size: Option<u64>,
 }
 
 /// How a file is written.

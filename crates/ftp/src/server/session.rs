@@ -59,7 +59,7 @@ pub(super) struct State {
     pub(super) restart: u64,
     /// RNFR, for an RNTO right behind it.
     pub(super) rename_from: Option<SafePath>,
-    /// ALLO, for the next upload of ms.
+    /// ALLO, for the next upload of ms or over TCP.
     pub(super) allocated: Option<u64>,
     /// What PASV, EPSV, PORT or EPRT prepared for the next transfer.
     pub(super) data: Option<DataPath>,
