@@ -65,6 +65,9 @@ pub struct Config {
     pub concurrent_transfers: usize,
     /// How long a session may be silent while nothing runs. Default 5 min (RFC 1123 §4.1.3.2).
     pub idle: Duration,
+    /// How long a session may be silent before its login, if that is less than `idle`. Default 15 s: sessions of nobody
+    /// must not keep users out.
+    pub idle_before_login: Duration,
     /// Wrong passwords until 421. Default 3.
     pub login_attempts: u32,
     /// Whether PORT and EPRT are served over TCP. Default: no.
@@ -81,6 +84,7 @@ impl Default for Config {
             replies_bytes: 256 << 10,
             concurrent_transfers: 8,
             idle: Duration::from_secs(300),
+            idle_before_login: Duration::from_secs(15),
             login_attempts: 3,
             active: Active::Refused,
         }

@@ -310,7 +310,11 @@ impl Session {
 
     fn idle_deadline(&self) -> Option<Time> {
         let idle = self.slots.is_empty() && self.queue.is_empty() && self.ending != Ending::Closed;
-        idle.then(|| self.heard + self.config.idle)
+        let limit = match self.state.login {
+            Login::In(_) => self.config.idle,
+            _ => self.config.idle.min(self.config.idle_before_login),
+        };
+        idle.then(|| self.heard + limit)
     }
 
     /// Begins what can be begun.

@@ -616,13 +616,16 @@ fn nobody_else_is_logged_in_before_what_runs_is_done() {
 }
 
 #[test]
-fn silence_is_counted_from_the_last_word() {
-    let mut talk = Talk::new(tcp(), Config::default());
-    let idle = Config::default().idle;
-    let first = Time::ZERO + idle;
-    talk.session.handle(first, Input::Received(Bytes::from_static(b"NOOP\r\n")));
-    assert!(matches!(talk.session.poll(first), Output::Send(_)));
-    assert_eq!(talk.session.poll(first), Output::Wait(Some(first + idle)));
+fn silence_is_counted_from_the_last_word_and_is_shorter_before_the_login() {
+    for (mut talk, idle) in [
+        (Talk::new(tcp(), Config::default()), Config::default().idle_before_login),
+        (Talk::logged_in(tcp(), Config::default()), Config::default().idle),
+    ] {
+        let first = Time::ZERO + idle;
+        talk.session.handle(first, Input::Received(Bytes::from_static(b"NOOP\r\n")));
+        assert!(matches!(talk.session.poll(first), Output::Send(_)));
+        assert_eq!(talk.session.poll(first), Output::Wait(Some(first + idle)));
+    }
 }
 
 #[test]
