@@ -43,6 +43,8 @@ pub struct Rtt {
     srtt: Option<Duration>,
     rttvar: Duration,
     rto: Duration,
+    /// Whether all that is known is an upper bound, which the first measurement replaces.
+    is_bound: bool,
 }
 
 impl Rtt {
@@ -52,12 +54,12 @@ impl Rtt {
         //# C1)  Until an RTT measurement has been made for a packet sent to the
         //# given destination transport address, set RTO to the protocol
         //# parameter 'RTO.Initial'.
-        Self { bounds, srtt: None, rttvar: Duration::ZERO, rto: bounds.initial }
+        Self { bounds, srtt: None, rttvar: Duration::ZERO, rto: bounds.initial, is_bound: false }
     }
 
     /// A round trip took this long. The RTO is computed anew, which also ends a back-off.
     pub fn on_sample(&mut self, sample: Duration) {
-        let (srtt, rttvar) = match self.srtt {
+        let (srtt, rttvar) = match self.srtt.filter(|_| !self.is_bound) {
             //= specs/rfc9260.txt#section-6.3.1
             //# C2)  When the first RTT measurement R is made, perform:
             //# SRTT = R
@@ -78,7 +80,17 @@ impl Rtt {
         //# = G.
         self.rttvar = if rttvar.is_zero() { self.bounds.granularity } else { rttvar };
         self.srtt = Some(srtt);
+        self.is_bound = false;
         self.rto = self.fresh();
+    }
+
+    /// Takes an upper bound of the round trip, such as one that spans a retransmission, where nothing was measured yet. The
+    /// first measurement replaces it (C2).
+    pub fn on_upper_bound(&mut self, round_trip: Duration) {
+        if self.srtt.is_none() {
+            self.on_sample(round_trip);
+            self.is_bound = true;
+        }
     }
 
     /// Keeps the RTO within other bounds from now on. One that is not backed off is computed anew.
@@ -99,6 +111,11 @@ impl Rtt {
     /// The retransmission timer ran out: the RTO doubles (RFC 9260 §6.3.3 E2).
     pub fn back_off(&mut self) {
         self.rto = self.bounded(self.rto.saturating_mul(2));
+    }
+
+    /// Ends a back-off: something proved that the path works, though it measured no round trip (RFC 9002 §6.2.1).
+    pub fn end_back_off(&mut self) {
+        self.rto = self.fresh();
     }
 
     /// The smoothed round-trip time, once something was measured.

@@ -73,6 +73,14 @@ pub struct Config {
     pub rto: cc::rtt::Bounds,
     /// Max.Init.Retransmits (RFC 9260 §16). 8.
     pub max_init_retransmits: u32,
+    /// How long an INIT waits for its INIT ACK before it is sent again, to the peer's next address if there are several:
+    /// the Connection Attempt Delay of RFC 8305 §5. After three such intervals, each wait is half of the time since the
+    /// first INIT. `None`: T1-init follows the RTO (RFC 9260 §5.1.6). None.
+    pub init_interval: Option<Duration>,
+    /// Whether losses around the handshake are repaired without T3-rtx: a DATA or SACK chunk that arrives in COOKIE-ECHOED
+    /// stands for the COOKIE ACK (RFC 9260 §6 discards it), and a repeated COOKIE ECHO makes the peer retransmit its first
+    /// flight. Off.
+    pub early_repair: bool,
     /// Association.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, end the association. 10.
     pub association_max_retrans: u32,
     /// Path.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, make a path inactive. 5.
@@ -221,6 +229,8 @@ impl Default for Config {
             tail_loss_probe: false,
             rto: cc::rtt::Bounds::default(),
             max_init_retransmits: 8,
+            init_interval: None,
+            early_repair: false,
             association_max_retrans: 10,
             path_max_retrans: 5,
             potentially_failed_max_retrans: None,

@@ -117,6 +117,8 @@ const FIELDS: &[Field] = &[
     ),
     ("measure_handshake", |c| on_off(c.measure_handshake), "RFC 9260 §6.3.1 leaves it open"),
     ("max_init_retransmits", |c| c.max_init_retransmits.to_string(), "RFC 9260 §16: Max.Init.Retransmits"),
+    ("init_interval", |c| or_none(c.init_interval, seconds), "RFC 9260 §5.1.6: T1-init follows the RTO"),
+    ("early_repair", |c| on_off(c.early_repair), "RFC 9260 knows none"),
     (
         "association_max_retrans",
         |c| c.association_max_retrans.to_string(),
@@ -237,6 +239,10 @@ impl Profile {
                 // With probes before it, T3 is the last resort; on a path of a few milliseconds a second of waiting is
                 // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
+                init_interval: Some(Duration::from_millis(250)),
+                // With INITs that often: 65 s in all.
+                max_init_retransmits: 14,
+                early_repair: true,
                 //= specs/rfc7829.txt#section-3.2
                 //# The RECOMMENDED value of PFMR is 0.
                 //= specs/rfc7829.txt#section-6
@@ -337,6 +343,9 @@ impl Profile {
             (Self::Modern, "undo_spurious") => "RFC 3708",
             (Self::Modern, "pass_over_every") => "ours: 6 MB; against peers that lie",
             (Self::Modern, "rto.min") => "ours: probes come first",
+            (Self::Modern, "init_interval") => "RFC 8305 §5: Connection Attempt Delay",
+            (Self::Modern, "max_init_retransmits") => "ours: 65 s in all",
+            (Self::Modern, "early_repair") => "ours: see `specs/exceptions/rfc9260.toml`",
             (Self::Modern, "potentially_failed_max_retrans") => "RFC 7829 §3.2: PFMR 0",
             (Self::Modern, "path_mtu_discovery") => "RFC 8899",
             (Self::Modern, "sack_delay") => "ours: a tenth of RFC 9260's",

@@ -16,7 +16,7 @@ use crate::association::ecn::EcnState;
 use crate::association::multipath::{Coupled, by_the_literature};
 use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
 use crate::association::partial::Forward;
-use crate::association::path::Path;
+use crate::association::path::{Path, backed_off};
 use crate::association::reassembly::Reassembly;
 use crate::association::receive_buffer::ReceiveBuffer;
 use crate::association::received::{Haste, Received};
@@ -37,6 +37,14 @@ use crate::wire::{Auth, Cause, Chunk, Header, Init, PacketBuilder, Parameter};
 
 /// By how much more than a round trip a cookie is to live longer, once one was stale.
 const RENEWAL_GRACE: Duration = Duration::from_millis(500);
+
+/// A parameter type that is not assigned. Its two high bits ask a receiver that does not know it to go on and to report it
+/// (RFC 9260 §3.2.1).
+const INIT_NUMBER: u16 = 0xFFA5;
+/// How many COOKIE ECHOs, SHUTDOWNs or SHUTDOWN ACKs go out as probes do before their timer follows the RTO.
+const CONTROL_PROBES: u32 = 4;
+/// How many repeated INITs are numbered.
+const NUMBERED_INITS: u32 = 3;
 
 /// What a cookie that was found stale leaves to the INIT that asks for another (RFC 9260 §5.2.6).
 #[derive(Debug, Default)]
@@ -152,7 +160,7 @@ impl Association {
         if association.config.auth.is_some() {
             association.rng.fill_bytes(&mut association.auth_random);
         }
-        association.state = State::CookieWait { retry: 0, init_due: true };
+        association.state = State::cookie_wait(true);
         association.arm_t1(now, 0);
         association
     }
@@ -222,7 +230,10 @@ impl Association {
             }
             // What rode with COOKIE ECHO was for a peer that has forgotten it; its messages are still ours to send.
             State::CookieEchoed { .. } => self.up_from_cookie(now, opened),
-            State::Up(up) if up.peer_tag == opened.peer_tag => up.control.cookie_ack = Some(PathId(0)),
+            State::Up(up) if up.peer_tag == opened.peer_tag => {
+                up.control.cookie_ack = Some(PathId(0));
+                self.repair_first_flight(now);
+            }
             //= specs/rfc9260.txt#section-5.2.4
             //# The endpoint SHOULD stay in or enter the ESTABLISHED state, but it
             //# MUST update its peer's Verification Tag from the State Cookie, stop
@@ -245,7 +256,7 @@ impl Association {
             tag: own.tag,
             initial_tsn: own.initial_tsn,
             rng: ChaCha12Rng::from_seed(own.seed),
-            state: State::CookieWait { retry: 0, init_due: false },
+            state: State::cookie_wait(false),
             shutdown: Shutdown::No,
             timers: Timers::new(paths.len()),
             paths,
@@ -286,8 +297,72 @@ impl Association {
     //# peer.
     // One address is tried after the other: one timer runs at a time, for as long as the RTO of its address says.
     fn arm_t1(&mut self, now: Time, retry: u32) {
-        let path = self.handshake_path(retry);
-        self.timers.arm(Timer::T1, now + self.paths[usize::from(path.0)].rtt.rto());
+        let wait = self.t1_wait(now, retry).unwrap_or_else(|| {
+            let path = self.handshake_path(retry);
+            self.paths[usize::from(path.0)].rtt.rto()
+        });
+        self.timers.arm(Timer::T1, now + wait);
+    }
+
+    /// How long T1 runs where it does not follow the RTO: for an INIT by [`Config::init_interval`], for a COOKIE ECHO as a
+    /// tail loss probe waits.
+    fn t1_wait(&self, now: Time, retry: u32) -> Option<Duration> {
+        match &self.state {
+            State::CookieWait { sent_at, .. } => {
+                let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
+                self.config.init_interval.map(|interval| interval.max(elapsed / 2))
+            }
+            State::CookieEchoed { .. } => self.control_wait(PathId(0), retry),
+            _ => None,
+        }
+    }
+
+    /// How long a COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK that leaves for the `retry`-th time waits for its answer where tails
+    /// are probed: the first few as a probe of data would. `None`: T1 and T2 follow the RTO.
+    pub(super) fn control_wait(&self, path: PathId, retry: u32) -> Option<Duration> {
+        if retry >= self.control_probes() {
+            return None;
+        }
+        Some(self.paths[usize::from(path.0)].patience()? * backed_off(retry))
+    }
+
+    /// How often a COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
+    pub(super) fn control_probes(&self) -> u32 {
+        if self.config.tail_loss_probe { CONTROL_PROBES } else { 0 }
+    }
+
+    /// The INIT that leaves for the `retry`-th time. A repeated one is numbered by a parameter of a type that no peer knows and
+    /// that each has to report, so that the INIT ACK tells which INIT it answers. Peers that discard an INIT with a parameter
+    /// they do not know get one without from the fourth repetition on.
+    pub(super) fn init_to_send(&self, retry: u32) -> Init {
+        let mut init = self.init();
+        if self.config.init_interval.is_some() && (1..=NUMBERED_INITS).contains(&retry) {
+            init.parameters.push(Parameter::Unknown { kind: INIT_NUMBER, raw: init_number(retry) });
+        }
+        init
+    }
+
+    /// Takes the round trip from the INIT to its INIT ACK, which came by `path`.
+    fn measure_init(&mut self, now: Time, path: PathId, init_ack: &Init) {
+        let State::CookieWait { retry, sent_at, .. } = &self.state else { return };
+        if !self.config.measure_handshake {
+            return;
+        }
+        let reports = |number: &u32| {
+            let raw = init_number(*number);
+            init_ack.parameters.iter().any(|p| matches!(p, Parameter::Unrecognized(report) if *report == raw))
+        };
+        let number = (1..=*retry).find(reports);
+        let (Some(first), rtt_config) = (sent_at.first(), self.config.init_interval) else { return };
+        let path = &mut self.paths[usize::from(path.0)];
+        match number.and_then(|number| sent_at.get(number as usize)) {
+            Some(sent_at) => path.measure(now, now.since(*sent_at)),
+            // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
+            None if *retry == 0 => path.measure(now, now.since(*first)),
+            // Karn's algorithm (§6.3.1 C5): an upper bound at best.
+            None if rtt_config.is_some() => path.rtt.on_upper_bound(now.since(*first)),
+            None => {}
+        }
     }
 
     /// The INIT that this side sends.
@@ -392,18 +467,15 @@ impl Association {
         //= specs/rfc9260.txt#section-3.3.3
         //# If such an INIT ACK chunk is received in any state other than CLOSED
         //# or COOKIE-WAIT, it SHOULD be discarded silently (see Section 5.2.3).
-        let State::CookieWait { retry, .. } = self.state else { return };
+        if !matches!(self.state, State::CookieWait { .. }) {
+            return;
+        }
         let path = self.asked_by(path, from, init_ack);
         let Answer { cookie, key_vector } = match self.check_init_ack(init_ack) {
             Ok(answer) => answer,
             Err(refusal) => return self.refuse_init_ack(path, init_ack, refusal),
         };
-        // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
-        if let Some(sent_at) = self.paths[0].init_sent_at.filter(|_| retry == 0)
-            && self.config.measure_handshake
-        {
-            self.paths[0].measure(now, now.since(sent_at));
-        }
+        self.measure_init(now, path, init_ack);
         let offered = self.offered();
         self.repath(self.routes_to(path, from, init_ack));
         //= specs/rfc9260.txt#section-5.1.1
@@ -577,8 +649,46 @@ impl Association {
         //= specs/rfc9260.txt#section-5.2.5
         //# At any state other than COOKIE-ECHOED, an endpoint SHOULD silently
         //# discard a received COOKIE ACK chunk.
-        if matches!(self.state, State::CookieEchoed { .. }) {
+        let State::CookieEchoed { retry, .. } = self.state else { return };
+        // A COOKIE ECHO that was sent once measures the round trip.
+        if let Some(sent_at) = self.renewal.cookie_sent_at.filter(|_| retry == 0)
+            && self.config.early_repair
+        {
+            self.paths[0].measure(now, now.since(sent_at));
+        }
+        self.established(now);
+    }
+
+    /// A chunk came, behind the right Verification Tag, that a peer sends only once it has taken the cookie: in COOKIE-ECHOED
+    /// it stands for a COOKIE ACK that was lost or comes late.
+    // A COOKIE ACK is proven by the same tag and by nothing else, so that whoever can forge this one could forge that one.
+    pub(super) fn on_sign_of_cookie(&mut self, now: Time, chunk: &Chunk) {
+        let is_sign =
+            matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_));
+        if is_sign && self.config.early_repair && matches!(self.state, State::CookieEchoed { .. }) {
             self.established(now);
+        }
+    }
+
+    /// A COOKIE ECHO came again: the peer has received neither COOKIE ACK nor anything that was sent since. What was sent is
+    /// retransmitted, at most once a round trip, and no time-out stays backed off for want of an answer.
+    fn repair_first_flight(&mut self, now: Time) {
+        let State::Up(up) = &mut self.state else { return };
+        let heard = up.sent.has_been_acknowledged();
+        let round_trip = self.paths[0].rtt.srtt().unwrap_or(self.config.rto.initial);
+        let early = up.first_flight_sent_at.is_none_or(|at| now.since(at) < round_trip);
+        if !self.config.early_repair || heard || early {
+            return;
+        }
+        up.first_flight_sent_at = Some(now);
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let id = PathId(index as u8);
+            path.flight_bytes -= up.sent.mark_path_lost(id);
+            path.rtt.end_back_off();
+            (path.timeouts_unanswered, path.probes_unanswered) = (0, 0);
+            for timer in [Timer::T3Rtx(id), Timer::TailProbe(id), Timer::Overdue(id)] {
+                self.timers.stop(timer);
+            }
         }
     }
 
@@ -598,10 +708,9 @@ impl Association {
         //# and SHOULD add no more than 1 second beyond the measured RTT,
         self.renewal.extension = Some(now.since(sent_at) + RENEWAL_GRACE);
         self.renewal.rode = Some(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1)));
-        self.state = State::CookieWait { retry: 0, init_due: true };
+        self.state = State::cookie_wait(true);
         for path in &mut self.paths {
             path.flight_bytes = 0;
-            path.init_sent_at = None;
         }
         self.arm_t1(now, 0);
     }
@@ -623,6 +732,13 @@ impl Association {
             std::mem::swap(&mut up.sent, &mut old.sent);
         }
         up.control.cookie_ack = Some(PathId(0));
+        up.first_flight_sent_at = Some(now);
+        // From INIT ACK to COOKIE ECHO, longer by what the peer waited if its COOKIE ECHO was lost. No peer makes the RTO long
+        // by sending its cookie late.
+        if self.config.early_repair && self.config.measure_handshake {
+            let round_trip = now.since(opened.created).min(self.config.rto.initial);
+            self.paths[0].rtt.on_upper_bound(round_trip);
+        }
         self.state =
             State::CookieEchoed { retry: 0, cookie: Bytes::new(), cookie_due: false, up: Box::new(up) };
         self.established(now);
@@ -717,13 +833,14 @@ impl Association {
                 .then(|| Reconfiguration::new(self.config.peer_may, self.initial_tsn, peer.initial_tsn)),
             addresses: Addresses::new(self.initial_tsn, peer.initial_tsn),
             forward: Forward::default(),
+            first_flight_sent_at: None,
         }
     }
 
     /// COOKIE-ECHOED becomes ESTABLISHED.
     fn established(&mut self, now: Time) {
         let State::CookieEchoed { up, .. } =
-            std::mem::replace(&mut self.state, State::CookieWait { retry: 0, init_due: false })
+            std::mem::replace(&mut self.state, State::cookie_wait(false))
         else {
             unreachable!("only an association that knows its peer is established")
         };
@@ -735,6 +852,7 @@ impl Association {
             // What rode with COOKIE ECHO had no timer but T1.
             if self.paths[index].flight_bytes > 0 {
                 self.timers.arm(Timer::T3Rtx(id), now + self.paths[index].rtt.rto());
+                self.arm_tail_probe(now, id);
             }
         }
         self.begin_heartbeats(now);
@@ -764,7 +882,7 @@ impl Association {
             //= specs/rfc9260.txt#section-4
             //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
             //# INIT chunk and restart the T1-init timer.
-            State::CookieWait { retry, init_due } => {
+            State::CookieWait { retry, init_due, .. } => {
                 *retry += 1;
                 *init_due = true;
                 *retry
@@ -792,8 +910,10 @@ impl Association {
             //= specs/rfc9260.txt#section-5.1.6
             //# When retransmitting the INIT chunk, the endpoint MUST follow the rules
             //# defined in Section 6.3 to determine the proper timer value.
-            let path = self.handshake_path(retry - 1);
-            self.paths[usize::from(path.0)].rtt.back_off();
+            if self.t1_wait(now, retry).is_none() {
+                let path = self.handshake_path(retry - 1);
+                self.paths[usize::from(path.0)].rtt.back_off();
+            }
             self.arm_t1(now, retry);
         } else {
             //= specs/rfc9260.txt#section-4
@@ -804,6 +924,15 @@ impl Association {
             self.close(Reason::NoAnswer);
         }
     }
+}
+
+/// The parameter that numbers a repeated INIT.
+fn init_number(number: u32) -> Bytes {
+    let mut raw = [0; 8];
+    raw[..2].copy_from_slice(&INIT_NUMBER.to_be_bytes());
+    raw[2..4].copy_from_slice(&8_u16.to_be_bytes());
+    raw[4..].copy_from_slice(&number.to_be_bytes());
+    Bytes::copy_from_slice(&raw)
 }
 
 /// The Host Name Address parameter that no INIT ACK may have.

@@ -127,8 +127,6 @@ pub(super) struct Path {
     pub(super) params: PathParams,
     /// Whether the wait for the next HEARTBEAT was changed and is to begin anew.
     pub(super) heartbeat_moved: bool,
-    /// When the first INIT left.
-    pub(super) init_sent_at: Option<Time>,
     /// Whether the peer was asked to answer what left last at once.
     pub(super) tail_is_immediate: bool,
     /// When a packet with DATA left last.
@@ -235,7 +233,6 @@ impl Path {
                 path_max_retrans: config.path_max_retrans,
             },
             heartbeat_moved: false,
-            init_sent_at: None,
             tail_is_immediate: false,
             data_sent_at: None,
             retransmitted_at: None,
@@ -396,11 +393,14 @@ impl Path {
 
     /// How long to wait for word of the tail before it is probed; `None` before there is a round-trip time.
     pub(super) fn probe_timeout(&self, sack_delay: Duration) -> Option<Duration> {
-        let srtt = self.rtt.srtt()?;
-        // RFC 8985 §7.2: two round trips, and what the peer may wait with its SACK.
-        let patience = srtt * 2 + PROBE_GRANULARITY;
+        // What the peer may wait with its SACK is added (RFC 8985 §7.2).
         let delay = if self.tail_is_immediate { Duration::ZERO } else { sack_delay };
-        Some((patience + delay) * (1 << self.probes_unanswered.min(8)))
+        Some((self.patience()? + delay) * backed_off(self.probes_unanswered))
+    }
+
+    /// Two round trips (RFC 8985 §7.2), once one is known.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        Some(self.rtt.srtt()? * 2 + PROBE_GRANULARITY)
     }
 
     /// Which of two paths has lost the larger share of what it carried.
@@ -449,6 +449,12 @@ fn new_controller(peer: SocketAddr, config: &Config) -> Box<dyn cc::Controller> 
     }
     let coupling = config.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
     coupling.build(config.congestion_control, options, pmdcs(config.mtu))
+}
+
+/// By how much the wait for an answer grows when so many questions went unanswered: it doubles with every second one, since one
+/// loss in ten is common where two in a row are not, and at most 256-fold.
+pub(super) fn backed_off(unanswered: u32) -> u32 {
+    1 << (unanswered / 2).min(8)
 }
 
 fn pmdcs(mtu: usize) -> usize {

@@ -86,6 +86,12 @@ impl Association {
         loop {
             let rest = chunks.rest();
             let Some(chunk) = chunks.next() else { break };
+            if let Ok(chunk) = &chunk
+                && !is_stranger
+                && (authentic == Some(true) || !self.auth.requires(chunk.kind()))
+            {
+                self.on_sign_of_cookie(now, chunk);
+            }
             let then = match chunk {
                 //= specs/rfc4895.txt#section-5.1
                 //# The control chunk AUTH MUST NOT appear more than once in an SCTP

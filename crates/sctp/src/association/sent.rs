@@ -125,6 +125,8 @@ pub(super) struct Departure {
 pub(super) struct Sent {
     /// The TSN of the first slot: one beyond the cumulative TSN ack point.
     base: Tsn,
+    /// The first TSN of all.
+    initial: Tsn,
     slots: VecDeque<Slot>,
     /// Runs of acknowledged TSNs, first and last, ascending, never adjacent.
     acked: Vec<(Tsn, Tsn)>,
@@ -162,6 +164,7 @@ impl Sent {
     pub(super) fn new(initial_tsn: Tsn, paths: usize) -> Self {
         Self {
             base: initial_tsn,
+            initial: initial_tsn,
             slots: VecDeque::new(),
             acked: Vec::new(),
             released: Vec::new(),
@@ -212,6 +215,11 @@ impl Sent {
     /// The last TSN that was cumulatively acknowledged.
     pub(super) fn cum_tsn_ack_point(&self) -> Tsn {
         self.base.minus(1)
+    }
+
+    /// Whether the peer has acknowledged any chunk.
+    pub(super) fn has_been_acknowledged(&self) -> bool {
+        self.base != self.initial || self.slots.iter().any(|slot| slot.state == SlotState::Acked)
     }
 
     /// Whether all that was sent is cumulatively acknowledged.

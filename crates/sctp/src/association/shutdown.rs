@@ -235,8 +235,13 @@ impl Association {
     }
 
     fn restart_t2(&mut self, now: Time) {
-        let rto = self.paths[usize::from(self.closing_path().0)].rtt.rto();
-        self.timers.arm(Timer::T2Shutdown, now + rto);
+        let path = self.closing_path();
+        let retry = match self.shutdown {
+            Shutdown::Sent { retry, .. } | Shutdown::AckSent { retry, .. } => retry,
+            Shutdown::No | Shutdown::Pending | Shutdown::Received => 0,
+        };
+        let wait = self.control_wait(path, retry).unwrap_or(self.paths[usize::from(path.0)].rtt.rto());
+        self.timers.arm(Timer::T2Shutdown, now + wait);
     }
 
     /// Where SHUTDOWN, SHUTDOWN ACK and the last words go.
@@ -280,7 +285,8 @@ impl Association {
         //# If this threshold is exceeded, the endpoint SHOULD destroy the TCB and
         //# SHOULD report the peer endpoint unreachable to the upper layer (and
         //# thus the association enters the CLOSED state).
-        if *retry > self.config.association_max_retrans {
+        let retry = *retry;
+        if retry > self.config.association_max_retrans + self.control_probes() {
             return self.give_up_peer();
         }
         //= specs/rfc9260.txt#section-9.2
@@ -289,7 +295,9 @@ impl Association {
         //= specs/rfc9260.txt#section-9.2
         //# The rules in Section 6.3 MUST be followed to determine the proper
         //# timer value for T2-shutdown.
-        self.paths[path].rtt.back_off();
+        if retry > self.control_probes() {
+            self.paths[path].rtt.back_off();
+        }
         self.sack_with_shutdown();
         self.restart_t2(now);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use braidftp_base::Time;
 use bytes::Bytes;
 
 use crate::association::Reason;
@@ -26,6 +27,8 @@ pub(super) enum State {
         retry: u32,
         /// Whether it is to leave.
         init_due: bool,
+        /// When each INIT was sent.
+        sent_at: Vec<Time>,
     },
     /// COOKIE ECHO is out, or about to leave.
     CookieEchoed {
@@ -43,6 +46,11 @@ pub(super) enum State {
 }
 
 impl State {
+    /// COOKIE-WAIT, with nothing sent yet.
+    pub(super) fn cookie_wait(init_due: bool) -> Self {
+        Self::CookieWait { retry: 0, init_due, sent_at: Vec::new() }
+    }
+
     /// What there is once the peer is known and until the end.
     pub(super) fn up(&self) -> Option<&Up> {
         match self {
@@ -133,6 +141,9 @@ pub(super) struct Up {
     pub(super) reconfiguration: Option<Reconfiguration>,
     pub(super) addresses: Addresses,
     pub(super) forward: Forward,
+    /// For the side that was asked: when it became ESTABLISHED, or last retransmitted its first flight for a COOKIE ECHO that
+    /// came again.
+    pub(super) first_flight_sent_at: Option<Time>,
     /// If both sides are ECN-capable.
     pub(super) ecn: Option<EcnState>,
 }

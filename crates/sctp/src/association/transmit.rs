@@ -13,7 +13,7 @@ use crate::association::timers::Timer;
 use crate::association::{Association, Split, Transmit};
 use crate::ids::{PathId, VerificationTag};
 use crate::stats::PathState;
-use crate::wire::{Checksum, Chunk, Header, Init, NrSack, Sack};
+use crate::wire::{Checksum, Chunk, Header, NrSack, Sack};
 
 /// How much shorter than it could be the first packet of a batch may be for others to be cut to its size.
 const BATCH_SLACK: usize = 64;
@@ -104,10 +104,13 @@ impl Association {
     }
 
     fn transmit_init(&mut self, now: Time) -> Transmit {
-        let State::CookieWait { retry, .. } = self.state else { unreachable!("the caller has looked") };
+        let State::CookieWait { retry, sent_at, .. } = &mut self.state else {
+            unreachable!("the caller has looked")
+        };
+        sent_at.push(now);
+        let retry = *retry;
         let path = self.handshake_path(retry);
-        self.paths[0].init_sent_at.get_or_insert(now);
-        let init: Init = self.init();
+        let init = self.init_to_send(retry);
         //= specs/rfc9260.txt#section-8.5.1
         //# The sender MUST set the Verification Tag of the packet to 0.
         //= specs/rfc9260.txt#section-3.1
