@@ -128,6 +128,10 @@ impl Association {
         path.fast_retransmit_due = false;
         path.probe_due = false;
         path.probes_unanswered = 0;
+        // What is retransmitted measures no round trip (§6.3.1 C5). The answer to a HEARTBEAT in the same packet does.
+        if self.config.early_repair && path.params.heartbeat_interval.is_some() {
+            path.heartbeat_due |= path.beat.is_none();
+        }
         self.timers.stop(Timer::TailProbe(id));
         self.timers.stop(Timer::Overdue(id));
         self.forward_on_timeout(id);
@@ -380,8 +384,8 @@ impl Association {
         if !self.config.tail_loss_probe || path.flight_bytes == 0 || path.probes_unanswered >= PROBES_MAX {
             return self.timers.stop(timer);
         }
-        if let Some(patience) = path.probe_timeout(self.config.sack_delay) {
-            self.timers.arm(timer, now + patience);
+        if let Some(at) = path.probe_at(now, self.config.sack_delay) {
+            self.timers.arm(timer, at);
         }
     }
 
@@ -436,8 +440,10 @@ impl Association {
             //# The endpoint SHOULD increment the respective error counter of the
             //# destination transport address each time a HEARTBEAT chunk is sent to
             //# that address and not acknowledged within one RTO.
-            path.rtt.back_off();
-            self.count_error(id, Unanswered::Heartbeat);
+            if !beat.beside_data {
+                path.rtt.back_off();
+                self.count_error(id, Unanswered::Heartbeat);
+            }
             if self.is_up() {
                 self.beat_now(id);
                 if !self.paths[usize::from(id.0)].heartbeat_due {
@@ -475,9 +481,11 @@ impl Association {
         //# it MUST include a random nonce of length 64 bits or longer ([RFC4086]
         //# provides some information on randomness guidelines).
         let nonce = self.rng.next_u64();
+        let is_probed = self.is_probed(id);
         let path = &mut self.paths[usize::from(id.0)];
         path.heartbeat_due = false;
-        path.beat = Some(Beat { nonce, sent_at: now });
+        let beside_data = path.timeouts_unanswered > 0 && !is_probed && self.config.early_repair;
+        path.beat = Some(Beat { nonce, sent_at: now, beside_data });
         // Where all paths are used at once, one that has failed is missed.
         let patience = path.rtt.rto();
         let missed = self.config.multipath.is_some() && !by_the_literature(&self.config);
@@ -507,6 +515,9 @@ impl Association {
         //# measurement for that destination transport address using the time
         //# value carried in the HEARTBEAT ACK chunk.
         path.measure(now, now.since(beat.sent_at));
+        if self.config.early_repair {
+            path.rtt.end_back_off();
+        }
         path.beats_answered = path.beats_answered.saturating_add(1);
         path.in_doubt = false;
         let mut confirmed = false;
@@ -519,7 +530,7 @@ impl Association {
         //# transport address to which the HEARTBEAT chunk was sent and mark the
         //# destination transport address as active if it is not so marked.
         path.errors = 0;
-        if path.flight_bytes == 0 {
+        if path.flight_bytes == 0 || self.config.early_repair {
             path.timeouts_unanswered = 0;
         }
         //= specs/rfc9260.txt#section-5.4

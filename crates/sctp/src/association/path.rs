@@ -25,6 +25,9 @@ use crate::wire::Header;
 /// A host's timers and schedulers are not finer than this.
 const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
 
+/// A window of fewer packets has none to spare for a probe of the path MTU.
+const SMALL_WINDOW_MTUS: usize = 4;
+
 /// One path of an association.
 #[derive(Debug)]
 pub(super) struct Path {
@@ -161,6 +164,8 @@ pub(super) enum Recovery {
 pub(super) struct Beat {
     pub(super) nonce: u64,
     pub(super) sent_at: Time,
+    /// Whether it goes beside data that T3-rtx retransmits: T3-rtx counts the error if neither is answered.
+    pub(super) beside_data: bool,
 }
 
 /// What a path did so far.
@@ -242,6 +247,13 @@ impl Path {
             silent_beyond: None,
             counters: Counters::default(),
         }
+    }
+
+    /// Whether a probe of the path MTU would delay data: after a time-out, until all that was outstanding has arrived, and
+    /// while a window of few packets is in use.
+    pub(super) fn is_struggling(&self) -> bool {
+        let in_time_out = self.timeouts_unanswered > 0 || matches!(self.recovery, Recovery::AfterTimeout(_));
+        in_time_out || (self.flight_bytes > 0 && self.window() < SMALL_WINDOW_MTUS * self.pmdcs())
     }
 
     /// Begins with a window anew, as the configuration has it now.
@@ -391,11 +403,21 @@ impl Path {
         }
     }
 
-    /// How long to wait for word of the tail before it is probed; `None` before there is a round-trip time.
-    pub(super) fn probe_timeout(&self, sack_delay: Duration) -> Option<Duration> {
-        // What the peer may wait with its SACK is added (RFC 8985 §7.2).
+    /// When the tail of what is in flight is to be probed, unless more is sent or acknowledged before; `None` before there is a
+    /// round-trip time.
+    //
+    // RFC 8985 §7.2 waits two round trips from the last acknowledgement. The tail of a job that is sent as the acknowledgements of
+    // what was before it arrive would wait for three. So this waits from when the tail was sent: a round trip and a quarter, or
+    // by how much round trips vary; and that part alone since the last acknowledgement, behind which others may be queued.
+    pub(super) fn probe_at(&self, now: Time, sack_delay: Duration) -> Option<Time> {
+        let round_trip = self.rtt.srtt()?.max(self.latest_rtt);
         let delay = if self.tail_is_immediate { Duration::ZERO } else { sack_delay };
-        Some((self.patience()? + delay) * backed_off(self.probes_unanswered))
+        let margin = (round_trip / 4).max(self.rtt.rttvar()) + PROBE_GRANULARITY + delay;
+        if self.probes_unanswered > 0 {
+            return Some(now + (round_trip + margin) * backed_off(self.probes_unanswered));
+        }
+        let sent_at = self.data_sent_at.unwrap_or(now);
+        Some((sent_at + round_trip + margin).max(now + margin))
     }
 
     /// Two round trips (RFC 8985 §7.2), once one is known.

@@ -89,6 +89,8 @@ pub(super) struct Pmtu {
     count: u32,
     /// The nonce of a probe under way.
     probe: Option<u64>,
+    /// When the last probe was sent.
+    probe_sent_at: Time,
     due: bool,
     suspicions: u32,
     /// When the last of the packets left that are larger than what the path falls back to and have arrived.
@@ -119,6 +121,7 @@ impl Pmtu {
             probed: size,
             count: 0,
             probe: None,
+            probe_sent_at: Time::ZERO,
             due: false,
             suspicions: 0,
             vindicated: Time::ZERO,
@@ -411,6 +414,13 @@ impl Association {
             //# unsuccessful probe is discounted (assumed to be a result of choosing
             //# too large a PLPMTU).
             path.errors = 0;
+            if self.config.early_repair
+                && let Some(sent_at) = path.pmtu.as_ref().map(|pmtu| pmtu.probe_sent_at)
+            {
+                path.measure(now, now.since(sent_at));
+                path.rtt.end_back_off();
+                path.timeouts_unanswered = 0;
+            }
             self.settle_pmtu(now, id);
         }
     }
@@ -419,7 +429,7 @@ impl Association {
     pub(super) fn transmit_probe(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
         let path = &self.paths[usize::from(id.0)];
         let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
-        if path.state != PathState::Active || closing {
+        if path.state != PathState::Active || closing || (self.config.early_repair && path.is_struggling()) {
             return None;
         }
         let size = path.pmtu.as_ref()?.due()?;
@@ -446,7 +456,9 @@ impl Association {
         let room = self.builder.room_for(Chunk::PAD).saturating_sub(Chunk::HEADER_LEN);
         self.builder.push(&Chunk::Pad(u16::try_from(room).unwrap_or(!3)));
         let path = &mut self.paths[usize::from(id.0)];
-        path.pmtu.as_mut()?.on_sent(nonce);
+        let pmtu = path.pmtu.as_mut()?;
+        pmtu.on_sent(nonce);
+        pmtu.probe_sent_at = now;
         self.settle_pmtu(now, id);
         Some(self.finish(id))
     }

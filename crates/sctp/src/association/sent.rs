@@ -371,11 +371,18 @@ impl Sent {
         self.slots.iter().filter(in_flight).map(|slot| slot.sent_at).max().unwrap_or_default()
     }
 
-    /// The last chunk in flight on `path` that may be sent again.
-    pub(super) fn last_in_flight(&self, path: PathId, now: Time) -> Option<Tsn> {
+    /// Appends the last chunks in flight on `path` that may be sent again to `tsns`, in order, as many as have `room` bytes.
+    pub(super) fn last_in_flight(&self, path: PathId, now: Time, room: usize, tsns: &mut Vec<Tsn>) {
         let may_leave =
             |slot: &&Slot| slot.path == path && slot.state == SlotState::InFlight && !slot.is_over(now);
-        Some(self.slots.iter().rev().find(may_leave)?.data.tsn)
+        let first = tsns.len();
+        let mut left = room;
+        for slot in self.slots.iter().rev().filter(may_leave) {
+            let Some(less) = left.checked_sub(slot.bytes) else { break };
+            left = less;
+            tsns.push(slot.data.tsn);
+        }
+        tsns[first..].reverse();
     }
 
     /// A chunk leaves again. What it adds to the flight of its new path, and the path that it leaves, if it counted

@@ -100,7 +100,8 @@ impl Path {
         }
         // An answer sooner than any ever came is one to an earlier transmission.
         let soonest = self.min_rtt.into_iter().chain(self.soonest_by_others).min();
-        if newest.transmissions > 1 && soonest.is_none_or(|soonest| since < soonest) {
+        // Where none came yet, a probe that is answered has been waited for longer than any answer takes.
+        if newest.transmissions > 1 && soonest.is_some_and(|soonest| since < soonest) {
             return measured;
         }
         if let Some(send_order) = &mut self.send_order {

@@ -345,6 +345,9 @@ impl Association {
         }
         path.probes_unanswered = 0;
         path.probe_due = false;
+        if self.config.early_repair {
+            path.rtt.end_back_off();
+        }
         //= specs/rfc7829.txt#section-3.2
         //# Acknowledgments for data chunks that have been transmitted to
         //# one destination address only MUST clear the error counter for

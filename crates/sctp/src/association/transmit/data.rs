@@ -444,28 +444,29 @@ impl Association {
         passes
     }
 
-    /// The last chunk in flight, again, for a probe for which there is nothing new.
+    /// The last chunks in flight, as many as fit, for a probe for which there is nothing new: if the packet that is missing
+    /// held several small ones, one probe brings them all.
     fn fill_probe(&mut self, filled: &mut Filled) {
         let departure = filled.departure;
         let Departure { path: id, now, .. } = departure;
+        let room = self.builder.room_for(self.queue.data_kind());
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
-        if let Some(tsn) = up.sent.last_in_flight(id, now) {
-            let bytes = up.sent.get(tsn).expect("it is in flight").bytes;
-            if bytes <= self.builder.room_for(self.queue.data_kind()) {
-                up.packed.push(tsn);
-                path.evidence.on_probed(tsn);
-                path.departures.on_sent_again(tsn);
-                let (data, moved_from) = up.sent.retransmit(tsn, departure);
-                debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
-                data.immediate = true;
-                self.builder.push_data(data);
-                path.tail_is_immediate = true;
-                path.counters.retransmitted_chunks += 1;
-                path.on_chunk_sent(departure.order, tsn);
-                filled.bytes += bytes;
-                filled.resent = Some(tsn);
-            }
+        let first = up.packed.len();
+        up.sent.last_in_flight(id, now, room, &mut up.packed);
+        for tsn in &up.packed[first..] {
+            let tsn = *tsn;
+            path.evidence.on_probed(tsn);
+            path.departures.on_sent_again(tsn);
+            let (data, moved_from) = up.sent.retransmit(tsn, departure);
+            debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
+            data.immediate = true;
+            filled.bytes += (self.queue.header_len() + data.payload.len()).next_multiple_of(4);
+            self.builder.push_data(data);
+            path.tail_is_immediate = true;
+            path.counters.retransmitted_chunks += 1;
+            path.on_chunk_sent(departure.order, tsn);
+            filled.resent.get_or_insert(tsn);
         }
     }
 
