@@ -77,9 +77,11 @@ pub struct Config {
     /// the Connection Attempt Delay of RFC 8305 §5. After three such intervals, each wait is half of the time since the
     /// first INIT. `None`: T1-init follows the RTO (RFC 9260 §5.1.6). None.
     pub init_interval: Option<Duration>,
-    /// Whether losses around the handshake are repaired without T3-rtx: a DATA or SACK chunk that arrives in COOKIE-ECHOED
-    /// stands for the COOKIE ACK (RFC 9260 §6 discards it), and a repeated COOKIE ECHO makes the peer retransmit its first
-    /// flight. Off.
+    /// Whether losses around the handshake and after time-outs are repaired early. DATA or SACK in COOKIE-ECHOED stands for
+    /// COOKIE ACK (RFC 9260 §6: SHOULD be discarded). A repeated COOKIE ECHO makes the server retransmit its first flight. The
+    /// handshake gives both sides a first RTT. Any acknowledgement, HEARTBEAT ACK or path MTU probe's answer ends the back-off
+    /// of RTO. A HEARTBEAT is sent with the first retransmissions of T3-rtx. No path MTU probe is sent while a path recovers
+    /// from a time-out. Off.
     pub early_repair: bool,
     /// Association.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, end the association. 10.
     pub association_max_retrans: u32,

@@ -22,9 +22,14 @@ use crate::stats::PathState;
 pub(super) const BEAT_LEN: usize = 9;
 
 /// With concurrent multipath transfer: a HEARTBEAT is waited for no longer, however far RTO has backed off.
-const BEAT_PATIENCE_MAX: Duration = Duration::from_secs(1);
+pub(super) const BEAT_PATIENCE_MAX: Duration = Duration::from_secs(1);
 /// A path that waits for its turn beside others is measured again after so long, and each time after twice as long.
 const MEASURED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// With how many time-outs in a row, no chunk being acknowledged in between, a HEARTBEAT is sent beside the retransmissions.
+/// Each HEARTBEAT ACK ends the back-off of RTO. If HEARTBEATs are answered and data never is, RTO has to back off all the
+/// same: Association.Max.Retrans time-outs without back-off would end the association within a second.
+const HEARTBEATS_BESIDE_DATA: u32 = 4;
 
 /// What was not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,8 +133,11 @@ impl Association {
         path.fast_retransmit_due = false;
         path.probe_due = false;
         path.probes_unanswered = 0;
-        // What is retransmitted measures no round trip (§6.3.1 C5). The answer to a HEARTBEAT in the same packet does.
-        if self.config.early_repair && path.params.heartbeat_interval.is_some() {
+        // Retransmitted chunks measure no round trip (§6.3.1 C5); a HEARTBEAT in the same packet does.
+        if self.config.early_repair
+            && path.params.heartbeat_interval.is_some()
+            && up.errors < HEARTBEATS_BESIDE_DATA
+        {
             path.heartbeat_due |= path.beat.is_none();
         }
         self.timers.stop(Timer::TailProbe(id));
@@ -481,10 +489,11 @@ impl Association {
         //# it MUST include a random nonce of length 64 bits or longer ([RFC4086]
         //# provides some information on randomness guidelines).
         let nonce = self.rng.next_u64();
-        let is_probed = self.is_probed(id);
+        let has_data = self.state.up().is_some_and(|up| !up.sent.is_empty());
+        let rides = self.config.early_repair && has_data && !self.is_probed(id);
         let path = &mut self.paths[usize::from(id.0)];
         path.heartbeat_due = false;
-        let beside_data = path.timeouts_unanswered > 0 && !is_probed && self.config.early_repair;
+        let beside_data = rides && path.timeouts_unanswered > 0;
         path.beat = Some(Beat { nonce, sent_at: now, beside_data });
         // Where all paths are used at once, one that has failed is missed.
         let patience = path.rtt.rto();

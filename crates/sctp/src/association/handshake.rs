@@ -38,13 +38,16 @@ use crate::wire::{Auth, Cause, Chunk, Header, Init, PacketBuilder, Parameter};
 /// By how much more than a round trip a cookie is to live longer, once one was stale.
 const RENEWAL_GRACE: Duration = Duration::from_millis(500);
 
-/// A parameter type that is not assigned. Its two high bits ask a receiver that does not know it to go on and to report it
-/// (RFC 9260 §3.2.1).
+/// The type of the parameter that numbers a repeated INIT. IANA has not assigned it. Its two high bits make a receiver that
+/// does not know it skip and report it (RFC 9260 §3.2.1), so that the INIT ACK names the INIT that it answers.
 const INIT_NUMBER: u16 = 0xFFA5;
-/// How many COOKIE ECHOs, SHUTDOWNs or SHUTDOWN ACKs go out as probes do before their timer follows the RTO.
+/// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent with the wait of a tail loss probe, before T1-cookie or T2
+/// follows the RTO.
 const CONTROL_PROBES: u32 = 4;
 /// How many repeated INITs are numbered.
 const NUMBERED_INITS: u32 = 3;
+/// The least time between two retransmissions of the first flight, where the round trip is shorter.
+const FIRST_FLIGHT_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// What a cookie that was found stale leaves to the INIT that asks for another (RFC 9260 §5.2.6).
 #[derive(Debug, Default)]
@@ -304,8 +307,8 @@ impl Association {
         self.timers.arm(Timer::T1, now + wait);
     }
 
-    /// How long T1 runs where it does not follow the RTO: for an INIT by [`Config::init_interval`], for a COOKIE ECHO as a
-    /// tail loss probe waits.
+    /// How long T1 runs where it does not follow the RTO: for INIT as [`Config::init_interval`] says, for COOKIE ECHO as
+    /// [`Association::control_wait`] does.
     fn t1_wait(&self, now: Time, retry: u32) -> Option<Duration> {
         match &self.state {
             State::CookieWait { sent_at, .. } => {
@@ -317,27 +320,26 @@ impl Association {
         }
     }
 
-    /// How long a COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK that leaves for the `retry`-th time waits for its answer where tails
-    /// are probed: the first few as a probe of data would. `None`: T1 and T2 follow the RTO.
+    /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as
+    /// long as a tail loss probe would. `None`: T1-cookie and T2 follow the RTO.
     pub(super) fn control_wait(&self, path: PathId, retry: u32) -> Option<Duration> {
         if retry >= self.control_probes() {
             return None;
         }
-        Some(self.paths[usize::from(path.0)].patience()? * backed_off(retry))
+        Some(self.paths[usize::from(path.0)].two_round_trips()? * backed_off(retry))
     }
 
-    /// How often a COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
+    /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
     pub(super) fn control_probes(&self) -> u32 {
         if self.config.tail_loss_probe { CONTROL_PROBES } else { 0 }
     }
 
-    /// The INIT that leaves for the `retry`-th time. A repeated one is numbered by a parameter of a type that no peer knows and
-    /// that each has to report, so that the INIT ACK tells which INIT it answers. Peers that discard an INIT with a parameter
-    /// they do not know get one without from the fourth repetition on.
+    /// The INIT to send after `retry` repetitions. The first repetitions carry [`INIT_NUMBER`]. A peer that wrongly discards an
+    /// INIT with an unknown parameter gets plain ones later.
     pub(super) fn init_to_send(&self, retry: u32) -> Init {
         let mut init = self.init();
         if self.config.init_interval.is_some() && (1..=NUMBERED_INITS).contains(&retry) {
-            init.parameters.push(Parameter::Unknown { kind: INIT_NUMBER, raw: init_number(retry) });
+            init.parameters.push(Parameter::Unknown { kind: INIT_NUMBER, raw: init_number_parameter(retry) });
         }
         init
     }
@@ -349,18 +351,19 @@ impl Association {
             return;
         }
         let reports = |number: &u32| {
-            let raw = init_number(*number);
+            let raw = init_number_parameter(*number);
             init_ack.parameters.iter().any(|p| matches!(p, Parameter::Unrecognized(report) if *report == raw))
         };
         let number = (1..=*retry).find(reports);
-        let (Some(first), rtt_config) = (sent_at.first(), self.config.init_interval) else { return };
+        let Some(first) = sent_at.first() else { return };
+        let takes_bound = self.config.init_interval.is_some();
         let path = &mut self.paths[usize::from(path.0)];
         match number.and_then(|number| sent_at.get(number as usize)) {
             Some(sent_at) => path.measure(now, now.since(*sent_at)),
             // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
             None if *retry == 0 => path.measure(now, now.since(*first)),
             // Karn's algorithm (§6.3.1 C5): an upper bound at best.
-            None if rtt_config.is_some() => path.rtt.on_upper_bound(now.since(*first)),
+            None if takes_bound => path.rtt.on_upper_bound(now.since(*first)),
             None => {}
         }
     }
@@ -659,23 +662,24 @@ impl Association {
         self.established(now);
     }
 
-    /// A chunk came, behind the right Verification Tag, that a peer sends only once it has taken the cookie: in COOKIE-ECHOED
-    /// it stands for a COOKIE ACK that was lost or comes late.
-    // A COOKIE ACK is proven by the same tag and by nothing else, so that whoever can forge this one could forge that one.
-    pub(super) fn on_sign_of_cookie(&mut self, now: Time, chunk: &Chunk) {
-        let is_sign =
+    /// Treats DATA or SACK in COOKIE-ECHOED as a COOKIE ACK that was lost or is late: the peer sends them only once it has
+    /// accepted the cookie. The caller has checked the Verification Tag, and AUTH where this side requires it.
+    // Nothing but the same tag protects COOKIE ACK: whoever can forge this chunk can forge that one.
+    pub(super) fn on_implicit_cookie_ack(&mut self, now: Time, chunk: &Chunk) {
+        let implies =
             matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_));
-        if is_sign && self.config.early_repair && matches!(self.state, State::CookieEchoed { .. }) {
+        if implies && self.config.early_repair && matches!(self.state, State::CookieEchoed { .. }) {
             self.established(now);
         }
     }
 
-    /// A COOKIE ECHO came again: the peer has received neither COOKIE ACK nor anything that was sent since. What was sent is
-    /// retransmitted, at most once a round trip, and no time-out stays backed off for want of an answer.
+    /// Answers a repeated COOKIE ECHO. The peer has received neither COOKIE ACK nor any DATA since, so all DATA in flight is
+    /// retransmitted, at most once a round trip and only until the peer has acknowledged a chunk. Back-off of RTO ends.
     fn repair_first_flight(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
         let heard = up.sent.has_been_acknowledged();
         let round_trip = self.paths[0].rtt.srtt().unwrap_or(self.config.rto.initial);
+        let round_trip = round_trip.max(FIRST_FLIGHT_INTERVAL_MIN);
         let early = up.first_flight_sent_at.is_none_or(|at| now.since(at) < round_trip);
         if !self.config.early_repair || heard || early {
             return;
@@ -733,8 +737,8 @@ impl Association {
         }
         up.control.cookie_ack = Some(PathId(0));
         up.first_flight_sent_at = Some(now);
-        // From INIT ACK to COOKIE ECHO, longer by what the peer waited if its COOKIE ECHO was lost. No peer makes the RTO long
-        // by sending its cookie late.
+        // The time from INIT ACK to COOKIE ECHO is a round trip, or longer if INIT ACK or COOKIE ECHO was lost. It is capped,
+        // so that a peer that sends its cookie late does not make the RTO longer than it would be without a measurement.
         if self.config.early_repair && self.config.measure_handshake {
             let round_trip = now.since(opened.created).min(self.config.rto.initial);
             self.paths[0].rtt.on_upper_bound(round_trip);
@@ -839,8 +843,7 @@ impl Association {
 
     /// COOKIE-ECHOED becomes ESTABLISHED.
     fn established(&mut self, now: Time) {
-        let State::CookieEchoed { up, .. } =
-            std::mem::replace(&mut self.state, State::cookie_wait(false))
+        let State::CookieEchoed { up, .. } = std::mem::replace(&mut self.state, State::cookie_wait(false))
         else {
             unreachable!("only an association that knows its peer is established")
         };
@@ -926,8 +929,8 @@ impl Association {
     }
 }
 
-/// The parameter that numbers a repeated INIT.
-fn init_number(number: u32) -> Bytes {
+/// The parameter that numbers a repeated INIT, as bytes.
+fn init_number_parameter(number: u32) -> Bytes {
     let mut raw = [0; 8];
     raw[..2].copy_from_slice(&INIT_NUMBER.to_be_bytes());
     raw[2..4].copy_from_slice(&8_u16.to_be_bytes());

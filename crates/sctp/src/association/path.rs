@@ -164,7 +164,7 @@ pub(super) enum Recovery {
 pub(super) struct Beat {
     pub(super) nonce: u64,
     pub(super) sent_at: Time,
-    /// Whether it goes beside data that T3-rtx retransmits: T3-rtx counts the error if neither is answered.
+    /// Whether it is sent beside retransmissions after a time-out. If neither is answered, T3-rtx counts the error.
     pub(super) beside_data: bool,
 }
 
@@ -403,12 +403,11 @@ impl Path {
         }
     }
 
-    /// When the tail of what is in flight is to be probed, unless more is sent or acknowledged before; `None` before there is a
-    /// round-trip time.
+    /// When to send a tail loss probe, unless more is sent or acknowledged before; `None` until a round trip is known.
     //
-    // RFC 8985 §7.2 waits two round trips from the last acknowledgement. The tail of a job that is sent as the acknowledgements of
-    // what was before it arrive would wait for three. So this waits from when the tail was sent: a round trip and a quarter, or
-    // by how much round trips vary; and that part alone since the last acknowledgement, behind which others may be queued.
+    // RFC 8985 §7.2 waits two round trips from the last acknowledgement, which is up to three from the time that the tail was
+    // sent. This waits from the time that the tail was sent: one round trip and a margin of a quarter of it or of RTTVAR. After
+    // an acknowledgement it waits at least for the margin, since further acknowledgements may be queued behind that one.
     pub(super) fn probe_at(&self, now: Time, sack_delay: Duration) -> Option<Time> {
         let round_trip = self.rtt.srtt()?.max(self.latest_rtt);
         let delay = if self.tail_is_immediate { Duration::ZERO } else { sack_delay };
@@ -420,8 +419,8 @@ impl Path {
         Some((sent_at + round_trip + margin).max(now + margin))
     }
 
-    /// Two round trips (RFC 8985 §7.2), once one is known.
-    pub(super) fn patience(&self) -> Option<Duration> {
+    /// The wait of a probe by RFC 8985 §7.2: two round trips, once one is known.
+    pub(super) fn two_round_trips(&self) -> Option<Duration> {
         Some(self.rtt.srtt()? * 2 + PROBE_GRANULARITY)
     }
 
@@ -473,8 +472,8 @@ fn new_controller(peer: SocketAddr, config: &Config) -> Box<dyn cc::Controller> 
     coupling.build(config.congestion_control, options, pmdcs(config.mtu))
 }
 
-/// By how much the wait for an answer grows when so many questions went unanswered: it doubles with every second one, since one
-/// loss in ten is common where two in a row are not, and at most 256-fold.
+/// The factor by which the wait for an answer grows after so many unanswered probes. It doubles with every second probe, up to
+/// 256: on lossy paths a single unanswered probe is common and two in a row are rare.
 pub(super) fn backed_off(unanswered: u32) -> u32 {
     1 << (unanswered / 2).min(8)
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use rand_core::Rng;
 
 use crate::association::expiry::BEAT_LEN;
-use crate::association::state::Shutdown;
+use crate::association::state::{Shutdown, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Transmit};
 use crate::config::MtuDiscovery;
@@ -93,6 +93,8 @@ pub(super) struct Pmtu {
     probe_sent_at: Time,
     due: bool,
     suspicions: u32,
+    /// When the packet of the last suspicion was sent.
+    suspected: Time,
     /// When the last of the packets left that are larger than what the path falls back to and have arrived.
     vindicated: Time,
     /// What the association's timer runs for.
@@ -124,6 +126,7 @@ impl Pmtu {
             probe_sent_at: Time::ZERO,
             due: false,
             suspicions: 0,
+            suspected: Time::ZERO,
             vindicated: Time::ZERO,
             armed: Patience::None,
         }
@@ -241,9 +244,12 @@ impl Pmtu {
     //= specs/rfc8899.txt#section-4.3
     //# A DPLPMTUD method MUST NOT rely solely on this method.
     /// A packet of this size was lost although it had been sent before, or ended in a time-out. That tells nothing of the
-    /// size if another as large left after it and has arrived: then the path loses packets of any.
+    /// size if another as large left after it and has arrived: then the path loses packets of any. Packets that were sent at
+    /// the same time count once, since one burst of losses takes all of them.
     pub(super) fn suspect(&mut self, size: usize, sent_at: Time) {
-        if size <= self.size && size > self.floor() && sent_at > self.vindicated {
+        let same_burst = self.suspicions > 0 && sent_at <= self.suspected;
+        if size <= self.size && size > self.floor() && sent_at > self.vindicated && !same_burst {
+            self.suspected = sent_at;
             self.suspicions += 1;
             if self.suspicions >= SUSPICIONS {
                 self.fall();
@@ -429,7 +435,10 @@ impl Association {
     pub(super) fn transmit_probe(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
         let path = &self.paths[usize::from(id.0)];
         let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
-        if path.state != PathState::Active || closing || (self.config.early_repair && path.is_struggling()) {
+        // Probes of the peer's closed window end in time-outs that tell nothing about the path.
+        let window_is_open = self.state.up().is_some_and(|up| up.window == Window::Open);
+        let is_struggling = self.config.early_repair && window_is_open && path.is_struggling();
+        if path.state != PathState::Active || closing || is_struggling {
             return None;
         }
         let size = path.pmtu.as_ref()?.due()?;

@@ -6,6 +6,7 @@ mod sack;
 mod way_back;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use braidftp_base::{Ecn, Time};
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use self::sack::{Names, Said};
 use self::way_back::another;
 pub(super) use self::way_back::sack_by;
+use crate::association::expiry::BEAT_PATIENCE_MAX;
 use crate::association::path::Path;
 use crate::association::received::Seen;
 use crate::association::reset::Reconfiguration;
@@ -90,7 +92,7 @@ impl Association {
                 && !is_stranger
                 && (authentic == Some(true) || !self.auth.requires(chunk.kind()))
             {
-                self.on_sign_of_cookie(now, chunk);
+                self.on_implicit_cookie_ack(now, chunk);
             }
             let then = match chunk {
                 //= specs/rfc4895.txt#section-5.1
@@ -282,7 +284,10 @@ impl Association {
                     .add_heartbeat_ack(answer_by(&self.paths, path, route.local), Chunk::HeartbeatAck(info));
                 // The way here is mended. To know whether the way back is, HB.interval need not be waited for.
                 let way = &mut self.paths[usize::from(path.0)];
-                let may_ask = several && way.params.heartbeat_interval.is_some() && way.beat.is_none();
+                // A HEARTBEAT that was sent before the way was mended may wait for its answer for up to RTO.Max.
+                let patience = if self.config.early_repair { BEAT_PATIENCE_MAX } else { Duration::MAX };
+                let asks = way.beat.as_ref().is_some_and(|beat| now.since(beat.sent_at) < patience);
+                let may_ask = several && way.params.heartbeat_interval.is_some() && !asks;
                 way.heartbeat_due |= may_ask && way.state == PathState::Inactive;
             }
             (

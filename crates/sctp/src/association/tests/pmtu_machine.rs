@@ -7,6 +7,8 @@ use super::*;
 
 /// When a packet left.
 const LEFT: Time = Time::from_millis(1_000);
+/// When those of the next burst left.
+const LATER: Time = Time::from_millis(1_100);
 
 fn settings() -> MtuDiscovery {
     MtuDiscovery { max: 8_952, ..MtuDiscovery::default() }
@@ -86,7 +88,9 @@ fn large_packets_that_vanish_bring_it_down_to_the_base_and_up_again() {
     assert_eq!(pmtu.size(), 1_452, "one arrived in between");
     (0..5).for_each(|_| pmtu.suspect(1_452, sooner));
     assert_eq!(pmtu.size(), 1_452, "one that left later has arrived");
-    pmtu.suspect(1_452, LEFT);
+    (0..5).for_each(|_| pmtu.suspect(1_452, LEFT));
+    assert_eq!(pmtu.size(), 1_452, "packets of one burst count once");
+    pmtu.suspect(1_452, LATER);
     assert_eq!((pmtu.size(), pmtu.phase()), (1_200, Phase::Base));
     assert_eq!(run(&mut pmtu, 1_372), [1_200, 1_252, 1_352, 1_372, 1_392, 1_392, 1_392]);
     assert_eq!(pmtu.size(), 1_372);
@@ -98,14 +102,14 @@ fn a_path_below_the_base_gets_the_least() {
     pmtu.on_connected();
     run(&mut pmtu, 1_200);
     pmtu.suspect(1_200, LEFT);
-    pmtu.suspect(1_200, LEFT);
+    pmtu.suspect(1_200, LATER);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::Error));
     run(&mut pmtu, 600);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::SearchComplete));
     // And one that carries nothing is not asked any more, until something comes back by it.
     let mut pmtu = self::pmtu(1_452);
     pmtu.on_connected();
-    (0..2).for_each(|_| pmtu.suspect(1_452, LEFT));
+    [LEFT, LATER].iter().for_each(|at| pmtu.suspect(1_452, *at));
     run(&mut pmtu, 0);
     assert_eq!((pmtu.size(), pmtu.phase(), pmtu.patience()), (512, Phase::Disabled, Patience::None));
     pmtu.on_connected();
@@ -117,7 +121,7 @@ fn over_ipv6_nothing_is_below_1280() {
     let mut pmtu = Pmtu::new(&settings(), 1_452, Family::V6);
     pmtu.on_connected();
     run(&mut pmtu, 1_452);
-    (0..2).for_each(|_| pmtu.suspect(1_452, LEFT));
+    [LEFT, LATER].iter().for_each(|at| pmtu.suspect(1_452, *at));
     assert_eq!(pmtu.size(), 1_232);
 }
 
@@ -226,15 +230,16 @@ proptest! {
         all in prop::collection::vec(told(), 0..200),
     ) {
         let mut pmtu = pmtu(start);
-        for told in all {
+        for (nth, told) in all.into_iter().enumerate() {
+            let at = Time::from_millis(1_000 + nth as u64 / 2);
             let before = pmtu.size();
             match &told {
                 Told::Connected => pmtu.on_connected(),
                 Told::Leave if pmtu.due().is_some() => pmtu.on_sent(9),
                 Told::Answer => { pmtu.on_answer(9); },
                 Told::Timeout => pmtu.on_timeout(),
-                Told::Suspect(size) => pmtu.suspect(*size, LEFT),
-                Told::Vindicate(size) => pmtu.vindicate(*size, LEFT),
+                Told::Suspect(size) => pmtu.suspect(*size, at),
+                Told::Vindicate(size) => pmtu.vindicate(*size, at),
                 Told::TooBig(size) => pmtu.on_too_big(*size),
                 Told::Leave => {}
             }
