@@ -84,12 +84,13 @@ impl Rtt {
         self.rto = self.fresh();
     }
 
-    /// Takes an upper bound of the round trip, such as one that spans a retransmission, where nothing was measured yet. The
-    /// first measurement replaces it (C2).
+    /// Takes an upper bound of the round trip, such as one that spans a retransmission, where nothing was measured yet. Until
+    /// the first measurement replaces it (C2), the RTO is at most the larger of the bound and RTO.Initial.
     pub fn on_upper_bound(&mut self, round_trip: Duration) {
         if self.srtt.is_none() {
             self.on_sample(round_trip);
             self.is_bound = true;
+            self.rto = self.fresh();
         }
     }
 
@@ -104,7 +105,11 @@ impl Rtt {
     fn fresh(&self) -> Duration {
         match self.srtt {
             None => self.bounds.initial,
-            Some(srtt) => self.bounded(srtt.saturating_add(self.rttvar.saturating_mul(4))),
+            Some(srtt) => {
+                let rto = srtt.saturating_add(self.rttvar.saturating_mul(4));
+                let most = if self.is_bound { self.bounds.initial.max(srtt) } else { Duration::MAX };
+                self.bounded(rto.min(most))
+            }
         }
     }
 

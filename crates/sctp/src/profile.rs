@@ -240,8 +240,8 @@ impl Profile {
                 // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
                 init_interval: Some(Duration::from_millis(250)),
-                // With INITs that often: 65 s in all.
-                max_init_retransmits: 14,
+                // With INITs that often: 65 s until a peer that never answers is given up.
+                max_init_retransmits: 13,
                 early_repair: true,
                 //= specs/rfc7829.txt#section-3.2
                 //# The RECOMMENDED value of PFMR is 0.

@@ -100,8 +100,9 @@ impl Path {
         }
         // An answer sooner than any ever came is one to an earlier transmission.
         let soonest = self.min_rtt.into_iter().chain(self.soonest_by_others).min();
-        // Where none came yet, a probe that is answered has been waited for longer than any answer takes.
-        if newest.transmissions > 1 && soonest.is_some_and(|soonest| since < soonest) {
+        // Before any came, the handshake may have given an upper bound, for which the probe waited before it was sent.
+        let is_too_soon = soonest.map_or(self.rtt.srtt().is_none(), |soonest| since < soonest);
+        if newest.transmissions > 1 && is_too_soon {
             return measured;
         }
         if let Some(send_order) = &mut self.send_order {

@@ -1,0 +1,310 @@
+//! Losses in the handshake, in the first flight, after time-outs and in the shutdown, with profile `modern`.
+
+use super::*;
+use crate::association::state::State;
+use crate::wire::Init;
+
+const ROUND_TRIP: Duration = Duration::from_millis(20);
+
+/// Loses the first `times` packets of `side` that hold a chunk of this type.
+fn losing(side: Side, kind: u8, times: usize) -> Option<Drop> {
+    let mut left = times;
+    Some(Box::new(move |by, _, packet| {
+        let lost = by == side && has(packet, kind) && left > 0;
+        left -= usize::from(lost);
+        lost
+    }))
+}
+
+fn up_at(pair: &mut Pair, side: Side) -> Duration {
+    let is_up =
+        |pair: &mut Pair| (side == Client || pair.server_id.is_some()) && pair.association(side).is_up();
+    assert!(pair.run_until(is_up));
+    pair.now.since(Time::ZERO)
+}
+
+fn srtt(pair: &mut Pair, side: Side) -> Option<Duration> {
+    pair.association(side).paths[0].rtt.srtt()
+}
+
+fn rto(pair: &mut Pair, side: Side) -> Duration {
+    pair.association(side).paths[0].rtt.rto()
+}
+
+fn count(pair: &Pair, side: Side, kind: u8) -> usize {
+    pair.packets(side).iter().flatten().filter(|chunk| chunk.kind() == kind).count()
+}
+
+fn echoes_cookie(pair: &mut Pair) -> bool {
+    matches!(pair.association(Client).state, State::CookieEchoed { .. })
+}
+
+/// When the INIT with this number leaves: each 250 ms, then after half of the time since the first.
+fn init_at(number: usize) -> Duration {
+    let interval = Duration::from_millis(250);
+    (0..number).fold(Duration::ZERO, |at, _| at + interval.max(at / 2))
+}
+
+#[test]
+fn an_init_is_repeated_each_quarter_of_a_second_and_then_ever_more_rarely() {
+    for kind in [Init::KIND, Init::ACK_KIND] {
+        for lost in [1, 2, 10] {
+            let mut pair = Pair::new(modern());
+            let side = if kind == Init::KIND { Client } else { Server };
+            pair.drop = losing(side, kind, lost);
+            let took = up_at(&mut pair, Client);
+            let expected = init_at(lost) + 2 * ROUND_TRIP;
+            assert!(took.abs_diff(expected) < Duration::from_millis(1), "{lost} lost: {took:?} {expected:?}");
+        }
+    }
+}
+
+#[test]
+fn a_repeated_init_measures_the_round_trip_exactly_if_the_peer_reports_its_number() {
+    for kind in [Init::KIND, Init::ACK_KIND] {
+        for lost in 1..=3 {
+            let mut pair = Pair::new(modern());
+            let side = if kind == Init::KIND { Client } else { Server };
+            pair.drop = losing(side, kind, lost);
+            assert!(pair.run_until(echoes_cookie));
+            assert_eq!(srtt(&mut pair, Client), Some(ROUND_TRIP), "{lost} lost");
+        }
+    }
+}
+
+#[test]
+fn an_init_without_a_number_gives_an_upper_bound_that_the_first_measurement_replaces() {
+    let mut pair = Pair::new(modern());
+    // The fourth repetition and later ones carry no number.
+    pair.drop = losing(Client, Init::KIND, 4);
+    assert!(pair.run_until(echoes_cookie));
+    let bound = init_at(4) + ROUND_TRIP;
+    assert_eq!((srtt(&mut pair, Client), rto(&mut pair, Client)), (Some(bound), bound));
+    up_at(&mut pair, Client);
+    assert_eq!(srtt(&mut pair, Client), Some(ROUND_TRIP), "COOKIE ECHO to COOKIE ACK");
+}
+
+#[test]
+fn where_the_round_trip_is_longer_than_the_interval_of_inits_the_first_answer_counts() {
+    for latency in [150, 400] {
+        let mut pair = Pair::new(modern());
+        pair.latency = Duration::from_millis(latency);
+        assert!(pair.run_until(echoes_cookie));
+        assert_eq!(srtt(&mut pair, Client), Some(2 * pair.latency));
+        assert_eq!(up_at(&mut pair, Client), 4 * pair.latency);
+        pair.send(Client, 0, "hello");
+        pair.run(Duration::from_secs(5));
+        assert_eq!(pair.read(Server, 0), [b"hello"]);
+        assert!(count(&pair, Client, Init::KIND) > 1, "INITs were repeated");
+        assert_eq!(count(&pair, Server, Init::ACK_KIND), count(&pair, Client, Init::KIND));
+        assert_eq!(count(&pair, Client, Chunk::COOKIE_ECHO), 1, "one INIT ACK was taken");
+        assert_eq!(count(&pair, Client, Chunk::ABORT), 0);
+        assert_eq!(srtt(&mut pair, Server), Some(2 * pair.latency));
+    }
+}
+
+#[test]
+fn a_host_that_never_answers_is_given_up_after_65_seconds() {
+    let mut pair = Pair::new(modern());
+    pair.drop = Some(Box::new(|_, _, _| true));
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    let took = pair.now.since(Time::ZERO).as_secs_f64();
+    assert!((64.0..66.0).contains(&took), "{took}");
+    assert_eq!(count(&pair, Client, Init::KIND), 14);
+}
+
+#[test]
+fn a_lost_cookie_echo_or_cookie_ack_costs_about_two_round_trips() {
+    for (side, kind) in [(Client, Chunk::COOKIE_ECHO), (Server, Chunk::COOKIE_ACK)] {
+        for (lost, most) in [(1, 85), (2, 170)] {
+            let mut pair = Pair::new(modern());
+            pair.drop = losing(side, kind, lost);
+            let took = up_at(&mut pair, Client);
+            assert!(took <= Duration::from_millis(most), "{side:?} {lost}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn data_stands_for_a_cookie_ack_that_is_always_lost() {
+    let mut pair = Pair::new(modern());
+    pair.drop = losing(Server, Chunk::COOKIE_ACK, usize::MAX);
+    assert!(pair.run_until(|pair| pair.server_id.is_some()));
+    pair.send(Server, 0, "welcome");
+    let start = pair.now;
+    assert!(pair.run_until(|pair| !pair.read(Client, 0).is_empty()));
+    assert_eq!(pair.now.since(start), ROUND_TRIP / 2);
+    assert!(pair.association(Client).is_up());
+    pair.send(Client, 0, "hello");
+    assert!(pair.run_until_within(ROUND_TRIP, |pair| !pair.read(Server, 0).is_empty()));
+}
+
+#[test]
+fn no_chunk_behind_another_tag_stands_for_a_cookie_ack() {
+    for (wrong, is_up) in [(1, false), (0, true)] {
+        let mut pair = Pair::new(modern());
+        pair.drop = losing(Server, Chunk::COOKIE_ACK, usize::MAX);
+        assert!(pair.run_until(|pair| pair.server_id.is_some()));
+        let to = pair.last_header.unwrap().source_port;
+        let tag = pair.association(Client).tag;
+        let header = Header {
+            source_port: PORT,
+            destination_port: to,
+            tag: crate::ids::VerificationTag(tag.0 ^ wrong),
+        };
+        let mut builder = PacketBuilder::new();
+        builder.begin(header, 1_452);
+        builder.push(&Chunk::Data(Data::whole(crate::ids::Tsn(1), b"x")));
+        builder.seal();
+        let payload = builder.finish().unwrap().payload;
+        let datagram = Datagram { from: server_address(), to: client_address(), ecn: Ecn::NotEct, payload };
+        pair.client.handle(pair.now, datagram);
+        assert_eq!(pair.association(Client).is_up(), is_up);
+    }
+}
+
+#[test]
+fn a_repeated_cookie_echo_makes_the_server_retransmit_its_first_flight_at_once() {
+    let mut pair = Pair::new(modern());
+    assert!(pair.run_until(|pair| pair.server_id.is_some()));
+    // COOKIE ACK has left and is lost, too: everything of the server until the client repeats COOKIE ECHO.
+    pair.under_way.clear();
+    let mut echoed = false;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        echoed |= side == Client && has(packet, Chunk::COOKIE_ECHO);
+        side == Server && !echoed
+    }));
+    pair.send(Server, 0, pattern(5_000));
+    assert!(pair.run_until(|pair| !pair.read(Client, 0).is_empty()));
+    let took = pair.now.since(Time::ZERO);
+    assert!(took <= 2 * ROUND_TRIP + Duration::from_millis(45), "{took:?}");
+}
+
+#[test]
+fn replayed_cookie_echos_bring_no_more_than_a_flight_each_round_trip_and_none_after_an_acknowledgement() {
+    let mut pair = Pair::new(modern());
+    assert!(pair.run_until(|pair| pair.server_id.is_some()));
+    let cookie = |chunk: Chunk| if let Chunk::CookieEcho(cookie) = chunk { Some(cookie) } else { None };
+    let cookie = pair.packets(Client).into_iter().flatten().find_map(cookie).unwrap();
+    pair.under_way.clear();
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.clear_log();
+    pair.send(Server, 0, "welcome");
+    for _ in 0..100 {
+        pair.forge(&[Chunk::CookieEcho(cookie.clone())]);
+        pair.run(Duration::from_millis(1));
+    }
+    // Once as it is sent; five flights; tail probes of their own.
+    let sent = pair.data(Server).len();
+    assert!((4..=10).contains(&sent), "{sent}");
+    pair.drop = None;
+    assert!(pair.run_until(|pair| !pair.read(Client, 0).is_empty()));
+    pair.run(Duration::from_millis(100));
+    pair.send(Server, 0, "lost");
+    pair.drop = Some(Box::new(|_, _, _| true));
+    pair.run(Duration::from_millis(1));
+    pair.clear_log();
+    for _ in 0..20 {
+        pair.forge(&[Chunk::CookieEcho(cookie.clone())]);
+        pair.run(Duration::from_millis(1));
+    }
+    assert_eq!(pair.data(Server).len(), 0, "the client has acknowledged a chunk");
+}
+
+#[test]
+fn the_server_knows_a_round_trip_before_it_sends_data_and_its_rto_is_at_most_the_initial_one() {
+    let mut pair = Pair::new(modern());
+    up_at(&mut pair, Server);
+    assert_eq!(srtt(&mut pair, Server), Some(ROUND_TRIP));
+    let mut pair = Pair::new(patient(modern()));
+    pair.drop = losing(Client, Chunk::COOKIE_ECHO, 8);
+    assert!(up_at(&mut pair, Server) > Duration::from_secs(1));
+    assert_eq!(
+        (srtt(&mut pair, Server), rto(&mut pair, Server)),
+        (Some(Duration::from_secs(1)), Duration::from_secs(1))
+    );
+    pair.send(Server, 0, "welcome");
+    pair.run(Duration::from_secs(1));
+    assert!(
+        srtt(&mut pair, Server).unwrap() < Duration::from_millis(50),
+        "the first measurement replaces it"
+    );
+}
+
+#[test]
+fn a_shutdown_survives_the_loss_of_each_of_its_packets_within_a_few_round_trips() {
+    for (side, kind) in
+        [(Client, Chunk::SHUTDOWN), (Server, Chunk::SHUTDOWN_ACK), (Client, Chunk::SHUTDOWN_COMPLETE)]
+    {
+        for (lost, most) in [(1, 85), (2, 130)] {
+            let mut pair = Pair::up(modern());
+            let start = pair.now;
+            pair.drop = losing(side, kind, lost);
+            pair.association(Client).shutdown();
+            let over = |pair: &mut Pair| [Client, Server].iter().all(|side| pair.closed(*side).is_some());
+            assert!(pair.run_until(over));
+            let took = pair.now.since(start);
+            assert!(took <= Duration::from_millis(most), "{kind} {lost}: {took:?}");
+            assert_eq!(
+                [Client, Server].map(|side| pair.closed(side).cloned()),
+                [const { Some(Reason::Shutdown) }; 2]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_probe_brings_all_the_small_chunks_of_a_lost_packet() {
+    let mut pair = Pair::up(modern());
+    for nth in 0..5_u8 {
+        pair.send(Client, 0, vec![nth; 20]);
+    }
+    pair.drop = losing(Client, Data::KIND, 1);
+    let start = pair.now;
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 5));
+    let took = pair.now.since(start);
+    assert!(took < Duration::from_millis(50), "a round trip and a margin, and half of one: {took:?}");
+    let with_data: Vec<_> =
+        pair.packets(Client).into_iter().filter(|it| it.iter().any(|c| c.kind() == Data::KIND)).collect();
+    assert_eq!(with_data.len(), 2, "{with_data:?}");
+}
+
+#[test]
+fn a_heartbeat_goes_with_what_t3_retransmits_counts_no_error_and_its_answer_ends_the_back_off() {
+    let mut pair = Pair::up(modern());
+    pair.send(Client, 0, "hello");
+    pair.run(Duration::from_micros(1));
+    pair.under_way.clear();
+    pair.clear_log();
+    pair.cut.insert(client_address().ip());
+    assert!(pair.run_until(|pair| pair.association(Client).stats().paths[0].timeouts == 4));
+    let beats = pair.packets(Client).into_iter().filter(|packet| {
+        let has = |kind| packet.iter().any(|chunk| chunk.kind() == kind);
+        has(Chunk::HEARTBEAT) && has(Data::KIND)
+    });
+    assert!(beats.count() >= 2);
+    assert_eq!(pair.association(Client).paths[0].errors, 4, "T3's alone");
+    assert!(rto(&mut pair, Client) >= Duration::from_millis(800), "backed off");
+    pair.cut.clear();
+    // The data goes on being lost; the HEARTBEAT is answered.
+    pair.drop = losing(Server, Sack::KIND, usize::MAX);
+    let answered = |pair: &mut Pair| pair.association(Client).paths[0].timeouts_unanswered == 0;
+    if pair.run_until_within(Duration::from_millis(900), answered) {
+        assert_eq!(rto(&mut pair, Client), Duration::from_millis(100));
+    }
+    pair.drop = None;
+    assert!(pair.run_until(|pair| pair.association(Client).stats().outstanding_bytes == 0));
+    assert_eq!(rto(&mut pair, Client), Duration::from_millis(100), "an acknowledgement ends it as well");
+    assert_eq!(pair.read(Server, 0), [b"hello"]);
+}
+
+#[test]
+fn heartbeats_that_are_answered_do_not_hurry_the_end_of_a_peer_that_acknowledges_no_data() {
+    let mut pair = Pair::up(modern());
+    let start = pair.now;
+    pair.drop = losing(Server, Sack::KIND, usize::MAX);
+    pair.send(Client, 0, "hello");
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    let took = pair.now.since(start);
+    assert!((10..300).contains(&took.as_secs()), "{took:?}");
+}
