@@ -128,6 +128,11 @@ impl Rtt {
         self.srtt
     }
 
+    /// Whether an upper bound is all that is known of the round trip.
+    pub fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
     /// How much the round-trip time varies; zero until something was measured.
     pub fn rttvar(&self) -> Duration {
         self.rttvar
@@ -219,7 +224,71 @@ mod tests {
         assert!(rtt.rto() < ms(300));
     }
 
+    #[test]
+    fn an_upper_bound_serves_until_the_first_measurement_and_makes_no_rto_longer_than_the_initial_one() {
+        let mut rtt = rtt();
+        rtt.on_upper_bound(ms(600));
+        assert_eq!((rtt.srtt(), rtt.rto(), rtt.is_bound()), (Some(ms(600)), ms(1_000), true));
+        rtt.back_off();
+        assert_eq!(rtt.rto(), ms(2_000));
+        rtt.end_back_off();
+        assert_eq!(rtt.rto(), ms(1_000));
+        rtt.on_sample(ms(100));
+        assert_eq!(
+            (rtt.srtt(), rtt.rttvar(), rtt.rto(), rtt.is_bound()),
+            (Some(ms(100)), ms(50), ms(300), false)
+        );
+        rtt.on_upper_bound(ms(600));
+        assert_eq!((rtt.srtt(), rtt.rto()), (Some(ms(100)), ms(300)), "a measurement is better");
+    }
+
+    /// What an [`Rtt`] may be told.
+    #[derive(Debug, Clone, Copy)]
+    enum Told {
+        Sample(Duration),
+        UpperBound(Duration),
+        BackOff,
+        EndBackOff,
+    }
+
+    fn told() -> impl Strategy<Value = Told> {
+        let duration = || (0..20_000_u64).prop_map(Duration::from_millis);
+        prop_oneof![
+            duration().prop_map(Told::Sample),
+            duration().prop_map(Told::UpperBound),
+            Just(Told::BackOff),
+            Just(Told::EndBackOff),
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn upper_bounds_and_ends_of_back_off_never_change_what_was_measured(all in prop::collection::vec(told(), 0..50)) {
+            let (mut rtt, mut measured_alone) = (rtt(), rtt());
+            let mut bound = None;
+            for told in all {
+                match told {
+                    Told::Sample(sample) => [&mut rtt, &mut measured_alone].map(|it| it.on_sample(sample)),
+                    Told::UpperBound(most) => {
+                        bound = bound.or(Some(most));
+                        [rtt.on_upper_bound(most), ()]
+                    }
+                    Told::BackOff => [&mut rtt, &mut measured_alone].map(Rtt::back_off),
+                    Told::EndBackOff => [&mut rtt, &mut measured_alone].map(Rtt::end_back_off),
+                };
+                prop_assert!(rtt.rto() >= ms(10) && rtt.rto() <= Duration::from_secs(60));
+                if measured_alone.srtt().is_some() {
+                    prop_assert!(!rtt.is_bound());
+                    prop_assert_eq!((rtt.srtt(), rtt.rttvar()), (measured_alone.srtt(), measured_alone.rttvar()));
+                } else {
+                    prop_assert_eq!((rtt.srtt(), rtt.is_bound()), (bound, bound.is_some()));
+                }
+                if matches!(told, Told::EndBackOff) && rtt.is_bound() {
+                    prop_assert!(rtt.rto() <= ms(1_000).max(bound.unwrap()));
+                }
+            }
+        }
+
         #[test]
         fn no_measurement_leads_out_of_the_bounds(samples in prop::collection::vec(any::<(u64, bool)>(), 0..50)) {
             let mut rtt = rtt();

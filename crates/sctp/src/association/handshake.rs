@@ -357,6 +357,8 @@ impl Association {
         let number = (1..=*retry).find(reports);
         let Some(first) = sent_at.first() else { return };
         let takes_bound = self.config.init_interval.is_some();
+        // Only a repeated INIT is sent to another address than the first.
+        let path = if takes_bound { path } else { PathId(0) };
         let path = &mut self.paths[usize::from(path.0)];
         match number.and_then(|number| sent_at.get(number as usize)) {
             Some(sent_at) => path.measure(now, now.since(*sent_at)),

@@ -101,7 +101,7 @@ impl Path {
         // An answer sooner than any ever came is one to an earlier transmission.
         let soonest = self.min_rtt.into_iter().chain(self.soonest_by_others).min();
         // Before any came, the handshake may have given an upper bound, for which the probe waited before it was sent.
-        let is_too_soon = soonest.map_or(self.rtt.srtt().is_none(), |soonest| since < soonest);
+        let is_too_soon = soonest.map_or(!self.rtt.is_bound(), |soonest| since < soonest);
         if newest.transmissions > 1 && is_too_soon {
             return measured;
         }
