@@ -74,7 +74,7 @@ pub struct Config {
     /// Max.Init.Retransmits (RFC 9260 §16). 8.
     pub max_init_retransmits: u32,
     /// How long an INIT waits for its INIT ACK before it is sent again, to the peer's next address if there are several:
-    /// the Connection Attempt Delay of RFC 8305 §5. After three such intervals, each wait is half of the time since the
+    /// the Connection Attempt Delay of RFC 8305 §5. After four such intervals, each wait is a quarter of the time since the
     /// first INIT. `None`: T1-init follows the RTO (RFC 9260 §5.1.6). None.
     pub init_interval: Option<Duration>,
     /// Whether losses around the handshake and after time-outs are repaired early. DATA or SACK in COOKIE-ECHOED stands for

@@ -44,8 +44,8 @@ const INIT_NUMBER: u16 = 0xFFA5;
 /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent with the wait of a tail loss probe, before T1-cookie or T2
 /// follows the RTO.
 const CONTROL_PROBES: u32 = 4;
-/// How many repeated INITs are numbered.
-const NUMBERED_INITS: u32 = 3;
+/// One INIT in so many is not numbered, for peers that discard an INIT with a parameter that they do not know.
+const PLAIN_INIT_EVERY: u32 = 8;
 /// The least time between two retransmissions of the first flight, where the round trip is shorter.
 const FIRST_FLIGHT_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
@@ -313,7 +313,7 @@ impl Association {
         match &self.state {
             State::CookieWait { sent_at, .. } => {
                 let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
-                self.config.init_interval.map(|interval| interval.max(elapsed / 2))
+                self.config.init_interval.map(|interval| interval.max(elapsed / 4))
             }
             State::CookieEchoed { .. } => self.control_wait(PathId(0), retry),
             _ => None,
@@ -334,11 +334,10 @@ impl Association {
         if self.config.tail_loss_probe { CONTROL_PROBES } else { 0 }
     }
 
-    /// The INIT to send after `retry` repetitions. The first repetitions carry [`INIT_NUMBER`]. A peer that wrongly discards an
-    /// INIT with an unknown parameter gets plain ones later.
+    /// The INIT to send after `retry` repetitions. A repetition carries [`INIT_NUMBER`], but for one in [`PLAIN_INIT_EVERY`].
     pub(super) fn init_to_send(&self, retry: u32) -> Init {
         let mut init = self.init();
-        if self.config.init_interval.is_some() && (1..=NUMBERED_INITS).contains(&retry) {
+        if self.config.init_interval.is_some() && !retry.is_multiple_of(PLAIN_INIT_EVERY) {
             init.parameters.push(Parameter::Unknown { kind: INIT_NUMBER, raw: init_number_parameter(retry) });
         }
         init
@@ -365,7 +364,8 @@ impl Association {
             // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
             None if *retry == 0 => path.measure(now, now.since(*first)),
             // Karn's algorithm (§6.3.1 C5): an upper bound at best.
-            None if takes_bound => path.rtt.on_upper_bound(now.since(*first)),
+            // It is exact if the first INIT is answered by a peer that reports parameters.
+            None if takes_bound => path.rtt.on_upper_bound(now.since(*first).min(self.config.rto.initial)),
             None => {}
         }
     }

@@ -109,8 +109,10 @@ impl Path {
             send_order.on_arrived(newest.order);
         }
         // To a controller it is one: if it was an earlier transmission that was answered, the round trip was longer yet. It
-        // would know nothing of a path that carries what another has lost.
-        let since = in_time(&newest).then_some(since);
+        // would know nothing of a path that carries what another has lost. Not so where no shorter one is known: the answer may
+        // be to the earlier transmission.
+        let is_ambiguous = newest.transmissions > 1 && soonest.is_none();
+        let since = (in_time(&newest) && !is_ambiguous).then_some(since);
         match measured.round_trip {
             round_trip if !tells => Told { round_trip, by_another_way: since },
             Some(_) => measured,
