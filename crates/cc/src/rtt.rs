@@ -133,6 +133,11 @@ impl Rtt {
         self.is_bound
     }
 
+    /// The same, unless all that is known is an upper bound.
+    pub fn measured_srtt(&self) -> Option<Duration> {
+        self.srtt.filter(|_| !self.is_bound)
+    }
+
     /// How much the round-trip time varies; zero until something was measured.
     pub fn rttvar(&self) -> Duration {
         self.rttvar

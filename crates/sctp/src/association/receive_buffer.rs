@@ -156,7 +156,7 @@ impl Association {
         if !self.buffer.is_tuned() || !matches!(self.state, State::Up(_)) {
             return;
         }
-        let rtt = self.paths[usize::from(came_by.0)].rtt.srtt();
+        let rtt = self.paths[usize::from(came_by.0)].rtt.measured_srtt();
         if self.buffer.on_arrival(now, bytes, rtt) {
             self.inbound.set_receive_buffer(self.buffer.bytes());
         }
