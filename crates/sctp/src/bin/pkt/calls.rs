@@ -9,6 +9,7 @@
 mod commands;
 mod notices;
 mod options;
+mod plpmtud;
 mod receiving;
 mod sending;
 mod socket;
@@ -21,6 +22,7 @@ use braidftp_base::Time;
 use braidftp_sctp::{AssociationId, Config, Endpoint, Extensions, Reason};
 use bytes::Bytes;
 
+use self::plpmtud::Plpmtud;
 use self::socket::Socket;
 use self::values::{int, matches};
 use crate::run::Settings;
@@ -121,6 +123,7 @@ pub(crate) struct Kernel {
     /// Our UDP port, where a command set it.
     tunnel_port: Option<u16>,
     base: Config,
+    plpmtud: Plpmtud,
     /// What was passed over, for people who want to know.
     pub(crate) notes: Vec<String>,
 }
@@ -136,6 +139,7 @@ impl Kernel {
             udp_ports: (0, 0),
             tunnel_port: None,
             base,
+            plpmtud: Plpmtud::default(),
             notes: Vec::new(),
         }
     }
@@ -148,6 +152,11 @@ impl Kernel {
     /// The UDP ports, the peer's and ours; 0 is IP alone.
     pub(crate) fn udp_ports(&self) -> (u16, u16) {
         self.udp_ports
+    }
+
+    /// Whether messages that a packet was too big reach path MTU discovery.
+    pub(crate) fn uses_packet_too_big(&self) -> bool {
+        self.plpmtud.use_ptb
     }
 
     /// The keys that the user set, by number.

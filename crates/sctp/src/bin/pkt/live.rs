@@ -60,7 +60,9 @@ impl Live {
         let mut auth_at = None;
         match &packet.content {
             Content::Bytes(given) => bytes.extend_from_slice(given),
-            Content::Chunks(_) | Content::Icmp(_) => {
+            // No SCTP packet is made of an ICMP message.
+            Content::Icmp(_) => {}
+            Content::Chunks(_) => {
                 for pattern in patterns {
                     if pattern.is_open_auth() {
                         auth_at = Some(bytes.len());

@@ -6,6 +6,7 @@
 
 mod calls;
 mod files;
+mod icmp;
 mod lexer;
 mod live;
 mod parser;

@@ -10,8 +10,8 @@ use braidftp_base::Ecn;
 
 use crate::lexer::{Lexeme, Token, lex};
 use crate::script::{
-    Call, Content, Crc, Direction, EcnSpec, Event, Expr, Field, Item, Member, PacketSpec, Script,
-    ScriptError, ScriptOption, Value, What, When,
+    Call, Content, Crc, Direction, EcnSpec, Event, Expr, Field, IcmpSpec, Item, Member, PacketSpec,
+    QuotedSpec, Script, ScriptError, ScriptOption, Value, What, When,
 };
 
 type Result<T> = std::result::Result<T, ScriptError>;
@@ -229,6 +229,11 @@ impl<'a> Parser<'a> {
                 return self.unsupported(format!("{tunnel} around a packet"));
             }
         }
+        // Older scripts quote the packet before the ICMP message.
+        let quoted = match (self.peek(), self.peek_at(1)) {
+            (Some(Token::Sign('[')), Some(Token::Word(word))) if word == "sctp" => Some(self.quoted()?),
+            _ => None,
+        };
         let (ecn, header) = self.ip_info()?;
         let route = self.route()?;
         let ports = match self.peek() {
@@ -239,8 +244,12 @@ impl<'a> Parser<'a> {
             }
             _ => None,
         };
-        if self.is_word("icmp") && direction == Direction::In {
-            let content = Content::Icmp(self.icmp()?);
+        let is_icmp = self.is_word("icmp") || self.is_word("icmpv6");
+        if quoted.is_some() && !(is_icmp && direction == Direction::In) {
+            return self.error("only an inbound ICMP message quotes a packet");
+        }
+        if is_icmp && direction == Direction::In {
+            let content = Content::Icmp(self.icmp(quoted)?);
             let (tag, crc, udp) = (None, Crc::Right, None);
             return Ok(PacketSpec { direction, ecn, header, route, ports, tag, crc, udp, content });
         }
@@ -271,9 +280,7 @@ impl<'a> Parser<'a> {
                     }
                     "tag" => {
                         self.sign('=')?;
-                        let number = self.number("a tag")?;
-                        let fits = u32::try_from(number).ok();
-                        tag = Some(fits.ok_or(ScriptError::new(self.line(), "a tag has 32 bits"))?);
+                        tag = Some(self.tag()?);
                     }
                     other => return self.error(format!("`{other}` is neither `tag` nor `bad_crc32c`")),
                 }
@@ -283,17 +290,7 @@ impl<'a> Parser<'a> {
             }
             self.sign(')')?;
         }
-        let mut udp = None;
-        if self.take_sign('/') {
-            if self.word("`udp`")? != "udp" {
-                return self.error("only `udp` can stand around `sctp`");
-            }
-            self.sign('(')?;
-            let source = self.port()?;
-            self.sign('>')?;
-            udp = Some((source, self.port()?));
-            self.sign(')')?;
-        }
+        let udp = self.udp()?;
         self.sign(':')?;
         let content = if self.take_sign('[') {
             let mut bytes = Vec::new();
@@ -334,26 +331,64 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `icmp unreachable frag_needed mtu 1400 [sctp(1)]`, as words.
-    fn icmp(&mut self) -> Result<String> {
-        let first = self.at;
+    /// `icmp unreachable frag_needed mtu 1400 [sctp(1)]`; `quoted` is the packet, if it stood before.
+    fn icmp(&mut self, mut quoted: Option<QuotedSpec>) -> Result<IcmpSpec> {
         self.at += 1;
-        self.word("the type of an ICMP message")?;
-        while let Some(Token::Word(word)) = self.peek() {
+        let kind = self.word("the type of an ICMP message")?;
+        let (mut code, mut mtu) = (None, None);
+        if !self.is_word("mtu") && !self.is_word("id") && matches!(self.peek(), Some(Token::Word(_))) {
+            code = Some(self.word("the code of an ICMP message")?);
+        }
+        if self.is_word("mtu") {
             self.at += 1;
-            if matches!(word.as_str(), "mtu" | "id") {
-                self.number("a number")?;
-            }
+            mtu = Some(self.number("an MTU")?);
         }
-        if self.take_sign('[') {
-            while !self.take_sign(']') {
-                if self.peek().is_none() {
-                    return self.expected("`]`");
-                }
-                self.at += 1;
-            }
+        if self.is_word("id") {
+            self.at += 1;
+            self.number("the identifier of an echo")?;
         }
-        Ok(self.source(first))
+        if quoted.is_none() && self.is_sign('[') && self.peek_at(1) == Some(&Token::Word("sctp".to_owned())) {
+            quoted = Some(self.quoted()?);
+        }
+        match quoted {
+            Some(quoted) => Ok(IcmpSpec { kind, code, mtu, quoted }),
+            // packetdrill quotes a TCP segment then.
+            None => self.unsupported(format!("an ICMP message ({kind}) that quotes no SCTP packet")),
+        }
+    }
+
+    /// `[sctp(1)/udp(9899>9899)]`
+    fn quoted(&mut self) -> Result<QuotedSpec> {
+        self.sign('[')?;
+        self.at += 1;
+        self.sign('(')?;
+        let tag = self.tag()?;
+        self.sign(')')?;
+        let udp = self.udp()?;
+        self.sign(']')?;
+        Ok(QuotedSpec { tag, udp })
+    }
+
+    /// A verification tag.
+    fn tag(&mut self) -> Result<u32> {
+        let number = self.number("a tag")?;
+        u32::try_from(number).map_err(|_| ScriptError::new(self.line(), "a tag has 32 bits"))
+    }
+
+    /// `/udp(9899>9899)`, if it stands here.
+    fn udp(&mut self) -> Result<Option<(u16, u16)>> {
+        if !self.take_sign('/') {
+            return Ok(None);
+        }
+        if self.word("`udp`")? != "udp" {
+            return self.error("only `udp` can stand around `sctp`");
+        }
+        self.sign('(')?;
+        let source = self.port()?;
+        self.sign('>')?;
+        let destination = self.port()?;
+        self.sign(')')?;
+        Ok(Some((source, destination)))
     }
 
     /// What was parsed since `first`, on one line.
@@ -653,9 +688,48 @@ mod tests {
         assert_eq!(first.route, Some(("1.2.3.4".parse().unwrap(), "5.6.7.8".parse().unwrap())));
         assert_eq!((first.ports, first.crc), (Some((10, 20)), Crc::Wrong));
         assert_eq!(first.content, Content::Bytes(vec![1, 2]));
-        let message = packet("+0 < [dscp cs1] icmp unreachable frag_needed mtu 1200 [sctp(7)/udp(1>2)]");
-        let text = "icmp unreachable frag_needed mtu 1200 [sctp(7)/udp(1>2)]";
-        assert_eq!(message.content, Content::Icmp(text.to_owned()));
+    }
+
+    #[test]
+    fn an_icmp_message_before_or_behind_the_packet_that_it_quotes() {
+        let message = |text: &str| -> Result<IcmpSpec> {
+            match parse(text)?.events.remove(0).what {
+                What::Packet(PacketSpec { content: Content::Icmp(message), .. }) => Ok(message),
+                what => panic!("an ICMP message, got {what:?}"),
+            }
+        };
+        let expected = IcmpSpec {
+            kind: "unreachable".to_owned(),
+            code: Some("frag_needed".to_owned()),
+            mtu: Some(1_200),
+            quoted: QuotedSpec { tag: 7, udp: Some((1, 2)) },
+        };
+        for text in [
+            "+0 < [dscp cs1] icmp unreachable frag_needed mtu 1200 [sctp(7)/udp(1>2)]",
+            "+0 < [sctp(7)/udp(1>2)] icmp unreachable frag_needed mtu 1200",
+        ] {
+            assert_eq!(message(text).as_ref(), Ok(&expected), "{text}");
+        }
+        let short = message("+0 < icmpv6 packet_too_big mtu 1280 [sctp(7)]").unwrap();
+        assert_eq!((short.kind.as_str(), short.code, short.mtu), ("packet_too_big", None, Some(1_280)));
+        assert_eq!(
+            message("+0 < icmp type_3 code_2 id 5 [sctp(7)]").unwrap().code.as_deref(),
+            Some("code_2")
+        );
+        for text in
+            ["+0 < icmp unreachable", "+0 < icmp unreachable [1:2(1)]", "+0 < icmp echo_reply [udp(5)]"]
+        {
+            assert_eq!(message(text).unwrap_err().kind, Kind::Unsupported, "{text}");
+        }
+        for text in [
+            "+0 < icmp",
+            "+0 < icmp unreachable mtu [sctp(7)]",
+            "+0 < icmp unreachable [sctp(4294967296)]",
+            "+0 < [sctp(7)] sctp: COOKIE_ACK[flgs=0]",
+            "+0 > [sctp(7)] icmp unreachable",
+        ] {
+            assert_eq!(message(text).unwrap_err().kind, Kind::Invalid, "{text}");
+        }
     }
 
     #[test]
@@ -713,7 +787,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "([+*<>~]|[0-9.]{1,3}|sctp|INIT|\\[|\\]|[{}()=,;:\"`/#-]|\\.\\.\\.| |\n|é|[a-z_]{1,4}){0,40}") {
+        fn no_text_makes_it_panic(text in "([+*<>~]|[0-9.]{1,3}|sctp|icmp|mtu|INIT|\\[|\\]|[{}()=,;:\"`/#-]|\\.\\.\\.| |\n|é|[a-z_]{1,4}){0,40}") {
             let _ = parse(&text);
         }
     }

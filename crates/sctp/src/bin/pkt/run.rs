@@ -13,6 +13,7 @@ use braidftp_sctp::{AssociationId, Endpoint, Event as StackEvent, Transmit};
 use bytes::Bytes;
 
 use crate::calls::{Done, Kernel, Outcome, Waiting};
+use crate::icmp::Message;
 use crate::live::Live;
 use crate::pattern::{self, Exactness, Pattern};
 use crate::script::{
@@ -77,7 +78,8 @@ pub(crate) fn run(text: &str, options: &Options) -> (Verdict, Vec<String>) {
 fn play(script: &Script, options: &Options, notes: &mut Vec<String>) -> Result<(), Verdict> {
     let settings = Settings::new(script.options.iter().chain(&options.overrides))?;
     // All that the script says must be sayable before anything is done.
-    let events = script.events.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
+    let events =
+        script.events.iter().map(|event| Step::new(event, &settings)).collect::<Result<Vec<_>, _>>()?;
     let routes = script.events.iter().filter_map(|event| match &event.what {
         What::Packet(packet) => packet.route,
         _ => None,
@@ -206,11 +208,12 @@ impl Settings {
 struct Step<'a> {
     event: &'a Event,
     patterns: Vec<Pattern>,
+    icmp: Option<Message>,
 }
 
 impl<'a> Step<'a> {
-    fn new(event: &'a Event) -> Result<Self, ScriptError> {
-        let mut patterns = Vec::new();
+    fn new(event: &'a Event, settings: &Settings) -> Result<Self, ScriptError> {
+        let (mut patterns, mut icmp) = (Vec::new(), None);
         if let What::Packet(packet) = &event.what {
             match &packet.content {
                 Content::Chunks(items) => {
@@ -222,9 +225,9 @@ impl<'a> Step<'a> {
                     return Err(ScriptError::unsupported(event.line, "an outbound packet by its bytes"));
                 }
                 Content::Bytes(_) => {}
-                Content::Icmp(text) => {
-                    let what = format!("a message of ICMP ({text}): the core takes none");
-                    return Err(ScriptError::unsupported(event.line, what));
+                Content::Icmp(spec) => {
+                    let family = packet.route.map_or(settings.local, |(_, to)| to);
+                    icmp = Some(Message::new(spec, family, event.line)?);
                 }
             }
             if let Some(field) = &packet.header
@@ -233,7 +236,7 @@ impl<'a> Step<'a> {
                 return Err(ScriptError::unsupported(event.line, format!("`{field}` of the IP header")));
             }
         }
-        Ok(Self { event, patterns })
+        Ok(Self { event, patterns, icmp })
     }
 }
 
@@ -327,7 +330,10 @@ impl World {
             }
             What::Packet(packet) => {
                 self.advance(from);
-                self.inject(packet, &step.patterns);
+                match &step.icmp {
+                    Some(message) => self.inject_icmp(packet, message),
+                    None => self.inject(packet, &step.patterns),
+                }
                 Ok(())
             }
             What::Call(call) => {
@@ -455,6 +461,23 @@ impl World {
         let (from, to) = (SocketAddr::new(from, source), SocketAddr::new(to, destination));
         self.drain();
         self.endpoint.handle(self.now, Datagram { from, to, ecn, payload });
+        self.drain();
+    }
+
+    /// Hands the stack an ICMP message, as the carrier does that received it.
+    fn inject_icmp(&mut self, packet: &PacketSpec, message: &Message) {
+        let (stack_port, peer_port) = self.ports_of(packet);
+        self.drain();
+        if message.is_too_big() && !self.kernel.uses_packet_too_big() {
+            self.kernel.notes.push(format!("{}: a message that a packet was too big is not used", self.now));
+            return;
+        }
+        let (peer_udp, stack_udp) = self.kernel.udp_ports();
+        let (stack_udp, peer_udp) = message.udp().unwrap_or((stack_udp, peer_udp));
+        let (peer, local) = packet.route.unwrap_or((self.settings.remote, self.settings.local));
+        let (local, peer) = (SocketAddr::new(local, stack_udp), SocketAddr::new(peer, peer_udp));
+        let quoted = message.quoted(stack_port, peer_port);
+        self.endpoint.handle_icmp(self.now, message.about(local, peer, &quoted));
         self.drain();
     }
 
@@ -664,6 +687,7 @@ mod tests {
         include_str!("../../../tests/scripts/rfc6458/8.1.12-heartbeats.pkt"),
         include_str!("../../../tests/scripts/rfc6525/5.1.2-outgoing-reset.pkt"),
         include_str!("../../../tests/scripts/rfc8260/2.1-i-data.pkt"),
+        include_str!("../../../tests/scripts/rfc8899/4.6-packet-too-big.pkt"),
         include_str!("../../../tests/scripts/rfc9260/6.7-gaps.pkt"),
     ];
 

@@ -132,8 +132,29 @@ pub(crate) enum Crc {
 pub(crate) enum Content {
     Chunks(Vec<Item>),
     Bytes(Vec<u8>),
-    /// No SCTP packet but a message of ICMP about one.
-    Icmp(String),
+    /// No SCTP packet but an ICMP or ICMPv6 message about one.
+    Icmp(IcmpSpec),
+}
+
+/// `icmp unreachable frag_needed mtu 1400 [sctp(1)]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IcmpSpec {
+    /// The name of the type: `unreachable`, `type_3`.
+    pub(crate) kind: String,
+    /// The name of the code: `frag_needed`, `code_4`.
+    pub(crate) code: Option<String>,
+    /// The MTU that the message reports, in bytes of IP packets.
+    pub(crate) mtu: Option<u64>,
+    pub(crate) quoted: QuotedSpec,
+}
+
+/// `[sctp(1)/udp(9899>9899)]`: the packet of the stack's that an ICMP message quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct QuotedSpec {
+    /// Its verification tag.
+    pub(crate) tag: u32,
+    /// Source and destination of the UDP header around it.
+    pub(crate) udp: Option<(u16, u16)>,
 }
 
 /// `NAME[field, …]`: a chunk, a parameter or a cause.

@@ -104,6 +104,9 @@ impl Kernel {
             self.udp_ports.1 = value as u16;
             return Some(());
         }
+        if name.starts_with("plpmtud_") || name == "pmtu_raise_time" {
+            return self.plpmtud.set(name, value);
+        }
         apply(&mut self.base, name, value)
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn extension(config: &mut Config, name: &str, on: bool) -> Option<()>
         "asconf_enable" | "addip_enable" | "SCTP_ASCONF_SUPPORTED" => config.asconf = on,
         "reconfig_enable" | "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration = on,
         "pr_enable" | "prsctp_enable" | "SCTP_PR_SUPPORTED" => config.partial_reliability = on,
-        "nrsack_enable" | "nrsack_on_off" | "SCTP_NRSACK_SUPPORTED" => config.nr_sack = on,
+        "nrsack_enable" | "nrsack_on_off" | "nr_sack_on_off" | "SCTP_NRSACK_SUPPORTED" => config.nr_sack = on,
         // What the core does not have is off.
         _ if !on && ABSENT.contains(&name) => {}
         _ => return None,
@@ -133,7 +133,7 @@ fn as_written(like: &Expr, value: i64) -> Expr {
 }
 
 /// SPP_PMTUD_ENABLE or _DISABLE: what was asked for. A socket that nobody asked has it on, as a kernel's; the core probes (RFC
-/// 8899) only where it was asked, and takes no ICMP anyway.
+/// 8899) only where an option or a setting asked for it.
 fn path_mtu_discovery(remembered: Option<&Expr>) -> i64 {
     let flags = remembered.and_then(|value| value.member("spp_flags")).and_then(|flags| int(flags, 0).ok());
     match flags.unwrap_or(0) & (values::SPP_PMTUD_ENABLE | values::SPP_PMTUD_DISABLE) {

@@ -203,7 +203,9 @@ impl Kernel {
         if !flag(protocol, "IPPROTO_SCTP") {
             return Err(ScriptError::unsupported(ctx.line, "a socket that is not SCTP's"));
         }
-        let socket = Socket::new(style, self.base.clone());
+        let mut config = self.base.clone();
+        self.plpmtud.apply(&mut config, &self.settings, self.tunnel_port.is_some());
+        let socket = Socket::new(style, config);
         self.give(ctx, socket)
     }
 

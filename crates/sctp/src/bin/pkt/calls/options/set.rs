@@ -489,9 +489,13 @@ impl Kernel {
         config.heartbeat_interval = heartbeats(config.heartbeat_interval, default);
         config.path_max_retrans = max.unwrap_or(config.path_max_retrans);
         if has(values::SPP_PMTUD_ENABLE) {
-            config.path_mtu_discovery = Some(MtuDiscovery { max: config.mtu, ..MtuDiscovery::default() });
-        } else if has(values::SPP_PMTUD_DISABLE) {
-            config.path_mtu_discovery = None;
+            let on = MtuDiscovery { max: config.mtu, ..MtuDiscovery::default() };
+            config.path_mtu_discovery.get_or_insert(on);
+        } else if has(values::SPP_PMTUD_DISABLE)
+            && let Some(was) = config.path_mtu_discovery.take()
+        {
+            // What the interface has.
+            config.mtu = config.mtu.max(was.max);
         }
         self.reconfigure(ctx, fd, config)
     }
