@@ -35,7 +35,7 @@ cargo xtask COMMAND
                            every quotation of a specification, word for word; what is cited, tested, excepted
   fuzz TARGET [--minutes N]
                            run one fuzz target (needs cargo-fuzz and a nightly toolchain)
-  bench NAME               measurements against peers: loopback, multipath (root), sim
+  bench NAME               measurements against peers: loopback, multipath (root), sim, tails (root)
   proof [--list] [--only NAME,...]
                            what the main job must reach, end to end, with figures (minutes to hours)
   tree DIR [--files N] [--seed N] [--big SIZE] [--plain SIZE]

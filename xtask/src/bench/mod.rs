@@ -4,6 +4,7 @@
 mod loopback;
 mod multipath;
 mod sim;
+mod tails;
 
 use anyhow::{Result, bail};
 
@@ -13,8 +14,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some((name, rest)) if name == "loopback" => loopback::run(rest),
         Some((name, rest)) if name == "multipath" => multipath::run(rest),
         Some((name, rest)) if name == "sim" => sim::run(rest),
-        Some((name, _)) => bail!("there is no benchmark `{name}`; there are: loopback, multipath, sim"),
-        None => bail!("usage: cargo xtask bench loopback|multipath|sim [--rounds N] [--quick]"),
+        Some((name, rest)) if name == "tails" => tails::run(rest),
+        Some((name, _)) => {
+            bail!("there is no benchmark `{name}`; there are: loopback, multipath, sim, tails")
+        }
+        None => bail!("usage: cargo xtask bench loopback|multipath|sim|tails [--rounds N] [--quick]"),
     }
 }
 

@@ -1,0 +1,638 @@
+//! `cargo xtask bench tails`: the tail of the times that short jobs take over lossy links: braid beside `curl --parallel`
+//! over HTTP/2 (nginx) and rsync's daemon, both over the kernel's BBR.
+//!
+//! Each run has a net of its own (`braidlab net`: network namespaces and emulated links; root). In a cell, the links of all
+//! programs have the same seed for the same run. HTTP/2 is in clear text with prior knowledge (h2c), since braid and rsync
+//! do not encrypt either. A time is from the client's start to its exit, over
+//! `payload × 1480/1424 / (rate (1 − loss)) + 1 RTT`. A failed run counts as infinitely long in the quantiles.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+
+use crate::peers::{Proof, install};
+use crate::shell::{capture, cargo, check, root};
+use crate::tree::{Kind, Shape, make};
+
+const USAGE: &str = "usage: cargo xtask bench tails [--seeds N] [--seed FIRST] [--cells TEXT,...] [--jobs N] [--programs DIR]\n\
+    a cell is called like `10kB 10% 3mbit`; TEXT picks those whose name contains it";
+
+const FILES: usize = 100;
+const SEEDS: u64 = 60;
+/// How many runs go on at once: the links are slow, so that a run takes a few percent of a core.
+const JOBS: usize = 4;
+/// The shortest time limit of a run.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The time limit of a run that is to take long, as a multiple of what it is to take.
+const PATIENCE_FACTOR: f64 = 4.0;
+/// How long a server may take until it listens.
+const START: Duration = Duration::from_secs(20);
+/// How often a client is looked at: the resolution of the times.
+const POLL: Duration = Duration::from_millis(2);
+
+const PACKAGES: &[(Proof, &str)] = &[
+    (Proof::File("/usr/sbin/nginx"), "nginx-light"),
+    (Proof::Program("curl"), "curl"),
+    (Proof::Program("rsync"), "rsync"),
+    (Proof::Program("ip"), "iproute2"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Braid,
+    Curl,
+    Rsync,
+}
+
+impl Program {
+    const ALL: [Self; 3] = [Self::Braid, Self::Curl, Self::Rsync];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Braid => "braid",
+            Self::Curl => "curl, HTTP/2, BBR",
+            Self::Rsync => "rsync, BBR",
+        }
+    }
+
+    /// The server's port, and the table of /proc/net that shows that it listens.
+    fn port(self) -> (u16, &'static str) {
+        match self {
+            Self::Braid => (9899, "udp"),
+            Self::Curl => (8080, "tcp"),
+            Self::Rsync => (8730, "tcp"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    name: &'static str,
+    bits_per_second: f64,
+    delay_ms: u32,
+}
+
+const LINKS: [Link; 3] = [
+    Link { name: "3mbit", bits_per_second: 3e6, delay_ms: 1 },
+    Link { name: "1mbit", bits_per_second: 1e6, delay_ms: 35 },
+    Link { name: "256kbit", bits_per_second: 256e3, delay_ms: 125 },
+];
+
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    link: Link,
+    file_bytes: u64,
+    loss_percent: u32,
+}
+
+impl Cell {
+    fn all() -> Vec<Self> {
+        let mut cells = Vec::new();
+        for link in LINKS {
+            for file_bytes in [10_000, 50_000] {
+                for loss_percent in [3, 10] {
+                    cells.push(Self { link, file_bytes, loss_percent });
+                }
+            }
+        }
+        cells
+    }
+
+    fn name(&self) -> String {
+        format!("{}kB {}% {}", self.file_bytes / 1000, self.loss_percent, self.link.name)
+    }
+
+    fn path(&self, loss_percent: u32) -> String {
+        let Link { name, delay_ms, .. } = self.link;
+        format!("rate={name},delay={delay_ms}ms,loss={},queue=500kB", f64::from(loss_percent) / 100.0)
+    }
+
+    /// Seconds that a job takes at least, at this loss.
+    fn limit(&self, loss_percent: u32) -> f64 {
+        let payload = (FILES as u64 * self.file_bytes * 8) as f64;
+        let rate = self.link.bits_per_second * (1.0 - f64::from(loss_percent) / 100.0);
+        payload * 1480.0 / 1424.0 / rate + 2.0 * f64::from(self.link.delay_ms) / 1000.0
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE.max(Duration::from_secs_f64(PATIENCE_FACTOR * self.limit(self.loss_percent)))
+    }
+}
+
+struct Options {
+    seeds: u64,
+    first: u64,
+    cells: Vec<Cell>,
+    jobs: usize,
+    programs: Option<PathBuf>,
+}
+
+impl Options {
+    fn read(args: &[String]) -> Result<Self> {
+        let drawn = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 % 1_000_000_000;
+        let mut options = Self { seeds: SEEDS, first: drawn, cells: Cell::all(), jobs: JOBS, programs: None };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().context(USAGE);
+            match arg.as_str() {
+                "--seeds" => options.seeds = value()?.parse().context("--seeds takes a number")?,
+                "--seed" => options.first = value()?.parse().context("--seed takes a number")?,
+                "--jobs" => options.jobs = value()?.parse().context("--jobs takes a number")?,
+                "--programs" => options.programs = Some(std::path::absolute(value()?)?),
+                "--cells" => {
+                    let wanted = value()?;
+                    options.cells.retain(|cell| wanted.split(',').any(|text| cell.name().contains(text)));
+                }
+                _ => bail!("{USAGE}"),
+            }
+        }
+        if options.cells.is_empty() || options.seeds == 0 || options.jobs == 0 {
+            bail!("no cell, no seed or no job is left\n{USAGE}");
+        }
+        Ok(options)
+    }
+}
+
+/// Runs all cells and prints a table and a verdict for each.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = Options::read(args)?;
+    install(PACKAGES).context(
+        "nginx, curl, rsync and ip are needed: as root, `apt-get install nginx-light curl rsync iproute2`",
+    )?;
+    let bench = Bench::new(&options)?;
+    bench.versions()?;
+    let runs = |cell: &Cell| {
+        let lossy = cell.limit(cell.loss_percent) * (options.seeds * Program::ALL.len() as u64) as f64;
+        1.15 * lossy / options.jobs as f64 + 1.15 * cell.limit(0)
+    };
+    println!(
+        "first seed {}, {} seeds, {} runs at once, HTTP/2 in clear text (h2c); expected to take about {:.0} minutes",
+        options.first,
+        options.seeds,
+        options.jobs,
+        options.cells.iter().map(runs).sum::<f64>() / 60.0
+    );
+    let mut missed = Vec::new();
+    for cell in &options.cells {
+        if let Some(verdict) = bench.cell(cell, &options)? {
+            missed.push(format!("{}: {verdict}", cell.name()));
+        }
+    }
+    if !missed.is_empty() {
+        bail!("braid is slower than the better peer: {}", missed.join("; "));
+    }
+    Ok(())
+}
+
+/// What a run came to: the multiple of the limit, or why it failed.
+type Outcome = std::result::Result<f64, String>;
+
+struct Bench {
+    braidftp: PathBuf,
+    braidlab: PathBuf,
+    dir: PathBuf,
+    nets: Vec<String>,
+    _guard: Guard,
+}
+
+/// A shell that takes down the nets and removes the files as soon as its standard input ends: when this program ends, by
+/// Ctrl-C or a kill too. It is in a process group of its own, which Ctrl-C does not reach.
+struct Guard(Child, Option<ChildStdin>);
+
+impl Guard {
+    fn new(braidlab: &Path, dir: &Path, nets: &[String]) -> Result<Self> {
+        use std::os::unix::process::CommandExt;
+        // A `net up` that Ctrl-C ended in the middle has ended after a second.
+        let script = "trap '' INT TERM HUP; lab=$1; dir=$2; shift 2; cat >/dev/null; sleep 1; \
+            for net; do \"$lab\" net down \"$net\"; done; rm -rf \"$dir\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh"]).arg(braidlab).arg(dir).args(nets).process_group(0);
+        let mut shell = shell
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot run sh")?;
+        let input = shell.stdin.take();
+        Ok(Self(shell, input))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.1 = None;
+        let _ = self.0.wait();
+    }
+}
+
+/// A net that is up; dropping it ends its programs too.
+struct Net<'a> {
+    bench: &'a Bench,
+    name: &'a str,
+}
+
+impl Drop for Net<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new(&self.bench.braidlab).args(["net", "down", self.name]).output();
+    }
+}
+
+/// A process that is killed when it is dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One run: which program, over which seed.
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    program: Program,
+    seed: u64,
+    loss_percent: u32,
+}
+
+impl Bench {
+    fn new(options: &Options) -> Result<Self> {
+        let folder = match &options.programs {
+            Some(folder) => folder.clone(),
+            None => {
+                check(cargo().args([
+                    "build",
+                    "--release",
+                    "--package",
+                    "braidftp",
+                    "--package",
+                    "braidftp-lab",
+                ]))?;
+                let target = std::env::var_os("CARGO_TARGET_DIR");
+                target.map_or_else(|| root().join("target"), PathBuf::from).join("release")
+            }
+        };
+        let (braidftp, braidlab) = (folder.join("braidftp"), folder.join("braidlab"));
+        let process = std::process::id();
+        let dir = root().join(format!("target/bench-tails-{process}"));
+        let nets: Vec<_> = (0..options.jobs).map(|job| format!("t{process}-{job}")).collect();
+        let guard = Guard::new(&braidlab, &dir, &nets)?;
+        fs::create_dir_all(&dir)?;
+        // The module may be built in, or there may be no modprobe; setting it tells.
+        let _ = Command::new("modprobe").arg("tcp_bbr").output();
+        Ok(Self { braidftp, braidlab, dir, nets, _guard: guard })
+    }
+
+    fn versions(&self) -> Result<()> {
+        let first = |program: &Path, option: &str| -> Result<String> {
+            let said = Command::new(program)
+                .arg(option)
+                .output()
+                .with_context(|| format!("cannot run {}", program.display()))?;
+            let said = [said.stdout, said.stderr].concat();
+            Ok(String::from_utf8_lossy(&said).lines().next().unwrap_or_default().to_owned())
+        };
+        println!("{}", first(&self.braidftp, "--version")?);
+        println!("{}", first(Path::new("/usr/sbin/nginx"), "-v")?);
+        println!("{}", first(Path::new("curl"), "--version")?);
+        println!("{}", first(Path::new("rsync"), "--version")?);
+        println!("{}", first(Path::new("uname"), "-sr")?);
+        Ok(())
+    }
+
+    /// Runs one cell. Gives what braid misses.
+    fn cell(&self, cell: &Cell, options: &Options) -> Result<Option<String>> {
+        let tree = self.dir.join("tree");
+        let _ = fs::remove_dir_all(&tree);
+        make(&tree, &Shape { files: FILES, seed: 1, big: 0, kind: Kind::Plain { size: cell.file_bytes } })?;
+        let task = |program, seed, loss_percent| Task { program, seed, loss_percent };
+        let clean = Program::ALL.map(|program| task(program, options.first, 0));
+        println!("\n{}: {FILES} files, {} each way", cell.name(), cell.path(cell.loss_percent));
+        let outcomes = self.all(cell, &tree, &clean)?;
+        for (task, outcome) in clean.iter().zip(&outcomes) {
+            match outcome {
+                Ok(ratio) => println!("without loss: {} {ratio:.3} of the limit", task.program.name()),
+                Err(why) => bail!("{} fails even without loss: {why}", task.program.name()),
+            }
+        }
+        let mut tasks = Vec::new();
+        for seed in 0..options.seeds {
+            let seed = options.first.wrapping_add(seed);
+            tasks.extend(Program::ALL.map(|program| task(program, seed, cell.loss_percent)));
+        }
+        let outcomes = self.all(cell, &tree, &tasks)?;
+        println!("| program | median | p90 | p95 | p99 | worst | its seed | failures |");
+        println!("|---|---|---|---|---|---|---|---|");
+        let tails: Vec<_> = Program::ALL
+            .iter()
+            .map(|program| {
+                let own = tasks.iter().zip(&outcomes).filter(|(task, _)| task.program == *program);
+                let tail = Tail::of(own.map(|(task, outcome)| (task.seed, outcome)));
+                println!("| {} | {tail} |", program.name());
+                tail
+            })
+            .collect();
+        let missed = missed(&tails[0], &tails[1..]);
+        println!("verdict: {}", missed.as_deref().unwrap_or("braid is no slower than the better peer"));
+        Ok(missed)
+    }
+
+    /// Does all tasks, as many at once as there are nets.
+    fn all(&self, cell: &Cell, tree: &Path, tasks: &[Task]) -> Result<Vec<Outcome>> {
+        let next = AtomicUsize::new(0);
+        let done: Mutex<BTreeMap<usize, Result<Outcome>>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for net in &self.nets {
+                let (next, done) = (&next, &done);
+                scope.spawn(move || {
+                    while let Some((n, task)) =
+                        Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, tasks.get(n)?)))
+                    {
+                        let outcome = self.one(cell, tree, task, net);
+                        let failed = outcome.is_err();
+                        let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        done.insert(n, outcome);
+                        if done.len() % 30 == 0 {
+                            eprintln!("{}: {} of {} runs", cell.name(), done.len(), tasks.len());
+                        }
+                        if failed {
+                            next.store(tasks.len(), Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect()
+    }
+
+    fn one(&self, cell: &Cell, tree: &Path, task: &Task, name: &str) -> Result<Outcome> {
+        let path = cell.path(task.loss_percent);
+        let seed = task.seed.to_string();
+        let mut up = Command::new(&self.braidlab);
+        capture(up.args(["net", "up", name, "--seed", &seed, "--path", &path]))
+            .context("this takes root and network namespaces")?;
+        let net = Net { bench: self, name };
+        for host in ["client", "server"] {
+            let bbr = "echo bbr > /proc/sys/net/ipv4/tcp_congestion_control";
+            capture(net.on(host, "sh").args(["-c", bbr]))
+                .context("the kernel has no BBR; `modprobe tcp_bbr` loads it where there is one")?;
+        }
+        let dir = self.dir.join(name);
+        let _ = fs::remove_dir_all(&dir);
+        let copy = dir.join("copy");
+        fs::create_dir_all(&copy)?;
+        let server = net.serve(task.program, tree, &dir)?;
+        let mut client = net.client(task.program, tree, &dir)?;
+        let log = fs::File::create(dir.join("client.log"))?;
+        client.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let began = Instant::now();
+        let mut client = Process(client.spawn()?);
+        let status = loop {
+            if let Some(status) = client.0.try_wait()? {
+                break status;
+            }
+            if began.elapsed() > cell.patience() {
+                return Ok(Err(format!("over {:.0} s", cell.patience().as_secs_f64())));
+            }
+            std::thread::sleep(POLL);
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        drop(server);
+        Ok(match status.code() {
+            Some(0) if same(tree, &copy)? => Ok(seconds / cell.limit(task.loss_percent)),
+            Some(0) => Err("exit code 0, but the copy differs".to_owned()),
+            Some(code) => Err(format!("exit code {code}")),
+            None => Err(status.to_string()),
+        })
+    }
+}
+
+impl Net<'_> {
+    fn on(&self, host: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(&self.bench.braidlab);
+        command.args(["net", "exec", self.name, host]).arg(program);
+        command
+    }
+
+    /// Starts a server and waits until it listens.
+    fn serve(&self, program: Program, tree: &Path, dir: &Path) -> Result<Process> {
+        let (port, table) = program.port();
+        let config = dir.join("server.conf");
+        let (tree, home) = (tree.display(), dir.display());
+        let mut command = match program {
+            Program::Braid => {
+                let mut command = self.on("server", &self.bench.braidftp);
+                command.arg("serve").arg(tree.to_string());
+                command.args(["--listen", &format!("ftp+sctp://10.1.1.1:{port}/")]);
+                command
+            }
+            Program::Curl => {
+                let text = format!(
+                    "daemon off; master_process off; pid {home}/pid; error_log {home}/error.log;\n\
+                     events {{}}\n\
+                     http {{ access_log off; sendfile on; tcp_nopush on; client_body_temp_path {home}/body;\n\
+                     proxy_temp_path {home}/proxy; fastcgi_temp_path {home}/fastcgi; uwsgi_temp_path {home}/uwsgi;\n\
+                     scgi_temp_path {home}/scgi;\n\
+                     server {{ listen 10.1.1.1:{port} http2; root {tree}; }} }}\n"
+                );
+                fs::write(&config, text)?;
+                let mut command = self.on("server", "/usr/sbin/nginx");
+                command.arg("-p").arg(dir).arg("-c").arg(&config);
+                command
+            }
+            Program::Rsync => {
+                let text = format!(
+                    "pid file = {home}/pid\nlog file = {home}/rsync.log\nuse chroot = no\nuid = 0\ngid = 0\n\
+                     [tree]\npath = {tree}\nread only = yes\n"
+                );
+                fs::write(&config, text)?;
+                let mut command = self.on("server", "rsync");
+                command.args(["--daemon", "--no-detach", "--address=10.1.1.1"]);
+                command.arg(format!("--port={port}")).arg(format!("--config={}", config.display()));
+                command
+            }
+        };
+        let log = fs::File::create(dir.join("server.log"))?;
+        let mut server = Process(command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?);
+        let began = Instant::now();
+        loop {
+            let sockets =
+                String::from_utf8(capture(self.on("server", "cat").arg(format!("/proc/net/{table}")))?)?;
+            if listens(&sockets, port) {
+                return Ok(server);
+            }
+            if server.0.try_wait()?.is_some() || began.elapsed() > START {
+                let said = fs::read_to_string(dir.join("server.log")).unwrap_or_default();
+                bail!("the server of {} does not listen: {}", program.name(), said.trim());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn client(&self, program: Program, tree: &Path, dir: &Path) -> Result<Command> {
+        let (port, _) = program.port();
+        let copy = dir.join("copy");
+        Ok(match program {
+            Program::Braid => {
+                let mut command = self.on("client", &self.bench.braidftp);
+                command.args(["mirror", &format!("ftp+sctp://10.1.1.1:{port}/")]).arg(copy);
+                command
+            }
+            Program::Curl => {
+                let mut text = String::new();
+                for file in files(tree)? {
+                    let output = copy.join(&file);
+                    text += &format!(
+                        "url = \"http://10.1.1.1:{port}/{file}\"\noutput = \"{}\"\n",
+                        output.display()
+                    );
+                }
+                let config = dir.join("urls");
+                fs::write(&config, text)?;
+                let mut command = self.on("client", "curl");
+                command.args(["--parallel", "--parallel-max", &FILES.to_string(), "--http2-prior-knowledge"]);
+                command.args(["--silent", "--show-error", "--fail", "--create-dirs", "--config"]).arg(config);
+                command
+            }
+            Program::Rsync => {
+                let mut command = self.on("client", "rsync");
+                command.args(["-a", &format!("rsync://10.1.1.1:{port}/tree/")]).arg(copy);
+                command
+            }
+        })
+    }
+}
+
+/// Whether a table of /proc/net has a socket bound to this port (TCP: listening; the servers' only other state is later).
+fn listens(table: &str, port: u16) -> bool {
+    let port = format!(":{port:04X}");
+    table.lines().any(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&port)))
+}
+
+/// The names of all files below a folder, relative to it.
+fn files(folder: &Path) -> Result<Vec<String>> {
+    let (mut names, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                names.push(
+                    path.strip_prefix(folder)?.to_str().context("a plain tree has plain names")?.to_owned(),
+                );
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether both folders hold the same files.
+fn same(tree: &Path, copy: &Path) -> Result<bool> {
+    for file in files(tree)? {
+        let there = fs::read(copy.join(&file)).ok();
+        if there != Some(fs::read(tree.join(&file))?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The distribution of one program's times in a cell.
+#[derive(Debug, PartialEq)]
+struct Tail {
+    /// Ascending; a failed run is infinite.
+    sorted: Vec<(f64, u64)>,
+    /// Why runs failed, and how many.
+    failures: BTreeMap<String, usize>,
+}
+
+impl Tail {
+    fn of<'a>(outcomes: impl Iterator<Item = (u64, &'a Outcome)>) -> Self {
+        let (mut sorted, mut failures) = (Vec::new(), BTreeMap::new());
+        for (seed, outcome) in outcomes {
+            if let Err(why) = outcome {
+                *failures.entry(why.clone()).or_default() += 1;
+            }
+            sorted.push((*outcome.as_ref().unwrap_or(&f64::INFINITY), seed));
+        }
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self { sorted, failures }
+    }
+
+    /// The value at this quantile, by nearest rank.
+    fn at(&self, percent: usize) -> f64 {
+        self.sorted[(percent * self.sorted.len()).div_ceil(100).max(1) - 1].0
+    }
+}
+
+impl std::fmt::Display for Tail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for percent in [50, 90, 95, 99, 100] {
+            write!(f, "{:.3} | ", self.at(percent))?;
+        }
+        let seed = self.sorted.last().map_or(0, |worst| worst.1);
+        let failures: Vec<_> = self.failures.iter().map(|(why, count)| format!("{count} × {why}")).collect();
+        write!(f, "{seed} | {}", if failures.is_empty() { "0".to_owned() } else { failures.join(", ") })
+    }
+}
+
+/// What braid misses of being no slower than the better peer, quantile by quantile.
+fn missed(braid: &Tail, peers: &[Tail]) -> Option<String> {
+    let mut missed = Vec::new();
+    for (name, percent) in [("median", 50), ("p90", 90), ("p95", 95), ("worst", 100)] {
+        let better = peers.iter().map(|peer| peer.at(percent)).fold(f64::INFINITY, f64::min);
+        if braid.at(percent) > better {
+            missed.push(format!("{name} {:.3}, the better peer's {better:.3}", braid.at(percent)));
+        }
+    }
+    (!missed.is_empty()).then(|| missed.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tail(values: &[Outcome]) -> Tail {
+        Tail::of((0..).zip(values))
+    }
+
+    #[test]
+    fn quantiles_are_by_nearest_rank_and_failures_are_infinite() {
+        let mut values: Vec<Outcome> = (1..=59).map(|n| Ok(f64::from(n))).collect();
+        values.insert(3, Err("exit code 8".to_owned()));
+        let tail = tail(&values);
+        assert_eq!([50, 90, 95].map(|percent| tail.at(percent)), [30.0, 54.0, 57.0]);
+        assert_eq!(tail.at(100), f64::INFINITY);
+        assert!(tail.to_string().ends_with("| 3 | 1 × exit code 8"), "{tail}");
+    }
+
+    #[test]
+    fn each_quantile_is_held_against_the_better_peer() {
+        let (one, two) = (tail(&[Ok(1.0), Ok(3.0)]), tail(&[Ok(2.0), Ok(2.0)]));
+        assert_eq!(missed(&tail(&[Ok(1.0), Ok(2.0)]), &[one, two]), None);
+        let (one, two) = (tail(&[Ok(1.0), Ok(3.0)]), tail(&[Ok(2.0), Ok(2.0)]));
+        let said = missed(&tail(&[Ok(1.0), Ok(2.5)]), &[one, two]).unwrap();
+        assert!(said.contains("worst 2.500") && !said.contains("median"), "{said}");
+    }
+
+    #[test]
+    fn the_limit_is_the_issues() {
+        let cell = Cell { link: LINKS[0], file_bytes: 10_000, loss_percent: 10 };
+        assert!((cell.limit(10) - 3.0815).abs() < 0.001, "{}", cell.limit(10));
+        assert_eq!(cell.name(), "10kB 10% 3mbit");
+    }
+
+    #[test]
+    fn a_bound_port_is_found_in_its_own_column() {
+        let table = "  sl  local_address rem_address   st\n   0: 0101010A:26AB 00000000:0000 07\n";
+        assert!(listens(table, 9899) && !listens(table, 0) && !listens(table, 8080));
+    }
+}
