@@ -882,7 +882,7 @@ impl Association {
 
     /// T1 ran out.
     pub(super) fn on_t1(&mut self, now: Time) {
-        let max = self.config.max_init_retransmits;
+        let (mut max, probes) = (self.config.max_init_retransmits, self.control_probes());
         let retry = match &mut self.state {
             //= specs/rfc9260.txt#section-4
             //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
@@ -904,6 +904,8 @@ impl Association {
                 for (index, path) in self.paths.iter_mut().enumerate() {
                     path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
                 }
+                // What is sent as probes are takes nothing of the patience that the RTO gives.
+                max += probes;
                 *retry
             }
             State::Up(_) | State::Closed(_) => return,
