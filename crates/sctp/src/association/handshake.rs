@@ -1,53 +1,45 @@
 //! How an association begins (RFC 9260 §5): INIT to COOKIE ACK as the side that asks, the valid cookie as the side that
-//! is asked, and what a cookie does to an association that exists (§5.2.4).
+//! is asked, and what a cookie does to an association that exists (§5.2.4). What an INIT ACK does is in `init_ack`, T1 and
+//! what is sent again in `repetition`.
+
+mod init_ack;
+mod repetition;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 
 use crate::association::asconf::Addresses;
-use crate::association::auth::{self, Authentication, KeyVectors, RANDOM_LEN};
+use crate::association::auth::{self, Authentication, RANDOM_LEN};
 use crate::association::ecn::EcnState;
 use crate::association::multipath::{Coupled, by_the_literature};
-use crate::association::pairing::{in_scope, pair_up, reaches, to_list};
+use crate::association::pairing::{pair_up, to_list};
 use crate::association::partial::Forward;
-use crate::association::path::{Path, backed_off};
+use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
 use crate::association::receive_buffer::ReceiveBuffer;
 use crate::association::received::{Haste, Received};
 use crate::association::reset::Reconfiguration;
 use crate::association::send_queue::SendQueue;
 use crate::association::sent::{Report, Sent};
-use crate::association::shutdown::Farewell;
-use crate::association::state::{Control, Shutdown, State, Up, Window, quotable};
+use crate::association::state::{Control, Shutdown, State, Up, Window};
 use crate::association::timers::{Timer, Timers};
-use crate::association::{Association, Event, Reason, Violation};
-use crate::config::{A_RWND_MIN, Config, MultipathWith};
-use crate::cookie::{MAX_ADDRESSES, Opened};
+use crate::association::{Association, Event, Reason};
+use crate::config::{Config, MultipathWith};
+use crate::cookie::Opened;
 use crate::endpoint::{Route, Setup};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
-use crate::wire::{Auth, Cause, Chunk, Header, Init, PacketBuilder, Parameter};
+use crate::wire::{Cause, Chunk, Init, PacketBuilder, Parameter};
 
 /// By how much more than a round trip a cookie is to live longer, once one was stale.
 const RENEWAL_GRACE: Duration = Duration::from_millis(500);
-
-/// The type of the parameter that numbers a repeated INIT. IANA has not assigned it. Its two high bits make a receiver that
-/// does not know it skip and report it (RFC 9260 §3.2.1), so that the INIT ACK names the INIT that it answers.
-const INIT_NUMBER: u16 = 0xFFA5;
-/// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent with the wait of a tail loss probe, before T1-cookie or T2
-/// follows the RTO.
-const CONTROL_PROBES: u32 = 4;
-/// One INIT in so many is not numbered, for peers that discard an INIT with a parameter that they do not know.
-const PLAIN_INIT_EVERY: u32 = 8;
-/// The least time between two retransmissions of the first flight, where the round trip is shorter.
-const FIRST_FLIGHT_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// What a cookie that was found stale leaves to the INIT that asks for another (RFC 9260 §5.2.6).
 #[derive(Debug, Default)]
@@ -100,25 +92,6 @@ impl Peer {
             adaptation: init_ack.adaptation(),
         }
     }
-}
-
-/// What an INIT ACK that can be accepted brings, beside what makes a [`Peer`].
-struct Answer {
-    cookie: Bytes,
-    /// The peer's, if both sides authenticate.
-    key_vector: Option<Bytes>,
-}
-
-/// Why an INIT ACK sets up no association.
-enum Refusal {
-    /// It has no tag by which to answer.
-    NoTag,
-    /// Its window is smaller than any peer's may be.
-    SmallWindow,
-    /// Its sender would have addresses change and cannot prove that it is who asks for it.
-    AsconfWithoutAuth,
-    /// Anything else, which the peer is told.
-    Violation(Violation),
 }
 
 /// What a new association is made of, beside a cookie, when the peer started it.
@@ -292,84 +265,6 @@ impl Association {
         }
     }
 
-    /// Waits for the answer to an INIT or COOKIE ECHO that leaves for the `retry`-th time.
-    //= specs/rfc9260.txt#section-5.1
-    //# If the
-    //# application provided multiple IP addresses of the peer, there
-    //# SHOULD be a T1-init and T1-cookie timer for each address of the
-    //# peer.
-    // One address is tried after the other: one timer runs at a time, for as long as the RTO of its address says.
-    fn arm_t1(&mut self, now: Time, retry: u32) {
-        let wait = self.t1_wait(now, retry).unwrap_or_else(|| {
-            let path = self.handshake_path(retry);
-            self.paths[usize::from(path.0)].rtt.rto()
-        });
-        self.timers.arm(Timer::T1, now + wait);
-    }
-
-    /// How long T1 runs where it does not follow the RTO: for INIT as [`Config::init_interval`] says, for COOKIE ECHO as
-    /// [`Association::control_wait`] does.
-    fn t1_wait(&self, now: Time, retry: u32) -> Option<Duration> {
-        match &self.state {
-            State::CookieWait { sent_at, .. } => {
-                let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
-                self.config.init_interval.map(|interval| interval.max(elapsed / 4))
-            }
-            State::CookieEchoed { .. } => self.control_wait(PathId(0), retry),
-            _ => None,
-        }
-    }
-
-    /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as
-    /// long as a tail loss probe would. `None`: T1-cookie and T2 follow the RTO.
-    pub(super) fn control_wait(&self, path: PathId, retry: u32) -> Option<Duration> {
-        if retry >= self.control_probes() {
-            return None;
-        }
-        Some(self.paths[usize::from(path.0)].two_round_trips()? * backed_off(retry))
-    }
-
-    /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
-    pub(super) fn control_probes(&self) -> u32 {
-        if self.config.tail_loss_probe { CONTROL_PROBES } else { 0 }
-    }
-
-    /// The INIT to send after `retry` repetitions. A repetition carries [`INIT_NUMBER`], but for one in [`PLAIN_INIT_EVERY`].
-    pub(super) fn init_to_send(&self, retry: u32) -> Init {
-        let mut init = self.init();
-        if self.config.init_interval.is_some() && !retry.is_multiple_of(PLAIN_INIT_EVERY) {
-            init.parameters.push(Parameter::Unknown { kind: INIT_NUMBER, raw: init_number_parameter(retry) });
-        }
-        init
-    }
-
-    /// Takes the round trip from the INIT to its INIT ACK, which came by `path`.
-    fn measure_init(&mut self, now: Time, path: PathId, init_ack: &Init) {
-        let State::CookieWait { retry, sent_at, .. } = &self.state else { return };
-        if !self.config.measure_handshake {
-            return;
-        }
-        let reports = |number: &u32| {
-            let raw = init_number_parameter(*number);
-            init_ack.parameters.iter().any(|p| matches!(p, Parameter::Unrecognized(report) if *report == raw))
-        };
-        let number = (1..=*retry).find(reports);
-        let Some(first) = sent_at.first() else { return };
-        let takes_bound = self.config.init_interval.is_some();
-        // Only a repeated INIT is sent to another address than the first.
-        let path = if takes_bound { path } else { PathId(0) };
-        let path = &mut self.paths[usize::from(path.0)];
-        match number.and_then(|number| sent_at.get(number as usize)) {
-            Some(sent_at) => path.measure(now, now.since(*sent_at)),
-            // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
-            None if *retry == 0 => path.measure(now, now.since(*first)),
-            // Karn's algorithm (§6.3.1 C5): an upper bound at best.
-            // It is exact if the first INIT is answered by a peer that reports parameters.
-            None if takes_bound => path.rtt.on_upper_bound(now.since(*first).min(self.config.rto.initial)),
-            None => {}
-        }
-    }
-
     /// The INIT that this side sends.
     pub(super) fn init(&self) -> Init {
         Init {
@@ -413,41 +308,6 @@ impl Association {
         to_list(&self.local, self.paths[0].peer.ip())
     }
 
-    /// The paths to a peer that was asked by `path` and has answered from `from`.
-    fn routes_to(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> Vec<Route> {
-        let first = self.paths[usize::from(path.0)].route();
-        //= specs/rfc9260.txt#section-5.1.2
-        //# If there are no address parameters present in the received INIT
-        //# or INIT ACK chunk, the endpoint MUST take the source IP address
-        //# from which the chunk arrives and record it, in combination with
-        //# the SCTP Source Port Number, as the only destination transport
-        //# address for this peer.
-        //= specs/rfc9260.txt#section-3.3.3
-        //# If the INIT ACK chunk does not contain any IP Address parameters, the
-        //# receiver of the INIT ACK chunk MUST use the source address associated
-        //# with the received IP datagram as its sole destination address for the
-        //# association.
-        let mut peer = vec![first.peer];
-        //= specs/rfc9260.txt#section-5.1.2
-        //# If there are only IPv4/IPv6 addresses present in the received
-        //# INIT or INIT ACK chunk, the receiver MUST derive and record all
-        //# the transport addresses from the received chunk AND the source IP
-        //# address that sent the INIT or INIT ACK chunk.
-        let all = std::iter::once(from.ip()).chain(init_ack.addresses());
-        for ip in all.filter(|ip| reaches(*ip, first.peer.ip())) {
-            // The encapsulation port is that which the user gave, or that of the address that answered.
-            let known = self.paths.iter().map(|path| path.peer).find(|peer| peer.ip() == ip);
-            if peer.len() <= MAX_ADDRESSES && peer.iter().all(|other| other.ip() != ip) {
-                peer.push(known.unwrap_or(SocketAddr::new(ip, first.peer.port())));
-            }
-        }
-        //= specs/rfc9260.txt#section-5.1.2
-        //# The receiver SHOULD use only these transport addresses as destination
-        //# transport addresses when sending subsequent packets to its peer.
-        let local = in_scope(self.local.iter().copied(), first.peer.ip());
-        pair_up(&local, &peer, Some(first), &self.config)
-    }
-
     /// Before the peer is known: what its addresses were thought to be is replaced by what it says. The first of
     /// `routes` is that of the handshake, the initial primary path.
     fn repath(&mut self, routes: Vec<Route>) {
@@ -459,193 +319,6 @@ impl Association {
                 let state = path.state;
                 *path = before.swap_remove(index);
                 path.state = state;
-            }
-        }
-    }
-
-    /// It came from `from`, by `path` if that is the address of one.
-    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, from: SocketAddr, init_ack: &Init) {
-        //= specs/rfc9260.txt#section-5.2.3
-        //# If an INIT ACK chunk is received by an endpoint in any state other
-        //# than the COOKIE-WAIT or CLOSED state, the endpoint SHOULD discard the
-        //# INIT ACK chunk.
-        //= specs/rfc9260.txt#section-3.3.3
-        //# If such an INIT ACK chunk is received in any state other than CLOSED
-        //# or COOKIE-WAIT, it SHOULD be discarded silently (see Section 5.2.3).
-        if !matches!(self.state, State::CookieWait { .. }) {
-            return;
-        }
-        let path = self.asked_by(path, from, init_ack);
-        let Answer { cookie, key_vector } = match self.check_init_ack(init_ack) {
-            Ok(answer) => answer,
-            Err(refusal) => return self.refuse_init_ack(path, init_ack, refusal),
-        };
-        self.measure_init(now, path, init_ack);
-        let offered = self.offered();
-        self.repath(self.routes_to(path, from, init_ack));
-        //= specs/rfc9260.txt#section-5.1.1
-        //# After the association is initialized, the valid outbound stream
-        //# identifier range for either endpoint MUST be 0 to min(local OS,
-        //# remote MIS) - 1.
-        //= specs/rfc9260.txt#section-5.1.1
-        //# After receiving the stream configuration information from the other
-        //# side, each endpoint MUST perform the following check: If the peer's
-        //# MIS is less than the endpoint's OS,
-        self.outbound_streams = self.config.outbound_streams.min(init_ack.inbound_streams);
-        self.inbound_streams = self.config.inbound_streams.min(init_ack.outbound_streams);
-        let peer = Peer::of_init_ack(init_ack, offered);
-        let own = auth::key_vector(&auth::parameters(&self.config, &self.auth_random));
-        let vectors = match (own, key_vector) {
-            (Ok(Some(local)), Some(peer)) => Some(KeyVectors { local, peer }),
-            _ => None,
-        };
-        self.agree_on_auth(vectors.as_ref());
-        let mut up = self.new_up(peer);
-        //= specs/rfc9260.txt#section-3.2.2
-        //# If the receiver of any other chunk (e.g., INIT ACK) detects
-        //# unrecognized parameters and has to report them according to
-        //# Section 3.2.1, it SHOULD bundle the ERROR chunk containing the
-        //# "Unrecognized Parameters" error cause with the chunk sent in response
-        //# (e.g., COOKIE ECHO).
-        for raw in Extensions::of(&self.config).unrecognized(init_ack).filter_map(|raw| quotable(&raw)) {
-            up.control.add_error(Cause::UnrecognizedParameters(raw));
-        }
-        //= specs/rfc9260.txt#section-5.1.4
-        //# When an endpoint (in the COOKIE-WAIT state) receives an INIT ACK
-        //# chunk with a State Cookie parameter, it MUST immediately send a
-        //# COOKIE ECHO chunk to its peer with the received State Cookie.
-        //= specs/rfc9260.txt#section-3.3.3
-        //# If an INIT ACK chunk is received with all mandatory parameters that
-        //# are specified for the INIT ACK chunk, then the receiver SHOULD process
-        //# the INIT ACK chunk and send back a COOKIE ECHO chunk.
-        self.state = State::CookieEchoed { retry: 0, cookie, cookie_due: true, up: Box::new(up) };
-        //= specs/rfc9260.txt#section-5.1.4
-        //# The endpoint MUST also start the T1-cookie timer after sending the
-        //# COOKIE ECHO chunk.
-        self.arm_t1(now, 0);
-        self.refuse_streams();
-    }
-
-    /// The path by which the INIT left that was answered by `path`, from `from`.
-    fn asked_by(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> PathId {
-        // Some peers send from one of their addresses whichever was asked; what they list says which that can have been.
-        let asked = |path: &Path| init_ack.addresses().any(|ip| ip == path.peer.ip());
-        match self.paths.iter().position(asked) {
-            Some(index) if self.paths[usize::from(path.0)].peer.ip() != from.ip() => PathId(index as u8),
-            _ => path,
-        }
-    }
-
-    /// What an INIT ACK brings, or why it does not set up an association.
-    fn check_init_ack(&self, init_ack: &Init) -> Result<Answer, Refusal> {
-        if init_ack.initiate_tag == VerificationTag(0) {
-            return Err(Refusal::NoTag);
-        }
-        if init_ack.a_rwnd < A_RWND_MIN {
-            return Err(Refusal::SmallWindow);
-        }
-        let key_vector = match &self.config.auth {
-            Some(_) => auth::key_vector(&init_ack.parameters),
-            None => Ok(None),
-        };
-        //= specs/rfc5061.txt#section-6
-        //# An implementation that receives an INIT-ACK that indicates that the
-        //# peer does not support the [RFC4895] extension MUST NOT send the
-        //# COOKIE-ECHO to establish the association.  Instead, the
-        //# implementation MUST discard the INIT-ACK and report to the upper-
-        //# layer user that an association cannot be established destroying the
-        //# Transmission Control Block (TCB).
-        // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
-        if self.config.asconf && Extensions::listed(init_ack).asconf && key_vector == Ok(None) {
-            return Err(Refusal::AsconfWithoutAuth);
-        }
-        if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
-            //= specs/rfc9260.txt#section-3.3.3
-            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
-            //# with the OS value set to 0, it MUST destroy the TCB and SHOULD
-            //# send an ABORT chunk.
-            //= specs/rfc9260.txt#section-3.3.3
-            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
-            //# with the MIS value set to 0, it MUST destroy the TCB and SHOULD
-            //# send an ABORT chunk.
-            return Err(Refusal::Violation(Violation::InitAckInvalid));
-        }
-        if host_name(init_ack).is_some() {
-            //= specs/rfc9260.txt#section-3.3.3
-            //# The
-            //# receiver of INIT ACK chunks containing a Host Name Address
-            //# parameter MUST send an ABORT chunk and MAY include an
-            //# "Unresolvable Address" error cause.
-            return Err(Refusal::Violation(Violation::HostName));
-        }
-        let key_vector = key_vector.map_err(|_| Refusal::Violation(Violation::AuthParameters))?;
-        let Some(cookie) = init_ack.state_cookie() else {
-            return Err(Refusal::Violation(Violation::InitAckWithoutCookie));
-        };
-        //= specs/rfc9260.txt#section-3.3.3
-        //# Implementation Note: An implementation MUST be prepared to receive an
-        //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
-        //# variable size of the State Cookie and the variable address list.
-        let auth_len = if self.config.auth.is_some() { Auth::MAX_LEN } else { 0 };
-        if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len {
-            return Err(Refusal::Violation(Violation::CookieTooLong));
-        }
-        //= specs/rfc9260.txt#section-3.3.11
-        //# Cookie: variable size This field MUST contain the exact cookie
-        //# received in the State Cookie parameter from the previous INIT ACK
-        //# chunk.
-        Ok(Answer { cookie: cookie.clone(), key_vector })
-    }
-
-    /// What an INIT ACK that is refused comes to: the end, but for that with a window too small.
-    fn refuse_init_ack(&mut self, path: PathId, init_ack: &Init, refusal: Refusal) {
-        match refusal {
-            Refusal::NoTag => {
-                //= specs/rfc9260.txt#section-3.3.3
-                //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
-                //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
-                //# send an ABORT chunk with the T bit set.
-                let chunk = Chunk::Abort { reflected: true, causes: vec![Cause::InvalidMandatoryParameter] };
-                self.farewell = Some(Farewell { path, tag: self.tag, chunk: Some(chunk) });
-                self.close(Reason::PeerViolation(Violation::InitAckInvalid));
-            }
-            Refusal::SmallWindow => {
-                //= specs/rfc9260.txt#section-3.3.3
-                //# A receiver of an INIT ACK chunk with the a_rwnd value set to a
-                //# value smaller than 1500 MUST discard the packet, SHOULD send a
-                //# packet in response containing an ABORT chunk and using the
-                //# Initiate Tag as the Verification Tag, and MUST NOT change the
-                //# state of any existing association.
-                let chunk = Chunk::Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
-                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
-            }
-            Refusal::AsconfWithoutAuth => {
-                self.close(Reason::PeerViolation(Violation::AsconfWithoutAuth));
-            }
-            Refusal::Violation(violation) => {
-                // There is no state yet that holds the peer's tag.
-                //= specs/rfc9260.txt#section-5.1
-                //# The Verification Tag field in the common
-                //# header of the outbound SCTP packet containing the ABORT chunk MUST be
-                //# set to the Initiate Tag value of the received INIT or INIT ACK chunk
-                //# this ABORT chunk is responding to.
-                //= specs/rfc9260.txt#section-5.1.2
-                //# The ABORT chunk SHOULD be sent to the source IP address from which the
-                //# last peer packet was received.
-                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
-                // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
-                let name = host_name(init_ack).filter(|_| violation == Violation::HostName);
-                let quoted = name.and_then(|name| {
-                    let mut raw = BytesMut::new();
-                    name.encode(&mut raw);
-                    quotable(&raw.freeze())
-                });
-                match quoted {
-                    Some(raw) => {
-                        self.abort_with(Cause::UnresolvableAddress(raw), Reason::PeerViolation(violation));
-                    }
-                    None => self.on_violation(violation),
-                }
             }
         }
     }
@@ -672,29 +345,6 @@ impl Association {
             matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_));
         if implies && self.config.early_repair && matches!(self.state, State::CookieEchoed { .. }) {
             self.established(now);
-        }
-    }
-
-    /// Answers a repeated COOKIE ECHO. The peer has received neither COOKIE ACK nor any DATA since, so all DATA in flight is
-    /// retransmitted, at most once a round trip and only until the peer has acknowledged a chunk. Back-off of RTO ends.
-    fn repair_first_flight(&mut self, now: Time) {
-        let State::Up(up) = &mut self.state else { return };
-        let heard = up.sent.has_been_acknowledged();
-        let round_trip = self.paths[0].rtt.srtt().unwrap_or(self.config.rto.initial);
-        let round_trip = round_trip.max(FIRST_FLIGHT_INTERVAL_MIN);
-        let early = up.first_flight_sent_at.is_none_or(|at| now.since(at) < round_trip);
-        if !self.config.early_repair || heard || early {
-            return;
-        }
-        up.first_flight_sent_at = Some(now);
-        for (index, path) in self.paths.iter_mut().enumerate() {
-            let id = PathId(index as u8);
-            path.flight_bytes -= up.sent.mark_path_lost(id);
-            path.rtt.end_back_off();
-            (path.timeouts_unanswered, path.probes_unanswered) = (0, 0);
-            for timer in [Timer::T3Rtx(id), Timer::TailProbe(id), Timer::Overdue(id)] {
-                self.timers.stop(timer);
-            }
         }
     }
 
@@ -879,72 +529,6 @@ impl Association {
             self.abort_with(Cause::UserInitiatedAbort(Bytes::from_static(b"too few streams")), reason);
         }
     }
-
-    /// T1 ran out.
-    pub(super) fn on_t1(&mut self, now: Time) {
-        let (mut max, probes) = (self.config.max_init_retransmits, self.control_probes());
-        let retry = match &mut self.state {
-            //= specs/rfc9260.txt#section-4
-            //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
-            //# INIT chunk and restart the T1-init timer.
-            State::CookieWait { retry, init_due, .. } => {
-                *retry += 1;
-                *init_due = true;
-                *retry
-            }
-            //= specs/rfc9260.txt#section-4
-            //# 3)  If the T1-cookie timer expires, the endpoint MUST retransmit
-            //# COOKIE ECHO chunk and restart the T1-cookie timer.
-            //= specs/rfc9260.txt#section-5.1.4
-            //# If the timer expires, the endpoint MUST retransmit the COOKIE ECHO
-            //# chunk and restart the T1-cookie timer.
-            State::CookieEchoed { retry, cookie_due, up, .. } => {
-                *retry += 1;
-                *cookie_due = true;
-                for (index, path) in self.paths.iter_mut().enumerate() {
-                    path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
-                }
-                // What is sent as probes are takes nothing of the patience that the RTO gives.
-                max += probes;
-                *retry
-            }
-            State::Up(_) | State::Closed(_) => return,
-        };
-        if retry <= max {
-            //= specs/rfc9260.txt#section-5.1
-            //# The T1-init timer and T1-cookie timer SHOULD follow the same rules
-            //# given in Section 6.3.
-            //= specs/rfc9260.txt#section-5.1.6
-            //# When retransmitting the INIT chunk, the endpoint MUST follow the rules
-            //# defined in Section 6.3 to determine the proper timer value.
-            if self.t1_wait(now, retry).is_none() {
-                let path = self.handshake_path(retry - 1);
-                self.paths[usize::from(path.0)].rtt.back_off();
-            }
-            self.arm_t1(now, retry);
-        } else {
-            //= specs/rfc9260.txt#section-4
-            //# This MUST be
-            //# repeated up to 'Max.Init.Retransmits' times.  After that, the
-            //# endpoint MUST abort the initialization process and report the
-            //# error to the SCTP user.
-            self.close(Reason::NoAnswer);
-        }
-    }
-}
-
-/// The parameter that numbers a repeated INIT, as bytes.
-fn init_number_parameter(number: u32) -> Bytes {
-    let mut raw = [0; 8];
-    raw[..2].copy_from_slice(&INIT_NUMBER.to_be_bytes());
-    raw[2..4].copy_from_slice(&8_u16.to_be_bytes());
-    raw[4..].copy_from_slice(&number.to_be_bytes());
-    Bytes::copy_from_slice(&raw)
-}
-
-/// The Host Name Address parameter that no INIT ACK may have.
-fn host_name(init_ack: &Init) -> Option<&Parameter> {
-    init_ack.parameters.iter().find(|parameter| matches!(parameter, Parameter::HostName(_)))
 }
 
 /// Paths of which the first is that of the handshake, and the others still have to show that they are there.

@@ -1,0 +1,275 @@
+//! What an INIT ACK does to the association that asked for it (RFC 9260 §3.3.3, §5.1.2 to §5.1.4): it is checked, it names the
+//! peer's addresses and streams, and its cookie goes back; or it is refused.
+
+use std::net::SocketAddr;
+
+use braidftp_base::Time;
+use bytes::{Bytes, BytesMut};
+
+use super::Peer;
+use crate::association::auth::{self, KeyVectors};
+use crate::association::pairing::{in_scope, pair_up, reaches};
+use crate::association::path::Path;
+use crate::association::shutdown::Farewell;
+use crate::association::state::{State, quotable};
+use crate::association::{Association, Reason, Violation};
+use crate::config::A_RWND_MIN;
+use crate::cookie::MAX_ADDRESSES;
+use crate::endpoint::Route;
+use crate::extensions::Extensions;
+use crate::ids::{PathId, VerificationTag};
+use crate::wire::{Auth, Cause, Chunk, Header, Init, Parameter};
+
+/// What an INIT ACK that can be accepted brings, beside what makes a [`Peer`].
+struct Answer {
+    cookie: Bytes,
+    /// The peer's, if both sides authenticate.
+    key_vector: Option<Bytes>,
+}
+
+/// Why an INIT ACK sets up no association.
+enum Refusal {
+    /// It has no tag by which to answer.
+    NoTag,
+    /// Its window is smaller than any peer's may be.
+    SmallWindow,
+    /// Its sender would have addresses change and cannot prove that it is who asks for it.
+    AsconfWithoutAuth,
+    /// Anything else, which the peer is told.
+    Violation(Violation),
+}
+
+impl Association {
+    /// It came from `from`, by `path` if that is the address of one.
+    pub(in crate::association) fn on_init_ack(
+        &mut self,
+        now: Time,
+        path: PathId,
+        from: SocketAddr,
+        init_ack: &Init,
+    ) {
+        //= specs/rfc9260.txt#section-5.2.3
+        //# If an INIT ACK chunk is received by an endpoint in any state other
+        //# than the COOKIE-WAIT or CLOSED state, the endpoint SHOULD discard the
+        //# INIT ACK chunk.
+        //= specs/rfc9260.txt#section-3.3.3
+        //# If such an INIT ACK chunk is received in any state other than CLOSED
+        //# or COOKIE-WAIT, it SHOULD be discarded silently (see Section 5.2.3).
+        if !matches!(self.state, State::CookieWait { .. }) {
+            return;
+        }
+        let path = self.asked_by(path, from, init_ack);
+        let Answer { cookie, key_vector } = match self.check_init_ack(init_ack) {
+            Ok(answer) => answer,
+            Err(refusal) => return self.refuse_init_ack(path, init_ack, refusal),
+        };
+        self.measure_init(now, path, init_ack);
+        let offered = self.offered();
+        self.repath(self.routes_to(path, from, init_ack));
+        //= specs/rfc9260.txt#section-5.1.1
+        //# After the association is initialized, the valid outbound stream
+        //# identifier range for either endpoint MUST be 0 to min(local OS,
+        //# remote MIS) - 1.
+        //= specs/rfc9260.txt#section-5.1.1
+        //# After receiving the stream configuration information from the other
+        //# side, each endpoint MUST perform the following check: If the peer's
+        //# MIS is less than the endpoint's OS,
+        self.outbound_streams = self.config.outbound_streams.min(init_ack.inbound_streams);
+        self.inbound_streams = self.config.inbound_streams.min(init_ack.outbound_streams);
+        let peer = Peer::of_init_ack(init_ack, offered);
+        let own = auth::key_vector(&auth::parameters(&self.config, &self.auth_random));
+        let vectors = match (own, key_vector) {
+            (Ok(Some(local)), Some(peer)) => Some(KeyVectors { local, peer }),
+            _ => None,
+        };
+        self.agree_on_auth(vectors.as_ref());
+        let mut up = self.new_up(peer);
+        //= specs/rfc9260.txt#section-3.2.2
+        //# If the receiver of any other chunk (e.g., INIT ACK) detects
+        //# unrecognized parameters and has to report them according to
+        //# Section 3.2.1, it SHOULD bundle the ERROR chunk containing the
+        //# "Unrecognized Parameters" error cause with the chunk sent in response
+        //# (e.g., COOKIE ECHO).
+        for raw in Extensions::of(&self.config).unrecognized(init_ack).filter_map(|raw| quotable(&raw)) {
+            up.control.add_error(Cause::UnrecognizedParameters(raw));
+        }
+        //= specs/rfc9260.txt#section-5.1.4
+        //# When an endpoint (in the COOKIE-WAIT state) receives an INIT ACK
+        //# chunk with a State Cookie parameter, it MUST immediately send a
+        //# COOKIE ECHO chunk to its peer with the received State Cookie.
+        //= specs/rfc9260.txt#section-3.3.3
+        //# If an INIT ACK chunk is received with all mandatory parameters that
+        //# are specified for the INIT ACK chunk, then the receiver SHOULD process
+        //# the INIT ACK chunk and send back a COOKIE ECHO chunk.
+        self.state = State::CookieEchoed { retry: 0, cookie, cookie_due: true, up: Box::new(up) };
+        //= specs/rfc9260.txt#section-5.1.4
+        //# The endpoint MUST also start the T1-cookie timer after sending the
+        //# COOKIE ECHO chunk.
+        self.arm_t1(now, 0);
+        self.refuse_streams();
+    }
+
+    /// The path by which the INIT left that was answered by `path`, from `from`.
+    fn asked_by(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> PathId {
+        // Some peers send from one of their addresses whichever was asked; what they list says which that can have been.
+        let asked = |path: &Path| init_ack.addresses().any(|ip| ip == path.peer.ip());
+        match self.paths.iter().position(asked) {
+            Some(index) if self.paths[usize::from(path.0)].peer.ip() != from.ip() => PathId(index as u8),
+            _ => path,
+        }
+    }
+
+    /// The paths to a peer that was asked by `path` and has answered from `from`.
+    fn routes_to(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> Vec<Route> {
+        let first = self.paths[usize::from(path.0)].route();
+        //= specs/rfc9260.txt#section-5.1.2
+        //# If there are no address parameters present in the received INIT
+        //# or INIT ACK chunk, the endpoint MUST take the source IP address
+        //# from which the chunk arrives and record it, in combination with
+        //# the SCTP Source Port Number, as the only destination transport
+        //# address for this peer.
+        //= specs/rfc9260.txt#section-3.3.3
+        //# If the INIT ACK chunk does not contain any IP Address parameters, the
+        //# receiver of the INIT ACK chunk MUST use the source address associated
+        //# with the received IP datagram as its sole destination address for the
+        //# association.
+        let mut peer = vec![first.peer];
+        //= specs/rfc9260.txt#section-5.1.2
+        //# If there are only IPv4/IPv6 addresses present in the received
+        //# INIT or INIT ACK chunk, the receiver MUST derive and record all
+        //# the transport addresses from the received chunk AND the source IP
+        //# address that sent the INIT or INIT ACK chunk.
+        let all = std::iter::once(from.ip()).chain(init_ack.addresses());
+        for ip in all.filter(|ip| reaches(*ip, first.peer.ip())) {
+            // The encapsulation port is that which the user gave, or that of the address that answered.
+            let known = self.paths.iter().map(|path| path.peer).find(|peer| peer.ip() == ip);
+            if peer.len() <= MAX_ADDRESSES && peer.iter().all(|other| other.ip() != ip) {
+                peer.push(known.unwrap_or(SocketAddr::new(ip, first.peer.port())));
+            }
+        }
+        //= specs/rfc9260.txt#section-5.1.2
+        //# The receiver SHOULD use only these transport addresses as destination
+        //# transport addresses when sending subsequent packets to its peer.
+        let local = in_scope(self.local.iter().copied(), first.peer.ip());
+        pair_up(&local, &peer, Some(first), &self.config)
+    }
+
+    /// What an INIT ACK brings, or why it does not set up an association.
+    fn check_init_ack(&self, init_ack: &Init) -> Result<Answer, Refusal> {
+        if init_ack.initiate_tag == VerificationTag(0) {
+            return Err(Refusal::NoTag);
+        }
+        if init_ack.a_rwnd < A_RWND_MIN {
+            return Err(Refusal::SmallWindow);
+        }
+        let key_vector = match &self.config.auth {
+            Some(_) => auth::key_vector(&init_ack.parameters),
+            None => Ok(None),
+        };
+        //= specs/rfc5061.txt#section-6
+        //# An implementation that receives an INIT-ACK that indicates that the
+        //# peer does not support the [RFC4895] extension MUST NOT send the
+        //# COOKIE-ECHO to establish the association.  Instead, the
+        //# implementation MUST discard the INIT-ACK and report to the upper-
+        //# layer user that an association cannot be established destroying the
+        //# Transmission Control Block (TCB).
+        // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
+        if self.config.asconf && Extensions::listed(init_ack).asconf && key_vector == Ok(None) {
+            return Err(Refusal::AsconfWithoutAuth);
+        }
+        if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+            //# with the OS value set to 0, it MUST destroy the TCB and SHOULD
+            //# send an ABORT chunk.
+            //= specs/rfc9260.txt#section-3.3.3
+            //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+            //# with the MIS value set to 0, it MUST destroy the TCB and SHOULD
+            //# send an ABORT chunk.
+            return Err(Refusal::Violation(Violation::InitAckInvalid));
+        }
+        if host_name(init_ack).is_some() {
+            //= specs/rfc9260.txt#section-3.3.3
+            //# The
+            //# receiver of INIT ACK chunks containing a Host Name Address
+            //# parameter MUST send an ABORT chunk and MAY include an
+            //# "Unresolvable Address" error cause.
+            return Err(Refusal::Violation(Violation::HostName));
+        }
+        let key_vector = key_vector.map_err(|_| Refusal::Violation(Violation::AuthParameters))?;
+        let Some(cookie) = init_ack.state_cookie() else {
+            return Err(Refusal::Violation(Violation::InitAckWithoutCookie));
+        };
+        //= specs/rfc9260.txt#section-3.3.3
+        //# Implementation Note: An implementation MUST be prepared to receive an
+        //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
+        //# variable size of the State Cookie and the variable address list.
+        let auth_len = if self.config.auth.is_some() { Auth::MAX_LEN } else { 0 };
+        if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len {
+            return Err(Refusal::Violation(Violation::CookieTooLong));
+        }
+        //= specs/rfc9260.txt#section-3.3.11
+        //# Cookie: variable size This field MUST contain the exact cookie
+        //# received in the State Cookie parameter from the previous INIT ACK
+        //# chunk.
+        Ok(Answer { cookie: cookie.clone(), key_vector })
+    }
+
+    /// What an INIT ACK that is refused comes to: the end, but for that with a window too small.
+    fn refuse_init_ack(&mut self, path: PathId, init_ack: &Init, refusal: Refusal) {
+        match refusal {
+            Refusal::NoTag => {
+                //= specs/rfc9260.txt#section-3.3.3
+                //# If an endpoint in the COOKIE-WAIT state receives an INIT ACK chunk
+                //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
+                //# send an ABORT chunk with the T bit set.
+                let chunk = Chunk::Abort { reflected: true, causes: vec![Cause::InvalidMandatoryParameter] };
+                self.farewell = Some(Farewell { path, tag: self.tag, chunk: Some(chunk) });
+                self.close(Reason::PeerViolation(Violation::InitAckInvalid));
+            }
+            Refusal::SmallWindow => {
+                //= specs/rfc9260.txt#section-3.3.3
+                //# A receiver of an INIT ACK chunk with the a_rwnd value set to a
+                //# value smaller than 1500 MUST discard the packet, SHOULD send a
+                //# packet in response containing an ABORT chunk and using the
+                //# Initiate Tag as the Verification Tag, and MUST NOT change the
+                //# state of any existing association.
+                let chunk = Chunk::Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
+                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
+            }
+            Refusal::AsconfWithoutAuth => {
+                self.close(Reason::PeerViolation(Violation::AsconfWithoutAuth));
+            }
+            Refusal::Violation(violation) => {
+                // There is no state yet that holds the peer's tag.
+                //= specs/rfc9260.txt#section-5.1
+                //# The Verification Tag field in the common
+                //# header of the outbound SCTP packet containing the ABORT chunk MUST be
+                //# set to the Initiate Tag value of the received INIT or INIT ACK chunk
+                //# this ABORT chunk is responding to.
+                //= specs/rfc9260.txt#section-5.1.2
+                //# The ABORT chunk SHOULD be sent to the source IP address from which the
+                //# last peer packet was received.
+                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
+                // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
+                let name = host_name(init_ack).filter(|_| violation == Violation::HostName);
+                let quoted = name.and_then(|name| {
+                    let mut raw = BytesMut::new();
+                    name.encode(&mut raw);
+                    quotable(&raw.freeze())
+                });
+                match quoted {
+                    Some(raw) => {
+                        self.abort_with(Cause::UnresolvableAddress(raw), Reason::PeerViolation(violation));
+                    }
+                    None => self.on_violation(violation),
+                }
+            }
+        }
+    }
+}
+
+/// The Host Name Address parameter that no INIT ACK may have.
+fn host_name(init_ack: &Init) -> Option<&Parameter> {
+    init_ack.parameters.iter().find(|parameter| matches!(parameter, Parameter::HostName(_)))
+}

@@ -1,0 +1,189 @@
+//! Retransmission during the handshake: T1-init and T1-cookie (RFC 9260 §5.1, §6.3), the numbers of repeated INITs, and the
+//! first flight of the side that was asked.
+
+use std::time::Duration;
+
+use braidftp_base::Time;
+use bytes::Bytes;
+
+use crate::association::path::backed_off;
+use crate::association::state::State;
+use crate::association::timers::Timer;
+use crate::association::{Association, Reason};
+use crate::ids::PathId;
+use crate::wire::{Init, Parameter};
+
+/// The type of the parameter that numbers a repeated INIT. IANA has not assigned it. Its two high bits make a receiver that
+/// does not know it skip and report it (RFC 9260 §3.2.1), so that the INIT ACK names the INIT that it answers.
+const INIT_NUMBER: u16 = 0xFFA5;
+/// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent with the wait of a tail loss probe, before T1-cookie or T2
+/// follows the RTO.
+const CONTROL_PROBES: u32 = 4;
+/// One INIT in so many is not numbered, for peers that discard an INIT with a parameter that they do not know.
+const PLAIN_INIT_EVERY: u32 = 8;
+/// The least time between two retransmissions of the first flight, where the round trip is shorter.
+const FIRST_FLIGHT_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+impl Association {
+    /// Waits for the answer to an INIT or COOKIE ECHO that leaves for the `retry`-th time.
+    //= specs/rfc9260.txt#section-5.1
+    //# If the
+    //# application provided multiple IP addresses of the peer, there
+    //# SHOULD be a T1-init and T1-cookie timer for each address of the
+    //# peer.
+    // One address is tried after the other: one timer runs at a time, for as long as the RTO of its address says.
+    pub(super) fn arm_t1(&mut self, now: Time, retry: u32) {
+        let wait = self.t1_wait(now, retry).unwrap_or_else(|| {
+            let path = self.handshake_path(retry);
+            self.paths[usize::from(path.0)].rtt.rto()
+        });
+        self.timers.arm(Timer::T1, now + wait);
+    }
+
+    /// How long T1 runs where it does not follow the RTO: for INIT as [`Config::init_interval`] says, for COOKIE ECHO as
+    /// [`Association::control_wait`] does.
+    fn t1_wait(&self, now: Time, retry: u32) -> Option<Duration> {
+        match &self.state {
+            State::CookieWait { sent_at, .. } => {
+                let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
+                self.config.init_interval.map(|interval| interval.max(elapsed / 4))
+            }
+            State::CookieEchoed { .. } => self.control_wait(PathId(0), retry),
+            _ => None,
+        }
+    }
+
+    /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as
+    /// long as a tail loss probe would. `None`: T1-cookie and T2 follow the RTO.
+    pub(in crate::association) fn control_wait(&self, path: PathId, retry: u32) -> Option<Duration> {
+        if retry >= self.control_probes() {
+            return None;
+        }
+        Some(self.paths[usize::from(path.0)].two_round_trips()? * backed_off(retry))
+    }
+
+    /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
+    pub(in crate::association) fn control_probes(&self) -> u32 {
+        if self.config.tail_loss_probe { CONTROL_PROBES } else { 0 }
+    }
+
+    /// T1 ran out.
+    pub(in crate::association) fn on_t1(&mut self, now: Time) {
+        let (mut max, probes) = (self.config.max_init_retransmits, self.control_probes());
+        let retry = match &mut self.state {
+            //= specs/rfc9260.txt#section-4
+            //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
+            //# INIT chunk and restart the T1-init timer.
+            State::CookieWait { retry, init_due, .. } => {
+                *retry += 1;
+                *init_due = true;
+                *retry
+            }
+            //= specs/rfc9260.txt#section-4
+            //# 3)  If the T1-cookie timer expires, the endpoint MUST retransmit
+            //# COOKIE ECHO chunk and restart the T1-cookie timer.
+            //= specs/rfc9260.txt#section-5.1.4
+            //# If the timer expires, the endpoint MUST retransmit the COOKIE ECHO
+            //# chunk and restart the T1-cookie timer.
+            State::CookieEchoed { retry, cookie_due, up, .. } => {
+                *retry += 1;
+                *cookie_due = true;
+                for (index, path) in self.paths.iter_mut().enumerate() {
+                    path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
+                }
+                // What is sent as probes are takes nothing of the patience that the RTO gives.
+                max += probes;
+                *retry
+            }
+            State::Up(_) | State::Closed(_) => return,
+        };
+        if retry <= max {
+            //= specs/rfc9260.txt#section-5.1
+            //# The T1-init timer and T1-cookie timer SHOULD follow the same rules
+            //# given in Section 6.3.
+            //= specs/rfc9260.txt#section-5.1.6
+            //# When retransmitting the INIT chunk, the endpoint MUST follow the rules
+            //# defined in Section 6.3 to determine the proper timer value.
+            if self.t1_wait(now, retry).is_none() {
+                let path = self.handshake_path(retry - 1);
+                self.paths[usize::from(path.0)].rtt.back_off();
+            }
+            self.arm_t1(now, retry);
+        } else {
+            //= specs/rfc9260.txt#section-4
+            //# This MUST be
+            //# repeated up to 'Max.Init.Retransmits' times.  After that, the
+            //# endpoint MUST abort the initialization process and report the
+            //# error to the SCTP user.
+            self.close(Reason::NoAnswer);
+        }
+    }
+
+    /// The INIT to send after `retry` repetitions. A repetition carries [`INIT_NUMBER`], but for one in [`PLAIN_INIT_EVERY`].
+    pub(in crate::association) fn init_to_send(&self, retry: u32) -> Init {
+        let mut init = self.init();
+        if self.config.init_interval.is_some() && !retry.is_multiple_of(PLAIN_INIT_EVERY) {
+            init.parameters.push(Parameter::Unknown { kind: INIT_NUMBER, raw: init_number_parameter(retry) });
+        }
+        init
+    }
+
+    /// Takes the round trip from the INIT to its INIT ACK, which came by `path`.
+    pub(super) fn measure_init(&mut self, now: Time, path: PathId, init_ack: &Init) {
+        let State::CookieWait { retry, sent_at, .. } = &self.state else { return };
+        if !self.config.measure_handshake {
+            return;
+        }
+        let reports = |number: &u32| {
+            let raw = init_number_parameter(*number);
+            init_ack.parameters.iter().any(|p| matches!(p, Parameter::Unrecognized(report) if *report == raw))
+        };
+        let number = (1..=*retry).find(reports);
+        let Some(first) = sent_at.first() else { return };
+        let takes_bound = self.config.init_interval.is_some();
+        // Only a repeated INIT is sent to another address than the first.
+        let path = if takes_bound { path } else { PathId(0) };
+        let path = &mut self.paths[usize::from(path.0)];
+        match number.and_then(|number| sent_at.get(number as usize)) {
+            Some(sent_at) => path.measure(now, now.since(*sent_at)),
+            // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
+            None if *retry == 0 => path.measure(now, now.since(*first)),
+            // Karn's algorithm (§6.3.1 C5): an upper bound at best.
+            // It is exact if the first INIT is answered by a peer that reports parameters.
+            None if takes_bound => path.rtt.on_upper_bound(now.since(*first).min(self.config.rto.initial)),
+            None => {}
+        }
+    }
+
+    /// Answers a repeated COOKIE ECHO. The peer has received neither COOKIE ACK nor any DATA since, so all DATA in flight is
+    /// retransmitted, at most once a round trip and only until the peer has acknowledged a chunk. Back-off of RTO ends.
+    pub(super) fn repair_first_flight(&mut self, now: Time) {
+        let State::Up(up) = &mut self.state else { return };
+        let heard = up.sent.has_been_acknowledged();
+        let round_trip = self.paths[0].rtt.srtt().unwrap_or(self.config.rto.initial);
+        let round_trip = round_trip.max(FIRST_FLIGHT_INTERVAL_MIN);
+        let early = up.first_flight_sent_at.is_none_or(|at| now.since(at) < round_trip);
+        if !self.config.early_repair || heard || early {
+            return;
+        }
+        up.first_flight_sent_at = Some(now);
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let id = PathId(index as u8);
+            path.flight_bytes -= up.sent.mark_path_lost(id);
+            path.rtt.end_back_off();
+            (path.timeouts_unanswered, path.probes_unanswered) = (0, 0);
+            for timer in [Timer::T3Rtx(id), Timer::TailProbe(id), Timer::Overdue(id)] {
+                self.timers.stop(timer);
+            }
+        }
+    }
+}
+
+/// The parameter that numbers a repeated INIT, as bytes.
+fn init_number_parameter(number: u32) -> Bytes {
+    let mut raw = [0; 8];
+    raw[..2].copy_from_slice(&INIT_NUMBER.to_be_bytes());
+    raw[2..4].copy_from_slice(&8_u16.to_be_bytes());
+    raw[4..].copy_from_slice(&number.to_be_bytes());
+    Bytes::copy_from_slice(&raw)
+}
