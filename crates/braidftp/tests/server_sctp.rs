@@ -727,3 +727,107 @@ async fn a_full_folder_of_partial_files_is_not_listed() {
     client.expect("226").await;
     assert!(Path::new(&folder.path(".x.braidftp-part")).exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_session_takes_an_upload_over_and_goes_on_from_what_came() {
+    let folder = Folder::new();
+    let bytes = pattern(200_000);
+    let served = serve(folder.root());
+    let mut first = Client::braid(&served, 2).await;
+    first.say("STOR f").await;
+    first.send(1, ppid::HEADER, header(1).encode()).await;
+    first.send(1, ppid::BYTES, bytes[..50_000].to_vec()).await;
+    let mut second = Client::braid(&served, 2).await;
+    while std::fs::metadata(folder.path(".f.braidftp-part")).is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The first session lives on, and says no more; what it has in memory is lost, what is on the disk is not.
+    second.say("STOR f").await;
+    second.upload(1, header(1), &bytes, 226).await;
+    second.expect("226").await;
+    assert!(folder.read("f") == bytes);
+    // It has nothing any more, and brings nothing under the name.
+    let trailer = Trailer {
+        transfer: TransferNumber(1),
+        status: 226,
+        length: 50_000,
+        digest: *blake3::hash(&bytes[..50_000]).as_bytes(),
+    };
+    first.send(1, ppid::TRAILER, trailer.encode()).await;
+    assert!(first.expect("450").await.contains("newer session"));
+    assert!(folder.read("f") == bytes);
+    // Nor does an older session take back what a newer one writes.
+    second.say("STOR g").await;
+    second.send(2, ppid::HEADER, header(2).encode()).await;
+    second.send(2, ppid::BYTES, bytes[..1000].to_vec()).await;
+    while std::fs::metadata(folder.path(".g.braidftp-part")).is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(first.ask("STOR g", "450").await.contains("busy"));
+    assert_eq!(folder.names(), [".g.braidftp-part", "f"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_whose_frames_never_come_is_given_up() {
+    let folder = Folder::new();
+    let served = serve_with(folder.root(), Settings { awaited: Duration::from_millis(300), ..quick() });
+    let mut client = Client::braid(&served, 2).await;
+    client.ask("STOR f", "426").await;
+    assert_eq!(folder.names(), [""; 0]);
+    // The session goes on, and so does another upload.
+    client.say("STOR g").await;
+    client.upload(1, header(2), b"g", 226).await;
+    client.expect("226").await;
+}
+
+/// Passes datagrams on to a server and back until it is told to stop.
+async fn relay(to: SocketAddr) -> (SocketAddr, tokio::task::AbortHandle) {
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let running = tokio::spawn(async move {
+        let (mut buffer, mut client) = (vec![0; 65_536], None);
+        while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+            let target = if from == to { client } else { Some(to) };
+            if from != to {
+                client = Some(from);
+            }
+            if let Some(target) = target {
+                let _ = socket.send_to(&buffer[..length], target).await;
+            }
+        }
+    });
+    (address, running.abort_handle())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
+    let folder = Folder::new();
+    let bytes = pattern(100_000);
+    // Without heartbeats of its own, so that nothing else ends the association.
+    let sctp = Config { heartbeat_interval: None, ..Profile::Modern.config() };
+    let silent_upload = Duration::from_secs(2);
+    let served = serve_with(folder.root(), Settings { silent_upload, sctp, ..quick() });
+    let (through, wire) = relay(served.address).await;
+    let by_the_wire =
+        Served { address: through, handle: served.handle.clone(), running: tokio::spawn(async {}) };
+    let mut client = Client::braid(&by_the_wire, 2).await;
+    client.say("STOR f").await;
+    client.send(1, ppid::HEADER, header(1).encode()).await;
+    client.send(1, ppid::BYTES, bytes[..50_000].to_vec()).await;
+    let part = folder.path(".f.braidftp-part");
+    while std::fs::metadata(&part).is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    wire.abort();
+    // The part is let go of, with all that came: nobody writes it any more.
+    let wait = async {
+        loop {
+            let file = std::fs::File::open(&part).unwrap();
+            if file.try_lock().is_ok() && file.metadata().unwrap().len() == 50_000 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, wait).await.expect("the session ends");
+}

@@ -76,6 +76,8 @@ pub enum StoreError {
     Quota,
     /// The file is in use in a way that forbids this now.
     Busy,
+    /// A newer session of the same user writes the file now.
+    TakenOver,
     /// The device failed, or anything else went wrong underneath.
     Io,
     /// The store cannot do such a thing at all.
@@ -97,7 +99,7 @@ impl StoreError {
             Self::BadOffset => Code::BAD_RESTART,
             Self::NoSpace => Code::NO_SPACE,
             Self::Quota => Code::QUOTA,
-            Self::Busy => Code::FILE_BUSY,
+            Self::Busy | Self::TakenOver => Code::FILE_BUSY,
             Self::Io => Code::LOCAL_ERROR,
             Self::Unsupported => Code::NOT_FOR_THAT_PARAMETER,
         }
@@ -119,6 +121,7 @@ impl fmt::Display for StoreError {
             Self::NoSpace => "no space left",
             Self::Quota => "quota exceeded",
             Self::Busy => "file is busy",
+            Self::TakenOver => "a newer session of the same user writes this file",
             Self::Io => "local error",
             Self::Unsupported => "not supported by this store",
         })

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_sctp::{
@@ -174,6 +175,21 @@ impl Association {
         self.told(|core, id| {
             if let Some(association) = core.machine.association_mut(id) {
                 association.admit();
+            }
+        });
+    }
+
+    /// How long nothing has come from the peer.
+    pub fn silence(&self) -> Duration {
+        let now = self.seated.shared.clock.now();
+        self.seated.shared.lock().machine.silence(now, self.seated.id).unwrap_or_default()
+    }
+
+    /// Sends a HEARTBEAT at once, unless one is under way: see [`ask_peer`](sctp::Association::ask_peer).
+    pub fn ask_peer(&self) {
+        self.told(|core, id| {
+            if let Some(association) = core.machine.association_mut(id) {
+                association.ask_peer();
             }
         });
     }

@@ -18,6 +18,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use bytes::Bytes;
@@ -467,6 +468,11 @@ impl Endpoint {
             Some(transmit) => Output::Send(transmit),
             None => Output::Wait(self.table.next_wake().into_iter().chain(self.memory.next_sweep()).min()),
         }
+    }
+
+    /// How long nothing has come from the peer of an association that belongs to it.
+    pub fn silence(&self, now: Time, id: AssociationId) -> Option<Duration> {
+        self.table.get(id).map(|slot| now.since(slot.heard_at))
     }
 
     /// An association, until it is removed.

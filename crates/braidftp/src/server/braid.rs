@@ -15,7 +15,7 @@ use braidftp_ftp::server::{Failure, Outcome};
 use braidftp_net::{Association, Message, Order, Ppid, StreamId};
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::body::Body;
 use super::session::{Event, Post, Upload};
@@ -37,6 +37,8 @@ pub(super) struct Lanes {
     /// The number of turns that were taken or given up without a gap before them.
     passed: watch::Sender<u64>,
     turns: Mutex<Turns>,
+    /// When a piece of an upload came last.
+    heard_at: Mutex<Instant>,
     stall: Duration,
     durability: Durability,
 }
@@ -106,9 +108,20 @@ impl Lanes {
             freed: tokio::sync::Mutex::new(freed),
             passed: watch::Sender::new(0),
             turns: Mutex::default(),
+            heard_at: Mutex::new(Instant::now()),
             stall,
             durability,
         })
+    }
+
+    /// The association that they belong to.
+    pub(super) fn association(&self) -> &Association {
+        &self.association
+    }
+
+    /// When a piece of an upload came last, on whichever stream.
+    pub(super) fn heard_at(&self) -> Instant {
+        *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a CREDIT.
@@ -307,6 +320,7 @@ impl Reader {
 
     /// Takes a piece; whether the stream goes on.
     async fn take(&mut self, receiver: &mut Receiver, piece: braidftp_net::Piece) -> bool {
+        *self.lanes.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let count = piece.payload.len();
         for (at, bytes) in piece.payload.into_iter().enumerate() {
             let end = if piece.end && at + 1 == count { End::Last } else { End::More };

@@ -120,6 +120,12 @@ pub struct Settings {
     pub data_open: Duration,
     /// How long a transfer may stand still, or replies may wait to be taken. 5 min.
     pub stall: Duration,
+    /// How long an upload that was accepted in braid may wait for its first frame while no upload of its session gets
+    /// any. 60 s.
+    pub awaited: Duration,
+    /// How long a client may be silent over SCTP, HEARTBEATs unanswered, in the middle of an upload until its session ends.
+    /// 60 s.
+    pub silent_upload: Duration,
     /// What must be on the disk before an upload is called complete.
     pub durability: Durability,
     /// The transport, of SCTP.
@@ -140,6 +146,8 @@ impl Default for Settings {
             passive_address: None,
             data_open: Duration::from_secs(15),
             stall: Duration::from_secs(300),
+            awaited: Duration::from_secs(60),
+            silent_upload: Duration::from_secs(60),
             durability: Durability::Full,
             sctp: {
                 let mut config = Profile::Modern.config();

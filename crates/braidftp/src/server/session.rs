@@ -4,7 +4,7 @@
 //! All modes run this loop; what a control connection and a data path are is in [`tcp`],
 //! [`sctp`] and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,12 +24,15 @@ use super::body::Body;
 use super::braid::{Ask, Lanes};
 use super::control::{Arrived, Lost, Rx, Tx};
 use super::sink::{Ending, Intake};
-use super::store::Store;
+use super::store::{Store, claimant};
 use super::{Phase, Shared, sctp, tcp};
 use crate::users::{Grant, LoginError as Refusal};
 
 /// Bytes of replies handed to the transport at once. While they wait, no more are asked for.
 const OUT_BYTES: usize = 64 << 10;
+/// While an upload is open over SCTP: after so much silence the peer is asked for an answer by a HEARTBEAT, and again each
+/// time that this has passed.
+const ASK_AFTER: Duration = Duration::from_secs(5);
 /// How long the last replies of a session may take to leave.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -52,6 +55,8 @@ pub(super) struct Driver {
     cancels: BTreeMap<JobId, oneshot::Sender<()>>,
     /// Uploads of braid whose frames have not come yet.
     awaited: BTreeMap<JobId, Upload>,
+    /// Uploads that are not over.
+    uploads: BTreeSet<JobId>,
     /// Streams of braid that have a HEADER and do not know what to do with it.
     asks: Vec<Ask>,
     /// Who waits until the replies so far are with the transport.
@@ -83,6 +88,8 @@ pub(super) struct Upload {
     pub job: JobId,
     pub offset: u64,
     pub intake: Intake,
+    /// When it was ready.
+    pub since: Instant,
     pub post: Post,
     pub stop: oneshot::Receiver<()>,
 }
@@ -163,6 +170,7 @@ impl Driver {
             jobs: JoinSet::new(),
             cancels: BTreeMap::new(),
             awaited: BTreeMap::new(),
+            uploads: BTreeSet::new(),
             asks: Vec::new(),
             gates: Vec::new(),
             out: VecDeque::new(),
@@ -210,6 +218,10 @@ impl Driver {
                 None => self.deadline.unwrap_or(now + Duration::from_secs(3600)),
             };
             let stalled = now + self.shared.settings.stall;
+            let watched = match self.watch_uploads(now) {
+                Ok(watched) => watched.unwrap_or(deadline).min(deadline),
+                Err(why) => return self.broken(why),
+            };
             let wanted = self.session.wants_input() && !self.rx.holds_some();
             let hungry =
                 self.reading == Reading::Open && self.closing.is_none() && (wanted || self.rx.may_hold());
@@ -250,8 +262,8 @@ impl Driver {
                         return self.tx.abort("internal error");
                     }
                 }
-                () = tokio::time::sleep_until(deadline) => {
-                    if self.closing.is_some() {
+                () = tokio::time::sleep_until(watched) => {
+                    if self.closing.is_some() && watched == deadline {
                         return self.lost(&Lost("it did not take the last replies".into()));
                     }
                 }
@@ -325,6 +337,7 @@ impl Driver {
             Event::Input(input) => {
                 if let Input::Done { job, .. } = &input {
                     self.cancels.remove(job);
+                    self.uploads.remove(job);
                 }
                 self.tell(input);
             }
@@ -402,7 +415,8 @@ impl Driver {
                     });
                     match opened.await {
                         Ok(root) => {
-                            let store = Store { root, access: grant.access };
+                            let claimant = claimant(&grant.name, peer);
+                            let store = Store { root, access: grant.access, claimant };
                             Ok((grant, store))
                         }
                         Err(error) => {
@@ -474,6 +488,7 @@ impl Driver {
         let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
         let post = self.post.clone();
         let stop = self.stop(job);
+        self.uploads.insert(job);
         let settings = self.shared.settings.clone();
         let ending = Ending { modified: None, durability: settings.durability };
         match (&mut self.data, data) {
@@ -492,7 +507,8 @@ impl Driver {
                     match prepared.await {
                         Ok(intake) => {
                             post.started(job, None, intake.name.clone());
-                            let upload = Upload { job, offset, intake, post: post.clone(), stop };
+                            let since = Instant::now();
+                            let upload = Upload { job, offset, intake, since, post: post.clone(), stop };
                             post.send(Event::Awaited(upload));
                         }
                         Err(failure) => post.done(job, Err(failure)),
@@ -531,6 +547,52 @@ impl Driver {
             }
             (Data::Braid(_), _) => post.done(job, Err(Failure::CannotOpenData)),
         }
+    }
+
+    /// Gives up uploads whose frames do not come, and asks a silent peer whether it is there; when to look again.
+    ///
+    /// A client that vanished in the middle of an upload sends nothing and is sent nothing. Its association ends when its
+    /// HEARTBEATs are not answered, which with RFC 9260's parameters takes seven minutes.
+    ///
+    /// # Errors
+    /// The peer has been silent for too long.
+    fn watch_uploads(&mut self, now: Instant) -> Result<Option<Instant>, &'static str> {
+        if self.uploads.is_empty() {
+            return Ok(None);
+        }
+        let settings = &self.shared.settings;
+        let association = match &self.data {
+            // TCP resets a connection whose peer is gone.
+            Data::Tcp(_) => return Ok(None),
+            Data::Sctp(data) => &data.control,
+            Data::Braid(lanes) => lanes.association(),
+        };
+        let silence = association.silence();
+        if silence >= settings.silent_upload {
+            return Err("silent for too long in the middle of an upload");
+        }
+        if silence >= ASK_AFTER {
+            association.ask_peer();
+        }
+        let mut next = now + ASK_AFTER.min(settings.silent_upload - silence);
+        if let Data::Braid(lanes) = &self.data {
+            let heard = lanes.heard_at();
+            let until = |upload: &Upload| upload.since.max(heard) + settings.awaited;
+            let late: Vec<JobId> = self
+                .awaited
+                .values()
+                .filter(|upload| until(upload) <= now)
+                .map(|upload| upload.job)
+                .collect();
+            next =
+                self.awaited.values().map(until).filter(|until| *until > now).min().unwrap_or(next).min(next);
+            for job in late {
+                if let Some(upload) = self.awaited.remove(&job) {
+                    upload.post.done(job, Err(Failure::DataLost));
+                }
+            }
+        }
+        Ok(Some(next))
     }
 
     fn stop(&mut self, job: JobId) -> oneshot::Receiver<()> {

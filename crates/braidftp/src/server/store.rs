@@ -2,8 +2,10 @@
 //! `braidftp_ftp::store` on the other.
 
 use std::ffi::OsStr;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use braidftp_ftp::SafePath;
@@ -12,7 +14,7 @@ use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 use bytes::Bytes;
 
-use crate::store::fs::{self, Kind, Root, Why};
+use crate::store::fs::{self, Claimant, Kind, Root, Why};
 use crate::users::Access;
 
 /// What the user of a session sees: a root and what may be done in it. Cheap to clone.
@@ -20,6 +22,21 @@ use crate::users::Access;
 pub(super) struct Store {
     pub root: Root,
     pub access: Access,
+    /// For whom files are written.
+    pub claimant: Claimant,
+}
+
+/// The number of the next login.
+static NEXT_LOGIN: AtomicU64 = AtomicU64::new(0);
+
+/// Who writes files in a session that has logged in now. A later session of the same user takes files over that this one
+/// writes: its peer may have vanished. `anonymous` is whoever comes, so there the session must come from the same address.
+pub(super) fn claimant(user: &str, peer: IpAddr) -> Claimant {
+    let owner = match user {
+        "anonymous" => format!("{user}@{}", peer.to_canonical()).into(),
+        user => user.into(),
+    };
+    Claimant { owner, turn: NEXT_LOGIN.fetch_add(1, Ordering::Relaxed) }
 }
 
 impl Store {
@@ -81,6 +98,7 @@ pub(super) fn failure(error: &fs::Error) -> Failure {
         Why::NoSpace => StoreError::NoSpace,
         Why::ReadOnly => StoreError::ReadOnly,
         Why::Busy => StoreError::Busy,
+        Why::TakenOver => StoreError::TakenOver,
         Why::PastEnd { .. } => StoreError::BadOffset,
         // While it is read, a file can only be too short.
         Why::WrongLength { .. } => return Failure::Shrank,

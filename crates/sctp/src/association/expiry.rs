@@ -315,8 +315,9 @@ impl Association {
         }
     }
 
-    /// Asks the peer for a sign of life, unless it is being asked.
-    pub(crate) fn ask_peer(&mut self) {
+    /// Sends a HEARTBEAT at once by the path by which SACKs leave, unless one is under way there: RFC 9260 §8.3 allows it on
+    /// demand. Whether the peer is there is then known sooner than after HB.interval.
+    pub fn ask_peer(&mut self) {
         let State::Up(up) = &self.state else { return };
         let path = &mut self.paths[usize::from(up.sack_path.0)];
         if self.shutdown == Shutdown::No && path.beat.is_none() {

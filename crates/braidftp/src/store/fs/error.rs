@@ -44,6 +44,8 @@ pub enum Why {
     ReadOnly,
     /// Another transfer is writing this file now.
     Busy,
+    /// A newer writer of the same owner has the file now.
+    TakenOver,
     /// Fewer or more bytes than promised.
     WrongLength {
         /// Bytes there should be.
@@ -121,6 +123,7 @@ impl fmt::Display for Why {
             Self::NoSpace => f.write_str("no space left: free some, or raise the quota"),
             Self::ReadOnly => f.write_str("the file system is read-only"),
             Self::Busy => f.write_str("another transfer is using it now"),
+            Self::TakenOver => f.write_str("a newer session of the same user writes it now"),
             Self::WrongLength { expected, found } => {
                 write!(f, "{found} bytes where {expected} were promised")
             }

@@ -9,6 +9,7 @@
 //! The plain methods of [`Root`] block; an async caller runs them by [`Root::blocking`]. This module does not know
 //! FTP, users or sockets.
 
+mod claims;
 mod error;
 mod list;
 mod name;
@@ -29,6 +30,7 @@ use std::time::{Duration, SystemTime};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 
+pub use claims::Claimant;
 pub use error::{Error, Why};
 pub use list::{Entry, Lister, Walk, WalkItem};
 pub use name::{MAX_PATH_BYTES, component, escaped, is_unfinished, link_stays_inside, relative};
@@ -39,6 +41,7 @@ pub use writer::{Commit, Durability, Keep, Start, Writer, Written};
 #[derive(Debug, Clone)]
 pub struct Root {
     dir: Arc<Dir>,
+    claims: Arc<claims::Claims>,
 }
 
 /// What a file is.
@@ -117,7 +120,7 @@ impl Root {
         let shown = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let dir = Dir::open_ambient_dir(shown, cap_std::ambient_authority())
             .map_err(|e| Error::io("open the folder", shown, &e))?;
-        Ok(Self { dir: Arc::new(dir) })
+        Ok(Self { dir: Arc::new(dir), claims: Arc::default() })
     }
 
     /// A folder beneath this one as a root of its own: links may then not leave *it*.
@@ -125,7 +128,8 @@ impl Root {
     /// # Errors
     /// As [`Root::open`], and if it leads out of this root.
     pub fn beneath(&self, path: &Path) -> Result<Self, Error> {
-        Ok(Self { dir: Arc::new(self.open_dir("open the folder", path)?) })
+        let dir = Arc::new(self.open_dir("open the folder", path)?);
+        Ok(Self { dir, claims: self.claims.clone() })
     }
 
     /// Runs `work`, which may wait for the disk, where waiting is allowed.
@@ -392,6 +396,13 @@ impl Root {
         let parent = path.parent().unwrap_or(Path::new(""));
         let dir = self.open_dir(what, parent).map_err(|e| Error { path: path.to_owned(), ..e })?;
         Ok(Place { dir, name: Path::new(name) })
+    }
+}
+
+#[cfg(test)]
+impl Root {
+    fn claims_are_empty(&self) -> bool {
+        self.claims.is_empty()
     }
 }
 

@@ -305,6 +305,49 @@ async fn two_transfers_do_not_write_one_file() {
 }
 
 #[tokio::test]
+async fn a_newer_writer_of_the_same_owner_takes_a_file_over() {
+    let bench = bench();
+    let f = Path::new("f");
+    let by = |owner: &str, turn| Claimant { owner: owner.into(), turn };
+    let writer =
+        |owner, turn, start| bench.root.writer(f, start, None, Digest::None).claimed_by(by(owner, turn));
+    let block = Bytes::from(pattern(BLOCK_BYTES));
+    let mut first = writer("a", 1, Start::New);
+    first.open().await.unwrap();
+    first.write(block.clone()).await.unwrap();
+    for (owner, turn) in [("a", 0), ("a", 1), ("b", 2)] {
+        assert_eq!(
+            writer(owner, turn, Start::New).open().await.unwrap_err().why,
+            Why::Busy,
+            "{owner} {turn}"
+        );
+    }
+    let mut second = writer("a", 2, Start::At(1000));
+    second.open().await.unwrap();
+    // The first one fails from now on, changes nothing, and takes nothing along when it goes.
+    let _ = first.write(block).await;
+    assert_eq!(first.open().await.unwrap_err().why, Why::TakenOver);
+    first.abandon(Keep::Nothing).await.unwrap_err();
+    second.write(Bytes::from_static(b"more")).await.unwrap();
+    assert_eq!(second.commit(QUICK).await.unwrap().length, 1004);
+    assert_eq!(bench.read("f"), [&pattern(1000)[..], b"more"].concat());
+    // A writer that is about to finish comes to nothing, too, and so does one that is dropped.
+    let mut third = writer("a", 3, Start::New);
+    third.write(Bytes::from_static(b"third")).await.unwrap();
+    third.open().await.unwrap();
+    let mut fourth = writer("a", 4, Start::New);
+    fourth.open().await.unwrap();
+    assert_eq!(third.commit(QUICK).await.unwrap_err().why, Why::TakenOver);
+    let mut fifth = writer("a", 5, Start::New);
+    fifth.open().await.unwrap();
+    drop(fourth);
+    fifth.write(Bytes::from_static(b"fifth")).await.unwrap();
+    fifth.commit(QUICK).await.unwrap();
+    assert_eq!(bench.read("f"), b"fifth");
+    assert!(bench.root.claims_are_empty());
+}
+
+#[tokio::test]
 async fn an_unfinished_file_without_a_byte_leaves_nothing() {
     let bench = bench();
     let mut writer = bench.root.writer(Path::new("f"), Start::New, None, Digest::None);

@@ -4,17 +4,22 @@
 //! leaves is kept under the other name ([`is_unfinished`](super::is_unfinished)) and can be continued; what cannot
 //! become whole (wrong digest, no space) is removed. A small file costs one trip to another thread: nothing
 //! touches the disk before a block is full or the file is committed.
+//!
+//! One writer at a time has a file (flock). Within one process a writer with a [`Claimant`] takes the file over from an
+//! older writer of the same owner: the older one fails with [`Why::TakenOver`] at its next step and changes nothing more.
 
 use std::fs::File;
 use std::io::{IoSlice, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timestamps};
 use tokio::task::JoinHandle;
 
+use super::claims::{Claim, Claimant};
 use super::error::{Error, Why};
 use super::reader::{BLOCK_BYTES, Digest};
 use super::{Root, blocking, metadata_at, name, timespec};
@@ -99,16 +104,22 @@ struct Core {
     size_hint: Option<u64>,
     digest: Digest,
     hasher: Option<Box<blake3::Hasher>>,
-    open: Option<Open>,
+    claimant: Option<Claimant>,
+    claim: Option<Arc<Claim>>,
 }
 
+/// An unfinished file, open and locked.
 #[derive(Debug)]
-struct Open {
+pub(super) struct Open {
     dir: Dir,
     part: PathBuf,
     file: File,
     length: u64,
 }
+
+/// How often, and after which pause, a lock is tried again whose holder in this process has not been entered yet.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 impl Root {
     /// A writer of `path`; nothing happens on the disk yet (see [`Writer::open`]). `size_hint` is how long the file
@@ -121,24 +132,34 @@ impl Root {
             size_hint,
             digest,
             hasher: (digest != Digest::None).then(Default::default),
-            open: None,
+            claimant: None,
+            claim: None,
         };
         Writer { disk: Disk::Idle(Box::new(core)), pending: Vec::new(), pending_bytes: 0 }
     }
 }
 
 impl Writer {
+    /// Says for whom the file is written: an older writer of the same owner gives it up. Only before anything was opened.
+    #[must_use]
+    pub fn claimed_by(mut self, claimant: Claimant) -> Self {
+        if let Disk::Idle(core) = &mut self.disk {
+            core.claimant = Some(claimant);
+        }
+        self
+    }
+
     /// Opens now what would be opened later, so that a refusal comes before the first byte.
     ///
     /// # Errors
-    /// The folder is not there or leads outside, no rights, another transfer is writing the same file
-    /// ([`Why::Busy`]), the place to begin at lies beyond what is there ([`Why::PastEnd`]), no space.
+    /// The folder is not there or leads outside, no rights, another transfer is writing the same file and does not give
+    /// way ([`Why::Busy`]), the place to begin at lies beyond what is there ([`Why::PastEnd`]), no space.
     ///
     /// # Cancel safety
     /// Safe.
     pub async fn open(&mut self) -> Result<(), Error> {
         self.idle().await?;
-        self.begin(|core| core.open().map(|_| ()));
+        self.begin(|core| core.claim().map(|_| ()));
         self.idle().await
     }
 
@@ -249,18 +270,22 @@ impl Writer {
 }
 
 impl Core {
-    fn open(&mut self) -> Result<&mut Open, Error> {
-        if self.open.is_none() {
-            let open = self.open_part()?;
-            self.open = Some(open);
-        }
-        match &mut self.open {
-            Some(open) => Ok(open),
-            None => unreachable!("set above"),
+    fn claim(&mut self) -> Result<Arc<Claim>, Error> {
+        match &self.claim {
+            Some(claim) => Ok(claim.clone()),
+            None => {
+                let claim = self.open_part()?;
+                self.claim = Some(claim.clone());
+                Ok(claim)
+            }
         }
     }
 
-    fn open_part(&mut self) -> Result<Open, Error> {
+    fn taken_over(&self) -> Error {
+        Error::new("write to", &self.path, Why::TakenOver)
+    }
+
+    fn open_part(&mut self) -> Result<Arc<Claim>, Error> {
         let what = "write to";
         let fail = |e: rustix::io::Errno| Error::io(what, &self.path, &e.into());
         let place = self.root.place(what, &self.path)?;
@@ -271,9 +296,14 @@ impl Core {
             return Err(Error::new(what, &self.path, Why::IsAFolder));
         }
         let part = name::unfinished(place.name.as_os_str());
-        let file = locked(&place.dir, &part).map_err(fail)?;
-        let mut open = Open { dir: place.dir, part, file, length: 0 };
-        let left = rustix::fs::fstat(&open.file).map_err(fail)?.st_size as u64;
+        let file = self.locked(&place.dir, &part).map_err(fail)?;
+        let stat = rustix::fs::fstat(&file).map_err(fail)?;
+        let left = stat.st_size as u64;
+        let open = Open { dir: place.dir, part, file, length: left };
+        let claim = self.root.claims.enter((stat.st_dev, stat.st_ino), self.claimant.clone(), open);
+        let mut held = claim.lock();
+        // A still newer writer may have been as quick.
+        let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
 
         let begun = (|| {
             open.length = match self.start {
@@ -297,6 +327,7 @@ impl Core {
             if left == 0 {
                 let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
             }
+            *held = None;
             return Err(error);
         }
         if self.digest == Digest::Whole && open.length > 0 {
@@ -307,7 +338,40 @@ impl Core {
             );
             hasher.update_reader(&mut before).map_err(|e| Error::io(what, &self.path, &e))?;
         }
-        Ok(open)
+        drop(held);
+        Ok(claim)
+    }
+
+    /// Opens or makes the unfinished file, locked against a second writer.
+    fn locked(&self, dir: &Dir, part: &Path) -> Result<File, rustix::io::Errno> {
+        // NOFOLLOW and NONBLOCK: whatever else bears the name is not ours to open.
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut tries = 0;
+        loop {
+            let file: File = rustix::fs::openat(dir, part, flags, Mode::from_raw_mode(0o666))?.into();
+            let file = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => file,
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let stat = rustix::fs::fstat(&file)?;
+                    let claimant = self.claimant.as_ref().ok_or(rustix::io::Errno::WOULDBLOCK)?;
+                    match self.root.claims.take_over((stat.st_dev, stat.st_ino), claimant) {
+                        Some(open) => open.file,
+                        None if tries < LOCK_TRIES => {
+                            tries += 1;
+                            std::thread::sleep(LOCK_PAUSE);
+                            continue;
+                        }
+                        None => return Err(rustix::io::Errno::WOULDBLOCK),
+                    }
+                }
+                Err(error) => return Err(error),
+            };
+            // Between open and lock its former writer may have renamed it to its final name: then it is not ours.
+            let (mine, stat) = (rustix::fs::fstat(&file)?, metadata_at(dir, part));
+            if stat.is_ok_and(|named| named.identity == (mine.st_dev, mine.st_ino)) {
+                return Ok(file);
+            }
+        }
     }
 
     /// Copies the first bytes (all, if not told how many) of the file that bears the name now.
@@ -344,9 +408,12 @@ impl Core {
     }
 
     fn append(&mut self, blocks: &[Bytes]) -> Result<(), Error> {
-        let open = self.open()?;
+        let claim = self.claim()?;
+        let mut held = claim.lock();
+        let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
         let result = write_all(&mut open.file, blocks);
         open.length += blocks.iter().map(|block| block.len() as u64).sum::<u64>();
+        drop(held);
         if let Err(e) = result {
             let error = Error::io("write to", &self.path, &e);
             if error.why == Why::NoSpace {
@@ -369,21 +436,30 @@ impl Core {
         let what = "finish";
         let path = self.path.clone();
         let fail = |e: rustix::io::Errno| Error::io(what, &path, &e.into());
-        let length = self.open()?.length;
+        let claim = self.claim()?;
+        // Held to the end: a newer writer waits, and finds the file under its name.
+        let mut held = claim.lock();
+        let Some(Open { dir, part, file, length }) = held.as_mut() else { return Err(self.taken_over()) };
+        let length = *length;
+        let remove = |dir: &Dir, part: &Path| {
+            rustix::fs::unlinkat(dir, part, AtFlags::empty())
+                .map_err(|e| Error::io("remove", &path, &e.into()))
+        };
         if let Some(expected) = commit.length
             && expected != length
         {
             if length > expected {
-                self.remove()?;
+                remove(dir, part)?;
+                *held = None;
             }
             return Err(Error::new(what, &path, Why::WrongLength { expected, found: length }));
         }
         let digest = self.hasher.as_ref().map(|hasher| *hasher.finalize().as_bytes());
         if commit.digest.is_some() && commit.digest != digest {
-            self.remove()?;
+            remove(dir, part)?;
+            *held = None;
             return Err(Error::new(what, &path, Why::WrongDigest));
         }
-        let Open { dir, part, file, .. } = self.open()?;
         if let Some(mode) = commit.mode {
             rustix::fs::fchmod(&*file, Mode::from_raw_mode(mode & 0o777)).map_err(fail)?;
         }
@@ -405,12 +481,14 @@ impl Core {
             let folder = rustix::fs::openat(&*dir, ".", flags, Mode::empty()).map_err(fail)?;
             rustix::fs::fsync(folder).map_err(fail)?;
         }
-        self.open = None;
+        *held = None;
         Ok(Written { length, digest })
     }
 
+    /// Removes the unfinished file, unless a newer writer has it.
     fn remove(&mut self) -> Result<(), Error> {
-        let Some(open) = self.open.take() else { return Ok(()) };
+        let Some(claim) = &self.claim else { return Ok(()) };
+        let Some(open) = claim.lock().take() else { return Ok(()) };
         rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty())
             .map_err(|e| Error::io("remove", &self.path, &e.into()))
     }
@@ -419,25 +497,12 @@ impl Core {
 impl Drop for Core {
     /// An unfinished file without a byte helps nobody.
     fn drop(&mut self) {
-        if let Some(open) = &self.open
+        let Some(claim) = &self.claim else { return };
+        let mut held = claim.lock();
+        if let Some(open) = held.take()
             && open.length == 0
         {
             let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
-        }
-    }
-}
-
-/// Opens or makes the unfinished file, locked against a second writer.
-fn locked(dir: &Dir, part: &Path) -> Result<File, rustix::io::Errno> {
-    // NOFOLLOW and NONBLOCK: whatever else bears the name is not ours to open.
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    loop {
-        let file: File = rustix::fs::openat(dir, part, flags, Mode::from_raw_mode(0o666))?.into();
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        // Between open and lock its former writer may have renamed it to its final name: then it is not ours.
-        let (mine, stat) = (rustix::fs::fstat(&file)?, metadata_at(dir, part));
-        if stat.is_ok_and(|named| named.identity == (mine.st_dev, mine.st_ino)) {
-            return Ok(file);
         }
     }
 }
