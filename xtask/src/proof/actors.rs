@@ -105,6 +105,12 @@ impl Running {
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
+    /// What the system calls it; none if it is gone.
+    pub(crate) fn program_name(&self) -> Option<String> {
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.child.id())).ok()?;
+        Some(name.trim().to_owned())
+    }
+
     /// Whether it ended, and how.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
@@ -213,7 +219,21 @@ pub(crate) struct Server {
 impl Server {
     /// Start it on free ports and wait until it answers. Its output goes to `dir`.
     pub(crate) fn start(programs: &Programs, served: &Path, dir: &Path, more: &[&str]) -> Result<Self> {
-        let (tcp, udp) = (free_tcp_port()?, free_udp_port()?);
+        Self::start_at(programs, served, dir, more, None)
+    }
+
+    /// The same, on these ports of TCP and UDP.
+    pub(crate) fn start_at(
+        programs: &Programs,
+        served: &Path,
+        dir: &Path,
+        more: &[&str],
+        ports: Option<(SocketAddr, SocketAddr)>,
+    ) -> Result<Self> {
+        let (tcp, udp) = match ports {
+            Some(ports) => ports,
+            None => (free_tcp_port()?, free_udp_port()?),
+        };
         let mut command = programs.braidftp();
         command.arg("serve").arg(served).args(["--listen", &format!("ftp://{tcp}")]);
         command.args(["--listen", &format!("ftp+sctp://{udp}")]).args(more);

@@ -9,6 +9,7 @@ mod attack;
 mod clients;
 mod compare;
 mod controllers;
+mod crash;
 mod failover;
 mod faults;
 mod inits;
@@ -43,6 +44,11 @@ const PROOFS: &[(&str, &str, Proof)] = &[
         attack::run,
     ),
     ("interrupt", "Ctrl-C in the middle: no half file, and the same command goes on", faults::interrupt),
+    (
+        "crash",
+        "kill -9 of client and server, and power losses, at random moments: no wrong file, and the same command goes on",
+        crash::run,
+    ),
     ("vanish", "the peer vanishes: a clear exit code in time, and the same command goes on", faults::vanish),
     (
         "path-cut",
@@ -100,6 +106,10 @@ struct Options {
     programs: Option<PathBuf>,
     /// How many seeds a median is taken of.
     seeds: u64,
+    /// Crashes of each kind.
+    rounds: u64,
+    /// What the moments of crashes are drawn from; none: the time of day.
+    seed: Option<u64>,
     /// Whether files stay after a proof that passed.
     keep: Keep,
 }
@@ -113,7 +123,7 @@ enum Keep {
 }
 
 const USAGE: &str = "usage: cargo xtask proof [--list] [--only NAME,...] [--modes MODE,...] [--files N] [--big SIZE] \
-[--link-big SIZE] [--seeds N] [--programs DIR] [--keep]";
+[--link-big SIZE] [--seeds N] [--rounds N] [--seed N] [--programs DIR] [--keep]";
 
 /// Run what `args` asks for.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -125,6 +135,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         link_big: 1_000_000_000,
         programs: None,
         seeds: 5,
+        rounds: 40,
+        seed: None,
         keep: Keep::Failed,
     };
     let mut words = args.iter();
@@ -145,6 +157,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--link-big" => options.link_big = tree::bytes(value()?)?,
             "--programs" => options.programs = Some(std::path::absolute(value()?)?),
             "--seeds" => options.seeds = value()?.parse().context(USAGE)?,
+            "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
+            "--seed" => options.seed = Some(value()?.parse().context(USAGE)?),
             "--keep" => options.keep = Keep::All,
             _ => bail!(USAGE),
         }

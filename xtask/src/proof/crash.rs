@@ -1,0 +1,515 @@
+//! Crash rounds: the client is killed, the server is killed, or the receiving host loses its power, at a random moment of a
+//! mirror down or up. Afterwards no file of the source has wrong contents, and the same command at once does the rest.
+//!
+//! The processes killed are those that do the work: both programs are started without a wrapper. A loss of power is a copy of
+//! the receiver's tree, taken while the job runs, to which the tree goes back after both programs were killed; unfinished
+//! files lose a part of their tail as well, as file systems that order data before metadata leave them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::actors::{Finished, Running, Server};
+use super::compare::{Times, differences};
+use super::{Bench, remove};
+use crate::tree::{Kind as Files, Rng, Shape, make};
+
+/// How much longer than a clean run the run after a crash may take.
+const SLOWER: f64 = 1.5;
+/// Clean runs before the first round of a cell, and rounds between two more of them.
+const CLEAN_RUNS: usize = 5;
+const CLEAN_EVERY: u64 = 15;
+/// How long the rounds of one kind of crash may take in all.
+const KIND_LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Longest that one run may take.
+const RUN_LIMIT: Duration = Duration::from_secs(120);
+/// How many rounds there may be for one whose crash came in time.
+const TRIES: u64 = 3;
+/// How the names of unfinished files end.
+const PART: &str = ".braidftp-part";
+/// When the older files that the receiver has were changed.
+const OLD: i64 = 1_000_000_000;
+
+/// What crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Crash {
+    Client,
+    /// Both programs are killed, the server first, and the server starts again.
+    Server,
+    /// The server is killed and starts again; the client is left alone.
+    ServerAlone,
+    Power,
+}
+
+const CRASHES: [(&str, Crash); 4] = [
+    ("client", Crash::Client),
+    ("server", Crash::Server),
+    ("server-alone", Crash::ServerAlone),
+    ("power", Crash::Power),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Down,
+    Up,
+}
+
+/// A mode and a direction, and what was found of the rounds.
+#[derive(Debug)]
+struct Cell {
+    mode: &'static str,
+    direction: Direction,
+    clean: Vec<f64>,
+    reruns: Vec<f64>,
+    rounds: u64,
+    too_late: u64,
+    wrong: Vec<String>,
+    failed: Vec<String>,
+    slow: Vec<String>,
+    again: Vec<String>,
+}
+
+/// What all rounds have in common.
+struct Ground {
+    /// What the server serves.
+    served: PathBuf,
+    /// The source, beneath it.
+    tree: PathBuf,
+    /// Where downloads go, and both programs write.
+    dir: PathBuf,
+    seed: u64,
+}
+
+/// What a run has to be told.
+struct Run {
+    url: String,
+    from: Option<PathBuf>,
+    to: Option<PathBuf>,
+    /// The receiver's tree.
+    copy: PathBuf,
+}
+
+/// Runs them all.
+pub(super) fn run(bench: &mut Bench) -> Result<()> {
+    let rounds = bench.options.rounds;
+    let seed = bench.options.seed.unwrap_or_else(|| {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.map_or(1, |since| since.as_secs())
+    });
+    println!("proof: crash: --seed {seed} --rounds {rounds} runs the same rounds again");
+    let served = bench.dir.join("served");
+    let tree = served.join("tree");
+    make(&tree, &Shape { files: 120, seed: 1, big: 40_000_000, kind: Files::Plain { size: 20_000 } })?;
+    let middle = Shape { files: 10, seed: 2, big: 0, kind: Files::Plain { size: 2_000_000 } };
+    make(&tree.join("middle"), &middle)?;
+    let ground = Ground { served, tree, dir: bench.dir.clone(), seed };
+    for (name, crash) in CRASHES {
+        let start = Instant::now();
+        let mut cells = Vec::new();
+        for mode in bench.modes(&["braid", "tcp"]) {
+            for direction in [Direction::Down, Direction::Up] {
+                cells.push(Cell::new(mode, direction));
+            }
+        }
+        let count = cells.len() as u64;
+        for (at, cell) in cells.iter_mut().enumerate() {
+            // So that the cells together have as many rounds as were asked for, and no cell takes the time of others.
+            let share = (rounds + count - 1 - at as u64) / count;
+            let until = start + KIND_LIMIT * (at as u32 + 1) / count as u32;
+            rounds_of(bench, &ground, crash, cell, share, until).with_context(|| format!("{name} {cell}"))?;
+            cell.tell(bench, name, share);
+        }
+        println!("proof: crash: {name}: {:.0} s", start.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+fn rounds_of(
+    bench: &Bench,
+    ground: &Ground,
+    crash: Crash,
+    cell: &mut Cell,
+    share: u64,
+    until: Instant,
+) -> Result<()> {
+    let mut server = ground.serve(bench, None)?;
+    for number in 0..CLEAN_RUNS {
+        ground.clean_run(bench, &server, cell, number)?;
+    }
+    for number in 0..share * TRIES {
+        if cell.rounds >= share || Instant::now() > until {
+            break;
+        }
+        if number % CLEAN_EVERY == CLEAN_EVERY - 1 {
+            ground.clean_run(bench, &server, cell, 0)?;
+        }
+        ground.round(bench, &mut server, crash, cell, number)?;
+    }
+    Ok(())
+}
+
+impl Ground {
+    /// Starts the server, on the ports of the one before.
+    fn serve(&self, bench: &Bench, before: Option<&Server>) -> Result<Server> {
+        let ports = before.map(|server| (server.tcp, server.udp));
+        Server::start_at(&bench.programs, &self.served, &self.dir, &["--writable"], ports)
+    }
+
+    /// A receiver's tree that has older versions of some files.
+    fn prepare(&self, server: &Server, cell: &Cell, name: &str) -> Result<Run> {
+        let run = match cell.direction {
+            Direction::Down => Run {
+                url: format!("{}tree", server.url(cell.mode, None)),
+                from: None,
+                to: Some(self.dir.join(name)),
+                copy: self.dir.join(name),
+            },
+            Direction::Up => Run {
+                url: format!("{}{name}", server.url(cell.mode, None)),
+                from: Some(self.tree.clone()),
+                to: None,
+                copy: self.served.join(name),
+            },
+        };
+        remove(&run.copy)?;
+        fs::create_dir_all(&run.copy)?;
+        for (at, entry) in sorted(&self.tree)?.into_iter().enumerate() {
+            if at % 4 == 0 && self.tree.join(&entry).is_file() {
+                let path = run.copy.join(&entry);
+                fs::write(&path, old_content(&entry))?;
+                let changed = std::time::UNIX_EPOCH + Duration::from_secs(OLD as u64);
+                File::options().write(true).open(&path)?.set_modified(changed)?;
+            }
+        }
+        Ok(run)
+    }
+
+    fn start(&self, bench: &Bench, cell: &Cell, run: &Run, name: &str) -> Result<Running> {
+        let mut command: Command = bench.programs.braidftp();
+        command.env("XDG_STATE_HOME", self.dir.join("state"));
+        command.arg("mirror");
+        match (&run.from, &run.to) {
+            (Some(from), _) => command.arg("-R").arg(from).arg(&run.url),
+            (None, Some(to)) => command.arg(&run.url).arg(to),
+            (None, None) => bail!("a run goes somewhere"),
+        };
+        command.args(["--mode", cell.mode, "--json"]);
+        Running::start(&mut command, &self.dir, name)
+    }
+
+    fn clean_run(&self, bench: &Bench, server: &Server, cell: &mut Cell, number: usize) -> Result<()> {
+        let run = self.prepare(server, cell, &format!("clean-{number}"))?;
+        let start = Instant::now();
+        let finished = self.start(bench, cell, &run, "client")?.finish(RUN_LIMIT)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let found = differences(&self.tree, &run.copy, Times::Compared)?;
+        if finished.code() != 0 || !found.is_empty() {
+            bail!(
+                "a clean run failed: exit code {}, {}, {}",
+                finished.code(),
+                finished.stderr,
+                found.join("; ")
+            );
+        }
+        cell.clean.push(seconds);
+        remove(&run.copy)
+    }
+
+    fn round(
+        &self,
+        bench: &Bench,
+        server: &mut Server,
+        crash: Crash,
+        cell: &mut Cell,
+        number: u64,
+    ) -> Result<()> {
+        let mut dice = Rng(self.seed ^ (number << 8) ^ ((crash as u64) << 4) ^ (cell.direction as u64));
+        let part = (dice.below(1_000_000) as f64) / 1e6;
+        // Half of them late in the job.
+        let part = if dice.below(2) == 0 { part } else { 0.6 + 0.4 * part };
+        let told = format!("round {number} at {part:.3} of a clean run");
+        let run = self.prepare(server, cell, &format!("round-{number}"))?;
+        let mut client = self.start(bench, cell, &run, "client")?;
+        sleep(Duration::from_secs_f64(cell.clean_median() * part));
+        if client.ended()?.is_some() {
+            cell.too_late += 1;
+            return remove(&run.copy);
+        }
+        cell.rounds += 1;
+        let mut went_on = None;
+        match crash {
+            Crash::Client => {
+                does_the_work(&client)?;
+                client.kill()?;
+            }
+            Crash::Server => {
+                does_the_work(&server.running)?;
+                server.running.kill()?;
+                client.kill()?;
+                *server = self.serve(bench, Some(server))?;
+            }
+            Crash::ServerAlone => {
+                server.running.kill()?;
+                *server = self.serve(bench, Some(server))?;
+                let start = Instant::now();
+                let finished = client.finish(RUN_LIMIT)?;
+                went_on = Some((finished, start.elapsed().as_secs_f64()));
+            }
+            Crash::Power => {
+                let after = self.dir.join("after-the-power-loss");
+                remove(&after)?;
+                copy_tree(&run.copy, &after)?;
+                client.kill()?;
+                server.running.kill()?;
+                self.forget_finished(&after)?;
+                lose_tails(&after, &mut dice)?;
+                remove(&run.copy)?;
+                fs::rename(&after, &run.copy)?;
+                *server = self.serve(bench, Some(server))?;
+            }
+        }
+        // Links are quick, and files under final names are never written again: what they are now can be looked at later.
+        let frozen = self.dir.join("frozen");
+        remove(&frozen)?;
+        link_tree(&run.copy, &frozen)?;
+        let whole = self.whole(&frozen)?;
+        let (finished, seconds) = match went_on {
+            Some(went_on) => went_on,
+            None => {
+                let start = Instant::now();
+                let finished = self.start(bench, cell, &run, "client-again")?.finish(RUN_LIMIT);
+                match finished {
+                    Ok(finished) => (finished, start.elapsed().as_secs_f64()),
+                    Err(error) => {
+                        cell.failed.push(format!("{told}: {error:#}"));
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        for wrong in self.wrong(&frozen)? {
+            cell.wrong.push(format!("{told}: {wrong}"));
+        }
+        let found = differences(&self.tree, &run.copy, Times::Compared)?;
+        if finished.code() != 0 || !found.is_empty() {
+            cell.failed.push(format!(
+                "{told}: exit code {}: {}; {}",
+                finished.code(),
+                finished.stderr,
+                found.join("; ")
+            ));
+        }
+        if crash != Crash::ServerAlone {
+            if seconds > SLOWER * cell.clean_longest() {
+                // The machine may be busier than it was.
+                self.clean_run(bench, server, cell, 0)?;
+            }
+            let limit = SLOWER * cell.clean_longest();
+            if seconds > limit {
+                cell.slow.push(format!("{told}: {seconds:.2} s, of {limit:.2} s"));
+            }
+            for (name, bytes) in sent(&finished) {
+                if whole.contains(name.trim_start_matches('/')) {
+                    cell.again.push(format!("{told}: {name}, {bytes} bytes"));
+                }
+            }
+        }
+        cell.reruns.push(seconds);
+        remove(&frozen)?;
+        if found.is_empty() { remove(&run.copy) } else { Ok(()) }
+    }
+
+    /// Files that have their final contents by length and time, as a mirror compares them.
+    fn whole(&self, copy: &Path) -> Result<BTreeSet<String>> {
+        let mut whole = BTreeSet::new();
+        each_file(&self.tree, &mut |path| {
+            let inner = path.strip_prefix(&self.tree)?;
+            let (here, there) = (fs::metadata(path)?, fs::metadata(copy.join(inner)));
+            if there.is_ok_and(|there| there.len() == here.len() && there.mtime() == here.mtime()) {
+                whole.insert(inner.to_string_lossy().into_owned());
+            }
+            Ok(())
+        })?;
+        Ok(whole)
+    }
+
+    /// Removes unfinished files whose whole file was copied, too: it got its name while the copy was made, and no disk has both.
+    fn forget_finished(&self, copy: &Path) -> Result<()> {
+        for name in self.whole(copy)? {
+            let path = copy.join(name);
+            let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            match fs::remove_file(path.with_file_name(format!(".{own}{PART}"))) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the source that have neither its contents nor those that were there before.
+    fn wrong(&self, copy: &Path) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        each_file(&self.tree, &mut |path| {
+            let inner = path.strip_prefix(&self.tree)?;
+            let Ok(there) = fs::read(copy.join(inner)) else { return Ok(()) };
+            let name = inner.file_name().unwrap_or_default();
+            if there != fs::read(path)? && there != old_content(name).into_bytes() {
+                wrong.push(format!("{} has {} wrong bytes", inner.display(), there.len()));
+            }
+            Ok(())
+        })?;
+        Ok(wrong)
+    }
+}
+
+impl Cell {
+    fn new(mode: &'static str, direction: Direction) -> Self {
+        Self {
+            mode,
+            direction,
+            clean: Vec::new(),
+            reruns: Vec::new(),
+            rounds: 0,
+            too_late: 0,
+            wrong: Vec::new(),
+            failed: Vec::new(),
+            slow: Vec::new(),
+            again: Vec::new(),
+        }
+    }
+
+    fn clean_median(&self) -> f64 {
+        super::median(self.clean.clone())
+    }
+
+    fn clean_longest(&self) -> f64 {
+        self.clean.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn tell(&self, bench: &mut Bench, name: &str, share: u64) {
+        let what = format!("{name} {self}");
+        println!(
+            "proof: crash: {what}: {} rounds, {} more came too late; clean {:.2} s (longest {:.2} s), after a crash \
+             {:.2} s (longest {:.2} s)",
+            self.rounds,
+            self.too_late,
+            self.clean_median(),
+            self.clean_longest(),
+            super::median(self.reruns.clone()),
+            self.reruns.iter().copied().fold(0.0, f64::max),
+        );
+        bench.verdict(self.rounds >= share, &format!("{what}: {} rounds of {share} in time", self.rounds));
+        for (found, of_what) in [
+            (&self.wrong, "wrong files"),
+            (&self.failed, "failed reruns"),
+            (&self.slow, "reruns slower than 1.5 times the longest clean run"),
+            (&self.again, "finished files sent again"),
+        ] {
+            let first = found.iter().take(5).cloned().collect::<Vec<_>>().join("\n  ");
+            bench.verdict(found.is_empty(), &format!("{what}: {} {of_what} {first}", found.len()));
+        }
+    }
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let direction = match self.direction {
+            Direction::Down => "down",
+            Direction::Up => "up",
+        };
+        write!(f, "{} {direction}", self.mode)
+    }
+}
+
+fn old_content(name: &std::ffi::OsStr) -> String {
+    format!("the older {}\n", name.to_string_lossy())
+}
+
+/// Sees to it that the process to be killed is the program, and no wrapper of it.
+fn does_the_work(running: &Running) -> Result<()> {
+    match running.program_name().as_deref() {
+        Some("braidftp") | None => Ok(()),
+        Some(other) => bail!("the process to be killed is `{other}`, not braidftp"),
+    }
+}
+
+/// Files that a run moved, with how many of their bytes.
+fn sent(finished: &Finished) -> Vec<(String, u64)> {
+    let text = String::from_utf8_lossy(&finished.stdout);
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let moved = events.filter(|event| event["action"] == "sent" || event["action"] == "received");
+    let moved = moved.map(|event| {
+        (event["path"].as_str().unwrap_or_default().to_owned(), event["bytes"].as_u64().unwrap_or(0))
+    });
+    moved.collect()
+}
+
+fn sorted(dir: &Path) -> Result<Vec<OsString>> {
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let mut names = entries.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
+}
+
+fn each_file(dir: &Path, look: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+    for name in sorted(dir)? {
+        let path = dir.join(name);
+        if path.is_dir() { each_file(&path, look)? } else { look(&path)? }
+    }
+    Ok(())
+}
+
+/// What a disk would hold if the power went now. Files come and go meanwhile.
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for name in sorted(from)? {
+        let (here, there) = (from.join(&name), to.join(&name));
+        if here.is_dir() {
+            copy_tree(&here, &there)?;
+        } else if let Ok(mut file) = File::open(&here) {
+            let changed = file.metadata()?.modified()?;
+            let mut copy = File::create(&there)?;
+            std::io::copy(&mut file, &mut copy)?;
+            copy.set_modified(changed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Unfinished files are not synced: some of their bytes have not reached the disk.
+fn lose_tails(dir: &Path, dice: &mut Rng) -> Result<()> {
+    each_file(dir, &mut |path| {
+        if path.to_string_lossy().ends_with(PART) {
+            let file = File::options().write(true).open(path)?;
+            let (length, changed) = (file.metadata()?.len(), file.metadata()?.modified()?);
+            file.set_len(dice.below(length + 1))?;
+            file.set_modified(changed)?;
+        }
+        Ok(())
+    })
+}
+
+/// The files under final names, by hard links.
+fn link_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for name in sorted(from)? {
+        let (here, there) = (from.join(&name), to.join(&name));
+        if here.is_dir() {
+            link_tree(&here, &there)?;
+        } else if !name.to_string_lossy().ends_with(PART) {
+            match fs::hard_link(&here, &there) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
