@@ -86,7 +86,7 @@ impl Association {
         };
         let flight_bytes = path.flight_bytes;
         let sent_at = up.sent.last_departure(id);
-        path.flight_bytes -= up.sent.mark_path_lost(id);
+        path.flight_bytes -= up.sent.time_out(id);
         debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
         //= specs/rfc9260.txt#section-6.1
         //# Zero window probing does not affect the
@@ -555,8 +555,10 @@ impl Association {
         if path.state != PathState::Active {
             confirmed = path.state == PathState::Unconfirmed;
             up.sack_in_doubt |= !confirmed;
+            // A path that has carried no data and lost HEARTBEATs keeps its initial window (RFC 9260 §7.2.1).
             if let Some(multipath) = self.config.multipath
                 && path.state == PathState::PotentiallyFailed
+                && path.data_sent_at.is_some()
             {
                 path.controller.begin_again(usize::from(multipath.window_after_failure.get()) * path.pmdcs());
             }

@@ -15,7 +15,7 @@ use crate::association::path::{Path, Purpose, choose};
 use crate::association::receive::{Then, sack_by};
 use crate::association::received::SPAN_MAX;
 use crate::association::send_queue::{self, Fragment, Stale};
-use crate::association::sent;
+use crate::association::sent::{self, Found};
 use crate::association::state::{Shutdown, State, Up};
 use crate::association::timers::{Timer, Timers};
 use crate::association::{Association, Event, Order, Violation};
@@ -384,8 +384,8 @@ impl Association {
         //# which destination address it is to be sent to, the only
         //# restriction being that the address MUST be one that is
         //# CONFIRMED.
-        let purpose =
-            up.forward.timed_out.map_or(Purpose::New, |path| Purpose::Again(path, self.config.retransmit_to));
+        let again = |path| Purpose::Again(Found::TimedOut(path), self.config.retransmit_to);
+        let purpose = up.forward.timed_out.map_or(Purpose::New, again);
         up.forward.due && choose(&self.paths, up.primary, purpose) == id
     }
 

@@ -15,6 +15,7 @@ use crate::association::loss::SendOrder;
 use crate::association::multipath::{Departures, Meter};
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
+use crate::association::sent::Found;
 use crate::association::undo::Evidence;
 use crate::config::{Config, LossDetection, MeasureEach, RetransmitTo};
 use crate::endpoint::Route;
@@ -487,8 +488,8 @@ fn pmdcs(mtu: usize) -> usize {
 pub(super) enum Purpose {
     /// New data, and whatever else is not an answer.
     New,
-    /// Data that was lost on this path, to leave again as the configuration says.
-    Again(PathId, RetransmitTo),
+    /// Data that was lost, to leave again as the configuration says.
+    Again(Found, RetransmitTo),
     /// SHUTDOWN or SHUTDOWN ACK, repeated so many times.
     Closing(u32),
 }
@@ -607,8 +608,12 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# When its peer is multi-homed, an endpoint SHOULD send fast
         //# retransmissions to the same destination transport address to which
         //# the original data was sent.
-        Purpose::Again(left_by, RetransmitTo::ByCause) if path(left_by).is_trusted() => left_by,
-        Purpose::Again(left_by, RetransmitTo::Same) if path(left_by).state == PathState::Active => left_by,
+        Purpose::Again(Found::Missing(left_by), RetransmitTo::ByCause) if path(left_by).is_trusted() => {
+            left_by
+        }
+        Purpose::Again(found, RetransmitTo::Same) if path(found.left_by()).state == PathState::Active => {
+            found.left_by()
+        }
         //= specs/rfc9260.txt#section-6.4
         //# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
         //# retransmit a chunk that timed out to an active destination transport
@@ -617,7 +622,7 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //= specs/rfc7829.txt#section-3.2
         //# In this case, the sender SHOULD choose an alternate destination
         //# transport address in active state, if one exists.
-        Purpose::Again(left_by, _) => farthest_from(left_by).unwrap_or_else(current),
+        Purpose::Again(found, _) => farthest_from(found.left_by()).unwrap_or_else(current),
         Purpose::Closing(0) => current(),
         Purpose::Closing(repeated) => {
             let current = current();

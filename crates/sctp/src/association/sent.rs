@@ -72,6 +72,8 @@ pub(super) struct Slot {
     /// What its message was sent on.
     terms: Terms,
     missing: u8,
+    /// If it is lost: whether T3-rtx found that.
+    timed_out: bool,
     /// Whether it was retransmitted after missing reports, and so never will be again for them (§7.2.4 item 5).
     fast_retransmitted: bool,
     /// How often it left, as far as acknowledgements can tell.
@@ -110,6 +112,24 @@ pub(super) enum SlotState {
     Acked,
     /// Given up (RFC 3758 §3.4): neither outstanding nor ever sent again.
     Abandoned,
+}
+
+/// How a chunk was found lost that left by a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// By T3-rtx.
+    TimedOut(PathId),
+    /// By what a SACK said, or otherwise than by T3-rtx.
+    Missing(PathId),
+}
+
+impl Found {
+    /// The path by which the chunk left.
+    pub(super) fn left_by(self) -> PathId {
+        match self {
+            Self::TimedOut(path) | Self::Missing(path) => path,
+        }
+    }
 }
 
 /// A departure, as `Sent` records it.
@@ -307,6 +327,7 @@ impl Sent {
             released: false,
             terms,
             missing: 0,
+            timed_out: false,
             fast_retransmitted: false,
             transmissions: 1,
             retransmissions: 0,
@@ -401,6 +422,7 @@ impl Sent {
             self.flight_bytes += slot.bytes;
         }
         slot.state = SlotState::InFlight;
+        slot.timed_out = false;
         if slot.transmissions == 0 {
             self.passed_over = None;
         } else {
@@ -452,6 +474,7 @@ impl Sent {
         let was_in_flight = slot.state == SlotState::InFlight;
         assert!(was_in_flight || slot.state == SlotState::Unspoken, "only what is under way can get lost");
         slot.state = SlotState::Lost;
+        slot.timed_out = false;
         let (path, bytes) = (slot.path, slot.bytes);
         if was_in_flight {
             self.flight_bytes -= bytes;
@@ -479,6 +502,7 @@ impl Sent {
                     bytes += slot.bytes;
                 }
                 slot.state = SlotState::Lost;
+                slot.timed_out = false;
                 slot.missing = 0;
             }
             if slot.state == SlotState::Lost {
@@ -487,6 +511,15 @@ impl Sent {
         }
         self.flight_bytes -= bytes;
         self.first_countable = self.base;
+        bytes
+    }
+
+    /// T3-rtx of `path` ran out: all chunks in flight there are lost, and those that were lost before have timed out as well.
+    /// The bytes that were in flight.
+    pub(super) fn time_out(&mut self, path: PathId) -> usize {
+        let bytes = self.mark_path_lost(path);
+        let lost = |slot: &&mut Slot| slot.path == path && slot.state == SlotState::Lost;
+        self.slots.iter_mut().filter(lost).for_each(|slot| slot.timed_out = true);
         bytes
     }
 
@@ -576,6 +609,11 @@ impl Slot {
     /// Whether the peer is not known to have it, and it is not given up.
     fn is_outstanding(&self) -> bool {
         !matches!(self.state, SlotState::Acked | SlotState::Abandoned)
+    }
+
+    /// Why it is to be sent again, and by which path it left.
+    pub(super) fn found(&self) -> Found {
+        if self.timed_out { Found::TimedOut(self.path) } else { Found::Missing(self.path) }
     }
 
     /// Whether it is not to be sent again, by what its message was sent on.

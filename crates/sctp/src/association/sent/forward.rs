@@ -133,6 +133,7 @@ impl Sent {
             released: false,
             terms: Terms::default(),
             missing: 0,
+            timed_out: false,
             fast_retransmitted: false,
             transmissions: 0,
             retransmissions: 0,

@@ -2,6 +2,7 @@
 
 use super::multihoming::{addresses, confirmed, cut, paths, states};
 use super::*;
+use crate::association::Multipath;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
@@ -292,4 +293,33 @@ fn data_that_arrives_ends_the_doubt() {
     assert_eq!(active.len(), 1);
     assert_eq!(pair.association(Client).paths[active[0]].errors, 0);
     assert!(pair.events(Client).contains(&Event::Path(PathId(active[0] as u8), PathState::Active)));
+}
+
+#[test]
+fn a_path_that_lost_heartbeats_alone_keeps_its_initial_window_and_one_that_lost_data_has_two_packets() {
+    //= specs/rfc9260.txt#section-7.2.1
+    //= type=test
+    //# The initial cwnd before data transmission MUST be set to min(4 *
+    //# PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
+    //# address
+    let config =
+        Config { multipath: Some(Multipath::plain()), potentially_failed_max_retrans: Some(0), ..rfc() };
+    let mut pair = confirmed(config);
+    let initial = paths(&mut pair, Client)[0].cwnd;
+    let fail = |pair: &mut Pair| {
+        assert!(pair.run_until(|pair| states(pair, Client)[0] == PathState::PotentiallyFailed));
+        pair.cut.clear();
+        assert!(pair.run_until(|pair| states(pair, Client)[0] == PathState::Active));
+    };
+    cut(&mut pair, 0);
+    pair.association(Client).demand_heartbeat(PathId(0)).unwrap();
+    fail(&mut pair);
+    assert_eq!(paths(&mut pair, Client)[0].cwnd, initial);
+    cut(&mut pair, 0);
+    for _ in 0..20 {
+        pair.send(Client, 0, vec![0; 1_000]);
+    }
+    fail(&mut pair);
+    let mtu = pair.association(Client).paths[0].pmdcs();
+    assert_eq!((paths(&mut pair, Client)[0].cwnd, initial > 2 * mtu), (2 * mtu, true));
 }

@@ -350,6 +350,26 @@ fn a_timeout_makes_all_of_its_path_lost_in_the_order_of_tsns() {
 }
 
 #[test]
+fn a_chunk_has_timed_out_from_t3_rtxs_end_until_it_leaves_again() {
+    let mut bench = Bench::sending(1, 3);
+    bench.send(1, PathId(1));
+    bench.sent.mark_lost(Tsn(2));
+    assert_eq!(bench.sent.get(Tsn(2)).unwrap().found(), Found::Missing(PATH));
+    assert_eq!(bench.sent.time_out(PATH), 2 * BYTES);
+    for tsn in 1..=3 {
+        assert_eq!(bench.sent.get(Tsn(tsn)).unwrap().found(), Found::TimedOut(PATH), "{tsn}");
+    }
+    assert_eq!(
+        bench.sent.get(Tsn(4)).unwrap().found(),
+        Found::Missing(PathId(1)),
+        "T3-rtx is its path's own"
+    );
+    assert_eq!(bench.resend(), [1, 2, 3]);
+    bench.sent.mark_lost(Tsn(1));
+    assert_eq!(bench.sent.get(Tsn(1)).unwrap().found(), Found::Missing(PATH));
+}
+
+#[test]
 fn an_acknowledgement_of_what_was_lost_does_not_touch_the_flight() {
     let mut bench = Bench::sending(1, 3);
     bench.sent.mark_path_lost(PATH);

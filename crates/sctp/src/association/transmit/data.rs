@@ -105,14 +105,14 @@ impl Association {
         //# new DATA chunks, the sender MUST first transmit any DATA chunks
         //# that are marked for retransmission (limited by the current cwnd).
         if let Some(tsn) = up.sent.next_lost() {
-            let left_by = up.sent.get(tsn).expect("a lost chunk is kept").path;
-            if choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) != id {
+            let found = up.sent.get(tsn).expect("a lost chunk is kept").found();
+            if choose(&self.paths, up.primary, Purpose::Again(found, self.config.retransmit_to)) != id {
                 return None;
             }
             if up.retransmissions_left == Some(0) && up.sent.flight_bytes() > 0 {
                 return None;
             }
-            return if self.paths[usize::from(left_by.0)].fast_retransmit_due {
+            return if self.paths[usize::from(found.left_by().0)].fast_retransmit_due {
                 //= specs/rfc9260.txt#section-7.2.4
                 //# When a Fast Retransmit is being performed, the sender SHOULD ignore
                 //# the value of cwnd and SHOULD NOT delay retransmission for this single
@@ -226,12 +226,12 @@ impl Association {
             Some(multipath) => licensed.take().or_else(|| next_lost(up, &self.paths, multipath, id)),
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
-            let (bytes, left_by) = (slot.bytes, slot.path);
+            let (bytes, left_by, found) = (slot.bytes, slot.path, slot.found());
             let has_left = slot.transmissions > 0;
             let lost_again =
                 (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
             let here = multipath.is_some()
-                || choose(&self.paths, up.primary, Purpose::Again(left_by, self.config.retransmit_to)) == id;
+                || choose(&self.paths, up.primary, Purpose::Again(found, self.config.retransmit_to)) == id;
             // What is over is given up before the next packet.
             let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
