@@ -380,7 +380,7 @@ fn delay_after(failures: usize) -> Duration {
 }
 
 /// Whom an address stands for: itself, or its /64 in IPv6, of which a guesser has as many as they like.
-fn subnet(peer: IpAddr) -> IpAddr {
+pub(crate) fn subnet(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => {
             let segments = v6.segments();

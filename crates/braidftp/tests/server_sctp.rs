@@ -59,7 +59,15 @@ struct Client {
 
 impl Client {
     fn connect(served: &Served, streams: u16) -> Self {
-        let endpoint = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
+        Self::connect_by(Self::endpoint(1), served, streams)
+    }
+
+    /// An endpoint at this address of the loopback.
+    fn endpoint(host: u8) -> Endpoint {
+        Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, host], 0))])).unwrap()
+    }
+
+    fn connect_by(endpoint: Endpoint, served: &Served, streams: u16) -> Self {
         let config =
             Config { outbound_streams: streams, inbound_streams: streams, ..Profile::Modern.config() };
         let connect = Connect {
@@ -76,12 +84,15 @@ impl Client {
 
     /// braid with so many data streams, logged in without waiting for anything.
     async fn braid(served: &Served, data_streams: u16) -> Self {
-        let mut client = Self::connect(served, 1 + data_streams);
-        client.say("USER anonymous\r\nPASS x@\r\nTYPE I").await;
+        Self::connect(served, 1 + data_streams).log_in().await
+    }
+
+    async fn log_in(mut self) -> Self {
+        self.say("USER anonymous\r\nPASS x@\r\nTYPE I").await;
         for code in ["220", "331", "230", "200"] {
-            client.expect(code).await;
+            self.expect(code).await;
         }
-        client
+        self
     }
 
     async fn say(&mut self, lines: &str) {
@@ -830,4 +841,26 @@ async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_li
         }
     };
     timeout(SOON, wait).await.expect("the session ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_associations_before_their_login_keep_nobody_out() {
+    let folder = Folder::new();
+    folder.put("a", "text");
+    let served = serve(folder.root());
+    let mut silent = Vec::new();
+    for host in 2..=5 {
+        let endpoint = Client::endpoint(host);
+        for _ in 0..50 {
+            let client = Client::connect_by(endpoint.clone(), &served, 3);
+            timeout(SOON, client.association.up()).await.unwrap().unwrap();
+            silent.push(client);
+        }
+    }
+    for host in [6, 2] {
+        let mut fresh = Client::connect_by(Client::endpoint(host), &served, 3).log_in().await;
+        fresh.ask("SIZE a", "213").await;
+    }
+    timeout(SOON, silent[0].association.closed()).await.expect("the first made room");
+    assert!(silent[199].association.reason().is_none(), "the last did not");
 }

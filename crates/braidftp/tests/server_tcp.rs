@@ -333,8 +333,8 @@ fn sessions_are_counted() {
     let served = serve_with(folder.root(), |builder| {
         builder.settings(Settings { max_sessions_per_address: 2, ..quick() })
     });
-    let _one = Control::open(&served);
-    let two = Control::open(&served);
+    let _one = Control::anonymous(&served);
+    let two = Control::anonymous(&served);
     let mut third = connect_from(served.address, None);
     let mut said = String::new();
     third.read_to_string(&mut said).unwrap();
@@ -347,6 +347,27 @@ fn sessions_are_counted() {
         stream.read_exact(&mut first).unwrap();
         &first == b"220"
     });
+}
+
+#[test]
+fn silent_sessions_before_their_login_keep_nobody_out() {
+    let folder = Folder::new();
+    let served = serve(folder.root());
+    let address = |host| Some(IpAddr::from([127, 0, 0, host]));
+    let mut silent: Vec<Control> = (2..=5)
+        .flat_map(|host| (0..50).map(move |_| host))
+        .map(|host| Control::open_from(&served, address(host)))
+        .collect();
+    let mut fresh = Control::open_from(&served, address(6)).log_in();
+    let mut beside = Control::open_from(&served, address(2)).log_in();
+    silent[0].expect("421");
+    assert!(silent[0].is_closed());
+    for control in [&mut fresh, &mut beside, &mut silent[199]] {
+        control.send("NOOP");
+    }
+    fresh.expect("200");
+    beside.expect("200");
+    silent[199].expect("200");
 }
 
 #[test]

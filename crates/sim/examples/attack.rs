@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let (name, server, seconds, file) = match args[..] {
         ["--list"] => {
-            ATTACKS.iter().for_each(|attack| println!("{:<18}{}", attack.name, attack.what));
+            ATTACKS.iter().for_each(|attack| println!("{:<20}{}", attack.name, attack.what));
             return Ok(());
         }
         [name, server, seconds] => (name, server, seconds, "big"),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::actors::{Link, LinkOptions, Running, Server, mirror};
-use super::{Bench, megabytes, remove};
+use super::{Bench, megabytes, passwords, remove};
 use crate::tree::{Kind, Shape, make};
 
 /// What the server may have resident.
@@ -47,7 +47,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     for name in names {
         attack(bench, &attacker, &tree, &file, name)?;
     }
-    Ok(())
+    passwords::run(bench)
 }
 
 fn attack(bench: &mut Bench, attacker: &Path, tree: &Path, file: &str, name: &str) -> Result<()> {
@@ -64,6 +64,9 @@ fn attack(bench: &mut Bench, attacker: &Path, tree: &Path, file: &str, name: &st
     let login = list(bench, &server, &link)?;
     let during = fetch(bench, &server, &link)?;
     let told = attack.finish(PATIENCE)?;
+    if told.code() != 0 {
+        bail!("attack {name}: {}", told.stderr);
+    }
     let told = String::from_utf8_lossy(&told.stdout).trim().to_owned();
     let peak = server.running.peak_memory().context("the server is gone")?;
     sleep(GIVES_BACK);

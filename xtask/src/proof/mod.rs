@@ -14,6 +14,7 @@ mod failover;
 mod faults;
 mod inits;
 mod memory;
+mod passwords;
 mod path_cut;
 mod speed;
 mod trees;
@@ -40,7 +41,7 @@ const PROOFS: &[(&str, &str, Proof)] = &[
     ("inits", "100,000 INITs from as many ports: memory flat, a client served", inits::flood),
     (
         "attack",
-        "attacks over SCTP: the server's memory, and what an honest client gets meanwhile",
+        "attacks over SCTP: the server's memory, what an honest client gets meanwhile; passwords guessed",
         attack::run,
     ),
     ("interrupt", "Ctrl-C in the middle: no half file, and the same command goes on", faults::interrupt),

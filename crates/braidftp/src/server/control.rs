@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use braidftp_ftp::mapping::frame::Credit;
@@ -18,6 +19,12 @@ const COALESCE_BYTES: usize = 16 << 10;
 /// Bytes of lines that are read ahead of the session's window in braid. CREDIT comes on the stream of the lines, and
 /// a sender that waits for credit must not wait behind commands that wait for the sender.
 const HELD_BYTES: usize = 1 << 20;
+/// The same of all sessions together, beyond [`HELD_ALWAYS_BYTES`] of each.
+const HELD_ALL_BYTES: usize = 32 << 20;
+/// What each session may read ahead, whatever the others hold.
+const HELD_ALWAYS_BYTES: usize = 64 << 10;
+/// Bytes of held lines that share an allocation.
+const HELD_PIECE_BYTES: usize = 16 << 10;
 
 /// How long the other side has to close its end of a TCP control connection.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -46,9 +53,14 @@ impl fmt::Display for Lost {
 /// The reading end.
 pub(super) struct Rx {
     from: From,
-    held: VecDeque<Bytes>,
+    held: VecDeque<BytesMut>,
     held_bytes: usize,
+    all_held: Arc<AllHeld>,
 }
+
+/// Bytes of lines that all sessions hold.
+#[derive(Debug, Default)]
+pub(super) struct AllHeld(AtomicUsize);
 
 enum From {
     Tcp(Arc<TcpStream>),
@@ -57,22 +69,22 @@ enum From {
 }
 
 impl Rx {
-    pub(super) fn tcp(stream: Arc<TcpStream>) -> Self {
-        Self::of(From::Tcp(stream))
+    pub(super) fn tcp(stream: Arc<TcpStream>, all_held: Arc<AllHeld>) -> Self {
+        Self::of(From::Tcp(stream), all_held)
     }
 
     /// Stream 0 of naive, ms and ms-cp.
-    pub(super) fn sctp(association: Association) -> Self {
-        Self::of(From::Sctp(association))
+    pub(super) fn sctp(association: Association, all_held: Arc<AllHeld>) -> Self {
+        Self::of(From::Sctp(association), all_held)
     }
 
     /// Stream 0 of braid.
-    pub(super) fn braid(association: Association) -> Self {
-        Self::of(From::Braid(association))
+    pub(super) fn braid(association: Association, all_held: Arc<AllHeld>) -> Self {
+        Self::of(From::Braid(association), all_held)
     }
 
-    fn of(from: From) -> Self {
-        Self { from, held: VecDeque::new(), held_bytes: 0 }
+    fn of(from: From, all_held: Arc<AllHeld>) -> Self {
+        Self { from, held: VecDeque::new(), held_bytes: 0, all_held }
     }
 
     /// What comes next.
@@ -120,7 +132,9 @@ impl Rx {
 
     /// Whether reading on makes sense while the session wants no lines.
     pub(super) fn may_hold(&self) -> bool {
-        matches!(self.from, From::Braid(_)) && self.held_bytes < HELD_BYTES
+        let all = self.all_held.0.load(Ordering::Relaxed);
+        matches!(self.from, From::Braid(_))
+            && (self.held_bytes < HELD_ALWAYS_BYTES || self.held_bytes < HELD_BYTES && all < HELD_ALL_BYTES)
     }
 
     /// Whether lines are held for the session.
@@ -128,23 +142,38 @@ impl Rx {
         !self.held.is_empty()
     }
 
-    /// Lines for the session, when it wants them.
-    pub(super) fn hold(&mut self, bytes: Bytes) {
-        self.held_bytes += bytes.len();
-        self.held.push_back(bytes);
+    /// Lines for the session, when it wants them. They are copied: each message may be of a byte.
+    pub(super) fn hold(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        match self.held.back_mut() {
+            Some(last) if last.len() + bytes.len() <= HELD_PIECE_BYTES => last.extend_from_slice(bytes),
+            _ => self.held.push_back(bytes.into()),
+        }
     }
 
     /// The next lines that are held.
     pub(super) fn take_held(&mut self) -> Option<Bytes> {
         let bytes = self.held.pop_front()?;
         self.held_bytes -= bytes.len();
-        Some(bytes)
+        self.all_held.0.fetch_sub(bytes.len(), Ordering::Relaxed);
+        Some(bytes.freeze())
     }
 
     /// They could not be used now.
     pub(super) fn put_back(&mut self, bytes: Bytes) {
-        self.held_bytes += bytes.len();
-        self.held.push_front(bytes);
+        self.count(bytes.len());
+        self.held.push_front(bytes.into());
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.held_bytes += bytes;
+        self.all_held.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Rx {
+    fn drop(&mut self) {
+        self.all_held.0.fetch_sub(self.held_bytes, Ordering::Relaxed);
     }
 }
 
@@ -235,6 +264,14 @@ impl Tx {
             }
             Self::Sctp(association) | Self::Braid(association) => association.start_shutdown(),
         }
+    }
+
+    /// Ends the connection now, with this last reply if the transport takes it at once.
+    pub(super) fn refuse(&self, reply: &str) {
+        if let Self::Tcp(stream) = self {
+            let _ = stream.try_write(format!("{reply}\r\n").as_bytes());
+        }
+        self.abort(reply);
     }
 
     /// Ends the connection now.

@@ -1,8 +1,21 @@
-//! How many sessions there may be: in all, and from one address.
+//! How many sessions there may be, in all and from one address, and which of them makes room for a new one.
+//!
+//! Sessions count by IPv4 address and by IPv6 /64. When there is no room, a session that nobody has logged in to makes room:
+//! the one whose silence, times the number of such sessions from its address, is the longest, so that many sessions from few
+//! addresses keep nobody out. If there is none, an idle session makes room that has been silent for [`IDLE_MAKES_ROOM`].
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::users::subnet;
+
+/// After so much silence, a session with a login and no command under way makes room for a new one.
+const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
 
 /// Counts sessions.
 #[derive(Debug)]
@@ -14,15 +27,37 @@ pub(super) struct Limits {
 
 #[derive(Debug, Default)]
 struct Sessions {
-    all: usize,
-    by_address: BTreeMap<IpAddr, usize>,
+    next: u64,
+    all: BTreeMap<u64, Entry>,
+    by_network: BTreeMap<IpAddr, usize>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    network: IpAddr,
+    standing: Standing,
+    heard: Instant,
+    leaves: Arc<Notify>,
+}
+
+/// How far a session is, which decides whether it makes room for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nobody has logged in.
+    BeforeLogin,
+    /// Somebody has, and no command is under way.
+    Idle,
+    /// Somebody has, and a command is under way.
+    Busy,
 }
 
 /// The right to one session; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     limits: Arc<Limits>,
-    address: IpAddr,
+    id: u64,
+    leaves: Arc<Notify>,
+    standing: Standing,
 }
 
 impl Limits {
@@ -30,30 +65,95 @@ impl Limits {
         Arc::new(Self { max_sessions, max_sessions_per_address, now: Mutex::default() })
     }
 
-    /// A place for one more session from `address`, if there is one.
+    /// A place for one more session from `address`, if there is one or another session makes room.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let address = address.to_canonical();
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = now.by_address.get(&address).copied().unwrap_or(0);
-        if now.all >= self.max_sessions || here >= self.max_sessions_per_address {
-            return None;
+        let network = subnet(address);
+        let mut now = self.lock();
+        if now.by_network.get(&network).is_some_and(|here| *here >= self.max_sessions_per_address) {
+            now.make_room(Some(network))?;
+        } else if now.all.len() >= self.max_sessions {
+            now.make_room(None)?;
         }
-        now.all += 1;
-        now.by_address.insert(address, here + 1);
-        Some(Place { limits: self.clone(), address })
+        let (id, leaves, standing) = (now.next, Arc::new(Notify::new()), Standing::BeforeLogin);
+        now.next += 1;
+        *now.by_network.entry(network).or_default() += 1;
+        now.all.insert(id, Entry { network, standing, heard: Instant::now(), leaves: leaves.clone() });
+        Some(Place { limits: self.clone(), id, leaves, standing })
+    }
+
+    /// The tables are whole after every statement under their lock, so that a panic elsewhere spoils nothing.
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    /// Ends a session, of this network or any, if one may be ended.
+    fn make_room(&mut self, of: Option<IpAddr>) -> Option<()> {
+        let now = Instant::now();
+        let mut waiting: BTreeMap<IpAddr, u32> = BTreeMap::new();
+        for entry in self.all.values().filter(|entry| entry.standing == Standing::BeforeLogin) {
+            *waiting.entry(entry.network).or_default() += 1;
+        }
+        let rank = |entry: &Entry| {
+            let silence = now.duration_since(entry.heard);
+            match entry.standing {
+                Standing::BeforeLogin => Some((1, silence.saturating_mul(waiting[&entry.network]))),
+                Standing::Idle if silence >= IDLE_MAKES_ROOM => Some((0, silence)),
+                Standing::Idle | Standing::Busy => None,
+            }
+        };
+        let candidates = self.all.iter().filter(|(_, entry)| of.is_none_or(|of| entry.network == of));
+        let ranked = candidates.filter_map(|(id, entry)| Some((rank(entry)?, std::cmp::Reverse(*id))));
+        let (_, std::cmp::Reverse(id)) = ranked.max()?;
+        self.remove(id)?.leaves.notify_one();
+        Some(())
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Entry> {
+        let entry = self.all.remove(&id)?;
+        if let Some(count) = self.by_network.get_mut(&entry.network) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_network.remove(&entry.network);
+            }
+        }
+        Some(entry)
+    }
+}
+
+impl Place {
+    /// The client said something.
+    pub(super) fn heard(&self) {
+        if let Some(entry) = self.limits.lock().all.get_mut(&self.id) {
+            entry.heard = Instant::now();
+        }
+    }
+
+    /// The session stands so from now on.
+    pub(super) fn stands(&mut self, standing: Standing) {
+        if self.standing == standing {
+            return;
+        }
+        self.standing = standing;
+        if let Some(entry) = self.limits.lock().all.get_mut(&self.id) {
+            (entry.standing, entry.heard) = (standing, Instant::now());
+        }
+    }
+
+    /// Waits until the session has to make room for another.
+    ///
+    /// # Cancel safety
+    /// Safe: it is told again.
+    pub(super) async fn taken(&self) {
+        self.leaves.notified().await;
+        self.leaves.notify_one();
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut now = self.limits.now.lock().unwrap_or_else(PoisonError::into_inner);
-        now.all -= 1;
-        match now.by_address.get_mut(&self.address) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => {
-                now.by_address.remove(&self.address);
-            }
-        }
+        self.limits.lock().remove(self.id);
     }
 }
 
@@ -61,18 +161,77 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    const A: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const B: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+
+    fn logged_in(limits: &Arc<Limits>, address: IpAddr) -> Place {
+        let mut place = limits.enter(address).unwrap();
+        place.stands(Standing::Busy);
+        place
+    }
+
+    /// Whether the session was told to make room.
+    async fn is_taken(place: &Place) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), place.taken()).await.is_ok()
+    }
+
     #[test]
     fn places_are_counted_by_address_and_in_all_and_given_back() {
         let limits = Limits::new(3, 2);
-        let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let first = limits.enter(a).unwrap();
-        let _second = limits.enter("::ffff:10.0.0.1".parse().unwrap()).unwrap();
-        assert!(limits.enter(a).is_none(), "two from one address");
-        let _third = limits.enter(b).unwrap();
-        assert!(limits.enter(b).is_none(), "three in all");
+        let first = logged_in(&limits, A);
+        let second = logged_in(&limits, "::ffff:10.0.0.1".parse().unwrap());
+        assert!(limits.enter(A).is_none(), "two from one address");
+        let _third = logged_in(&limits, B);
+        assert!(limits.enter(B).is_none(), "three in all");
         drop(first);
-        assert!(limits.enter(b).is_some());
-        drop(_second);
-        assert!(!limits.now.lock().unwrap().by_address.contains_key(&a), "the table shrinks again");
+        assert!(limits.enter(B).is_some());
+        drop(second);
+        assert!(!limits.lock().by_network.contains_key(&A), "the table shrinks again");
+        let _one = logged_in(&limits, "2001:db8::1".parse().unwrap());
+        let _two = logged_in(&limits, "2001:db8::2".parse().unwrap());
+        assert!(limits.enter("2001:db8::3".parse().unwrap()).is_none(), "two from one IPv6 network");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_silent_session_before_its_login_makes_room() {
+        let limits = Limits::new(3, 3);
+        let busy = logged_in(&limits, A);
+        let first = limits.enter(A).unwrap();
+        let second = limits.enter(A).unwrap();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        first.heard();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let third = limits.enter(B).expect("one makes room");
+        assert!(
+            is_taken(&second).await && is_taken(&second).await,
+            "it was silent longer, and is told twice"
+        );
+        assert!(!is_taken(&first).await && !is_taken(&busy).await);
+        drop(second);
+        assert_eq!(limits.lock().all.len(), 3, "its place is another's");
+        drop((first, third));
+        let _places = [logged_in(&limits, A), logged_in(&limits, A)];
+        assert!(limits.enter(B).is_none(), "all are logged in");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_of_an_address_of_its_own_outlasts_many_of_one_that_speak_all_the_time() {
+        let limits = Limits::new(50, 50);
+        let mut crowd: Vec<Place> = (0..49).map(|_| limits.enter(A).unwrap()).collect();
+        let alone = limits.enter(B).unwrap();
+        for _ in 0..100 {
+            tokio::time::advance(Duration::from_millis(10)).await;
+            crowd.push(limits.enter(A).unwrap());
+        }
+        assert!(!is_taken(&alone).await);
+        // Nor do they once they have logged in and do nothing, for long.
+        let limits = Limits::new(2, 2);
+        let mut idle = [limits.enter(A).unwrap(), limits.enter(A).unwrap()];
+        idle.iter_mut().for_each(|place| place.stands(Standing::Idle));
+        assert!(limits.enter(B).is_none());
+        tokio::time::advance(IDLE_MAKES_ROOM).await;
+        idle[1].heard();
+        assert!(limits.enter(B).is_some());
+        assert!(is_taken(&idle[0]).await && !is_taken(&idle[1]).await);
     }
 }

@@ -3,18 +3,24 @@
 
 use std::time::Duration;
 
-use braidftp_net::Endpoint;
+use braidftp_net::{Counters, Endpoint};
 
 /// How often the associations' memory is looked at.
 const LOOK: Duration = Duration::from_secs(3);
 /// When so many bytes less are taken than were since the last time, free memory goes back.
 const FREED_BYTES: usize = 8 << 20;
 
-/// Watches these endpoints, for ever.
+/// Watches these endpoints, for ever, and logs what their limits refused.
 pub(super) async fn give_back(endpoints: Vec<Endpoint>) {
     let mut most = 0;
+    let mut logged = vec![Counters::default(); endpoints.len()];
     loop {
         tokio::time::sleep(LOOK).await;
+        for (endpoint, before) in endpoints.iter().zip(&mut logged) {
+            let now = endpoint.counters();
+            log_refusals(before, &now);
+            *before = now;
+        }
         let held: usize = endpoints.iter().map(Endpoint::memory_bytes).sum();
         most = held.max(most);
         if most - held >= FREED_BYTES {
@@ -22,6 +28,34 @@ pub(super) async fn give_back(endpoints: Vec<Endpoint>) {
             if tokio::task::spawn_blocking(braidftp_emu::release_free_memory).await.is_ok() {
                 most = held;
             }
+        }
+    }
+}
+
+/// Logs what limits of an endpoint refused between two looks at it.
+fn log_refusals(before: &Counters, now: &Counters) {
+    let refused: [(u64, u64, &str); 5] = [
+        (
+            before.refused_by_address,
+            now.refused_by_address,
+            "associations refused: too many from one address",
+        ),
+        (
+            before.half_open_aborted,
+            now.half_open_aborted,
+            "associations without a login aborted: room was wanted for others",
+        ),
+        (before.out_of_memory, now.out_of_memory, "associations refused or aborted: too little memory left"),
+        (before.forged_cookies, now.forged_cookies, "forged or replayed cookies discarded"),
+        (
+            before.answers_dropped,
+            now.answers_dropped,
+            "answers to strangers dropped: more came than the limit",
+        ),
+    ];
+    for (before, now, what) in refused {
+        if now > before {
+            tracing::warn!(count = now - before, "{what}");
         }
     }
 }

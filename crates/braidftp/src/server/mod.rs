@@ -167,6 +167,7 @@ struct Shared {
     users: Users,
     settings: Arc<Settings>,
     limits: Arc<Limits>,
+    all_held: Arc<control::AllHeld>,
 }
 
 /// A server to be.
@@ -235,7 +236,8 @@ impl Builder {
         }
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let users = users.unwrap_or_else(|| Users::anonymous(access));
-        let shared = Arc::new(Shared { root, users, settings: Arc::new(settings), limits });
+        let shared =
+            Arc::new(Shared { root, users, settings: Arc::new(settings), limits, all_held: Arc::default() });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
 }
@@ -488,8 +490,8 @@ async fn tcp_session(
     peer: SocketAddr,
     phase: watch::Receiver<Phase>,
 ) {
-    let Some(_place) = shared.limits.enter(peer.ip()) else {
-        tracing::info!(%peer, "too many sessions");
+    let Some(place) = shared.limits.enter(peer.ip()) else {
+        tracing::info!(%peer, "too many sessions; refused");
         let _ = stream.try_write(b"421 Too many sessions now; try again later\r\n");
         return;
     };
@@ -502,8 +504,9 @@ async fn tcp_session(
     let (post, events) = post();
     let accepted = Accepted {
         peer: peer.ip(),
+        place,
         carrier: machine::Carrier::Tcp { local, peer },
-        rx: control::Rx::tcp(stream.clone()),
+        rx: control::Rx::tcp(stream.clone(), shared.all_held.clone()),
         tx: control::Tx::Tcp(stream.clone()),
         data: Data::Tcp(tcp::Data::new(stream, local, peer)),
         events,
@@ -547,8 +550,8 @@ async fn sctp_session(
         return association.abort("it did not come up");
     };
     let Some(peer) = association.peer_addr() else { return };
-    let Some(_place) = shared.limits.enter(peer.ip()) else {
-        tracing::info!(%peer, "too many sessions");
+    let Some(place) = shared.limits.enter(peer.ip()) else {
+        tracing::info!(%peer, "too many sessions; refused");
         return association.abort("421 Too many sessions now; try again later");
     };
     let settings = &shared.settings;
@@ -564,7 +567,7 @@ async fn sctp_session(
                 braid::Lanes::new(association.clone(), data_streams, settings.stall, settings.durability);
             (
                 machine::Carrier::Braid { data_streams },
-                control::Rx::braid(association.clone()),
+                control::Rx::braid(association.clone(), shared.all_held.clone()),
                 control::Tx::Braid(association),
                 Data::Braid(lanes),
             )
@@ -582,13 +585,13 @@ async fn sctp_session(
             };
             (
                 carrier,
-                control::Rx::sctp(association.clone()),
+                control::Rx::sctp(association.clone(), shared.all_held.clone()),
                 control::Tx::Sctp(association),
                 Data::Sctp(data),
             )
         }
     };
-    let accepted = Accepted { peer: peer.ip(), carrier, rx, tx, data, events, post };
+    let accepted = Accepted { peer: peer.ip(), place, carrier, rx, tx, data, events, post };
     tracing::info!(%peer, %mode, "session over SCTP");
     Driver::new(shared, accepted).run(phase).await;
 }

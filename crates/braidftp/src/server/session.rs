@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use super::body::Body;
 use super::braid::{Ask, Lanes};
 use super::control::{Arrived, Lost, Rx, Tx};
+use super::limits::{Place, Standing};
 use super::sink::{Ending, Intake};
 use super::store::{Store, claimant};
 use super::{Phase, Shared, sctp, tcp};
@@ -33,6 +34,8 @@ const OUT_BYTES: usize = 64 << 10;
 /// While an upload is open over SCTP: after so much silence the peer is asked for an answer by a HEARTBEAT, and again each
 /// time that this has passed.
 const ASK_AFTER: Duration = Duration::from_secs(5);
+/// Refusals of one session that are logged for the operator; further ones are for debugging.
+const REFUSALS_LOGGED: u32 = 20;
 /// How long the last replies of a session may take to leave.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -40,6 +43,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(super) struct Driver {
     shared: Arc<Shared>,
     peer: IpAddr,
+    place: Place,
     session: Session,
     origin: Instant,
     rx: Rx,
@@ -66,6 +70,8 @@ pub(super) struct Driver {
     out_bytes: usize,
     /// When the session asked to be polled again.
     deadline: Option<Instant>,
+    /// Refusals logged.
+    refusals: u32,
     /// When it was over; what is left of `out` is sent, no more.
     closing: Option<Instant>,
 }
@@ -137,6 +143,7 @@ impl Post {
 /// A control connection that was accepted.
 pub(super) struct Accepted {
     pub peer: IpAddr,
+    pub place: Place,
     pub carrier: Carrier,
     pub rx: Rx,
     pub tx: Tx,
@@ -153,11 +160,12 @@ pub(super) fn post() -> (Post, mpsc::UnboundedReceiver<Event>) {
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, accepted: Accepted) -> Self {
-        let Accepted { peer, carrier, rx, tx, data, events, post } = accepted;
+        let Accepted { peer, place, carrier, rx, tx, data, events, post } = accepted;
         let session = Session::new(shared.settings.session.clone(), carrier, Time::ZERO);
         Self {
             shared,
             peer,
+            place,
             session,
             origin: Instant::now(),
             rx,
@@ -176,6 +184,7 @@ impl Driver {
             out: VecDeque::new(),
             out_bytes: 0,
             deadline: None,
+            refusals: 0,
             closing: None,
         }
     }
@@ -191,6 +200,10 @@ impl Driver {
             let _ = cancel.send(());
         }
         self.awaited.clear();
+        if self.store.is_none() {
+            // Nobody waits for the answer to a password any more; a check that has begun is finished and counted.
+            self.jobs.abort_all();
+        }
         let _ = timeout(FAREWELL, async { while self.jobs.join_next().await.is_some() {} }).await;
     }
 
@@ -203,6 +216,11 @@ impl Driver {
         }
         loop {
             self.drain();
+            self.place.stands(match &self.store {
+                None => Standing::BeforeLogin,
+                Some(_) if self.session.is_idle() => Standing::Idle,
+                Some(_) => Standing::Busy,
+            });
             if self.out.is_empty() {
                 for gate in self.gates.drain(..) {
                     let _ = gate.send(());
@@ -224,7 +242,7 @@ impl Driver {
             };
             let wanted = self.session.wants_input() && !self.rx.holds_some();
             let hungry =
-                self.reading == Reading::Open && self.closing.is_none() && (wanted || self.rx.may_hold());
+                self.reading == Reading::Open && self.closing.is_none() && (wanted || self.may_hold());
             tokio::select! {
                 sent = self.tx.send(&mut self.out), if !self.out.is_empty() => match sent {
                     Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
@@ -234,7 +252,10 @@ impl Driver {
                     return self.lost(&Lost("it takes no replies".into()));
                 }
                 arrived = self.rx.recv(), if hungry => match arrived {
-                    Ok(Arrived::Lines(bytes)) => self.rx.hold(bytes),
+                    Ok(Arrived::Lines(bytes)) => {
+                        self.place.heard();
+                        self.rx.hold(&bytes);
+                    }
                     Ok(Arrived::Credit(credit)) => {
                         if let Data::Braid(lanes) = &self.data
                             && let Err(error) = lanes.credit(credit)
@@ -267,6 +288,10 @@ impl Driver {
                         return self.lost(&Lost("it did not take the last replies".into()));
                     }
                 }
+                () = self.place.taken() => {
+                    tracing::info!(peer = %self.peer, "session ended to make room for another");
+                    return self.tx.refuse("421 room is wanted for other sessions; connect again and log in sooner");
+                }
                 changed = phase.changed() => match (changed.map(|()| *phase.borrow()), drain_told) {
                     (Ok(Phase::Draining), false) => {
                         drain_told = true;
@@ -277,6 +302,11 @@ impl Driver {
                 },
             }
         }
+    }
+
+    /// Whether lines may be read that the session does not want yet. Before the login, nothing waits behind them.
+    fn may_hold(&self) -> bool {
+        self.store.is_some() && self.rx.may_hold()
     }
 
     fn now(&self) -> Time {
@@ -308,6 +338,7 @@ impl Driver {
                 let now = self.now();
                 match self.session.poll(now) {
                     Output::Send(bytes) => {
+                        self.log_refusals(&bytes);
                         self.out_bytes += bytes.len();
                         self.tx.queue(&mut self.out, bytes);
                     }
@@ -330,6 +361,20 @@ impl Driver {
             }
         }
         self.answer_asks();
+    }
+
+    /// Logs the replies among these that refuse something: 4yz and 5yz.
+    fn log_refusals(&mut self, replies: &[u8]) {
+        for reply in replies.split(|byte| *byte == b'\n') {
+            let [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ', ..] = reply else { continue };
+            let reply = String::from_utf8_lossy(reply.trim_ascii_end());
+            if self.refusals < REFUSALS_LOGGED {
+                tracing::info!(peer = %self.peer, reply = %reply.escape_debug(), "refused");
+            } else {
+                tracing::debug!(peer = %self.peer, reply = %reply.escape_debug(), "refused");
+            }
+            self.refusals = self.refusals.saturating_add(1);
+        }
     }
 
     fn on_event(&mut self, event: Event) -> Result<(), String> {
@@ -428,8 +473,12 @@ impl Driver {
                 Err(Refusal::Refused) => Err(LoginError::Refused),
                 Err(Refusal::TooMany) => Err(LoginError::Unavailable),
             };
-            if outcome.is_err() {
-                tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), "login refused");
+            if let Err(why) = &outcome {
+                let why = match why {
+                    LoginError::Refused => "name or password is wrong",
+                    LoginError::Unavailable => "too many wrong passwords from there or for that name; not checked",
+                };
+                tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), why, "login refused");
             }
             post.send(Event::LoggedIn(outcome));
         });

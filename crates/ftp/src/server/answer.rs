@@ -152,9 +152,13 @@ impl State {
                     (Reply::new(Code::NOT_LOGGED_IN, "login incorrect"), After::Nothing)
                 }
             }
-            Err(LoginError::Unavailable) => {
-                (Reply::new(Code::UNAVAILABLE, "no login now, try again later"), After::Close)
-            }
+            Err(LoginError::Unavailable) => (
+                Reply::new(
+                    Code::UNAVAILABLE,
+                    "too many wrong passwords from your address or for that name; try again in 10 minutes",
+                ),
+                After::Close,
+            ),
         }
     }
 }

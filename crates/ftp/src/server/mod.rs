@@ -59,7 +59,7 @@ pub struct Config {
     pub window_commands: usize,
     /// Bytes of the commands read ahead. Default 64 KiB.
     pub window_bytes: usize,
-    /// Bytes of replies not yet polled above which no command is begun. Default 256 KiB.
+    /// Bytes of memory that replies not yet polled may take before no further command is begun. Default 64 KiB.
     pub replies_bytes: usize,
     /// Transfers that run at once in braid. Default 8; at least the number of data streams is used.
     pub concurrent_transfers: usize,
@@ -68,6 +68,8 @@ pub struct Config {
     /// How long a session may be silent before its login, if that is less than `idle`. Default 15 s: sessions of nobody
     /// must not keep users out.
     pub idle_before_login: Duration,
+    /// How long a session may last without a login, whatever it says meanwhile. Default 60 s.
+    pub login_within: Duration,
     /// Wrong passwords until 421. Default 3.
     pub login_attempts: u32,
     /// Whether PORT and EPRT are served over TCP. Default: no.
@@ -81,10 +83,11 @@ impl Default for Config {
             host: None,
             window_commands: 256,
             window_bytes: 64 << 10,
-            replies_bytes: 256 << 10,
+            replies_bytes: 64 << 10,
             concurrent_transfers: 8,
             idle: Duration::from_secs(300),
             idle_before_login: Duration::from_secs(15),
+            login_within: Duration::from_secs(60),
             login_attempts: 3,
             active: Active::Refused,
         }

@@ -21,6 +21,8 @@ use crate::reply::{Code, Reply};
 
 /// Bytes of replies that go out together at most, if each is smaller.
 const SEND_BYTES: usize = 16 << 10;
+/// Bytes of memory that a waiting reply takes besides its text.
+const REPLY_OVERHEAD_BYTES: usize = 96;
 /// Queries and changes that run at once in braid.
 const CONCURRENT_LOOKUPS: usize = 64;
 
@@ -45,6 +47,8 @@ pub struct Session {
     todo: VecDeque<Do>,
     /// When the session was told something last.
     heard: Time,
+    /// Since when nobody is logged in; none while somebody is.
+    nobody_since: Option<Time>,
     ending: Ending,
 }
 
@@ -236,6 +240,7 @@ impl Session {
             replies_bytes: 0,
             todo: VecDeque::new(),
             heard: now,
+            nobody_since: Some(now),
             ending: Ending::No,
         };
         let greeting = Reply::new(Code::READY, &session.config.greeting);
@@ -259,14 +264,21 @@ impl Session {
             Input::Drain => {}
         }
         self.advance();
+        match self.state.login {
+            Login::In(_) => self.nobody_since = None,
+            Login::Nobody | Login::Named(_) => self.nobody_since = self.nobody_since.or(Some(now)),
+        }
     }
 
     /// What comes next: bytes for the control connection (whole reply lines; over SCTP one message of stream 0), or a [`Do`].
     pub fn poll(&mut self, now: Time) -> Output<Bytes, Do> {
-        if let Some(deadline) = self.idle_deadline()
-            && deadline <= now
-        {
+        let is_over = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
+        if is_over(self.idle_deadline()) {
             self.send(&Reply::new(Code::UNAVAILABLE, "idle for too long, goodbye"));
+            self.close();
+        } else if is_over(self.login_deadline()) {
+            let text = format!("no login within {} s, goodbye", self.config.login_within.as_secs());
+            self.send(&Reply::new(Code::UNAVAILABLE, text));
             self.close();
         }
         loop {
@@ -279,7 +291,7 @@ impl Session {
             // Replies that were in the way of further commands are gone now.
             self.advance();
             if self.replies.is_empty() && self.todo.is_empty() {
-                return Output::Wait(self.idle_deadline());
+                return Output::Wait(self.idle_deadline().into_iter().chain(self.login_deadline()).min());
             }
         }
     }
@@ -309,12 +321,24 @@ impl Session {
     }
 
     fn idle_deadline(&self) -> Option<Time> {
-        let idle = self.slots.is_empty() && self.queue.is_empty() && self.ending != Ending::Closed;
+        let idle = self.is_idle() && self.ending != Ending::Closed;
         let limit = match self.state.login {
             Login::In(_) => self.config.idle,
             _ => self.config.idle.min(self.config.idle_before_login),
         };
         idle.then(|| self.heard + limit)
+    }
+
+    /// When a session without a login ends, unless a password is being checked.
+    fn login_deadline(&self) -> Option<Time> {
+        let is_checked = || self.slots.iter().any(|slot| matches!(slot.phase, Phase::Authenticating));
+        let since = self.nobody_since.filter(|_| self.ending != Ending::Closed && !is_checked())?;
+        Some(since + self.config.login_within)
+    }
+
+    /// Whether nothing is under way: no command waits or runs.
+    pub fn is_idle(&self) -> bool {
+        self.slots.is_empty() && self.queue.is_empty()
     }
 
     /// Begins what can be begun.
@@ -595,20 +619,20 @@ impl Session {
         //# the Telnet IAC character, if part of a pathname sent over the control connection, MUST be correctly escaped as
         //# defined by the Telnet protocol.
         let bytes: Bytes = escape_iac(&reply.encode()).into();
-        self.replies_bytes += bytes.len();
+        self.replies_bytes += bytes.len() + REPLY_OVERHEAD_BYTES;
         self.replies.push_back(bytes);
     }
 
     fn next_send(&mut self) -> Option<Bytes> {
         let first = self.replies.pop_front()?;
-        self.replies_bytes -= first.len();
+        self.replies_bytes -= first.len() + REPLY_OVERHEAD_BYTES;
         let mut joined: Option<BytesMut> = None;
         let mut length = first.len();
         while let Some(next) = self.replies.front()
             && length + next.len() <= SEND_BYTES
         {
             length += next.len();
-            self.replies_bytes -= next.len();
+            self.replies_bytes -= next.len() + REPLY_OVERHEAD_BYTES;
             joined.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(next);
             self.replies.pop_front();
         }

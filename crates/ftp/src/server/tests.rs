@@ -629,6 +629,42 @@ fn silence_is_counted_from_the_last_word_and_is_shorter_before_the_login() {
 }
 
 #[test]
+fn a_session_without_a_login_ends_in_time_whatever_it_says_and_also_after_a_logout() {
+    let within = Config::default().login_within;
+    let goes_on = |talk: &mut Talk, from: Time| {
+        let mut now = from;
+        // Said before each silence is over, and replies are taken.
+        while now < from + within {
+            talk.session.handle(now, Input::Received(Bytes::from_static(b"NOOP\r\n")));
+            while let Output::Send(_) = talk.session.poll(now) {}
+            assert!(talk.session.wants_input(), "{now:?}");
+            now = (now + Duration::from_secs(5)).min(from + within);
+        }
+        let Output::Send(reply) = talk.session.poll(now) else { panic!("it goes on") };
+        assert!(reply.starts_with(b"421 no login within 60 s"), "{reply:?}");
+        assert_eq!(talk.session.poll(now), Output::Event(Do::Close));
+    };
+    goes_on(&mut Talk::new(tcp(), Config::default()), Time::ZERO);
+    let mut talk = Talk::logged_in(tcp(), Config::default());
+    let later = Time::ZERO + Duration::from_secs(200);
+    talk.session.handle(later, Input::Received(Bytes::from_static(b"REIN\r\n")));
+    while !matches!(talk.session.poll(later), Output::Wait(_)) {}
+    goes_on(&mut talk, later);
+}
+
+#[test]
+fn a_password_that_is_being_checked_when_the_time_for_the_login_ends_still_counts() {
+    let mut talk = Talk::new(tcp(), Config::default());
+    talk.say("USER a\r\nPASS b\r\n");
+    let late = Time::ZERO + 2 * Config::default().login_within;
+    assert_eq!(talk.session.poll(late), Output::Wait(None));
+    talk.session.handle(late, Input::Authenticated(Ok(())));
+    let Output::Send(reply) = talk.session.poll(late) else { panic!("no reply") };
+    assert!(reply.starts_with(b"230"), "{reply:?}");
+    assert_eq!(talk.session.poll(late), Output::Wait(Some(late + Config::default().idle)));
+}
+
+#[test]
 fn a_restart_in_ascii_is_refused() {
     let mut talk = Talk::logged_in(tcp(), Config::default());
     talk.passive();

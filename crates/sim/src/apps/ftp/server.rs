@@ -139,7 +139,8 @@ enum Progress {
 impl Server {
     pub(super) fn new(settings: Settings, store: Arc<Store>) -> Self {
         let active = braidftp_ftp::server::Active::ToPeer;
-        let config = Config { idle: IDLE, active, ..Config::default() };
+        let config =
+            Config { idle: IDLE, idle_before_login: IDLE, login_within: IDLE, active, ..Config::default() };
         Self { settings, store, config: Arc::new(config), sessions: Vec::new(), data: Vec::new() }
     }
 

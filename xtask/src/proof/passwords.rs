@@ -1,0 +1,200 @@
+//! Password guessing on a live server, over TCP from several addresses and over SCTP at once: how many guesses are checked.
+//!
+//! The guessers use sessions in parallel, log in to other accounts between their guesses, change USER, and spell the name in
+//! several ways. A reply that says that the password is wrong counts as a check; one that says that there were too many does not.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use socket2::{Domain, Socket, Type};
+
+use super::Bench;
+use super::actors::{Programs, Server};
+
+/// What an address may have checked.
+const ADDRESS_MAX: usize = 20;
+/// What may be checked of one user's passwords.
+const USER_MAX: usize = 100;
+/// From how many addresses the guesses come, besides the one that SCTP and TCP share.
+const ADDRESSES: u8 = 8;
+/// Sessions at once from each.
+const SESSIONS: usize = 6;
+/// How long they guess.
+const LASTS: Duration = Duration::from_secs(40);
+/// How long a reply may take: delays of an answer are part of the defence.
+const REPLY: Duration = Duration::from_secs(60);
+
+const NAME: &str = "anna";
+const PASSWORD: &str = "the right one";
+/// How guessers spell the name.
+const SPELLINGS: [&str; 6] = [NAME, NAME, NAME, "Anna", "anna ", "ANNA"];
+/// Where the user logs in from.
+const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 4, 0, 1));
+
+/// Guesses that were checked, by address and by name.
+type Checks = Mutex<BTreeMap<(IpAddr, String), usize>>;
+
+/// Lets them guess.
+pub(super) fn run(bench: &mut Bench) -> Result<()> {
+    let hash = hash(&bench.programs)?;
+    let users = bench.dir.join("users.toml");
+    let text = format!(
+        "[[user]]\nname = '{NAME}'\nhash = '{hash}'\n[[user]]\nname = 'mine'\nhash = '{hash}'\n[[user]]\nname = 'anonymous'\n"
+    );
+    std::fs::write(&users, text)?;
+    let served = bench.dir.join("guessed");
+    std::fs::create_dir_all(&served)?;
+    let users = users.to_str().context("the folder's name is no text")?;
+    let server = Server::start(&bench.programs, &served, &bench.dir, &["--users", users])?;
+    let right = |from| -> Result<bool> {
+        let mut session = Session::open(server.tcp, from)?;
+        Ok(session.log_in(NAME, PASSWORD)?.starts_with("230"))
+    };
+    bench.verdict(right(HOME)?, "passwords: the right one is taken before anybody guesses");
+    let checks = Checks::default();
+    let until = Instant::now() + LASTS;
+    let here = server.tcp.ip();
+    let programs = &bench.programs;
+    thread::scope(|scope| {
+        let addresses = (1..=ADDRESSES).map(|host| IpAddr::from([127, 3, 0, host])).chain([here]);
+        for (address, nth) in addresses.flat_map(|address| (0..SESSIONS).map(move |nth| (address, nth))) {
+            let checks = &checks;
+            let to = server.tcp;
+            scope.spawn(move || {
+                while Instant::now() < until {
+                    // It ends when the server ends the session.
+                    let _ = guess(to, address, nth, until, checks);
+                    thread::sleep(Duration::from_millis(50));
+                }
+            });
+        }
+        for _ in 0..SESSIONS {
+            let (checks, udp) = (&checks, server.udp);
+            scope.spawn(move || {
+                while Instant::now() < until {
+                    if guess_over_sctp(programs, udp) {
+                        count(checks, here, NAME);
+                    }
+                }
+            });
+        }
+    });
+    let checks = checks.into_inner().unwrap_or_default();
+    let sum = |wanted: &dyn Fn(&(IpAddr, String)) -> bool| -> usize {
+        checks.iter().filter(|(key, _)| wanted(key)).map(|(_, count)| count).sum()
+    };
+    let most = checks.keys().map(|(address, _)| sum(&|key| key.0 == *address)).max().unwrap_or(0);
+    let of_user = sum(&|key| key.1 == NAME);
+    let secs = LASTS.as_secs();
+    bench.verdict(
+        (1..=ADDRESS_MAX).contains(&most),
+        &format!(
+            "passwords: {most} checked in {secs} s from one address, over TCP and SCTP (may be {ADDRESS_MAX})"
+        ),
+    );
+    bench.verdict(
+        (1..=USER_MAX).contains(&of_user),
+        &format!(
+            "passwords: {of_user} checked of one user from {} addresses (may be {USER_MAX})",
+            ADDRESSES + 1
+        ),
+    );
+    bench.verdict(right(HOME)?, "passwords: the right one is taken from where the user logged in before");
+    Ok(())
+}
+
+fn count(checks: &Checks, from: IpAddr, name: &str) {
+    if let Ok(mut checks) = checks.lock() {
+        *checks.entry((from, name.to_owned())).or_default() += 1;
+    }
+}
+
+/// The guesses of one session.
+fn guess(to: SocketAddr, from: IpAddr, nth: usize, until: Instant, checks: &Checks) -> Result<()> {
+    let mut session = Session::open(to, from)?;
+    for turn in nth.. {
+        if Instant::now() >= until {
+            break;
+        }
+        let name = SPELLINGS[turn % SPELLINGS.len()];
+        let reply = session.log_in(name, "a guess")?;
+        if reply.starts_with("530") || reply.contains("too many wrong passwords, goodbye") {
+            count(checks, from, name);
+        }
+        // What a success takes back must not be another's count.
+        match turn % 3 {
+            0 => session.log_in("anonymous", "x")?,
+            1 => session.log_in("mine", PASSWORD)?,
+            _ => session.ask("USER somebody")?,
+        };
+    }
+    Ok(())
+}
+
+/// One guess by the client; whether it was checked.
+fn guess_over_sctp(programs: &Programs, udp: SocketAddr) -> bool {
+    let mut command = programs.braidftp();
+    command.args(["ls", &format!("ftp+sctp://{NAME}:wrong@{udp}/"), "--retries", "0"]);
+    let output = command.stdin(Stdio::null()).output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stderr).contains("530"))
+}
+
+/// The hash of the right password.
+fn hash(programs: &Programs) -> Result<String> {
+    let mut command: Command = programs.braidftp();
+    command.args(["serve", "--hash-password"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    writeln!(child.stdin.take().context("a pipe was asked for")?, "{PASSWORD}")?;
+    let output = child.wait_with_output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let hash =
+        text.split_whitespace().map(|word| word.trim_matches('"')).find(|word| word.starts_with("$argon2"));
+    hash.map(str::to_owned).with_context(|| format!("no hash in `{text}`"))
+}
+
+/// A control connection.
+struct Session {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+}
+
+impl Session {
+    fn open(to: SocketAddr, from: IpAddr) -> Result<Self> {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
+        socket.bind(&SocketAddr::new(from, 0).into())?;
+        socket.connect_timeout(&to.into(), REPLY)?;
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(REPLY))?;
+        let mut session = Self { reader: BufReader::new(stream.try_clone()?), stream };
+        let greeting = session.reply()?;
+        if greeting.starts_with("220") { Ok(session) } else { bail!("{greeting}") }
+    }
+
+    fn reply(&mut self) -> Result<String> {
+        let mut line = String::new();
+        match self.reader.read_line(&mut line)? {
+            0 => bail!("the server ended the session"),
+            _ => Ok(line),
+        }
+    }
+
+    fn ask(&mut self, line: &str) -> Result<String> {
+        write!(self.stream, "{line}\r\n")?;
+        self.reply()
+    }
+
+    /// The reply to the password.
+    fn log_in(&mut self, name: &str, password: &str) -> Result<String> {
+        let reply = self.ask(&format!("USER {name}"))?;
+        if !reply.starts_with("331") {
+            return Ok(reply);
+        }
+        self.ask(&format!("PASS {password}"))
+    }
+}
