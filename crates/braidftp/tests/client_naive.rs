@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_ftp::mapping::{CONTROL_PORT, DATA_PORT, ppid};
-use braidftp_net::{Association, Bind, Config, Connect, Endpoint, Message, Ppid, StreamId};
+use braidftp_net::{Association, Bind, Config, Connect, Endpoint, Listener, Message, Ppid, StreamId};
 use client_support::{Room, cli, names, pattern};
 
 /// What becomes of the data association of a RETR.
@@ -36,9 +36,7 @@ struct Server {
 }
 
 impl Server {
-    async fn run(&mut self) {
-        let config = Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..Config::default() });
-        let listener = self.endpoint.listen(CONTROL_PORT, config).unwrap();
+    async fn run(&mut self, listener: Listener) {
         while let Some(control) = listener.accept().await {
             // A client that goes away ends the session, and nobody minds.
             self.session(&control).await;
@@ -148,6 +146,9 @@ fn fetch(room: &Room, command: &str, fates: &[Fate]) -> (i32, String, Vec<usize>
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let endpoint = runtime.block_on(async { Endpoint::bind(Bind::to([any])).unwrap() });
+    // Before the client is started: an INIT to a port where nobody listens is answered with ABORT.
+    let config = Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..Config::default() });
+    let listener = endpoint.listen(CONTROL_PORT, config).unwrap();
     let address = endpoint.local_addrs()[0];
     let out = room.folder("out");
     let server = Server {
@@ -159,7 +160,7 @@ fn fetch(room: &Room, command: &str, fates: &[Fate]) -> (i32, String, Vec<usize>
     };
     let server = Arc::new(tokio::sync::Mutex::new(server));
     let running = server.clone();
-    let task = runtime.spawn(async move { running.lock().await.run().await });
+    let task = runtime.spawn(async move { running.lock().await.run(listener).await });
     let url = format!("ftp+sctp://{address}/{}", if command == "get" { "a" } else { "" });
     let mut args = vec![command, &url];
     args.extend(if command == "get" {
