@@ -7,7 +7,7 @@ use super::chart::{Chart, cells};
 use super::html::{command, count, json, number, text};
 use super::kept::{Found, Judged, Kept, Results};
 use super::{claim, scene};
-use crate::figure::Kind;
+use crate::figure::{Figure, Kind};
 use crate::plot::{self, Marks};
 use crate::store::csv::{CAPPED, Head};
 use crate::table::{Rows, Table};
@@ -20,8 +20,8 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     let figure = kept.figure;
     let id = text(figure.id);
     let kind = match figure.kind {
-        Kind::Sweep(_) | Kind::Live(_) => "sweep",
-        Kind::Scene(_) | Kind::Film(_) => "scene",
+        Kind::Sweep(_) | Kind::Live(_) if !is_distribution(figure) => "sweep",
+        _ => "scene",
     };
     let mut html = format!(
         "<figure id=\"{id}\" data-kind=\"{kind}\" aria-labelledby=\"{id}.title\">\n\
@@ -67,7 +67,7 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     }
     if let Ok(found) = &kept.found {
         let table = match &found.results {
-            Results::Sweep(table) if table.sweep().plot.marks == Marks::Tail => tail_table(table),
+            Results::Sweep(table) if is_distribution(kept.figure) => tail_table(table),
             Results::Sweep(table) => sweep_table(table),
             Results::Scene { rows, .. } => scene_table(rows),
         };
@@ -82,10 +82,14 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     html
 }
 
+/// Whether a figure draws distributions: its picture is embedded as it is kept, since the page's script draws means.
+fn is_distribution(figure: &Figure) -> bool {
+    figure.sweep().is_some_and(|sweep| sweep.plot.marks == Marks::Tail)
+}
+
 fn picture(kept: &Kept, found: &Found) -> String {
     match &found.results {
-        // Distributions are drawn as they are kept: the page's script draws means.
-        Results::Sweep(table) if table.sweep().plot.marks == Marks::Tail => {
+        Results::Sweep(table) if is_distribution(kept.figure) => {
             match scene::embed(&plot::draw(kept.figure, table), kept.figure.shows) {
                 Ok(svg) => format!("<div class=\"chart\"><div class=\"wide\">{svg}</div></div>\n"),
                 Err(why) => format!("<p class=\"missing\">No picture: {}.</p>\n", text(&why)),
