@@ -81,7 +81,7 @@ impl Rtt {
         self.rttvar = if rttvar.is_zero() { self.bounds.granularity } else { rttvar };
         self.srtt = Some(srtt);
         self.is_bound = false;
-        self.rto = self.fresh();
+        self.rto = self.without_back_off();
     }
 
     /// Takes an upper bound of the round trip, such as one that spans a retransmission, where nothing was measured yet. Until
@@ -90,19 +90,19 @@ impl Rtt {
         if self.srtt.is_none() {
             self.on_sample(round_trip);
             self.is_bound = true;
-            self.rto = self.fresh();
+            self.rto = self.without_back_off();
         }
     }
 
     /// Keeps the RTO within other bounds from now on. One that is not backed off is computed anew.
     pub fn set_bounds(&mut self, bounds: Bounds) {
-        let backed_off = self.rto != self.fresh();
+        let backed_off = self.rto != self.without_back_off();
         self.bounds = bounds;
-        self.rto = if backed_off { self.bounded(self.rto) } else { self.fresh() };
+        self.rto = if backed_off { self.bounded(self.rto) } else { self.without_back_off() };
     }
 
-    /// The RTO without any doubling.
-    fn fresh(&self) -> Duration {
+    /// The retransmission time-out without any doubling.
+    pub fn without_back_off(&self) -> Duration {
         match self.srtt {
             None => self.bounds.initial,
             Some(srtt) => {
@@ -120,7 +120,7 @@ impl Rtt {
 
     /// Ends a back-off: something proved that the path works, though it measured no round trip (RFC 9002 §6.2.1).
     pub fn end_back_off(&mut self) {
-        self.rto = self.fresh();
+        self.rto = self.without_back_off();
     }
 
     /// The smoothed round-trip time, once something was measured.

@@ -75,7 +75,7 @@ pub struct Config {
     pub max_init_retransmits: u32,
     /// How long an INIT waits for its INIT ACK before it is sent again, to the peer's next address if there are several:
     /// the Connection Attempt Delay of RFC 8305 §5. After four such intervals, each wait is a quarter of the time since the
-    /// first INIT. `None`: T1-init follows the RTO (RFC 9260 §5.1.6). None.
+    /// first INIT, and at most RTO.Initial for the first 20 INITs. `None`: T1-init follows the RTO (RFC 9260 §5.1.6). None.
     pub init_interval: Option<Duration>,
     /// Whether losses around the handshake and after time-outs are repaired early. DATA or SACK in COOKIE-ECHOED stands for
     /// COOKIE ACK (RFC 9260 §6: SHOULD be discarded). A repeated COOKIE ECHO makes the server retransmit its first flight. The

@@ -240,8 +240,8 @@ impl Profile {
                 // what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
                 init_interval: Some(Duration::from_millis(250)),
-                // With INITs that often: 69 s in all.
-                max_init_retransmits: 22,
+                // With INITs that often: 66 s in all.
+                max_init_retransmits: 26,
                 early_repair: true,
                 //= specs/rfc7829.txt#section-3.2
                 //# The RECOMMENDED value of PFMR is 0.
@@ -344,7 +344,7 @@ impl Profile {
             (Self::Modern, "pass_over_every") => "ours: 6 MB; against peers that lie",
             (Self::Modern, "rto.min") => "ours: probes come first",
             (Self::Modern, "init_interval") => "RFC 8305 §5: Connection Attempt Delay",
-            (Self::Modern, "max_init_retransmits") => "ours: 69 s in all",
+            (Self::Modern, "max_init_retransmits") => "ours: 66 s in all",
             (Self::Modern, "early_repair") => "ours: see `specs/exceptions/rfc9260.toml`",
             (Self::Modern, "potentially_failed_max_retrans") => "RFC 7829 §3.2: PFMR 0",
             (Self::Modern, "path_mtu_discovery") => "RFC 8899",

@@ -11,7 +11,7 @@ use braidftp_cc::pacer::Pacer;
 use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
-use crate::association::loss::SendOrder;
+use crate::association::loss::{PROBES_MAX, SendOrder};
 use crate::association::multipath::{Departures, Meter};
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
@@ -25,6 +25,10 @@ use crate::wire::Header;
 
 /// A host's timers and schedulers are not finer than this.
 const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
+
+/// So many packets in a row that stay unanswered are taken for lost by chance: where each way loses 30 %, one path in a million
+/// that works leaves more of them unanswered. Until then no wait is much longer than a second, however far RTO has backed off.
+pub(super) const PACKETS_BY_CHANCE: u32 = 20;
 
 /// A window of fewer packets has none to spare for a probe of the path MTU.
 const SMALL_WINDOW_MTUS: usize = 4;
@@ -404,6 +408,23 @@ impl Path {
         }
     }
 
+    /// How long T3-rtx runs, `errors` being the association's error counter: for the RTO, within [`Path::bounded_wait`].
+    pub(super) fn t3_wait(&self, config: &Config, errors: u32) -> Duration {
+        // Probes precede each T3. A peer that answers HEARTBEATs and never acknowledges data counts as silent.
+        self.bounded_wait(config, self.timeouts_unanswered.max(errors) * (PROBES_MAX + 1))
+    }
+
+    /// The RTO; with [`Config::early_repair`] at most RTO.Initial and three round trips, or the RTO without back-off, unless
+    /// more than [`PACKETS_BY_CHANCE`] packets in a row were not answered.
+    pub(super) fn bounded_wait(&self, config: &Config, unanswered_packets: u32) -> Duration {
+        let rto = self.rtt.rto();
+        if !config.early_repair || unanswered_packets > PACKETS_BY_CHANCE {
+            return rto;
+        }
+        let most = config.rto.initial + self.rtt.measured_srtt().unwrap_or_default() * 3;
+        rto.min(most.max(self.rtt.without_back_off()))
+    }
+
     /// When to send a tail loss probe, unless more is sent or acknowledged before; `None` until a round trip is known.
     //
     // RFC 8985 §7.2 waits two round trips from the last acknowledgement, which is up to three from the time that the tail was
@@ -422,7 +443,8 @@ impl Path {
 
     /// The wait of a probe by RFC 8985 §7.2: two round trips, once one is known.
     pub(super) fn two_round_trips(&self) -> Option<Duration> {
-        Some(self.rtt.srtt()? * 2 + PROBE_GRANULARITY)
+        let wait = self.rtt.srtt()? * 2 + PROBE_GRANULARITY;
+        Some(if self.rtt.is_bound() { wait.min(self.rtt.without_back_off()) } else { wait })
     }
 
     /// Which of two paths has lost the larger share of what it carried.

@@ -240,7 +240,7 @@ impl Association {
             Shutdown::Sent { retry, .. } | Shutdown::AckSent { retry, .. } => retry,
             Shutdown::No | Shutdown::Pending | Shutdown::Received => 0,
         };
-        let wait = self.control_wait(path, retry).unwrap_or(self.paths[usize::from(path.0)].rtt.rto());
+        let wait = self.control_wait(path, retry);
         self.timers.arm(Timer::T2Shutdown, now + wait);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use bytes::Bytes;
 
-use crate::association::path::backed_off;
+use crate::association::path::{PACKETS_BY_CHANCE, backed_off};
 use crate::association::state::State;
 use crate::association::timers::Timer;
 use crate::association::{Association, Reason};
@@ -33,33 +33,34 @@ impl Association {
     //# peer.
     // One address is tried after the other: one timer runs at a time, for as long as the RTO of its address says.
     pub(super) fn arm_t1(&mut self, now: Time, retry: u32) {
-        let wait = self.t1_wait(now, retry).unwrap_or_else(|| {
-            let path = self.handshake_path(retry);
-            self.paths[usize::from(path.0)].rtt.rto()
-        });
+        let wait = match &self.state {
+            State::CookieWait { sent_at, .. } => {
+                let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
+                self.init_wait(elapsed, retry)
+            }
+            // The path of the INIT ACK was measured.
+            _ if retry < self.control_probes() => self.control_wait(PathId(0), retry),
+            _ => self.control_wait(self.handshake_path(retry), retry),
+        };
         self.timers.arm(Timer::T1, now + wait);
     }
 
-    /// How long T1 runs where it does not follow the RTO: for INIT as [`Config::init_interval`] says, for COOKIE ECHO as
-    /// [`Association::control_wait`] does.
-    fn t1_wait(&self, now: Time, retry: u32) -> Option<Duration> {
-        match &self.state {
-            State::CookieWait { sent_at, .. } => {
-                let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
-                self.config.init_interval.map(|interval| interval.max(elapsed / 4))
-            }
-            State::CookieEchoed { .. } => self.control_wait(PathId(0), retry),
-            _ => None,
-        }
+    /// How long an INIT waits for its answer after `retry` repetitions, `elapsed` after the first: the RTO of the address that
+    /// it went to, or as [`Config::init_interval`] says.
+    fn init_wait(&self, elapsed: Duration, retry: u32) -> Duration {
+        let Some(interval) = self.config.init_interval else {
+            return self.paths[usize::from(self.handshake_path(retry).0)].rtt.rto();
+        };
+        let wait = interval.max(elapsed / 4);
+        if retry < PACKETS_BY_CHANCE { wait.min(self.config.rto.initial) } else { wait }
     }
 
     /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as
-    /// long as a tail loss probe would. `None`: T1-cookie and T2 follow the RTO.
-    pub(in crate::association) fn control_wait(&self, path: PathId, retry: u32) -> Option<Duration> {
-        if retry >= self.control_probes() {
-            return None;
-        }
-        Some(self.paths[usize::from(path.0)].two_round_trips()? * backed_off(retry))
+    /// long as a tail loss probe would, and then for the RTO, within [`Path::bounded_wait`](crate::association::path::Path).
+    pub(in crate::association) fn control_wait(&self, path: PathId, retry: u32) -> Duration {
+        let path = &self.paths[usize::from(path.0)];
+        let as_probe = path.two_round_trips().filter(|_| retry < self.control_probes());
+        as_probe.map_or_else(|| path.bounded_wait(&self.config, retry), |wait| wait * backed_off(retry))
     }
 
     /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
@@ -104,7 +105,11 @@ impl Association {
             //= specs/rfc9260.txt#section-5.1.6
             //# When retransmitting the INIT chunk, the endpoint MUST follow the rules
             //# defined in Section 6.3 to determine the proper timer value.
-            if self.t1_wait(now, retry).is_none() {
+            let follows_rto = match &self.state {
+                State::CookieWait { .. } => self.config.init_interval.is_none(),
+                _ => retry >= self.control_probes(),
+            };
+            if follows_rto {
                 let path = self.handshake_path(retry - 1);
                 self.paths[usize::from(path.0)].rtt.back_off();
             }

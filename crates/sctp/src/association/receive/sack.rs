@@ -409,14 +409,14 @@ impl Association {
             //# chunk with the earliest outstanding TSN for that address,
             //# restart the T3-rtx timer for that address with its current RTO
             //# (if there is still outstanding data on that address).
-            self.timers.arm(t3, now + path.rtt.rto());
+            self.timers.arm(t3, now + path.t3_wait(&self.config, up.errors));
         } else if said.reneged_bytes > 0 {
             //= specs/rfc9260.txt#section-6.3.2
             //# R4)  Whenever a SACK chunk is received missing a TSN that was
             //# previously acknowledged via a Gap Ack Block, start the T3-rtx
             //# for the destination address to which the DATA chunk was
             //# originally transmitted if it is not already running.
-            self.timers.arm_if_idle(t3, now + path.rtt.rto());
+            self.timers.arm_if_idle(t3, now + path.t3_wait(&self.config, up.errors));
         }
     }
 }

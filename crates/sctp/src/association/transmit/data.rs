@@ -549,7 +549,7 @@ impl Association {
         //# destination address to which the retransmission is sent, which, when
         //# the receiver is multi-homed, might be different from the destination
         //# address for which the timer expired (see Section 6.4 below).
-        let deadline = now + path.rtt.rto();
+        let deadline = now + path.t3_wait(&self.config, up.errors);
         //= specs/rfc9260.txt#section-6.1
         //# Whenever a transmission or retransmission is made to any address, if
         //# the T3-rtx timer of that address is not currently running, the sender
