@@ -6,6 +6,8 @@
 //! that is sent arrives, in order and once, as soon as he goes away. If he alters, but neither data nor what begins an
 //! association or renumbers it, nothing arrives that was not sent, nothing twice, and nothing out of order.
 
+mod handshake;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use braidftp_sctp::{
 };
 use bytes::Bytes;
 
+use self::handshake::Trick;
 use crate::{HEADER_LEN, datagram, fix_checksum, sealed};
 
 /// The server's SCTP port, and the client's.
@@ -108,6 +111,8 @@ enum Move {
     Address { side: Side, nth: u8, what: Address },
     /// The client connects again, if its association is over.
     Connect,
+    /// Something that is for handshakes.
+    Trick(Trick),
 }
 
 #[derive(Debug, Clone, Copy, Arbitrary)]
@@ -182,6 +187,8 @@ struct Host {
     /// Whether it takes no ABORT without AUTH.
     authenticates_aborts: bool,
     wake: Option<Time>,
+    /// Whether its endpoint held no association when it last came to rest.
+    was_empty: bool,
 }
 
 /// The table.
@@ -194,6 +201,10 @@ struct Table {
     data: [BTreeSet<Vec<u8>>; 2],
     /// The tag that each side put on last.
     tags: [u32; 2],
+    /// Bytes of the DATA chunks that each side sent.
+    data_bytes: [usize; 2],
+    /// Packets that came to the server since it was last at rest.
+    delivered: usize,
     sent: BTreeMap<(Side, u8), Vec<Sent>>,
     tampering: Tampering,
     connect: Connect,
@@ -223,7 +234,11 @@ fn config(setup: &Setup) -> Config {
         Scheduler::FairCapacity,
         Scheduler::WeightedFairQueueing,
     ];
+    let on = |bit: u8, usual: bool| usual ^ (setup.extensions & bit != 0);
     Config {
+        early_repair: on(32, base.early_repair),
+        tail_loss_probe: on(64, base.tail_loss_probe),
+        init_interval: base.init_interval.filter(|_| setup.extensions & 128 == 0),
         association_max_retrans: 100_000,
         valid_cookie_life: Duration::from_secs(36_000),
         shutdown_guard: Duration::from_secs(36_000),
@@ -287,6 +302,7 @@ impl Table {
             buffer_bytes: buffers[side as usize],
             authenticates_aborts: aborts[side as usize],
             wake: None,
+            was_empty: true,
         };
         Self {
             now: Time::ZERO,
@@ -295,6 +311,8 @@ impl Table {
             seen: VecDeque::new(),
             data: Default::default(),
             tags: [0; 2],
+            data_bytes: [0; 2],
+            delivered: 0,
             sent: BTreeMap::new(),
             tampering: Tampering::No,
             connect,
@@ -429,6 +447,7 @@ impl Table {
                 };
             }
             Move::Connect => self.connect(),
+            Move::Trick(ref trick) => self.play_trick(trick),
         }
     }
 
@@ -459,6 +478,7 @@ impl Table {
     }
 
     fn deliver(&mut self, from: Side, packet: Datagram) {
+        self.delivered += usize::from(from == Client);
         self.hosts[from.other() as usize].endpoint.handle(self.now, packet);
     }
 
@@ -495,7 +515,7 @@ impl Table {
     fn settle(&mut self) {
         for side in [Client, Server] {
             let host = &mut self.hosts[side as usize];
-            let mut outputs = 0;
+            let (mut outputs, mut packets, mut bytes) = (0, 0, 0);
             loop {
                 outputs += 1;
                 assert!(outputs < OUTPUTS_MAX, "{side:?} talks without end");
@@ -505,8 +525,10 @@ impl Table {
                         let mut rest = transmit.payload;
                         while !rest.is_empty() {
                             let payload = rest.split_to(size.min(rest.len()));
-                            self.data[side as usize]
-                                .extend(chunks(&payload).filter(|c| matches!(c[0], 0 | 64)).map(<[u8]>::to_vec));
+                            (packets, bytes) = (packets + 1, bytes + payload.len());
+                            let data = || chunks(&payload).filter(|c| matches!(c[0], 0 | 64));
+                            self.data[side as usize].extend(data().map(<[u8]>::to_vec));
+                            self.data_bytes[side as usize] += data().map(<[u8]>::len).sum::<usize>();
                             self.tags[side as usize] =
                                 u32::from_be_bytes(payload[4..8].try_into().expect("a header has a tag"));
                             let packet = Datagram {
@@ -533,6 +555,9 @@ impl Table {
                 }
             }
             host.check();
+            if side == Server {
+                self.check_unverified(packets, bytes);
+            }
         }
     }
 
