@@ -396,11 +396,26 @@ pub struct MtuDiscovery {
     pub max: usize,
     /// PMTU_RAISE_TIMER: how long until larger sizes are tried again. 600 s.
     pub raise_after: Duration,
+    /// The sizes that a search tries before MAX_PLPMTU, ascending, in bytes of IP packets over UDP. What links carry.
+    pub link_mtus: &'static [usize],
 }
+
+//= specs/rfc8899.txt#section-5.3.2
+//# Implementations SHOULD select the set of probe packet sizes to maximize
+//# the gain in PLPMTU from each search step.
+/// What links carry, in bytes of IP packets.
+const LINK_MTUS: &[usize] =
+    &[1_280, 1_380, 1_400, 1_420, 1_440, 1_460, 1_480, 1_492, 1_500, 4_352, 9_000, 16_384];
 
 impl Default for MtuDiscovery {
     fn default() -> Self {
-        Self { min: 512, base: 1_200, max: 1_452, raise_after: Duration::from_secs(600) }
+        Self {
+            min: 512,
+            base: 1_200,
+            max: 1_452,
+            raise_after: Duration::from_secs(600),
+            link_mtus: LINK_MTUS,
+        }
     }
 }
 

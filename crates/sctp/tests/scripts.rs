@@ -132,6 +132,8 @@ fn a_script_fails_with_other_settings_or_icmp_messages_than_its_own() {
         ("rfc8899/4.6-packet-too-big-ipv6.pkt", "mtu 1300", "mtu 1304"),
         ("rfc8899/4.6-packet-too-big-unused.pkt", "use_ptb=0", "use_ptb=1"),
         ("rfc8899/4.6-packet-too-big-unused.pkt", "raise_time=5000", "raise_time=6000"),
+        ("rfc8899/5.3-search-by-steps.pkt", "algorithm=1", "algorithm=2"),
+        ("rfc8899/5.3-search-largest-ipv6.pkt", "algorithm=2", "algorithm=1"),
         ("rfc9260/10-icmp.pkt", "port_unreachable", "protocol_unreachable"),
         ("rfc9260/10-icmp.pkt", "protocol_unreachable [sctp(1)]", "protocol_unreachable [sctp(2)]"),
         ("rfc9260/10-icmp.pkt", "protocol_unreachable [sctp(0)]", "protocol_unreachable [sctp(2)]"),

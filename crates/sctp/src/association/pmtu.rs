@@ -31,12 +31,6 @@ const MAX_PROBES: u32 = 3;
 const PROBE_TIMER_MIN: Duration = Duration::from_secs(1);
 /// So many losses in a row of large packets, and none that arrived, are a black hole.
 const SUSPICIONS: u32 = 2;
-//= specs/rfc8899.txt#section-5.3.2
-//# Implementations SHOULD select the set of probe packet sizes to maximize
-//# the gain in PLPMTU from each search step.
-/// What links carry, in bytes of IP packets: the sizes that a search tries.
-const LINK_MTUS: [usize; 12] =
-    [1_280, 1_380, 1_400, 1_420, 1_440, 1_460, 1_480, 1_492, 1_500, 4_352, 9_000, 16_384];
 /// What RFC 8200 has every IPv6 link carry.
 const IPV6_MTU_MIN: usize = 1_280;
 
@@ -78,6 +72,7 @@ pub(super) struct Pmtu {
     base: usize,
     max: usize,
     raise_after: Duration,
+    link_mtus: &'static [usize],
     /// What IP and UDP add to a packet.
     overhead: usize,
     phase: Phase,
@@ -117,6 +112,7 @@ impl Pmtu {
             base,
             max,
             raise_after: settings.raise_after,
+            link_mtus: settings.link_mtus,
             overhead,
             phase: Phase::Disabled,
             size,
@@ -330,7 +326,7 @@ impl Pmtu {
             self.give_up_probe();
             self.phase = Phase::SearchComplete;
         } else {
-            let steps = LINK_MTUS.iter().map(|mtu| (mtu - self.overhead) & !3);
+            let steps = self.link_mtus.iter().map(|mtu| mtu.saturating_sub(self.overhead) & !3);
             let next = steps.chain([self.base]).filter(|step| *step > self.size && *step < self.max).min();
             self.try_next(next.unwrap_or(self.max));
         }

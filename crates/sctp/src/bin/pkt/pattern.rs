@@ -65,6 +65,9 @@ pub(crate) fn sacks_first<T>(chunks: &mut [T], kind: impl Fn(&T) -> Option<u8>) 
     chunks[from..from + len].sort_by_key(|chunk| !matches!(kind(chunk), Some(3 | 16)));
 }
 
+/// Bytes of a HEARTBEAT of FreeBSD's.
+const FREEBSD_HEARTBEAT_LEN: usize = 44;
+
 /// A chunk of a script; `None` is `...`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pattern {
@@ -322,6 +325,19 @@ impl Pattern {
     /// Whether it is an AUTH chunk whose code is not said.
     pub(crate) fn is_open_auth(&self) -> bool {
         self.kind == Some(15) && matches!(self.rest, Rest::Any)
+    }
+
+    /// Whether it is a HEARTBEAT of which nothing is said.
+    pub(crate) fn is_open_heartbeat(&self) -> bool {
+        self.kind == Some(4) && matches!(&self.rest, Rest::Parameters(tlvs) if tlvs.iter().all(Tlv::is_open))
+    }
+
+    /// The same behind an open HEARTBEAT that has so many bytes: if it is PAD, its length is what makes a packet as large as
+    /// it is with FreeBSD's HEARTBEAT.
+    pub(crate) fn beside_heartbeat(&self, len: usize) -> Self {
+        let beside = |pad: u16| usize::from(pad) + FREEBSD_HEARTBEAT_LEN - len.next_multiple_of(4);
+        let is_pad = self.kind == Some(132);
+        Self { len: self.len.map(|pad| if is_pad { beside(pad) as u16 } else { pad }), ..self.clone() }
     }
 
     /// The chunk type, unless it is `...`.

@@ -572,7 +572,10 @@ impl World {
             pattern::sacks_first(&mut chunks, |chunk| chunk.first().copied());
         }
         let mut chunks = chunks.into_iter();
+        let mut open_heartbeat = None;
         for pattern in patterns {
+            let beside = open_heartbeat.take().map(|len| pattern.beside_heartbeat(len));
+            let pattern = beside.as_ref().unwrap_or(pattern);
             let Some(chunk) = chunks.next() else {
                 let kind = pattern.kind().map_or("a chunk".to_owned(), pattern::name_of);
                 return Some(format!("chunk: expected {kind}, got no more"));
@@ -580,6 +583,7 @@ impl World {
             if let Some(difference) = pattern.differs(chunk, self.exactness) {
                 return Some(difference);
             }
+            open_heartbeat = pattern.is_open_heartbeat().then_some(chunk.len());
         }
         chunks.next().map(|chunk| format!("chunk: expected no more, got {}", pattern::name_of(chunk[0])))
     }

@@ -17,6 +17,30 @@ const UDP_LEN: usize = 8;
 const MAX_PROBES: u32 = 3;
 const PROBE_TIMER_MIN_MS: u32 = 1_000;
 
+/// With how many bytes more a search by steps tries the next size.
+const STEP: usize = 4;
+/// The sizes of a search by steps, in bytes of IP packets: up to what Ethernet's jumbo frames carry.
+const EACH_STEP: &[usize] = &{
+    let mut sizes = [0; 9_000 / STEP];
+    let mut index = 0;
+    while index < sizes.len() {
+        sizes[index] = (index + 1) * STEP;
+        index += 1;
+    }
+    sizes
+};
+
+/// Which sizes are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Search {
+    /// As the core does unless it is told otherwise: those that links carry, from the base on, which is not asked for.
+    Links,
+    /// The base, and all multiples of [`STEP`] from there.
+    Steps,
+    /// The base, and then the largest at once.
+    Largest,
+}
+
 /// What `sysctl` set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plpmtud {
@@ -24,13 +48,14 @@ pub(super) struct Plpmtud {
     /// MIN_PLPMTU in bytes of IP packets, over IPv4 and IPv6; 0: the core's.
     min_mtu: [usize; 2],
     raise_after: Option<Duration>,
+    search: Search,
     /// Whether messages that a packet was too big are used.
     pub(super) use_ptb: bool,
 }
 
 impl Default for Plpmtud {
     fn default() -> Self {
-        Self { enabled: false, min_mtu: [0; 2], raise_after: None, use_ptb: true }
+        Self { enabled: false, min_mtu: [0; 2], raise_after: None, search: Search::Links, use_ptb: true }
     }
 }
 
@@ -41,8 +66,9 @@ impl Plpmtud {
             "plpmtud_enable" => self.enabled = value != 0,
             "plpmtud_ipv4_min_mtu" => self.min_mtu[0] = value as usize,
             "plpmtud_ipv6_min_mtu" => self.min_mtu[1] = value as usize,
-            // 1: each multiple of 4, 2: the sizes that links have. The core tries those sizes, whatever it is.
-            "plpmtud_search_algorithm" => {}
+            "plpmtud_search_algorithm" if value == 1 => self.search = Search::Steps,
+            // Where the largest is lost, FreeBSD halves what is left, and the core ends its search.
+            "plpmtud_search_algorithm" => self.search = Search::Largest,
             "plpmtud_use_ptb" => self.use_ptb = value != 0,
             "plpmtud_raise_time" => self.raise_after = Some(Duration::from_millis(value.into())),
             "pmtu_raise_time" => self.raise_after = Some(Duration::from_secs(value.into())),
@@ -54,7 +80,7 @@ impl Plpmtud {
     }
 
     /// Where it is on, a path begins with BASE_PLPMTU, or with MIN_PLPMTU if that is more, and searches up to the script's
-    /// MTU.
+    /// MTU. With an algorithm of FreeBSD's, it asks for that size first.
     pub(super) fn apply(&self, config: &mut Config, settings: &Settings, is_encapsulated: bool) {
         if !self.enabled {
             return;
@@ -66,12 +92,19 @@ impl Plpmtud {
         let overhead = ip_len + if is_encapsulated { UDP_LEN } else { 0 };
         let sctp = |mtu: usize| mtu.clamp(overhead, settings.mtu).saturating_sub(overhead) & !3;
         let defaults = MtuDiscovery::default();
-        config.mtu = sctp(base.max(min_mtu));
+        let base = sctp(base.max(min_mtu));
+        // What is smaller than the base asks for that first.
+        config.mtu = if self.search == Search::Links { base } else { base - STEP };
         config.path_mtu_discovery = Some(MtuDiscovery {
             min: if min_mtu == 0 { defaults.min } else { sctp(min_mtu) },
-            base: config.mtu,
+            base,
             max: sctp(settings.mtu),
             raise_after: self.raise_after.unwrap_or(defaults.raise_after),
+            link_mtus: match self.search {
+                Search::Links => defaults.link_mtus,
+                Search::Steps => EACH_STEP,
+                Search::Largest => &[],
+            },
         });
     }
 }
