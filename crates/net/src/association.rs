@@ -157,6 +157,15 @@ impl Association {
         });
     }
 
+    /// Ends the association without waiting for the peer: see [`leave`](sctp::Association::leave).
+    pub fn leave(&self) {
+        self.told(|core, id| {
+            if let Some(association) = core.machine.association_mut(id) {
+                association.leave();
+            }
+        });
+    }
+
     /// Waits until the association is over, and says why.
     ///
     /// # Cancel safety
@@ -231,6 +240,17 @@ impl Association {
             Some(association) => association.set_path_use(now, path, path_use),
             None => Err(PathUseError::NoSuchPath),
         })
+    }
+
+    /// Sends a HEARTBEAT by each path, unless one is under way there (SPP_HB_DEMAND, RFC 6458 §8.1.12).
+    pub fn demand_heartbeats(&self) {
+        self.told(|core, id| {
+            let Some(association) = core.machine.association_mut(id) else { return };
+            let mut path = PathId(0);
+            while association.demand_heartbeat(path).is_ok() {
+                path.0 += 1;
+            }
+        });
     }
 
     /// Makes streams begin anew (RFC 6525): see [`reset_streams`](sctp::Association::reset_streams).

@@ -243,6 +243,7 @@ impl Association {
             inbound_streams: config.inbound_streams,
             events: std::collections::VecDeque::new(),
             farewell: None,
+            leaving: false,
             renewal: Renewal::default(),
             builder: PacketBuilder::new(),
             auth: Authentication::new(&config),

@@ -405,6 +405,8 @@ pub struct Association {
     events: VecDeque<Event>,
     /// Said aside: when it is over, or to an INIT ACK that is none.
     farewell: Option<Farewell>,
+    /// Whether the next packet is its last.
+    leaving: bool,
     renewal: Renewal,
     builder: PacketBuilder,
     auth: Authentication,

@@ -311,7 +311,7 @@ impl Association {
             (Chunk::HeartbeatAck(info), State::Up(_)) => self.on_heartbeat_ack(now, &info),
             (Chunk::InitAck(ack), State::CookieWait { .. }) => self.on_init_ack(now, path, route.peer, &ack),
             (Chunk::CookieAck, State::CookieEchoed { .. }) => self.on_cookie_ack(now),
-            (Chunk::Abort { reflected, causes }, _) => self.on_abort(reflected, causes),
+            (Chunk::Abort { causes, .. }, _) => self.on_abort(causes),
             (Chunk::Error(causes), State::CookieEchoed { .. })
                 if causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_))) =>
             {

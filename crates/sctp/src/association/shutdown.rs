@@ -8,12 +8,15 @@ use crate::association::reset::Reconfiguration;
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::violation::Answer;
-use crate::association::{Association, Event, Reason, Violation};
+use crate::association::{Association, Event, Reason, Transmit, Violation};
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::wire::{Cause, Chunk};
 
 /// How much of the words that go with an abort reaches the peer, in bytes: they must fit a packet.
 const WORDS_MAX: usize = 1_024;
+
+/// The words of an ABORT that follows a SHUTDOWN in the same packet.
+const GOODBYE: &[u8] = b"goodbye";
 
 /// The last packet of an association.
 #[derive(Debug)]
@@ -47,6 +50,49 @@ impl Association {
             //# present in the ABORT chunk.
             self.abort_with(Cause::UserInitiatedAbort(said), Reason::Aborted(words));
         }
+    }
+
+    /// Ends the association without waiting for the peer's part of the shutdown, for a user that is about to go. One packet
+    /// acknowledges what arrived, says SHUTDOWN if all that was sent is acknowledged, and aborts, since nobody will be here to
+    /// answer SHUTDOWN ACK. An ABORT by itself follows: nobody will send the packet again if it is lost.
+    pub fn leave(&mut self) {
+        match (&self.state, self.shutdown) {
+            (State::Closed(_), _) => {}
+            (State::Up(_), Shutdown::No | Shutdown::Pending | Shutdown::Sent { .. }) => {
+                self.leaving = true;
+                self.stirred = true;
+            }
+            _ => self.abort(Bytes::from_static(GOODBYE)),
+        }
+    }
+
+    /// The packet of [`Self::leave`].
+    pub(super) fn transmit_leave(&mut self) -> Transmit {
+        self.leaving = false;
+        let path = self.closing_path();
+        let State::Up(up) = &mut self.state else { unreachable!("the caller has looked") };
+        let tag = up.peer_tag;
+        let drained = up.sent.is_empty() && self.queue.is_empty();
+        up.received.sack_now();
+        up.sack_path = path;
+        self.begin(path, tag);
+        self.fill_sack(path, None);
+        if drained {
+            self.shutdown = Shutdown::Sent { retry: 0, repeats: 0, due: true };
+            self.fill_shutdown(path);
+        }
+        let cause = Cause::UserInitiatedAbort(Bytes::from_static(GOODBYE));
+        let abort = Chunk::Abort { reflected: false, causes: vec![cause.clone()] };
+        //= specs/rfc9260.txt#section-3.3.7
+        //# Control chunks (except for INIT, INIT ACK, and SHUTDOWN COMPLETE) MAY
+        //# be bundled with an ABORT chunk, but they MUST be placed before the
+        //# ABORT chunk in the SCTP packet; otherwise, they will be ignored by the
+        //# receiver.
+        self.builder.push(&abort);
+        let transmit = self.finish(path);
+        let reason = if drained { Reason::Shutdown } else { Reason::Aborted(Bytes::from_static(GOODBYE)) };
+        self.abort_with(cause, reason);
+        transmit
     }
 
     /// Ends the association, and tells the peer for which cause.
@@ -113,10 +159,10 @@ impl Association {
 
     /// The peer's host has no SCTP: a router or that host said so of a packet whose tag proves that it was ours.
     pub(crate) fn on_protocol_unreachable(&mut self) {
-        self.on_abort(true, Vec::new());
+        self.on_abort(Vec::new());
     }
 
-    pub(super) fn on_abort(&mut self, reflected: bool, causes: Vec<Cause>) {
+    pub(super) fn on_abort(&mut self, causes: Vec<Cause>) {
         //= specs/rfc9260.txt#section-9.1
         //# An endpoint MUST NOT respond to any received packet that contains an
         //# ABORT chunk (also see Section 8.4).
@@ -129,8 +175,8 @@ impl Association {
             return;
         }
         // After SHUTDOWN ACK all data has arrived on both sides. A peer that then has no association any more (§8.4) has
-        // ended it in good order, and only its SHUTDOWN COMPLETE was lost.
-        let in_good_order = reflected && matches!(self.shutdown, Shutdown::AckSent { .. });
+        // ended it in good order, and only its SHUTDOWN COMPLETE was lost; so has one that does not wait for SHUTDOWN ACK.
+        let in_good_order = matches!(self.shutdown, Shutdown::AckSent { .. });
         //= specs/rfc9260.txt#section-9.1
         //# After checking the Verification Tag, the receiving endpoint MUST
         //# remove the association from its record and SHOULD report the

@@ -54,6 +54,7 @@ impl Association {
             //# endpoint ("A") to another SCTP endpoint ("Z"), the two endpoints MUST
             //# complete an initialization process in order to set up an SCTP
             //# association between them.
+            State::Up(_) if self.leaving => Some(self.transmit_leave()),
             State::Up(_) => {
                 if let Some(transmit) = self.transmit_asconf(now) {
                     return Some(transmit);
@@ -384,7 +385,7 @@ impl Association {
     }
 
     /// The SACK, if it is due, or if data follows with which it may ride.
-    fn fill_sack(&mut self, id: PathId, license: Option<License>) {
+    pub(super) fn fill_sack(&mut self, id: PathId, license: Option<License>) {
         let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
         let State::Up(up) = &mut self.state else { return };
         let builder = &mut self.builder;
@@ -502,7 +503,7 @@ impl Association {
     }
 
     /// SHUTDOWN or SHUTDOWN ACK.
-    fn fill_shutdown(&mut self, id: PathId) {
+    pub(super) fn fill_shutdown(&mut self, id: PathId) {
         if self.closing_path() != id {
             return;
         }

@@ -4,6 +4,7 @@ use super::*;
 use crate::association::{Abandoned, Order, SendError};
 use crate::ids::{PathId, VerificationTag};
 use crate::stats::{PathState, Phase};
+use crate::wire::Cause;
 
 /// Whether a packet of the handshake is lost, once.
 fn lose_first(kind: u8) -> Option<Drop> {
@@ -295,6 +296,51 @@ fn the_side_that_is_shut_down_still_sends_what_it_had_queued() {
 }
 
 #[test]
+fn a_user_that_leaves_acknowledges_and_ends_both_sides_with_one_packet() {
+    for config in [rfc(), modern()] {
+        let mut pair = Pair::up(config);
+        pair.send(Server, 0, pattern(5_000));
+        assert!(pair.run_until(|pair| pair.read(Client, 0).len() == 1));
+        let before = pair.packets(Client).len();
+        pair.association(Client).leave();
+        pair.run(LATENCY * 3);
+        assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+        assert_eq!(pair.closed(Server), Some(&Reason::Shutdown), "all that it sent is acknowledged");
+        assert!(pair.events(Server).contains(&Event::PeerShutdown));
+        let last = pair.packets(Client).split_off(before);
+        let words = Cause::UserInitiatedAbort(Bytes::from_static(b"goodbye"));
+        let abort = Chunk::Abort { reflected: false, causes: vec![words] };
+        assert!(
+            matches!(&last[0][..], [Chunk::Sack(_), Chunk::Shutdown { .. }, last] if *last == abort),
+            "{last:?}"
+        );
+        assert_eq!(last[1..], [vec![abort]], "in case the first is lost");
+    }
+}
+
+#[test]
+fn a_user_that_leaves_with_data_outstanding_says_no_shutdown() {
+    let mut pair = Pair::up(rfc());
+    pair.send(Client, 0, pattern(5_000));
+    pair.run(Duration::from_millis(1));
+    pair.association(Client).leave();
+    pair.run(LATENCY * 3);
+    assert!(matches!(pair.closed(Client), Some(Reason::Aborted(_))));
+    assert!(matches!(pair.closed(Server), Some(Reason::PeerAborted(_))));
+    assert!(!pair.packets(Client).iter().flatten().any(|chunk| matches!(chunk, Chunk::Shutdown { .. })));
+}
+
+#[test]
+fn the_first_packet_of_a_user_that_leaves_may_get_lost() {
+    let mut pair = Pair::up(rfc());
+    pair.drop = lose_first(7);
+    pair.association(Client).leave();
+    pair.run(LATENCY * 3);
+    assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+    assert!(matches!(pair.closed(Server), Some(Reason::PeerAborted(_))));
+}
+
+#[test]
 fn both_sides_may_shut_down_at_once() {
     let mut pair = Pair::up(rfc());
     pair.association(Client).shutdown();
@@ -390,7 +436,7 @@ fn a_shutdown_that_takes_too_long_is_aborted() {
     pair.association(Client).shutdown();
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.closed(Client), Some(&Reason::ShutdownTimeout));
-    assert!(matches!(pair.closed(Server), Some(Reason::PeerAborted(_))));
+    assert_eq!(pair.closed(Server), Some(&Reason::Shutdown), "behind its SHUTDOWN ACK no data is missing");
 }
 
 #[test]
