@@ -4,6 +4,7 @@
 mod client_support;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -87,6 +88,31 @@ fn a_server_that_vanishes_is_given_up_in_time_and_the_same_command_goes_on() {
         assert!(start.elapsed() < PATIENCE, "{mode}");
         goes_on(&room, &server.url(mode), mode, &tree, &copy);
     }
+}
+
+#[test]
+fn a_link_over_which_nothing_comes_is_left_for_a_new_association() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    slow_tree(&tree);
+    let server = Served::new(&tree);
+    let link = server.link("delay=1ms");
+    let address = link.local_addr();
+    let copy = room.path("copy");
+    let url = format!("ftp+sctp://{address}/");
+    let mut child = begin(&room, &url, "braid", &copy, &["--timeout", "10", "--retries", "20"]);
+    let _ = link.stop();
+    // The link is mended when the old association is given up.
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("no packet has come for 10 s") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it gives up");
+    }
+    let _link = server.link_at(address, "delay=1ms");
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_same(&tree, &copy);
 }
 
 #[test]

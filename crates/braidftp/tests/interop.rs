@@ -172,6 +172,16 @@ fn mirror_from(url: &str, root: &Path) {
             assert!(last.contains(&format!(r#""files":{}"#, FILES.len())), "{last}");
         }
     }
+    // What is to be known of single files is asked for in one flight with the login and the data connection.
+    let got = root.with_file_name("got");
+    let urls = ["one", "empty", "folder/big"].map(|name| format!("{url}{name}"));
+    let output = our_program().arg("get").args(&urls).arg("-o").arg(&got).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for name in ["one", "empty", "folder/big"] {
+        let (ours, theirs) = (got.join(name.trim_start_matches("folder/")), root.join(name));
+        assert!(fs::read(&ours).unwrap() == fs::read(&theirs).unwrap(), "{name}");
+        assert_eq!(fs::metadata(ours).unwrap().mtime(), fs::metadata(theirs).unwrap().mtime(), "{name}");
+    }
 }
 
 #[test]

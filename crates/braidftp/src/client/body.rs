@@ -4,8 +4,8 @@
 //! job's to say.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use braidftp_ftp::mapping::frame::{Header, Trailer};
@@ -125,6 +125,8 @@ pub struct FileSink {
     pub size: Option<u64>,
     /// When the listing said that it changed.
     pub modified: Option<Timestamp>,
+    /// How long the server says that it is, where it was asked together with the file.
+    pub told_size: Arc<OnceLock<u64>>,
     reporter: Reporter,
     meter: Option<Meter>,
 }
@@ -159,7 +161,16 @@ impl Queue {
 impl FileSink {
     /// A sink that writes by `writer` and reports as `name`.
     pub fn new(writer: fs::Writer, name: Vec<u8>, reporter: Reporter) -> Self {
-        Self { writer, name, offset: 0, size: None, modified: None, reporter, meter: None }
+        Self {
+            writer,
+            name,
+            offset: 0,
+            size: None,
+            modified: None,
+            told_size: Arc::default(),
+            reporter,
+            meter: None,
+        }
     }
 }
 
@@ -208,7 +219,8 @@ impl Sink {
                     let _busy = pump.activity.busy();
                     file.writer.write(bytes).await.map_err(|error| Error::store(&error))?;
                 }
-                let meter = file.meter.get_or_insert_with(|| file.reporter.file(&file.name, file.size));
+                let size = file.size.or_else(|| file.told_size.get().copied());
+                let meter = file.meter.get_or_insert_with(|| file.reporter.file(&file.name, size));
                 meter.add(length);
             }
             Self::Queue(queue) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use braidftp_base::{Output, Time};
 use braidftp_ftp::client::{
-    Config, DataResult, Ended, Event, Finished, Input, Session, Tag, Transfer, TransferError,
+    Config, DataResult, Ended, Event, Finished, Input, Pipelining, Session, Tag, Transfer, TransferError,
 };
 use braidftp_ftp::command::{Command, Secret, Type};
 use braidftp_ftp::mapping::Mode;
@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::body::{Body, DataEnd, Sink};
 use super::carrier::{Carrier, Note};
-use super::{Done, Request, Shared, Trace};
+use super::{Done, Request, Shared, Totals, Trace};
 use crate::cli::login::Login;
 use crate::exit::{Again, Error, Exit, Result, escape};
 
@@ -26,6 +26,8 @@ use crate::exit::{Again, Error, Exit, Result, escape};
 const LOOK: Duration = Duration::from_millis(100);
 /// How long data tasks may take to hand back what they have when the session is over.
 const HAND_BACK: Duration = Duration::from_secs(3);
+/// tcp: commands and transfers that the session holds at most: what may be sent in one flight, and the next transfers.
+const TCP_WINDOW: usize = 12;
 /// ms-cp: SIZE and RETR under way at most. "All at once" for any folder of the papers; beyond, the memory of both
 /// sides counts.
 const MS_CP_WINDOW: usize = 2048;
@@ -39,6 +41,8 @@ pub(crate) struct Engine {
     shared: Arc<Shared>,
     waiting: BTreeMap<Tag, Waiting>,
     login: Option<Tag>,
+    /// Packets sent and received when the server was last heard.
+    counted: Totals,
     origin: Instant,
     window: usize,
     state: State,
@@ -81,7 +85,11 @@ impl Engine {
         let mode = shared.options.mode;
         let mut config = Config::new(mode);
         let window = match mode {
-            Mode::Tcp | Mode::Naive | Mode::Ms => 2,
+            Mode::Tcp => {
+                config.pipelining = Pipelining::Adaptive;
+                TCP_WINDOW
+            }
+            Mode::Naive | Mode::Ms => 2,
             Mode::MsCp => {
                 config.window = MS_CP_WINDOW;
                 MS_CP_WINDOW
@@ -96,6 +104,7 @@ impl Engine {
             shared,
             waiting: BTreeMap::new(),
             login: None,
+            counted: Totals::default(),
             origin: Instant::now(),
             window,
             state: State::Open,
@@ -152,10 +161,19 @@ impl Engine {
                 },
                 request = self.requests.recv(), if self.wants_more() => match request {
                     Some(request) => self.on_request(request),
-                    None => {
+                    None if self.session.outstanding() > 0 => {
                         self.state = State::Quitting;
                         let tag = self.session.command(Command::Quit);
                         self.waiting.insert(tag, Waiting::Ignored);
+                    }
+                    // All is answered. The reply to QUIT would say nothing new, so that the client does not wait for it; over
+                    // SCTP the end of the association says as much as QUIT does.
+                    None => {
+                        if self.shared.options.mode == Mode::Tcp {
+                            self.session.command(Command::Quit);
+                            self.drain()?;
+                        }
+                        self.state = State::Over;
                     }
                 },
                 _ = look.tick() => self.look_for_silence()?,
@@ -171,12 +189,28 @@ impl Engine {
 
     fn look_for_silence(&mut self) -> Result<()> {
         let timeout = self.shared.options.timeout;
+        let silent = self.shared.activity.silent_for();
+        if silent < 2 * LOOK {
+            self.counted = self.shared.gauge.totals();
+        } else if silent > timeout / 2 && self.shared.gauge.totals().packets_sent == self.counted.packets_sent
+        {
+            // Who waits sends nothing that would show whether the link lives.
+            self.shared.gauge.demand_heartbeats();
+        }
         if self.waiting.is_empty() && self.login.is_none() {
             // Nobody waits for the server, so that it owes us no sign of life.
             self.shared.activity.heard();
         } else if self.shared.activity.silent_for() > timeout {
             if let Some(error) = self.carrier.never_answered(timeout) {
                 return Err(error);
+            }
+            // A link over which nothing comes is no server that says nothing: a new association may find another way, or the
+            // link mended, and begins without the long time-outs of the old one.
+            let now = self.shared.gauge.totals();
+            if now.packets_sent > self.counted.packets_sent
+                && now.packets_received == self.counted.packets_received
+            {
+                return Err(lost(format_args!("no packet has come for {} s", timeout.as_secs_f64())));
             }
             return Err(Error::new(
                 Exit::TimedOut,

@@ -308,11 +308,14 @@ impl Client {
         self.command(Command::Noop).await.map(|_| ())
     }
 
-    /// What the server can do beyond RFC 959.
+    /// What the server can do beyond RFC 959. In braid that is known without asking.
     ///
     /// # Errors
     /// The connection is gone.
     pub async fn features(&self) -> Result<Features> {
+        if self.mode() == Mode::Braid {
+            return Ok(Features::of_braid());
+        }
         Ok(Features::parse(&self.command(Command::Features).await?))
     }
 
@@ -324,10 +327,16 @@ impl Client {
     /// # Cancel safety
     /// The command may have been sent.
     pub async fn command(&self, command: Command) -> Result<Reply> {
-        match self.begin_command(command).await?.await {
-            Ok(reply) => reply,
-            Err(_) => Err(self.shared.why()),
-        }
+        let asked = self.begin_command(command).await?;
+        self.reply(asked).await
+    }
+
+    /// The reply to a command that was begun.
+    ///
+    /// # Errors
+    /// The session has ended, with why.
+    pub async fn reply(&self, asked: oneshot::Receiver<Result<Reply>>) -> Result<Reply> {
+        asked.await.unwrap_or_else(|_| Err(self.shared.why()))
     }
 
     /// Sends a command without waiting for its reply.

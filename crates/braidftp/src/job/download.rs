@@ -9,12 +9,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use braidftp_ftp::client::Finished;
 use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::stamp::Timestamp;
+use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{PathArg, SafePath};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Record;
+use super::get::{Facts, Told, is_folder, of_file};
 use super::tasks::Tasks;
 use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, timestamp};
 use crate::exit::{Error, Exit, Result};
@@ -85,6 +88,32 @@ impl Downloads {
     /// # Errors
     /// The session has ended, or an error met that every file would meet.
     pub(crate) async fn fetch(&mut self, file: Fetch) -> Result<()> {
+        self.begin(file, None).await
+    }
+
+    /// The same for a file of which nothing is here, whose size and time are being asked for.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub(super) async fn fetch_and_ask(&mut self, file: Fetch, told: Told) -> Result<()> {
+        self.begin(file, Some(told)).await
+    }
+
+    /// Whether nothing is here of a file.
+    pub(crate) async fn has_nothing_of(&self, path: &SafePath) -> bool {
+        let path = path.clone();
+        let is_missing =
+            |found: Result<fs::Metadata, fs::Error>| found.is_err_and(|error| error.why == Why::NotFound);
+        let look = move |root: &Root| {
+            let path = as_path(&path);
+            Ok::<_, fs::Error>(
+                is_missing(root.link_metadata(path)) && is_missing(root.unfinished_metadata(path)),
+            )
+        };
+        self.root.blocking(look).await.is_ok_and(|missing: bool| missing)
+    }
+
+    async fn begin(&mut self, file: Fetch, told: Option<Told>) -> Result<()> {
         self.tasks.reap()?;
         if self.record.is_settled(file.local.as_bytes()) {
             return Ok(());
@@ -115,6 +144,9 @@ impl Downloads {
         sink.offset = offset;
         sink.size = file.size;
         sink.modified = file.modified;
+        if let Some(told) = &told {
+            sink.told_size = told.size.clone();
+        }
         let under_way = self.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?;
         let finish = Finish {
             root: self.root.clone(),
@@ -123,6 +155,7 @@ impl Downloads {
             finishing: self.finishing.clone(),
             mode: self.client.mode(),
             file,
+            told,
             offset,
             _permit: permit,
         };
@@ -174,12 +207,17 @@ struct Finish {
     finishing: Arc<Semaphore>,
     mode: Mode,
     file: Fetch,
+    /// What the server was asked of it together with the file.
+    told: Option<Told>,
     offset: u64,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Finish {
-    async fn run(self, done: Done) -> Result<()> {
+    async fn run(mut self, mut done: Done) -> Result<()> {
+        if let Some(told) = self.told.take() {
+            done.result = self.take_facts(told, done.result).await;
+        }
         let name = self.file.local.as_bytes();
         let what = format!("fetch {}", crate::exit::escape(name));
         let sink = match done.body {
@@ -224,6 +262,23 @@ impl Finish {
             self.record.failed(&self.reporter, name, error);
         }
         Ok(())
+    }
+
+    /// Takes what the server said of the file, which was asked for together with it.
+    async fn take_facts(&mut self, told: Told, result: Result<Finished>) -> Result<Finished> {
+        let facts = told.facts.await.unwrap_or(Ok(Facts::Unknown));
+        match (facts, result) {
+            (Ok(Facts::Of(metadata)), Err(error)) if metadata.kind == FileKind::Directory => {
+                Err(if error.is_transient() { error } else { is_folder(self.file.remote.as_bytes()) })
+            }
+            (Ok(Facts::Of(metadata)), result) => {
+                (self.file.size, self.file.modified) = of_file(&metadata);
+                result
+            }
+            // Over TCP nothing else tells the size and the time. In braid the HEADER does.
+            (Err(error), Ok(_)) if self.mode == Mode::Tcp => Err(error),
+            (_, result) => result,
+        }
     }
 
     /// The server says that all was sent: checks it, and gives the file its name.

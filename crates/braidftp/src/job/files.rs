@@ -4,10 +4,12 @@ use std::io::Write;
 
 use braidftp_ftp::client::ListForm;
 use braidftp_ftp::command::Command;
+use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::store::{FileKind, Metadata};
-use braidftp_ftp::{PathArg, SafePath};
+use braidftp_ftp::{PathArg, Reply, SafePath};
+use tokio::sync::oneshot;
 
-use super::get::{Facts, facts};
+use super::get::{Facts, facts, of_mlst};
 use super::listing::{Line, Listing, bad_line, folder_form};
 use super::{Job, named_path, remote_path};
 use crate::client::{Client, Sink, of_reply, of_write_reply};
@@ -29,21 +31,35 @@ pub enum Form {
 /// # Errors
 /// The session has ended, or a folder cannot be listed.
 pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<()> {
-    let list = folder_form(&client.features().await?);
-    for url in &urls {
+    let Some(first) = urls.first() else { return Ok(()) };
+    // Both are asked for at once.
+    let (features, mut asked) = tokio::try_join!(client.features(), begin_facts(&client, first))?;
+    let list = folder_form(&features);
+    for (at, url) in urls.iter().enumerate() {
+        if at > 0 {
+            asked = begin_facts(&client, url).await?;
+        }
         if urls.len() > 1 && form == Form::Text {
             say(format_args!("{}:", escape(&url.path)))?;
         }
         let path = remote_path(&url.path, b"")?;
-        if list == ListForm::Facts
-            && let Some(path) = &path
-            && let Facts::Of(metadata) = facts(&client, path).await?
+        // In braid the listing is asked for without waiting for what the path is. A file has none, which is no error then.
+        let ahead = match client.mode() {
+            Mode::Braid => Some(Listing::ask(&client, list, path.clone()).await?),
+            _ => None,
+        };
+        if let Some(asked) = asked.take()
+            && let Some(Facts::Of(metadata)) = of_mlst(&client.reply(asked).await?)
             && metadata.kind != FileKind::Directory
+            && list == ListForm::Facts
         {
             show(&job, url.file_name(), &metadata, form)?;
             continue;
         }
-        let mut listing = Listing::ask(&client, list, path).await?;
+        let mut listing = match ahead {
+            Some(listing) => listing,
+            None => Listing::ask(&client, list, path).await?,
+        };
         // Lines that were shown are not shown again.
         let shown = |error| Error { again: Again::Vain, ..error };
         while let Some(line) = listing.next().await.map_err(shown)? {
@@ -55,6 +71,14 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<
         }
     }
     Ok(())
+}
+
+/// Asks what a path is, without waiting; nothing where there is no path.
+async fn begin_facts(client: &Client, url: &Url) -> Result<Option<oneshot::Receiver<Result<Reply>>>> {
+    Ok(match remote_path(&url.path, b"")? {
+        Some(path) => Some(client.begin_command(Command::MachineFacts(Some(path))).await?),
+        None => None,
+    })
 }
 
 fn show(job: &Job, name: &[u8], metadata: &Metadata, form: Form) -> Result<()> {
@@ -269,12 +293,15 @@ pub async fn make_folders(client: Client, job: Job, urls: Vec<Url>, parents: Par
 /// Makes a folder and those above it. Only the last must be there in the end: a server may let nobody look at, or
 /// make, those above.
 pub(super) async fn make_folder_and_parents(client: &Client, path: &[u8]) -> Result<()> {
-    let mut last = None;
+    let mut asked = Vec::new();
     let ends = path.iter().enumerate().filter(|(at, byte)| **byte == b'/' && *at > 0).map(|(at, _)| at);
     for end in ends.chain([path.len()]) {
         let Some(folder) = PathArg::new(path[..end].to_vec()) else { continue };
-        let reply = client.command(Command::MakeDirectory(folder)).await?;
-        last = Some(reply);
+        asked.push(client.begin_command(Command::MakeDirectory(folder)).await?);
+    }
+    let mut last = None;
+    for asked in asked {
+        last = Some(client.reply(asked).await?);
     }
     let Some(reply) = last.filter(|reply| reply.code.is_error()) else { return Ok(()) };
     match facts(client, &named_path(path, b"")?).await? {

@@ -2,11 +2,16 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use braidftp_ftp::command::Command;
 use braidftp_ftp::listing::parse_facts;
+use braidftp_ftp::mapping::Mode;
+use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata};
 use braidftp_ftp::{Code, PathArg, Reply, SafeName, SafePath};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::download::{Downloads, Fetch};
 use super::filter::{is_glob, name_glob};
@@ -26,14 +31,22 @@ pub async fn get(client: Client, job: Job, urls: Vec<Url>, to: PathBuf) -> Resul
     std::fs::create_dir_all(&to).map_err(|e| Error::local(format_args!("make {}", to.display()), &e))?;
     let root = Root::open(&to).map_err(|error| Error::store(&error))?;
     let mut downloads = Downloads::new(client.clone(), root, job.reporter.clone(), job.record.clone());
-    let result = get_each(&client, &job, &urls, &mut downloads).await;
+    let mut asked = JoinSet::new();
+    let result = get_each(&client, &job, &urls, &mut downloads, &mut asked).await;
+    while asked.join_next().await.is_some() {}
     job.reporter.expect_no_more();
     // What was begun is waited for, so that it puts its bytes away.
     let finished = downloads.finish().await;
     result.and(finished)
 }
 
-async fn get_each(client: &Client, job: &Job, urls: &[Url], downloads: &mut Downloads) -> Result<()> {
+async fn get_each(
+    client: &Client,
+    job: &Job,
+    urls: &[Url],
+    downloads: &mut Downloads,
+    asked: &mut JoinSet<()>,
+) -> Result<()> {
     for url in urls {
         if is_glob(url.file_name()) {
             get_glob(client, job, url, downloads).await?;
@@ -45,22 +58,20 @@ async fn get_each(client: &Client, job: &Job, urls: &[Url], downloads: &mut Down
         };
         let local = SafePath::ROOT.join(&name).map_err(|e| Error::usage(format_args!("get {url}"), e))?;
         let remote = named_path(&url.path, b"")?;
+        // Where nothing of the file is here, what the server says of it decides nothing: both are asked for at once. The
+        // papers' modes keep their round trips.
+        if matches!(client.mode(), Mode::Braid | Mode::Tcp) && downloads.has_nothing_of(&local).await {
+            let told = ask(client, &remote, job, asked).await?;
+            let fetch = Fetch { remote, local, size: None, modified: None, unix_mode: None };
+            downloads.fetch_and_ask(fetch, told).await?;
+            continue;
+        }
         match facts(client, &remote).await? {
             Facts::Of(metadata) if metadata.kind == FileKind::Directory => {
-                let error = Error::new(
-                    Exit::NoSuchPath,
-                    format_args!("fetch {}", escape(&url.path)),
-                    "it is a folder",
-                )
-                .hint("braidftp mirror fetches folders");
-                job.record.failed(&job.reporter, &url.path, error);
+                job.record.failed(&job.reporter, &url.path, is_folder(&url.path));
             }
             Facts::Of(metadata) => {
-                // MLST tells of a link, and RETR follows it: what it tells is not of the file.
-                let link = metadata.kind == FileKind::Symlink;
-                let size =
-                    (!link && (metadata.size > 0 || metadata.modified.is_some())).then_some(metadata.size);
-                let modified = metadata.modified.filter(|_| !link);
+                let (size, modified) = of_file(&metadata);
                 downloads.fetch(Fetch { remote, local, size, modified, unix_mode: None }).await?;
             }
             Facts::Missing(reply) => {
@@ -123,28 +134,103 @@ pub(super) enum Facts {
     Unknown,
 }
 
+/// What is asked of a file together with the file itself.
+pub(super) struct Told {
+    pub(super) facts: oneshot::Receiver<Result<Facts>>,
+    /// Its size, as soon as it is known.
+    pub(super) size: Arc<OnceLock<u64>>,
+}
+
+/// Asks for one path, without waiting.
+async fn ask(client: &Client, path: &PathArg, job: &Job, asked: &mut JoinSet<()>) -> Result<Told> {
+    let mlst = client.begin_command(Command::MachineFacts(Some(path.clone()))).await?;
+    // Behind RETR they would wait for its end, and many servers of TCP have no MLST.
+    let (size, time) = match client.mode() {
+        Mode::Tcp => (
+            Some(client.begin_command(Command::Size(path.clone())).await?),
+            Some(client.begin_command(Command::ModifiedTime(path.clone())).await?),
+        ),
+        _ => (None, None),
+    };
+    let (tell, facts) = oneshot::channel();
+    let told = Told { facts, size: Arc::default() };
+    let (client, path, reporter, told_size) =
+        (client.clone(), path.clone(), job.reporter.clone(), told.size.clone());
+    asked.spawn(async move {
+        let answer = async |asked, command| match asked {
+            Some(asked) => client.reply(asked).await,
+            None => client.command(command).await,
+        };
+        let facts = async {
+            let reply = client.reply(mlst).await?;
+            let size = answer(size, Command::Size(path.clone()));
+            read_facts(reply, size, answer(time, Command::ModifiedTime(path.clone()))).await
+        };
+        let facts = facts.await;
+        if let Ok(Facts::Of(metadata)) = &facts
+            && let (Some(bytes), _) = of_file(metadata)
+        {
+            reporter.expect(bytes);
+            let _ = told_size.set(bytes);
+        }
+        // A file that failed by itself asks no more.
+        let _ = tell.send(facts);
+    });
+    Ok(told)
+}
+
+/// The size and the time of a file, as far as the server has told them.
+pub(super) fn of_file(metadata: &Metadata) -> (Option<u64>, Option<Timestamp>) {
+    // MLST tells of a link, and RETR follows it: what it tells is not of the file.
+    let link = metadata.kind == FileKind::Symlink;
+    let size = (!link && (metadata.size > 0 || metadata.modified.is_some())).then_some(metadata.size);
+    (size, metadata.modified.filter(|_| !link))
+}
+
+/// The error of a folder that was taken for a file.
+pub(super) fn is_folder(path: &[u8]) -> Error {
+    Error::new(Exit::NoSuchPath, format_args!("fetch {}", escape(path)), "it is a folder")
+        .hint("braidftp mirror fetches folders")
+}
+
 /// Asks for one path: MLST, or SIZE and MDTM where there is no MLST.
 pub(super) async fn facts(client: &Client, path: &PathArg) -> Result<Facts> {
     let reply = client.command(Command::MachineFacts(Some(path.clone()))).await?;
+    let size = client.command(Command::Size(path.clone()));
+    read_facts(reply, size, client.command(Command::ModifiedTime(path.clone()))).await
+}
+
+/// Reads the reply to MLST, or those to SIZE and MDTM where there is no MLST.
+async fn read_facts(
+    reply: Reply,
+    size: impl Future<Output = Result<Reply>>,
+    time: impl Future<Output = Result<Reply>>,
+) -> Result<Facts> {
+    if let Some(facts) = of_mlst(&reply) {
+        return Ok(facts);
+    }
+    let Some(size) = number(&size.await?) else { return Ok(Facts::Unknown) };
+    let reply = time.await?;
+    let text = reply.lines.first().filter(|_| !reply.code.is_error());
+    let modified = text.and_then(|text| Timestamp::parse(text.trim_ascii()));
+    Ok(Facts::Of(Box::new(Metadata { modified, ..Metadata::new(FileKind::File, size) })))
+}
+
+/// What the reply to MLST says; `None` if the server does not know the command.
+pub(super) fn of_mlst(reply: &Reply) -> Option<Facts> {
     if !reply.code.is_error() {
         let metadata = reply.lines.iter().find_map(|line| {
             let line = line.strip_prefix(b" ".as_slice())?;
             let end = line.iter().position(|byte| *byte == b' ')?;
             parse_facts(&line[..end]).map(|facts| facts.metadata)
         });
-        return Ok(metadata.map_or(Facts::Unknown, |metadata| Facts::Of(Box::new(metadata))));
+        return Some(metadata.map_or(Facts::Unknown, |metadata| Facts::Of(Box::new(metadata))));
     }
     match reply.code {
-        Code::SYNTAX_ERROR | Code::NOT_IMPLEMENTED => {}
-        code if code.class() == braidftp_ftp::reply::Class::Permanent => return Ok(Facts::Missing(reply)),
-        _ => return Ok(Facts::Unknown),
+        Code::SYNTAX_ERROR | Code::NOT_IMPLEMENTED => None,
+        code if code.class() == braidftp_ftp::reply::Class::Permanent => Some(Facts::Missing(reply.clone())),
+        _ => Some(Facts::Unknown),
     }
-    let reply = client.command(Command::Size(path.clone())).await?;
-    let Some(size) = number(&reply) else { return Ok(Facts::Unknown) };
-    let reply = client.command(Command::ModifiedTime(path.clone())).await?;
-    let text = reply.lines.first().filter(|_| !reply.code.is_error());
-    let modified = text.and_then(|text| braidftp_ftp::stamp::Timestamp::parse(text.trim_ascii()));
-    Ok(Facts::Of(Box::new(Metadata { modified, ..Metadata::new(FileKind::File, size) })))
 }
 
 fn number(reply: &Reply) -> Option<u64> {
@@ -157,12 +243,14 @@ fn number(reply: &Reply) -> Option<u64> {
 /// # Errors
 /// The session has ended. Files that fail are in the job's record.
 pub async fn put(client: Client, job: Job, files: Vec<PathBuf>) -> Result<()> {
-    let features = client.features().await?;
     let base = job.url.path.clone();
-    let is_folder = base.is_empty() || base.ends_with(b"/") || files.len() > 1 || {
-        matches!(facts(&client, &named_path(&base, b"")?).await?,
-            Facts::Of(metadata) if metadata.kind == FileKind::Directory)
+    let sure = base.is_empty() || base.ends_with(b"/") || files.len() > 1;
+    let look = async {
+        let facts = if sure { Facts::Unknown } else { facts(&client, &named_path(&base, b"")?).await? };
+        Ok(sure || matches!(facts, Facts::Of(metadata) if metadata.kind == FileKind::Directory))
     };
+    // Both are asked for at once.
+    let (features, is_folder) = tokio::try_join!(client.features(), look)?;
     let mut uploads = Uploads::new(client.clone(), job.url.clone(), job.reporter.clone(), job.record.clone());
     for path in files {
         let shown = path.as_os_str().as_bytes().to_vec();

@@ -5,7 +5,7 @@
 //! folders first, then asks for all files at once. Up: the remote tree is listed, then the local one walked, folders
 //! made and files sent as they come.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
@@ -34,7 +34,9 @@ use crate::store::fs::{self, Kind, Root, WalkItem};
 
 /// Most folders that wait to be listed, and most entries of the remote tree that an upload compares with.
 const MAX_FOLDERS: usize = 1_000_000;
-/// Likewise, entries.
+/// Commands that delete and whose replies are waited for at once.
+const COMMANDS: usize = 256;
+/// Entries, as [`MAX_FOLDERS`].
 const MAX_ENTRIES: usize = 10_000_000;
 
 /// What a mirror takes, and what it may remove.
@@ -764,15 +766,23 @@ async fn delete_remote(
         }
     })
     .await?;
-    // Folders were told before what is in them.
-    for (path, is_folder) in doomed.into_iter().rev() {
-        if mirror.delete.is_dry() {
-            job.reporter.plan(path.as_bytes(), Action::Deleted, 0);
+    // Folders were told before what is in them. Commands take effect in their order, so that none waits for the reply before.
+    let mut asked = VecDeque::new();
+    let mut doomed = doomed.into_iter().rev();
+    loop {
+        let next = if asked.len() < COMMANDS { doomed.next() } else { None };
+        if let Some((path, is_folder)) = next {
+            if mirror.delete.is_dry() {
+                job.reporter.plan(path.as_bytes(), Action::Deleted, 0);
+                continue;
+            }
+            let remote = named_path(base, path.as_bytes())?;
+            let command = if is_folder { Command::RemoveDirectory(remote) } else { Command::Delete(remote) };
+            asked.push_back((path, is_folder, client.begin_command(command).await?));
             continue;
         }
-        let remote = named_path(base, path.as_bytes())?;
-        let command = if is_folder { Command::RemoveDirectory(remote) } else { Command::Delete(remote) };
-        let reply = client.command(command).await?;
+        let Some((path, is_folder, reply)) = asked.pop_front() else { break };
+        let reply = client.reply(reply).await?;
         match reply.code.is_error() {
             false => job.reporter.done(path.as_bytes(), Action::Deleted, 0, 0),
             // A folder with something excluded in it stays.

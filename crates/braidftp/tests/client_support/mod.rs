@@ -79,14 +79,18 @@ impl Served {
 
     /// A bad link to its SCTP port.
     pub(crate) fn link(&self, properties: &str) -> RelayHandle {
+        self.link_at("127.0.0.1:0".parse().unwrap(), properties)
+    }
+
+    /// The same, at this address.
+    pub(crate) fn link_at(&self, address: SocketAddr, properties: &str) -> RelayHandle {
         let mut link = LinkConfig::default();
         link.apply(properties).unwrap();
-        let any = "127.0.0.1:0".parse().unwrap();
         Relay::spawn(RelayConfig {
             forward: link.clone(),
             back: link,
             seed: 5,
-            ..RelayConfig::new(any, self.udp)
+            ..RelayConfig::new(address, self.udp)
         })
         .unwrap()
     }

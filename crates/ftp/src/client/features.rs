@@ -34,6 +34,27 @@ pub struct Features {
 }
 
 impl Features {
+    /// What every server of braid can do, which a client need not ask for.
+    //= specs/ftp-over-sctp.md#section-7.5
+    //# The client need not wait for the greeting, nor for FEAT, before it uses anything of this section
+    pub fn of_braid() -> Self {
+        Self {
+            mlst: true,
+            mdtm: true,
+            size: true,
+            rest_stream: true,
+            epsv: false,
+            mfmt: true,
+            utf8: true,
+            tvfs: true,
+            pipeline: None,
+            streams: None,
+            frames: true,
+            tree: true,
+            partial: true,
+        }
+    }
+
     /// Reads the reply to FEAT; a refusal means none.
     pub fn parse(reply: &Reply) -> Self {
         let mut found = Self::default();

@@ -28,11 +28,33 @@ pub use session::Session;
 pub enum Pipelining {
     /// One command, its final reply, the next.
     LockStep,
-    /// Several at once as long as no transfer is among them; a transfer alone.
+    /// Several at once as long as no transfer is among them. EPSV goes with them; the transfer itself goes alone.
     #[default]
     Metadata,
     /// Everything at once, up to the window. Only towards servers known to stand it.
     Deep,
+    /// As the greeting says: [`Self::Deep`] towards braidftp, [`Self::LockStep`] towards servers known to lose commands that
+    /// are sent ahead, [`Self::Metadata`] towards all others.
+    Adaptive,
+}
+
+impl Pipelining {
+    /// What a greeting's text begins with where [`Self::Deep`] works: our server's, unless its operator chose another text.
+    const STANDS_ALL: &'static [u8] = b"braidftp";
+    /// What the greetings of servers hold that lose commands (the list is lftp's `ftp:auto-sync-mode`).
+    const LOSES_COMMANDS: [&'static str; 3] = ["Microsoft FTP Service", "MadGoat", "MikroTik"];
+
+    /// The level towards the server that greets so.
+    fn after(self, greeting: &Reply) -> Self {
+        let text = String::from_utf8_lossy(greeting.text());
+        let stands_all = greeting.text().starts_with(Self::STANDS_ALL);
+        match self {
+            Self::Adaptive if stands_all => Self::Deep,
+            Self::Adaptive if Self::LOSES_COMMANDS.iter().any(|name| text.contains(name)) => Self::LockStep,
+            Self::Adaptive => Self::Metadata,
+            chosen => chosen,
+        }
+    }
 }
 
 /// How a session goes about it.

@@ -107,6 +107,8 @@ enum Gate {
     Together,
     /// All lines of the unit before it are answered.
     Answered,
+    /// The same, unless the server is known to stand all that is sent ahead.
+    Login,
     /// The data connection is open, or listens.
     Data,
 }
@@ -194,8 +196,9 @@ impl Session {
         if user.is_empty() || !is_clean(user) || !is_clean(password.expose()) {
             return None;
         }
-        // In braid both ride with the first packet; elsewhere PASS is sent if 331 asks for it.
-        let gate = if self.config.mode == Mode::Braid { Gate::Open } else { Gate::Answered };
+        // In braid both ride with the first packet; elsewhere PASS is sent if 331 asks for it: a stranger that asks for none is
+        // not told it.
+        let gate = if self.config.mode == Mode::Braid { Gate::Open } else { Gate::Login };
         let user =
             Step { command: Command::User(Bytes::copy_from_slice(user)), role: Role::User, gate: Gate::Open };
         let password = Step { command: Command::Password(password), role: Role::Password, gate };
@@ -356,14 +359,14 @@ impl Session {
             return true;
         }
         let Some(unit) = self.waiting.front() else { return false };
-        let is_transfer = self.running.contains_key(&unit.tag);
         let under_way = self.under_way > 0;
         let may = match (self.config.mode, self.config.pipelining) {
             (Mode::Naive | Mode::Ms, _) | (Mode::Tcp, Pipelining::LockStep) => {
                 self.sent.is_empty() && !under_way
             }
-            (Mode::Tcp, Pipelining::Metadata) if is_transfer => self.sent.is_empty() && !under_way,
-            (Mode::Tcp, Pipelining::Metadata) => self.sent.len() < self.config.window && !under_way,
+            (Mode::Tcp, Pipelining::Metadata | Pipelining::Adaptive) => {
+                self.sent.len() < self.config.window && !under_way
+            }
             (Mode::Tcp, Pipelining::Deep) | (Mode::Braid, _) => self.sent.len() < self.config.window,
             //= specs/ftp-over-sctp.md#section-4.2
             //# A client MUST NOT have more than 4,096 paths whose size was told and whose RETR is not done
@@ -448,6 +451,9 @@ impl Session {
             Gate::Open => !line_by_line || answered || !self.running.contains_key(&tag),
             Gate::Together => true,
             Gate::Answered => answered,
+            Gate::Login => {
+                answered || (self.config.mode == Mode::Tcp && self.config.pipelining == Pipelining::Deep)
+            }
             Gate::Data => deep || (ready && answered),
         }
     }
@@ -532,6 +538,7 @@ impl Session {
             Class::Preliminary => {}
             Class::Completion => {
                 self.greeting = Greeting::Seen;
+                self.config.pipelining = self.config.pipelining.after(&reply);
                 self.events.push_back(Event::Greeting(reply));
             }
             _ => self.end(Ended::ByServer(reply)),

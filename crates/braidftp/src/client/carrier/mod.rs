@@ -147,8 +147,9 @@ impl Carrier {
 
     /// Ends the transport in order, for the session has said goodbye.
     pub(crate) async fn close(self) {
-        if let Self::Sctp(sctp) = self {
-            sctp.close().await;
+        match self {
+            Self::Tcp(tcp) => tcp.close().await,
+            Self::Sctp(sctp) => sctp.close().await,
         }
     }
 
@@ -302,6 +303,11 @@ impl Gauge {
     /// Those of the control association, in the order of their numbers.
     pub(crate) fn control_paths(&self) -> Vec<PathSummary> {
         self.lock().live.first().map(|control| numbers(control).0).unwrap_or_default()
+    }
+
+    /// Asks the server's SCTP whether it is there.
+    pub(crate) fn demand_heartbeats(&self) {
+        self.lock().live.iter().for_each(Association::demand_heartbeats);
     }
 
     pub(crate) fn totals(&self) -> Totals {

@@ -34,8 +34,10 @@ const FIRST_DATA_PORT: u16 = 49_152;
 const OPEN: Duration = Duration::from_secs(45);
 /// How long after one address of a name the next is tried too (RFC 8305 §5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-/// How long an association may take to shut down when all is done.
+/// How long an association may take to shut down when all is done but the end of others is waited for.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// How long the control association may take to shut down. One that needs longer ends without the server's answer.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// What goes out on the control stream.
 #[derive(Debug)]
@@ -276,8 +278,18 @@ impl Sctp {
     }
 
     pub(super) async fn close(self) {
-        // A server that does not finish the shutdown has nothing of ours any more.
-        let _ = tokio::time::timeout(GOODBYE, self.association.shutdown()).await;
+        // Nobody waits a round trip for an answer that says nothing new; over a short path the server gets the whole
+        // shutdown, with its repetitions.
+        let round_trip = self.association.stats().paths.iter().filter_map(|path| path.srtt).min();
+        if round_trip.is_some_and(|round_trip| round_trip <= LINGER / 2) {
+            let _ = tokio::time::timeout(LINGER, self.association.shutdown()).await;
+        }
+        //= specs/ftp-over-sctp.md#section-2.3
+        //# A client whose commands are all answered MAY end the session without QUIT, by the end of the association
+        if self.association.reason().is_none() {
+            self.association.leave();
+            let _ = tokio::time::timeout(LINGER, self.association.closed()).await;
+        }
         self.stop().await;
     }
 

@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use super::{Gauge, Note};
 use crate::cli::PathRule;
@@ -23,6 +24,8 @@ use crate::url::Url;
 
 /// How long a data connection may take to open.
 const OPEN: Duration = Duration::from_secs(15);
+/// How long the system may take to take the last lines.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// Bytes read at one go.
 const READ_BYTES: usize = 256 << 10;
 
@@ -33,6 +36,8 @@ pub(crate) struct Tcp {
     pub(super) control: mpsc::UnboundedSender<Bytes>,
     notes: mpsc::Sender<Note>,
     gauge: Gauge,
+    /// Writes the control connection, and ends it when all senders are gone.
+    writer: JoinHandle<()>,
     local: SocketAddr,
     /// The local address that `--path` asks for. Without it none is bound: to choose a port for an address before the
     /// peer is known costs the kernel a search among all that linger in TIME-WAIT.
@@ -59,7 +64,7 @@ impl Tcp {
         gauge.tcp_opened(local, peer);
         let (mut from, mut to) = stream.into_split();
         let (control, mut lines) = mpsc::unbounded_channel::<Bytes>();
-        tokio::spawn(async move {
+        let writer = tokio::spawn(async move {
             while let Some(bytes) = lines.recv().await {
                 // What went wrong shows at the reading end.
                 if to.write_all(&bytes).await.is_err() {
@@ -93,6 +98,7 @@ impl Tcp {
             control,
             notes,
             gauge,
+            writer,
             local,
             bound,
             peer,
@@ -167,6 +173,12 @@ impl Tcp {
             end.error = result.err();
             let _ = notes.send(Note::DataDone(tag, body, end)).await;
         });
+    }
+
+    /// Ends the control connection when the last lines are with the system, which delivers them.
+    pub(super) async fn close(self) {
+        drop(self.control);
+        let _ = tokio::time::timeout(GOODBYE, self.writer).await;
     }
 
     fn hand_back(&self, tag: Tag, body: Body, error: Error) {

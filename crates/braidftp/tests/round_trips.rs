@@ -1,0 +1,267 @@
+//! How many round trips the start and the end of a job take.
+//!
+//! A server here answers nothing before all lines of a flight have come, and nothing at all at the end: a client that waited for
+//! a reply within a flight would wait for ever. So the number of flights is the number of round trips, whatever the clock says.
+
+mod client_support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use braidftp_ftp::mapping::frame::Header;
+use braidftp_ftp::mapping::sender::Sender;
+use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, TransferNumber, ppid};
+use braidftp_net::{Association, Bind, Endpoint, Message, Ppid, Profile, Reason, StreamId};
+use bytes::Bytes;
+use client_support::{Room, cli};
+
+const LOGIN: &[&str] = &["USER anonymous", "PASS braidftp@"];
+/// What goes with, or behind, the login over TCP, and all that is to be known before RETR.
+const QUESTIONS: &[&str] = &["TYPE I", "OPTS UTF8 ON", "MLST f", "SIZE f", "MDTM f", "EPSV"];
+const ANSWERS: &str = "200 ok\r\n200 ok\r\n250-facts\r\n type=file;size=5;modify=20200101000000; f\r\n250 End\r\n213 5\r\n\
+                       213 20200101000000\r\n";
+
+/// A control connection at the server's end.
+struct Control {
+    stream: TcpStream,
+    lines: BufReader<TcpStream>,
+}
+
+impl Control {
+    fn accept(listener: &TcpListener, greeting: &str) -> Self {
+        let (stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(stream.try_clone().unwrap());
+        let mut control = Self { stream, lines };
+        control.say(greeting);
+        control
+    }
+
+    fn say(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits for these lines, of which none is answered.
+    fn flight(&mut self, expected: &[&str]) {
+        for line in expected {
+            let mut heard = String::new();
+            self.lines.read_line(&mut heard).unwrap();
+            assert_eq!(heard.trim_end(), *line, "of {expected:?}");
+        }
+    }
+
+    fn passive(&mut self) -> TcpListener {
+        let data = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = data.local_addr().unwrap().port();
+        self.say(&format!("229 here (|||{port}|)\r\n"));
+        data
+    }
+
+    fn send_file(&mut self, mut data: TcpStream) {
+        self.say("150 here it comes\r\n");
+        data.write_all(b"hello").unwrap();
+        drop(data);
+        self.say("226 done\r\n");
+    }
+
+    /// The client says QUIT and goes, without a reply.
+    fn end(&mut self) {
+        self.flight(&["QUIT"]);
+        let mut rest = String::new();
+        assert_eq!(self.lines.read_line(&mut rest).unwrap(), 0, "{rest}");
+    }
+}
+
+fn get(listener: TcpListener, session: impl FnOnce(TcpListener) + Send + 'static) {
+    let room = Room::new();
+    let url = format!("ftp://{}/f", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || session(listener));
+    let out = room.folder("out");
+    let (code, _, err) = cli(&room.home(), &["get", &url, "-o", out.to_str().unwrap()]);
+    server.join().unwrap();
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(fs::read(out.join("f")).unwrap(), b"hello");
+}
+
+#[test]
+fn a_file_of_our_server_over_tcp_takes_one_flight_before_its_data_connection() {
+    get(TcpListener::bind("127.0.0.1:0").unwrap(), |listener| {
+        let mut control = Control::accept(&listener, "220 braidftp ready\r\n");
+        control.flight(&[LOGIN, QUESTIONS].concat());
+        control.say("331 password\r\n230 in\r\n");
+        control.say(ANSWERS);
+        let data = control.passive();
+        // RETR does not wait for the data connection.
+        control.flight(&["RETR f"]);
+        let (data, _) = data.accept().unwrap();
+        control.send_file(data);
+        control.end();
+    });
+}
+
+#[test]
+fn a_file_of_a_stranger_over_tcp_takes_two_and_its_password_is_told_when_it_asks() {
+    get(TcpListener::bind("127.0.0.1:0").unwrap(), |listener| {
+        let mut control = Control::accept(&listener, "220 some server\r\n");
+        control.flight(&LOGIN[..1]);
+        control.say("331 password\r\n");
+        control.flight(&[&LOGIN[1..], QUESTIONS].concat());
+        control.say("230 in\r\n");
+        control.say(ANSWERS);
+        let data = control.passive();
+        let (data, _) = data.accept().unwrap();
+        control.flight(&["RETR f"]);
+        control.send_file(data);
+        control.end();
+    });
+}
+
+#[test]
+fn a_server_that_loses_commands_is_told_one_at_a_time() {
+    get(TcpListener::bind("127.0.0.1:0").unwrap(), |listener| {
+        let mut control = Control::accept(&listener, "220 Microsoft FTP Service\r\n");
+        let mut quick = |line: &str, answer: &str| {
+            control.flight(&[line]);
+            // Whatever came with it would be lost.
+            assert_eq!(control.lines.buffer(), b"");
+            control.say(answer);
+        };
+        quick("USER anonymous", "331 password\r\n");
+        quick("PASS braidftp@", "230 in\r\n");
+        quick("TYPE I", "200 ok\r\n");
+        quick("OPTS UTF8 ON", "500 what?\r\n");
+        quick("MLST f", "500 what?\r\n");
+        quick("SIZE f", "213 5\r\n");
+        quick("MDTM f", "213 20200101000000\r\n");
+        control.flight(&["EPSV"]);
+        let data = control.passive();
+        let (data, _) = data.accept().unwrap();
+        control.flight(&["RETR f"]);
+        control.send_file(data);
+        control.end();
+    });
+}
+
+/// A server of braid, which says what it is told to.
+struct Braid {
+    association: Association,
+    lines: String,
+}
+
+impl Braid {
+    /// Runs `session` with the association of the one client, beside the program.
+    fn with(args: &[&str], session: impl AsyncFnOnce(&mut Self)) -> (i32, String, Room) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let room = Room::new();
+        runtime.block_on(async {
+            let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+            let endpoint = Endpoint::bind(Bind::to([any])).unwrap();
+            let mut config = Profile::Modern.config();
+            (config.inbound_streams, config.outbound_streams) = (65, 65);
+            let listener = endpoint.listen(CONTROL_PORT, Arc::new(config)).unwrap();
+            let url = format!("ftp+sctp://{}/f", endpoint.local_addrs()[0]);
+            fs::write(room.path("f"), b"hello").unwrap();
+            let args: Vec<String> = args
+                .iter()
+                .map(|arg| match *arg {
+                    "URL" => url.clone(),
+                    file => file.replace("ROOM", room.path("").to_str().unwrap()),
+                })
+                .collect();
+            let home = room.home();
+            let client = tokio::task::spawn_blocking(move || {
+                cli(&home, &args.iter().map(String::as_str).collect::<Vec<_>>())
+            });
+            let association = listener.accept().await.unwrap();
+            let mut server = Self { association, lines: String::new() };
+            session(&mut server).await;
+            // Nothing is said any more: the client goes by itself, and this side's association ends in good order.
+            assert_eq!(server.association.closed().await, Reason::Shutdown);
+            let (code, out, err) = client.await.unwrap();
+            (code, out + &err, room)
+        })
+    }
+
+    /// Waits for these lines, of which none is answered.
+    async fn flight(&mut self, expected: &[&str]) {
+        let expected = expected.iter().map(|line| format!("{line}\r\n")).collect::<String>();
+        while self.lines.len() < expected.len() {
+            let piece = self.association.recv(StreamId(CONTROL_STREAM)).await.unwrap().unwrap();
+            assert_eq!(piece.ppid, Ppid(ppid::LINES));
+            for part in piece.payload {
+                self.lines.push_str(std::str::from_utf8(&part).unwrap());
+            }
+        }
+        assert_eq!(std::mem::take(&mut self.lines), expected);
+    }
+
+    async fn put(&self, stream: u16, kind: u32, payload: impl Into<Bytes>) {
+        self.association.send(StreamId(stream), Message::new(Ppid(kind), payload)).await.unwrap();
+    }
+
+    async fn say(&self, text: &'static str) {
+        self.put(CONTROL_STREAM, ppid::LINES, text).await;
+    }
+
+    async fn send_transfer(&self, content: &'static [u8]) {
+        let mut sender = Sender::new(1);
+        let header = Header {
+            transfer: TransferNumber(1),
+            offset: 0,
+            size: Some(content.len() as u64),
+            modified: None,
+        };
+        self.put(1, ppid::HEADER, sender.begin(&header)).await;
+        sender.on_sent(content.len() as u64);
+        self.put(1, ppid::BYTES, content).await;
+        self.put(1, ppid::TRAILER, sender.finish(226, *blake3::hash(content).as_bytes())).await;
+    }
+}
+
+#[test]
+fn a_file_over_braid_takes_one_flight_with_the_handshake_and_none_to_end() {
+    let args = ["get", "URL", "-o", "ROOM/out", "--packet-log", "ROOM/log"];
+    let (code, said, room) = Braid::with(&args, async |server| {
+        server.flight(&[LOGIN, &["TYPE I", "MLST f", "RETR f"]].concat()).await;
+        server
+            .say(
+                "220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n250-facts\r\n type=file;size=5; f\r\n250 End\r\n226 done\r\n",
+            )
+            .await;
+        server.send_transfer(b"hello").await;
+    });
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read(room.path("out/f")).unwrap(), b"hello");
+    let log = fs::read_to_string(room.path("log")).unwrap();
+    let echo = log.lines().find(|line| line.contains("COOKIE_ECHO")).unwrap();
+    assert!(echo.contains("DATA"), "the commands ride with COOKIE ECHO: {log}");
+}
+
+#[test]
+fn a_listing_over_braid_is_asked_for_with_the_handshake() {
+    let (code, said, _) = Braid::with(&["ls", "URL"], async |server| {
+        server.flight(&[LOGIN, &["TYPE I", "MLST f", "MLSD f"]].concat()).await;
+        server
+            .say("220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n250-facts\r\n type=dir; f\r\n250 End\r\n226 done\r\n")
+            .await;
+        server.send_transfer(b"type=file;size=7; seven\r\n").await;
+    });
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("seven"), "{said}");
+}
+
+#[test]
+fn an_upload_over_braid_asks_with_the_handshake_and_sends_with_its_command() {
+    let (code, said, _) = Braid::with(&["put", "ROOM/f", "URL"], async |server| {
+        server.flight(&[LOGIN, &["TYPE I", "MLST f"]].concat()).await;
+        server.say("220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n550 no\r\n").await;
+        server.flight(&["STOR f"]).await;
+        for _ in 0..3 {
+            // HEADER, BYTES and TRAILER come without a reply to STOR, on whichever stream.
+            server.association.recv_any().await.unwrap().unwrap();
+        }
+        server.say("226 done\r\n").await;
+    });
+    assert_eq!(code, 0, "{said}");
+}
