@@ -26,7 +26,7 @@ pub enum Exit {
     Local = 6,
     /// The server refused: permission, quota or space.
     Refused = 7,
-    /// The other side was silent for longer than `--timeout`, again after every retry.
+    /// The server said nothing for longer than `--timeout`, though its packets came; that is not tried again.
     TimedOut = 8,
     /// What arrived is not what was sent.
     Verify = 9,

@@ -18,10 +18,10 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, KeyError, KeyVectors,
-    Message, Multipath, MultipathError, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathScheduler,
-    PathUse, PathUseError, PathView, Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy,
-    SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
+    Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, GOODBYE, KeyError,
+    KeyVectors, Message, Multipath, MultipathError, NoSuchPath, NoSuchStream, Order, Outcome, PathParams,
+    PathScheduler, PathUse, PathUseError, PathView, Piece, Reason, ReconfigError, Reliability, Remedy,
+    RetransmitBy, SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
     AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use braidftp_ftp::mapping::frame::Credit;
 use braidftp_ftp::mapping::{CONTROL_STREAM, ppid};
-use braidftp_net::{Association, Message, Ppid, StreamId};
+use braidftp_net::sctp::{self, wire::Cause};
+use braidftp_net::{Association, Message, Ppid, Reason, StreamId};
 use bytes::{Bytes, BytesMut};
 use tokio::net::TcpStream;
 
@@ -107,6 +108,7 @@ impl Rx {
                 let piece = match association.recv(StreamId(CONTROL_STREAM)).await {
                     Ok(Some(piece)) => piece,
                     Ok(None) => return Ok(Arrived::End),
+                    Err(reason) if is_goodbye(&reason) => return Ok(Arrived::End),
                     Err(reason) => return Err(Lost(reason.to_string())),
                 };
                 let is_braid = matches!(self.from, From::Braid(_));
@@ -175,6 +177,13 @@ impl Drop for Rx {
     fn drop(&mut self) {
         self.all_held.0.fetch_sub(self.held_bytes, Ordering::Relaxed);
     }
+}
+
+/// Whether a client ended its association as [`Association::leave`] does.
+fn is_goodbye(reason: &Reason) -> bool {
+    let is_word =
+        |cause: &Cause| matches!(cause, Cause::UserInitiatedAbort(words) if words[..] == *sctp::GOODBYE);
+    matches!(reason, Reason::PeerAborted(causes) if causes.iter().any(is_word))
 }
 
 /// Throws away what comes, to the end.
@@ -282,5 +291,19 @@ impl Tx {
             }
             Self::Sctp(association) | Self::Braid(association) => association.abort(why.to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_leaves_says_goodbye_and_one_that_breaks_off_does_not() {
+        let aborted =
+            |words: &'static [u8]| Reason::PeerAborted(vec![Cause::UserInitiatedAbort(words.into())]);
+        assert!(is_goodbye(&aborted(sctp::GOODBYE)));
+        assert!(!is_goodbye(&aborted(b"the client stops")));
+        assert!(!is_goodbye(&Reason::PeerAborted(vec![])) && !is_goodbye(&Reason::PeerUnreachable));
     }
 }

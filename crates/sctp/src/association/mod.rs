@@ -80,6 +80,7 @@ pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
 pub use self::settings::{PathParams, PathUse, PathUseError, SackTiming};
 use self::shutdown::Farewell;
+pub use self::shutdown::GOODBYE;
 use self::state::{Shutdown, State, Up};
 use self::timers::Timers;
 pub use self::violation::Violation;

@@ -15,8 +15,8 @@ use crate::wire::{Cause, Chunk};
 /// How much of the words that go with an abort reaches the peer, in bytes: they must fit a packet.
 const WORDS_MAX: usize = 1_024;
 
-/// The words of an ABORT that follows a SHUTDOWN in the same packet.
-const GOODBYE: &[u8] = b"goodbye";
+/// The words of the ABORT of [`Association::leave`].
+pub const GOODBYE: &[u8] = b"goodbye";
 
 /// The last packet of an association.
 #[derive(Debug)]
