@@ -441,14 +441,14 @@ impl Endpoint {
         self.turn = Turn::Answers;
         while let Some(slot) = self.table.next_ready() {
             let id = slot.id;
-            let output = slot.association.poll(now);
-            self.count_memory(now, id);
-            match output {
+            match slot.association.poll(now) {
+                // What it sends it keeps, and is counted once it has sent all it may.
                 Output::Send(transmit) => {
                     self.table.ready(id);
                     return Output::Send(transmit);
                 }
                 Output::Event(event) => {
+                    self.count_memory(now, id);
                     let forgotten = self.table.get(id).is_none_or(Slot::is_forgotten);
                     self.settle(now, id);
                     self.table.ready(id);
@@ -457,6 +457,7 @@ impl Endpoint {
                     }
                 }
                 Output::Wait(when) => {
+                    self.count_memory(now, id);
                     self.settle(now, id);
                     if let Some(gone) = self.table.wait(now, id, when) {
                         self.memory.forget(gone.memory_bytes);

@@ -32,6 +32,12 @@ pub(super) const CHUNK_MEMORY_BYTES: usize = 256;
 /// The same of an I-DATA chunk, which may have a tree for itself.
 pub(super) const INTERLEAVED_CHUNK_MEMORY_BYTES: usize = 1_024;
 
+/// Bytes of datagrams that payloads may keep which are small beside them, since the last time that nothing was held.
+const KEPT_DATAGRAMS_BYTES: usize = 256 << 10;
+
+/// No datagram is kept for small payloads where the endpoint lets the association take less memory than this.
+const KEPT_DATAGRAMS_ROOM_BYTES: usize = 1 << 20;
+
 /// A queue of messages that becomes empty gives its memory back if it had room for more than this.
 const QUEUE_KEPT: usize = 64;
 
@@ -123,6 +129,8 @@ pub(super) struct Inbox {
     chunks: usize,
     /// What a chunk takes of memory besides its bytes.
     chunk_memory_bytes: usize,
+    /// Bytes of datagrams that chunks may keep which are small beside them, counted since nothing was held.
+    datagrams_bytes: usize,
 }
 
 impl Inbox {
@@ -138,7 +146,8 @@ impl Inbox {
 
     /// Bytes of memory that the chunks take, with what is kept of each.
     fn memory_bytes(&self) -> usize {
-        self.unread_bytes + self.chunks * self.chunk_memory_bytes
+        let datagrams = if self.chunks == 0 { 0 } else { self.datagrams_bytes };
+        self.unread_bytes + self.chunks * self.chunk_memory_bytes + datagrams
     }
 
     /// A stream that has something to read.
@@ -290,6 +299,19 @@ impl Reassembly {
         let ready = self.inbox.streams.len() * size_of::<VecDeque<Piece>>();
         let interleaved = self.interleaved.as_ref().map_or(0, Messages::streams_memory_bytes);
         self.inbox.memory_bytes() + streams + ready + interleaved
+    }
+
+    /// Whether payloads that are small beside their datagram may keep it, where the association may take so much more memory:
+    /// the datagram is counted as held if so, until nothing is.
+    pub(super) fn may_keep_datagram(&mut self, bytes: usize, memory_room: usize) -> bool {
+        let inbox = &mut self.inbox;
+        if inbox.chunks == 0 {
+            inbox.datagrams_bytes = 0;
+        }
+        let may =
+            inbox.datagrams_bytes + bytes <= KEPT_DATAGRAMS_BYTES && memory_room >= KEPT_DATAGRAMS_ROOM_BYTES;
+        inbox.datagrams_bytes += if may { bytes } else { 0 };
+        may
     }
 
     /// What one more chunk would take of memory.

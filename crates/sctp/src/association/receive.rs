@@ -78,6 +78,8 @@ impl Association {
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.stirred = true;
         let mut brought_data = false;
+        // Whether payloads that are small beside this datagram may keep it; unknown before there is one.
+        let mut shares = None;
         let mut lowest: Option<Tsn> = None;
         let held_before = self.inbound.charged_bytes();
         //= specs/rfc9260.txt#section-6.10
@@ -88,7 +90,8 @@ impl Association {
         loop {
             let rest = chunks.rest();
             let Some(chunk) = chunks.next() else { break };
-            if let Ok(chunk) = &chunk
+            if matches!(self.state, State::CookieEchoed { .. })
+                && let Ok(chunk) = &chunk
                 && !is_stranger
                 && (authentic == Some(true) || !self.auth.requires(chunk.kind()))
             {
@@ -155,8 +158,14 @@ impl Association {
                     Then::Stop
                 }
                 Ok(Chunk::Data(mut data)) => {
-                    // A payload that is held keeps its whole datagram, and is charged for little more than itself.
-                    if data.payload.len() + SHARED_DATAGRAM_WASTE_MAX < packet.len() {
+                    // A payload that is held keeps its whole datagram, and is charged for little more than itself. Copies of
+                    // small ones are costly, so that some datagrams may be kept.
+                    if data.payload.len() + SHARED_DATAGRAM_WASTE_MAX < packet.len()
+                        && !*shares.get_or_insert_with(|| {
+                            let room = if self.admitted { self.memory_room() } else { 0 };
+                            self.inbound.may_keep_datagram(packet.len(), room)
+                        })
+                    {
                         data.payload = Bytes::copy_from_slice(&data.payload);
                     }
                     brought_data = true;

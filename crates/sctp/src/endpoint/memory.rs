@@ -64,12 +64,15 @@ impl Memory {
             return usize::MAX;
         }
         let open = self.bound_bytes - self.bound_bytes / 4;
-        self.share(associations).max(its_bytes + open.saturating_sub(self.held_bytes))
+        let more = its_bytes + open.saturating_sub(self.held_bytes);
+        // No share is more than half of the bound: for each packet and each call, a division is worth saving.
+        if self.held_bytes <= self.bound_bytes / 4 { more } else { self.share(associations).max(more) }
     }
 
     /// The user takes an association in hand.
     pub(super) fn touch(&mut self, id: AssociationId, table: &mut Table) {
-        if !self.is_bounded() {
+        // Its limit stands until it is counted anew.
+        if !self.is_bounded() || self.touched == Some(id) {
             return;
         }
         if let Some(before) = self.touched.replace(id) {

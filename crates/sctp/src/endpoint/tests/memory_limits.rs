@@ -102,29 +102,46 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 #[test]
-fn a_payload_that_is_small_beside_its_datagram_does_not_keep_it() {
-    let mut crowd = Crowd::new(Limits::default(), config());
-    let one = crowd.join(host(1)).unwrap();
-    let mut places = Vec::new();
-    for (payload_bytes, datagram_bytes) in [(1, 1_400), (1, 16_000), (1_400, 0), (700, 1_400)] {
-        let member = &crowd.peers[one];
-        let data = Data {
-            stream: StreamId(1),
-            ssn: member.ssn,
-            payload: vec![7; payload_bytes].into(),
-            ..Data::whole(member.next, b"data")
-        };
-        let pad = Chunk::Pad(datagram_bytes.max(payload_bytes) as u16 - payload_bytes as u16);
-        let sent = datagram(member.from, member.header, &[Chunk::Data(data), pad]);
-        let within = sent.payload.as_ptr_range();
-        crowd.peers[one].next = crowd.peers[one].next.next();
-        crowd.peers[one].ssn = crowd.peers[one].ssn.next();
-        crowd.bench.tell_raw(sent);
-        let piece = crowd.association(one).recv(StreamId(1)).expect("it was sent");
-        assert_eq!(piece.len(), payload_bytes);
-        places.push(within.contains(&piece.payload[0].as_ptr()));
+fn payloads_that_are_small_beside_their_datagrams_keep_few_of_them_and_none_before_the_admission() {
+    let unadmitted = Config { unadmitted_receive_buffer_bytes: Some(64 * KIB), ..config() };
+    for (config, payload_bytes, datagram_bytes, kept) in [
+        (config(), 1, 1_400, None),
+        (config(), 700, 1_400, None),
+        (config(), 1, 16_000, None),
+        (config(), 1_400, 0, Some(200)),
+        (unadmitted, 1, 1_400, Some(0)),
+    ] {
+        let mut crowd = Crowd::new(Limits::default(), config);
+        let one = crowd.join(host(1)).unwrap();
+        let idle = crowd.held();
+        // Twice: when all was read, as many are kept again.
+        for _ in 0..2 {
+            let mut datagrams = Vec::new();
+            for _ in 0..200 {
+                let member = &mut crowd.peers[one];
+                let data = Data {
+                    stream: StreamId(1),
+                    ssn: member.ssn,
+                    payload: vec![7; payload_bytes].into(),
+                    ..Data::whole(member.next, b"data")
+                };
+                let pad = Chunk::Pad(datagram_bytes.max(payload_bytes) as u16 - payload_bytes as u16);
+                (member.next, member.ssn) = (member.next.next(), member.ssn.next());
+                let sent = datagram(member.from, member.header, &[Chunk::Data(data), pad]);
+                datagrams.push(sent.payload.clone());
+                crowd.bench.tell_raw(sent);
+            }
+            let kept = kept.unwrap_or(256 * KIB / datagrams[0].len());
+            let counted = crowd.held() - idle;
+            assert!(counted >= kept * datagram_bytes, "{counted} are counted");
+            let pieces = std::iter::from_fn(|| crowd.association(one).recv(StreamId(1)));
+            let places: Vec<_> = pieces.map(|piece| piece.payload[0].as_ptr()).collect();
+            assert!(places.len() >= 100 && places.len() >= kept, "{} came", places.len());
+            let within = |(datagram, place): (&Bytes, &*const u8)| datagram.as_ptr_range().contains(place);
+            let found = datagrams.iter().zip(&places).filter(|pair| within(*pair)).count();
+            assert_eq!(found, kept, "of {payload_bytes} in {datagram_bytes}");
+        }
     }
-    assert_eq!(places, [false, false, true, false], "a full packet is not copied");
 }
 
 #[test]
