@@ -39,6 +39,8 @@ pub struct Attack {
     pub associations: u16,
     /// How many of them from one address.
     pub from_one_address: u16,
+    /// How many streams each has, each way. A server of FTP takes associations with more than 2 for braid's.
+    pub streams: u16,
     /// What it says on the control stream first.
     pub commands: Commands,
     /// What each association says then, again and again.
@@ -92,6 +94,8 @@ pub enum Says {
         /// Bytes of a fragment.
         payload_bytes: usize,
     },
+    /// Empty command lines on the control stream, a message of a byte each, many in a packet.
+    Lines,
 }
 
 /// What an association of an attack answers to data.
@@ -121,6 +125,7 @@ const QUIET: Attack = Attack {
     what: "",
     associations: 1,
     from_one_address: 20,
+    streams: 2,
     commands: Commands::LogIn,
     says: Says::Nothing,
     answers: Answers::All,
@@ -182,6 +187,27 @@ pub const ATTACKS: &[Attack] = &[
         what: "10 associations send a message that never ends",
         associations: 10,
         says: Says::Fragments { payload_bytes: 1_400 },
+        ..QUIET
+    },
+    Attack {
+        name: "lines",
+        what: "40 associations send empty command lines, a byte a message, and take no reply",
+        associations: 40,
+        streams: 3,
+        says: Says::Lines,
+        answers: Answers::Nothing,
+        packets_a_second: 2_000,
+        ..QUIET
+    },
+    Attack {
+        name: "lines-before-login",
+        what: "40 associations do so without a login",
+        associations: 40,
+        streams: 3,
+        commands: Commands::None,
+        says: Says::Lines,
+        answers: Answers::Nothing,
+        packets_a_second: 2_000,
         ..QUIET
     },
     Attack {
@@ -314,7 +340,7 @@ impl Attacker {
         let mut number = || u32::from_le_bytes(dice.seed()[..4].try_into().expect("four bytes"));
         let peers = (0..attack.associations).map(|nth| {
             let (tag, tsn) = (number(), number());
-            Peer::new(PORT_MIN + nth, target.port, tag, tsn, commands.clone(), attack.answers)
+            Peer::new(PORT_MIN + nth, target.port, (tag, tsn), commands.clone(), &attack)
         });
         let peers = peers.collect();
         let (turn, outbox, next_at, stopped, sent) = (0, VecDeque::new(), Time::ZERO, false, 0);

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_ftp::mapping::ppid;
 use braidftp_sctp::wire::{Chunk, Data, Header, Init, Packet, PacketBuilder, Sack};
 use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 
-use super::{Answers, Says};
+use super::{Answers, Attack, Says};
 
 /// After so long, a packet of the handshake or a command is sent again.
 const REPEATED_AFTER: Duration = Duration::from_millis(500);
@@ -20,6 +21,10 @@ const WINDOW: u32 = 1 << 20;
 const NARROW: u32 = 1_500;
 /// A peer that takes a packet at a time takes one so often.
 const TAKES_EVERY: Duration = Duration::from_secs(1);
+/// Messages of a byte in a packet.
+const LINES_IN_PACKET: u32 = 60;
+/// How many of them are said ahead of what is acknowledged.
+const LINES_AHEAD: u32 = 600;
 /// The stream for what nobody reads.
 const UNREAD: StreamId = StreamId(1);
 
@@ -51,6 +56,7 @@ pub(super) struct Peer {
     /// All of the victim's DATA up to this TSN came.
     cum_tsn: Tsn,
     answers: Answers,
+    streams: u16,
     took_at: Time,
     builder: PacketBuilder,
 }
@@ -60,10 +66,9 @@ impl Peer {
     pub(super) fn new(
         port: u16,
         victim: u16,
-        tag: u32,
-        tsn: u32,
+        (tag, tsn): (u32, u32),
         commands: Vec<Bytes>,
-        answers: Answers,
+        attack: &Attack,
     ) -> Self {
         Self {
             ports: (port, victim),
@@ -77,7 +82,8 @@ impl Peer {
             commands,
             acked: Tsn(tsn).minus(1),
             cum_tsn: Tsn(0),
-            answers,
+            answers: attack.answers,
+            streams: attack.streams,
             took_at: Time::ZERO,
             builder: PacketBuilder::new(),
         }
@@ -176,8 +182,8 @@ impl Peer {
                 let init = Init {
                     initiate_tag: self.own_tag,
                     a_rwnd: WINDOW.min(self.window().max(NARROW)),
-                    outbound_streams: 2,
-                    inbound_streams: 2,
+                    outbound_streams: self.streams,
+                    inbound_streams: self.streams,
                     initial_tsn: self.first_tsn,
                     parameters: Vec::new(),
                 };
@@ -199,21 +205,45 @@ impl Peer {
         let mut chunks: Vec<Chunk> = Vec::new();
         for (at, line) in self.commands.iter().enumerate().skip(nth as usize) {
             let ssn = Ssn(at as u16);
-            let data = Data { ssn, ..whole(self.first_tsn.plus(at as u32), StreamId(0), line.clone()) };
-            chunks.push(Chunk::Data(data));
+            chunks.push(Chunk::Data(self.line(self.first_tsn.plus(at as u32), ssn, line.clone())));
         }
         self.next_tsn = self.first_tsn.plus(self.commands.len() as u32);
         self.packet(self.tag, &chunks)
     }
 
+    /// Lines of commands as a message.
+    fn line(&self, tsn: Tsn, ssn: Ssn, payload: Bytes) -> Data {
+        let ppid = Ppid(if self.streams > 2 { ppid::LINES } else { ppid::PLAIN });
+        Data { ssn, ppid, ..whole(tsn, StreamId(0), payload) }
+    }
+
+    /// The next packet of empty lines; those that were lost are said again.
+    fn empty_lines(&mut self) -> Bytes {
+        let before = self.commands.len() as u32;
+        let acked = self.acked.next().distance_from(self.first_tsn.plus(before));
+        if self.said >= acked + LINES_AHEAD {
+            self.said = acked;
+        }
+        let nths = before + self.said..before + self.said + LINES_IN_PACKET;
+        self.said += LINES_IN_PACKET;
+        let line = |nth: u32| {
+            Chunk::Data(self.line(self.first_tsn.plus(nth), Ssn(nth as u16), Bytes::from_static(b"\n")))
+        };
+        let chunks: Vec<Chunk> = nths.map(line).collect();
+        self.packet(self.tag, &chunks)
+    }
+
     fn attack(&mut self, says: Says) -> Option<Bytes> {
+        if says == Says::Lines {
+            return Some(self.empty_lines());
+        }
         let nth = self.said;
         self.said += 1;
         let mut tsn = self.first_tsn.plus(self.commands.len() as u32).plus(nth);
         let ssn = Ssn(nth as u16);
         let payload = |bytes: usize| Bytes::from(vec![0x5a; bytes]);
         let (data, datagram_bytes) = match says {
-            Says::Nothing => return None,
+            Says::Nothing | Says::Lines => return None,
             Says::Unread { payload_bytes, datagram_bytes } => {
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
             }
