@@ -6,11 +6,18 @@
 //! the queue does meanwhile. A rank needs no base round trip, which a late flow never sees, and no threshold in
 //! milliseconds. The ranks are weighed as a sequential test weighs them (Wald 1945): a loss adds the logarithm of how likely its
 //! rank is if queues drop, by how likely it is if chance does.
+//!
+//! Where most round trips are alike, ranks say little: over a path with an empty queue, random losses are told from congestion
+//! after several reductions of the window. But a queue that is less than half as long as one through which packets went for a whole
+//! round trip is not full, nor was it a moment ago: it drains by no more than the time that passes. The longest standing queue is
+//! remembered for longer than the samples, and a loss followed by a packet that met half of it weighs as much as the lowest rank.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use braidftp_base::Time;
+
+use super::SHORTEST;
 
 /// A round trip is remembered by so many samples.
 const SAMPLES_A_ROUND: u32 = 24;
@@ -24,6 +31,10 @@ const SAMPLES_MIN: usize = 4;
 const ALIKE: u32 = 100;
 /// Ranks of so many losses count for a round trip: more of them saw the same queue.
 const LOSSES_A_ROUND: i32 = 2;
+/// The longest standing queue is that of the last one or two of these.
+const STOOD_SPAN: Duration = Duration::from_secs(10);
+/// A standing queue adds more than such a part of the shortest round trip.
+const STOOD_PART: u32 = 16;
 /// The score stays within this either way, so that what has changed is seen.
 const SCORE_MAX: i32 = 110;
 
@@ -42,6 +53,11 @@ pub(super) struct Evidence {
     samples: VecDeque<(Time, Duration)>,
     /// The shortest ever.
     shortest: Option<Duration>,
+    /// The shortest sample of this round trip.
+    of_round: Option<Duration>,
+    /// The longest `of_round` of this span, and of the one before: with the longest standing queue.
+    stood: [Option<Duration>; 2],
+    span_began: Time,
     /// Tenths of natural logarithms: above 0 for congestion.
     score: i32,
     /// Of the losses of this round trip: the sum of their weights, and how many they are.
@@ -54,6 +70,7 @@ impl Evidence {
     pub(super) fn on_sample(&mut self, now: Time, rtt: Duration) {
         let sent_at = now - rtt;
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
+        self.of_round = Some(self.of_round.map_or(rtt, |shortest| shortest.min(rtt)));
         let apart = (rtt / SAMPLES_A_ROUND).max(SPAN_MIN / (SAMPLES_A_ROUND * ROUNDS));
         if self.samples.back().is_none_or(|(last, _)| sent_at >= *last + apart) {
             self.samples.push_back((sent_at, rtt));
@@ -80,7 +97,11 @@ impl Evidence {
     }
 
     /// A round trip is over.
-    pub(super) fn on_round(&mut self) {
+    pub(super) fn on_round(&mut self, now: Time) {
+        if now.since(self.span_began) >= STOOD_SPAN {
+            (self.stood, self.span_began) = ([None, self.stood[0]], now);
+        }
+        self.stood[0] = self.stood[0].max(self.of_round.take());
         self.score = self.score();
         (self.sum, self.count) = (0, 0);
     }
@@ -102,11 +123,25 @@ impl Evidence {
         (self.sum, self.count) = (0, 0);
     }
 
+    /// Whether the queue was not full when a packet left. A full queue holds at least what the longest standing one did, and
+    /// drains by no more than the time that passes: what leaves a little later has still to wait for the rest.
+    fn had_room(&self, sent_at: Time, after: Option<&(Time, Duration)>) -> bool {
+        let shortest = self.shortest.unwrap_or_default();
+        let stood = self.stood.into_iter().flatten().max().unwrap_or_default();
+        let queue = stood.saturating_sub(shortest);
+        queue > (shortest / STOOD_PART).max(SHORTEST)
+            && after.is_some_and(|(at, rtt)| *rtt + at.since(sent_at) < shortest + queue / 2)
+    }
+
+    /// Of the loss of a packet that left then.
     fn weight(&self, sent_at: Time) -> Option<i32> {
         if self.samples.len() < SAMPLES_MIN {
             return None;
         }
         let after = self.samples.partition_point(|(at, _)| *at < sent_at);
+        if self.had_room(sent_at, self.samples.get(after)) {
+            return Some(WEIGHTS[0]);
+        }
         let near = [after.checked_sub(1), Some(after)];
         let near = near.into_iter().flatten().filter_map(|index| self.samples.get(index));
         let (_, rtt) = near.min_by_key(|(at, _)| at.since(sent_at).max(sent_at.since(*at)))?;
@@ -120,5 +155,69 @@ impl Evidence {
         }
         let sixteenths = 16 * (2 * below + equal) / (2 * self.samples.len());
         Some(WEIGHTS[sixteenths.min(15)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND: Duration = Duration::from_millis(100);
+
+    /// The score after so many round trips of ten samples each, of a loss in the middle of the last one.
+    fn score(rounds: u32, rtt: impl Fn(u32) -> u64) -> i32 {
+        let mut evidence = Evidence::default();
+        for sample in 0..rounds * 10 {
+            let sent_at = Time::ZERO + ROUND / 10 * sample;
+            let rtt = Duration::from_millis(rtt(sample));
+            evidence.on_sample(sent_at + rtt, rtt);
+            if sample % 10 == 9 {
+                evidence.on_round(sent_at);
+            }
+        }
+        evidence.on_lost(Time::ZERO + ROUND * rounds - ROUND / 2);
+        evidence.score()
+    }
+
+    #[test]
+    fn a_loss_beside_a_queue_that_stood_twice_as_long_is_random() {
+        let stood = |longest: u64, at_loss: u64| {
+            score(41, |sample| match sample {
+                50..100 => longest,
+                400.. => at_loss,
+                _ => 100,
+            })
+        };
+        // Nothing is known of a queue.
+        assert_eq!(stood(100, 100), FLAT);
+        assert_eq!([stood(200, 100), stood(200, 135)], [WEIGHTS[0]; 2]);
+        // More than half as long; and what is shorter than a 16th of the round trip is no queue.
+        assert_eq!([stood(200, 160) > 0, stood(106, 100) == FLAT], [true; 2]);
+    }
+
+    #[test]
+    fn a_short_queue_tells_nothing_of_a_loss_that_it_had_time_to_drain_after() {
+        let told = |apart: u64| {
+            let mut evidence = Evidence { shortest: Some(ROUND), ..Evidence::default() };
+            evidence.stood[0] = Some(ROUND * 2);
+            for (at, rtt) in [(0, 190), (10, 195), (20, 200), (30, 200), (30 + apart, 100)] {
+                evidence.on_sample(Time::from_millis(at + rtt), Duration::from_millis(rtt));
+            }
+            evidence.on_lost(Time::from_millis(31));
+            evidence.score()
+        };
+        assert_eq!(told(40), WEIGHTS[0]);
+        assert!(told(60) > 0);
+    }
+
+    #[test]
+    fn single_long_round_trips_are_no_standing_queue() {
+        assert_eq!(score(41, |sample| if sample % 10 == 3 { 200 } else { 100 }), FLAT);
+    }
+
+    #[test]
+    fn how_long_a_queue_stood_is_forgotten() {
+        let after = |rounds| score(rounds, |sample| if (50..100).contains(&sample) { 200 } else { 100 });
+        assert_eq!([after(90), after(300)], [WEIGHTS[0], FLAT]);
     }
 }

@@ -10,7 +10,7 @@
 //! Cosman, Voelker: "End-to-End Differentiation of Congestion and Wireless Losses", ToN 11(5), 2003: ZigZag), by the number of
 //! packets that queue (TCP Veno: Fu, Liew, JSAC 21(2), 2003), and left open by cutting to the measured rate (TCP Westwood:
 //! Mascolo, Casetti, Gerla, Sanadidi, Wang, MobiCom 2001). All but the last need a threshold or a base round trip; the rank
-//! that `evidence` takes needs neither.
+//! that `evidence` takes needs neither; where the round trips are all alike, it goes by the longest queue that it has seen.
 //!
 //! **How it goes.**
 //! - *Ramp*: the window grows exponentially, through losses that are not shown to be congestion. The acknowledgements of the first
@@ -583,7 +583,7 @@ impl Controller for Auto {
         }
         let round = self.model.on_ack(&ack);
         if round {
-            self.evidence.on_round();
+            self.evidence.on_round(ack.now);
             self.carries = self.carries.map(|carries| carries.max(self.model.rate()));
         }
         if round && matches!(self.mode, Mode::Shared) && self.is_random() {

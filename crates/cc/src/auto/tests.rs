@@ -287,7 +287,8 @@ fn what_a_ramp_lost_costs_nothing_more_when_it_is_told_after_the_end() {
     let window = flow.auto.window();
     flow.lost(MTU, flow.now - ms(100));
     flow.congestion(Cause::Loss, window);
-    assert!(flow.auto.window() < window / 10 * 8, "{} of {window}", flow.auto.window());
+    // The queue was longer before, so that it takes this for random rather: 85 % are left.
+    assert!(flow.auto.window() < window / 10 * 9, "{} of {window}", flow.auto.window());
 }
 
 #[test]
@@ -686,12 +687,12 @@ fn ranks_at_random_and_ranks_of_full_queues_are_told_apart() {
     // Wherever in the saw tooth they are.
     for loss in 0..40 {
         evidence.on_lost(sent(loss * 37 % 100));
-        evidence.on_round();
+        evidence.on_round(Time::from_millis(2_000));
     }
     assert!(evidence.score() < RANDOM_AT, "{}", evidence.score());
     for _ in 0..40 {
         evidence.on_lost(sent(99));
-        evidence.on_round();
+        evidence.on_round(Time::from_millis(2_000));
     }
     assert!(evidence.score() > CONGESTION_AT_FLAT, "{}", evidence.score());
 }
@@ -701,7 +702,7 @@ fn many_losses_of_one_round_trip_are_no_more_evidence_than_two() {
     let mut evidence = Evidence::default();
     (0..50).for_each(|step| evidence.on_sample(Time::from_millis(1_000 + 10 * step), ms(100)));
     (0..500).for_each(|_| evidence.on_lost(Time::from_millis(1_200)));
-    evidence.on_round();
+    evidence.on_round(Time::from_millis(2_000));
     assert_eq!(evidence.score(), -30);
 }
 
