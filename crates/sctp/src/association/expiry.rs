@@ -11,6 +11,7 @@ use rand_core::Rng;
 use crate::association::loss::PROBES_MAX;
 use crate::association::multipath::by_the_literature;
 use crate::association::path::{Beat, Path, Purpose, Recovery, choose};
+use crate::association::refused::Refusal;
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event};
@@ -451,9 +452,19 @@ impl Association {
             //# that address and not acknowledged within one RTO.
             if !beat.beside_data {
                 path.rtt.back_off();
+            }
+            let refusal = path.refused.on_unanswered_heartbeat();
+            if refusal == Refusal::Final {
+                path.errors = path.errors.max(path.params.path_max_retrans);
+            }
+            if !beat.beside_data || refusal == Refusal::Final {
                 self.count_error(id, Unanswered::Heartbeat);
             }
+            if refusal == Refusal::Final && self.is_up() && self.has_no_path_left() {
+                return self.give_up_peer();
+            }
             if self.is_up() {
+                self.paths[usize::from(id.0)].heartbeat_due |= refusal == Refusal::Again;
                 self.beat_now(id);
                 if !self.paths[usize::from(id.0)].heartbeat_due {
                     self.arm_heartbeat_since(beat.sent_at, now, id);

@@ -38,6 +38,7 @@ mod receive;
 mod receive_buffer;
 mod received;
 mod reduction;
+mod refused;
 mod reset;
 mod scheduler;
 mod send_queue;

@@ -15,6 +15,7 @@ use crate::association::loss::{PROBES_MAX, SendOrder};
 use crate::association::multipath::{Departures, Meter};
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
+use crate::association::refused::Refused;
 use crate::association::sent::Found;
 use crate::association::undo::Evidence;
 use crate::config::{Config, LossDetection, MeasureEach, RetransmitTo};
@@ -130,6 +131,8 @@ pub(super) struct Path {
     /// How many HEARTBEATs of it were answered.
     pub(super) beats_answered: u8,
     pub(super) beat: Option<Beat>,
+    /// What ICMP said of it.
+    pub(super) refused: Refused,
     pub(super) heartbeat_due: bool,
     /// How it is watched.
     pub(super) params: PathParams,
@@ -237,6 +240,7 @@ impl Path {
             in_doubt: false,
             beats_answered: 0,
             beat: None,
+            refused: Refused::default(),
             heartbeat_due: false,
             params: PathParams {
                 heartbeat_interval: config.heartbeat_interval,

@@ -17,6 +17,7 @@ pub(super) use self::way_back::sack_by;
 use crate::association::expiry::BEAT_PATIENCE_MAX;
 use crate::association::path::Path;
 use crate::association::received::Seen;
+use crate::association::refused::Refused;
 use crate::association::reset::Reconfiguration;
 use crate::association::state::{Shutdown, State, Window, quotable};
 use crate::association::timers::Timer;
@@ -76,6 +77,7 @@ impl Association {
             up.addresses.begin_packet();
         }
         self.paths[usize::from(path.0)].counters.packets_received += 1;
+        self.paths[usize::from(path.0)].refused = Refused::default();
         self.stirred = true;
         let mut brought_data = false;
         // Whether payloads that are small beside this datagram may keep it; unknown before there is one.

@@ -1,7 +1,8 @@
 //! What routers and hosts say of packets that did not arrive: ICMP and ICMPv6 messages (RFC 9260 §10).
 //!
-//! A message counts if what it quotes proves that its sender saw a packet of ours. It never makes this side answer, and
-//! nothing of it is kept. That a host or network cannot be reached is left to the timers and HEARTBEATs: routers say so
+//! A message counts if what it quotes proves that its sender saw a packet of ours. It never makes this side answer its sender.
+//! That the peer's UDP port is closed ends an association only if three HEARTBEATs in a row were refused like that and not
+//! answered (`association/refused.rs`). That a host or network cannot be reached is left to the timers and HEARTBEATs: routers say so
 //! of what comes back in a second, too. The carrier reads the messages, and says which packet one is about.
 
 use std::net::SocketAddr;
@@ -34,6 +35,8 @@ pub struct Icmp<'a> {
 impl Icmp<'_> {
     pub(super) fn says(&self) -> Says {
         match (self.peer.is_ipv4(), self.kind, self.code) {
+            // In UDP the peer's kernel says so once the program that had the port is gone (RFC 6951 §5.5).
+            (true, 3, 3) | (false, 1, 4) if self.peer.port() != 0 => Says::NoSuchPort,
             //= specs/rfc9260.txt#section-10
             //# ICMP3)  An implementation SHOULD ignore any ICMP messages where the
             //# code indicates "Port Unreachable".
@@ -67,6 +70,7 @@ impl Icmp<'_> {
 pub(super) enum Says {
     TooBig,
     NoSuchProtocol,
+    NoSuchPort,
     Nothing,
 }
 
@@ -121,6 +125,9 @@ impl Endpoint {
             //# does not contain an INIT chunk.  If it does contain an INIT
             //# chunk and the association is in the COOKIE-WAIT state, handle
             //# the ICMP message like an ABORT chunk.
+            // Not an end by itself, unlike Protocol Unreachable: HEARTBEATs ask first.
+            (Says::NoSuchPort, Quoted::Other) => slot.association.on_port_unreachable(Route { local, peer }),
+            (Says::NoSuchPort, Quoted::Init) => return,
             (Says::NoSuchProtocol, Quoted::Init) if slot.association.phase() != Phase::CookieWait => return,
             (Says::NoSuchProtocol, _) => slot.association.on_protocol_unreachable(),
             (Says::Nothing, _) => return,

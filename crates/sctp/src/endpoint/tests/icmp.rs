@@ -11,6 +11,10 @@ const THERE: &str = "192.0.2.2:0";
 const HERE_V6: &str = "[2001:db8::1]:0";
 const THERE_V6: &str = "[2001:db8::2]:0";
 const PORTS: (u16, u16) = (40_000, 21);
+/// The server's, where packets are in UDP.
+const UDP_PORT: u16 = 9899;
+/// So many HEARTBEATs are refused until a path is inactive.
+const REFUSED: usize = 3;
 
 /// What IPv4 and IPv6 have for the same thing: type and code.
 const NO_SUCH_PROTOCOL: [(u8, u8); 2] = [(3, 2), (4, 1)];
@@ -26,23 +30,31 @@ struct Client {
     route: Route,
     /// What it sent last.
     sent: Bytes,
+    /// Its own tag, once it is needed.
+    tag: VerificationTag,
 }
 
 impl Client {
     fn waiting(family: usize) -> Self {
-        let (local, peer) = [(HERE, THERE), (HERE_V6, THERE_V6)][family];
-        let route = Route { local: local.parse().unwrap(), peer: peer.parse().unwrap() };
-        let mut endpoint = Endpoint::new([3; 32]);
         let path_mtu_discovery = Some(MtuDiscovery::default());
+        Self::waiting_at(family, 0, Config { path_mtu_discovery, ..config() })
+    }
+
+    fn waiting_at(family: usize, udp_port: u16, config: Config) -> Self {
+        let (local, peer) = [(HERE, THERE), (HERE_V6, THERE_V6)][family];
+        let mut route: Route = Route { local: local.parse().unwrap(), peer: peer.parse().unwrap() };
+        route.peer.set_port(udp_port);
+        let mut endpoint = Endpoint::new([3; 32]);
         let connect = Connect {
             local: vec![route.local],
             peer: vec![route.peer],
             source_port: Some(PORTS.0),
             destination_port: PORTS.1,
-            config: Arc::new(Config { path_mtu_discovery, ..config() }),
+            config: Arc::new(config),
         };
         let id = endpoint.connect(Time::ZERO, connect).unwrap();
-        let mut it = Self { now: Time::ZERO, endpoint, id, route, sent: Bytes::new() };
+        let tag = VerificationTag(0);
+        let mut it = Self { now: Time::ZERO, endpoint, id, route, sent: Bytes::new(), tag };
         it.drain();
         it
     }
@@ -89,6 +101,43 @@ impl Client {
     fn icmp(&mut self, (kind, code): (u8, u8), size: usize, quoted: &[u8]) {
         let Route { local, peer } = self.route;
         self.endpoint.handle_icmp(self.now, Icmp { local, peer, kind, code, size, quoted });
+    }
+
+    /// Associated with a server in UDP, by the profile `modern`.
+    fn in_udp(family: usize) -> Self {
+        let config = Config { path_mtu_discovery: None, ..crate::Profile::Modern.config() };
+        let mut it = Self::waiting_at(family, UDP_PORT, config);
+        let Some(Ok(Chunk::Init(init))) = Packet::decode(it.sent.clone()).unwrap().chunks().next() else {
+            panic!("no INIT")
+        };
+        let mut answer = super::init();
+        answer.parameters.push(Parameter::StateCookie(Bytes::from_static(b"cookie")));
+        it.hear(init.initiate_tag, &Chunk::InitAck(answer));
+        it.hear(init.initiate_tag, &Chunk::CookieAck);
+        it.tag = init.initiate_tag;
+        it.now += Duration::from_millis(50);
+        it.drain();
+        assert_eq!(it.phase(), Phase::Established);
+        it
+    }
+
+    /// Lets time pass until something is due, and that happen.
+    fn wait(&mut self) {
+        let before = self.now;
+        if let Output::Wait(Some(until)) = self.endpoint.poll(before) {
+            self.now = until.max(before);
+        }
+        self.drain();
+    }
+
+    fn answer_heartbeat(&mut self) {
+        for chunk in Packet::decode(self.sent.clone()).unwrap().chunks() {
+            if let Ok(Chunk::Heartbeat(info)) = chunk {
+                self.hear(self.tag, &Chunk::HeartbeatAck(info));
+                return;
+            }
+        }
+        panic!("no HEARTBEAT");
     }
 
     fn phase(&self) -> Phase {
@@ -234,6 +283,49 @@ fn what_else_is_said_changes_nothing() {
             assert_eq!((client.phase(), client.mtu()), (Phase::Established, 1_452));
         }
         assert_eq!(client.drain(), (0, Vec::new()));
+    }
+}
+
+/// In UDP: what is said of the client's packets when nobody has the server's port.
+#[test]
+fn a_closed_port_ends_an_association_after_three_heartbeats_that_were_refused_and_none_else() {
+    for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
+        // Refused again and again, and silent: over within seconds, where HEARTBEATs alone take minutes.
+        let mut client = Client::in_udp(family);
+        let quoted = quote(PEER_TAG.0, &[]);
+        let begun = client.now;
+        client.icmp(says, 0, &quoted);
+        assert_eq!(client.drain().0, 1, "a HEARTBEAT at once");
+        for _ in 0..REFUSED - 1 {
+            client.icmp(says, 0, &quoted);
+            assert_eq!((client.phase(), client.drain().0), (Phase::Established, 0));
+            client.wait();
+        }
+        client.icmp(says, 0, &quoted);
+        client.wait();
+        assert_eq!(client.phase(), Phase::Closed);
+        assert!(client.now.since(begun) < Duration::from_secs(10), "{:?}", client.now.since(begun));
+
+        // A single forged message costs a HEARTBEAT and nothing else, answered or not.
+        let mut client = Client::in_udp(family);
+        client.icmp(says, 0, &quoted);
+        for _ in 0..4 {
+            client.wait();
+            assert_eq!(client.phase(), Phase::Established);
+        }
+        // Nor do many, as long as the peer is heard.
+        let mut client = Client::in_udp(family);
+        for _ in 0..20 {
+            client.icmp(says, 0, &quoted);
+            client.drain();
+            client.icmp(says, 0, &quoted);
+            client.answer_heartbeat();
+            client.wait();
+            assert_eq!(client.phase(), Phase::Established);
+        }
+        // Without the tag nothing happens.
+        client.icmp(says, 0, &quote(PEER_TAG.0 ^ 1, &[]));
+        assert_eq!(client.drain().0, 0);
     }
 }
 
