@@ -230,6 +230,11 @@ impl fmt::Display for UsersError {
 impl std::error::Error for UsersError {}
 
 impl Users {
+    /// Whether anybody may change files.
+    pub(crate) fn any_may_write(&self) -> bool {
+        self.known.values().any(|user| user.access == Access::Writable)
+    }
+
     /// Nobody has a name: `anonymous` (or `ftp`) with any password sees all of the root.
     pub fn anonymous(access: Access) -> Self {
         let user = || User { hash: None, home: PathBuf::new(), access };

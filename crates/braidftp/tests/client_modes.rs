@@ -137,6 +137,11 @@ fn single_files_and_small_commands() {
         assert_eq!(names(&got), ["a b", "c", "moved"]);
         good(&["get", &url(&format!("{mode}/x/a%20b")), "-o", got.to_str().unwrap()]);
         good(&["rm", &url(&format!("{mode}/x/c"))]);
+        fs::write(store.join(mode).join("x/.big one.braidftp-part"), "1234").unwrap();
+        let parts = good(&["ls", "--parts", &url(mode)]);
+        assert!(parts.contains(" 4 ") && parts.trim_end().ends_with("x/big one"), "{parts}");
+        good(&["rm", "--parts", &url(mode)]);
+        assert_eq!(names(&store.join(mode).join("x")), ["a b", "moved", "y"]);
         good(&["rm", "-r", &url(mode)]);
         assert!(names(&store).is_empty(), "{mode}");
     }

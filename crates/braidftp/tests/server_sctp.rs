@@ -863,3 +863,27 @@ async fn silent_associations_before_their_login_keep_nobody_out() {
     timeout(SOON, silent[0].association.closed()).await.expect("the first made room");
     assert!(silent[199].association.reason().is_none(), "the last did not");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
+    let folder = Folder::new();
+    // Nothing but ICMP Port Unreachable ends the association within the patience of this test.
+    let silent_upload = Duration::from_secs(3600);
+    let served = serve_with(folder.root(), Settings { silent_upload, ..quick() });
+    let (through, wire) = relay(served.address).await;
+    let by_the_wire =
+        Served { address: through, handle: served.handle.clone(), running: tokio::spawn(async {}) };
+    let mut client = Client::braid(&by_the_wire, 2).await;
+    client.say("STOR f").await;
+    client.send(1, ppid::HEADER, header(1).encode()).await;
+    client.send(1, ppid::BYTES, pattern(50_000)).await;
+    client.credited(1, 1_000_000).await;
+    let part = folder.path(".f.braidftp-part");
+    wire.abort();
+    let wait = async {
+        while std::fs::File::open(&part).unwrap().try_lock().is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, wait).await.expect("the session ends");
+}

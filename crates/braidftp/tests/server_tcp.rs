@@ -642,3 +642,40 @@ fn sizes_of_addresses_are_told_as_asked() {
     let address: SocketAddr = control.passive();
     assert!((24_040..=24_049).contains(&address.port()));
 }
+
+#[test]
+fn unfinished_uploads_are_listed_and_removed_by_whom_they_belong_to() {
+    let folder = Folder::new();
+    folder.put("a/whole", "whole");
+    folder.put("a/.f.braidftp-part", "1234");
+    folder.put(".g.braidftp-part", "1");
+    let served = serve(folder.root());
+    let mut control = Control::anonymous(&served);
+    let listed = control.command("SITE PARTS", "250");
+    assert!(listed.contains("2 unfinished uploads, 5 bytes"), "{listed}");
+    assert!(listed.lines().any(|line| line.starts_with(" 4 ") && line.ends_with(" /a/f")), "{listed}");
+    control.command("CWD a", "250");
+    assert!(control.command("SITE PARTS", "250").contains("1 unfinished uploads, 4 bytes"));
+    let removed = control.command("SITE DELPARTS f", "250");
+    assert!(removed.contains("removed: 1 ") && removed.contains(" /a/f"), "{removed}");
+    assert_eq!(folder.names(), [".g.braidftp-part", "a"]);
+    control.command("SITE DELPARTS /", "250");
+    assert_eq!(folder.names(), ["a"]);
+    assert_eq!(folder.read("a/whole"), b"whole");
+    // Who may only read may look.
+    folder.put(".h.braidftp-part", "1");
+    let read_only = serve_with(folder.root(), |builder| builder.access(Access::ReadOnly));
+    let mut control = Control::anonymous(&read_only);
+    assert!(control.command("SITE PARTS /", "250").contains(" /h"));
+    control.command("SITE DELPARTS /", "550");
+    assert_eq!(folder.names(), [".h.braidftp-part", "a"]);
+}
+
+#[test]
+fn unfinished_uploads_that_are_too_old_are_removed() {
+    let folder = Folder::new();
+    folder.put("a/.f.braidftp-part", "1234");
+    let settings = Settings { parts_kept: Some(Duration::ZERO), ..quick() };
+    let _served = serve_with(folder.root(), |builder| builder.access(Access::Writable).settings(settings));
+    eventually("it goes", || !folder.path("a/.f.braidftp-part").exists());
+}

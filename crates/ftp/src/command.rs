@@ -109,6 +109,10 @@ pub enum Site {
     Utime(Timestamp, PathArg),
     /// `SYMLINK target path`: the target percent-encoded, since it may hold spaces (specs/ftp-over-sctp.md §8).
     Symlink(Bytes, PathArg),
+    /// `PARTS [path]`: the unfinished uploads of everything beneath a folder, or of a file (specs/ftp-over-sctp.md §7.3).
+    Parts(Option<PathArg>),
+    /// `DELPARTS path`: removes them.
+    RemoveParts(PathArg),
 }
 
 macro_rules! commands {
@@ -447,6 +451,9 @@ impl Command {
             Self::Site(Site::Help) => b"HELP".to_vec(),
             Self::Site(Site::Chmod(mode, path)) => [format!("CHMOD {mode:o} ").as_bytes(), &path.0].concat(),
             Self::Site(Site::Utime(stamp, path)) => [format!("UTIME {stamp} ").as_bytes(), &path.0].concat(),
+            Self::Site(Site::Parts(None)) => b"PARTS".to_vec(),
+            Self::Site(Site::Parts(Some(path))) => [&b"PARTS "[..], &path.0].concat(),
+            Self::Site(Site::RemoveParts(path)) => [&b"DELPARTS "[..], &path.0].concat(),
             Self::Site(Site::Symlink(target, path)) => {
                 [b"SYMLINK ", percent_encode(target).as_slice(), b" ", &path.0].concat()
             }
@@ -586,6 +593,9 @@ fn parse_site(raw: &Bytes) -> Result<Site, CommandError> {
             let mode = mode.iter().fold(0, |sum, digit| sum * 8 + u32::from(digit.wrapping_sub(b'0')));
             if octal { Ok(Site::Chmod(mode, path)) } else { Err(CommandError::Argument) }
         }
+        b"PARTS" if argument.is_empty() => Ok(Site::Parts(None)),
+        b"PARTS" => PathArg::new(argument).map(|path| Site::Parts(Some(path))).ok_or(CommandError::Argument),
+        b"DELPARTS" => PathArg::new(argument).map(Site::RemoveParts).ok_or(CommandError::Argument),
         b"UTIME" => stamp_and_path(&argument).map(|(stamp, path)| Site::Utime(stamp, path)),
         b"SYMLINK" => {
             let (target, path) = first_and_path()?;
@@ -671,6 +681,7 @@ mod tests {
             (b"SITE SYMLINK %zz a", CommandError::Argument),
             (b"SITE SYMLINK %00 a", CommandError::Argument),
             (b"SITE CPFR a", CommandError::Unsupported),
+            (b"SITE DELPARTS", CommandError::Argument),
             (b"ABOR 4294967296", CommandError::Argument),
         ] {
             assert_eq!(parse(text), Err(error), "{}", String::from_utf8_lossy(text));
@@ -711,6 +722,8 @@ mod tests {
                 Command::StoreUnique(Some(path.clone())),
                 Command::Tree(Some(path.clone())),
                 Command::Site(Site::Chmod(0o640, path.clone())),
+                Command::Site(Site::Parts(Some(path.clone()))),
+                Command::Site(Site::RemoveParts(path.clone())),
                 Command::Site(Site::Symlink(Bytes::copy_from_slice(path.as_bytes()), path.clone())),
                 Command::SetModifiedTime(Timestamp { seconds: 5, nanos: 250 }, path),
             ])
@@ -725,6 +738,7 @@ mod tests {
                 Command::ExtendedPassive(Epsv::All),
                 Command::Type(Type::Image),
                 Command::Site(Site::Help),
+                Command::Site(Site::Parts(None)),
                 Command::Quit,
                 Command::Tree(None),
             ])

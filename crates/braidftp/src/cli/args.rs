@@ -37,7 +37,7 @@ pub enum Command {
     #[command(after_help = URL_HELP)]
     Mirror(Mirror),
     /// List a folder
-    Ls(Paths),
+    Ls(Ls),
     /// Write files to standard output
     Cat(Paths),
     /// Delete files, or with -r whole folders
@@ -191,12 +191,26 @@ pub struct Mirror {
     pub common: Common,
 }
 
-/// `ls` and `cat`.
+/// `cat`.
 #[derive(Debug, Args)]
 pub struct Paths {
     /// Where
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `ls`.
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// Where
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<Url>,
+    /// Unfinished uploads that the server keeps, of everything beneath
+    #[arg(long)]
+    pub parts: bool,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
@@ -209,8 +223,11 @@ pub struct Rm {
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
     /// Folders too, with all that is in them
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "parts")]
     pub recursive: bool,
+    /// Unfinished uploads that the server keeps, of everything beneath, and nothing else
+    #[arg(long)]
+    pub parts: bool,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,

@@ -18,7 +18,9 @@ use crate::client::{
     Client, Limiter, Options, PathControl, Trace, check_mode, default_mode, parse_name, say,
 };
 use crate::exit::{Error, Exit, Result, Told};
-use crate::job::{self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Record, Recursion};
+use crate::job::{
+    self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Parts, Record, Recursion,
+};
 use crate::progress::{Reporter, Style};
 use crate::url::Url;
 
@@ -240,9 +242,16 @@ async fn mirror(args: args::Mirror) -> Result<()> {
     }
 }
 
-async fn ls(args: args::Paths) -> Result<()> {
+async fn ls(args: args::Ls) -> Result<()> {
     let form = if args.common.json { Form::Json } else { Form::Text };
     let common = quieter(args.common);
+    if args.parts {
+        let parts = Parts::Show(form);
+        return for_each_server(args.urls, &common, "ls", |client, job, urls| {
+            job::parts(client, job, urls, parts)
+        })
+        .await;
+    }
     for_each_server(args.urls, &common, "ls", |client, job, urls| job::ls(client, job, urls, form)).await
 }
 
@@ -258,6 +267,12 @@ async fn cat(args: args::Paths) -> Result<()> {
 async fn rm(args: args::Rm) -> Result<()> {
     let recursion = if args.recursive { Recursion::Yes } else { Recursion::No };
     let common = quieter(args.common);
+    if args.parts {
+        return for_each_server(args.urls, &common, "rm", |client, job, urls| {
+            job::parts(client, job, urls, Parts::Remove)
+        })
+        .await;
+    }
     for_each_server(args.urls, &common, "rm", |client, job, urls| job::remove(client, job, urls, recursion))
         .await
 }

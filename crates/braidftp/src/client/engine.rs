@@ -220,6 +220,9 @@ impl Engine {
             .hint(
                 "the same command again: it goes on where it stopped; --timeout gives a slow server longer",
             ));
+        } else {
+            // A client that only receives would not find out that the server was killed and started again.
+            self.carrier.ask_peer();
         }
         Ok(())
     }

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use braidftp_ftp::client::ListForm;
-use braidftp_ftp::command::Command;
+use braidftp_ftp::command::{Command, Site};
 use braidftp_ftp::mapping::Mode;
+use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata};
 use braidftp_ftp::{PathArg, Reply, SafePath};
 use tokio::sync::oneshot;
@@ -248,6 +249,62 @@ async fn settle(client: &Client, job: &Job, command: Command, what: &str, name: 
         }
     }
     Ok(())
+}
+
+/// One attempt to list the unfinished uploads that the server keeps of what `urls` name, or to remove them.
+///
+/// # Errors
+/// The session has ended. What the server refuses is in the job's record.
+pub async fn parts(client: Client, job: Job, urls: Vec<Url>, what: Parts) -> Result<()> {
+    for url in &urls {
+        if job.record.is_settled(&url.path) {
+            continue;
+        }
+        let path = remote_path(&url.path, b"")?;
+        let reply = client
+            .command(Command::Site(match (what, path) {
+                (Parts::Show(_), path) => Site::Parts(path),
+                (Parts::Remove, path) => Site::RemoveParts(match path {
+                    Some(path) => path,
+                    None => named_path(b"/", b"")?,
+                }),
+            }))
+            .await?;
+        if reply.code.is_error() {
+            let what = match what {
+                Parts::Show(_) => format!("list the unfinished uploads of {}", escape(&url.path)),
+                Parts::Remove => format!("remove the unfinished uploads of {}", escape(&url.path)),
+            };
+            job.record.failed(&job.reporter, &url.path, of_reply(&what, &reply));
+            continue;
+        }
+        for line in &reply.lines {
+            let Some((path, metadata)) = line.strip_prefix(b" ").and_then(part) else { continue };
+            match what {
+                Parts::Show(form) => show(&job, path, &metadata, form)?,
+                Parts::Remove => job.reporter.done(path, Action::Deleted, 0, 0),
+            }
+        }
+        job.record.done(&url.path);
+    }
+    Ok(())
+}
+
+/// What is done with unfinished uploads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// They are listed.
+    Show(Form),
+    /// They are removed.
+    Remove,
+}
+
+/// `size YYYYMMDDhhmmss path`.
+fn part(line: &[u8]) -> Option<(&[u8], Metadata)> {
+    let mut words = line.splitn(3, |byte| *byte == b' ');
+    let size = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    let modified = Some(Timestamp::parse(words.next()?)?);
+    Some((words.next()?, Metadata { modified, ..Metadata::new(FileKind::File, size) }))
 }
 
 /// Whether the folders above are made too.

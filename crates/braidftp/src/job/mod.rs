@@ -25,7 +25,7 @@ use std::time::Duration;
 use braidftp_ftp::PathArg;
 use tokio::time::Instant;
 
-pub use files::{Form, Parents, Recursion, cat, ls, make_folders, remove, rename};
+pub use files::{Form, Parents, Parts, Recursion, cat, ls, make_folders, parts, remove, rename};
 pub use filter::Filter;
 pub use get::{get, put};
 pub use mirror::{Delete, Mirror, MirrorDown, MirrorUp, mirror_down, mirror_up};

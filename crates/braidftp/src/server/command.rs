@@ -94,6 +94,8 @@ struct File {
     active: Option<bool>,
     idle_seconds: Option<u64>,
     stall_seconds: Option<u64>,
+    /// How long unfinished uploads are kept; 0: for ever.
+    parts_kept_days: Option<u64>,
     login_attempts: Option<u32>,
     /// `full`, `bytes` or `none`.
     durability: Option<String>,
@@ -321,6 +323,9 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
     if file.active == Some(true) {
         session.active = machine::Active::ToPeer;
     }
+    if let Some(days) = file.parts_kept_days {
+        settings.parts_kept = (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)));
+    }
     set(&mut settings.stall, file.stall_seconds.map(Duration::from_secs));
     set(&mut settings.max_sessions, file.max_sessions);
     set(&mut settings.max_sessions_per_address, file.max_sessions_per_address);
@@ -510,7 +515,7 @@ mod tests {
     fn a_file_of_settings_is_read_and_the_command_line_goes_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("serve.toml");
-        let text = "dir = '/srv'\nlisten = ['ftp://127.0.0.1:2121']\nwritable = true\npassive-ports = '50000-50100'\n\
+        let text = "parts-kept-days = 2\ndir = '/srv'\nlisten = ['ftp://127.0.0.1:2121']\nwritable = true\npassive-ports = '50000-50100'\n\
                     active = true\nidle-seconds = 60\ndurability = 'bytes'\nprofile = 'rfc9260'\n";
         std::fs::write(&path, text).unwrap();
         let plan1 = plan(Args { config: Some(path.clone()), ..args(None) }).unwrap();
@@ -518,6 +523,7 @@ mod tests {
         assert_eq!(plan1.settings.passive_ports, Some(50_000..=50_100));
         assert_eq!(plan1.settings.session.idle, Duration::from_secs(60));
         assert_eq!(plan1.settings.durability, Durability::Bytes);
+        assert_eq!(plan1.settings.parts_kept, Some(Duration::from_secs(2 * 86_400)));
         let both = Args {
             config: Some(path.clone()),
             listen: vec!["ftp://127.0.0.1:7".into()],

@@ -24,6 +24,7 @@ pub mod command;
 mod control;
 mod limits;
 mod memory;
+mod parts;
 mod sctp;
 mod session;
 mod sink;
@@ -126,6 +127,9 @@ pub struct Settings {
     /// How long a client may be silent over SCTP, HEARTBEATs unanswered, in the middle of an upload until its session ends.
     /// 60 s.
     pub silent_upload: Duration,
+    /// How long an unfinished upload is kept that nobody goes on with; `None`: for ever. 7 days. Where nobody may change
+    /// anything, nothing is removed.
+    pub parts_kept: Option<Duration>,
     /// What must be on the disk before an upload is called complete.
     pub durability: Durability,
     /// The transport, of SCTP.
@@ -148,6 +152,7 @@ impl Default for Settings {
             stall: Duration::from_secs(300),
             awaited: Duration::from_secs(60),
             silent_upload: Duration::from_secs(60),
+            parts_kept: Some(Duration::from_secs(7 * 86_400)),
             durability: Durability::Full,
             sctp: {
                 let mut config = Profile::Modern.config();
@@ -439,6 +444,7 @@ impl Server {
         tokio::select! {
             () = no_longer_serving(&mut stop) => {}
             () = memory::give_back(endpoints.clone()) => {}
+            () = parts::remove_old(shared.clone()) => {}
         }
         let all = async { while tasks.join_next().await.is_some() {} };
         let stopped = stop.wait_for(|phase| *phase == Phase::Stopped);

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use braidftp_ftp::SafePath;
-use braidftp_ftp::server::{Change, Failure, Outcome, Query};
+use braidftp_ftp::server::{Change, Failure, Outcome, Part, Query};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 use bytes::Bytes;
 
-use crate::store::fs::{self, Claimant, Kind, Root, Why};
+use crate::store::fs::{self, Claimant, Kind, Removal, Root, Why};
 use crate::users::Access;
 
 /// What the user of a session sees: a root and what may be done in it. Cheap to clone.
@@ -26,6 +26,9 @@ pub(super) struct Store {
     pub claimant: Claimant,
 }
 
+/// Unfinished uploads that one command lists or removes.
+const PARTS_LISTED: usize = 1000;
+
 /// The number of the next login.
 static NEXT_LOGIN: AtomicU64 = AtomicU64::new(0);
 
@@ -33,7 +36,7 @@ static NEXT_LOGIN: AtomicU64 = AtomicU64::new(0);
 /// writes: its peer may have vanished. `anonymous` is whoever comes, so there the session must come from the same address.
 pub(super) fn claimant(user: &str, peer: IpAddr) -> Claimant {
     let owner = match user {
-        "anonymous" => format!("{user}@{}", peer.to_canonical()).into(),
+        "anonymous" | "ftp" => format!("{user}@{}", peer.to_canonical()).into(),
         user => user.into(),
     };
     Claimant { owner, turn: NEXT_LOGIN.fetch_add(1, Ordering::Relaxed) }
@@ -54,6 +57,7 @@ impl Store {
         let outcome = match query {
             Query::Facts => self.root.link_metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
             Query::Followed => self.root.metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
+            Query::Parts => self.root.parts(&place, PARTS_LISTED).map(|found| parts(&found)),
             Query::Partial => {
                 self.root.unfinished_bytes(&place).map(|bytes| Outcome::Partial(bytes.unwrap_or(0)))
             }
@@ -65,7 +69,14 @@ impl Store {
     pub(super) fn change(&self, change: &Change) -> Result<Outcome, Failure> {
         self.writable()?;
         let root = &self.root;
+        if let Change::RemoveParts(path) = change {
+            let claimant = Some(self.claimant.clone());
+            let removal = Removal { unchanged_since: None, most: PARTS_LISTED, claimant };
+            let removed = root.remove_parts(&native(path)?, &removal);
+            return removed.map(|removed| parts(&removed)).map_err(|e| failure(&e));
+        }
         let done = match change {
+            Change::RemoveParts(_) => Ok(()),
             Change::MakeDirectory(path) => root.mkdir(&native(path)?),
             Change::RemoveDirectory(path) => root.remove_dir(&native(path)?),
             Change::Remove(path) => root.remove_file(&native(path)?),
@@ -78,6 +89,15 @@ impl Store {
         };
         done.map(|()| Outcome::Changed).map_err(|e| failure(&e))
     }
+}
+
+/// Unfinished uploads in the session's words.
+fn parts(found: &[fs::Part]) -> Outcome {
+    let part = |part: &fs::Part| {
+        let path = SafePath::ROOT.resolve(part.path.as_os_str().as_bytes()).ok()?;
+        Some(Part { path, size: part.size, changed: stamp(part.changed) })
+    };
+    Outcome::Parts(found.iter().filter_map(part).collect())
 }
 
 /// A path of the session as one of the store. The names of unfinished files belong to nobody.

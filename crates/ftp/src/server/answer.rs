@@ -21,6 +21,11 @@ pub(super) enum Answer {
     Modified(SafePath),
     Facts(SafePath),
     Partial(SafePath),
+    /// The partial uploads there are, or those that were removed, as the words say.
+    Parts {
+        path: SafePath,
+        words: &'static str,
+    },
     Changed {
         reply: Reply,
         path: SafePath,
@@ -100,6 +105,18 @@ impl State {
                 Reply::multi(Code::FILE_OK, "facts:", [line], "End")
             }
             (Answer::Partial(_), Outcome::Partial(bytes)) => Reply::new(Code::FILE_STATUS, bytes.to_string()),
+            (Answer::Parts { words, .. }, Outcome::Parts(parts)) => {
+                let bytes: u64 = parts.iter().map(|part| part.size).sum();
+                let lines: Vec<Vec<u8>> = parts
+                    .iter()
+                    .map(|part| {
+                        [format!("{} {} ", part.size, part.changed).as_bytes(), &part.path.to_absolute()]
+                            .concat()
+                    })
+                    .collect();
+                let text = format!("{words}: {} unfinished uploads, {bytes} bytes", parts.len());
+                Reply::multi(Code::FILE_OK, &text, lines, "End")
+            }
             (Answer::Changed { reply, .. }, Outcome::Changed) => reply,
             (Answer::Transfer { .. } | Answer::FolderTransfer { .. }, outcome) => match outcome {
                 Outcome::Received { name: Some(name), .. } => {
@@ -177,6 +194,7 @@ fn refuse(answer: &Answer, failure: Failure) -> Reply {
         | Answer::Modified(path)
         | Answer::Facts(path)
         | Answer::Partial(path)
+        | Answer::Parts { path, .. }
         | Answer::Changed { path, .. }
         | Answer::Transfer { path }
         | Answer::FolderTransfer { path } => path_reply(failure.code(), path, &failure.to_string()),

@@ -318,7 +318,7 @@ impl Session {
             Command::Site(Site::Help) => Ok(Begun::reply(Reply::multi(
                 Code::HELP,
                 "SITE knows:",
-                ["CHMOD", "HELP", "SYMLINK", "UTIME"],
+                ["CHMOD", "DELPARTS", "HELP", "PARTS", "SYMLINK", "UTIME"],
                 "End",
             ))),
             Command::Site(Site::Chmod(mode, path)) => {
@@ -336,6 +336,18 @@ impl Session {
                     Change::Symlink { path, target },
                     Reply::new(Code::OK, "link made"),
                 ))
+            }
+            Command::Site(Site::Parts(path)) => {
+                let path = self.resolve_bytes(path.as_ref().map_or(&b""[..], PathArg::as_bytes))?;
+                let answer = Answer::Parts { path: path.clone(), words: "kept" };
+                let todo = Do::Query { job, path: path.clone(), query: Query::Parts };
+                Ok(Begun::job(todo, answer, Touches::reading(path)).behind_a_barrier())
+            }
+            Command::Site(Site::RemoveParts(path)) => {
+                let path = self.resolve(&path)?;
+                let answer = Answer::Parts { path: path.clone(), words: "removed" };
+                let todo = Do::Change { job, change: Change::RemoveParts(path.clone()) };
+                Ok(Begun::job(todo, answer, Touches::writing([path])).behind_a_barrier())
             }
             // Transfers have their numbers and went the other way.
             Command::Retrieve(_)
@@ -447,6 +459,7 @@ impl Session {
             | Change::Remove(path)
             | Change::SetModified(path, _)
             | Change::SetUnixMode(path, _)
+            | Change::RemoveParts(path)
             | Change::Symlink { path, .. } => vec![path.clone()],
         };
         let subject = paths[0].clone();

@@ -182,6 +182,8 @@ pub enum Query {
     Followed,
     /// Bytes of a partial upload that is kept for this path, 0 if there is none: [`Outcome::Partial`].
     Partial,
+    /// The partial uploads that are kept of everything beneath this folder, or of this file: [`Outcome::Parts`].
+    Parts,
 }
 
 /// What may be changed.
@@ -211,6 +213,20 @@ pub enum Change {
         /// Where it points, raw.
         target: Bytes,
     },
+    /// The partial uploads that are kept of everything beneath this folder, or of this file, go: [`Outcome::Parts`] says
+    /// which.
+    RemoveParts(SafePath),
+}
+
+/// A partial upload that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The file that it was to become.
+    pub path: SafePath,
+    /// Bytes of it.
+    pub size: u64,
+    /// When it was changed last.
+    pub changed: Timestamp,
 }
 
 /// What is sent.
@@ -330,6 +346,8 @@ pub enum Outcome {
     Facts(Metadata),
     /// Bytes of a partial upload.
     Partial(u64),
+    /// Partial uploads: those there are, or those that were removed.
+    Parts(Vec<Part>),
     /// Changed.
     Changed,
     /// So many bytes sent.

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use braidftp_ftp::command::{Secret, Type};
 use braidftp_ftp::listing::{FactSet, encode_line, encode_name, encode_unix};
 use braidftp_ftp::path::SafePath;
-use braidftp_ftp::server::{Change, Extent, Failure, Form, Outcome, Query, Sink, Source, Write};
+use braidftp_ftp::server::{Change, Extent, Failure, Form, Outcome, Part, Query, Sink, Source, Write};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 
@@ -83,10 +83,21 @@ impl MemoryStore {
             Query::Facts | Query::Followed => {
                 self.node(path).map(|node| Outcome::Facts(node.metadata.clone()))
             }
+            Query::Parts => Ok(Outcome::Parts(self.parts(path))),
             Query::Partial => {
                 Ok(Outcome::Partial(self.partial.get(path).map_or(0, |bytes| bytes.len() as u64)))
             }
         }
+    }
+
+    fn parts(&self, path: &SafePath) -> Vec<Part> {
+        let below = |kept: &SafePath| kept.as_bytes().starts_with(path.as_bytes());
+        let part = |(path, bytes): (&SafePath, &Vec<u8>)| Part {
+            path: path.clone(),
+            size: bytes.len() as u64,
+            changed: Timestamp { seconds: 0, nanos: 0 },
+        };
+        self.partial.iter().filter(|(path, _)| below(path)).map(part).collect()
     }
 
     pub(crate) fn change(&mut self, change: Change) -> Result<Outcome, Failure> {
@@ -124,6 +135,11 @@ impl MemoryStore {
             Change::SetUnixMode(path, mode) => {
                 self.node(&path)?;
                 self.nodes.get_mut(&path).unwrap().metadata.unix_mode = Some(mode);
+            }
+            Change::RemoveParts(path) => {
+                let removed = self.parts(&path);
+                removed.iter().for_each(|part| drop(self.partial.remove(&part.path)));
+                return Ok(Outcome::Parts(removed));
             }
             Change::Symlink { path, target } => {
                 self.insert(path.clone(), FileKind::Symlink, Vec::new());

@@ -137,6 +137,13 @@ impl Carrier {
         }
     }
 
+    /// Asks a silent server whether it is there, where the transport can.
+    pub(crate) fn ask_peer(&self) {
+        if let Self::Sctp(sctp) = self {
+            sctp.ask_peer();
+        }
+    }
+
     /// Why the control connection is gone.
     pub(crate) fn why_lost(&self) -> Error {
         match self {

@@ -60,6 +60,9 @@ pub(crate) struct Sctp {
     paths: Paths,
 }
 
+/// After so much silence the server is asked for an answer, while something is waited for.
+const ASK_AFTER: Duration = Duration::from_secs(2);
+
 #[derive(Debug)]
 enum Paths {
     Naive(Naive),
@@ -162,6 +165,14 @@ impl Sctp {
     }
 
     /// Whether the server has ever answered.
+    /// Asks a silent server by a HEARTBEAT: one that was started anew answers with ABORT. Not in the modes of the papers,
+    /// whose packets are compared.
+    pub(super) fn ask_peer(&self) {
+        if matches!(self.paths, Paths::Framed(_)) && self.association.silence() >= ASK_AFTER {
+            self.association.ask_peer();
+        }
+    }
+
     pub(super) fn was_up(&self) -> bool {
         self.was_up.load(Ordering::Relaxed)
     }

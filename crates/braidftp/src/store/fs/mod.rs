@@ -13,6 +13,7 @@ mod claims;
 mod error;
 mod list;
 mod name;
+mod parts;
 mod reader;
 mod writer;
 
@@ -34,6 +35,7 @@ pub use claims::Claimant;
 pub use error::{Error, Why};
 pub use list::{Entry, Lister, Walk, WalkItem};
 pub use name::{MAX_PATH_BYTES, component, escaped, is_unfinished, link_stays_inside, relative};
+pub use parts::{Part, Removal};
 pub use reader::{BLOCK_BYTES, Change, Digest, Reader, Summary};
 pub use writer::{Commit, Durability, Keep, Start, Writer, Written};
 

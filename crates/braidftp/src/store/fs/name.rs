@@ -97,6 +97,13 @@ pub(super) fn unfinished(name: &OsStr) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&out))
 }
 
+/// What the file is to be called that has this unfinished name; `None` if its name was too long to be kept.
+pub(super) fn finished(name: &OsStr) -> Option<&OsStr> {
+    let inner = name.as_bytes().strip_prefix(b".")?.strip_suffix(UNFINISHED)?;
+    let is_hash = inner.len() == 32 && inner.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
+    (!inner.is_empty() && !is_hash).then(|| OsStr::from_bytes(inner))
+}
+
 /// Whether a symbolic link at `link` (relative to the root) with this `target` stays inside the root, by the text
 /// alone: an absolute target does not, nor one that climbs above the root. Opening through a link is checked by
 /// the system again.

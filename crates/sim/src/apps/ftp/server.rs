@@ -316,6 +316,7 @@ impl Served {
                 });
                 done(job, found.map(Outcome::Facts))
             }
+            Do::Query { job, query: Query::Parts, .. } => done(job, Ok(Outcome::Parts(Vec::new()))),
             Do::Query { job, query: Query::Partial, .. } => done(job, Ok(Outcome::Partial(0))),
             Do::Change { job, .. } | Do::Receive { job, .. } => {
                 done(job, Err(Failure::Store(StoreError::ReadOnly)))

@@ -1,0 +1,244 @@
+//! What interrupted transfers have left: found, listed and removed.
+//!
+//! No listing shows unfinished files, and no path names them. Here a whole tree is walked for them, without following links.
+//! Their age is that of the last change of the inode, since a download's unfinished file bears the time of its source.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+
+use super::claims::Claimant;
+use super::error::{Error, Why};
+use super::list::MAX_DEPTH;
+use super::{Kind, Root, metadata_at, name, system_time};
+
+/// What an interrupted transfer has left, or one under way has so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The file that it was to become. If that name is too long, the last component is the unfinished file's own.
+    pub path: PathBuf,
+    /// Bytes in it.
+    pub size: u64,
+    /// When it was changed last.
+    pub changed: SystemTime,
+}
+
+/// Which unfinished files are removed, and by whom.
+#[derive(Debug, Clone, Default)]
+pub struct Removal {
+    /// Only those that were changed last before this.
+    pub unchanged_since: Option<SystemTime>,
+    /// For whom: older transfers of the same owner lose what they write. Otherwise what a transfer writes stays.
+    pub claimant: Option<Claimant>,
+    /// No more than so many.
+    pub most: usize,
+}
+
+impl Root {
+    /// The unfinished files of everything beneath `path`, or of the file `path`, up to `most` of them.
+    ///
+    /// # Errors
+    /// `path` leads outside. Folders that cannot be read are passed over.
+    pub fn parts(&self, path: &Path, most: usize) -> Result<Vec<Part>, Error> {
+        let mut found = Vec::new();
+        self.each_part(path, &mut |_, _, part| {
+            found.push(part);
+            found.len() < most
+        })?;
+        Ok(found)
+    }
+
+    /// Removes unfinished files of everything beneath `path`, or of the file `path`, and says which.
+    ///
+    /// # Errors
+    /// As [`Root::parts`]. What cannot be removed stays.
+    pub fn remove_parts(&self, path: &Path, removal: &Removal) -> Result<Vec<Part>, Error> {
+        let mut removed = Vec::new();
+        self.each_part(path, &mut |dir, name, part| {
+            let old = removal.unchanged_since.is_none_or(|since| part.changed < since);
+            if old && removed.len() < removal.most && self.remove_part(dir, name, removal).is_ok() {
+                removed.push(part);
+            }
+            removed.len() < removal.most
+        })?;
+        Ok(removed)
+    }
+
+    /// Removes one, unless a transfer writes it that does not give way.
+    fn remove_part(&self, dir: &Dir, name: &Path, removal: &Removal) -> Result<(), rustix::io::Errno> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file: File = rustix::fs::openat(dir, name, flags, Mode::empty())?.into();
+        let stat = rustix::fs::fstat(&file)?;
+        let identity = (stat.st_dev, stat.st_ino);
+        // Held until the name is gone.
+        let mut _taken = None;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let claimant = removal.claimant.as_ref().ok_or(rustix::io::Errno::WOULDBLOCK)?;
+                let taken = self.claims.take_over(identity, claimant);
+                _taken = Some(taken.ok_or(rustix::io::Errno::WOULDBLOCK)?);
+            }
+            other => other?,
+        }
+        match metadata_at(dir, name) {
+            Ok(named) if named.identity == identity => rustix::fs::unlinkat(dir, name, AtFlags::empty()),
+            // It has become the file that it was to be.
+            _ => Err(rustix::io::Errno::NOENT),
+        }
+    }
+
+    /// Calls `look` with the folder and the name of each, until that returns false.
+    fn each_part(&self, path: &Path, look: &mut dyn FnMut(&Dir, &Path, Part) -> bool) -> Result<(), Error> {
+        match self.metadata(path) {
+            Ok(found) if found.kind == Kind::Folder => {
+                let dir = self.open_dir("read the folder", path)?;
+                walk(&dir, path, 0, look);
+                Ok(())
+            }
+            // The file may be there or not.
+            Ok(_) | Err(Error { why: Why::NotFound, .. }) => {
+                let place = self.place("look at", path)?;
+                let own = name::unfinished(place.name.as_os_str());
+                if let Some(part) = part(&place.dir, &own, path.to_owned()) {
+                    look(&place.dir, &own, part);
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn part(dir: &Dir, name: &Path, path: PathBuf) -> Option<Part> {
+    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
+    is_file.then(|| Part {
+        path,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        changed: system_time(stat.st_ctime, stat.st_ctime_nsec as u32),
+    })
+}
+
+/// Whether the walk goes on.
+fn walk(dir: &Dir, path: &Path, depth: usize, look: &mut dyn FnMut(&Dir, &Path, Part) -> bool) -> bool {
+    let Ok(entries) = dir.entries() else { return true };
+    for entry in entries {
+        let Ok(entry) = entry else { return true };
+        let own = entry.file_name();
+        if name::is_unfinished(&own) {
+            let wanted = name::finished(&own).unwrap_or(&own);
+            let Some(part) = part(dir, Path::new(&own), path.join(wanted)) else { continue };
+            if !look(dir, Path::new(&own), part) {
+                return false;
+            }
+        } else if depth < MAX_DEPTH && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let Ok(below) = rustix::fs::openat(dir, &own, flags, Mode::empty()) else { continue };
+            if !walk(&Dir::from_std_file(below.into()), &path.join(&own), depth + 1, look) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::store::fs::{BLOCK_BYTES, Digest, Start};
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/b/whole"), "whole").unwrap();
+        std::fs::write(at("a/b/.f.braidftp-part"), "part").unwrap();
+        std::fs::write(at(".g.braidftp-part"), "another").unwrap();
+        // What only looks like one, and what lies outside.
+        std::fs::create_dir(at("a/.d.braidftp-part")).unwrap();
+        std::fs::write(at("g.braidftp-part"), "mine").unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join(".x.braidftp-part"), "outside").unwrap();
+        std::os::unix::fs::symlink(outside.path(), at("link")).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        assert_eq!(root.parts(Path::new(""), 10).unwrap().len(), 2);
+        assert!(outside.path().join(".x.braidftp-part").exists());
+        (folder, root)
+    }
+
+    fn paths(parts: &[Part]) -> Vec<String> {
+        let mut paths: Vec<String> =
+            parts.iter().map(|part| format!("{} {}", part.path.display(), part.size)).collect();
+        paths.sort();
+        paths
+    }
+
+    #[test]
+    fn unfinished_files_are_found_by_the_names_that_they_were_to_have() {
+        let (_folder, root) = tree();
+        let parts = |path: &str, most| paths(&root.parts(Path::new(path), most).unwrap());
+        assert_eq!(parts("", 10), ["a/b/f 4", "g 7"]);
+        assert_eq!(parts("", 1).len(), 1);
+        assert_eq!(parts("a", 10), ["a/b/f 4"]);
+        assert_eq!(parts("a/b/f", 10), ["a/b/f 4"]);
+        assert_eq!(parts("a/b/whole", 10), [""; 0]);
+        assert!(root.parts(Path::new("link"), 10).is_err(), "it leads outside");
+    }
+
+    #[test]
+    fn old_ones_are_removed_and_young_ones_stay() {
+        let (folder, root) = tree();
+        let removal =
+            |unchanged_since| Removal { unchanged_since: Some(unchanged_since), most: 10, claimant: None };
+        // The time of change that anybody may set says nothing.
+        let old = SystemTime::UNIX_EPOCH;
+        let part = std::fs::File::options().write(true).open(folder.path().join(".g.braidftp-part")).unwrap();
+        part.set_modified(old).unwrap();
+        let now = SystemTime::now();
+        let day = Duration::from_secs(86_400);
+        assert_eq!(root.remove_parts(Path::new(""), &removal(now - day)).unwrap(), []);
+        let removed = root.remove_parts(Path::new(""), &removal(now + day)).unwrap();
+        assert_eq!(paths(&removed), ["a/b/f 4", "g 7"]);
+        assert_eq!(root.parts(Path::new(""), 10).unwrap(), []);
+        assert!(folder.path().join("a/b/whole").exists() && folder.path().join("g.braidftp-part").exists());
+    }
+
+    #[tokio::test]
+    async fn what_is_being_written_stays_unless_its_owner_removes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let f = Path::new("f");
+        let by = |owner: &str, turn| Claimant { owner: owner.into(), turn };
+        let mut writer = root.writer(f, Start::New, None, Digest::None).claimed_by(by("a", 1));
+        writer.write(Bytes::from(vec![7; BLOCK_BYTES])).await.unwrap();
+        writer.open().await.unwrap();
+        let removed = |claimant| {
+            let removal = Removal { unchanged_since: None, most: 10, claimant };
+            root.remove_parts(f, &removal).unwrap().len()
+        };
+        assert_eq!(removed(None), 0);
+        assert_eq!(removed(Some(by("b", 2))), 0);
+        assert_eq!(removed(Some(by("a", 2))), 1);
+        let _ = writer.write(Bytes::from(vec![7; BLOCK_BYTES])).await;
+        assert_eq!(writer.open().await.unwrap_err().why, Why::TakenOver);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_name_of_an_unfinished_file_tells_what_it_was_to_become() {
+        for name in ["f", ".f", "f.braidftp-part", "a b"] {
+            let own = name::unfinished(OsStr::new(name));
+            assert_eq!(name::finished(own.as_os_str()), Some(OsStr::new(name)));
+        }
+        let long = "n".repeat(255);
+        assert_eq!(name::finished(name::unfinished(OsStr::new(&long)).as_os_str()), None);
+    }
+}
