@@ -107,7 +107,7 @@ const CONGESTION_AT_FLAT: i32 = 50;
 const LEANING_AT: i32 = -20;
 const LEANING_CUT: usize = 85;
 /// A larger part than this of 250 packets, in thousandths, is never taken for random loss: 30 %, and three standard deviations.
-const LOSS_MAX: u64 = 390;
+const LOSS_MAX: u64 = 170;
 
 /// By how much a probe is beyond the rate, in hundredths: as BBR's, and less where the last ones brought nothing.
 const PROBE_MAX: u64 = 25;
