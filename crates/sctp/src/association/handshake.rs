@@ -44,7 +44,7 @@ const RENEWAL_GRACE: Duration = Duration::from_millis(500);
 /// What a cookie that was found stale leaves to the INIT that asks for another (RFC 9260 §5.2.6).
 #[derive(Debug, Default)]
 pub(super) struct Renewal {
-    /// When COOKIE ECHO left last.
+    /// When COOKIE ECHO left for the first time with the present cookie.
     pub(super) cookie_sent_at: Option<Time>,
     /// By how much the next cookie is to live longer, once one was stale.
     extension: Option<Duration>,
@@ -391,8 +391,9 @@ impl Association {
         up.control.cookie_ack = Some(PathId(0));
         up.first_flight_sent_at = Some(now);
         // The time from INIT ACK to COOKIE ECHO is a round trip, or longer if INIT ACK or COOKIE ECHO was lost. It is capped,
-        // so that a peer that sends its cookie late does not make the RTO longer than it would be without a measurement.
-        if self.config.early_repair && self.config.measure_handshake {
+        // so that a peer that sends its cookie late does not make the RTO longer than it would be without a measurement. A
+        // cookie from the future, whose clock was set back since, measures nothing.
+        if self.config.early_repair && self.config.measure_handshake && opened.created <= now {
             let round_trip = now.since(opened.created).min(self.config.rto.initial);
             self.paths[0].rtt.on_upper_bound(round_trip);
         }
@@ -491,6 +492,7 @@ impl Association {
             addresses: Addresses::new(self.initial_tsn, peer.initial_tsn),
             forward: Forward::default(),
             first_flight_sent_at: None,
+            first_flight_repairs: 0,
         }
     }
 

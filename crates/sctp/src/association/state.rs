@@ -144,6 +144,8 @@ pub(super) struct Up {
     /// For the side that was asked: when it became ESTABLISHED, or last retransmitted its first flight for a COOKIE ECHO that
     /// came again.
     pub(super) first_flight_sent_at: Option<Time>,
+    /// How often it did so.
+    pub(super) first_flight_repairs: u32,
     /// If both sides are ECN-capable.
     pub(super) ecn: Option<EcnState>,
 }

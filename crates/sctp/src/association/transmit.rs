@@ -131,7 +131,10 @@ impl Association {
         self.give_up(now);
         let State::CookieEchoed { retry, .. } = self.state else { unreachable!("the caller has looked") };
         let mut path = self.handshake_path(retry);
-        self.renewal.cookie_sent_at = Some(now);
+        // What answers a repetition may answer the first, which says how long the way is at most.
+        if retry == 0 {
+            self.renewal.cookie_sent_at = Some(now);
+        }
         let State::CookieEchoed { cookie, up, .. } = &mut self.state else {
             unreachable!("the caller has looked")
         };

@@ -6,6 +6,8 @@
 //! draw is a table, in `rows`.
 
 mod draw;
+#[cfg(test)]
+mod handshakes;
 mod network;
 mod rows;
 
@@ -29,6 +31,8 @@ use crate::world::{HostId, LinkId, Seen, World};
 const PORT: u16 = 21;
 /// The client's first port; those of further associations follow.
 const FIRST_CLIENT_PORT: u16 = 10_000;
+/// No cookie that lives so long is found too old before the links are whole.
+const LONG_COOKIE_LIFE: Duration = Duration::from_secs(3_600);
 /// More steps than that without time passing are a livelock.
 const STEPS_AT_ONCE_MAX: u64 = 1_000_000;
 
@@ -313,8 +317,7 @@ impl Scenario {
                     missing += &format!("\n  association {index}, {id:?}: {tally:?}\n    {stats:?}");
                 }
             }
-            let restarted = forgot(Side::Client) || forgot(Side::Server);
-            if !restarted && !matches!(plan.ending, Ending::Abort(..)) {
+            if self.restarts() == Restarts::Never && !matches!(plan.ending, Ending::Abort(..)) {
                 let loose = |id| world.host(id).app().loose().remove(&client_port(index)).unwrap_or_default();
                 let [client, server] = stage.hosts.map(loose);
                 check_loose(&client, &server);
@@ -341,10 +344,7 @@ impl Scenario {
             .map(|(index, (_, plan))| (client_port(index), plan.clone()))
             .collect();
         let [here, there] = &self.network.addresses;
-        let restarts = match self.acts.iter().any(|(_, act)| matches!(act, Act::Restart(_))) {
-            true => Restarts::Perhaps,
-            false => Restarts::Never,
-        };
+        let restarts = self.restarts();
         let dial = Connect {
             local: here[..self.first_addresses.min(here.len())].to_vec(),
             peer: there[..self.known_addresses].to_vec(),
@@ -367,6 +367,13 @@ impl Scenario {
             world.route(there, here, links[net][1]);
         }
         Stage { world, hosts, links, seeds, opened: Vec::new() }
+    }
+
+    /// Whether associations may break off and be opened again: a host loses its memory, or cookies are soon too old.
+    fn restarts(&self) -> Restarts {
+        let forgets = self.acts.iter().any(|(_, act)| matches!(act, Act::Restart(_)));
+        let is_short = |config: &Config| config.valid_cookie_life < LONG_COOKIE_LIFE;
+        if forgets || self.configs.iter().any(is_short) { Restarts::Perhaps } else { Restarts::Never }
     }
 
     /// A fresh endpoint.

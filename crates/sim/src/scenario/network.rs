@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::apps::messages::Side;
 use crate::dice::Probability;
-use crate::link::{LinkConfig, Loss};
+use crate::link::{LinkConfig, Loss, Reorder};
 
 /// The UDP encapsulation port of both hosts.
 const UDP_PORT: u16 = 9_899;
@@ -58,6 +58,10 @@ pub(crate) enum Trouble {
     Outage,
     /// What is longer on the wire, in bytes, is lost.
     Narrow(usize),
+    /// Each packet is lost with this probability.
+    Lossy(Probability),
+    /// Each packet is duplicated with this probability, and held back with the same: some of them come at once and again later.
+    Replays(Reorder),
 }
 
 impl Network {
@@ -109,6 +113,10 @@ impl Network {
         for fault in self.faults.iter().filter(lasts).filter(|fault| fault.hits.contains(&(net, way))) {
             match fault.what {
                 Trouble::Outage => config.loss = Loss::Bernoulli(Probability::ALWAYS),
+                Trouble::Lossy(probability) => config.loss = Loss::Bernoulli(probability),
+                Trouble::Replays(reorder) => {
+                    (config.duplicate, config.reorder) = (reorder.probability, Some(reorder));
+                }
                 Trouble::Narrow(mtu) => config.mtu = Some(config.mtu.map_or(mtu, |other| other.min(mtu))),
             }
         }

@@ -30,6 +30,9 @@ use crate::link::{
     Signal, Slope, Steps, Trace,
 };
 
+/// So many messages of any size never fill a small receive buffer by their overhead.
+const SMALL_BUFFER_MESSAGES: usize = 20;
+
 /// A thing that is drawn.
 pub(super) struct Row {
     /// Names its draws.
@@ -69,6 +72,14 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "agreement", draw: agreement },
     Row { name: "meetings", draw: meetings },
     Row { name: "controllers", draw: controllers },
+    Row { name: "early repair", draw: early_repair },
+    Row { name: "lossy handshakes", draw: lossy_handshakes },
+    Row { name: "lost first packets", draw: lost_first_packets },
+    Row { name: "dead first address", draw: dead_first_address },
+    Row { name: "early data", draw: early_data },
+    Row { name: "early ends", draw: early_ends },
+    Row { name: "stale cookies", draw: stale_cookies },
+    Row { name: "restarts in the handshake", draw: restarts_in_the_handshake },
 ];
 
 /// Something about both configurations, each with its own draws.
@@ -510,11 +521,12 @@ fn plan(draw: &mut Draw, [client, server]: &[Config; 2]) -> Plan {
     let complete = complete(draw);
     let abort = Ending::Abort(side, draw.up_to(50) as usize);
     let ending = draw.pick(&[complete, complete, complete, Ending::Early(side), abort]);
-    let most = |config: &Config| {
-        config.receive_buffer_bytes.max(config.receive_buffer_max_bytes.unwrap_or_default())
-    };
-    let receive_buffers = [most(client), most(server)];
+    let receive_buffers = [client, server].map(receive_buffer_max);
     Plan { client_sends, server_sends, appetite, ending, receive_buffers }
+}
+
+fn receive_buffer_max(config: &Config) -> usize {
+    config.receive_buffer_bytes.max(config.receive_buffer_max_bytes.unwrap_or_default())
 }
 
 fn complete(draw: &mut Draw) -> Ending {
@@ -572,24 +584,37 @@ fn agreement(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// Hosts lose their memory, and begin again. Only what is to complete survives that.
+/// Hosts lose their memory, and begin again.
 fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
-    // One that lists an address which it lost before is refused (RFC 9260 §5.2.2).
-    let moved = scenario.acts.iter().any(|(_, act)| matches!(act, Act::Address { .. }));
-    // Nor is the COOKIE ECHO of a restart taken where it is to be authenticated.
-    let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
-    if !draw.one_in(5) || moved || scenario.configs.iter().any(sealed) {
+    if !draw.one_in(5) || !may_begin_again(scenario) {
         return;
     }
     for _ in 0..draw.between(1, 2) {
         let at = Duration::from_millis(draw.scale(1, 30_000));
-        let side = draw.pick(&[Side::Client, Side::Server]);
-        scenario.acts.push((at, Act::Restart(side)));
-        if side == Side::Client {
-            let down = if draw.one_in(2) { Duration::ZERO } else { draw.duration(1, 5_000) };
-            scenario.acts.push((at + down, Act::Reopen));
-        }
+        restart(draw, scenario, at);
     }
+    after_restarts(draw, scenario);
+}
+
+/// Whether associations may break off and be opened again. Only what is to complete survives that.
+fn may_begin_again(scenario: &Scenario) -> bool {
+    // One that lists an address which it lost before is refused (RFC 9260 §5.2.2).
+    let moved = scenario.acts.iter().any(|(_, act)| matches!(act, Act::Address { .. }));
+    // Nor is the COOKIE ECHO of a restart taken where it is to be authenticated.
+    let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
+    !moved && !scenario.configs.iter().any(sealed)
+}
+
+fn restart(draw: &mut Draw, scenario: &mut Scenario, at: Duration) {
+    let side = draw.pick(&[Side::Client, Side::Server]);
+    scenario.acts.push((at, Act::Restart(side)));
+    if side == Side::Client {
+        let down = if draw.one_in(2) { Duration::ZERO } else { draw.duration(1, 5_000) };
+        scenario.acts.push((at + down, Act::Reopen));
+    }
+}
+
+fn after_restarts(draw: &mut Draw, scenario: &mut Scenario) {
     for (_, plan) in &mut scenario.plans {
         plan.ending = complete(draw);
     }
@@ -622,4 +647,134 @@ fn meetings(draw: &mut Draw, scenario: &mut Scenario) {
         // makes an association even if it comes when all is over.
         scenario.acts.push((*start, Act::Meet(index)));
     }
+}
+
+/// Losses of the handshake are repaired early, by both sides, one or none.
+fn early_repair(draw: &mut Draw, scenario: &mut Scenario) {
+    if !draw.one_in(2) {
+        return;
+    }
+    let restarts = has(scenario, |act| matches!(act, Act::Restart(_)));
+    each(draw, scenario, |draw, config| {
+        config.early_repair = !draw.one_in(4);
+        config.tail_loss_probe |= draw.one_in(2);
+        config.measure_handshake = !draw.one_in(4);
+        let interval = Duration::from_millis(draw.scale(20, 1_000));
+        if !restarts {
+            config.init_interval = draw.pick(&[None, Some(Duration::from_millis(250)), Some(interval)]);
+        }
+    });
+}
+
+/// While a handshake lasts most of it is lost, or comes again, and late: INIT ACK and COOKIE ECHO among it.
+fn lossy_handshakes(draw: &mut Draw, scenario: &mut Scenario) {
+    if !draw.one_in(3) {
+        return;
+    }
+    for _ in 0..draw.between(1, 2) {
+        let (from, _) = draw.pick(&scenario.plans);
+        let lasts = Duration::from_millis(draw.scale(20, 8_000));
+        let probability = Probability::new(draw.between(20, 90) as f64 / 100.0).expect("at most 1");
+        let extra_delay = Duration::from_millis(draw.scale(10, 5_000));
+        let what =
+            draw.pick(&[Trouble::Lossy(probability), Trouble::Replays(Reorder { probability, extra_delay })]);
+        let hits = hits(draw, scenario);
+        let network = &mut scenario.network;
+        network.heal = network.heal.max(from + lasts);
+        network.faults.push(Fault { from, lasts, hits, what });
+    }
+}
+
+/// Of the first packets of a link some are lost, and of the others none: COOKIE ACK alone, or all but that.
+fn lost_first_packets(draw: &mut Draw, scenario: &mut Scenario) {
+    if !draw.one_in(4) {
+        return;
+    }
+    scenario.network.heal = scenario.network.heal.max(Duration::from_secs(10));
+    for link in scenario.network.links.iter_mut().flatten() {
+        let one_in = draw.between(2, 4);
+        link.loss = Loss::Script((0..12).filter(|_| draw.one_in(one_in)).collect());
+    }
+}
+
+/// The server's first address is dead for a while, and the client knows others.
+fn dead_first_address(draw: &mut Draw, scenario: &mut Scenario) {
+    let known = scenario.network.addresses[Side::Server as usize].len();
+    if known == 1 || !draw.one_in(3) {
+        return;
+    }
+    scenario.known_addresses = known;
+    let lasts = Duration::from_millis(draw.scale(500, 20_000));
+    let hits = draw.pick(&[vec![(0, 0), (0, 1)], vec![(0, 1)]]);
+    scenario.network.heal = scenario.network.heal.max(lasts);
+    let what = Trouble::Outage;
+    scenario.network.faults.push(Fault { from: Duration::ZERO, lasts, hits, what });
+}
+
+/// The server sends at once, into a buffer that holds a few packets. Of many tiny messages behind a gap a small buffer is full
+/// by its overhead alone, and then takes some at each time-out: no scenario has the patience for that.
+fn early_data(draw: &mut Draw, scenario: &mut Scenario) {
+    if !draw.one_in(4) {
+        return;
+    }
+    each(draw, scenario, |draw, config| {
+        config.receive_buffer_bytes = draw.between(4_000, 6_000) as usize;
+        config.receive_buffer_max_bytes = draw.one_in(2).then_some(20_000);
+    });
+    let receive_buffers = scenario.configs.each_ref().map(receive_buffer_max);
+    for (_, plan) in &mut scenario.plans {
+        plan.receive_buffers = receive_buffers;
+        plan.client_sends.truncate(SMALL_BUFFER_MESSAGES);
+        plan.server_sends.truncate(SMALL_BUFFER_MESSAGES);
+    }
+}
+
+/// An association is shut down while its handshake lasts.
+fn early_ends(draw: &mut Draw, scenario: &mut Scenario) {
+    if !draw.one_in(4) || has(scenario, |act| matches!(act, Act::Restart(_) | Act::Meet(_))) {
+        return;
+    }
+    for (_, plan) in &mut scenario.plans {
+        let Plan { client_sends, server_sends, ending, .. } = plan;
+        if !matches!(ending, Ending::Abort(..)) {
+            *ending = Ending::Early(draw.pick(&[Side::Client, Side::Server]));
+            client_sends.truncate(draw.up_to(3) as usize);
+            server_sends.truncate(draw.up_to(3) as usize);
+        }
+    }
+}
+
+/// Cookies live hardly longer than a round trip. One that is too old for the second time ends the association, and the client
+/// opens it again.
+fn stale_cookies(draw: &mut Draw, scenario: &mut Scenario) {
+    let met = has(scenario, |act| matches!(act, Act::Meet(_)));
+    if !draw.one_in(6) || met || !may_begin_again(scenario) {
+        return;
+    }
+    for (_, plan) in &mut scenario.plans {
+        plan.ending = complete(draw);
+    }
+    scenario.beat();
+    let lives = Duration::from_millis(draw.scale(50, 2_000));
+    scenario.configs[Side::Server as usize].valid_cookie_life = lives;
+    // So long is the extension at least that a renewed cookie has: it is enough for a client that begins anew with each.
+    scenario.network.heal = scenario.network.heal.min(Duration::from_secs(10));
+}
+
+/// A host loses its memory after a round trip or two.
+fn restarts_in_the_handshake(draw: &mut Draw, scenario: &mut Scenario) {
+    let met = has(scenario, |act| matches!(act, Act::Meet(_)));
+    if !draw.one_in(6) || met || !may_begin_again(scenario) {
+        return;
+    }
+    let [forward, back] = &scenario.network.links[0];
+    let round_trip = forward.delay + back.delay;
+    let (start, _) = draw.pick(&scenario.plans);
+    let at = start + round_trip * draw.between(50, 250) as u32 / 100;
+    restart(draw, scenario, at);
+    after_restarts(draw, scenario);
+}
+
+fn has(scenario: &Scenario, what: fn(&Act) -> bool) -> bool {
+    scenario.acts.iter().any(|(_, act)| what(act))
 }

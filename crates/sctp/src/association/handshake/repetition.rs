@@ -161,17 +161,23 @@ impl Association {
     }
 
     /// Answers a repeated COOKIE ECHO. The peer has received neither COOKIE ACK nor any DATA since, so all DATA in flight is
-    /// retransmitted, at most once a round trip and only until the peer has acknowledged a chunk. Back-off of RTO ends.
+    /// retransmitted, and only until the peer has acknowledged a chunk. Back-off of RTO ends.
+    ///
+    /// Whoever has the cookie can repeat it without end, so the retransmissions are a round trip apart at least, and further
+    /// apart the more there were, up to RTO.Initial.
     pub(super) fn repair_first_flight(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
         let heard = up.sent.has_been_acknowledged();
         let round_trip = self.paths[0].rtt.srtt().unwrap_or(self.config.rto.initial);
-        let round_trip = round_trip.max(FIRST_FLIGHT_INTERVAL_MIN);
-        let early = up.first_flight_sent_at.is_none_or(|at| now.since(at) < round_trip);
+        let interval = round_trip.max(FIRST_FLIGHT_INTERVAL_MIN);
+        let interval =
+            (interval * backed_off(up.first_flight_repairs)).min(interval.max(self.config.rto.initial));
+        let early = up.first_flight_sent_at.is_none_or(|at| now.since(at) < interval);
         if !self.config.early_repair || heard || early {
             return;
         }
         up.first_flight_sent_at = Some(now);
+        up.first_flight_repairs += 1;
         for (index, path) in self.paths.iter_mut().enumerate() {
             let id = PathId(index as u8);
             path.flight_bytes -= up.sent.mark_path_lost(id);

@@ -11,6 +11,7 @@ mod memory_limits;
 mod out_of_the_blue;
 mod pair;
 mod sharing;
+mod unverified;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
