@@ -3,6 +3,7 @@
 //! The protocols live in the pure crates (`braidftp-sctp`, `braidftp-ftp`); this one executes what their machines
 //! ask for: it opens files, pumps bytes and waits for sockets.
 
+pub mod budget;
 pub mod cli;
 pub mod client;
 pub mod demo;

@@ -25,6 +25,9 @@ const MAX_FILE_BARS: usize = 4;
 const BAR_AFTER: Duration = Duration::from_millis(500);
 /// Most errors kept for the list at the end; more are counted.
 const MAX_ERRORS_LISTED: usize = 20;
+/// Most lines of errors and warnings, each about something that the server said; more are counted. Events of `--json` are all
+/// written: they are the program's output.
+pub const LINES_MAX: u64 = 1_000;
 
 /// What is shown, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +93,8 @@ struct Inner {
     started: Instant,
     files: AtomicU64,
     failed: AtomicU64,
+    /// Lines of errors and warnings, shown or not.
+    lines: AtomicU64,
     bytes: AtomicU64,
     bytes_total: AtomicU64,
     total_is_known: AtomicBool,
@@ -169,6 +174,7 @@ impl Reporter {
             started: Instant::now(),
             files: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            lines: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             bytes_total: AtomicU64::new(0),
             total_is_known: AtomicBool::new(false),
@@ -288,14 +294,14 @@ impl Reporter {
         }
         drop(state);
         self.event(&Event::error(Some(path), error));
-        self.line(&format!("braidftp: {error}"));
+        self.bounded_line(format_args!("braidftp: {error}"));
     }
 
     /// Something worth knowing.
     pub fn warn(&self, message: impl ToString) {
         match self.0.style {
             Style::Json => self.event(&Event::Warning { message: message.to_string() }),
-            Style::Human { .. } => self.line(&format!("braidftp: {}", message.to_string())),
+            Style::Human { .. } => self.bounded_line(format_args!("braidftp: {}", message.to_string())),
             Style::Quiet => {}
         }
     }
@@ -380,6 +386,15 @@ impl Reporter {
             Style::Quiet => {}
         }
         summary
+    }
+
+    /// A line of which a server can cause any number.
+    fn bounded_line(&self, line: std::fmt::Arguments<'_>) {
+        match self.0.lines.fetch_add(1, Ordering::Relaxed) {
+            LINES_MAX => self.line(&format!("braidftp: {LINES_MAX} lines are enough; the rest is counted")),
+            before if before < LINES_MAX => self.line(&line.to_string()),
+            _ => {}
+        }
     }
 
     fn line(&self, line: &str) {

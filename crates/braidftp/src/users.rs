@@ -24,14 +24,14 @@ use crate::store::fs;
 /// Addresses, and names of no user, whose failures are remembered at once; beyond that the one with the oldest failure
 /// is forgotten. A hash of the default cost takes more than 10 ms and one is checked at a time, so that no peer fills
 /// the table within [`REMEMBERED`].
-const MAX_REMEMBERED: usize = 65_536;
+pub(crate) const MAX_REMEMBERED: usize = 65_536;
 /// How long a failure is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
 /// Failed checks within [`REMEMBERED`] from one address (IPv6: one /64), after which it is refused without a check.
-const MAX_ADDRESS_FAILURES: usize = 20;
+pub(crate) const MAX_ADDRESS_FAILURES: usize = 20;
 /// Failed checks within [`REMEMBERED`] against one user from all addresses. Beyond that, only addresses from which that
 /// user has logged in before, and which have no failures, get a check.
-const MAX_USER_FAILURES: usize = 100;
+pub(crate) const MAX_USER_FAILURES: usize = 100;
 /// Addresses of successful logins that are remembered for each user.
 const MAX_KNOWN_ADDRESSES: usize = 64;
 /// Longest name that is counted if it is no user's, in bytes.
@@ -41,9 +41,9 @@ const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// What an answer waits at most.
 const LONGEST_DELAY: Duration = Duration::from_secs(8);
 /// Longest password that is hashed at all, in bytes.
-const MAX_PASSWORD_BYTES: usize = 1024;
+pub(crate) const MAX_PASSWORD_BYTES: usize = 1024;
 /// Most memory a hash of the users file may ask for, in KiB: a mistyped cost must not take the machine down.
-const MAX_HASH_KIB: u32 = 256 * 1024;
+pub(crate) const MAX_HASH_KIB: u32 = 256 * 1024;
 
 /// Whether files may be changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,6 +73,17 @@ pub enum LoginError {
     Refused,
     /// Too many failures from there.
     TooMany,
+}
+
+/// Somebody who may log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account<'a> {
+    /// Their name.
+    pub name: &'a str,
+    /// Their folder, relative to the root of the server; empty for all of it.
+    pub home: &'a Path,
+    /// Whether they may change anything.
+    pub access: Access,
 }
 
 /// Everybody who may log in.
@@ -304,6 +315,16 @@ impl Users {
         // The first hash there is, so that an unknown name takes as long as that one does.
         let decoy = known.values().find_map(|user| user.hash.clone()).unwrap_or_default();
         Self { known, decoy, turn: Arc::new(Semaphore::new(1)), failures: Arc::default() }
+    }
+
+    /// Everybody who may log in, by name.
+    pub fn accounts(&self) -> impl Iterator<Item = Account<'_>> {
+        self.known.iter().map(|(name, user)| Account { name, home: &user.home, access: user.access })
+    }
+
+    /// Addresses whose failed checks are remembered.
+    pub fn remembered_addresses(&self) -> usize {
+        lock(&self.failures).by_address.len()
     }
 
     /// The hash of a password, for a file of users.

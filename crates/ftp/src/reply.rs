@@ -276,7 +276,8 @@ impl Parser {
                 }
             };
         };
-        open.bytes += line.len();
+        // With its end: lines of nothing count too.
+        open.bytes += line.len() + 2;
         if open.bytes > REPLY_MAX {
             return Err(ReplyError::ReplyTooLong);
         }
@@ -371,20 +372,23 @@ mod tests {
 
     #[test]
     fn a_reply_without_end_is_cut_at_its_limit() {
-        let mut parser = Parser::new();
-        parser.push(b"211-begin\r\n");
-        let line = [&[b' '; 1000][..], b"\r\n"].concat();
-        let mut taken = 0;
-        let error = loop {
-            parser.push(&line);
-            match parser.next_reply() {
-                Ok(None) => taken += 1000,
-                Ok(Some(reply)) => panic!("{reply}"),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(error, ReplyError::ReplyTooLong);
-        assert!(taken <= REPLY_MAX && taken + 1010 > REPLY_MAX, "{taken}");
+        // Lines of nothing count as well.
+        for text in [1000, 0] {
+            let mut parser = Parser::new();
+            parser.push(b"211-begin\r\n");
+            let line = [&b" ".repeat(text)[..], b"\r\n"].concat();
+            let mut taken = 0;
+            let error = loop {
+                parser.push(&line);
+                match parser.next_reply() {
+                    Ok(None) => taken += line.len(),
+                    Ok(Some(reply)) => panic!("{reply}"),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error, ReplyError::ReplyTooLong);
+            assert!(taken <= REPLY_MAX && taken + 1_020 > REPLY_MAX, "{taken}");
+        }
     }
 
     proptest! {

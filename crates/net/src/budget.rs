@@ -13,10 +13,15 @@ const MAX_BYTES: usize = 128 << 20;
 /// Returns the default of [`Limits::memory_bytes`](crate::sctp::Limits::memory_bytes): a sixteenth of this machine's memory, or of
 /// what its control group allows, and 16 MiB to 128 MiB.
 pub fn default_memory_bytes() -> usize {
+    share_of(machine_memory_bytes())
+}
+
+/// Returns the bytes of memory that this machine has, or that its control group allows; `None` if neither is told.
+pub fn machine_memory_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
     let group =
         fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    share_of(machine.into_iter().chain(group).min())
+    machine.into_iter().chain(group).min()
 }
 
 /// What of so much memory is for the associations of an endpoint.

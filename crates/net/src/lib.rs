@@ -38,7 +38,7 @@ pub use braidftp_sctp::{
     Message, NoSuchPath, Order, PathId, PathState, PathStats, PathUse, PathUseError, Piece, Ppid, Profile,
     Reason, ReconfigError, Stats, StreamId, StreamReset, Streams,
 };
-pub use budget::default_memory_bytes;
+pub use budget::{default_memory_bytes, machine_memory_bytes};
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Ended, Endpoint, Listener};
 pub use sockets::Carrier;

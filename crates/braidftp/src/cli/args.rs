@@ -10,7 +10,7 @@ use braidftp_net::cc;
 use braidftp_net::sctp::{PathScheduler, Remedy, RetransmitBy};
 use clap::{Args, Parser, Subcommand};
 
-use crate::client::{Mode, MultipathChoice};
+use crate::client::{Bounds, Mode, MultipathChoice, Size};
 use crate::url::Url;
 
 /// FTP carried by SCTP: moves many files, fast, over links that lose packets, take long, or come several at a time.
@@ -97,6 +97,16 @@ pub struct Common {
     /// How often to open a lost connection again, and to ask again for a file whose data connection failed
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub retries: u32,
+    /// Fetch no file that is longer, as in 500MB or 4GiB; without it a file may have the size that the server tells, or 64 GiB
+    /// if it tells none
+    #[arg(long, value_name = "SIZE")]
+    pub max_size: Option<Size>,
+    /// Enter no folder that lies deeper below the one that is named
+    #[arg(long, value_name = "N", default_value_t = Bounds::default().max_depth)]
+    pub max_depth: usize,
+    /// Take no more entries of a tree, or of one listing
+    #[arg(long, value_name = "N", default_value_t = Bounds::default().max_entries)]
+    pub max_entries: u64,
     /// Use this local address only [, and with it this address of the server]; may be given several times
     #[arg(long = "path", value_name = "LOCAL[=REMOTE]")]
     pub paths: Vec<PathRule>,
@@ -107,6 +117,14 @@ pub struct Common {
     /// Make a Unix socket of this name, by which `braidftp path` takes paths out and puts them back while the job runs
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
+}
+
+impl Common {
+    /// What the server can make this side take.
+    pub fn bounds(&self) -> Bounds {
+        let max_size = self.max_size.map(|Size(bytes)| bytes);
+        Bounds { max_size, max_depth: self.max_depth, max_entries: self.max_entries }
+    }
 }
 
 /// All names that `--multipath` knows.

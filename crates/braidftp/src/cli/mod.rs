@@ -99,6 +99,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         packet_log: common.packet_log.clone(),
         limiter: common.limit.map(|rate| Arc::new(Limiter::new(rate))),
         timeout: common.timeout.0,
+        bounds: common.bounds(),
         paths: common.paths.clone(),
         multipath: common.multipath,
         control: PathControl::default(),

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
+use super::bounds::Bounds;
 use super::limit::Limiter;
 use crate::exit::{Error, Exit, Result};
 use crate::progress::{Meter, Reporter};
@@ -21,7 +22,7 @@ use crate::store::fs::{self, Root};
 
 /// Bytes of one listing that may wait to be read by the job. So much that the files behind it on the same stream are
 /// not held up by a job that waits for them.
-const LISTING_QUEUE_BYTES: usize = 16 << 20;
+pub const LISTING_QUEUE_BYTES: usize = 16 << 20;
 
 /// What a data task needs beside its bytes.
 #[derive(Debug, Clone)]
@@ -127,6 +128,11 @@ pub struct FileSink {
     pub modified: Option<Timestamp>,
     /// How long the server says that it is, where it was asked together with the file.
     pub told_size: Arc<OnceLock<u64>>,
+    bounds: Bounds,
+    /// Bytes taken.
+    taken: u64,
+    /// Whether the server went beyond a bound.
+    over: bool,
     reporter: Reporter,
     meter: Option<Meter>,
 }
@@ -135,6 +141,10 @@ pub struct FileSink {
 #[derive(Debug)]
 pub struct QueueSink {
     to: mpsc::UnboundedSender<Bytes>,
+    /// Bytes that may still come, and the error of one more.
+    left: u64,
+    beyond: Box<Error>,
+    over: bool,
     room: Arc<Semaphore>,
     hasher: Box<blake3::Hasher>,
 }
@@ -160,32 +170,44 @@ impl Queue {
 
 impl FileSink {
     /// A sink that writes by `writer` and reports as `name`.
-    pub fn new(writer: fs::Writer, name: Vec<u8>, reporter: Reporter) -> Self {
+    pub fn new(writer: fs::Writer, name: Vec<u8>, bounds: Bounds, reporter: Reporter) -> Self {
+        let (offset, size, modified) = (0, None, None);
+        let told_size = Arc::default();
         Self {
             writer,
             name,
-            offset: 0,
-            size: None,
-            modified: None,
-            told_size: Arc::default(),
+            offset,
+            size,
+            modified,
+            told_size,
+            bounds,
+            taken: 0,
+            over: false,
             reporter,
             meter: None,
         }
     }
+
+    fn what(&self) -> String {
+        format!("fetch {}", crate::exit::escape(&self.name))
+    }
 }
 
 impl Sink {
-    /// A sink and the queue that its bytes come out of.
-    pub fn queue() -> (Self, Queue) {
+    /// A sink and the queue that its bytes come out of, `most` of them; one more is the error `beyond`.
+    pub fn queue(most: u64, beyond: Error) -> (Self, Queue) {
         let (to, from) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(LISTING_QUEUE_BYTES));
-        (Self::Queue(QueueSink { to, room: room.clone(), hasher: Box::default() }), Queue { from, room })
+        let beyond = Box::new(beyond);
+        let sink =
+            QueueSink { to, left: most, beyond, over: false, room: room.clone(), hasher: Box::default() };
+        (Self::Queue(sink), Queue { from, room })
     }
 
     /// braid: what the header says, before any byte.
     pub(crate) fn begin(&mut self, header: &Header) -> Result<()> {
         let Self::File(file) = self else { return Ok(()) };
-        let what = format!("fetch {}", crate::exit::escape(&file.name));
+        let what = file.what();
         if header.offset != file.offset {
             return Err(Error::new(
                 Exit::Protocol,
@@ -202,6 +224,13 @@ impl Sink {
         // The header knows better than a listing of a while ago.
         file.size = header.size.or(file.size);
         file.modified = header.modified.or(file.modified);
+        if let Some(size) = header.size {
+            if let Err(error) = file.bounds.check_size(&what, size) {
+                file.over = true;
+                return Err(error);
+            }
+            file.writer.expect(size);
+        }
         Ok(())
     }
 
@@ -215,6 +244,12 @@ impl Sink {
                     limiter.pass(bytes.len()).await;
                 }
                 let length = bytes.len() as u64;
+                file.taken += length;
+                let told = file.size.or_else(|| file.told_size.get().copied());
+                if file.offset.saturating_add(file.taken) > file.bounds.most(told) {
+                    file.over = true;
+                    return Err(file.bounds.beyond(&file.what(), told));
+                }
                 {
                     let _busy = pump.activity.busy();
                     file.writer.write(bytes).await.map_err(|error| Error::store(&error))?;
@@ -224,6 +259,11 @@ impl Sink {
                 meter.add(length);
             }
             Self::Queue(queue) => {
+                let Some(left) = queue.left.checked_sub(bytes.len() as u64) else {
+                    queue.over = true;
+                    return Err(Error::clone(&queue.beyond));
+                };
+                queue.left = left;
                 queue.hasher.update(&bytes);
                 let _busy = pump.activity.busy();
                 if let Ok(permit) = queue.room.acquire_many(bytes.len() as u32).await {
@@ -234,6 +274,14 @@ impl Sink {
             }
         }
         Ok(())
+    }
+
+    /// Whether the server went beyond a bound.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::File(file) => file.over,
+            Self::Queue(queue) => queue.over,
+        }
     }
 
     /// braid: compares the digest of what a queue was given; files compare theirs when they are finished.

@@ -6,6 +6,7 @@
 //! on is the job's business ([`crate::job`]).
 
 mod body;
+mod bounds;
 mod carrier;
 mod control;
 mod engine;
@@ -27,7 +28,13 @@ use braidftp_net::sctp::{Multipath, MultipathError, MultipathWith};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-pub use body::{Body, DataEnd, FileSink, Queue, QueueSink, Sink, Source, same_time, system_time, timestamp};
+pub use body::{
+    Body, DataEnd, FileSink, LISTING_QUEUE_BYTES, Queue, QueueSink, Sink, Source, same_time, system_time,
+    timestamp,
+};
+pub use bounds::{
+    Bounds, DISCARDED_BYTES_MAX, ENTRIES_MAX, HELD_BYTES_MAX, HELD_PATH_BYTES, Size, UNTOLD_SIZE_MAX,
+};
 pub use braidftp_ftp::Mode;
 pub use carrier::Totals;
 pub use control::{PathControl, say};
@@ -58,6 +65,8 @@ pub struct Options {
     pub limiter: Option<Arc<Limiter>>,
     /// How long the server may be silent.
     pub timeout: Duration,
+    /// What the server can make this side take.
+    pub bounds: Bounds,
     /// Which local addresses may be used, towards which of the server's.
     pub paths: Vec<PathRule>,
     /// Whether data takes several paths at once, and how; as [`default_multipath`] says, if none.
@@ -88,6 +97,7 @@ impl Options {
             packet_log: None,
             limiter: None,
             timeout: Duration::from_secs(60),
+            bounds: Bounds::default(),
             paths: Vec::new(),
             multipath: None,
             control: PathControl::default(),
@@ -372,7 +382,11 @@ impl Client {
     /// # Errors
     /// The session has ended, with why.
     pub async fn list(&self, form: ListForm, path: Option<PathArg>) -> Result<(Queue, UnderWay)> {
-        let (sink, queue) = Sink::queue();
+        let most = self.bounds().listing_bytes();
+        let beyond =
+            Error::new(Exit::Protocol, "read the listing", format_args!("it is longer than {most} bytes"))
+                .hint("--max-entries takes more");
+        let (sink, queue) = Sink::queue(most, beyond);
         let under_way = self.transfer(Transfer::List { form, path }, Body::Sink(sink)).await?;
         Ok((queue, under_way))
     }
@@ -385,6 +399,11 @@ impl Client {
 
     async fn request(&self, request: Request) -> Result<()> {
         self.requests.send(request).await.map_err(|_| self.shared.why())
+    }
+
+    /// What the server can make this side take.
+    pub fn bounds(&self) -> Bounds {
+        self.shared.options.bounds
     }
 
     /// Which mode it speaks.

@@ -125,6 +125,13 @@ impl Downloads {
                 return Ok(());
             }
         };
+        if let Some(size) = file.size
+            && have != Have::Whole
+            && let Err(error) = self.client.bounds().check_size(&format!("fetch {}", file.local), size)
+        {
+            self.record.failed(&self.reporter, file.local.as_bytes(), error);
+            return Ok(());
+        }
         let offset = match have {
             Have::Whole => {
                 self.record.done(file.local.as_bytes());
@@ -140,7 +147,8 @@ impl Downloads {
         let digest = if self.client.mode() == Mode::Braid { Digest::Passing } else { Digest::None };
         let start = if offset == 0 { Start::New } else { Start::At(offset) };
         let writer = self.root.writer(as_path(&file.local), start, file.size, digest);
-        let mut sink = FileSink::new(writer, file.local.as_bytes().to_vec(), self.reporter.clone());
+        let name = file.local.as_bytes().to_vec();
+        let mut sink = FileSink::new(writer, name, self.client.bounds(), self.reporter.clone());
         sink.offset = offset;
         sink.size = file.size;
         sink.modified = file.modified;
@@ -226,6 +234,8 @@ impl Finish {
         };
         let error = match (done.result, done.data.error) {
             (Ok(_), None) => None,
+            // What went wrong here is the cause of a session that ended for it.
+            (Err(there), Some(here)) if there.is_transient() && !here.is_transient() => Some(here),
             (Err(error), _) | (Ok(_), Some(error)) => Some(error),
         };
         let Some(error) = error else {

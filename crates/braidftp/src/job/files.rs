@@ -10,6 +10,7 @@ use braidftp_ftp::store::{FileKind, Metadata};
 use braidftp_ftp::{PathArg, Reply, SafePath};
 use tokio::sync::oneshot;
 
+use super::bounds::{TreeBounds, Unique};
 use super::get::{Facts, facts, of_mlst};
 use super::listing::{Line, Listing, bad_line, folder_form};
 use super::{Job, named_path, remote_path};
@@ -136,7 +137,9 @@ fn write_out(bytes: &[u8]) -> Result<()> {
 /// The session has ended, or a file cannot be fetched.
 pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
     for url in &urls {
-        let (sink, mut queue) = Sink::queue();
+        let most = client.bounds().max_size.unwrap_or(u64::MAX);
+        let beyond = client.bounds().beyond(&format!("read {}", escape(&url.path)), None);
+        let (sink, mut queue) = Sink::queue(most, beyond);
         let under_way = client.retrieve(named_path(&url.path, b"")?, 0, sink).await?;
         let meter = job.reporter.file(&url.path, None);
         let mut written = 0;
@@ -206,11 +209,15 @@ pub async fn remove(client: Client, job: Job, urls: Vec<Url>, recursion: Recursi
 
 async fn remove_tree(client: &Client, job: &Job, base: &[u8]) -> Result<()> {
     let form = folder_form(&client.features().await?);
-    let mut waiting = vec![SafePath::ROOT];
+    let mut tree = TreeBounds::new(client.bounds());
+    let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
     let mut folders = Vec::new();
-    while let Some(folder) = waiting.pop() {
+    while let Some((folder, unique)) = waiting.pop() {
+        tree.check_depth(&folder)?;
+        tree.enter(&folder, unique)?;
         let mut listing = Listing::ask(client, form, remote_path(base, folder.as_bytes())?).await?;
         while let Some(line) = listing.next().await? {
+            tree.entry()?;
             let entry = match line {
                 Line::Entry(entry) => entry,
                 Line::Bad(line, why) => {
@@ -220,7 +227,8 @@ async fn remove_tree(client: &Client, job: &Job, base: &[u8]) -> Result<()> {
             };
             let Some(path) = entry.path.name().and_then(|name| folder.join(&name).ok()) else { continue };
             if entry.metadata.kind == FileKind::Directory {
-                waiting.push(path);
+                tree.hold(&path)?;
+                waiting.push((path, entry.metadata.unique));
             } else {
                 let what = format!("delete {path}");
                 let command = Command::Delete(named_path(base, path.as_bytes())?);

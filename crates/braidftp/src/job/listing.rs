@@ -30,6 +30,9 @@ pub(crate) struct Listing {
     form: ListForm,
     waiting: BytesMut,
     lines: VecDeque<Line>,
+    /// Lines that may still come.
+    left: u64,
+    max_entries: u64,
     what: String,
 }
 
@@ -50,6 +53,8 @@ impl Listing {
             form,
             waiting: BytesMut::new(),
             lines: VecDeque::new(),
+            left: client.bounds().max_entries,
+            max_entries: client.bounds().max_entries,
             what,
         })
     }
@@ -61,6 +66,10 @@ impl Listing {
     pub(crate) async fn next(&mut self) -> Result<Option<Line>> {
         loop {
             if let Some(line) = self.lines.pop_front() {
+                self.left = self.left.checked_sub(1).ok_or_else(|| {
+                    let why = format_args!("it has more than {} lines", self.max_entries);
+                    Error::new(Exit::Protocol, &self.what, why).hint("--max-entries takes more")
+                })?;
                 return Ok(Some(line));
             }
             match self.queue.next().await {

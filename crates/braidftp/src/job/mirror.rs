@@ -20,6 +20,7 @@ use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{SafePath, store};
 use bytes::Bytes;
 
+use super::bounds::{TreeBounds, Under, Unique, depth};
 use super::delete::{self, Seen};
 use super::download::{Downloads, Fetch, as_path};
 use super::filter::Filter;
@@ -32,12 +33,8 @@ use crate::exit::{Again, Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root, WalkItem};
 
-/// Most folders that wait to be listed, and most entries of the remote tree that an upload compares with.
-const MAX_FOLDERS: usize = 1_000_000;
 /// Commands that delete and whose replies are waited for at once.
 const COMMANDS: usize = 256;
-/// Entries, as [`MAX_FOLDERS`].
-const MAX_ENTRIES: usize = 10_000_000;
 
 /// What a mirror takes, and what it may remove.
 #[derive(Debug, Clone)]
@@ -118,6 +115,7 @@ pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<(
         folders: Folders::new(root.clone(), in_the_way),
         seen: down.mirror.delete.is_on().then(Seen::default),
         mirror: down.mirror,
+        tree: TreeBounds::new(client.bounds()),
         later: Vec::new(),
         job,
         root,
@@ -162,6 +160,7 @@ struct Down {
     downloads: Downloads,
     folders: Folders,
     seen: Option<Seen>,
+    tree: TreeBounds,
     later: Vec<Later>,
 }
 
@@ -178,10 +177,19 @@ impl Down {
     async fn whole(&mut self, client: &Client) -> Result<()> {
         let mut listing = Listing::ask(client, ListForm::Tree, remote_path(&self.base, b"")?).await?;
         while let Some(line) = listing.next().await? {
+            self.tree.entry()?;
             match line {
                 Line::Bad(line, why) => self.bad(&SafePath::ROOT, &line, &why),
                 Line::Entry(entry) => {
                     let is_folder = entry.metadata.kind == FileKind::Directory;
+                    let folder = if is_folder { Some(entry.path.clone()) } else { entry.path.parent() };
+                    if let Some(Err(error)) = folder.map(|folder| self.tree.check_depth(&folder)) {
+                        // Told once, of the topmost folder that is too deep.
+                        if depth(&entry.path) == self.job.options.bounds.max_depth + 1 {
+                            self.too_deep(&entry.path, error);
+                        }
+                        continue;
+                    }
                     if is_folder && let Some(seen) = &mut self.seen {
                         seen.is_whole(entry.path.as_bytes());
                     }
@@ -194,8 +202,15 @@ impl Down {
 
     /// A listing a folder.
     async fn by_folders(&mut self, client: &Client, form: ListForm, when: When) -> Result<()> {
-        let mut waiting = vec![SafePath::ROOT];
-        while let Some(folder) = waiting.pop() {
+        let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
+        self.tree.hold(&SafePath::ROOT)?;
+        while let Some((folder, unique)) = waiting.pop() {
+            self.tree.release(&folder);
+            let may_enter = self.tree.check_depth(&folder).and_then(|()| self.tree.enter(&folder, unique));
+            if let Err(error) = may_enter {
+                self.too_deep(&folder, error);
+                continue;
+            }
             let path = remote_path(&self.base, folder.as_bytes())?;
             let mut listing = Listing::ask(client, form, path).await?;
             let mut below = Vec::new();
@@ -216,6 +231,7 @@ impl Down {
                         break;
                     }
                 };
+                self.tree.entry()?;
                 let entry = match line {
                     Line::Bad(line, why) => {
                         self.bad(&folder, &line, &why);
@@ -225,6 +241,7 @@ impl Down {
                 };
                 // `cdir`, the folder itself.
                 let Some(name) = entry.path.name() else {
+                    self.tree.identify(entry.metadata.unique);
                     if folder.is_root() {
                         self.folders.remember(&folder, entry.metadata.modified);
                     }
@@ -251,23 +268,11 @@ impl Down {
                 };
                 let is_folder = entry.metadata.kind == FileKind::Directory;
                 if is_folder && self.mirror.filter.takes_folder(path.as_bytes()) {
-                    if waiting.len() + below.len() >= MAX_FOLDERS {
-                        return Err(Error::new(
-                            Exit::Protocol,
-                            "list the tree",
-                            "it has more than 1,000,000 folders",
-                        ));
-                    }
-                    below.push(path.clone());
+                    self.tree.hold(&path)?;
+                    below.push((path.clone(), entry.metadata.unique));
                 }
                 if !is_folder && when == When::Later && entry.metadata.kind == FileKind::File {
-                    if self.later.len() >= MAX_ENTRIES {
-                        return Err(Error::new(
-                            Exit::Protocol,
-                            "list the tree",
-                            "it has more than 10,000,000 files",
-                        ));
-                    }
+                    self.tree.hold(&path)?;
                     let store::Metadata { size, modified, unix_mode, .. } = entry.metadata;
                     self.later.push(Later { path, size, modified, unix_mode });
                     continue;
@@ -319,6 +324,9 @@ impl Down {
         }
         match metadata.kind {
             FileKind::Directory => {
+                if metadata.modified.is_some() {
+                    self.tree.hold(&path)?;
+                }
                 self.folders.remember(&path, metadata.modified);
                 if !self.mirror.filter.is_selective() {
                     self.make(&path).await?;
@@ -401,6 +409,15 @@ impl Down {
             Err(error) => self.job.record.failed(&self.job.reporter, path.as_bytes(), error),
         }
         Ok(())
+    }
+
+    /// A folder that is not entered: it is there, and what is in it is not known.
+    fn too_deep(&mut self, folder: &SafePath, error: Error) {
+        if let Some(seen) = &mut self.seen {
+            seen.is_there(folder.as_bytes());
+        }
+        self.hole(folder);
+        self.job.record.failed(&self.job.reporter, folder.as_bytes(), error);
     }
 
     fn hole(&mut self, folder: &SafePath) {
@@ -542,9 +559,13 @@ async fn read_remote(
     let mut read = ReadRemote { base_is_there: true };
     let whole = client.mode() == Mode::Braid;
     let form = if whole { ListForm::Tree } else { folder_form(features) };
-    let mut waiting = vec![SafePath::ROOT];
-    let mut entries = 0;
-    while let Some(folder) = waiting.pop() {
+    let mut tree = TreeBounds::new(client.bounds());
+    let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
+    tree.hold(&SafePath::ROOT)?;
+    while let Some((folder, unique)) = waiting.pop() {
+        tree.release(&folder);
+        tree.check_depth(&folder)?;
+        tree.enter(&folder, unique)?;
         let mut listing = Listing::ask(client, form, remote_path(base, folder.as_bytes())?).await?;
         loop {
             let line = match listing.next().await {
@@ -558,15 +579,8 @@ async fn read_remote(
                 // What cannot be compared is sent.
                 Err(_) => break,
             };
+            tree.entry()?;
             let Line::Entry(entry) = line else { continue };
-            entries += 1;
-            if entries > MAX_ENTRIES {
-                return Err(Error::new(
-                    Exit::Protocol,
-                    "list the server's tree",
-                    "it has more than 10,000,000 entries",
-                ));
-            }
             if entry.path.is_root() {
                 continue;
             }
@@ -579,14 +593,8 @@ async fn read_remote(
             };
             tell(&path, there(&entry.metadata));
             if !whole && entry.metadata.kind == FileKind::Directory {
-                if waiting.len() >= MAX_FOLDERS {
-                    return Err(Error::new(
-                        Exit::Protocol,
-                        "list the server's tree",
-                        "it has too many folders",
-                    ));
-                }
-                waiting.push(path);
+                tree.hold(&path)?;
+                waiting.push((path, entry.metadata.unique));
             }
         }
     }
@@ -751,16 +759,16 @@ async fn delete_remote(
     features: &Features,
 ) -> Result<()> {
     let mut doomed: Vec<(SafePath, bool)> = Vec::new();
-    let mut going: Vec<SafePath> = Vec::new();
+    let mut going = Under::default();
     read_remote(client, base, features, |path, there| {
         let name = path.as_bytes();
         let is_folder = matches!(there, There::Folder);
-        let below = going.iter().any(|folder| folder.contains(path));
+        let below = going.holds(path);
         let belongs =
             if is_folder { mirror.filter.takes_folder(name) } else { mirror.filter.takes_file(name) };
         if belongs && (below || seen.may_go(name)) {
             if is_folder && !below {
-                going.push(path.clone());
+                going.insert(path);
             }
             doomed.push((path.clone(), is_folder));
         }

@@ -5,6 +5,7 @@
 //! the same holds for the same command on another day. Memory does not grow with the number of files but by a few
 //! bytes for each.
 
+mod bounds;
 mod delete;
 mod download;
 mod files;
@@ -31,7 +32,7 @@ pub use get::{get, put};
 pub use mirror::{Delete, Mirror, MirrorDown, MirrorUp, mirror_down, mirror_up};
 
 use crate::cli::login::Login;
-use crate::client::{Client, Options, Totals};
+use crate::client::{Bounds, Client, Options, Totals};
 use crate::exit::{Again, Error, Exit, Result, Told};
 use crate::progress::Reporter;
 use crate::report::Summary;
@@ -114,6 +115,18 @@ pub(crate) fn path_hash(path: &[u8]) -> u128 {
 impl Record {
     fn lock(&self) -> MutexGuard<'_, Recorded> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that all attempts together have not settled more paths than one tree may have.
+    pub(crate) fn check_entries(&self, bounds: Bounds) -> Result<()> {
+        // A server that ends each attempt after something new would else make this grow for ever.
+        match self.lock().settled.len() as u64 > bounds.max_entries {
+            false => Ok(()),
+            true => {
+                let why = format_args!("it had more than {} paths in all attempts", bounds.max_entries);
+                Err(Error::new(Exit::Protocol, "finish the job", why).hint("--max-entries takes more"))
+            }
+        }
     }
 
     /// Whether this path was done, or failed for good, before.
@@ -250,6 +263,7 @@ impl Job {
                 Err(error) => error,
             };
             self.record.check()?;
+            self.record.check_entries(self.options.bounds)?;
             // A server that was silent for all of --timeout has had its time.
             if !ever_connected || !matches!(error.exit, Exit::Connect | Exit::Interrupted) {
                 return Err(error);

@@ -16,6 +16,8 @@ use braidftp_net::{Ended, Endpoint};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
+use super::check::check;
+use super::log::LineLimit;
 use super::{Listen, Server, Settings, StartError};
 use crate::client::{Mode, MultipathChoice, default_multipath};
 use crate::store::fs::{Durability, Root};
@@ -68,6 +70,10 @@ pub struct Args {
     /// Say on standard error who comes and goes; twice: and why things are refused
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Check the configuration, print what would hold (settings, listeners, limits), and serve nothing; exit code 0 if nothing
+    /// is wrong
+    #[arg(long)]
+    pub check: bool,
     /// Read a password from standard input, print its hash for the users file, and do nothing else
     #[arg(long)]
     pub hash_password: bool,
@@ -110,6 +116,13 @@ pub enum ServeError {
     Folder(String),
     /// An address cannot be had: exit code 2.
     Start(StartError),
+    /// `--check` found this wrong: the code is that of the first of it.
+    Check {
+        /// What is wrong, a sentence each.
+        sentences: Vec<String>,
+        /// The exit code.
+        code: u8,
+    },
     /// The task of an SCTP endpoint panicked: exit code 101, as of a program that panics. It served until then.
     Sctp,
 }
@@ -121,6 +134,7 @@ impl ServeError {
             Self::Usage(_) => 1,
             Self::Start(_) => 2,
             Self::Folder(_) => 6,
+            Self::Check { code, .. } => *code,
             Self::Sctp => 101,
         }
     }
@@ -131,6 +145,7 @@ impl fmt::Display for ServeError {
         match self {
             Self::Usage(why) | Self::Folder(why) => f.write_str(why),
             Self::Start(error) => error.fmt(f),
+            Self::Check { sentences, .. } => f.write_str(&sentences.join("\nbraidftp: ")),
             Self::Sctp => f.write_str(
                 "SCTP has failed: the task that drives it panicked, as said above, and all of its associations are lost; \
                  start the server again, and report this as a bug",
@@ -143,11 +158,11 @@ impl std::error::Error for ServeError {}
 
 /// What to serve, where, and how: the command line and the file of settings together.
 #[derive(Debug)]
-struct Plan {
-    dir: PathBuf,
-    listen: Vec<Listen>,
-    users: Users,
-    settings: Settings,
+pub(super) struct Plan {
+    pub(super) dir: PathBuf,
+    pub(super) listen: Vec<Listen>,
+    pub(super) users: Users,
+    pub(super) settings: Settings,
 }
 
 /// Serves until SIGINT or SIGTERM. Says `listening URL` on standard error for each listener once it can be reached.
@@ -158,7 +173,10 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
     if args.hash_password {
         return hash_password();
     }
-    log(args.verbose);
+    if args.check {
+        return check(plan(args)?).await;
+    }
+    let limit = log(args.verbose);
     let Plan { dir, listen, users, settings } = plan(args)?;
     let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
     let mut builder = Server::builder(root).users(users).settings(settings);
@@ -177,6 +195,7 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
     }
     let handle = server.handle();
     let endpoints = server.endpoints();
+    let mut told = std::pin::pin!(limit.tell());
     let mut failed = std::pin::pin!(failed(endpoints));
     let mut running = std::pin::pin!(server.run());
     let mut signals = signals;
@@ -184,6 +203,7 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
         tokio::select! {
             () = &mut running => return Ok(()),
             () = &mut failed => return Err(ServeError::Sctp),
+            () = &mut told => {}
             again = signals.next() => match again {
                 Again::First => handle.stop(),
                 Again::More => handle.abort(),
@@ -205,19 +225,20 @@ async fn failed(endpoints: Vec<Endpoint>) {
 }
 
 /// Sends what the server notes to standard error. Names and words of the other side are escaped where they are noted.
-fn log(verbose: u8) {
+fn log(verbose: u8) -> LineLimit {
     use tracing_subscriber::filter::LevelFilter;
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
     let level = match verbose {
         0 => LevelFilter::WARN,
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
     // Fails if the program has a subscriber already: then that one is meant.
-    let _ = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_target(false)
-        .with_writer(std::io::stderr)
-        .try_init();
+    let limit = LineLimit::default();
+    let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(std::io::stderr);
+    let _ = tracing_subscriber::registry().with(level).with(limit.clone()).with(lines).try_init();
+    limit
 }
 
 #[derive(Debug)]
@@ -440,6 +461,7 @@ mod tests {
             packet_log: None,
             multipath: None,
             verbose: 0,
+            check: false,
             hash_password: false,
         }
     }

@@ -19,9 +19,9 @@ const READ_BYTES: usize = 4096;
 const COALESCE_BYTES: usize = 16 << 10;
 /// Bytes of lines that are read ahead of the session's window in braid. CREDIT comes on the stream of the lines, and
 /// a sender that waits for credit must not wait behind commands that wait for the sender.
-const HELD_BYTES: usize = 1 << 20;
+pub(crate) const HELD_BYTES: usize = 1 << 20;
 /// The same of all sessions together, beyond [`HELD_ALWAYS_BYTES`] of each.
-const HELD_ALL_BYTES: usize = 32 << 20;
+pub(crate) const HELD_ALL_BYTES: usize = 32 << 20;
 /// What each session may read ahead, whatever the others hold.
 const HELD_ALWAYS_BYTES: usize = 64 << 10;
 /// Bytes of held lines that share an allocation.

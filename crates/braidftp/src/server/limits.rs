@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::users::subnet;
 
 /// After so much silence, a session with a login and no command under way makes room for a new one.
-const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
+pub(crate) const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
 
 /// Counts sessions.
 #[derive(Debug)]

@@ -20,9 +20,11 @@
 
 mod body;
 mod braid;
+mod check;
 pub mod command;
 mod control;
 mod limits;
+pub mod log;
 mod memory;
 mod parts;
 mod sctp;
@@ -52,15 +54,18 @@ use tokio::time::timeout;
 use crate::client::default_multipath;
 use crate::store::fs::{Durability, Root};
 use crate::users::{Access, Users};
+pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
+pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
+pub(crate) use session::OUT_BYTES;
 use session::{Accepted, Data, Driver, post};
 
 /// How long a new association may take to come up, or its first look at its streams.
 const UP: Duration = Duration::from_secs(15);
 /// The receive window of an association before its login: the control stream alone is read.
-const BEFORE_LOGIN_BYTES: usize = 32 << 10;
+pub(crate) const BEFORE_LOGIN_BYTES: usize = 32 << 10;
 /// How long a client may take to acknowledge half of the last replies, and then to end its association.
-const CLOSING: Duration = Duration::from_secs(15);
+pub(crate) const CLOSING: Duration = Duration::from_secs(15);
 /// How long sessions may take to finish what they do once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -250,14 +255,22 @@ impl Builder {
 fn bind_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<Bound, StartError> {
     bind.pcap = settings.pcap.clone();
     bind.packet_log = settings.packet_log.clone();
-    // Some more than sessions: an association that closes counts until it is over.
-    bind.limits.associations_per_address = settings.max_sessions_per_address.saturating_mul(5) / 4;
-    // Half of the sessions, so that those that say nothing never take all.
-    bind.limits.half_open = (settings.max_sessions / 2).max(1);
+    bind.limits = sctp_limits(settings);
     let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
     let listener = endpoint.listen(port, Arc::new(listening(&settings.sctp)));
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
     Ok(Bound::Sctp(endpoint, listener))
+}
+
+/// What clients can make an SCTP endpoint of this server hold.
+pub(crate) fn sctp_limits(settings: &Settings) -> braidftp_net::Limits {
+    braidftp_net::Limits {
+        // Some more than sessions: an association that closes counts until it is over.
+        associations_per_address: settings.max_sessions_per_address.saturating_mul(5) / 4,
+        // Half of the sessions, so that those that say nothing never take all.
+        half_open: (settings.max_sessions / 2).max(1),
+        ..Bind::to([]).limits
+    }
 }
 
 /// The transport for associations that clients open: as many streams as any mode wants, and room for the credit of

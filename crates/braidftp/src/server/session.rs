@@ -30,7 +30,7 @@ use super::{Phase, Shared, sctp, tcp};
 use crate::users::{Grant, LoginError as Refusal};
 
 /// Bytes of replies handed to the transport at once. While they wait, no more are asked for.
-const OUT_BYTES: usize = 64 << 10;
+pub(crate) const OUT_BYTES: usize = 64 << 10;
 /// While an upload is open over SCTP: after so much silence the peer is asked for an answer by a HEARTBEAT, and again each
 /// time that this has passed.
 const ASK_AFTER: Duration = Duration::from_secs(5);

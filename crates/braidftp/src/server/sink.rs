@@ -54,7 +54,7 @@ impl Intake {
             Write::From(offset) => (Start::At(offset), offset),
             Write::Append => (Start::Append, 0),
         };
-        let hint = sink.length.map(|length| length.saturating_add(before));
+        let hint = sink.length.map(|length| length.saturating_add(before)).or(sink.told_size);
         let writer = store.root.writer(&path, start, hint, Digest::None).claimed_by(store.claimant.clone());
         let text = (sink.representation == Type::Ascii).then(Lf::default);
         Ok(Self { writer, text, name, bytes: 0, offset: before, told_size: sink.told_size })

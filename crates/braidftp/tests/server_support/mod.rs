@@ -132,7 +132,12 @@ impl Control {
 
     /// The same from another loopback address.
     pub fn open_from(served: &Served, from: Option<IpAddr>) -> Self {
-        let mut control = Self::unread(connect_from(served.address, from));
+        Self::at(served.address, from)
+    }
+
+    /// The same, to a server that somebody else runs.
+    pub fn at(address: SocketAddr, from: Option<IpAddr>) -> Self {
+        let mut control = Self::unread(connect_from(address, from));
         control.expect("220");
         control
     }
@@ -252,6 +257,14 @@ impl Control {
         let _ = data.write_all(bytes);
         drop(data);
         self.reply()
+    }
+
+    /// All that the server says until it closes the connection.
+    pub fn rest(&mut self) -> String {
+        let mut rest = Vec::new();
+        // A reset is an end too.
+        let _ = self.reader.read_to_end(&mut rest);
+        String::from_utf8_lossy(&rest).into_owned()
     }
 
     /// Whether the server has closed the connection.

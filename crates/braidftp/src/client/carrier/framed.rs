@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::Note;
 use super::sctp::{Out, joined, violation};
+use crate::client::DISCARDED_BYTES_MAX;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source, timestamp};
 use crate::client::engine::lost;
 use crate::exit::{Error, Exit, Result};
@@ -234,6 +235,8 @@ struct Current {
     /// None: nobody wants it any more.
     to: Option<(Tag, Sink)>,
     end: DataEnd,
+    /// Bytes that were thrown away.
+    discarded: u64,
 }
 
 impl Inbound {
@@ -245,11 +248,12 @@ impl Inbound {
             _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
         };
         let Err(error) = result else { return };
-        if let Some(Current { to: Some((tag, sink)), mut end }) = current {
+        let given_up = current.as_ref().is_some_and(|current| current.discarded > DISCARDED_BYTES_MAX);
+        if let Some(Current { to: Some((tag, sink)), mut end, .. }) = current {
             end.error.get_or_insert(error.clone());
             let _ = self.notes.send(Note::DataDone(tag, Body::Sink(sink), end)).await;
         }
-        if error.exit == Exit::Protocol {
+        if error.exit == Exit::Protocol || given_up {
             let _ = self.notes.send(Note::Fatal(error)).await;
         }
     }
@@ -267,7 +271,7 @@ impl Inbound {
             if bytes {
                 for part in piece.payload {
                     self.take(Piece { ppid: ppid::BYTES, payload: &part, end }, current).await?;
-                    self.bytes(part, current).await;
+                    self.bytes(part, current).await?;
                 }
             } else {
                 self.take(Piece { ppid: piece.ppid.0, payload: &whole, end }, current).await?;
@@ -290,7 +294,9 @@ impl Inbound {
                 *current = Some(begun);
             }
             Incoming::Trailer(trailer, lengths) => {
-                let Some(Current { to: Some((tag, sink)), mut end }) = current.take() else { return Ok(()) };
+                let Some(Current { to: Some((tag, sink)), mut end, .. }) = current.take() else {
+                    return Ok(());
+                };
                 end.trailer = Some(trailer);
                 if end.error.is_none() {
                     end.error = judge(&trailer, lengths, &sink).err();
@@ -301,15 +307,20 @@ impl Inbound {
         Ok(())
     }
 
-    async fn bytes(&mut self, part: Bytes, current: &mut Option<Current>) {
+    async fn bytes(&mut self, part: Bytes, current: &mut Option<Current>) -> Result<()> {
         let length = part.len() as u64;
-        if let Some(Current { to: Some((_, sink)), end }) = current {
+        if let Some(Current { to, end, discarded }) = current {
             end.bytes += length;
             // What cannot be kept is thrown away to the trailer: the next file lies behind it.
-            if end.error.is_none()
-                && let Err(error) = sink.write(&self.pump, part).await
-            {
-                end.error = Some(error);
+            match (to, &end.error) {
+                (Some((_, sink)), None) => end.error = sink.write(&self.pump, part).await.err(),
+                (to, first) => {
+                    *discarded += length;
+                    if *discarded > DISCARDED_BYTES_MAX {
+                        let over = to.as_ref().is_none_or(|(_, sink)| sink.is_over());
+                        return Err(endless(over, first.as_ref()));
+                    }
+                }
             }
         }
         // The credit grows with the buffer that it is for, which never shrinks.
@@ -318,6 +329,7 @@ impl Inbound {
             // Without a control stream there is no one to send on.
             let _ = self.control.send(Out::Credit(credit));
         }
+        Ok(())
     }
 
     /// Finds the download that a header is for. Its command was sent before, so that it is there, or is being put
@@ -330,10 +342,10 @@ impl Inbound {
                 let mut waiting = self.downloads.lock();
                 if let Some((tag, sink)) = waiting.sinks.remove(&number) {
                     waiting.numbers.remove(&tag);
-                    return Ok(Current { to: Some((tag, sink)), end: DataEnd::default() });
+                    return Ok(Current { to: Some((tag, sink)), end: DataEnd::default(), discarded: 0 });
                 }
                 if waiting.given_up.remove(&number).is_some() {
-                    return Ok(Current { to: None, end: DataEnd::default() });
+                    return Ok(Current { to: None, end: DataEnd::default(), discarded: 0 });
                 }
                 if number.0 <= waiting.last {
                     let why = format!("frames of transfer {}, which is none or has had its frames", number.0);
@@ -345,6 +357,19 @@ impl Inbound {
                 return Err(violation(&self.association, &why));
             }
         }
+    }
+}
+
+/// The end of a session whose server goes on with a file that has failed here, `first` for that reason: the server's fault if
+/// it went beyond a bound. Else another session goes on with the other files.
+pub(super) fn endless(over: bool, first: Option<&Error>) -> Error {
+    match (over, first) {
+        (true, Some(first)) => Error { exit: Exit::Protocol, ..first.clone() },
+        (true, None) => {
+            let why = "a transfer that was given up goes on without end";
+            Error::new(Exit::Protocol, "understand the server", why)
+        }
+        (false, _) => lost("the rest of a file that cannot be kept is not waited for"),
     }
 }
 

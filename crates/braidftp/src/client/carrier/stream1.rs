@@ -12,6 +12,8 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::Note;
+use super::framed::endless;
+use crate::client::DISCARDED_BYTES_MAX;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
 use crate::exit::{Error, Exit, Result};
@@ -125,6 +127,11 @@ impl Receiving {
             if end.error.is_none()
                 && let Err(error) = sink.write(&self.pump, bytes).await
             {
+                if length - end.bytes > DISCARDED_BYTES_MAX {
+                    let end_of_all = endless(sink.is_over(), Some(&error));
+                    end.error = Some(error);
+                    return Err(end_of_all);
+                }
                 end.error = Some(error);
             }
         }
@@ -173,12 +180,18 @@ async fn receive_all(
                 _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
             },
         };
+        let mut fatal = None;
         if let Err(error) = result {
+            // What comes next lies behind bytes that nobody takes.
+            fatal = broken.is_none().then(|| Note::Fatal(error.clone()));
             broken = Some(error.clone());
-            end.error = Some(error);
+            end.error.get_or_insert(error);
         }
         if notes.send(Note::DataDone(tag, Body::Sink(sink), end)).await.is_err() {
             return;
+        }
+        if let Some(fatal) = fatal {
+            let _ = notes.send(fatal).await;
         }
     }
 }

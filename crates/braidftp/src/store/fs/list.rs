@@ -12,7 +12,7 @@ use super::{Kind, Metadata, Root, blocking, metadata_at, name};
 const CHUNK_ENTRIES: usize = 256;
 
 /// Folders within folders that a walk enters; each costs two open files.
-pub(super) const MAX_DEPTH: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 
 /// One name in a folder.
 #[derive(Debug, Clone)]

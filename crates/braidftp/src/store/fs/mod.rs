@@ -33,7 +33,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 
 pub use claims::Claimant;
 pub use error::{Error, Why};
-pub use list::{Entry, Lister, Walk, WalkItem};
+pub use list::{Entry, Lister, MAX_DEPTH, Walk, WalkItem};
 pub use name::{MAX_PATH_BYTES, component, escaped, is_unfinished, link_stays_inside, relative};
 pub use parts::{Part, Removal};
 pub use reader::{BLOCK_BYTES, Change, Digest, Reader, Summary};

@@ -163,6 +163,13 @@ impl Writer {
         self.idle().await
     }
 
+    /// The file will be so long, as is known only now. If there is no room for it, opening fails.
+    pub fn expect(&mut self, size: u64) {
+        if let Disk::Idle(core) = &mut self.disk {
+            core.size_hint = Some(size);
+        }
+    }
+
     /// Takes the next bytes. They are on the disk when a later call, or [`Writer::commit`], says so.
     ///
     /// # Errors

@@ -1,0 +1,381 @@
+//! The budget: everything that a peer can make either side hold or do, one row each, with its limit, who is refused when it is
+//! reached, and what is logged.
+//!
+//! A row reads its limit from the constant or the setting that enforces it; no number stands here. `braidftp serve --check` prints
+//! the table, ARCHITECTURE.md shows it with the defaults, and `tests/budget.rs` attacks each row. What one association holds
+//! within itself (runs of TSNs, duplicates, requests) has constants in `braidftp-sctp`, with tests there, and counts towards
+//! [`Row::SctpMemory`].
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use braidftp_ftp::line::LINE_MAX;
+use braidftp_ftp::mapping::{DATA_STREAMS_MAX, LISTING_MESSAGE_MAX};
+use braidftp_ftp::path::{NAME_MAX, PATH_MAX};
+use braidftp_ftp::reply::REPLY_MAX;
+use braidftp_net::Limits;
+use braidftp_net::sctp::cookie::MAX_ADDRESSES;
+
+use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
+use crate::progress::LINES_MAX;
+use crate::server::{self, Settings, log};
+use crate::store::fs::{BLOCK_BYTES, MAX_DEPTH};
+use crate::users;
+
+/// A limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// So many.
+    Count(u64),
+    /// So many bytes.
+    Bytes(u64),
+    /// So long.
+    Time(Duration),
+    /// So many a second.
+    Rate(u64),
+    /// What the machine gives, in words.
+    Machine(&'static str),
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => f.write_str(&grouped(*count)),
+            Self::Bytes(bytes) => match bytes {
+                bytes if *bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => {
+                    write!(f, "{} GiB", bytes >> 30)
+                }
+                bytes if *bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => {
+                    write!(f, "{} MiB", bytes >> 20)
+                }
+                bytes if *bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => {
+                    write!(f, "{} KiB", bytes >> 10)
+                }
+                bytes => write!(f, "{} bytes", grouped(*bytes)),
+            },
+            Self::Time(time) if time.as_secs() == 0 => write!(f, "{} ms", time.as_millis()),
+            Self::Time(time) => write!(f, "{} s", time.as_secs()),
+            Self::Rate(rate) => write!(f, "{} a second", grouped(*rate)),
+            Self::Machine(words) => f.write_str(words),
+        }
+    }
+}
+
+/// A number with a comma between each three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What clients can make the server hold or do.
+    Server,
+    /// What a server can make the client hold or do.
+    Client,
+}
+
+/// What the limits are now: settings of a server, bounds of a client.
+#[derive(Debug)]
+pub struct Effective<'a> {
+    /// The server's.
+    pub settings: &'a Settings,
+    /// The server's SCTP endpoint's.
+    pub limits: Limits,
+    /// The client's.
+    pub bounds: Bounds,
+    /// Whether numbers that depend on the machine are shown.
+    pub machine: Shown,
+}
+
+/// Whether something is shown as a number or in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// As the number that holds on this machine.
+    Number,
+    /// In words that hold on all.
+    Words,
+}
+
+impl<'a> Effective<'a> {
+    /// Of a server with these settings, and of a client that is told nothing.
+    pub fn of(settings: &'a Settings) -> Self {
+        let limits = server::sctp_limits(settings);
+        Self { settings, limits, bounds: Bounds::default(), machine: Shown::Number }
+    }
+}
+
+/// One row in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose limit it is.
+    pub side: Side,
+    /// What is limited.
+    pub what: &'static str,
+    /// The setting that moves it, if one does.
+    pub setting: Option<&'static str>,
+    /// Who is refused when it is reached, and how.
+    pub refused: &'static str,
+    /// What is logged then, with its level.
+    pub logged: &'static str,
+}
+
+macro_rules! rows {
+    ($effective:ident; $($(#[doc = $doc:literal])* $name:ident $side:ident $what:literal $setting:expr, $limit:expr, $refused:literal, $logged:literal;)*) => {
+        /// A row of the budget.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Row {
+            $(#[doc = $what] $name,)*
+        }
+
+        impl Row {
+            /// All rows, in the order in which they are shown.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// What it says.
+            pub const fn entry(self) -> Entry {
+                match self {
+                    $(Self::$name => Entry {
+                        side: Side::$side,
+                        what: $what,
+                        setting: $setting,
+                        refused: $refused,
+                        logged: $logged,
+                    },)*
+                }
+            }
+
+            /// Its limit.
+            pub fn limit(self, $effective: &Effective<'_>) -> Amount {
+                match self {
+                    $(Self::$name => $limit,)*
+                }
+            }
+        }
+    };
+}
+
+const NONE: Option<&str> = None;
+
+const fn count(count: usize) -> Amount {
+    Amount::Count(count as u64)
+}
+
+const fn bytes(bytes: usize) -> Amount {
+    Amount::Bytes(bytes as u64)
+}
+
+rows! { now;
+    Sessions Server "sessions at once" Some("max-sessions"), count(now.settings.max_sessions),
+        "the session without a login that weighs most, else an idle one, else the next one: 421", "info: too many sessions";
+    SessionsPerAddress Server "sessions at once from one address (IPv6: one /64)" Some("max-sessions-per-address"),
+        count(now.settings.max_sessions_per_address), "the same, of those from there", "info: too many sessions";
+    IdleMakesRoom Server "silence after which a session with a login makes room" NONE, Amount::Time(server::IDLE_MAKES_ROOM),
+        "the session, if room is wanted: 421", "info: too many sessions";
+    LoginWithin Server "time until the login, whatever is said meanwhile" NONE,
+        Amount::Time(now.settings.session.login_within), "the session: 421", "info: the reply";
+    LoginTime Server "silence before the login" NONE,
+        Amount::Time(now.settings.session.idle_before_login.min(now.settings.session.idle)), "the session: 421", "nothing";
+    IdleTime Server "silence of a session while nothing runs" Some("idle-seconds"),
+        Amount::Time(now.settings.session.idle), "the session: 421", "nothing";
+    LoginAttempts Server "wrong passwords in a session" Some("login-attempts"),
+        Amount::Count(u64::from(now.settings.session.login_attempts)), "the session: 421", "info: login refused";
+    AddressGuesses Server "failed password checks from one address (IPv6: one /64) in 10 minutes" NONE,
+        count(users::MAX_ADDRESS_FAILURES), "every user from there, without a check: 421", "info: login refused";
+    UserGuesses Server "failed password checks against one user in 10 minutes" NONE, count(users::MAX_USER_FAILURES),
+        "that user, except from addresses known from earlier logins: 421", "info: login refused";
+    GuessesRemembered Server "addresses, and names of no user, whose failures are remembered" NONE,
+        count(users::MAX_REMEMBERED), "nobody; the oldest is forgotten", "nothing";
+    PasswordBytes Server "bytes of a password that is checked" NONE, bytes(users::MAX_PASSWORD_BYTES),
+        "the login: 530", "info: login refused";
+    PasswordMemory Server "memory of a password check, of which one runs at a time" NONE,
+        Amount::Bytes((users::MAX_HASH_KIB as u64) << 10), "the users file, at the start", "a sentence, and no start";
+    CommandLine Server "bytes of a command line" NONE, bytes(LINE_MAX), "the command: 500; the rest of the line is dropped", "nothing";
+    CommandsAhead Server "commands read ahead in a session" NONE, count(now.settings.session.window_commands),
+        "nobody; the connection is not read", "nothing";
+    CommandBytesAhead Server "bytes of commands read ahead in a session" NONE, bytes(now.settings.session.window_bytes),
+        "nobody; the connection is not read", "nothing";
+    HeldLines Server "bytes of lines behind these, in braid" NONE, bytes(server::HELD_BYTES),
+        "nobody; the stream is not read", "nothing";
+    HeldLinesInAll Server "bytes of these lines, of all sessions together" NONE, bytes(server::HELD_ALL_BYTES),
+        "nobody; the streams are not read, but for a little of each", "nothing";
+    Replies Server "bytes of replies that wait for the transport" NONE, bytes(server::OUT_BYTES),
+        "nobody; no command is begun", "nothing";
+    Transfers Server "transfers at once in a session of braid; one in all other modes" NONE,
+        count(usize::from(DATA_STREAMS_MAX).max(now.settings.session.concurrent_transfers)), "nobody; the next one waits", "nothing";
+    TransferBytes Server "bytes of a file in memory, a transfer" NONE, bytes(2 * BLOCK_BYTES),
+        "nobody; the disk, or the network, is waited for", "nothing";
+    PassiveSockets Server "listening sockets of a session over TCP" NONE, Amount::Count(1),
+        "nobody; the one before is closed", "nothing";
+    DataOpen Server "time until a data connection is open" NONE, Amount::Time(now.settings.data_open),
+        "the transfer: 425", "nothing";
+    Stall Server "time that a transfer may stand still, or replies wait to be taken" Some("stall-seconds"),
+        Amount::Time(now.settings.stall), "the transfer: 426, or the session", "info: session lost";
+    AwaitedUpload Server "time until the first frame of an upload of braid, while no other of its session gets any" NONE,
+        Amount::Time(now.settings.awaited), "the upload: 426", "nothing";
+    SilentUpload Server "silence over SCTP in the middle of an upload, HEARTBEATs unanswered" NONE,
+        Amount::Time(now.settings.silent_upload), "the session: ABORT", "info: session lost";
+    PathBytes Server "bytes of a path" NONE, bytes(PATH_MAX), "the command: 553", "nothing";
+    NameBytes Server "bytes of a name" NONE, bytes(NAME_MAX), "the command: 553", "nothing";
+    TreeDepth Server "levels of folders in a listing of a tree; each takes two open files" NONE, count(MAX_DEPTH),
+        "the folder: listed as incomplete", "nothing";
+    UploadSize Server "bytes of an upload whose length is told" NONE, Amount::Machine("what the disk has free"),
+        "the upload: 452", "debug: the store refused";
+    Streams Server "data streams of an association, each way" NONE, Amount::Count(DATA_STREAMS_MAX as u64),
+        "nobody; the INIT ACK offers no more", "nothing";
+    PeerAddresses Server "addresses of a peer" NONE, count(MAX_ADDRESSES), "nobody; the others are left out", "nothing";
+    SctpAssociations Server "associations of an endpoint" NONE, count(now.limits.associations),
+        "the next INIT: ABORT, out of resource", "warn, every 3 s: how many";
+    SctpAssociationsPerAddress Server "associations from one address (IPv6: one /64), those that shut down among them"
+        Some("max-sessions-per-address"), count(now.limits.associations_per_address),
+        "the longest silent one of them that is not logged in, else the next INIT: ABORT", "warn, every 3 s: how many";
+    SctpHalfOpen Server "associations that are not logged in" Some("max-sessions"), count(now.limits.half_open),
+        "the longest silent one: ABORT", "info: session lost";
+    SctpMemory Server "memory of all associations of an endpoint" NONE,
+        match now.machine {
+            Shown::Number => bytes(now.limits.memory_bytes),
+            Shown::Words => Amount::Machine("a sixteenth of the memory, 128 MiB at most"),
+        },
+        "those that hold more than their share for the longest time: ABORT", "info: session lost; warn, every 3 s: how many";
+    SctpWindowBeforeLogin Server "receive window of an association before the login" NONE, bytes(server::BEFORE_LOGIN_BYTES),
+        "nobody; the peer may not send", "nothing";
+    SctpReceiveBuffer Server "receive buffer of an association" NONE,
+        bytes(now.settings.sctp.receive_buffer_max_bytes.unwrap_or(now.settings.sctp.receive_buffer_bytes)),
+        "nobody; what lies beyond the window is dropped", "nothing";
+    SctpSendBuffer Server "send buffer of an association" NONE,
+        bytes(now.settings.sctp.send_buffer_max_bytes.unwrap_or(now.settings.sctp.send_buffer_bytes)),
+        "nobody; the transfer waits", "nothing";
+    SctpShutdown Server "time of a shutdown" NONE, Amount::Time(server::CLOSING), "the association: ABORT", "nothing";
+    SctpInitAcks Server "INITs that are answered; half of that from one network" NONE,
+        Amount::Rate(u64::from(now.limits.init_acks)), "the INIT is dropped, as if lost", "warn, every 3 s: how many";
+    SctpOutOfTheBlue Server "answers to packets of no association" NONE, Amount::Rate(u64::from(now.limits.out_of_the_blue)),
+        "the packet is dropped", "warn, every 3 s: how many";
+    SctpAnswers Server "answers that wait to be sent to those who have no association" NONE, count(now.limits.answers),
+        "the answer is dropped", "warn, every 3 s: how many";
+    LogLines Server "lines of one kind about one address (IPv6: one /64) in the log" NONE,
+        Amount::Rate(u64::from(log::ADDRESS_LINES_A_SECOND)), "the line is left out", "warn: how many were left out, every 10 s";
+    LogLinesInAll Server "lines in the log" NONE, Amount::Rate(u64::from(log::LINES_A_SECOND)),
+        "the line is left out", "warn: how many were left out, every 10 s";
+    LogAddresses Server "kinds and addresses of log lines that are counted" NONE, count(log::COUNTED_MAX),
+        "nobody; they share one count", "nothing";
+    ToldSize Client "bytes of a file whose size the server told" Some("--max-size"), match now.bounds.max_size {
+            Some(max) => Amount::Bytes(max),
+            None => Amount::Machine("that size, and what the disk has free"),
+        },
+        "the file: failed, and nothing of it kept", "an error";
+    UntoldSize Client "bytes of a file whose size the server does not tell" Some("--max-size"),
+        Amount::Bytes(now.bounds.max_size.unwrap_or(UNTOLD_SIZE_MAX)), "the file: failed, and nothing of it kept", "an error";
+    Discarded Client "bytes thrown away behind the end of a file that was too long, where the next lies behind them" NONE,
+        Amount::Bytes(DISCARDED_BYTES_MAX), "the session: exit code 14", "an error";
+    ListingBytes Client "bytes of a listing" Some("--max-entries"), Amount::Bytes(now.bounds.listing_bytes()), "the listing: failed", "an error";
+    ListingMessage Client "bytes of a listing in ms and ms-cp" NONE, bytes(LISTING_MESSAGE_MAX), "the listing: failed", "an error";
+    ListingQueue Client "bytes of a listing that wait to be used" NONE, bytes(LISTING_QUEUE_BYTES),
+        "nobody; the data path is not read", "nothing";
+    Entries Client "entries of a tree, or of one listing" Some("--max-entries"), Amount::Count(now.bounds.max_entries),
+        "the job: exit code 14", "an error";
+    Depth Client "levels of folders" Some("--max-depth"), count(now.bounds.max_depth),
+        "the folder: failed; so does one that is among those above it", "an error";
+    HeldPaths Client "memory of paths that wait: folders to be listed, times to be set, files to be asked for" NONE,
+        bytes(HELD_BYTES_MAX), "the job: exit code 14", "an error";
+    ReplyLine Client "bytes of a line of a reply or of a listing" NONE, bytes(LINE_MAX), "the session, or the listing: exit code 14", "an error";
+    Reply Client "bytes of a reply" NONE, bytes(REPLY_MAX), "the session: exit code 14", "an error";
+    ErrorLines Client "lines of errors and warnings on standard error" NONE, Amount::Count(LINES_MAX),
+        "the line is left out", "one line that says so";
+}
+
+impl Side {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// The table for people at a terminal.
+pub fn text(effective: &Effective<'_>) -> String {
+    let mut out = String::new();
+    for side in [Side::Server, Side::Client] {
+        let _ = writeln!(out, "limits of the {} on what its peers can make it hold or do:", side.words());
+        for row in Row::ALL.iter().filter(|row| row.entry().side == side) {
+            let Entry { what, setting, refused, logged, .. } = row.entry();
+            let setting = setting.map(|setting| format!(" [{setting}]")).unwrap_or_default();
+            let _ = writeln!(out, "  {what}: {}{setting}", row.limit(effective));
+            let _ = writeln!(out, "      beyond: {refused}; logged: {logged}");
+        }
+    }
+    out
+}
+
+/// The table for ARCHITECTURE.md, with the defaults.
+pub fn markdown() -> String {
+    let settings = Settings::default();
+    let effective = Effective { machine: Shown::Words, ..Effective::of(&settings) };
+    let mut out = String::from(
+        "| side | what | limit | set by | who is refused | logged |\n|---|---|---|---|---|---|\n",
+    );
+    for row in Row::ALL {
+        let Entry { side, what, setting, refused, logged } = row.entry();
+        let setting = setting.map(|setting| format!("`{setting}`")).unwrap_or_default();
+        let side = side.words();
+        let _ = writeln!(
+            out,
+            "| {side} | {what} | {} | {setting} | {refused} | {logged} |",
+            row.limit(&effective)
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGIN: &str = "<!-- budget: made by `BRAIDFTP_BUDGET=write cargo test -p braidftp budget` -->\n";
+    const END: &str = "<!-- end of the budget -->\n";
+
+    #[test]
+    fn the_budget_in_architecture_md_is_the_one_of_the_program() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once(BEGIN).expect("a place for the budget");
+        let (_, after) = rest.split_once(END).expect("an end of the budget");
+        let fresh = format!("{before}{BEGIN}\n{}\n{END}{after}", markdown());
+        if std::env::var_os("BRAIDFTP_BUDGET").is_some_and(|value| value == "write") {
+            return std::fs::write(path, fresh).unwrap();
+        }
+        assert!(page == fresh, "BRAIDFTP_BUDGET=write cargo test -p braidftp budget writes it anew");
+    }
+
+    #[test]
+    fn amounts_are_read_at_a_glance() {
+        for (amount, text) in [
+            (Amount::Count(65_536), "65,536"),
+            (Amount::Bytes(1_500), "1,500 bytes"),
+            (Amount::Bytes(32 << 10), "32 KiB"),
+            (Amount::Bytes(64 << 30), "64 GiB"),
+            (Amount::Time(Duration::from_secs(300)), "300 s"),
+            (Amount::Time(Duration::from_millis(20)), "20 ms"),
+            (Amount::Rate(10_000), "10,000 a second"),
+        ] {
+            assert_eq!(amount.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_setting_moves_its_row() {
+        let settings = Settings { max_sessions: 7, ..Settings::default() };
+        let effective = Effective::of(&settings);
+        assert_eq!(Row::Sessions.limit(&effective), Amount::Count(7));
+        assert_eq!(Row::SctpHalfOpen.limit(&effective), Amount::Count(3));
+        assert!(text(&effective).contains("sessions at once: 7 [max-sessions]"));
+    }
+}

@@ -1,0 +1,163 @@
+//! Bounds on what a server can make this client take: sizes, listings, depth.
+//!
+//! A size that the server told is kept to, whatever is set here. Each error is a sentence that names the bound and the option
+//! that moves it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::exit::{Error, Exit};
+use crate::store::fs::MAX_DEPTH;
+
+/// Bytes of a file whose size the server does not tell, where `--max-size` says nothing: 64 GiB.
+pub const UNTOLD_SIZE_MAX: u64 = 64 << 30;
+/// Bytes of one listing for each entry that it may have: most have 100.
+const ENTRY_BYTES: u64 = 512;
+/// Bytes of one listing that may always come.
+const LISTING_BYTES_MIN: u64 = 1 << 20;
+/// Entries of a tree, and of one listing, where `--max-entries` says nothing. A path that is done takes 16 bytes of a hash table.
+pub const ENTRIES_MAX: u64 = 10_000_000;
+/// Bytes of paths of a tree that are held at once, each with [`HELD_PATH_BYTES`] more: folders to be listed, files to be asked for
+/// later, folders whose times are still to be set. 256 MiB.
+pub const HELD_BYTES_MAX: usize = 256 << 20;
+/// What a path that is held costs besides its bytes.
+pub const HELD_PATH_BYTES: usize = 96;
+/// Bytes that are thrown away behind the end of a file that is longer than it may be, where the next file comes on the same
+/// stream. Beyond, the session ends. 64 MiB: as much as a receive window holds.
+pub const DISCARDED_BYTES_MAX: u64 = 64 << 20;
+
+/// What `--max-size`, `--max-depth` and `--max-entries` say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of one file. `None`: what the server tells, or [`UNTOLD_SIZE_MAX`] if it tells nothing.
+    pub max_size: Option<u64>,
+    /// Levels of folders below the one that is named. [`MAX_DEPTH`]: as deep as a server of ours lists.
+    pub max_depth: usize,
+    /// Entries of a tree, and of one listing. [`ENTRIES_MAX`].
+    pub max_entries: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { max_size: None, max_depth: MAX_DEPTH, max_entries: ENTRIES_MAX }
+    }
+}
+
+impl Bounds {
+    /// Checks that a file may become so long.
+    ///
+    /// # Errors
+    /// It may not: `what` is what cannot be done then.
+    pub(crate) fn check_size(&self, what: &str, bytes: u64) -> Result<(), Error> {
+        match self.max_size {
+            Some(max) if bytes > max => Err(Error::new(
+                Exit::Local,
+                what,
+                format_args!("it has {bytes} bytes, and --max-size is {max}"),
+            )
+            .hint("--max-size takes more, as in --max-size 2GB")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The most bytes of one listing.
+    pub fn listing_bytes(&self) -> u64 {
+        self.max_entries.saturating_mul(ENTRY_BYTES).max(LISTING_BYTES_MIN)
+    }
+
+    /// The most bytes of a file of this told size, if any.
+    pub(crate) fn most(&self, told: Option<u64>) -> u64 {
+        told.unwrap_or(u64::MAX).min(self.max_size.unwrap_or(if told.is_some() {
+            u64::MAX
+        } else {
+            UNTOLD_SIZE_MAX
+        }))
+    }
+
+    /// The error of a file that goes on beyond [`Self::most`].
+    pub(crate) fn beyond(&self, what: &str, told: Option<u64>) -> Error {
+        match told {
+            Some(told) if self.most(Some(told)) == told => Error::new(
+                Exit::Verify,
+                what,
+                format_args!("the server sends more than the {told} bytes that it told"),
+            )
+            .hint(
+                "the same command again, if the file was growing meanwhile; otherwise the server is at fault",
+            ),
+            _ => Error::new(
+                Exit::Local,
+                what,
+                format_args!(
+                    "it goes on beyond {} bytes, and the server does not tell its size",
+                    self.most(told)
+                ),
+            )
+            .hint("--max-size takes more, as in --max-size 2TB"),
+        }
+    }
+}
+
+/// A number of bytes on the command line: `500`, `20kB`, `3MB`, `4GiB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let unit: u64 = match unit {
+            "" | "B" => 1,
+            "kB" | "KB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            "TB" => 1_000_000_000_000,
+            "KiB" | "k" | "K" => 1 << 10,
+            "MiB" | "M" => 1 << 20,
+            "GiB" | "G" => 1 << 30,
+            "TiB" | "T" => 1 << 40,
+            _ => 0,
+        };
+        match number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)) {
+            Some(bytes) if unit > 0 => Ok(Self(bytes)),
+            _ => Err("write a number of bytes, as in 500000, 20kB, 3MB or 4GiB".into()),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [("0", 0), ("500", 500), ("20kB", 20_000), ("3MB", 3_000_000), ("4GiB", 4 << 30)]
+        {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "-1", "x", "1 MB", "1.5GB", "1XB", "99999999999999999999", "18446744073709551615kB"]
+        {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_told_size_is_the_bound_and_max_size_a_lower_one() {
+        let bounds = Bounds::default();
+        assert_eq!((bounds.most(Some(4)), bounds.most(None)), (4, UNTOLD_SIZE_MAX));
+        assert_eq!(bounds.beyond("x", Some(4)).exit, Exit::Verify);
+        let bounds = Bounds { max_size: Some(2), ..bounds };
+        assert_eq!((bounds.most(Some(4)), bounds.most(Some(1)), bounds.most(None)), (2, 1, 2));
+        assert_eq!(bounds.beyond("x", Some(1)).exit, Exit::Verify);
+        assert_eq!(bounds.beyond("x", None).exit, Exit::Local);
+        assert!(bounds.check_size("x", 2).is_ok() && bounds.check_size("x", 3).is_err());
+    }
+}

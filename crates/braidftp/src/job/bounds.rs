@@ -1,0 +1,178 @@
+//! What a tree of the server makes a job hold: entries, paths, levels, and folders that contain themselves.
+
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+
+use braidftp_ftp::SafePath;
+
+use super::{Ready, path_hash};
+use crate::client::{Bounds, HELD_BYTES_MAX, HELD_PATH_BYTES};
+use crate::exit::{Error, Exit, Result};
+
+/// Counts one tree while it is listed.
+#[derive(Debug)]
+pub(crate) struct TreeBounds {
+    bounds: Bounds,
+    entries: u64,
+    held_bytes: usize,
+    /// The identities that the server tells of the folders above the one that is listed, and its own, by depth.
+    chain: Vec<Option<(u64, u64)>>,
+}
+
+/// The identity of a folder, as the `unique` fact tells it.
+pub(crate) type Unique = Option<(u64, u64)>;
+
+impl TreeBounds {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self { bounds, entries: 0, held_bytes: 0, chain: Vec::new() }
+    }
+
+    /// One more entry came, usable or not.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub(crate) fn entry(&mut self) -> Result<()> {
+        self.entries += 1;
+        let max = self.bounds.max_entries;
+        if self.entries > max {
+            let why = format_args!("it has more than {max} entries");
+            return Err(Error::new(Exit::Protocol, "list the tree", why)
+                .hint("--max-entries takes more, and the memory for them"));
+        }
+        Ok(())
+    }
+
+    /// A path is kept for later.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub(crate) fn hold(&mut self, path: &SafePath) -> Result<()> {
+        self.held_bytes += HELD_PATH_BYTES + path.as_bytes().len();
+        if self.held_bytes > HELD_BYTES_MAX {
+            let why = format_args!(
+                "the paths of its folders, and of files to be fetched later, take more than {} MiB",
+                HELD_BYTES_MAX >> 20
+            );
+            return Err(Error::new(Exit::Protocol, "list the tree", why).hint("mirror parts of the tree"));
+        }
+        Ok(())
+    }
+
+    /// A path that was held is no more.
+    pub(crate) fn release(&mut self, path: &SafePath) {
+        self.held_bytes -= HELD_PATH_BYTES + path.as_bytes().len();
+    }
+
+    /// Checks that a folder may be entered.
+    ///
+    /// # Errors
+    /// It is too deep.
+    pub(crate) fn check_depth(&self, folder: &SafePath) -> Result<()> {
+        let max = self.bounds.max_depth;
+        match depth(folder) > max {
+            false => Ok(()),
+            true => Err(Error::new(
+                Exit::Refused,
+                format_args!("enter the folder {folder}"),
+                format_args!("it lies deeper than {max} levels"),
+            )
+            .hint("--max-depth takes more; a server that lists a folder within itself has no end")),
+        }
+    }
+
+    /// The folder that is listed tells its own identity.
+    pub(crate) fn identify(&mut self, unique: Unique) {
+        if let Some(last) = self.chain.last_mut() {
+            *last = last.or(unique);
+        }
+    }
+
+    /// A folder is listed now; those above it were listed before.
+    ///
+    /// # Errors
+    /// It is one of those above it, by what the server tells.
+    pub(crate) fn enter(&mut self, folder: &SafePath, unique: Unique) -> Result<()> {
+        self.chain.resize(depth(folder), None);
+        if unique.is_some() && self.chain.contains(&unique) {
+            let why = "it is one of the folders that it lies in, by its identity (the fact `unique`)";
+            return Err(Error::new(Exit::Refused, format_args!("enter the folder {folder}"), why)
+                .hint("the server follows a link or a mount that leads back"));
+        }
+        self.chain.push(unique);
+        Ok(())
+    }
+}
+
+/// How many folders a path goes through, itself among them.
+pub(crate) fn depth(path: &SafePath) -> usize {
+    path.components().count()
+}
+
+/// Folders, and whether a path lies in one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Under(HashSet<u128, BuildHasherDefault<Ready>>);
+
+impl Under {
+    pub(crate) fn insert(&mut self, folder: &SafePath) {
+        self.0.insert(path_hash(folder.as_bytes()));
+    }
+
+    pub(crate) fn holds(&self, path: &SafePath) -> bool {
+        let mut above = std::iter::successors(path.parent(), SafePath::parent);
+        !self.0.is_empty() && above.any(|folder| self.0.contains(&path_hash(folder.as_bytes())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> SafePath {
+        SafePath::strict(text.as_bytes()).unwrap()
+    }
+
+    fn bounds() -> TreeBounds {
+        TreeBounds::new(Bounds { max_depth: 2, max_entries: 3, ..Bounds::default() })
+    }
+
+    #[test]
+    fn entries_and_levels_end_at_their_bounds() {
+        let mut tree = bounds();
+        assert!((0..3).all(|_| tree.entry().is_ok()));
+        assert_eq!(tree.entry().unwrap_err().exit, Exit::Protocol);
+        assert!(tree.check_depth(&path("a/b")).is_ok());
+        assert_eq!(tree.check_depth(&path("a/b/c")).unwrap_err().exit, Exit::Refused);
+    }
+
+    #[test]
+    fn paths_that_are_held_end_at_their_bound_and_are_given_back() {
+        let mut tree = bounds();
+        let long = path(&["x".repeat(200).as_str(); 20].join("/"));
+        let each = HELD_PATH_BYTES + long.as_bytes().len();
+        (0..HELD_BYTES_MAX / each).for_each(|_| tree.hold(&long).unwrap());
+        assert!(tree.hold(&long).is_err());
+        tree.release(&long);
+        tree.release(&long);
+        assert!(tree.hold(&long).is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_contains_itself_is_not_entered_and_its_neighbours_are() {
+        let mut tree = bounds();
+        tree.enter(&SafePath::ROOT, Some((1, 1))).unwrap();
+        tree.enter(&path("a"), Some((1, 2))).unwrap();
+        assert!(tree.enter(&path("a/b"), Some((1, 1))).is_err());
+        assert!(tree.enter(&path("a/c"), Some((1, 2))).is_err());
+        tree.enter(&path("b"), Some((1, 2))).unwrap();
+        tree.enter(&path("c"), None).unwrap();
+        tree.enter(&path("c/d"), None).unwrap();
+    }
+
+    #[test]
+    fn what_lies_in_a_folder_is_known_by_its_path() {
+        let mut under = Under::default();
+        assert!(!under.holds(&path("a/b")));
+        under.insert(&path("a"));
+        assert!(under.holds(&path("a/b/c")) && !under.holds(&path("ab/c")) && !under.holds(&path("a")));
+    }
+}

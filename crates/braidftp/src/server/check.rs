@@ -1,0 +1,175 @@
+//! `braidftp serve --check`: whether a server with this configuration would start and hold its limits on this machine.
+//!
+//! It opens what the server would open, and closes it again; nothing is written. Each thing that is wrong is a sentence.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use braidftp_net::machine_memory_bytes;
+use rustix::process::{Resource, getrlimit};
+
+use super::command::{Plan, ServeError};
+use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Server, Settings};
+use crate::budget::{self, Effective};
+use crate::store::fs::{BLOCK_BYTES, Root};
+use crate::users::Access;
+
+/// Open files of a session: its control connection, a listening socket, a data connection, a file.
+const FILES_PER_SESSION: u64 = 4;
+/// Open files of the process besides: what the runtime and the standard streams have.
+const FILES_BESIDES: u64 = 32;
+
+/// What is wrong, and the exit code of the first of it.
+#[derive(Debug, Default)]
+struct Findings {
+    sentences: Vec<String>,
+    code: u8,
+}
+
+impl Findings {
+    fn add(&mut self, code: u8, sentence: String) {
+        if self.sentences.is_empty() {
+            self.code = code;
+        }
+        self.sentences.push(sentence);
+    }
+}
+
+/// Checks a plan; what a person wants to know of it.
+///
+/// # Errors
+/// [`ServeError::Check`]: what is wrong. What is known of the plan is on standard output all the same.
+pub(super) async fn check(plan: Plan) -> Result<(), ServeError> {
+    let Plan { dir, listen, users, mut settings } = plan;
+    // Captures are not begun.
+    (settings.pcap, settings.packet_log) = (None, None);
+    let mut findings = Findings::default();
+    let mut said = String::new();
+    let writers = users.accounts().filter(|account| account.access == Access::Writable).count();
+    let _ = writeln!(said, "folder: {}", dir.display());
+    for account in users.accounts() {
+        let access = if account.access == Access::Writable { "reads and writes" } else { "reads" };
+        let home = if account.home.as_os_str().is_empty() { Path::new(".") } else { account.home };
+        let _ = writeln!(said, "user {}: {access} {}", account.name.escape_debug(), home.display());
+    }
+    describe(&mut said, &settings);
+    check_limits(&mut findings, &listen, &settings);
+    match Root::open(&dir) {
+        Err(error) => findings.add(6, error.to_string()),
+        Ok(root) => {
+            check_folder(&mut findings, &root, &dir, writers).await;
+            for account in users.accounts().filter(|account| !account.home.as_os_str().is_empty()) {
+                if let Err(error) = root.beneath(account.home) {
+                    let name = account.name.escape_debug();
+                    findings.add(6, format!("the home of user {name} cannot be opened: {error}"));
+                }
+            }
+            let mut builder = Server::builder(root).settings(settings.clone());
+            for place in listen {
+                builder = builder.listen(place);
+            }
+            match builder.bind() {
+                Ok(server) => {
+                    for place in server.local_addrs() {
+                        let _ = writeln!(said, "can listen: {place}");
+                    }
+                }
+                Err(error) => findings.add(2, error.to_string()),
+            }
+        }
+    }
+    let _ = write!(said, "\n{}", budget::text(&Effective::of(&settings)));
+    // Who reads it may have gone away.
+    let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), said.as_bytes());
+    match findings.sentences.is_empty() {
+        true => Ok(()),
+        false => Err(ServeError::Check { sentences: findings.sentences, code: findings.code }),
+    }
+}
+
+fn describe(said: &mut String, settings: &Settings) {
+    let session = &settings.session;
+    let _ = writeln!(said, "durability: {:?}", settings.durability);
+    let _ = writeln!(said, "active data connections: {:?}", session.active);
+    match &settings.passive_ports {
+        Some(ports) => {
+            let _ = writeln!(said, "passive ports: {}-{}", ports.start(), ports.end());
+        }
+        None => said.push_str("passive ports: those that the system gives\n"),
+    }
+    let _ = writeln!(said, "congestion control: {}", settings.sctp.congestion_control);
+    let _ = writeln!(
+        said,
+        "several paths at once: {}",
+        if settings.sctp.multipath.is_some() { "yes" } else { "no" }
+    );
+}
+
+async fn check_folder(findings: &mut Findings, root: &Root, dir: &Path, writers: usize) {
+    match root.list(Path::new("")).await {
+        Err(error) => findings.add(6, error.to_string()),
+        Ok(mut lister) => {
+            if let Err(error) = lister.next_chunk().await {
+                findings.add(6, error.to_string());
+            }
+        }
+    }
+    if writers > 0 && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_err() {
+        findings.add(
+            6,
+            format!(
+                "users may write, and this process cannot write to the folder {}: change its permissions, or leave out `writable`",
+                dir.display()
+            ),
+        );
+    }
+}
+
+/// Limits that contradict each other, or that this machine cannot keep.
+fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings) {
+    let (sessions, from_one) = (settings.max_sessions, settings.max_sessions_per_address);
+    if sessions == 0 || from_one == 0 {
+        findings.add(1, "max-sessions or max-sessions-per-address is 0: nobody could log in".into());
+    }
+    if from_one > sessions {
+        findings.add(
+            1,
+            format!("max-sessions-per-address is {from_one}, more than max-sessions, which is {sessions}: one address could take all"),
+        );
+    }
+    if settings.session.idle.is_zero() || settings.stall.is_zero() {
+        findings.add(1, "idle-seconds or stall-seconds is 0: every session would end at once".into());
+    }
+    if let Some(ports) = &settings.passive_ports {
+        let ports = ports.len();
+        if ports < sessions {
+            findings.add(
+                1,
+                format!("passive-ports has {ports} ports, and there may be {sessions} sessions: widen it, or lower max-sessions"),
+            );
+        }
+    }
+    let endpoints = listen.iter().filter(|place| !matches!(place, Listen::Tcp(_))).count();
+    let each = settings.session.window_bytes + settings.session.replies_bytes + OUT_BYTES + 2 * BLOCK_BYTES;
+    let sctp = super::sctp_limits(settings).memory_bytes.saturating_mul(endpoints);
+    let memory = sctp.saturating_add(HELD_ALL_BYTES).saturating_add(sessions.saturating_mul(each)) as u64;
+    if let Some(machine) = machine_memory_bytes().filter(|machine| memory > machine / 2) {
+        findings.add(
+            1,
+            format!(
+                "{sessions} sessions with a transfer each may take {} MiB, and this machine, or the control group, has {} MiB: lower max-sessions",
+                memory >> 20,
+                machine >> 20
+            ),
+        );
+    }
+    let files = (sessions as u64)
+        .saturating_mul(FILES_PER_SESSION)
+        .saturating_add(FILES_BESIDES + listen.len() as u64);
+    if let Some(may) = getrlimit(Resource::Nofile).current.filter(|may| files > *may) {
+        findings.add(
+            1,
+            format!("{sessions} sessions may open {files} files, and this process may open {may}: raise `ulimit -n`, or lower max-sessions"),
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Servers without end: files, listings and trees that never stop, over TCP and over SCTP, and the client that ends them.
+
+mod client_support;
+mod endless;
+
+use client_support::{Room, cli, names};
+use endless::{File, Says, Tree};
+
+/// A server may send so many bytes more than it told before the client ends it: what sockets and windows hold.
+const SLACK_BYTES: u64 = 100 << 20;
+
+/// `braidftp mirror` of a server that says so, in a mode.
+struct Ran {
+    code: i32,
+    err: String,
+    names: Vec<String>,
+    sent: u64,
+    listings: u64,
+}
+
+fn run(mode: &str, says: Says, command: &[&str]) -> Ran {
+    let room = Room::new();
+    let server = endless::serve(mode, says);
+    let out = room.folder("out");
+    let (verb, more) = command.split_first().unwrap();
+    let (url, out_arg) = (server.url(), out.to_str().unwrap().to_owned());
+    let mut args = vec![*verb, "--mode", mode, "--timeout", "60", "--retries", "1", "-q"];
+    let named = format!("{url}a");
+    match *verb {
+        "mirror" => args.extend([url.as_str(), &out_arg]),
+        "get" => args.extend([named.as_str(), "-o", &out_arg]),
+        "cat" => args.push(&named),
+        "rm" => args.extend(["-r", &named]),
+        _ => args.push(&url),
+    }
+    args.extend(more);
+    let (code, _, err) = cli(&room.home(), &args);
+    Ran { code, err, names: names(&out), sent: server.sent(), listings: server.listings() }
+}
+
+const MODES: [&str; 5] = client_support::MODES;
+
+#[test]
+fn an_endless_server_can_be_an_honest_one() {
+    for mode in MODES {
+        let ran = run(mode, Says::default(), &["mirror"]);
+        assert_eq!((ran.code, ran.names), (0, vec!["a".to_owned()]), "{mode}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_told_size_is_kept_to() {
+    for mode in MODES {
+        for command in [&["mirror"][..], &["get"]] {
+            let says = Says { file: File::Endless { told: Some(4) }, ..Says::default() };
+            let ran = run(mode, says, command);
+            assert!(matches!(ran.code, 9 | 10 | 14), "{mode}: {}: {}", ran.code, ran.err);
+            assert!(ran.err.contains("more than the 4 bytes that it told"), "{mode}: {}", ran.err);
+            assert!(ran.names.is_empty(), "{mode}: {:?}", ran.names);
+            assert!(ran.sent < SLACK_BYTES, "{mode}: {} bytes", ran.sent);
+        }
+    }
+}
+
+#[test]
+fn a_file_of_no_told_size_ends_at_max_size() {
+    // In ms the size is always told.
+    for mode in ["tcp", "naive", "braid"] {
+        for command in [&["get", "--max-size", "1MB"][..], &["cat", "--max-size", "1MB"]] {
+            let says = Says { file: File::Endless { told: None }, ..Says::default() };
+            let ran = run(mode, says, command);
+            assert_ne!(ran.code, 0, "{mode}: {}", ran.err);
+            assert!(
+                ran.err.contains("1000000 bytes") && ran.err.contains("--max-size"),
+                "{mode}: {}",
+                ran.err
+            );
+            assert!(ran.names.is_empty(), "{mode}: {:?}", ran.names);
+            assert!(ran.sent < SLACK_BYTES, "{mode}: {} bytes", ran.sent);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_told_to_be_longer_than_max_size_is_not_asked_for() {
+    for mode in MODES {
+        let ran = run(mode, Says::default(), &["mirror", "--max-size", "4"]);
+        assert_eq!((ran.code, ran.sent), (6, 0), "{mode}: {}", ran.err);
+        assert!(ran.err.contains("it has 5 bytes, and --max-size is 4"), "{mode}: {}", ran.err);
+        assert!(ran.names.is_empty());
+    }
+}
+
+#[test]
+fn a_header_that_tells_another_size_than_the_listing_is_held_to_max_size() {
+    let says = Says { file: File::Grown { told: 5, header: u64::MAX / 4 }, ..Says::default() };
+    let ran = run("braid", says, &["mirror", "--max-size", "1MB"]);
+    assert!(ran.err.contains("--max-size is 1000000"), "{}", ran.err);
+    assert!(ran.names.is_empty() && ran.sent < SLACK_BYTES, "{:?}, {} bytes", ran.names, ran.sent);
+    // Without --max-size there must be room for it.
+    let ran = run("braid", says, &["mirror"]);
+    assert!(ran.err.contains("no space"), "{}", ran.err);
+    assert!(ran.names.is_empty() && ran.sent < SLACK_BYTES, "{:?}, {} bytes", ran.names, ran.sent);
+}
+
+#[test]
+fn an_endless_listing_ends_at_max_entries() {
+    // A listing of ms is one message, and may have 16 MiB.
+    for mode in ["tcp", "naive", "braid"] {
+        for command in [&["mirror", "--dry-run"][..], &["ls"], &["rm"]] {
+            let says = Says { tree: Tree::Endless, ..Says::default() };
+            let ran = run(mode, says, &[command, &["--max-entries", "300"]].concat());
+            assert_eq!(ran.code, 14, "{mode}: {}", ran.err);
+            let bytes = "longer than 1048576 bytes";
+            assert!(ran.err.contains("more than 300") || ran.err.contains(bytes), "{mode}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn a_tree_without_a_bottom_ends_at_max_depth() {
+    for mode in MODES {
+        let says = Says { tree: Tree::Deep, ..Says::default() };
+        let ran = run(mode, says, &["mirror", "--max-depth", "7"]);
+        assert!(matches!(ran.code, 7 | 10), "{mode}: {}: {}", ran.code, ran.err);
+        assert!(ran.err.contains("deeper than 7 levels"), "{mode}: {}", ran.err);
+        assert_eq!(ran.names, ["d"], "{mode}");
+        if mode != "braid" {
+            // The root and seven below it.
+            assert_eq!(ran.listings, 8, "{mode}");
+        }
+    }
+    let ran = run("tcp", Says { tree: Tree::Deep, ..Says::default() }, &["mirror"]);
+    assert!(ran.err.contains("deeper than 100 levels"), "{}", ran.err);
+}
+
+#[test]
+fn a_folder_that_contains_itself_is_entered_once() {
+    for mode in ["tcp", "naive", "ms", "ms-cp"] {
+        let says = Says { tree: Tree::Cycle, ..Says::default() };
+        let ran = run(mode, says, &["mirror"]);
+        assert!(ran.err.contains("one of the folders that it lies in"), "{mode}: {}", ran.err);
+        assert_eq!(ran.listings, 2, "{mode}: the root and one below it");
+    }
+}
+
+#[test]
+fn a_tree_that_grows_wider_on_each_level_ends_at_max_entries() {
+    let says = Says { tree: Tree::Wide, ..Says::default() };
+    for command in [&["mirror", "--dry-run"][..], &["rm"]] {
+        let ran = run("tcp", says, &[command, &["--max-entries", "150"]].concat());
+        assert_eq!(ran.code, 14, "{}", ran.err);
+        assert!(ran.err.contains("more than 150 entries"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn lines_that_cannot_be_used_do_not_fill_the_terminal() {
+    let says = Says { tree: Tree::Nonsense(5_000), ..Says::default() };
+    let ran = run("tcp", says, &["mirror"]);
+    assert_ne!(ran.code, 0);
+    let lines = ran.err.lines().filter(|line| line.starts_with("braidftp:")).count();
+    assert!((1_000..1_010).contains(&lines), "{lines} lines");
+    assert!(ran.err.contains("the rest is counted"), "{}", ran.err);
+}
+
+#[test]
+fn an_endless_reply_and_an_endless_line_end_the_session() {
+    for (greeting, why) in [("220-hello\r\n", "1048576"), ("220 hello", "8192")] {
+        let says = Says { greeting_again_and_again: Some(greeting), ..Says::default() };
+        let ran = run("tcp", says, &["ls"]);
+        assert_eq!(ran.code, 14, "{}", ran.err);
+        assert!(ran.err.contains(why), "{}", ran.err);
+        assert!(ran.sent < SLACK_BYTES);
+    }
+}
+
+#[test]
+fn a_server_that_lets_each_attempt_do_something_new_is_not_asked_for_ever() {
+    let says = Says { tree: Tree::Nonsense(1), hangs_up_after_a_listing: true, ..Says::default() };
+    let ran = run("tcp", says, &["mirror", "--max-entries", "3"]);
+    assert_ne!(ran.code, 0);
+    assert!(ran.listings < 20, "{} listings", ran.listings);
+}
