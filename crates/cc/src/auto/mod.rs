@@ -36,7 +36,7 @@
 //!   starve. A tenth of the product and four packets: beside each other such flows differ by the tenth, and come to be
 //!   equal by the packets.
 //!
-//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 39 % of 250 packets lost. The window is then what
+//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
 //! was delivered in a round trip, cut as CUBIC cuts.
 //!
 //! It is what the profile `modern` of SCTP has.
@@ -106,7 +106,8 @@ const CONGESTION_AT_FLAT: i32 = 50;
 /// From here on randomness is likelier, and half as much is given way to a loss, in hundredths of the window.
 const LEANING_AT: i32 = -20;
 const LEANING_CUT: usize = 85;
-/// A larger part than this of 250 packets, in thousandths, is never taken for random loss: 30 %, and three standard deviations.
+/// A larger part than this of 250 packets, in thousandths, is never taken for random loss: 10 %, and three standard deviations. Many
+/// flows that share a queue of half a round trip lose more than this if they keep to what each once had.
 const LOSS_MAX: u64 = 170;
 
 /// By how much a probe is beyond the rate, in hundredths: as BBR's, and less where the last ones brought nothing.
