@@ -36,7 +36,7 @@
 //!   starve. A tenth of the product and four packets: beside each other such flows differ by the tenth, and come to be
 //!   equal by the packets.
 //!
-//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost. The window is then what
+//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost (39 % among the first 2,000). The window is then what
 //! was delivered in a round trip, cut as CUBIC cuts.
 //!
 //! It is what the profile `modern` of SCTP has.
@@ -109,6 +109,9 @@ const LEANING_CUT: usize = 85;
 /// A larger part than this of 250 packets, in thousandths, is never taken for random loss: 10 %, and three standard deviations. Many
 /// flows that share a queue of half a round trip lose more than this if they keep to what each once had.
 const LOSS_MAX: u64 = 170;
+/// The same for the first 2,000 packets: 30 %, and three standard deviations. A flow of so few packets takes little from others for
+/// long, and over a path that loses 30 % by chance, CUBIC takes three times as long.
+const LOSS_MAX_AT_FIRST: u64 = 390;
 
 /// By how much a probe is beyond the rate, in hundredths: as BBR's, and less where the last ones brought nothing.
 const PROBE_MAX: u64 = 25;
@@ -300,7 +303,8 @@ impl Auto {
             Mode::Lossy(_) => CONGESTION_IN_MODEL_AT,
             Mode::Shared => RANDOM_AT,
         };
-        self.evidence.score() <= below && self.model.losses.last <= LOSS_MAX
+        let loss_max = if self.model.losses.is_long() { LOSS_MAX } else { LOSS_MAX_AT_FIRST };
+        self.evidence.score() <= below && self.model.losses.last <= loss_max
     }
 
     /// CUBIC from here on, with no more than this, in bytes.

@@ -239,6 +239,11 @@ impl Burst {
 }
 
 impl Losses {
+    /// Whether all spans are known: 2,000 packets were sent.
+    pub(super) fn is_long(&self) -> bool {
+        self.known >= self.parts.len()
+    }
+
     fn settle(&mut self) {
         self.last = (self.lost as u64 * 1_000).checked_div(self.all as u64).unwrap_or(0);
         self.parts.rotate_right(1);

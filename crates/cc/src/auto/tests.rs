@@ -588,10 +588,22 @@ fn a_mark_is_congestion_whatever_the_losses_were() {
 }
 
 #[test]
+fn one_loss_in_three_may_be_random_among_the_first_two_thousand_packets_alone() {
+    let mut flow = lossy();
+    flow.wire.one_in = 3;
+    while !flow.auto.model.losses.is_long() {
+        assert_eq!(flow.mode(), "lossy", "{:?}", flow.auto.model.losses);
+        flow.run(ms(20));
+    }
+    flow.run(ms(3_000));
+    assert_eq!(flow.mode(), "shared", "{:?}", flow.auto.model.losses);
+}
+
+#[test]
 fn more_losses_than_chance_has_are_congestion() {
     let mut flow = lossy();
     flow.wire.one_in = 4;
-    flow.run(ms(3_000));
+    flow.run(ms(10_000));
     assert_eq!(flow.mode(), "shared", "{:?}", flow.auto.model.losses);
 }
 
