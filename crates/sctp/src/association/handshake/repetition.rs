@@ -46,7 +46,7 @@ impl Association {
     }
 
     /// How long an INIT waits for its answer after `retry` repetitions, `elapsed` after the first: the RTO of the address that
-    /// it went to, or as [`Config::init_interval`] says.
+    /// it went to, or as `Config::init_interval` says.
     fn init_wait(&self, elapsed: Duration, retry: u32) -> Duration {
         let Some(interval) = self.config.init_interval else {
             return self.paths[usize::from(self.handshake_path(retry).0)].rtt.rto();
@@ -56,7 +56,7 @@ impl Association {
     }
 
     /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as
-    /// long as a tail loss probe would, and then for the RTO, within [`Path::bounded_wait`](crate::association::path::Path).
+    /// long as a tail loss probe would, and then for the RTO, within `Path::bounded_wait`.
     pub(in crate::association) fn control_wait(&self, path: PathId, retry: u32) -> Duration {
         let path = &self.paths[usize::from(path.0)];
         let as_probe = path.two_round_trips().filter(|_| retry < self.control_probes());
