@@ -5,7 +5,7 @@ mod client_support;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -102,6 +102,8 @@ fn a_link_over_which_nothing_comes_is_left_for_a_new_association() {
     let url = format!("ftp+sctp://{address}/");
     let mut child = begin(&room, &url, "braid", &copy, &["--timeout", "10", "--retries", "20"]);
     let _ = link.stop();
+    // A socket that nobody reads: packets vanish, and no ICMP message says so.
+    let hole = UdpSocket::bind(address).unwrap();
     // The link is mended when the old association is given up.
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -109,6 +111,7 @@ fn a_link_over_which_nothing_comes_is_left_for_a_new_association() {
         line.clear();
         assert!(said.read_line(&mut line).unwrap() > 0, "it gives up");
     }
+    drop(hole);
     let _link = server.link_at(address, "delay=1ms");
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
     assert_eq!(child.wait().unwrap().code(), Some(0));
