@@ -36,8 +36,8 @@
 //!   starve. A tenth of the product and four packets: beside each other such flows differ by the tenth, and come to be
 //!   equal by the packets.
 //!
-//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost (39 % among the first 2,000). The window is then what
-//! was delivered in a round trip, cut as CUBIC cuts.
+//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost, or 39 % among the first
+//! 2,000. The window is then what was delivered in a round trip, cut as CUBIC cuts.
 //!
 //! It is what the profile `modern` of SCTP has.
 //!
