@@ -24,6 +24,7 @@ struct Case {
     streams: [u16; 2],
     extensions: [bool; 10],
     adaptation: Option<u32>,
+    key_management: Option<[Vec<u8>; 2]>,
     tie_tags: Option<[u32; 2]>,
     later_ms: u32,
     /// What is changed, and how.
@@ -73,6 +74,11 @@ fuzz_target!(|case: Case| {
         },
         adaptation: case.adaptation,
         auth: None,
+        // No longer than they can be in a packet.
+        key_management: case.key_management.map(|both| both.map(|mut raw| {
+            raw.truncate(264);
+            raw.into()
+        })),
         tie_tags: case.tie_tags.map(|[local, peer]| TieTags { local: local.max(1), peer: peer.max(1) }),
     };
     let header = header(contents.local_tag.0);

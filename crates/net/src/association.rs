@@ -40,6 +40,8 @@ pub enum SendError {
     TooLong,
     /// SCTP cannot carry a message without a byte (RFC 9260 §3.3.1).
     Empty,
+    /// Packets are to be protected, and there are no keys yet.
+    NotProtected,
     /// The association has no such outbound stream.
     NoSuchStream,
     /// The association is over.
@@ -52,6 +54,7 @@ impl fmt::Display for SendError {
             Self::ShuttingDown => sctp::SendError::ShuttingDown,
             Self::TooLong => sctp::SendError::TooLong,
             Self::Empty => sctp::SendError::Empty,
+            Self::NotProtected => sctp::SendError::NotProtected,
             Self::NoSuchStream => sctp::SendError::NoSuchStream,
             Self::Closed(reason) => return write!(f, "the association is over: {reason}"),
         };
@@ -94,6 +97,7 @@ impl Association {
                 Err(sctp::SendError::ShuttingDown) => Some(Err(SendError::ShuttingDown)),
                 Err(sctp::SendError::TooLong) => Some(Err(SendError::TooLong)),
                 Err(sctp::SendError::Empty) => Some(Err(SendError::Empty)),
+                Err(sctp::SendError::NotProtected) => Some(Err(SendError::NotProtected)),
                 Err(sctp::SendError::NoSuchStream) => Some(Err(SendError::NoSuchStream)),
                 Err(sctp::SendError::Closed) => closed(core),
             }

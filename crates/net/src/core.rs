@@ -261,6 +261,7 @@ impl Core {
             Event::LocalAddress(address, change) => {
                 debug!(association = id.0, %address, ?change, "local address");
             }
+            Event::Dtls(what) => debug!(association = id.0, ?what, "keys"),
             Event::Authentication(what) => debug!(association = id.0, ?what, "authentication"),
             Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
             event @ (Event::StreamReset { .. }

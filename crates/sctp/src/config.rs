@@ -13,7 +13,8 @@ use braidftp_cc as cc;
 use bytes::Bytes;
 
 use crate::association::{CHUNK_OVERHEAD_BYTES, Multipath, Scheduler};
-use crate::wire::HmacId;
+use crate::dtls::{CONTENT_MAX, DtlsConfig, Mode, PACKET_OVERHEAD};
+use crate::wire::{Header, HmacId};
 
 /// The least receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
 pub(crate) const A_RWND_MIN: u32 = 1_500;
@@ -176,6 +177,9 @@ pub struct Config {
     pub zero_checksum: Option<ErrorDetection>,
     /// Whether streams may be reset and added, if the peer agrees (RE-CONFIG, RFC 6525). It makes an INIT longer. Off.
     pub reconfiguration: bool,
+    /// Whether packets are protected with keys that the user agrees on with its peer (draft-ietf-tsvwg-sctp-dtls-chunk). It goes
+    /// without [`Config::auth`], which is not asked for then, and makes an INIT longer. None.
+    pub dtls: Option<DtlsConfig>,
     /// Which re-configurations the peer may ask for (RFC 6525 §6.3.1). None.
     pub peer_may: PeerMay,
     /// To how many outbound streams the peer may have them brought (RFC 6525 §5.2.6); inbound ones, to
@@ -276,6 +280,7 @@ impl Default for Config {
             ecn: false,
             zero_checksum: None,
             reconfiguration: false,
+            dtls: None,
             peer_may: PeerMay::default(),
             outbound_streams_max: 2_048,
             receive_buffer_bytes: 1 << 20,
@@ -293,12 +298,27 @@ impl Default for Config {
 impl Config {
     /// The same; but what RFC 9260 does not allow is the nearest that it does.
     pub(crate) fn within_bounds(self: Arc<Self>) -> Arc<Self> {
+        // No record holds more.
+        let protected_max = Header::LEN + PACKET_OVERHEAD + CONTENT_MAX;
+        let packet_max = if self.dtls.is_some() { protected_max } else { usize::MAX };
         let bounded = Self {
             //= specs/rfc5061.txt#section-4.2.7
             //# An implementation supporting this
             //# extension MUST list the ASCONF,the ASCONF-ACK, and the AUTH chunks in
             //# its INIT and INIT-ACK parameters.
-            auth: self.auth.clone().or_else(|| self.asconf.then(AuthConfig::default)),
+            //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+            //# Therefore, its support MUST NOT
+            //# be negotiated in combination with the support of the DTLS chunk.
+            auth: match self.dtls {
+                None => self.auth.clone().or_else(|| self.asconf.then(AuthConfig::default)),
+                Some(_) => None,
+            },
+            // A peer without DTLS chunks would refuse an INIT that lists ASCONF and offers no authentication (RFC 5061 §6).
+            asconf: self.asconf && self.dtls.as_ref().is_none_or(|dtls| dtls.mode == Mode::Strict),
+            mtu: self.mtu.min(packet_max),
+            path_mtu_discovery: self
+                .path_mtu_discovery
+                .map(|discovery| MtuDiscovery { max: discovery.max.min(packet_max), ..discovery }),
             //= specs/rfc9260.txt#section-3.3.2
             //# The value of 0 MUST NOT be used.
             outbound_streams: self.outbound_streams.max(1),

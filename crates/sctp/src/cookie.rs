@@ -39,6 +39,9 @@ const KEY_VECTORS: u8 = 15;
 /// The same before the adaptation code point.
 const ADAPTATION: u8 = 16;
 
+/// The same before the DTLS Key Management parameters.
+const KEY_MANAGEMENT: u8 = 17;
+
 /// Bytes of the seal.
 //= specs/rfc9260.txt#section-3.3.11
 //# An implementation SHOULD make the cookie as small as possible to
@@ -92,6 +95,9 @@ pub struct Contents {
     pub extensions: Extensions,
     /// What both sides said of authentication, if they both did. No key that is a secret is in it (RFC 4895 §6.3).
     pub auth: Option<KeyVectors>,
+    /// The DTLS Key Management parameters of this side and of the peer as they stood in INIT ACK and INIT, without padding, if
+    /// packets are to be protected.
+    pub key_management: Option<[Bytes; 2]>,
     /// What the peer's user says of itself.
     pub adaptation: Option<u32>,
     /// Those of the association that existed when the INIT came, if one did.
@@ -311,6 +317,14 @@ fn encode(contents: &Contents, out: &mut BytesMut) {
             out.put_slice(vector);
         }
     }
+    if let Some(parameters) = &contents.key_management {
+        out.put_u8(KEY_MANAGEMENT);
+        for parameter in parameters {
+            // 264 bytes at most.
+            out.put_u16(parameter.len() as u16);
+            out.put_slice(parameter);
+        }
+    }
     if let Some(adaptation) = contents.adaptation {
         out.put_u8(ADAPTATION);
         out.put_u32(adaptation);
@@ -355,6 +369,7 @@ fn decode(from: &mut &[u8]) -> Option<Contents> {
         inbound_streams: from.try_get_u16().ok()?,
         extensions: Extensions::default(),
         auth: None,
+        key_management: None,
         adaptation: None,
         tie_tags: {
             let (local, peer) = (from.try_get_u32().ok()?, from.try_get_u32().ok()?);
@@ -376,6 +391,7 @@ fn decode(from: &mut &[u8]) -> Option<Contents> {
                 let (local, peer) = (decode_bytes(from)?, decode_bytes(from)?);
                 contents.auth = Some(KeyVectors { local, peer });
             }
+            KEY_MANAGEMENT => contents.key_management = Some([decode_bytes(from)?, decode_bytes(from)?]),
             ADAPTATION => contents.adaptation = Some(from.try_get_u32().ok()?),
             _ => return None,
         }
@@ -430,6 +446,7 @@ mod tests {
             inbound_streams: 6,
             extensions: Extensions { auth: true, interleaving: true, ..Extensions::default() },
             auth: None,
+            key_management: None,
             adaptation: Some(7),
             tie_tags: Some(TieTags { local: 8, peer: 9 }),
         }

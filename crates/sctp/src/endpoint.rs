@@ -7,6 +7,7 @@
 
 mod admission;
 mod answers;
+mod dtls;
 mod handshake;
 mod icmp;
 mod memory;
@@ -27,6 +28,7 @@ use rand_core::{Rng, SeedableRng};
 
 use self::admission::Admission;
 use self::answers::Answers;
+use self::dtls::Pool;
 pub use self::icmp::Icmp;
 use self::memory::Memory;
 use self::ootb::Budget;
@@ -206,6 +208,8 @@ pub struct Endpoint {
     keys: Keys,
     rng: ChaCha12Rng,
     counters: Counters,
+    /// What packets that were protected are opened into.
+    opened: Pool,
 }
 
 /// The dynamic ports (RFC 6335 §6).
@@ -238,6 +242,7 @@ impl Endpoint {
             keys,
             rng,
             counters: Counters::default(),
+            opened: Pool::default(),
         }
     }
 
@@ -360,10 +365,21 @@ impl Endpoint {
                 return;
             }
         };
-        let (header, kinds) = (packet.header, packet.kinds());
+        let (header, mut kinds) = (packet.header, packet.kinds());
         if self.sharing == Sharing::WithOthers && !self.owns(now, header.destination_port) {
             self.counters.of_others += 1;
             return;
+        }
+        let mut packet = packet;
+        if kinds.has_dtls() {
+            match self.unprotect(route, packet, kinds) {
+                Some(opened) => packet = opened,
+                None => {
+                    self.counters.discarded += 1;
+                    return;
+                }
+            }
+            kinds = packet.kinds();
         }
         //= specs/rfc9260.txt#section-5.1
         //# An INIT or INIT ACK chunk MUST NOT be bundled with any other chunk.

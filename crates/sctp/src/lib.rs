@@ -9,6 +9,7 @@
 pub mod association;
 pub mod config;
 pub mod cookie;
+pub mod dtls;
 pub mod endpoint;
 pub mod error;
 pub mod extensions;
@@ -18,15 +19,17 @@ pub mod stats;
 pub mod wire;
 
 pub use association::{
-    Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, Event, GOODBYE, KeyError,
-    KeyVectors, Message, Multipath, MultipathError, NoSuchPath, NoSuchStream, Order, Outcome, PathParams,
-    PathScheduler, PathUse, PathUseError, PathView, Piece, Reason, ReconfigError, Reliability, Remedy,
-    RetransmitBy, SackTiming, Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
+    Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, DtlsError, DtlsEvent,
+    DtlsStats, Event, GOODBYE, KeyError, KeyVectors, KeysStats, Message, Multipath, MultipathError,
+    NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathScheduler, PathUse, PathUseError, PathView,
+    Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy, SackTiming, Scheduler, SendError, Split,
+    StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
     AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
     MtuDiscovery, MultipathWith, PeerMay, RetransmitTo, SharedKey, WindowUpdates,
 };
+pub use dtls::DtlsConfig;
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Icmp, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;

@@ -186,7 +186,8 @@ impl Association {
 
     /// Whether both sides take ASCONF, which they do only if both authenticate.
     fn has_asconf(&self) -> bool {
-        self.state.up().is_some_and(|up| up.extensions.asconf) && self.auth.is_agreed()
+        let is_vouched_for = self.auth.is_agreed() || self.is_protected_both_ways();
+        self.state.up().is_some_and(|up| up.extensions.asconf) && is_vouched_for
     }
 
     /// Whether an ASCONF of the peer's is looked at at all.

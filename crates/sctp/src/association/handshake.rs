@@ -16,6 +16,7 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::association::asconf::Addresses;
 use crate::association::auth::{self, Authentication, RANDOM_LEN};
+use crate::association::dtls::Dtls;
 use crate::association::ecn::EcnState;
 use crate::association::multipath::{Coupled, by_the_literature};
 use crate::association::pairing::{pair_up, to_list};
@@ -136,6 +137,7 @@ impl Association {
         if association.config.auth.is_some() {
             association.rng.fill_bytes(&mut association.auth_random);
         }
+        association.offer_keys();
         association.state = State::cookie_wait(true);
         association.arm_t1(now, 0);
         association
@@ -177,7 +179,10 @@ impl Association {
         let (admitted, memory_limit) = (self.admitted, self.memory_limit);
         let mut auth = Authentication::new(&self.config);
         auth.keep_keys(&mut self.auth);
+        let (dtls, sending) = self.restart_protection();
         *self = Self { auth, admitted, memory_limit, ..Self::new(self.id, own, paths) };
+        self.dtls = dtls.or(self.dtls.take());
+        *self.builder.sending_mut() = sending;
         (self.events, self.queue) = (events, queue);
         //= specs/rfc9260.txt#section-5.2.4
         //# A RESTART notification SHOULD be sent to the ULP instead of a
@@ -247,6 +252,7 @@ impl Association {
             renewal: Renewal::default(),
             builder: PacketBuilder::new(),
             auth: Authentication::new(&config),
+            dtls: config.dtls.as_ref().map(|dtls| Box::new(Dtls::new(dtls))),
             auth_random: [0; RANDOM_LEN],
             moved: false,
             admitted: true,
@@ -295,10 +301,12 @@ impl Association {
                 let adaptation = self.config.adaptation.map(Parameter::Adaptation);
                 let extensions = self.offered().parameters();
                 let auth = auth::parameters(&self.config, &self.auth_random);
+                let keys = self.key_management();
                 let longer = self.renewal.extension.map(|extension| {
                     Parameter::CookiePreservative(u32::try_from(extension.as_millis()).unwrap_or(u32::MAX))
                 });
-                addresses.chain(longer).chain(adaptation).chain(extensions).chain(auth).collect()
+                let others = adaptation.into_iter().chain(extensions).chain(auth).chain(keys);
+                addresses.chain(longer).chain(others).collect()
             },
         }
     }
@@ -383,6 +391,7 @@ impl Association {
             adaptation: opened.adaptation,
         };
         self.agree_on_auth(opened.auth.as_ref());
+        self.agree_on_keys(opened.key_management.as_ref());
         let mut up = self.new_up(peer);
         // What rode with a COOKIE ECHO of our own never counted: it goes again, with the same TSNs.
         if let State::CookieEchoed { up: old, .. } = &mut self.state {

@@ -13,6 +13,7 @@
 //! - `partial`: what either side gives up (RFC 3758)
 //! - `settings`: what a user may change while it lives
 //! - `check`: what holds between drains
+//! - `dtls`: packets that are protected, and by which keys
 //! - `ecn`: congestion that is marked and not dropped
 //! - `reset`: streams that begin anew or are added (RFC 6525)
 //! - `multipath`: several paths at once
@@ -22,6 +23,7 @@
 mod asconf;
 mod auth;
 mod check;
+mod dtls;
 mod ecn;
 mod expiry;
 mod handshake;
@@ -64,6 +66,8 @@ use rand_chacha::ChaCha12Rng;
 pub use self::asconf::{AddressChange, AddressError};
 pub use self::auth::{AuthEvent, KeyError, KeyVectors};
 pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, key_vector, parameters};
+use self::dtls::Dtls;
+pub use self::dtls::{DtlsError, DtlsEvent, DtlsStats, KeysStats};
 pub(crate) use self::handshake::Passive;
 use self::handshake::Renewal;
 pub use self::multipath::{
@@ -180,6 +184,8 @@ pub enum SendError {
     NoSuchStream,
     /// The association is over.
     Closed,
+    /// Packets are not protected yet: but for the messages that agree on keys, none is to be sent.
+    NotProtected,
 }
 
 impl std::fmt::Display for SendError {
@@ -191,6 +197,7 @@ impl std::fmt::Display for SendError {
             Self::Empty => "a message needs at least one byte",
             Self::NoSuchStream => "the association has no such outbound stream; use one that was negotiated",
             Self::Closed => "the association is closed; open a new one",
+            Self::NotProtected => "packets are not protected yet; send once there are keys",
         })
     }
 }
@@ -308,6 +315,8 @@ pub enum Event {
     PeerAddress(SocketAddr, AddressChange),
     /// What became of a change of this side's addresses that was asked for (RFC 5061).
     LocalAddress(SocketAddr, AddressChange),
+    /// Something about the keys that protect packets (draft-ietf-tsvwg-sctp-dtls-chunk).
+    Dtls(DtlsEvent),
     /// Something about authentication changed (RFC 6458 §6.1.8).
     Authentication(AuthEvent),
     /// Streams began anew, or did not though it was asked for (RFC 6525 §6.1.1). What can still be read of incoming ones
@@ -412,6 +421,8 @@ pub struct Association {
     renewal: Renewal,
     builder: PacketBuilder,
     auth: Authentication,
+    /// If packets are to be protected.
+    dtls: Option<Box<Dtls>>,
     /// Whether paths came or went since the endpoint asked.
     moved: bool,
     /// Whether the peer may use all of the receive buffer.
@@ -489,6 +500,9 @@ impl Association {
         //# Every DATA chunk MUST carry a valid stream identifier.
         if stream.0 >= self.outbound_streams {
             return Err(SendError::NoSuchStream);
+        }
+        if !self.may_send_in_clear(stream, &message) {
+            return Err(SendError::NotProtected);
         }
         let len = message.payload.len();
         //= specs/rfc9260.txt#section-3.3.1
@@ -657,7 +671,12 @@ impl Association {
             .state
             .up()
             .map_or(0, |up| size_of_val(up) + up.sent.memory_bytes() + up.received.memory_bytes());
-        size_of::<Self>() + up + paths + self.queue.memory_bytes() + self.inbound.memory_bytes()
+        size_of::<Self>()
+            + up
+            + paths
+            + self.queue.memory_bytes()
+            + self.inbound.memory_bytes()
+            + self.keys_bytes()
     }
 
     /// How much more memory the endpoint lets it take, in bytes.
@@ -677,7 +696,12 @@ impl Association {
             .up()
             .map_or(0, |up| size_of::<Up>() + up.sent.counted_bytes() + up.received.memory_bytes());
         let paths = self.paths.len() * PATH_BYTES;
-        size_of::<Self>() + up + paths + self.queue.memory_bytes() + self.inbound.memory_bytes()
+        size_of::<Self>()
+            + up
+            + paths
+            + self.queue.memory_bytes()
+            + self.inbound.memory_bytes()
+            + self.keys_bytes()
     }
 
     /// Sets how much memory it may take from now on, in bytes. What it holds beyond stays.
@@ -760,6 +784,9 @@ impl Association {
         }
         if self.shutdown != Shutdown::No {
             self.advance_shutdown(now);
+        }
+        if self.dtls.is_some() {
+            self.watch_keys();
         }
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);

@@ -64,6 +64,9 @@ pub(super) enum Then {
 impl Association {
     /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
     pub(crate) fn handle(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
+        if self.refuses(&packet) {
+            return;
+        }
         let mut path = self.path_of(route);
         // As if its wire were cut, which any peer knows how to go on from.
         if self.paths[usize::from(path.0)].state == PathState::SetAside {
@@ -86,7 +89,7 @@ impl Association {
         let held_before = self.inbound.charged_bytes();
         //= specs/rfc9260.txt#section-6.10
         //# An endpoint MUST process received chunks in their order in the packet.
-        let mut authentic = None;
+        let mut authentic = packet.is_protected().then_some(true);
         let vouched = self.auth.take_vouched();
         let mut chunks = packet.chunks();
         loop {
@@ -100,6 +103,7 @@ impl Association {
                 self.on_implicit_cookie_ack(now, chunk);
             }
             let then = match chunk {
+                Ok(chunk) if !packet.is_protected() && self.refuses_in_clear(&chunk) => Then::Next,
                 //= specs/rfc4895.txt#section-5.1
                 //# The control chunk AUTH MUST NOT appear more than once in an SCTP
                 //# packet.
@@ -358,6 +362,8 @@ impl Association {
             (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
             (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),
             (Chunk::Unknown { kind, raw }, _) => return self.on_unknown(kind, &raw),
+            // Where no keys were agreed on, it is an unknown chunk; in one that was unprotected there can be none.
+            (chunk @ Chunk::Dtls(_), _) => return self.on_unknown(chunk.kind(), &chunk.quoted()),
             // Without authentication an AUTH chunk is an unknown one, and its type's high bits are 00.
             (Chunk::Auth(_), _) => return Then::Stop,
             // Chunks of the handshake that come late or early, and whatever comes when all is over (§5.2.3, §5.2.5,

@@ -159,6 +159,10 @@ impl Association {
 
     /// The peer's host has no SCTP: a router or that host said so of a packet whose tag proves that it was ours.
     pub(crate) fn on_protocol_unreachable(&mut self) {
+        // It stands for an ABORT (RFC 9260 §10 ICMP8), and one that nobody vouches for is discarded.
+        if self.requires_protection() {
+            return;
+        }
         self.on_abort(Vec::new());
     }
 

@@ -116,7 +116,12 @@ impl Association {
         //# The sender MUST set the Verification Tag of the packet to 0.
         //= specs/rfc9260.txt#section-3.1
         //# A packet containing an INIT chunk MUST have a zero Verification Tag.
-        self.begin(path, VerificationTag(0));
+        let header = Header {
+            source_port: self.local_port,
+            destination_port: self.peer_port,
+            tag: VerificationTag(0),
+        };
+        self.builder.begin_plain(header, self.paths[usize::from(path.0)].mtu);
         //= specs/rfc9260.txt#section-3
         //# INIT, INIT ACK, and SHUTDOWN COMPLETE chunks MUST NOT be bundled with
         //# any other chunk into an SCTP packet.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::dtls::Disagreement;
 use crate::ids::{StreamId, Tsn};
 use crate::wire::Cause;
 
@@ -52,6 +53,8 @@ pub enum Violation {
     ReconfigCombination,
     /// A performed association reset without the new TSNs (RFC 6525 §4.4).
     ReconfigResponse,
+    /// An INIT ACK that offers no protection, or one that cannot be agreed on (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
+    Dtls(Disagreement),
     /// A SACK that takes back what an NR-SACK promised to keep.
     AckTakenBack,
 }
@@ -81,6 +84,12 @@ impl Violation {
             //# chunk SHOULD contain the error cause 'Protocol Violation'.
             Self::AuthParameters => protocol_violation(),
             Self::AsconfWithoutAuth => Answer::Silence,
+            //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+            //# If an SCTP endpoint operates in strict DTLS mode and receives an SCTP packet
+            //# with an INIT or INIT ACK chunk does not contain any DTLS Key Management Parameter
+            //# or only an incompatible one, the endpoint MUST send an SCTP packet with an
+            //# ABORT chunk.
+            Self::Dtls(why) => Answer::Abort(why.cause()),
             //= specs/rfc5061.txt#section-4.3.4
             //# This error is to be included in an ABORT that is generated due to the
             //# reception of an ASCONF-ACK that was not expected but is larger than
@@ -136,6 +145,7 @@ impl fmt::Display for Violation {
             Self::AsconfWithoutAuth => f.write_str("ASCONF without authentication"),
             Self::AsconfAckOfNothing => f.write_str("ASCONF-ACK to no ASCONF"),
             Self::AuthParameters => f.write_str("parameters of authentication that are malformed"),
+            Self::Dtls(why) => why.fmt(f),
             Self::CookieTooLong => f.write_str("state cookie longer than a packet"),
             Self::NoUserData(tsn) => write!(f, "DATA chunk {tsn} without user data"),
             Self::InvalidStream(stream) => {

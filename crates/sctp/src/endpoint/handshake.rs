@@ -19,10 +19,11 @@ use crate::association::{
 };
 use crate::config::{A_RWND_MIN, Config};
 use crate::cookie::{Contents, CookieError, KEY_LIFE, MAX_ADDRESSES, Opened, TieTags};
+use crate::dtls::{Agreement, Disagreement, Mode, agree, key_management, offer};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::stats::Phase;
-use crate::wire::{Auth, Cause, Chunk, Header, Init, Packet, Parameter};
+use crate::wire::{Auth, Cause, Chunk, Header, Init, KeyManagement, Packet, Parameter};
 
 /// By how much a Cookie Preservative parameter lengthens a cookie's life at most: a longer one could be replayed
 /// longer, and RFC 9260 §5.2.6 advises its sender to ask for little more than a round trip.
@@ -38,6 +39,18 @@ struct Offer {
     addresses: Vec<IpAddr>,
     /// For the RANDOM parameter, if it has one.
     random: [u8; RANDOM_LEN],
+    /// How packets can be protected, and whether they have to be.
+    keys: Option<(Mode, KeyManagement)>,
+}
+
+impl Offer {
+    /// What it comes to with the sender of an INIT.
+    fn agree(&self, init: &Init) -> Result<Option<Agreement>, Disagreement> {
+        match &self.keys {
+            Some((mode, own)) => agree(*mode, own, key_management(init)),
+            None => Ok(None),
+        }
+    }
 }
 
 /// How a tag in a cookie compares with that of the association (RFC 9260 §5.2.4).
@@ -102,7 +115,18 @@ impl Endpoint {
             self.counters.answers_dropped += 1;
             return;
         }
-        match self.offer_to(route, &packet.header, &init) {
+        let offered = self.offer_to(route, &packet.header, &init).and_then(|offer| {
+            //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+            //# If an SCTP endpoint operates in strict DTLS mode and receives an SCTP packet
+            //# with an INIT or INIT ACK chunk does not contain any DTLS Key Management Parameter
+            //# or only an incompatible one, the endpoint MUST send an SCTP packet with an
+            //# ABORT chunk.
+            match offer.as_ref().map(|(_, offer)| offer.agree(&init)) {
+                Some(Err(why)) => Err(vec![why.cause()]),
+                _ => Ok(offer),
+            }
+        });
+        match offered {
             //= specs/rfc9260.txt#section-3.3.2
             //# If an INIT chunk is received with all mandatory parameters that are
             //# specified for the INIT chunk, then the receiver SHOULD process the
@@ -210,12 +234,19 @@ impl Endpoint {
         //# that indicates that the peer supports the ASCONF extension but does
         //# NOT support the [RFC4895] extension, the receiver of such an INIT
         //# MUST send an ABORT in response.
-        if config.is_some_and(|config| config.asconf)
+        if config.is_some_and(|config| config.asconf && config.dtls.is_none())
             && Extensions::listed(init).asconf
             && key_vector(&init.parameters) == Ok(None)
         {
             let words = Violation::AsconfWithoutAuth.to_string().into_bytes();
             return Err(vec![Cause::ProtocolViolation(words.into())]);
+        }
+        if let Some((_, slot)) = existing
+            && slot.association.phase() == Phase::ShutdownAckSent
+            && slot.association.requires_protection()
+        {
+            // The answer that others get would be discarded: T2 repeats SHUTDOWN ACK, protected.
+            return Ok(None);
         }
         let Some((peer, slot)) = existing else {
             let Some(config) = self.listeners.get(&header.destination_port) else {
@@ -342,7 +373,16 @@ impl Endpoint {
         if config.auth.is_some() {
             self.rng.fill_bytes(&mut random);
         }
-        Offer { config, tag, initial_tsn, tie_tags, addresses, random }
+        let keys = config.dtls.clone().map(|dtls| {
+            // Whoever draws last can avoid the other's number.
+            let theirs = key_management(init).map(|keys| keys.tie_breaker);
+            let mut tie_breaker = self.rng.next_u32();
+            while Some(tie_breaker) == theirs {
+                tie_breaker = self.rng.next_u32();
+            }
+            (dtls.mode, offer(&dtls, tie_breaker))
+        });
+        Offer { config, tag, initial_tsn, tie_tags, addresses, random, keys }
     }
 
     /// The association that the sender of an INIT has already, by any of its addresses, and by which.
@@ -361,7 +401,8 @@ impl Endpoint {
 
     /// The INIT ACK, which holds all that there is of the association to be.
     fn init_ack(&mut self, now: Time, route: Route, header: &Header, init: &Init, offer: Offer) -> Init {
-        let Offer { config, tag, initial_tsn, tie_tags, addresses, random } = offer;
+        let agreement = offer.agree(init).ok().flatten();
+        let Offer { config, tag, initial_tsn, tie_tags, addresses, random, keys } = offer;
         let wanted = init.parameters.iter().find_map(|parameter| match parameter {
             Parameter::CookiePreservative(millis) => Some(Duration::from_millis(u64::from(*millis))),
             _ => None,
@@ -420,6 +461,7 @@ impl Endpoint {
             inbound_streams: config.inbound_streams.min(init.outbound_streams),
             extensions: supported.and(Extensions::listed(init)),
             auth: vectors,
+            key_management: agreement.as_ref().map(|it| [it.local.clone(), it.peer.clone()]),
             adaptation: init.adaptation(),
             tie_tags,
         });
@@ -448,6 +490,14 @@ impl Endpoint {
         ack.parameters.extend(config.adaptation.map(Parameter::Adaptation));
         ack.parameters.extend(supported.parameters());
         ack.parameters.extend(auth);
+        //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+        //# If an SCTP endpoint operating in strict DTLS mode receives an SCTP packet
+        //# containing an INIT chunk with a compatible DTLS Key Management Parameter,
+        //# it MUST reply with a packet containing an INIT ACK containing its own DTLS Key
+        //# Management Parameters.
+        if let (Some(_), Some((_, own))) = (&agreement, keys) {
+            ack.parameters.push(Parameter::KeyManagement(own));
+        }
         let cookie = Parameter::StateCookie(cookie);
         let room = MAX_ANSWER_LEN - Header::LEN - cookie.encoded_len();
         //= specs/rfc9260.txt#section-3.2.2
@@ -561,7 +611,7 @@ impl Endpoint {
             self.counters.forged_cookies += 1;
             return;
         }
-        if !self.is_authentic(route, &opened, auth.as_ref()) {
+        if !self.is_authentic(route, &opened, auth.as_ref()) || !self.may_come_in(route, &opened, &packet) {
             self.counters.discarded += 1;
             return;
         }
@@ -639,7 +689,7 @@ impl Endpoint {
     }
 
     /// The association that a cookie is about, if there is one already.
-    fn holder(&self, route: Route, contents: &Contents) -> Option<&Slot> {
+    pub(super) fn holder(&self, route: Route, contents: &Contents) -> Option<&Slot> {
         let ports = (contents.local_port, contents.peer_port);
         let header = Header { source_port: ports.1, destination_port: ports.0, tag: contents.local_tag };
         [contents.peer, route.peer]
@@ -751,6 +801,7 @@ impl Slot {
             tie_tags,
             addresses: self.association.listed_addresses(),
             random: self.association.auth_random(),
+            keys: self.association.keys_offered(),
         }
     }
 }

@@ -34,6 +34,14 @@ pub enum Cause {
     UserInitiatedAbort(Bytes),
     /// 13: what was violated
     ProtocolViolation(Bytes),
+    /// 100: the INIT or INIT ACK offers no key management (draft-ietf-tsvwg-sctp-dtls-chunk §4.3.1)
+    MissingDtlsSupport,
+    /// 101: both sides know no method of key management in common (§4.3.2)
+    NoCommonKeyManagement,
+    /// 102: both sides drew the same tie breaker (§4.3.3)
+    TieBreakerCollision,
+    /// 103: both sides can be the client alone, or the server alone (§4.3.4)
+    IncompatibleKeyManagementRoles,
     /// 0xA0: the request to delete the last address, as it stood (RFC 5061 §4.3.1)
     DeleteLastAddress(Bytes),
     /// 0xA1: the request that there is no room for, as it stood (RFC 5061 §4.3.2)
@@ -72,6 +80,18 @@ impl Cause {
             Self::RestartWithNewAddresses(_) => 11,
             Self::UserInitiatedAbort(_) => 12,
             Self::ProtocolViolation(_) => 13,
+            //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.1
+            //# This value MUST be set to 100 (TBC).
+            Self::MissingDtlsSupport => 100,
+            //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.2
+            //# This value MUST be set to 101 (TBC).
+            Self::NoCommonKeyManagement => 101,
+            //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.3
+            //# This value MUST be set to 102 (TBC).
+            Self::TieBreakerCollision => 102,
+            //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.4
+            //# This value MUST be set to 103 (TBC).
+            Self::IncompatibleKeyManagementRoles => 103,
             Self::DeleteLastAddress(_) => 0xa0,
             Self::ResourceShortage(_) => 0xa1,
             Self::DeleteSourceAddress(_) => 0xa2,
@@ -92,6 +112,10 @@ impl Cause {
                 Self::OutOfResource
                 | Self::InvalidMandatoryParameter
                 | Self::CookieReceivedWhileShuttingDown
+                | Self::MissingDtlsSupport
+                | Self::NoCommonKeyManagement
+                | Self::TieBreakerCollision
+                | Self::IncompatibleKeyManagementRoles
                 | Self::IllegalAsconfAck => 0,
                 Self::UnresolvableAddress(info)
                 | Self::UnrecognizedChunkType(info)
@@ -128,6 +152,10 @@ impl Cause {
             Self::OutOfResource
             | Self::InvalidMandatoryParameter
             | Self::CookieReceivedWhileShuttingDown
+            | Self::MissingDtlsSupport
+            | Self::NoCommonKeyManagement
+            | Self::TieBreakerCollision
+            | Self::IncompatibleKeyManagementRoles
             | Self::IllegalAsconfAck => {}
             Self::UnresolvableAddress(info)
             | Self::UnrecognizedChunkType(info)
@@ -177,6 +205,10 @@ fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Cause {
         (11, _) => Cause::RestartWithNewAddresses(shared()),
         (12, _) => Cause::UserInitiatedAbort(shared()),
         (13, _) => Cause::ProtocolViolation(shared()),
+        (100, 0) => Cause::MissingDtlsSupport,
+        (101, 0) => Cause::NoCommonKeyManagement,
+        (102, 0) => Cause::TieBreakerCollision,
+        (103, 0) => Cause::IncompatibleKeyManagementRoles,
         (0xa0, _) => Cause::DeleteLastAddress(shared()),
         (0xa1, _) => Cause::ResourceShortage(shared()),
         (0xa2, _) => Cause::DeleteSourceAddress(shared()),

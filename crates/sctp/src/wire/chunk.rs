@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Asconf, AsconfAck, Auth, Cause, CompactSack, Data, ForwardTsn, IForwardTsn, Init, NrSack, Reconfig, Sack,
-    WireError, cause, control, padded, put_padding, reconfig,
+    Asconf, AsconfAck, Auth, Cause, CompactSack, Data, Dtls, ForwardTsn, IForwardTsn, Init, NrSack, Reconfig,
+    Sack, WireError, cause, control, padded, put_padding, reconfig,
 };
 use crate::ids::Tsn;
 
@@ -74,6 +74,8 @@ pub enum Chunk {
     Asconf(Asconf),
     /// RFC 5061 §4.1.2
     AsconfAck(AsconfAck),
+    /// DTLS (draft-ietf-tsvwg-sctp-dtls-chunk §4.2): all other chunks of its packet, protected
+    Dtls(Dtls),
     /// PAD (RFC 4820 §3): so many bytes of padding that mean nothing
     Pad(u16),
     /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
@@ -146,6 +148,7 @@ impl Chunk {
             Self::Auth(_) => Auth::KIND,
             Self::Asconf(_) => Asconf::KIND,
             Self::AsconfAck(_) => AsconfAck::KIND,
+            Self::Dtls(_) => Dtls::KIND,
             Self::Pad(_) => Self::PAD,
             Self::Unknown { kind, .. } => *kind,
         }
@@ -170,6 +173,7 @@ impl Chunk {
             Self::Auth(auth) => auth.encoded_len(),
             Self::Asconf(asconf) => asconf.encoded_len(),
             Self::AsconfAck(ack) => ack.encoded_len(),
+            Self::Dtls(dtls) => dtls.encoded_len(),
             Self::Pad(len) => Self::HEADER_LEN + usize::from(*len),
             Self::Unknown { raw, .. } => raw.len(),
         }
@@ -273,6 +277,11 @@ impl Chunk {
             Auth::KIND => Self::Auth(Auth::decode(datagram, raw)?),
             Asconf::KIND => Self::Asconf(Asconf::decode(datagram, raw)?),
             AsconfAck::KIND => Self::AsconfAck(AsconfAck::decode(datagram, raw)?),
+            // One without a record is as good as unknown.
+            Dtls::KIND => match Dtls::decode(datagram, raw) {
+                Some(dtls) => Self::Dtls(dtls),
+                None => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
+            },
             Self::PAD => Self::Pad(value.len() as u16),
             kind => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
         })
@@ -348,6 +357,10 @@ impl Chunk {
             Self::AsconfAck(ack) => {
                 header(out, 0);
                 ack.encode_body(out);
+            }
+            Self::Dtls(dtls) => {
+                header(out, dtls.flags());
+                dtls.encode_body(out);
             }
             Self::Pad(len) => {
                 header(out, 0);

@@ -1,8 +1,9 @@
 //! A whole packet (RFC 9260 §3, §6.8): the common header, the checksum, and the chunks one behind the other.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{Asconf, Auth, Authentic, Chunk, Data, Init, WireError, crc32c, padded, u16_at, u32_at};
+use super::{Asconf, Auth, Authentic, Chunk, Data, Dtls, Init, WireError, crc32c, padded, u16_at, u32_at};
+use crate::dtls::{CONTENT_MAX, HEAD_LEN, Sending, TRAILER_LEN};
 use crate::ids::VerificationTag;
 
 /// The common header (RFC 9260 §3.1), without its checksum.
@@ -27,6 +28,8 @@ pub struct Packet {
     /// The common header.
     pub header: Header,
     datagram: Bytes,
+    /// Whether its chunks were in a DTLS chunk that opened.
+    is_protected: bool,
 }
 
 impl Packet {
@@ -44,7 +47,7 @@ impl Packet {
         if found != computed {
             return Err(WireError::Checksum { found, computed });
         }
-        Ok(Self { header, datagram })
+        Ok(Self { header, datagram, is_protected: false })
     }
 
     /// Whether the checksum field is zero, as in a packet whose sender relies on what guards it below (RFC 9653).
@@ -57,7 +60,7 @@ impl Packet {
     pub fn decode_without_checksum(datagram: Bytes) -> Result<Self, WireError> {
         let header = Self::peek(&datagram)?;
         match crc32c::found(&datagram) {
-            0 => Ok(Self { header, datagram }),
+            0 => Ok(Self { header, datagram, is_protected: false }),
             found => Err(WireError::Checksum { found, computed: 0 }),
         }
     }
@@ -72,6 +75,26 @@ impl Packet {
             destination_port: u16_at(datagram, 2),
             tag: VerificationTag(u32_at(datagram, 4)),
         })
+    }
+
+    /// The record of its DTLS chunk and whether that is of a restart, if it begins with one.
+    pub(crate) fn dtls(&self) -> Option<Dtls> {
+        match self.chunks().next() {
+            Some(Ok(Chunk::Dtls(dtls))) => Some(dtls),
+            _ => None,
+        }
+    }
+
+    /// The packet that was in the DTLS chunk of this one: `datagram` is a common header, which nobody looks at again, and its
+    /// chunks. `None` if there is no chunk in it.
+    pub(crate) fn opened(&self, datagram: Bytes) -> Option<Self> {
+        let whole = datagram.len() >= Header::LEN + Chunk::HEADER_LEN;
+        whole.then_some(Self { header: self.header, datagram, is_protected: true })
+    }
+
+    /// Whether its chunks were in a DTLS chunk, and so are its sender's.
+    pub fn is_protected(&self) -> bool {
+        self.is_protected
     }
 
     /// Whether there is something else than zero in the checksum field.
@@ -100,6 +123,7 @@ impl Packet {
             reflected: false,
             authentic: false,
             asconf: false,
+            dtls: false,
         };
         let mut raw_chunks = self.chunks();
         while let Some(Ok(raw)) = raw_chunks.next_raw() {
@@ -107,6 +131,7 @@ impl Packet {
                 kinds.low |= 1 << raw[0];
             }
             kinds.asconf |= raw[0] == Asconf::KIND;
+            kinds.dtls |= raw[0] == Dtls::KIND;
             //= specs/rfc4895.txt#section-6.3
             //# If the receiver does not find an STCB for a packet containing an AUTH
             //# chunk as the first chunk and does not find a COOKIE-ECHO chunk as the
@@ -196,6 +221,7 @@ pub struct Kinds {
     reflected: bool,
     authentic: bool,
     asconf: bool,
+    dtls: bool,
 }
 
 impl Kinds {
@@ -207,6 +233,16 @@ impl Kinds {
     /// Whether there is an ASCONF chunk (RFC 5061).
     pub const fn has_asconf(self) -> bool {
         self.asconf
+    }
+
+    /// Whether there is a DTLS chunk.
+    pub const fn has_dtls(self) -> bool {
+        self.dtls
+    }
+
+    /// Whether there is a DTLS chunk and nothing else.
+    pub const fn is_dtls_alone(self) -> bool {
+        self.is_only(Dtls::KIND) && !self.authentic
     }
 
     /// Whether the packet begins with an AUTH chunk.
@@ -273,6 +309,10 @@ pub struct PacketBuilder {
     authentic: Option<Authentic>,
     /// Where the open packet's AUTH chunk begins, if it has one.
     auth_at: Option<usize>,
+    /// The keys to protect packets with, where packets can be protected.
+    sending: Option<Box<Sending>>,
+    /// Where the open packet's DTLS chunk begins, if it has one.
+    dtls_at: Option<usize>,
     /// Bytes of the first packet, once sealed.
     segment_size: Option<usize>,
     /// Whether a packet shorter than the first was sealed, after which none may follow.
@@ -306,6 +346,15 @@ impl PacketBuilder {
     /// # Panics
     /// If a packet is open, or the batch is full.
     pub fn begin(&mut self, header: Header, max: usize) {
+        self.begin_plain(header, max);
+        self.open_dtls();
+    }
+
+    /// As [`Self::begin`], for a packet that nobody can protect: one with an INIT.
+    ///
+    /// # Panics
+    /// As [`Self::begin`].
+    pub fn begin_plain(&mut self, header: Header, max: usize) {
         assert!(self.open.is_none(), "the packet before is sealed first");
         assert!(!self.is_full(), "a full batch is finished first");
         let start = self.buffer.len();
@@ -320,7 +369,38 @@ impl PacketBuilder {
         self.buffer.extend_from_slice(&[0; 4]);
         self.open = Some(start);
         self.auth_at = None;
+        self.dtls_at = None;
         self.limit = start + max;
+    }
+
+    /// Begins a DTLS chunk that all chunks of the packet go into, if there are keys for one.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+    //# Once the part of the DTLS key context responsible for sending DTLS chunks
+    //# has been configured by the application, all SCTP packets SHALL be sent using a DTLS chunk.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+    //# The DTLS chunk MUST NOT be bundled with any other chunk.
+    fn open_dtls(&mut self) {
+        if self.sending.as_ref().is_some_and(|sending| sending.in_use().is_some()) {
+            let at = self.buffer.len();
+            self.dtls_at = Some(at);
+            self.buffer.put_bytes(0, HEAD_LEN);
+            self.limit = self.limit.min(at + HEAD_LEN + CONTENT_MAX + TRAILER_LEN);
+        }
+    }
+
+    /// The keys to protect packets with, where packets can be protected.
+    pub(crate) fn sending(&self) -> Option<&Sending> {
+        self.sending.as_deref()
+    }
+
+    /// The same, to change them.
+    pub(crate) fn sending_mut(&mut self) -> &mut Option<Box<Sending>> {
+        &mut self.sending
+    }
+
+    /// Bytes behind the chunks of the open packet.
+    fn trailer_len(&self) -> usize {
+        if self.dtls_at.is_some() { TRAILER_LEN } else { 0 }
     }
 
     /// Puts an AUTH chunk before the first chunk of each packet that needs one.
@@ -347,7 +427,11 @@ impl PacketBuilder {
         }
         let auth = authentic.filter(|_| self.auth_at.is_none());
         let auth_len = auth.map_or(0, |authentic| authentic.signer.chunk_len());
-        (self.limit & !3).saturating_sub(self.buffer.len() + auth_len)
+        //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+        //# When the DTLS chunk is used, the endpoint MUST consider the DTLS chunk header
+        //# and the overhead of DTLS to ensure that the final SCTP packet does not exceed
+        //# the PMTU.
+        (self.limit & !3).saturating_sub(self.buffer.len() + auth_len + self.trailer_len())
     }
 
     /// Puts the AUTH chunk in, if one of this type needs it and it is not there.
@@ -369,12 +453,13 @@ impl PacketBuilder {
 
     /// Whether the open packet holds no chunk yet.
     pub fn is_empty(&self) -> bool {
-        self.open.is_none_or(|start| self.buffer.len() == start + Header::LEN)
+        let head_len = if self.dtls_at.is_some() { HEAD_LEN } else { 0 };
+        self.open.is_none_or(|start| self.buffer.len() == start + Header::LEN + head_len)
     }
 
     /// Bytes of the open packet so far.
     pub fn len(&self) -> usize {
-        self.open.map_or(0, |start| self.buffer.len() - start)
+        self.open.map_or(0, |start| self.buffer.len() - start + self.trailer_len())
     }
 
     /// Appends `chunk`.
@@ -417,6 +502,9 @@ impl PacketBuilder {
         let start = self.open.take().expect("a packet was begun");
         if let (Some(at), Some(authentic)) = (self.auth_at.take(), &self.authentic) {
             authentic.signer.sign(&mut self.buffer[at..]);
+        }
+        if let (Some(at), Some(sending)) = (self.dtls_at.take(), &mut self.sending) {
+            sending.seal(&mut self.buffer, at);
         }
         let packet = &mut self.buffer[start..];
         //= specs/rfc9260.txt#section-6.8
@@ -462,7 +550,8 @@ impl PacketBuilder {
         let wanted = self.before.max(max);
         self.small = if wanted < self.reserved / 4 { self.small + 1 } else { 0 };
         if self.small >= Self::PATIENCE {
-            *self = Self { authentic: self.authentic.take(), ..Self::new() };
+            let (authentic, sending) = (self.authentic.take(), self.sending.take());
+            *self = Self { authentic, sending, ..Self::new() };
         }
         self.reserved = self.reserved.max(wanted);
         self.buffer.reserve(wanted);

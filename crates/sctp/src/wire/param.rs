@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bytes::{Bytes, BytesMut};
 
 use super::chunk::Unrecognized;
-use super::{Tlv, WireError, next_tlv, padded, put_padding, put_tlv_header, u16_at, u32_at};
+use super::{KeyManagement, Tlv, WireError, next_tlv, padded, put_padding, put_tlv_header, u16_at, u32_at};
 
 /// A parameter of INIT or INIT ACK (RFC 9260 §3.3.2.1, §3.3.3.1), or an unknown one as it stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub enum Parameter {
     /// The sender takes packets without a checksum if this error detection method guards them (type 0x8001, RFC 9653
     /// §3).
     ZeroChecksum(u32),
+    /// How the sender can agree on keys for the DTLS chunk (type 0x8006, draft-ietf-tsvwg-sctp-dtls-chunk §4.1).
+    KeyManagement(KeyManagement),
     /// Any other, header included; its high bits say what to do (§3.2.1).
     Unknown {
         /// The parameter type.
@@ -75,6 +77,10 @@ impl Parameter {
     pub const ECN_CAPABLE: u16 = 0x8000;
     /// Zero Checksum Acceptable.
     pub const ZERO_CHECKSUM: u16 = 0x8001;
+    /// DTLS Key Management.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.1
+    //# This value MUST be set to 0x8006.
+    pub const KEY_MANAGEMENT: u16 = 0x8006;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// Forward-TSN-Supported.
@@ -95,6 +101,7 @@ impl Parameter {
             Self::SupportedAddressTypes(types) | Self::HmacAlgo(types) => Tlv::HEADER_LEN + 2 * types.len(),
             Self::ForwardTsnSupported | Self::EcnCapable => Tlv::HEADER_LEN,
             Self::ZeroChecksum(_) => Tlv::HEADER_LEN + 4,
+            Self::KeyManagement(keys) => keys.encoded_len(),
             Self::Unknown { raw, .. } => raw.len(),
         }
     }
@@ -156,6 +163,7 @@ impl Parameter {
                     out.extend_from_slice(&kind.to_be_bytes());
                 }
             }
+            Self::KeyManagement(keys) => keys.encode_body(out),
             Self::ZeroChecksum(method) => out.extend_from_slice(&method.to_be_bytes()),
             Self::ForwardTsnSupported | Self::EcnCapable | Self::Unknown { .. } => {}
         }
@@ -180,6 +188,7 @@ impl Parameter {
             Self::ForwardTsnSupported => Self::FORWARD_TSN_SUPPORTED,
             Self::EcnCapable => Self::ECN_CAPABLE,
             Self::ZeroChecksum(_) => Self::ZERO_CHECKSUM,
+            Self::KeyManagement(_) => Self::KEY_MANAGEMENT,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -243,6 +252,10 @@ pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireE
         Parameter::FORWARD_TSN_SUPPORTED if value.is_empty() => Parameter::ForwardTsnSupported,
         Parameter::ECN_CAPABLE if value.is_empty() => Parameter::EcnCapable,
         Parameter::ZERO_CHECKSUM if value.len() == 4 => Parameter::ZeroChecksum(u32_at(value, 0)),
+        Parameter::KEY_MANAGEMENT => match KeyManagement::decode(datagram, value) {
+            Some(keys) => Parameter::KeyManagement(keys),
+            None => Parameter::Unknown { kind: tlv.kind, raw: datagram.slice_ref(tlv.raw) },
+        },
         Parameter::COOKIE_PRESERVATIVE | Parameter::SUPPORTED_ADDRESS_TYPES => return Err(wrong),
         kind => Parameter::Unknown { kind, raw: datagram.slice_ref(tlv.raw) },
     })

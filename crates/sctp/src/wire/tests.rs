@@ -1,5 +1,6 @@
 //! Captured bytes, both ways, and how packets are filled.
 
+mod dtls;
 mod malformed;
 mod properties;
 

@@ -9,8 +9,9 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::{
-    Asconf, AsconfAck, Auth, Cause, Change, Chunk, CompactSack, Data, ForwardTsn, IForwardTsn, Init,
-    Interleaved, NextTsns, NrSack, Outcome, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv, param,
+    Asconf, AsconfAck, Auth, Cause, Change, Chunk, CompactSack, Data, Dtls, ForwardTsn, IForwardTsn, Init,
+    Interleaved, KeyManagement, NextTsns, NrSack, Outcome, Packet, Parameter, Reconfig, Sack, Tlv, next_tlv,
+    param,
 };
 use crate::ids::{StreamId, Tsn};
 
@@ -57,6 +58,7 @@ impl Display for Chunk {
             Self::Auth(auth) => auth.fmt(f),
             Self::Asconf(asconf) => asconf.fmt(f),
             Self::AsconfAck(ack) => ack.fmt(f),
+            Self::Dtls(dtls) => dtls.fmt(f),
             Self::Pad(_) => write!(f, "PAD[flgs=0, len={}, val=...]", self.encoded_len()),
             Self::Unknown { kind, raw } => {
                 let flags = raw.get(1).copied().unwrap_or_default();
@@ -128,6 +130,31 @@ impl Display for AsconfAck {
             }
         }
         f.write_str("]")
+    }
+}
+
+impl Display for Dtls {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let flags = if self.is_restart { "R" } else { "0" };
+        write!(f, "DTLS[flgs={flags}, len={}, val=...]", self.encoded_len())
+    }
+}
+
+impl Display for KeyManagement {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("DTLS_KEY_MANAGEMENT[flgs=")?;
+        let letters = [(Self::RESTART, "R"), (Self::SERVER, "S"), (Self::CLIENT, "C")];
+        if letters.iter().all(|(flag, _)| !self.has(*flag)) {
+            f.write_str("0")?;
+        }
+        for (_, letter) in letters.iter().filter(|(flag, _)| self.has(*flag)) {
+            f.write_str(letter)?;
+        }
+        write!(f, ", tie_breaker={}, ids=[", self.tie_breaker)?;
+        for (index, id) in self.methods.iter().enumerate() {
+            write!(f, "{}{id}", comma(index))?;
+        }
+        f.write_str("]]")
     }
 }
 
@@ -275,6 +302,7 @@ impl Display for Parameter {
             }
             Self::EcnCapable => f.write_str("ECN_CAPABLE[]"),
             Self::ZeroChecksum(method) => write!(f, "ZERO_CHECKSUM_ACCEPTABLE[edmid={method}]"),
+            Self::KeyManagement(keys) => keys.fmt(f),
             Self::ForwardTsnSupported => f.write_str("FORWARD_TSN_SUPPORTED[]"),
             Self::Unknown { kind, raw } => write!(f, "PARAMETER[type={kind:#06x}, len={}]", raw.len()),
         }
@@ -342,6 +370,10 @@ impl Display for Cause {
             Self::RestartWithNewAddresses(raw) => write!(f, "RESTART_WITH_NEW_ADDRESSES[{}]", Raw(raw)),
             Self::UserInitiatedAbort(info) => write!(f, "USER_INITIATED_ABORT[info={}]", Quoted(info)),
             Self::ProtocolViolation(info) => write!(f, "PROTOCOL_VIOLATION[info={}]", Quoted(info)),
+            Self::MissingDtlsSupport => f.write_str("MISSING_DTLS_CHUNK_SUPPORT[]"),
+            Self::NoCommonKeyManagement => f.write_str("NO_COMMON_DTLS_KEY_MANAGEMENT_METHOD[]"),
+            Self::TieBreakerCollision => f.write_str("DTLS_KEY_MANAGEMENT_TIE_BREAKER_COLLISION[]"),
+            Self::IncompatibleKeyManagementRoles => f.write_str("INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES[]"),
             Self::DeleteLastAddress(raw) => {
                 write!(f, "DELETE_LAST_ADDRESS[len={}]", Tlv::HEADER_LEN + raw.len())
             }

@@ -15,6 +15,7 @@ use crate::association::state::{State, quotable};
 use crate::association::{Association, Reason, Violation};
 use crate::config::A_RWND_MIN;
 use crate::cookie::MAX_ADDRESSES;
+use crate::dtls::{Agreement, PACKET_OVERHEAD};
 use crate::endpoint::Route;
 use crate::extensions::Extensions;
 use crate::ids::{PathId, VerificationTag};
@@ -25,6 +26,8 @@ struct Answer {
     cookie: Bytes,
     /// The peer's, if both sides authenticate.
     key_vector: Option<Bytes>,
+    /// How keys are agreed on, if they are.
+    agreement: Option<Agreement>,
 }
 
 /// Why an INIT ACK sets up no association.
@@ -59,7 +62,7 @@ impl Association {
             return;
         }
         let path = self.asked_by(path, from, init_ack);
-        let Answer { cookie, key_vector } = match self.check_init_ack(init_ack) {
+        let Answer { cookie, key_vector, agreement } = match self.check_init_ack(init_ack) {
             Ok(answer) => answer,
             Err(refusal) => return self.refuse_init_ack(path, init_ack, refusal),
         };
@@ -83,6 +86,7 @@ impl Association {
             _ => None,
         };
         self.agree_on_auth(vectors.as_ref());
+        self.begin_protection(agreement);
         let mut up = self.new_up(peer);
         //= specs/rfc9260.txt#section-3.2.2
         //# If the receiver of any other chunk (e.g., INIT ACK) detects
@@ -174,7 +178,8 @@ impl Association {
         //# layer user that an association cannot be established destroying the
         //# Transmission Control Block (TCB).
         // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
-        if self.config.asconf && Extensions::listed(init_ack).asconf && key_vector == Ok(None) {
+        let needs_auth = self.config.asconf && self.config.dtls.is_none();
+        if needs_auth && Extensions::listed(init_ack).asconf && key_vector == Ok(None) {
             return Err(Refusal::AsconfWithoutAuth);
         }
         if init_ack.outbound_streams == 0 || init_ack.inbound_streams == 0 {
@@ -197,6 +202,7 @@ impl Association {
             return Err(Refusal::Violation(Violation::HostName));
         }
         let key_vector = key_vector.map_err(|_| Refusal::Violation(Violation::AuthParameters))?;
+        let agreement = self.agree_with(init_ack).map_err(|why| Refusal::Violation(Violation::Dtls(why)))?;
         let Some(cookie) = init_ack.state_cookie() else {
             return Err(Refusal::Violation(Violation::InitAckWithoutCookie));
         };
@@ -204,7 +210,11 @@ impl Association {
         //# Implementation Note: An implementation MUST be prepared to receive an
         //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
         //# variable size of the State Cookie and the variable address list.
-        let auth_len = if self.config.auth.is_some() { Auth::MAX_LEN } else { 0 };
+        let auth_len = match self.config.dtls {
+            Some(_) => PACKET_OVERHEAD,
+            None if self.config.auth.is_some() => Auth::MAX_LEN,
+            None => 0,
+        };
         if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len {
             return Err(Refusal::Violation(Violation::CookieTooLong));
         }
@@ -212,7 +222,7 @@ impl Association {
         //# Cookie: variable size This field MUST contain the exact cookie
         //# received in the State Cookie parameter from the previous INIT ACK
         //# chunk.
-        Ok(Answer { cookie: cookie.clone(), key_vector })
+        Ok(Answer { cookie: cookie.clone(), key_vector, agreement })
     }
 
     /// What an INIT ACK that is refused comes to: the end, but for that with a window too small.

@@ -4,6 +4,7 @@ mod asconf;
 mod auth;
 mod compact_sack;
 mod data;
+mod dtls;
 mod early;
 mod ecn;
 mod everything;

@@ -54,6 +54,7 @@ fn is_unknown_parameter(kind: &u16) -> bool {
             | Parameter::ADAPTATION
             | Parameter::ECN_CAPABLE
             | Parameter::ZERO_CHECKSUM
+            | Parameter::KEY_MANAGEMENT
     )
 }
 
@@ -64,6 +65,7 @@ fn is_unknown_chunk(kind: &u8) -> bool {
             | Asconf::KIND
             | AsconfAck::KIND
             | Data::INTERLEAVED_KIND
+            | Dtls::KIND
             | Chunk::PAD
             | Chunk::RECONFIG
             | NrSack::KIND
@@ -87,6 +89,9 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         vec(any::<u16>(), 0..5).prop_map(Parameter::HmacAlgo),
         any::<u32>().prop_map(Parameter::Adaptation),
         Just(Parameter::ForwardTsnSupported),
+        (any::<u32>(), any::<u8>(), bytes(1..9)).prop_map(|(tie_breaker, flags, methods)| {
+            Parameter::KeyManagement(KeyManagement { tie_breaker, flags, methods })
+        }),
         Just(Parameter::EcnCapable),
         any::<u32>().prop_map(Parameter::ZeroChecksum),
         // Those that end the processing would hide what follows.
@@ -128,8 +133,15 @@ fn cause() -> impl Strategy<Value = Cause> {
         bytes(0..32).prop_map(Cause::ResourceShortage),
         bytes(0..32).prop_map(Cause::DeleteSourceAddress),
         Just(Cause::IllegalAsconfAck),
+        Just(Cause::MissingDtlsSupport),
+        Just(Cause::NoCommonKeyManagement),
+        Just(Cause::TieBreakerCollision),
+        Just(Cause::IncompatibleKeyManagementRoles),
         bytes(0..32).prop_map(Cause::NoAuthorization),
-        ((14u16..).prop_filter("unknown", |code| !matches!(code, 0xa0..=0xa4 | 0x105)), bytes(0..32))
+        (
+            (14u16..).prop_filter("unknown", |code| !matches!(code, 100..=103 | 0xa0..=0xa4 | 0x105)),
+            bytes(0..32)
+        )
             .prop_map(|(code, info)| Cause::Unknown { code, info }),
     ]
 }
@@ -209,6 +221,8 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         Just(Chunk::CookieAck),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
         asconf().prop_map(Chunk::Asconf),
+        (any::<bool>(), bytes(1..99))
+            .prop_map(|(is_restart, record)| Chunk::Dtls(Dtls { is_restart, record })),
         asconf_ack().prop_map(Chunk::AsconfAck),
         (0..2_000_u16).prop_map(Chunk::Pad),
         (any::<(u16, u16)>(), bytes(0..40)).prop_map(|((key_id, hmac_id), hmac)| Chunk::Auth(Auth {

@@ -1,0 +1,506 @@
+//! Protected packets (draft-ietf-tsvwg-sctp-dtls-chunk): what an association has agreed on with its peer, the keys that its user
+//! sets, and what is discarded for want of protection. Records are `crate::dtls`'s; packets are sealed by `PacketBuilder`, and
+//! opened at the endpoint's door.
+
+use std::fmt;
+
+use bytes::{Bytes, BytesMut};
+use rand_core::Rng;
+
+use crate::association::state::State;
+use crate::association::{Association, Event, Message, Reason};
+use crate::dtls::{
+    Agreement, Disagreement, DtlsConfig, FIRST_EPOCH, KEY_MANAGEMENT_PPID, Keys, KeysId, Mode, OpenError,
+    PACKET_OVERHEAD, Purpose, ReceiveContext, SendContext, Sending, agree, key_management, offer,
+};
+use crate::ids::StreamId;
+use crate::wire::{Cause, Chunk, Init, KeyManagement, Packet, PacketBuilder, Parameter};
+
+/// The stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
+const KEY_MANAGEMENT_STREAM: StreamId = StreamId(0);
+/// A record tells epochs apart by their two lowest bits.
+const EPOCHS_MAX: usize = 4;
+/// The newest restart keys, and those before until the newest are stored.
+const RESTART_EPOCHS_MAX: usize = 2;
+
+/// Something about the keys that protect packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DtlsEvent {
+    /// The keys of this epoch have done most of what they may: it is time for others. Association and keys end together.
+    KeysWanted {
+        /// The epoch of the keys that are nearly used up.
+        epoch: u64,
+    },
+    /// The peer sends with these keys: its first record opened.
+    PeerUses(KeysId),
+}
+
+/// Why keys were not set or deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DtlsError {
+    /// It was not agreed on to protect packets, or not to protect a restart.
+    NotAgreed,
+    /// The association is not up, or is over.
+    NotUp,
+    /// Primary keys have another epoch: the first one 3, all others the next.
+    Epoch {
+        /// The epoch that comes next.
+        expected: u64,
+    },
+    /// Restart keys come after the first primary keys.
+    PrimaryFirst,
+    /// There are keys that cannot be told from these in a packet: delete those.
+    Ambiguous,
+    /// There are no such keys.
+    NoSuchKeys,
+    /// They are the only ones left to send with.
+    InUse,
+}
+
+impl fmt::Display for DtlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAgreed => "the peer has not agreed to this; set Config::dtls on both sides",
+            Self::NotUp => "the association is not up; set primary keys once it is",
+            Self::Epoch { expected } => return write!(f, "these keys must be of epoch {expected}"),
+            Self::PrimaryFirst => "set primary keys before restart keys",
+            Self::Ambiguous => "there are keys of an epoch with the same two lowest bits; delete them first",
+            Self::NoSuchKeys => "there are no such keys",
+            Self::InUse => "these keys are the only ones to send with",
+        })
+    }
+}
+
+impl std::error::Error for DtlsError {}
+
+/// What happened at the door.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DtlsStats {
+    /// Packets that were discarded because they, or all that they had to say, were not protected.
+    pub dropped_unprotected: u64,
+    /// Records that opened.
+    pub opened: u64,
+    /// Records that were forged or damaged.
+    pub forged: u64,
+    /// Records that had come before, or were too old to tell.
+    pub replayed: u64,
+    /// Records without keys, or that are none.
+    pub unreadable: u64,
+    /// Records that were sent.
+    pub sealed: u64,
+}
+
+/// How much keys of one name did (draft-ietf-tsvwg-sctp-dtls-chunk §7.10 to §7.12).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeysStats {
+    /// Records sealed with the keys to send with.
+    pub sealed: u64,
+    /// Records opened with the keys to receive with.
+    pub opened: u64,
+    /// Attempts to open one that failed.
+    pub forged: u64,
+}
+
+/// What an association has to do with protection.
+#[derive(Debug)]
+pub(super) struct Dtls {
+    mode: Mode,
+    window: usize,
+    /// What this side says in its INIT.
+    offer: KeyManagement,
+    agreement: Option<Agreement>,
+    /// Keys to receive with; those to send with are the builder's.
+    receive: Vec<ReceiveContext>,
+    /// The epochs of the last primary keys to send and to receive with.
+    last_epochs: [Option<u64>; 2],
+    /// Which keys the last record opened with.
+    opened_with: Option<KeysId>,
+    /// Whether packets are taken only if they are protected.
+    is_required: bool,
+    /// The epoch for whose sake the user was asked for others.
+    asked_for: Option<u64>,
+    stats: DtlsStats,
+}
+
+/// Which of `last_epochs`.
+const SENT: usize = 0;
+const RECEIVED: usize = 1;
+
+impl Dtls {
+    /// Nothing is agreed on yet.
+    pub(super) fn new(config: &DtlsConfig) -> Self {
+        Self {
+            mode: config.mode,
+            window: config.replay_window,
+            offer: offer(config, 0),
+            agreement: None,
+            receive: Vec::new(),
+            last_epochs: [None; 2],
+            opened_with: None,
+            is_required: false,
+            asked_for: None,
+            stats: DtlsStats::default(),
+        }
+    }
+
+    /// The epoch that the next primary keys of a direction must have.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
+    //# The first DTLS key context established for any SCTP association MUST
+    //# use epoch 3.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+    //# After restart, the next primary DTLS key context MUST use epoch 3,
+    //# i.e. the epoch value is reset.
+    fn check_epoch(&self, direction: usize, epoch: u64) -> Result<(), DtlsError> {
+        let expected = self.last_epochs[direction].map_or(FIRST_EPOCH, |last| last + 1);
+        if epoch == expected { Ok(()) } else { Err(DtlsError::Epoch { expected }) }
+    }
+}
+
+impl Association {
+    /// How keys are to be agreed on with the peer, once both sides said that they can (draft-ietf-tsvwg-sctp-dtls-chunk §7.2).
+    pub fn dtls_agreement(&self) -> Option<&Agreement> {
+        self.dtls.as_ref()?.agreement.as_ref()
+    }
+
+    /// Protects what leaves with these keys from now on; restart keys, after a restart of the peer. To begin anew with a peer that
+    /// knows them, restart keys are set right after [`Endpoint::connect`](crate::Endpoint::connect).
+    pub fn set_send_keys(&mut self, id: KeysId, keys: Keys) -> Result<(), DtlsError> {
+        let is_restarting = self.may_set(id)?;
+        let has_primary = self.builder.sending().is_some_and(|sending| sending.primary().is_some());
+        let dtls = self.dtls.as_mut().ok_or(DtlsError::NotAgreed)?;
+        match id.purpose {
+            Purpose::Primary => {
+                dtls.check_epoch(SENT, id.epoch)?;
+                dtls.last_epochs[SENT] = Some(id.epoch);
+            }
+            Purpose::Restart if !has_primary && !is_restarting => return Err(DtlsError::PrimaryFirst),
+            Purpose::Restart => {}
+        }
+        self.builder.sending_mut().get_or_insert_default().set(id, keys);
+        self.stirred = true;
+        Ok(())
+    }
+
+    /// Takes what the peer protects with these keys.
+    pub fn add_receive_keys(&mut self, id: KeysId, keys: Keys) -> Result<(), DtlsError> {
+        let is_restarting = self.may_set(id)?;
+        let dtls = self.dtls.as_mut().ok_or(DtlsError::NotAgreed)?;
+        if id.purpose == Purpose::Primary {
+            dtls.check_epoch(RECEIVED, id.epoch)?;
+        }
+        let alike = |context: &&ReceiveContext| context.id.purpose == id.purpose;
+        let most = if id.purpose == Purpose::Primary { EPOCHS_MAX } else { RESTART_EPOCHS_MAX };
+        let clashes =
+            dtls.receive.iter().filter(alike).any(|context| context.has_bits(id.epoch as u8 & 0b11));
+        if clashes || dtls.receive.iter().filter(alike).count() >= most {
+            return Err(DtlsError::Ambiguous);
+        }
+        if id.purpose == Purpose::Primary {
+            dtls.last_epochs[RECEIVED] = Some(id.epoch);
+        }
+        // Who begins anew with keys never has anything to do with a peer that has none.
+        dtls.is_required |= is_restarting;
+        dtls.receive.push(ReceiveContext::new(id, keys, dtls.window));
+        Ok(())
+    }
+
+    /// Forgets keys to receive with: what the peer still sends with them is discarded.
+    pub fn delete_receive_keys(&mut self, id: KeysId) -> Result<(), DtlsError> {
+        let dtls = self.dtls.as_mut().ok_or(DtlsError::NotAgreed)?;
+        let index = dtls.receive.iter().position(|context| context.id == id).ok_or(DtlsError::NoSuchKeys)?;
+        dtls.receive.remove(index);
+        Ok(())
+    }
+
+    /// Forgets restart keys to send with. Primary keys go when others take their place.
+    pub fn delete_restart_send_keys(&mut self, epoch: u64) -> Result<(), DtlsError> {
+        let id = KeysId { purpose: Purpose::Restart, epoch };
+        let sending = self.builder.sending_mut().as_mut().ok_or(DtlsError::NoSuchKeys)?;
+        if sending.in_use().is_some_and(|context| context.id == id) {
+            return Err(DtlsError::InUse);
+        }
+        if sending.delete_restart(epoch) { Ok(()) } else { Err(DtlsError::NoSuchKeys) }
+    }
+
+    /// Discards from now on whatever is not protected, but for what a restart begins with. The first record that opens does so,
+    /// too: who sends one has keys, and sends nothing else any more.
+    pub fn require_protection(&mut self) -> Result<(), DtlsError> {
+        let is_up = self.is_up();
+        let dtls = self.dtls.as_mut().filter(|dtls| dtls.agreement.is_some()).ok_or(DtlsError::NotAgreed)?;
+        if !is_up {
+            return Err(DtlsError::NotUp);
+        }
+        dtls.is_required = true;
+        Ok(())
+    }
+
+    /// Whether what is not protected is discarded.
+    pub fn requires_protection(&self) -> bool {
+        self.dtls.as_ref().is_some_and(|dtls| dtls.is_required)
+    }
+
+    /// What happened to packets because they were protected, or not.
+    pub fn dtls_stats(&self) -> DtlsStats {
+        let sealed = self.builder.sending().map_or(0, Sending::sealed);
+        self.dtls.as_ref().map_or_else(DtlsStats::default, |dtls| DtlsStats { sealed, ..dtls.stats })
+    }
+
+    /// What keys did, as long as there are keys of this name.
+    pub fn keys_stats(&self, id: KeysId) -> KeysStats {
+        let sealed = self.builder.sending().and_then(|sending| sending.get(id)).map_or(0, SendContext::used);
+        let receive = self.dtls.iter().flat_map(|dtls| &dtls.receive).find(|context| context.id == id);
+        let (opened, forged) = receive.map_or((0, 0), |context| (context.opened(), context.forged()));
+        KeysStats { sealed, opened, forged }
+    }
+
+    /// Whether keys of this name may be set now, and if so whether they are to begin anew with.
+    fn may_set(&self, id: KeysId) -> Result<bool, DtlsError> {
+        let dtls = self.dtls.as_ref().ok_or(DtlsError::NotAgreed)?;
+        match (&self.state, id.purpose) {
+            (State::CookieWait { .. }, Purpose::Restart) if self.config_restarts() => Ok(true),
+            (State::Up(_), Purpose::Primary) if dtls.agreement.is_some() => Ok(false),
+            (State::Up(_), Purpose::Restart) if dtls.agreement.as_ref().is_some_and(|it| it.restart) => {
+                Ok(false)
+            }
+            (State::Up(_), _) | (State::CookieWait { .. }, Purpose::Restart) => Err(DtlsError::NotAgreed),
+            _ => Err(DtlsError::NotUp),
+        }
+    }
+
+    fn config_restarts(&self) -> bool {
+        self.config.dtls.as_ref().is_some_and(|dtls| dtls.restart)
+    }
+
+    /// Draws the tie breaker of the INIT.
+    pub(super) fn offer_keys(&mut self) {
+        if let Some(dtls) = &mut self.dtls {
+            dtls.offer.tie_breaker = self.rng.next_u32();
+        }
+    }
+
+    /// What this side's INIT says of keys.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+    //# To initiate an SCTP association, an SCTP endpoint wanting to use the DTLS chunk
+    //# MUST send an SCTP packet with an INIT chunk containing the DTLS Key Management
+    //# Parameter (see {{protectedassoc-parameter}}).
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.1
+    //# The DTLS Key Management Parameter MAY be included in the INIT and INIT ACK chunk
+    //# and MUST NOT be included in any other chunk.
+    pub(super) fn key_management(&self) -> Option<Parameter> {
+        self.dtls.as_ref().map(|dtls| Parameter::KeyManagement(dtls.offer.clone()))
+    }
+
+    /// The same, for an INIT ACK to a peer that asked at the same time.
+    pub(crate) fn keys_offered(&self) -> Option<(Mode, KeyManagement)> {
+        self.dtls.as_ref().map(|dtls| (dtls.mode, dtls.offer.clone()))
+    }
+
+    /// What the offer of this side's INIT and an INIT ACK come to.
+    pub(super) fn agree_with(&self, init_ack: &Init) -> Result<Option<Agreement>, Disagreement> {
+        match &self.dtls {
+            Some(dtls) => agree(dtls.mode, &dtls.offer, key_management(init_ack)),
+            None => Ok(None),
+        }
+    }
+
+    /// What a cookie says of both sides' parameters.
+    pub(super) fn agree_on_keys(&mut self, parameters: Option<&[Bytes; 2]>) {
+        let mode = self.dtls.as_ref().map_or(Mode::Strict, |dtls| dtls.mode);
+        let agreement = parameters.and_then(|[local, peer]| {
+            let (local, peer) = (KeyManagement::of_raw(local)?, KeyManagement::of_raw(peer)?);
+            agree(mode, &local, Some(&peer)).ok().flatten()
+        });
+        self.begin_protection(agreement);
+    }
+
+    /// Both sides agreed, or did not. From now on there is room in packets for protection.
+    pub(super) fn begin_protection(&mut self, agreement: Option<Agreement>) {
+        let Some(dtls) = &mut self.dtls else { return };
+        if agreement.is_some() {
+            for path in &mut self.paths {
+                path.auth_len = PACKET_OVERHEAD;
+            }
+        }
+        dtls.agreement = agreement;
+    }
+
+    /// What of protection goes on when the association begins anew: where the peer did so with restart keys, these.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+    //# A restarted SCTP association MUST continue to use the restart DTLS key context
+    //# and MUST remove all primary DTLS key contexts.
+    pub(super) fn restart_protection(&mut self) -> (Option<Box<Dtls>>, Option<Box<Sending>>) {
+        let Some(mut dtls) = self.dtls.take_if(|dtls| dtls.is_required) else { return (None, None) };
+        dtls.receive.retain(|context| context.id.purpose == Purpose::Restart);
+        dtls.last_epochs = [None; 2];
+        dtls.asked_for = None;
+        let mut sending = self.builder.sending_mut().take();
+        if let (Some(sending), Some(id)) = (&mut sending, dtls.opened_with) {
+            sending.restart_with(id.epoch);
+        }
+        (Some(dtls), sending)
+    }
+
+    /// Whether a COOKIE ECHO may do anything here: if packets have to be protected, it has to be, and with restart keys if its
+    /// cookie is not this association's own.
+    pub(crate) fn lets_in(&self, packet: &Packet, is_same: bool) -> bool {
+        let Some(dtls) = self.dtls.as_ref().filter(|dtls| dtls.is_required) else { return true };
+        let by_restart_keys = dtls.opened_with.is_some_and(|id| id.purpose == Purpose::Restart);
+        packet.is_protected() && (is_same || by_restart_keys)
+    }
+
+    /// Whether DTLS chunks mean anything to it.
+    pub(crate) fn opens_records(&self) -> bool {
+        self.dtls.as_ref().is_some_and(|dtls| dtls.agreement.is_some() || !dtls.receive.is_empty())
+    }
+
+    /// Appends the chunks that are in a DTLS chunk to `out`.
+    pub(crate) fn unprotect(
+        &mut self,
+        chunk: &crate::wire::Dtls,
+        out: &mut BytesMut,
+    ) -> Result<(), OpenError> {
+        let Some(dtls) = &mut self.dtls else { return Err(OpenError::NoKeys) };
+        //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+        //# If the Chunk Protection Operator experiences a non-critical error,
+        //# it MUST NOT abort the association.
+        let opened = open(&mut dtls.receive, chunk, out);
+        self.stirred |= opened.is_err();
+        match opened {
+            Ok(id) => {
+                dtls.stats.opened += 1;
+                dtls.is_required = true;
+                let is_first = dtls.receive.iter().any(|context| context.id == id && context.opened() == 1);
+                dtls.opened_with = Some(id);
+                if is_first {
+                    self.events.push_back(Event::Dtls(DtlsEvent::PeerUses(id)));
+                }
+            }
+            Err(OpenError::Forged) => dtls.stats.forged += 1,
+            Err(OpenError::Replayed) => dtls.stats.replayed += 1,
+            Err(OpenError::NotARecord | OpenError::NoKeys | OpenError::NoContent) => {
+                dtls.stats.unreadable += 1;
+            }
+        }
+        opened.map(|_| ())
+    }
+
+    /// Whether a packet is discarded because it is not protected.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+    //# After the application or key managment method has restricted the SCTP packet handling to protected
+    //# SCTP packets only, an SCTP packet not containing a DTLS chunk MUST be
+    //# silently discarded unless they contain an INIT or INIT-ACK chunk.
+    pub(super) fn refuses(&mut self, packet: &Packet) -> bool {
+        let Some(dtls) = &mut self.dtls else { return false };
+        // An INIT is the endpoint's to answer.
+        let refuses = dtls.is_required && !packet.is_protected() && !packet.kinds().is_only(Init::ACK_KIND);
+        dtls.stats.dropped_unprotected += u64::from(refuses);
+        refuses
+    }
+
+    /// Whether a chunk of an unprotected packet is skipped although packets need not be protected yet: whatever does not serve to
+    /// agree on keys. What a forger says then would stand beside what is protected later.
+    pub(super) fn refuses_in_clear(&mut self, chunk: &Chunk) -> bool {
+        let Some(dtls) = self.dtls.as_mut().filter(|dtls| dtls.agreement.is_some()) else { return false };
+        let refuses = match chunk {
+            Chunk::Data(data) => !is_key_management(data.stream, data.begin.then_some(data.ppid.0)),
+            Chunk::ForwardTsn(_) | Chunk::IForwardTsn(_) | Chunk::Reconfig(_) => true,
+            _ => false,
+        };
+        dtls.stats.dropped_unprotected += u64::from(refuses);
+        refuses
+    }
+
+    /// Whether a message may be sent though packets are not protected yet.
+    pub(super) fn may_send_in_clear(&self, stream: StreamId, message: &Message) -> bool {
+        let Some(dtls) = &self.dtls else { return true };
+        let is_protected = self.builder.sending().is_some_and(|sending| sending.in_use().is_some());
+        let is_agreed_on_none = self.is_up() && dtls.agreement.is_none();
+        is_protected || is_agreed_on_none || is_key_management(stream, Some(message.ppid.0))
+    }
+
+    /// Whether both directions are protected, and nothing else is taken.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-1.1
+    //# Specifically, the lookup address feature of {{RFC5061}} MUST NOT be used,
+    //# and the dynamic address reconfiguration extension MUST NOT be used unless
+    //# DTLS chunk handling is enabled in both directions.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+    //# The dynamic address reconfiguration extension MUST NOT be used unless
+    //# DTLS chunk handling is enabled in both directions.
+    pub(super) fn is_protected_both_ways(&self) -> bool {
+        self.requires_protection() && self.builder.sending().is_some_and(|sending| sending.in_use().is_some())
+    }
+
+    /// Asks the user for keys when those in use are nearly used up, and ends when they are.
+    //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+    //# Implementations SHOULD initiate a key update before reaching this limit.
+    //= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.1
+    //# Implementations MUST either abandon an association or rekey prior to
+    //# allowing the sequence number to wrap.
+    pub(super) fn watch_keys(&mut self) {
+        let Some(dtls) = &mut self.dtls else { return };
+        if matches!(self.state, State::Closed(_)) {
+            return;
+        }
+        let sending = self.builder.sending().and_then(Sending::in_use);
+        let sent = sending.map(|it| (it.id.epoch, it.used(), it.limit()));
+        let newest =
+            dtls.receive.iter().filter(|it| it.id.purpose == Purpose::Primary).map(|it| it.id.epoch).max();
+        let forged = |it: &ReceiveContext| (it.id.epoch, it.forged(), it.forged_limit());
+        let of_newest =
+            |it: &&ReceiveContext| Some(it.id.epoch) == newest && it.id.purpose == Purpose::Primary;
+        let tried = dtls.receive.iter().find(of_newest).map(forged);
+        for (epoch, done, limit) in sent.into_iter().chain(tried) {
+            if done >= limit / 4 * 3 && dtls.asked_for.is_none_or(|asked| asked < epoch) {
+                dtls.asked_for = Some(epoch);
+                self.events.push_back(Event::Dtls(DtlsEvent::KeysWanted { epoch }));
+            }
+        }
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+        //# If the number of packets that fail
+        //# authentication exceeds a limit that is specific to the AEAD in use, an implementation SHOULD
+        //# immediately close the connection.
+        let forged_out = tried.is_some_and(|(_, done, limit)| done > limit);
+        // Those of before are of no more use than the little that is still under way.
+        dtls.receive.retain(|it| it.forged() <= it.forged_limit() || Some(it.id.epoch) == newest);
+        // A drain builds a batch at most before this is asked again, and the ABORT needs a record too.
+        let margin = 2 * PacketBuilder::MAX_PACKETS as u64;
+        if forged_out || sent.is_some_and(|(_, done, limit)| done + margin >= limit) {
+            let words = Bytes::from_static(b"the keys are used up");
+            self.abort_with(Cause::UserInitiatedAbort(words.clone()), Reason::Aborted(words));
+        }
+    }
+
+    /// Bytes of memory of keys and what is known of them.
+    pub(super) fn keys_bytes(&self) -> usize {
+        self.dtls.as_ref().map_or(0, |dtls| {
+            size_of::<Dtls>() + dtls.receive.iter().map(ReceiveContext::memory_bytes).sum::<usize>()
+        })
+    }
+}
+
+/// Whether a message, or its fragment if there is no `ppid`, can be of those that agree on keys.
+fn is_key_management(stream: StreamId, ppid: Option<u32>) -> bool {
+    stream == KEY_MANAGEMENT_STREAM && ppid.is_none_or(|ppid| ppid == KEY_MANAGEMENT_PPID)
+}
+
+/// Appends the chunks of a DTLS chunk to `out`; the keys that opened it.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.2
+//# After the
+//# handshake is complete, if the epoch bits do not match those from the
+//# current epoch, implementations SHOULD use the most recent past epoch
+//# which has matching bits, and then reconstruct the sequence number for
+//# that epoch as described above.
+fn open(
+    receive: &mut [ReceiveContext],
+    chunk: &crate::wire::Dtls,
+    out: &mut BytesMut,
+) -> Result<KeysId, OpenError> {
+    let purpose = if chunk.is_restart { Purpose::Restart } else { Purpose::Primary };
+    let sealed = crate::dtls::Sealed::parse(&chunk.record)?;
+    // No two have the same bits.
+    let context = receive
+        .iter_mut()
+        .find(|context| context.id.purpose == purpose && context.has_bits(sealed.epoch_bits))
+        .ok_or(OpenError::NoKeys)?;
+    context.open(&sealed, out).map(|()| context.id)
+}

@@ -1,0 +1,366 @@
+//! Protected packets between two endpoints, and what others get who send them too (draft-ietf-tsvwg-sctp-dtls-chunk).
+
+mod attacks;
+mod restart;
+
+use super::*;
+use crate::association::{DtlsError, DtlsEvent, SendError, Violation};
+use crate::dtls::tests::keys;
+use crate::dtls::{Agreement, Disagreement, DtlsConfig, KeysId, Mode, Purpose, Role, Roles};
+use crate::wire::{Cause, Dtls, Init, KeyManagement, Parameter};
+
+pub(super) fn dtls(dtls: DtlsConfig) -> Config {
+    Config { dtls: Some(dtls), ..modern() }
+}
+
+pub(super) fn strict() -> Config {
+    dtls(DtlsConfig { restart: true, ..DtlsConfig::default() })
+}
+
+pub(super) fn primary(epoch: u64) -> KeysId {
+    KeysId { purpose: Purpose::Primary, epoch }
+}
+
+/// Both sides install the keys of an epoch, the receiving ones first, and take nothing else from then on.
+pub(super) fn protect(pair: &mut Pair, epoch: u64) {
+    let seed = |side| if side == Client { epoch as u8 } else { 100 + epoch as u8 };
+    for (side, other) in [(Client, Server), (Server, Client)] {
+        pair.association(side).add_receive_keys(primary(epoch), keys(seed(other))).unwrap();
+    }
+    for side in [Client, Server] {
+        pair.association(side).set_send_keys(primary(epoch), keys(seed(side))).unwrap();
+        pair.association(side).require_protection().unwrap();
+    }
+}
+
+/// The handshake is done, and both sides have keys.
+pub(super) fn protected(config: Config) -> Pair {
+    let mut pair = Pair::up(config);
+    protect(&mut pair, 3);
+    pair
+}
+
+fn agreement(pair: &mut Pair, side: Side) -> Option<Agreement> {
+    pair.association(side).dtls_agreement().cloned()
+}
+
+fn offered(pair: &Pair, side: Side) -> Option<KeyManagement> {
+    pair.packets(side).into_iter().flatten().find_map(|chunk| match chunk {
+        Chunk::Init(init) | Chunk::InitAck(init) => {
+            init.parameters.into_iter().find_map(|parameter| match parameter {
+                Parameter::KeyManagement(keys) => Some(keys),
+                _ => None,
+            })
+        }
+        _ => None,
+    })
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+//= type=test
+//# To initiate an SCTP association, an SCTP endpoint wanting to use the DTLS chunk
+//# MUST send an SCTP packet with an INIT chunk containing the DTLS Key Management
+//# Parameter (see {{protectedassoc-parameter}}).
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+//= type=test
+//# If an SCTP endpoint operating in strict DTLS mode receives an SCTP packet
+//# containing an INIT chunk with a compatible DTLS Key Management Parameter,
+//# it MUST reply with a packet containing an INIT ACK containing its own DTLS Key
+//# Management Parameters.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+//= type=test
+//# To ensure that each endpoint's Key Management Method knows which role it has and
+//# both endpoints agree on which method that was chosen the below procedure MUST be
+//# executed by both endpoints before entering the ESTABLISHED state.
+#[test]
+fn both_sides_know_what_they_agreed_on() {
+    let offer = |roles, methods: &[u8]| {
+        dtls(DtlsConfig { roles, methods: methods.to_vec(), ..DtlsConfig::default() })
+    };
+    let mut pair = Pair::with(offer(Roles::Client, &[7, 8]), offer(Roles::Both, &[8, 7]));
+    pair.run(Duration::from_millis(100));
+    let (client, server) = (agreement(&mut pair, Client).unwrap(), agreement(&mut pair, Server).unwrap());
+    assert_eq!((client.role, client.method, client.restart), (Role::Client, 8, false));
+    assert_eq!((server.role, server.method, server.restart), (Role::Server, 8, false));
+    assert_eq!(client.client_and_server(), server.client_and_server());
+    let ours = offered(&pair, Client).unwrap();
+    assert_eq!((ours.flags, &ours.methods[..]), (KeyManagement::CLIENT, &[7, 8][..]));
+    let theirs = offered(&pair, Server).unwrap();
+    assert_ne!(ours.tie_breaker, theirs.tie_breaker);
+    assert!(pair.packets(Client).iter().flatten().filter(|c| c.kind() == Init::KIND).count() == 1);
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+//= type=test
+//# If an SCTP endpoint operates in strict DTLS mode and receives an SCTP packet
+//# with an INIT or INIT ACK chunk does not contain any DTLS Key Management Parameter
+//# or only an incompatible one, the endpoint MUST send an SCTP packet with an
+//# ABORT chunk.
+#[test]
+fn who_must_have_protection_refuses_all_others() {
+    let one = |roles, methods: &[u8]| {
+        dtls(DtlsConfig { roles, methods: methods.to_vec(), ..DtlsConfig::default() })
+    };
+    for (client, server, cause) in [
+        (modern(), strict(), Cause::MissingDtlsSupport),
+        (one(Roles::Both, &[1]), one(Roles::Both, &[2]), Cause::NoCommonKeyManagement),
+        (one(Roles::Client, &[1]), one(Roles::Client, &[1]), Cause::IncompatibleKeyManagementRoles),
+    ] {
+        let mut pair = Pair::with(client, server);
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.closed(Client), Some(&Reason::PeerAborted(vec![cause])));
+        assert!(pair.server.is_empty());
+    }
+    // The INIT ACK of a peer that does not know it.
+    let mut pair = Pair::with(strict(), modern());
+    pair.run(Duration::from_secs(1));
+    let violation = Violation::Dtls(Disagreement::NotOffered);
+    assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(violation)));
+    let said = pair.packets(Client).into_iter().flatten().last().unwrap();
+    assert_eq!(said, Chunk::Abort { reflected: false, causes: vec![Cause::MissingDtlsSupport] });
+    assert!(pair.server.is_empty());
+}
+
+#[test]
+fn who_need_not_have_it_goes_on_without() {
+    let loose = || dtls(DtlsConfig { mode: Mode::Loose, ..DtlsConfig::default() });
+    for (client, server) in [(modern(), loose()), (loose(), modern())] {
+        let mut pair = Pair::with(client, server);
+        pair.run(Duration::from_millis(100));
+        assert_eq!((agreement(&mut pair, Client), agreement(&mut pair, Server)), (None, None));
+        pair.send(Client, 1, pattern(10_000));
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.read(Server, 1), [pattern(10_000)]);
+        let id = primary(3);
+        for side in [Client, Server] {
+            assert_eq!(pair.association(side).set_send_keys(id, keys(1)), Err(DtlsError::NotAgreed));
+            assert_eq!(pair.association(side).require_protection(), Err(DtlsError::NotAgreed));
+        }
+    }
+    let mut pair = Pair::up(loose());
+    assert!(agreement(&mut pair, Client).is_some() && agreement(&mut pair, Server).is_some());
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+//= type=test
+//# Therefore, its support MUST NOT
+//# be negotiated in combination with the support of the DTLS chunk.
+#[test]
+fn authentication_is_never_offered_beside_it() {
+    let auth = crate::config::AuthConfig::default();
+    let mut pair = Pair::new(Config { auth: Some(auth), asconf: true, ..strict() });
+    pair.run(Duration::from_millis(100));
+    for side in [Client, Server] {
+        let kinds: Vec<u16> = pair
+            .packets(side)
+            .into_iter()
+            .flatten()
+            .filter_map(|chunk| match chunk {
+                Chunk::Init(init) | Chunk::InitAck(init) => Some(init.parameters),
+                _ => None,
+            })
+            .flatten()
+            .map(|parameter| parameter.kind())
+            .collect();
+        assert!(kinds.contains(&Parameter::KEY_MANAGEMENT));
+        for kind in [Parameter::RANDOM, Parameter::CHUNK_LIST, Parameter::HMAC_ALGO] {
+            assert!(!kinds.contains(&kind), "{kind:#x}");
+        }
+        assert!(!pair.association(side).stats().extensions.unwrap().auth);
+    }
+    // One that offers both is asked for none.
+    let mut pair = Pair::with(
+        Config { auth: Some(crate::config::AuthConfig::default()), ..modern() },
+        dtls(DtlsConfig { mode: Mode::Loose, ..DtlsConfig::default() }),
+    );
+    pair.run(Duration::from_millis(100));
+    assert!(!pair.association(Server).stats().extensions.unwrap().auth);
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# Once the part of the DTLS key context responsible for sending DTLS chunks
+//# has been configured by the application, all SCTP packets SHALL be sent using a DTLS chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# The DTLS chunk MUST NOT be bundled with any other chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# When the DTLS chunk is used, the endpoint MUST consider the DTLS chunk header
+//# and the overhead of DTLS to ensure that the final SCTP packet does not exceed
+//# the PMTU.
+#[test]
+fn with_keys_nothing_leaves_but_dtls_chunks_and_they_fit() {
+    let mut pair = protected(strict());
+    pair.send(Client, 1, pattern(300_000));
+    pair.send(Server, 2, pattern(100_000));
+    pair.run(Duration::from_secs(120));
+    pair.association(Client).shutdown();
+    pair.run(Duration::from_secs(10));
+    assert_eq!(pair.read(Server, 1), [pattern(300_000)]);
+    assert_eq!(pair.read(Client, 2), [pattern(100_000)]);
+    assert_eq!(
+        (pair.closed(Client), pair.closed(Server)),
+        (Some(&Reason::Shutdown), Some(&Reason::Shutdown))
+    );
+    let mtu = modern().mtu;
+    for (_, _, packet) in &pair.log {
+        assert!(packet.kinds().is_dtls_alone(), "{packet}");
+        assert!(packet.len() <= mtu);
+    }
+    let full = pair.log.iter().filter(|(_, _, packet)| packet.len() == mtu & !3).count();
+    assert!(full > 200, "{full} packets are full");
+}
+
+#[test]
+fn the_same_data_takes_no_more_packets_than_the_overhead_costs() {
+    let count = |mut pair: Pair| {
+        pair.clear_log();
+        pair.send(Client, 1, pattern(1_000_000));
+        assert!(pair.run_until(|pair| !pair.read(Server, 1).is_empty()));
+        pair.log.iter().filter(|(_, side, _)| *side == Client).count()
+    };
+    let (plain, secret) = (count(Pair::up(modern())), count(protected(strict())));
+    assert!(secret <= plain + plain / 40 + 10, "{secret} packets, plain {plain}");
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
+//= type=test
+//# The first DTLS key context established for any SCTP association MUST
+//# use epoch 3.
+#[test]
+fn keys_have_their_order() {
+    let mut pair = Pair::up(strict());
+    let client = pair.association(Client);
+    let restart = KeysId { purpose: Purpose::Restart, epoch: 3 };
+    assert_eq!(client.set_send_keys(primary(4), keys(1)), Err(DtlsError::Epoch { expected: 3 }));
+    assert_eq!(client.add_receive_keys(primary(2), keys(1)), Err(DtlsError::Epoch { expected: 3 }));
+    assert_eq!(client.set_send_keys(restart, keys(1)), Err(DtlsError::PrimaryFirst));
+    assert_eq!(client.set_send_keys(primary(3), keys(1)), Ok(()));
+    assert_eq!(client.set_send_keys(primary(3), keys(1)), Err(DtlsError::Epoch { expected: 4 }));
+    assert_eq!(client.set_send_keys(restart, keys(1)), Ok(()));
+    for epoch in 3..7 {
+        assert_eq!(client.add_receive_keys(primary(epoch), keys(1)), Ok(()));
+    }
+    assert_eq!(client.add_receive_keys(primary(7), keys(1)), Err(DtlsError::Ambiguous));
+    assert_eq!(client.delete_receive_keys(primary(3)), Ok(()));
+    assert_eq!(client.delete_receive_keys(primary(3)), Err(DtlsError::NoSuchKeys));
+    assert_eq!(client.add_receive_keys(primary(7), keys(1)), Ok(()));
+    assert_eq!(client.delete_restart_send_keys(9), Err(DtlsError::NoSuchKeys));
+    assert_eq!(client.delete_restart_send_keys(3), Ok(()));
+}
+
+#[test]
+fn what_is_to_be_secret_is_not_taken_before_there_are_keys() {
+    let mut pair = Pair::new(strict());
+    let secret = || Message::new(Ppid(0), pattern(10));
+    let exchange = || Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(3_000));
+    for _ in 0..2 {
+        let client = pair.association(Client);
+        assert_eq!(client.send(StreamId(0), secret()), Err(SendError::NotProtected));
+        assert_eq!(client.send(StreamId(1), exchange()), Err(SendError::NotProtected));
+        assert_eq!(client.send(StreamId(0), exchange()), Ok(()));
+        pair.run(Duration::from_secs(1));
+    }
+    // It rides with COOKIE ECHO, as data does.
+    let rode = pair.packets(Client).iter().any(|packet| {
+        packet[0].kind() == Chunk::COOKIE_ECHO && packet.iter().any(|chunk| matches!(chunk, Chunk::Data(_)))
+    });
+    assert!(rode);
+    assert_eq!(pair.read(Server, 0), [pattern(3_000), pattern(3_000)]);
+    protect(&mut pair, 3);
+    pair.send(Client, 1, pattern(10));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 1), [pattern(10)]);
+}
+
+#[test]
+fn epochs_stand_side_by_side_while_data_flows() {
+    let mut pair = protected(strict());
+    pair.loss = 20;
+    pair.reordering = 200;
+    for epoch in 4..20 {
+        pair.send(Client, 1, pattern(50_000));
+        pair.run(Duration::from_millis(30));
+        if epoch > 6 {
+            for side in [Client, Server] {
+                pair.association(side).delete_receive_keys(primary(epoch - 4)).unwrap();
+            }
+        }
+        protect(&mut pair, epoch);
+    }
+    assert!(pair.run_until(|pair| pair.read(Server, 1).len() == 16));
+    let stats = pair.association(Server).dtls_stats();
+    assert_eq!(stats.forged, 0, "{stats:?}");
+    assert!(stats.opened > 500, "{stats:?}");
+    let uses = |event: &&Event| matches!(event, Event::Dtls(DtlsEvent::PeerUses(_)));
+    assert!(pair.events(Server).iter().filter(uses).count() > 8);
+}
+
+#[test]
+fn several_paths_share_one_window() {
+    let addresses =
+        |last: [u8; 2]| last.map(|n| SocketAddr::from(([10, 0, n, 1], 9_000 + u16::from(n)))).to_vec();
+    let several = Config { multipath: Some(crate::Multipath::default()), ..strict() };
+    let mut pair = Pair::between([addresses([1, 2]), addresses([3, 4])], several.clone(), several);
+    pair.run(Duration::from_secs(5));
+    protect(&mut pair, 3);
+    pair.reordering = 500;
+    pair.loss = 10;
+    for _ in 0..20 {
+        pair.send(Client, 1, pattern(100_000));
+        pair.run(Duration::from_secs(1));
+    }
+    assert!(pair.run_until(|pair| pair.read(Server, 1).len() == 20));
+    let stats = pair.association(Server).dtls_stats();
+    assert_eq!((stats.forged, stats.replayed), (0, 0), "{stats:?}");
+}
+
+#[test]
+fn the_path_mtu_is_found_with_protection_too() {
+    let discovery = crate::MtuDiscovery::default();
+    let mut pair = protected(Config { path_mtu_discovery: Some(discovery), mtu: 1_200, ..strict() });
+    pair.carries = Some(1_400);
+    pair.run(Duration::from_secs(60));
+    pair.clear_log();
+    pair.send(Client, 1, pattern(100_000));
+    assert!(pair.run_until(|pair| !pair.read(Server, 1).is_empty()));
+    let largest = pair.log.iter().map(|(_, _, packet)| packet.len()).max().unwrap();
+    assert!((1_300..=1_400).contains(&largest), "{largest}");
+}
+
+#[test]
+fn addresses_come_by_protected_asconf() {
+    let mut pair = Pair::up(Config { asconf: true, ..strict() });
+    let new: SocketAddr = "127.0.0.5:9001".parse().unwrap();
+    assert!(pair.association(Client).add_address(new).is_err(), "not before both directions are protected");
+    protect(&mut pair, 3);
+    pair.client_addresses.push(new);
+    pair.association(Client).add_address(new).unwrap();
+    pair.run(Duration::from_secs(60));
+    assert!(pair.association(Server).paths().any(|path| path.peer == new));
+    assert!(
+        pair.log.iter().all(|(_, _, packet)| packet.kinds().is_dtls_alone() || packet.kinds().is_empty())
+    );
+}
+
+#[test]
+fn keys_that_are_nearly_used_up_are_asked_for_once() {
+    let mut pair = protected(strict());
+    pair.send(Client, 1, pattern(10_000));
+    pair.run(Duration::from_secs(1));
+    let wanted = |event: &&Event| matches!(event, Event::Dtls(DtlsEvent::KeysWanted { .. }));
+    assert_eq!(pair.events(Client).iter().filter(wanted).count(), 0);
+    assert!(pair.association(Client).keys_stats(primary(3)).sealed > 5);
+    assert!(pair.association(Server).keys_stats(primary(3)).opened > 5);
+}
+
+#[test]
+fn without_it_a_dtls_chunk_is_an_unknown_one() {
+    let mut pair = Pair::up(modern());
+    let chunk = Chunk::Dtls(Dtls { is_restart: false, record: pattern(40).into() });
+    pair.forge(std::slice::from_ref(&chunk));
+    pair.run(Duration::from_millis(1));
+    let said = pair.packets(Server).into_iter().flatten().next();
+    assert_eq!(said, Some(Chunk::Error(vec![Cause::UnrecognizedChunkType(chunk.quoted())])));
+}

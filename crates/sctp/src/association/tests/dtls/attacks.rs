@@ -1,0 +1,251 @@
+//! A man on the way, who reads, drops, changes, repeats and forges packets, and knows ports and tags: no association ends, and
+//! nothing is delivered that was not sent.
+
+use super::*;
+use crate::ids::{Ssn, Tsn};
+use crate::wire::{Interleaved, Sack};
+
+/// One packet of each kind that would do something.
+fn forgeries(pair: &mut Pair) -> Vec<Vec<Chunk>> {
+    let stats = pair.association(Server).stats();
+    assert!(stats.peer_rwnd > 0);
+    let far = |tsn: u32| Tsn(tsn);
+    let sack = |cum: u32| {
+        let dups = Vec::new();
+        Chunk::Sack(Sack { flags: 0, cum_tsn_ack: far(cum), a_rwnd: 0, gaps: vec![(2, 9)], dups })
+    };
+    let data = |tsn: u32| {
+        let payload = Bytes::from_static(b"forged");
+        let mut data = Data {
+            begin: true,
+            end: true,
+            unordered: true,
+            immediate: false,
+            tsn: far(tsn),
+            stream: StreamId(0),
+            ssn: Ssn(0),
+            interleaved: None,
+            ppid: Ppid(crate::dtls::KEY_MANAGEMENT_PPID),
+            payload,
+        };
+        if stats.extensions.unwrap().interleaving {
+            data.interleaved = Some(Interleaved { mid: 0, fsn: 0 });
+        }
+        Chunk::Data(data)
+    };
+    let mut packets = vec![
+        vec![Chunk::Abort { reflected: false, causes: Vec::new() }],
+        vec![Chunk::ShutdownAck],
+        vec![Chunk::ShutdownComplete { reflected: false }],
+        vec![Chunk::Error(vec![Cause::StaleCookie(1)])],
+        vec![Chunk::CookieAck],
+        vec![Chunk::Heartbeat(Bytes::from_static(b"who is there"))],
+        vec![Chunk::Dtls(Dtls { is_restart: false, record: pattern(40).into() })],
+        vec![Chunk::Dtls(Dtls { is_restart: true, record: pattern(40).into() })],
+        vec![Chunk::Dtls(Dtls { is_restart: false, record: pattern(40).into() }), Chunk::ShutdownAck],
+    ];
+    for tsn in [0, 1 << 30, 1 << 31, 3 << 30] {
+        packets.push(vec![Chunk::Shutdown { cum_tsn_ack: far(tsn) }]);
+        packets.push(vec![sack(tsn)]);
+        packets.push(vec![data(tsn)]);
+    }
+    packets
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# After the application or key managment method has restricted the SCTP packet handling to protected
+//# SCTP packets only, an SCTP packet not containing a DTLS chunk MUST be
+//# silently discarded unless they contain an INIT or INIT-ACK chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# Upon receipt of an SCTP packet in which a DTLS chunk is bundled with any
+//# other chunk, the entire packet MUST be silently discarded.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# If the Chunk Protection Operator experiences a non-critical error,
+//# it MUST NOT abort the association.
+#[test]
+fn what_is_not_protected_is_discarded_without_a_word() {
+    let mut pair = protected(strict());
+    pair.run(Duration::from_secs(1));
+    pair.clear_log();
+    for chunks in forgeries(&mut pair) {
+        pair.forge(&chunks);
+        assert!(pair.packets(Server).is_empty(), "{chunks:?} is answered");
+        assert_eq!((pair.closed(Server), pair.read(Server, 0).len()), (None, 0), "{chunks:?}");
+    }
+    let before = pair.association(Server).stats().paths[0].packets_sent;
+    pair.send(Client, 1, pattern(20_000));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 1), [pattern(20_000)]);
+    assert!(pair.association(Server).stats().paths[0].packets_sent > before);
+    let stats = pair.association(Server).dtls_stats();
+    assert!(stats.dropped_unprotected >= 15, "{stats:?}");
+    assert!(stats.unreadable >= 1, "{stats:?}");
+}
+
+#[test]
+fn the_t_bit_opens_no_door() {
+    let mut pair = protected(strict());
+    let server_header = pair.last_header.unwrap();
+    let tag = pair.association(Server).peer_tag().unwrap();
+    for chunk in
+        [Chunk::Abort { reflected: true, causes: Vec::new() }, Chunk::ShutdownComplete { reflected: true }]
+    {
+        let mut builder = PacketBuilder::new();
+        builder.begin(Header { tag, ..server_header }, 1_000);
+        builder.push(&chunk);
+        builder.seal();
+        pair.forge_bytes(builder.finish().unwrap().payload);
+        assert_eq!(pair.closed(Server), None, "{chunk:?}");
+    }
+}
+
+#[test]
+fn a_record_that_comes_again_does_nothing() {
+    let mut pair = protected(strict());
+    pair.send(Client, 1, pattern(50_000));
+    pair.duplication = 1_000;
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.read(Server, 1), [pattern(50_000)]);
+    let stats = pair.association(Server).dtls_stats();
+    assert!(stats.replayed >= stats.opened - 5, "{stats:?}");
+    // None came twice to those who acknowledge.
+    assert_eq!(pair.association(Server).stats().duplicates, 0);
+}
+
+/// Bytes of a packet with one bit flipped and the right checksum.
+fn flipped(packet: &Packet, bit: usize) -> Bytes {
+    let Some(Chunk::Dtls(dtls)) = chunks(packet).into_iter().next() else { panic!("{packet}") };
+    let mut record = dtls.record.to_vec();
+    let bit = bit % (record.len() * 8);
+    record[bit / 8] ^= 1 << (bit % 8);
+    let mut builder = PacketBuilder::new();
+    builder.begin(packet.header, PacketBuilder::MAX_BYTES);
+    builder.push(&Chunk::Dtls(Dtls { record: record.into(), ..dtls }));
+    builder.seal();
+    builder.finish().unwrap().payload
+}
+
+#[test]
+fn flipped_bits_cost_packets_and_nothing_else() {
+    for seed in 0..30 {
+        let mut pair = protected(strict()).seeded(seed);
+        pair.send(Client, 1, pattern(60_000));
+        let mut dice = Dice(seed * 77 + 1);
+        let mut seen = 0;
+        while pair.read(Server, 1).is_empty() {
+            let now = pair.now;
+            pair.run(Duration::from_millis(5));
+            assert!(now.since(Time::ZERO) < Duration::from_secs(600));
+            let new: Vec<_> = pair.log[seen..]
+                .iter()
+                .filter(|entry| entry.1 == Client)
+                .map(|entry| entry.2.clone())
+                .collect();
+            seen = pair.log.len();
+            for packet in new {
+                // It comes before the one that it was made of, half of the time.
+                pair.forge_bytes(flipped(&packet, dice.roll(1 << 20) as usize));
+            }
+        }
+        assert_eq!(pair.read(Server, 1), [pattern(60_000)]);
+        assert_eq!((pair.closed(Client), pair.closed(Server)), (None, None));
+        let stats = pair.association(Server).dtls_stats();
+        assert!(stats.forged + stats.unreadable > 30, "{stats:?}");
+    }
+}
+
+#[test]
+fn records_of_another_association_open_nothing() {
+    let mut other = protected(strict());
+    other.send(Client, 1, pattern(5_000));
+    let mut pair = Pair::up(strict());
+    // The same numbers, other keys.
+    for side in [Client, Server] {
+        let (send, receive) = if side == Client { (50, 60) } else { (60, 50) };
+        pair.association(side).add_receive_keys(primary(3), keys(receive)).unwrap();
+        pair.association(side).set_send_keys(primary(3), keys(send)).unwrap();
+        pair.association(side).require_protection().unwrap();
+    }
+    other.run(Duration::from_secs(1));
+    let header = pair.last_header.unwrap();
+    let stolen: Vec<_> = other.log.iter().map(|entry| entry.2.clone()).collect();
+    for packet in stolen {
+        let mut builder = PacketBuilder::new();
+        builder.begin(header, PacketBuilder::MAX_BYTES);
+        chunks(&packet).iter().for_each(|chunk| builder.push(chunk));
+        builder.seal();
+        pair.forge_bytes(builder.finish().unwrap().payload);
+    }
+    // One side's own come back to it.
+    let stats = pair.association(Server).dtls_stats();
+    assert!(stats.opened == 0 && stats.forged > 4, "{stats:?}");
+    assert_eq!(pair.closed(Server), None);
+}
+
+#[test]
+fn an_init_and_the_cookie_that_answers_it_restart_nothing() {
+    let mut pair = protected(strict());
+    pair.run(Duration::from_millis(100));
+    pair.send(Client, 1, pattern(1_000));
+    pair.run(Duration::from_millis(500));
+    let init = {
+        let mut other = Pair::new(strict());
+        other.run(Duration::from_millis(1));
+        other.packets(Client).into_iter().flatten().next().unwrap()
+    };
+    let header = pair.last_header.unwrap();
+    let packet = |tag, chunk: &Chunk| {
+        let mut builder = PacketBuilder::new();
+        builder.begin(Header { tag, ..header }, 1_452);
+        builder.push(chunk);
+        builder.seal();
+        builder.finish().unwrap().payload
+    };
+    pair.clear_log();
+    pair.forge_bytes(packet(crate::VerificationTag(0), &init));
+    let answer = pair.packets(Server).into_iter().flatten().next();
+    let Some(Chunk::InitAck(ack)) = answer else { panic!("{answer:?}") };
+    // Whoever is on the way reads the cookie.
+    let cookie = ack.state_cookie().unwrap().clone();
+    pair.clear_log();
+    pair.forge_bytes(packet(ack.initiate_tag, &Chunk::CookieEcho(cookie)));
+    assert!(pair.packets(Server).is_empty());
+    assert!(!pair.events(Server).contains(&Event::Restarted));
+    pair.send(Client, 1, pattern(1_000));
+    pair.send(Server, 1, pattern(1_000));
+    pair.run(Duration::from_secs(1));
+    assert_eq!((pair.read(Server, 1).len(), pair.read(Client, 1).len()), (2, 1));
+}
+
+#[test]
+fn before_there_are_keys_a_forger_adds_no_user_data() {
+    let mut pair = Pair::up(strict());
+    let tsn = {
+        pair.association(Client)
+            .send(StreamId(0), Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(10)))
+            .unwrap();
+        pair.run(Duration::from_secs(1));
+        pair.data(Client).last().unwrap().clone()
+    };
+    for stream in [0, 3] {
+        let forged = Data { tsn: tsn.tsn.next(), stream: StreamId(stream), ppid: Ppid(0), ..tsn.clone() };
+        pair.forge(&[Chunk::Data(forged)]);
+    }
+    assert_eq!((pair.read(Server, 0).len(), pair.read(Server, 3).len()), (1, 0));
+    assert_eq!(pair.association(Server).dtls_stats().dropped_unprotected, 2);
+    protect(&mut pair, 3);
+    pair.send(Client, 3, pattern(500));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 3), [pattern(500)], "its TSN was not taken by the forger's");
+}
+
+#[test]
+fn a_router_that_says_there_is_no_such_protocol_is_not_believed() {
+    let mut pair = protected(strict());
+    pair.association(Server).on_protocol_unreachable();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.closed(Server), None);
+}

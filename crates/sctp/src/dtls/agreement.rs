@@ -1,0 +1,330 @@
+//! What INIT and INIT ACK come to: whether packets are to be protected, who is client and who server of the key management, and
+//! which method that is (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::wire::{Cause, Init, KeyManagement, Parameter};
+
+/// How an endpoint wants to protect its associations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DtlsConfig {
+    /// Whether there may be an association without protection. Strict.
+    pub mode: Mode,
+    /// What this side can be in the key management. Both.
+    pub roles: Roles,
+    /// Whether this side can begin anew, and a peer that does is heard. Off: it needs a store for keys.
+    pub restart: bool,
+    /// Identifiers of key management methods, the one to prefer first. Pre-shared keys (0) alone.
+    pub methods: Vec<u8>,
+    /// How many records may overtake one before it is refused as one that came before; 2^16 at most. 2^15, which is as far as 16
+    /// bits of a record's number tell: at 1 Gbit/s, paths whose delays differ by 400 ms.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-10
+    //# DTLS replay protection MUST NOT be turned off.
+    pub replay_window: usize,
+}
+
+impl Default for DtlsConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Strict,
+            roles: Roles::Both,
+            restart: false,
+            methods: vec![Self::PRE_SHARED],
+            replay_window: 1 << 15,
+        }
+    }
+}
+
+impl DtlsConfig {
+    /// The method with pre-shared cryptographic parameters (draft-ietf-tsvwg-sctp-dtls-chunk §9.1).
+    pub const PRE_SHARED: u8 = 0;
+}
+
+/// Whether there may be an association without protection (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// None.
+    #[default]
+    Strict,
+    /// Towards peers that cannot protect it.
+    Loose,
+}
+
+/// What a side can be in the key management.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Roles {
+    /// The client alone.
+    Client,
+    /// The server alone.
+    Server,
+    /// Either: what both sides need who may begin at once.
+    #[default]
+    Both,
+}
+
+/// What a side is in the key management.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The one that begins.
+    Client,
+    /// The one that answers.
+    Server,
+}
+
+/// What both sides came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreement {
+    /// What this side is.
+    pub role: Role,
+    /// The identifier of the key management method.
+    pub method: u8,
+    /// Whether both sides can protect a restart.
+    pub restart: bool,
+    /// This side's DTLS Key Management parameter as it was sent, without padding: keys must be bound to both.
+    pub local: Bytes,
+    /// The peer's, as it came.
+    pub peer: Bytes,
+}
+
+impl Agreement {
+    /// The parameters of the client and of the server, in this order (draft-ietf-tsvwg-sctp-dtls-chunk §7.2).
+    pub fn client_and_server(&self) -> (&Bytes, &Bytes) {
+        match self.role {
+            Role::Client => (&self.local, &self.peer),
+            Role::Server => (&self.peer, &self.local),
+        }
+    }
+}
+
+/// Why two sides do not agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Disagreement {
+    /// The peer offers no key management.
+    NotOffered,
+    /// No method that both know.
+    NoCommonMethod,
+    /// Both can be the client alone, or the server.
+    Roles,
+    /// Both drew the same tie breaker.
+    TieBreaker,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotOffered => "no offer to protect packets, which this side asks for",
+            Self::NoCommonMethod => "no method of key management that this side knows",
+            Self::Roles => "roles in the key management that do not go together",
+            Self::TieBreaker => "the tie breaker that this side drew; connect again",
+        })
+    }
+}
+
+impl Disagreement {
+    /// What an ABORT says of it.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.1
+    //# It MUST NOT be included in any other chunk.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.2
+    //# It MUST NOT be included in any other chunk.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.3
+    //# It MUST NOT be included in any other chunk.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.4
+    //# It MUST NOT be included in any other chunk.
+    pub(crate) fn cause(self) -> Cause {
+        match self {
+            Self::NotOffered => Cause::MissingDtlsSupport,
+            Self::NoCommonMethod => Cause::NoCommonKeyManagement,
+            Self::Roles => Cause::IncompatibleKeyManagementRoles,
+            Self::TieBreaker => Cause::TieBreakerCollision,
+        }
+    }
+}
+
+/// What this side offers.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.1
+//# The reserved bits MUST be set to 0 by the sender and MUST be ignored by the
+//# receiver.
+pub(crate) fn offer(config: &DtlsConfig, tie_breaker: u32) -> KeyManagement {
+    let roles = match config.roles {
+        Roles::Client => KeyManagement::CLIENT,
+        Roles::Server => KeyManagement::SERVER,
+        Roles::Both => KeyManagement::CLIENT | KeyManagement::SERVER,
+    };
+    let restart = if config.restart { KeyManagement::RESTART } else { 0 };
+    let methods = config.methods.iter().copied().take(KeyManagement::METHODS_MAX).collect();
+    KeyManagement { tie_breaker, flags: roles | restart, methods }
+}
+
+/// What an INIT or INIT ACK offers.
+pub(crate) fn key_management(init: &Init) -> Option<&KeyManagement> {
+    init.parameters.iter().find_map(|parameter| match parameter {
+        Parameter::KeyManagement(keys) => Some(keys),
+        _ => None,
+    })
+}
+
+/// A parameter as it stands in a packet, without padding.
+pub(crate) fn raw(keys: &KeyManagement) -> Bytes {
+    let parameter = Parameter::KeyManagement(keys.clone());
+    let mut raw = BytesMut::new();
+    parameter.encode(&mut raw);
+    raw.truncate(parameter.encoded_len());
+    raw.freeze()
+}
+
+/// What this side's offer and the peer's come to: nothing, if this side goes on without protection where the peer cannot have it.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+//# To ensure that each endpoint's Key Management Method knows which role it has and
+//# both endpoints agree on which method that was chosen the below procedure MUST be
+//# executed by both endpoints before entering the ESTABLISHED state.
+pub(crate) fn agree(
+    mode: Mode,
+    local: &KeyManagement,
+    peer: Option<&KeyManagement>,
+) -> Result<Option<Agreement>, Disagreement> {
+    let agreed = peer.ok_or(Disagreement::NotOffered).and_then(|peer| {
+        let role = role(local, peer)?;
+        let (client, server) = match role {
+            Role::Client => (local, peer),
+            Role::Server => (peer, local),
+        };
+        let common = server.methods.iter().find(|method| client.methods.contains(method));
+        let method = *common.ok_or(Disagreement::NoCommonMethod)?;
+        let restart = local.has(KeyManagement::RESTART) && peer.has(KeyManagement::RESTART);
+        Ok(Agreement { role, method, restart, local: raw(local), peer: raw(peer) })
+    });
+    match (agreed, mode) {
+        (Ok(agreement), _) => Ok(Some(agreement)),
+        //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+        //# In case both
+        //# endpoints have the same tie breaker value, the selection has failed and the
+        //# association MUST be aborted.
+        (Err(Disagreement::TieBreaker), _) => Err(Disagreement::TieBreaker),
+        (Err(_), Mode::Loose) => Ok(None),
+        (Err(why), Mode::Strict) => Err(why),
+    }
+}
+
+fn role(local: &KeyManagement, peer: &KeyManagement) -> Result<Role, Disagreement> {
+    let can_be = |role: Role| match role {
+        Role::Client => local.has(KeyManagement::CLIENT) && peer.has(KeyManagement::SERVER),
+        Role::Server => local.has(KeyManagement::SERVER) && peer.has(KeyManagement::CLIENT),
+    };
+    match (can_be(Role::Client), can_be(Role::Server)) {
+        (false, false) => Err(Disagreement::Roles),
+        (true, false) => Ok(Role::Client),
+        (false, true) => Ok(Role::Server),
+        //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+        //# The endpoint with the larger value SHALL be
+        //# the server, and the other endpoint takes the client role.
+        (true, true) => match local.tie_breaker.cmp(&peer.tie_breaker) {
+            Ordering::Greater => Ok(Role::Server),
+            Ordering::Less => Ok(Role::Client),
+            Ordering::Equal => Err(Disagreement::TieBreaker),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOTH: u8 = KeyManagement::CLIENT | KeyManagement::SERVER;
+
+    fn keys(tie_breaker: u32, flags: u8, methods: &'static [u8]) -> KeyManagement {
+        KeyManagement { tie_breaker, flags, methods: Bytes::from_static(methods) }
+    }
+
+    fn come_to(local: &KeyManagement, peer: &KeyManagement) -> Result<(Role, u8), Disagreement> {
+        agree(Mode::Strict, local, Some(peer)).map(|agreed| agreed.unwrap()).map(|it| (it.role, it.method))
+    }
+
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+    //= type=test
+    //# The endpoint with the larger value SHALL be
+    //# the server, and the other endpoint takes the client role.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
+    //= type=test
+    //# In case both
+    //# endpoints have the same tie breaker value, the selection has failed and the
+    //# association MUST be aborted.
+    #[test]
+    fn who_can_be_either_is_what_the_tie_breaker_says() {
+        let (small, large) = (keys(1, BOTH, &[5]), keys(2, BOTH, &[5]));
+        assert_eq!(come_to(&small, &large), Ok((Role::Client, 5)));
+        assert_eq!(come_to(&large, &small), Ok((Role::Server, 5)));
+        assert_eq!(come_to(&small, &small), Err(Disagreement::TieBreaker));
+        assert_eq!(agree(Mode::Loose, &small, Some(&small)), Err(Disagreement::TieBreaker));
+    }
+
+    #[test]
+    fn who_can_be_one_thing_is_that_whatever_the_tie_breaker_is() {
+        let (client, either) = (keys(9, KeyManagement::CLIENT, &[5]), keys(1, BOTH, &[5]));
+        assert_eq!(come_to(&client, &either), Ok((Role::Client, 5)));
+        assert_eq!(come_to(&either, &client), Ok((Role::Server, 5)));
+        assert_eq!(come_to(&client, &client), Err(Disagreement::Roles));
+        assert_eq!(come_to(&client, &keys(1, 0, &[5])), Err(Disagreement::Roles));
+    }
+
+    #[test]
+    fn the_server_prefers_the_method() {
+        let client = keys(0, KeyManagement::CLIENT, &[1, 2, 3]);
+        let server = keys(0, KeyManagement::SERVER, &[9, 3, 2]);
+        assert_eq!(come_to(&client, &server), Ok((Role::Client, 3)));
+        assert_eq!(come_to(&server, &client), Ok((Role::Server, 3)));
+        assert_eq!(
+            come_to(&client, &keys(0, KeyManagement::SERVER, &[9])),
+            Err(Disagreement::NoCommonMethod)
+        );
+    }
+
+    #[test]
+    fn loose_is_content_with_nothing() {
+        let client = keys(0, KeyManagement::CLIENT, &[1]);
+        for peer in [None, Some(&client), Some(&keys(0, KeyManagement::SERVER, &[2]))] {
+            assert_eq!(agree(Mode::Loose, &client, peer), Ok(None));
+            assert!(agree(Mode::Strict, &client, peer).is_err());
+        }
+    }
+
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.1
+    //= type=test
+    //# The reserved bits MUST be set to 0 by the sender and MUST be ignored by the
+    //# receiver.
+    #[test]
+    fn reserved_bits_mean_nothing_and_are_kept_for_the_keys() {
+        let ours = offer(&DtlsConfig { restart: true, ..DtlsConfig::default() }, 7);
+        assert_eq!(ours.flags, BOTH | KeyManagement::RESTART);
+        let theirs = keys(3, 0xf8 | KeyManagement::CLIENT, &[0]);
+        let agreed = agree(Mode::Strict, &ours, Some(&theirs)).unwrap().unwrap();
+        assert_eq!((agreed.role, agreed.restart), (Role::Server, false));
+        assert_eq!(agreed.peer, [0x80, 0x06, 0, 10, 0, 0, 0, 3, 0xf9, 0][..]);
+        assert_eq!(agreed.client_and_server(), (&agreed.peer, &agreed.local));
+    }
+
+    proptest! {
+        #[test]
+        fn both_sides_come_to_the_same(
+            one: (u32, u8, Vec<u8>), other: (u32, u8, Vec<u8>)
+        ) {
+            let keys = |(tie_breaker, flags, methods): (u32, u8, Vec<u8>)| {
+                KeyManagement { tie_breaker, flags, methods: methods.into() }
+            };
+            let (one, other) = (keys(one), keys(other));
+            match (agree(Mode::Strict, &one, Some(&other)), agree(Mode::Strict, &other, Some(&one))) {
+                (Ok(Some(here)), Ok(Some(there))) => {
+                    prop_assert_ne!(here.role, there.role);
+                    prop_assert_eq!(here.method, there.method);
+                    prop_assert_eq!(here.restart, there.restart);
+                    prop_assert_eq!(here.client_and_server(), there.client_and_server());
+                }
+                (here, there) => prop_assert_eq!(here.unwrap_err(), there.unwrap_err()),
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Protected packets (draft-ietf-tsvwg-sctp-dtls-chunk): records of DTLS 1.3, each of which holds all chunks of a packet, and what
+//! two sides agree on before.
+//!
+//! - `record`: one record, opened and sealed; `replay`: which records came before
+//! - `context`: keys of one epoch and direction, with what is counted of them; `sending`: those that packets leave with
+//! - `agreement`: what INIT and INIT ACK come to
+//!
+//! There is no cryptography in here: a [`RecordKey`] is given from outside. Nor is there any key exchange: keys are the user's to
+//! agree on with its peer, and to set. What an association makes of all this is in `association::dtls`.
+
+mod agreement;
+mod context;
+mod record;
+mod replay;
+mod sending;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::fmt;
+
+pub use self::agreement::{Agreement, Disagreement, DtlsConfig, Mode, Role, Roles};
+pub(crate) use self::agreement::{agree, key_management, offer};
+pub use self::context::{Keys, KeysId, Purpose};
+pub(crate) use self::context::{ReceiveContext, SendContext};
+pub(crate) use self::record::{CONTENT_MAX, HEAD_LEN, OpenError, PACKET_OVERHEAD, Sealed, TRAILER_LEN};
+pub(crate) use self::sending::Sending;
+
+/// The payload protocol identifier of key management messages (draft-ietf-tsvwg-sctp-dtls-chunk §9.5).
+pub const KEY_MANAGEMENT_PPID: u32 = 4_242;
+
+/// The epoch of the first keys (draft-ietf-tsvwg-sctp-dtls-chunk §3.1).
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
+//# The first DTLS key context established for any SCTP association MUST
+//# use epoch 3.
+pub const FIRST_EPOCH: u64 = 3;
+
+/// Bytes of an AEAD's nonce.
+pub const NONCE_LEN: usize = 12;
+/// Bytes of an AEAD's tag.
+pub const TAG_LEN: usize = 16;
+
+/// What the cipher suites of TLS 1.3 that fit DTLS are called by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CipherSuite {
+    /// TLS_AES_128_GCM_SHA256
+    Aes128Gcm,
+    /// TLS_AES_256_GCM_SHA384
+    Aes256Gcm,
+    /// TLS_CHACHA20_POLY1305_SHA256
+    ChaCha20Poly1305,
+}
+
+impl CipherSuite {
+    /// All of them, the one to prefer first where the processor has instructions for it.
+    pub const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
+
+    /// Its number among those of TLS.
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::Aes128Gcm => 0x1301,
+            Self::Aes256Gcm => 0x1302,
+            Self::ChaCha20Poly1305 => 0x1303,
+        }
+    }
+
+    /// The suite of this number.
+    pub fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|suite| suite.code() == code)
+    }
+
+    /// How many records one key may protect: 2^24.5 with AES-GCM; with ChaCha20 fewer than wrap the number of a record (RFC
+    /// 8446 §5.5).
+    //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+    //# Implementations SHOULD NOT protect more
+    //# records than allowed by the limit specified for the negotiated AEAD.
+    pub const fn records_max(self) -> u64 {
+        match self {
+            Self::Aes128Gcm | Self::Aes256Gcm => 23_726_566,
+            Self::ChaCha20Poly1305 => 1 << 48,
+        }
+    }
+
+    /// How many records may fail to be opened with one key.
+    //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+    //# For AEAD_AES_128_GCM, AEAD_AES_256_GCM, and AEAD_CHACHA20_POLY1305, the limit
+    //# on the number of records that fail authentication is 2^36.
+    pub const fn forgeries_max(self) -> u64 {
+        1 << 36
+    }
+}
+
+/// A record that does not open: forged, damaged, or made with other keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forged;
+
+impl fmt::Display for Forged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record is not authentic")
+    }
+}
+
+impl std::error::Error for Forged {}
+
+/// The keys of one direction and epoch: that of the AEAD and that of the record numbers. Whoever implements it keeps both secret,
+/// and wipes them when it is dropped.
+pub trait RecordKey: fmt::Debug + Send + Sync {
+    /// Encrypts `bytes` in place; the tag that vouches for them and `associated`.
+    fn seal(&self, nonce: &[u8; NONCE_LEN], associated: &[u8], bytes: &mut [u8]) -> [u8; TAG_LEN];
+
+    /// Decrypts `sealed`, which ends in its tag, into `plain`, which is shorter by that. If it is forged, what is in `plain` means
+    /// nothing.
+    fn open(
+        &self,
+        nonce: &[u8; NONCE_LEN],
+        associated: &[u8],
+        sealed: &[u8],
+        plain: &mut [u8],
+    ) -> Result<(), Forged>;
+
+    /// The first bytes of the mask of a record's number, by the first bytes of its ciphertext (RFC 9147 §4.2.3).
+    fn mask(&self, sample: &[u8; 16]) -> [u8; 2];
+}

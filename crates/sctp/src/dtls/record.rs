@@ -1,0 +1,166 @@
+//! One record (draft-ietf-tls-rfc9147bis §4): its header, its number and the mask over that, and the content type behind the
+//! content. Of the forms that a header can have, the DTLS chunk uses one: no connection ID, no length, 16 bits of the number.
+
+use bytes::{BufMut, BytesMut};
+
+use super::{Forged, Keys, NONCE_LEN, TAG_LEN};
+use crate::wire::Dtls;
+
+/// Bytes of the unified header.
+const UNIFIED_LEN: usize = 3;
+/// Its first byte, but for the epoch: 001, no connection ID, 16 bits of the number, no length.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
+//# The DTLS Connection ID in the DTLS Record layer MUST NOT be used in
+//# the DTLS Chunk as the full DTLS connection state is not used in the
+//# DTLS Chunk and the DTLS key context anyway can be identified.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
+//# The
+//# length field MUST NOT be used as the DTLS chunk provides record length
+//# information.
+const FIXED_BITS: u8 = 0b0010_1000;
+/// The bits of the first byte that say which epoch it is.
+const EPOCH_BITS: u8 = 0b11;
+/// The content type of chunks: application_data.
+const APPLICATION_DATA: u8 = 23;
+/// The most bytes of chunks in a record (RFC 8446 §5.1).
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
+//# Endpoints implementing DTLS chunk MUST support DTLS records containing up to
+//# 2<sup>14</sup> (16384) bytes of plain text.
+pub(crate) const CONTENT_MAX: usize = 1 << 14;
+/// The most bytes of an encrypted record (RFC 8446 §5.2).
+const SEALED_MAX: usize = CONTENT_MAX + 256;
+
+/// Bytes of a packet before the chunks, behind the common header.
+pub(crate) const HEAD_LEN: usize = Dtls::HEADER_LEN + UNIFIED_LEN;
+/// Bytes of a packet behind the chunks: the content type, the tag, and padding, of which it is always the same, since all chunks
+/// are padded.
+pub(crate) const TRAILER_LEN: usize = 1 + TAG_LEN + 3;
+/// What protection takes of a packet.
+pub(crate) const PACKET_OVERHEAD: usize = HEAD_LEN + TRAILER_LEN;
+
+/// Why a record is discarded.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.2
+//# An endpoint MUST discard a record which cannot be processed at
+//# the record layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenError {
+    /// It is not a record of the form that is used.
+    NotARecord,
+    /// There are no keys for its epoch.
+    NoKeys,
+    /// It is not authentic.
+    Forged,
+    /// It came before, or is too old to say.
+    Replayed,
+    /// It is authentic and holds no chunks.
+    NoContent,
+}
+
+/// What can be read of a record without its keys.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sealed<'a> {
+    /// The two lowest bits of its epoch.
+    pub(crate) epoch_bits: u8,
+    masked: [u8; 2],
+    /// The ciphertext and its tag.
+    body: &'a [u8],
+}
+
+impl<'a> Sealed<'a> {
+    /// The parts of a record.
+    pub(crate) fn parse(record: &'a [u8]) -> Result<Self, OpenError> {
+        let (header, body) = record.split_first_chunk::<UNIFIED_LEN>().ok_or(OpenError::NotARecord)?;
+        if header[0] & !EPOCH_BITS != FIXED_BITS {
+            return Err(OpenError::NotARecord);
+        }
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.3
+        //# Receivers
+        //# MUST reject shorter records as if they had failed deprotection, as described in
+        //# {{handling-invalid-records}}.
+        if !(TAG_LEN..=SEALED_MAX).contains(&body.len()) {
+            return Err(OpenError::NotARecord);
+        }
+        Ok(Self { epoch_bits: header[0] & EPOCH_BITS, masked: [header[1], header[2]], body })
+    }
+
+    /// The lowest bits of its number.
+    pub(super) fn number_bits(&self, keys: &Keys) -> u16 {
+        u16::from_be_bytes(masked(self.masked, keys, self.body))
+    }
+
+    /// Appends what it holds to `out`, if it is the record of this number.
+    pub(super) fn open(&self, keys: &Keys, number: u64, out: &mut BytesMut) -> Result<(), OpenError> {
+        let start = out.len();
+        out.resize(start + self.body.len() - TAG_LEN, 0);
+        let header = header(self.epoch_bits, number);
+        let opened = keys.key.open(&nonce(keys, number), &header, self.body, &mut out[start..]);
+        let content = match opened {
+            Ok(()) => content(&out[start..]).ok_or(OpenError::NoContent),
+            Err(Forged) => Err(OpenError::Forged),
+        };
+        out.truncate(start + content.unwrap_or(0));
+        content.map(|_| ())
+    }
+}
+
+/// Seals the chunks that follow the blank head at `at` in `buffer`, and makes a DTLS chunk of them, with its padding.
+pub(super) fn seal(keys: &Keys, epoch: u64, number: u64, flags: u8, buffer: &mut BytesMut, at: usize) {
+    let epoch_bits = epoch as u8 & EPOCH_BITS;
+    let header = header(epoch_bits, number);
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
+    //# The sender MUST pad with one zero byte and the receiver MUST ignore the
+    //# padding bytes.
+    // The head is blank: this byte stays as it is.
+    buffer[at + Dtls::HEADER_LEN..at + HEAD_LEN].copy_from_slice(&header);
+    buffer.put_u8(APPLICATION_DATA);
+    let body = at + HEAD_LEN;
+    let tag = keys.key.seal(&nonce(keys, number), &header, &mut buffer[body..]);
+    buffer.put_slice(&tag);
+    let number_at = body - 2;
+    let in_clear = [buffer[number_at], buffer[number_at + 1]];
+    let hidden = masked(in_clear, keys, &buffer[body..]);
+    buffer[number_at..body].copy_from_slice(&hidden);
+    let len = u16::try_from(buffer.len() - at).expect("a record fits a chunk").to_be_bytes();
+    buffer[at..at + 4].copy_from_slice(&[Dtls::KIND, flags, len[0], len[1]]);
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
+    //# If the length of the Payload is not a multiple of 4 bytes, the sender
+    //# MUST pad the chunk with all zero bytes to make the chunk 32-bit
+    //# aligned.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
+    //# The Padding MUST NOT be longer than 3 bytes and it MUST
+    //# be ignored by the receiver.
+    buffer.put_bytes(0, (buffer.len() - at).wrapping_neg() & 3);
+}
+
+/// Adds or takes away the mask of a number, by the first bytes of the ciphertext.
+fn masked(number: [u8; 2], keys: &Keys, body: &[u8]) -> [u8; 2] {
+    let sample = body.first_chunk().expect("no ciphertext is shorter than its tag");
+    let mask = keys.key.mask(sample);
+    [number[0] ^ mask[0], number[1] ^ mask[1]]
+}
+
+/// The header as it is without a mask, which is what the AEAD vouches for.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4
+//# The entire header value shown in {{hdr_examples}} (but prior to record number
+//# encryption; see {{rne}}) is used as the additional data value for the
+//# AEAD
+//# function.
+fn header(epoch_bits: u8, number: u64) -> [u8; UNIFIED_LEN] {
+    let [high, low] = (number as u16).to_be_bytes();
+    [FIXED_BITS | epoch_bits, high, low]
+}
+
+/// The nonce of a record (RFC 8446 §5.3): the epoch has no part in it.
+fn nonce(keys: &Keys, number: u64) -> [u8; NONCE_LEN] {
+    let mut nonce = keys.iv;
+    for (byte, of_number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
+        *byte ^= of_number;
+    }
+    nonce
+}
+
+/// How long the content is, before its type and padding; `None` if it is no chunks.
+fn content(inner: &[u8]) -> Option<usize> {
+    let len = inner.iter().rposition(|byte| *byte != 0)?;
+    (inner[len] == APPLICATION_DATA && len <= CONTENT_MAX).then_some(len)
+}

@@ -1,0 +1,95 @@
+//! The keys that packets leave with: which of them, and when there are none (draft-ietf-tsvwg-sctp-dtls-chunk §5.2, §5.4).
+
+use bytes::BytesMut;
+
+use super::context::{Keys, KeysId, Purpose, SendContext};
+
+/// The most restart keys that are kept: the newest, and those before until the peer is known to have stored the newest.
+const RESTART_MAX: usize = 2;
+
+/// The keys to send with.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    primary: Option<SendContext>,
+    /// The newest last.
+    restart: Vec<SendContext>,
+    /// The epoch of those that are in use, since the association was begun anew with them.
+    restarted_with: Option<u64>,
+    /// Records that were sealed with keys that are gone.
+    before: u64,
+}
+
+impl Sending {
+    /// The keys that the next packet leaves with.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+    //# The cipher suite from the Primary DTLS Key Context is used, if configured.
+    //# Otherwise, the cipher suite from the Restart DTLS Key Context is used.
+    pub(crate) fn in_use(&self) -> Option<&SendContext> {
+        self.primary.as_ref().or_else(|| self.restart.get(self.restart_index()?))
+    }
+
+    fn restart_index(&self) -> Option<usize> {
+        let by_epoch = |epoch| self.restart.iter().position(|context| context.id.epoch == epoch);
+        self.restarted_with.and_then(by_epoch).or(self.restart.len().checked_sub(1))
+    }
+
+    /// Seals the packet that `buffer` ends with.
+    pub(crate) fn seal(&mut self, buffer: &mut BytesMut, at: usize) {
+        let restart = self.restart_index();
+        let context = match (&mut self.primary, restart) {
+            (Some(primary), _) => primary,
+            (None, Some(index)) => &mut self.restart[index],
+            (None, None) => unreachable!("a record is begun with keys alone"),
+        };
+        context.seal(buffer, at);
+    }
+
+    /// The keys of this name, if they are there.
+    pub(crate) fn get(&self, id: KeysId) -> Option<&SendContext> {
+        self.primary.iter().chain(&self.restart).find(|context| context.id == id)
+    }
+
+    /// The primary keys, if there are any.
+    pub(crate) fn primary(&self) -> Option<&SendContext> {
+        self.primary.as_ref()
+    }
+
+    /// Sends with these from now on, or after a restart.
+    pub(crate) fn set(&mut self, id: KeysId, keys: Keys) {
+        let context = SendContext::new(id, keys);
+        match id.purpose {
+            Purpose::Primary => {
+                if let Some(old) = self.primary.replace(context) {
+                    self.before += old.used();
+                }
+            }
+            Purpose::Restart => {
+                while self.restart.len() >= RESTART_MAX {
+                    self.before += self.restart.remove(0).used();
+                }
+                self.restart.push(context);
+            }
+        }
+    }
+
+    /// Forgets restart keys. Primary keys go when others take their place, so that nothing leaves unprotected.
+    pub(crate) fn delete_restart(&mut self, epoch: u64) -> bool {
+        let gone = self.restart.iter().position(|context| context.id.epoch == epoch);
+        gone.map(|index| self.before += self.restart.remove(index).used()).is_some()
+    }
+
+    /// The peer has begun anew with the restart keys of this epoch: they are used until there are primary keys.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+    //# A restarted SCTP association MUST continue to use the restart DTLS key context
+    //# and MUST remove all primary DTLS key contexts.
+    pub(crate) fn restart_with(&mut self, epoch: u64) {
+        self.before += self.primary.take().map_or(0, |old| old.used());
+        self.restarted_with = Some(epoch);
+    }
+
+    /// Records sealed in all.
+    pub(crate) fn sealed(&self) -> u64 {
+        let now: u64 = self.primary.iter().chain(&self.restart).map(SendContext::used).sum();
+        self.before + now
+    }
+}

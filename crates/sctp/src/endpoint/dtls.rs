@@ -1,0 +1,137 @@
+//! The door of an endpoint for protected packets (draft-ietf-tsvwg-sctp-dtls-chunk §5.2): they are opened before anything else is
+//! asked about them, and what was in them then goes the way of all packets.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Endpoint, Route};
+use crate::cookie::Contents;
+use crate::ids::AssociationId;
+use crate::wire::{Header, Kinds, Packet};
+
+/// Bytes of one block.
+const BLOCK_BYTES: usize = 1 << 16;
+/// The most blocks: 2 MiB, however long what is in them is kept by others.
+const BLOCKS_MAX: usize = 32;
+
+/// Memory that packets are opened into, and that is used again once nobody holds anything of it. Where all of it is held, a packet
+/// gets memory of its own, so that what is kept of few packets never keeps that of many.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    blocks: Vec<BytesMut>,
+    /// The one that is filled.
+    current: usize,
+    own: BytesMut,
+}
+
+impl Pool {
+    /// An empty buffer with room for so many bytes.
+    pub(super) fn room(&mut self, bytes: usize) -> &mut BytesMut {
+        // The one in use, or the one that was filled longest ago.
+        for _ in 0..2 {
+            if let Some(block) = self.blocks.get_mut(self.current)
+                && (block.capacity() >= bytes || block.try_reclaim(bytes))
+            {
+                return &mut self.blocks[self.current];
+            }
+            self.current = if self.current + 1 < self.blocks.len() { self.current + 1 } else { 0 };
+        }
+        if self.blocks.len() < BLOCKS_MAX && bytes <= BLOCK_BYTES {
+            self.current = self.blocks.len();
+            self.blocks.push(BytesMut::with_capacity(BLOCK_BYTES));
+            return &mut self.blocks[self.current];
+        }
+        self.own = BytesMut::with_capacity(bytes);
+        &mut self.own
+    }
+}
+
+impl Endpoint {
+    /// What a packet with a DTLS chunk holds; the packet itself, if it is of no association that protects any; nothing, if it
+    /// is to be discarded.
+    pub(super) fn unprotect(&mut self, route: Route, packet: Packet, kinds: Kinds) -> Option<Packet> {
+        let Some(id) = self.protector(route, &packet) else { return Some(packet) };
+        //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+        //# Upon receipt of an SCTP packet in which a DTLS chunk is bundled with any
+        //# other chunk, the entire packet MUST be silently discarded.
+        if !kinds.is_dtls_alone() {
+            return None;
+        }
+        let dtls = packet.dtls()?;
+        let slot = self.table.get_mut(id)?;
+        let out = self.opened.room(Header::LEN + dtls.record.len());
+        out.extend_from_slice(&[0; Header::LEN]);
+        //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+        //# If the Chunk Protection Operator experiences a non-critical error,
+        //# it MUST NOT abort the association.
+        let opened = slot.association.unprotect(&dtls, out);
+        // Whatever is left of a packet that did not open goes with it.
+        let datagram: Bytes = out.split().freeze();
+        // It may ask for new keys, or have been one forgery too many.
+        self.table.ready(id);
+        opened.ok()?;
+        packet.opened(datagram)
+    }
+
+    /// The association whose keys a packet is to be opened with. Its addresses are not asked about: who has the keys is the peer,
+    /// wherever it sends from. A restarted peer has a tag that no association has yet.
+    fn protector(&self, route: Route, packet: &Packet) -> Option<AssociationId> {
+        let header = &packet.header;
+        let by_tag = self.table.by_tag(header);
+        let is_restart = || packet.dtls().is_some_and(|dtls| dtls.is_restart);
+        let by_address = || {
+            let slot = self.table.by_address(header.destination_port, header.source_port, route.peer)?;
+            is_restart().then_some(slot)
+        };
+        by_tag.or_else(by_address).filter(|slot| slot.association.opens_records()).map(|slot| slot.id)
+    }
+
+    /// Whether a COOKIE ECHO may do anything to the association that its cookie is about.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+    //# A DTLS chunk using the restart DTLS key context is identified by
+    //# having the R bit (Restart Indicator) set in the DTLS chunk (see
+    //# {{sctp-DTLS-chunk-newchunk-crypt-struct}}).
+    pub(super) fn may_come_in(&self, route: Route, contents: &Contents, packet: &Packet) -> bool {
+        let Some(slot) = self.holder(route, contents) else { return true };
+        let is_same = contents.local_tag == slot.known.tag
+            && slot.association.peer_tag().is_none_or(|tag| tag == contents.peer_tag);
+        slot.association.lets_in(packet, is_same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(pool: &mut Pool, bytes: usize) -> Bytes {
+        let room = pool.room(bytes);
+        assert!(room.is_empty() && room.capacity() >= bytes);
+        room.resize(bytes, 1);
+        room.split().freeze()
+    }
+
+    #[test]
+    fn memory_is_used_again_once_nobody_holds_it() {
+        let mut pool = Pool::default();
+        let first = fill(&mut pool, 1_500).as_ptr();
+        for _ in 0..1_000 {
+            fill(&mut pool, 1_500);
+        }
+        assert_eq!(pool.blocks.len(), 1);
+        let again = (0..100).any(|_| fill(&mut pool, 1_500).as_ptr() == first);
+        assert!(again, "the block begins anew");
+    }
+
+    #[test]
+    fn what_is_held_keeps_no_more_than_the_blocks() {
+        let mut pool = Pool::default();
+        // One small packet of each block is kept.
+        let held: Vec<_> = (0..200)
+            .map(|_| {
+                let kept = fill(&mut pool, 100);
+                (0..40).for_each(|_| drop(fill(&mut pool, 1_500)));
+                kept
+            })
+            .collect();
+        assert_eq!((held.len(), pool.blocks.len()), (200, BLOCKS_MAX));
+    }
+}
