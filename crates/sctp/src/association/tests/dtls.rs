@@ -213,6 +213,19 @@ fn with_keys_nothing_leaves_but_dtls_chunks_and_they_fit() {
 }
 
 #[test]
+fn chunks_are_cut_so_that_they_fit_beside_the_overhead() {
+    let discovery = crate::MtuDiscovery::default();
+    let mut pair = protected(Config { path_mtu_discovery: Some(discovery), dtls: strict().dtls, ..rfc() });
+    let pmdcs = pair.association(Client).paths[0].pmdcs();
+    assert_eq!(pmdcs, (rfc().mtu - 12 - 28) & !3);
+    pair.send(Client, 1, pattern(100_000));
+    assert!(pair.run_until(|pair| !pair.read(Server, 1).is_empty()));
+    // Nothing left that IP would have had to cut.
+    assert!(pair.log.iter().all(|(_, _, packet)| packet.len() <= rfc().mtu));
+    assert!(!pair.splits.contains(&(Split::Allowed as u8)));
+}
+
+#[test]
 fn the_same_data_takes_no_more_packets_than_the_overhead_costs() {
     let count = |mut pair: Pair| {
         pair.clear_log();
@@ -329,6 +342,15 @@ fn the_path_mtu_is_found_with_protection_too() {
     assert!((1_300..=1_400).contains(&largest), "{largest}");
 }
 
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-1.1
+//= type=test
+//# Specifically, the lookup address feature of {{RFC5061}} MUST NOT be used,
+//# and the dynamic address reconfiguration extension MUST NOT be used unless
+//# DTLS chunk handling is enabled in both directions.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+//= type=test
+//# The dynamic address reconfiguration extension MUST NOT be used unless
+//# DTLS chunk handling is enabled in both directions.
 #[test]
 fn addresses_come_by_protected_asconf() {
     let mut pair = Pair::up(Config { asconf: true, ..strict() });

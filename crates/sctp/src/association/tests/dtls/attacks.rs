@@ -102,6 +102,9 @@ fn the_t_bit_opens_no_door() {
     }
 }
 
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-10
+//= type=test
+//# DTLS replay protection MUST NOT be turned off.
 #[test]
 fn a_record_that_comes_again_does_nothing() {
     let mut pair = protected(strict());
@@ -196,6 +199,9 @@ fn an_init_and_the_cookie_that_answers_it_restart_nothing() {
         other.run(Duration::from_millis(1));
         other.packets(Client).into_iter().flatten().next().unwrap()
     };
+    // One that begins anew has a tag of its own; with the old one the cookie would be discarded for that alone.
+    let Chunk::Init(init) = init else { panic!("{init:?}") };
+    let init = Chunk::Init(Init { initiate_tag: crate::VerificationTag(init.initiate_tag.0 ^ 1), ..init });
     let header = pair.last_header.unwrap();
     let packet = |tag, chunk: &Chunk| {
         let mut builder = PacketBuilder::new();
@@ -248,4 +254,49 @@ fn a_router_that_says_there_is_no_such_protocol_is_not_believed() {
     pair.association(Server).on_protocol_unreachable();
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.closed(Server), None);
+}
+
+/// The packet that the client would send now, which nobody gets.
+fn intercepted(pair: &mut Pair) -> Packet {
+    pair.drop = Some(Box::new(|side, _, _| side == Client));
+    pair.clear_log();
+    pair.send(Client, 1, pattern(100));
+    pair.run(Duration::from_millis(1));
+    pair.drop = None;
+    pair.log.iter().find(|entry| entry.1 == Client).map(|entry| entry.2.clone()).unwrap()
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# Upon receipt of an SCTP packet in which a DTLS chunk is bundled with any
+//# other chunk, the entire packet MUST be silently discarded.
+#[test]
+fn a_good_record_beside_another_chunk_is_not_opened() {
+    let mut pair = protected(strict());
+    pair.run(Duration::from_secs(1));
+    let good = chunks(&intercepted(&mut pair)).remove(0);
+    let pad = Chunk::Pad(4);
+    let opened = |pair: &mut Pair| pair.association(Server).dtls_stats().opened;
+    let before = opened(&mut pair);
+    pair.forge(&[good.clone(), pad.clone()]);
+    pair.forge(&[pad, good.clone()]);
+    pair.forge(&[good.clone(), good.clone()]);
+    assert_eq!((opened(&mut pair), pair.read(Server, 1).len()), (before, 0));
+    pair.forge(&[good]);
+    assert_eq!((opened(&mut pair), pair.read(Server, 1).len()), (before + 1, 1));
+}
+
+#[test]
+fn from_the_first_record_on_nothing_else_is_taken() {
+    let mut pair = Pair::up(strict());
+    for (side, send, receive) in [(Client, 1, 2), (Server, 2, 1)] {
+        pair.association(side).add_receive_keys(primary(3), keys(receive)).unwrap();
+        pair.association(side).set_send_keys(primary(3), keys(send)).unwrap();
+    }
+    assert!(!pair.association(Server).requires_protection());
+    pair.send(Client, 1, pattern(100));
+    pair.run(Duration::from_millis(20));
+    assert!(pair.association(Server).requires_protection());
+    pair.forge(&[Chunk::Abort { reflected: false, causes: Vec::new() }]);
+    assert_eq!((pair.closed(Server), pair.read(Server, 1)), (None, vec![pattern(100)]));
 }

@@ -48,9 +48,20 @@ fn crash(pair: &mut Pair) {
 //# A DTLS chunk using the restart DTLS key context is identified by
 //# having the R bit (Restart Indicator) set in the DTLS chunk (see
 //# {{sctp-DTLS-chunk-newchunk-crypt-struct}}).
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+//= type=test
+//# The SCTP restart
+//# DTLS key MUST NOT be used for any purpose other than SCTP association restart.
 #[test]
 fn who_has_the_restart_keys_begins_anew() {
     let mut pair = with_restart_keys();
+    for side in [Client, Server] {
+        assert_eq!(
+            pair.association(side).keys_stats(restart(3)),
+            crate::KeysStats::default(),
+            "until then they wait"
+        );
+    }
     crash(&mut pair);
     pair.association(Client).add_receive_keys(restart(3), keys(202)).unwrap();
     pair.association(Client).set_send_keys(restart(3), keys(201)).unwrap();
