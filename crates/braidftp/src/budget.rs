@@ -19,7 +19,7 @@ use braidftp_net::sctp::cookie::MAX_ADDRESSES;
 use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
 use crate::progress::LINES_MAX;
 use crate::server::{self, Settings, log};
-use crate::store::fs::{BLOCK_BYTES, MAX_DEPTH};
+use crate::store::fs::{BLOCK_BYTES, MAX_DEPTH, POOL_BYTES, SESSION_BYTES};
 use crate::users;
 
 /// A limit.
@@ -41,18 +41,19 @@ impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => f.write_str(&grouped(*count)),
-            Self::Bytes(bytes) => match bytes {
-                bytes if *bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => {
-                    write!(f, "{} GiB", bytes >> 30)
+            Self::Bytes(bytes) => {
+                const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+                let whole = UNITS.iter().find(|(unit, _)| bytes >= unit && bytes.is_multiple_of(*unit));
+                match whole {
+                    Some((unit, name)) if bytes / unit < 10_000 => write!(f, "{} {name}", bytes / unit),
+                    None if *bytes < 10_000 => write!(f, "{} bytes", grouped(*bytes)),
+                    // Too many of the unit that it is a multiple of.
+                    _ => {
+                        let (unit, name) = UNITS.iter().find(|(unit, _)| bytes >= unit).unwrap_or(&UNITS[2]);
+                        write!(f, "{:.1} {name}", *bytes as f64 / *unit as f64)
+                    }
                 }
-                bytes if *bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => {
-                    write!(f, "{} MiB", bytes >> 20)
-                }
-                bytes if *bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => {
-                    write!(f, "{} KiB", bytes >> 10)
-                }
-                bytes => write!(f, "{} bytes", grouped(*bytes)),
-            },
+            }
             Self::Time(time) if time.as_secs() == 0 => write!(f, "{} ms", time.as_millis()),
             Self::Time(time) => write!(f, "{} s", time.as_secs()),
             Self::Rate(rate) => write!(f, "{} a second", grouped(*rate)),
@@ -211,8 +212,14 @@ rows! { now;
         "nobody; no command is begun", "nothing";
     Transfers Server "transfers at once in a session of braid; one in all other modes" NONE,
         count(usize::from(DATA_STREAMS_MAX).max(now.settings.session.concurrent_transfers)), "nobody; the next one waits", "nothing";
+    TransfersInAll Server "transfers of all sessions together, but for two of each" NONE, count(server::TRANSFERS_MAX),
+        "nobody; the next one waits for another of its session", "nothing";
     TransferBytes Server "bytes of a file in memory, a transfer" NONE, bytes(2 * BLOCK_BYTES),
         "nobody; the disk, or the network, is waited for", "nothing";
+    FileBytesInAll Server "bytes of files in memory, of all transfers together, but for a little of each session and transfer" NONE,
+        bytes(POOL_BYTES), "nobody; blocks are smaller, and not read ahead", "nothing";
+    FileBytesOfSession Server "the little of a session" NONE, bytes(SESSION_BYTES),
+        "nobody; a transfer has a block of 4 KiB", "nothing";
     PassiveSockets Server "listening sockets of a session over TCP" NONE, Amount::Count(1),
         "nobody; the one before is closed", "nothing";
     DataOpen Server "time until a data connection is open" NONE, Amount::Time(now.settings.data_open),
@@ -362,6 +369,8 @@ mod tests {
             (Amount::Bytes(1_500), "1,500 bytes"),
             (Amount::Bytes(32 << 10), "32 KiB"),
             (Amount::Bytes(64 << 30), "64 GiB"),
+            (Amount::Bytes(5_120_000_000), "4.8 GiB"),
+            (Amount::Bytes(123_456), "120.6 KiB"),
             (Amount::Time(Duration::from_secs(300)), "300 s"),
             (Amount::Time(Duration::from_millis(20)), "20 ms"),
             (Amount::Rate(10_000), "10,000 a second"),

@@ -43,6 +43,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::HeldLines | Row::HeldLinesInAll => lines_without_end,
         Row::Transfers | Row::Streams => transfers,
         Row::TransferBytes => slow_readers,
+        Row::TransfersInAll | Row::FileBytesInAll | Row::FileBytesOfSession => many_slow_readers,
         Row::PassiveSockets => passive_sockets,
         Row::DataOpen => no_data_connection,
         Row::Stall => standstill,
@@ -386,15 +387,7 @@ fn slow_readers(row: Row) {
     const READERS: u64 = 40;
     let (folder, room) = (Folder::new(), Room::new());
     folder.put("big", pattern(64 << 20));
-    let child = client_support::braidftp(&room.home())
-        .args(["serve", folder.path("").to_str().unwrap(), "--listen", "ftp://127.0.0.1:0"])
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut server = Ended(child.unwrap());
-    let mut lines = std::io::BufReader::new(server.0.stderr.take().unwrap());
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
-    let address: SocketAddr = line.trim().strip_prefix("listening ftp://").unwrap().parse().unwrap();
+    let (server, address) = program(&folder, &room, "ftp://127.0.0.1:0");
     let before = resident(server.0.id());
     let mut readers: Vec<Control> = (0..READERS).map(|_| Control::at(address, None).log_in()).collect();
     let data: Vec<_> = readers.iter_mut().map(|control| control.begin("RETR big")).collect();
@@ -404,6 +397,69 @@ fn slow_readers(row: Row) {
     let most = READERS * (limit(row, &quick()) as u64 + (256 << 10)) + (16 << 20);
     assert!(grown < most, "{grown} bytes for {READERS} transfers that nobody reads; may be {most}");
     drop(data);
+}
+
+/// The program as a server of a folder, and where it listens.
+fn program(folder: &Folder, room: &Room, listen: &str) -> (Ended, SocketAddr) {
+    let child = client_support::braidftp(&room.home())
+        .args(["serve", folder.path("").to_str().unwrap(), "--listen", listen])
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut server = Ended(child.unwrap());
+    let mut lines = std::io::BufReader::new(server.0.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+    let address = line.trim().rsplit("://").next().unwrap().parse().unwrap();
+    (server, address)
+}
+
+/// Sessions of braid that ask for more files than all may have at once, and take no more than a first window.
+fn many_slow_readers(_: Row) {
+    const SESSIONS: usize = 24;
+    let (folder, room) = (Folder::new(), Room::new());
+    folder.put("big", pattern(2 << 20));
+    let (server, address) = program(&folder, &room, "ftp+sctp://127.0.0.1:0");
+    let process = server.0.id();
+    let open_files = || std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
+    let (before, files_before) = (resident(process), open_files());
+    in_tokio(async {
+        let asks = limit(Row::Transfers, &quick());
+        let all = limit(Row::TransfersInAll, &quick());
+        assert!(SESSIONS * asks > all);
+        let window = 64 << 10;
+        let config = Config {
+            receive_buffer_bytes: window,
+            receive_buffer_max_bytes: None,
+            ..streams(1 + asks as u16)
+        };
+        let mut clients = Vec::new();
+        for _ in 0..SESSIONS {
+            let (endpoint, association) = connect(address, config.clone());
+            say(&association, LOG_IN).await;
+            hear(&association, "200").await;
+            say(&association, "RETR big\r\n".repeat(asks)).await;
+            clients.push((endpoint, association));
+        }
+        // Until nothing is opened any more.
+        let mut most = 0;
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if open_files() <= most {
+                break;
+            }
+            most = open_files();
+        }
+        assert!(most > files_before + all / 2, "{most} files are open: the attack was none");
+        // One more a session is what else it may have open, and a few are those of threads.
+        assert!(most <= files_before + all + 3 * SESSIONS + 32, "{most} files are open");
+        let grown = resident(process).saturating_sub(before) as usize;
+        let files = limit(Row::FileBytesInAll, &quick())
+            + SESSIONS * limit(Row::FileBytesOfSession, &quick())
+            + (all + 2 * SESSIONS) * (4 << 10);
+        // What associations hold has a row of its own.
+        let besides = limit(Row::SctpMemory, &quick());
+        assert!(grown < files + besides, "{grown} bytes; may be {files} and {besides}");
+    });
 }
 
 /// A program that ends with the test.

@@ -810,26 +810,22 @@ async fn relay(to: SocketAddr) -> (SocketAddr, tokio::task::AbortHandle) {
     (address, running.abort_handle())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
+/// With these settings, whether the session of a client ends whose wire is cut in the middle of an upload, and lets go of the
+/// part with what came.
+async fn ends_when_the_wire_is_cut(settings: Settings) {
     let folder = Folder::new();
-    let bytes = pattern(100_000);
-    // Without heartbeats of its own, so that nothing else ends the association.
-    let sctp = Config { heartbeat_interval: None, ..Profile::Modern.config() };
-    let silent_upload = Duration::from_secs(2);
-    let served = serve_with(folder.root(), Settings { silent_upload, sctp, ..quick() });
+    let served = serve_with(folder.root(), settings);
     let (through, wire) = relay(served.address).await;
     let by_the_wire =
         Served { address: through, handle: served.handle.clone(), running: tokio::spawn(async {}) };
     let mut client = Client::braid(&by_the_wire, 2).await;
     client.say("STOR f").await;
     client.send(1, ppid::HEADER, header(1).encode()).await;
-    client.send(1, ppid::BYTES, bytes[..50_000].to_vec()).await;
+    client.send(1, ppid::BYTES, pattern(50_000)).await;
     // The first CREDIT comes with the first bytes.
     client.credited(1, 1_000_000).await;
     let part = folder.path(".f.braidftp-part");
     wire.abort();
-    // The part is let go of, with what came: nobody writes it any more.
     let wait = async {
         loop {
             let file = std::fs::File::open(&part).unwrap();
@@ -840,6 +836,13 @@ async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_li
         }
     };
     timeout(SOON, wait).await.expect("the session ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
+    // Without heartbeats of its own, so that nothing else ends the association.
+    let sctp = Config { heartbeat_interval: None, ..Profile::Modern.config() };
+    ends_when_the_wire_is_cut(Settings { silent_upload: Duration::from_secs(2), sctp, ..quick() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -866,24 +869,7 @@ async fn silent_associations_before_their_login_keep_nobody_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
-    let folder = Folder::new();
     // Nothing but ICMP Port Unreachable ends the association within the patience of this test.
     let silent_upload = Duration::from_secs(3600);
-    let served = serve_with(folder.root(), Settings { silent_upload, ..quick() });
-    let (through, wire) = relay(served.address).await;
-    let by_the_wire =
-        Served { address: through, handle: served.handle.clone(), running: tokio::spawn(async {}) };
-    let mut client = Client::braid(&by_the_wire, 2).await;
-    client.say("STOR f").await;
-    client.send(1, ppid::HEADER, header(1).encode()).await;
-    client.send(1, ppid::BYTES, pattern(50_000)).await;
-    client.credited(1, 1_000_000).await;
-    let part = folder.path(".f.braidftp-part");
-    wire.abort();
-    let wait = async {
-        while std::fs::File::open(&part).unwrap().try_lock().is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(SOON, wait).await.expect("the session ends");
+    ends_when_the_wire_is_cut(Settings { silent_upload, ..quick() }).await;
 }

@@ -57,6 +57,7 @@ fn main() -> Result<()> {
     let words = Words {
         log_in: lines(&["USER anonymous", "PASS attack@example.org", "TYPE I"].map(str::to_owned)),
         ask: lines(&[format!("SIZE {file}"), format!("RETR {file}")]),
+        store: Some(|nth| Bytes::from(format!("STOR upload-{nth}\r\n"))),
         quit: lines(&["QUIT".to_owned()]),
     };
     let mut attacker = Attacker::new(attack, Target { server, port: PORT, from: from.clone() }, &words, 1);
@@ -97,8 +98,11 @@ fn main() -> Result<()> {
         }
     }
     println!(
-        "{name}: {} packets sent; of {} associations {} are at it, {} were ended by the server",
+        "{name}: {} packets sent, {} MB of uploads taken by the server, {} MB taken from it; of {} associations {} are at it, \
+         {} were ended by the server",
         attacker.packets_sent(),
+        attacker.moved().0 / 1_000_000,
+        attacker.moved().1 / 1_000_000,
         attack.associations,
         attacker.at_it(),
         attacker.over()

@@ -36,7 +36,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// How many rounds there may be for one whose crash came in time.
 const TRIES: u64 = 3;
 /// How the names of unfinished files end.
-const PART: &str = ".braidftp-part";
+pub(super) const PART: &str = ".braidftp-part";
 /// When the older files that the receiver has were changed.
 const OLD: i64 = 1_000_000_000;
 

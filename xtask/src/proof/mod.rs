@@ -111,6 +111,8 @@ struct Options {
     rounds: u64,
     /// What the moments of crashes are drawn from; none: the time of day.
     seed: Option<u64>,
+    /// Attacks to run, by name; all if empty.
+    attacks: Vec<String>,
     /// Whether files stay after a proof that passed.
     keep: Keep,
 }
@@ -124,7 +126,8 @@ enum Keep {
 }
 
 const USAGE: &str = "usage: cargo xtask proof [--list] [--only NAME,...] [--modes MODE,...] [--files N] [--big SIZE] \
-[--link-big SIZE] [--seeds N] [--rounds N] [--seed N] [--programs DIR] [--keep]";
+[--link-big SIZE] [--seeds N] [--rounds N] [--seed N] [--attacks NAME,...] \
+[--programs DIR] [--keep]";
 
 /// Run what `args` asks for.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -138,6 +141,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         seeds: 5,
         rounds: 40,
         seed: None,
+        attacks: Vec::new(),
         keep: Keep::Failed,
     };
     let mut words = args.iter();
@@ -160,6 +164,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--seeds" => options.seeds = value()?.parse().context(USAGE)?,
             "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
             "--seed" => options.seed = Some(value()?.parse().context(USAGE)?),
+            "--attacks" => options.attacks = list(value()?),
             "--keep" => options.keep = Keep::All,
             _ => bail!(USAGE),
         }

@@ -14,7 +14,21 @@ use braidftp_ftp::{SafeName, SafePath};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::store::{Store, failure, metadata, native, stamp};
-use crate::store::fs::{self, BLOCK_BYTES, Digest, Kind, Lister, Reader, Walk, WalkItem};
+use crate::store::fs::{self, BLOCK_BYTES, Digest, Kind, Lister, Pieces, Reader, Walk, WalkItem};
+
+/// Bytes of a file that share a message over SCTP. A reply on stream 0 waits for one of each data stream at most, so that short
+/// ones keep it quick on a slow link; where a message is all data of a stream, its size is left to the sender
+/// (specs/ftp-over-sctp.md §3.2, §4.2).
+pub(super) const MESSAGE_BYTES: usize = 16 << 10;
+
+/// In what a body comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gives {
+    /// In pieces of [`MESSAGE_BYTES`], each with memory of its own.
+    Messages,
+    /// In blocks as large as they are read.
+    Blocks,
+}
 
 /// Something to be sent.
 #[derive(Debug)]
@@ -40,14 +54,17 @@ enum BodyKind {
 
 impl Body {
     /// Opens what shall be sent.
-    pub(super) async fn open(store: &Store, source: Source) -> Result<Self, Failure> {
+    pub(super) async fn open(store: &Store, source: Source, pieces: Gives) -> Result<Self, Failure> {
         match source {
             Source::File { path, offset, representation, extent } => {
-                let reader = store
-                    .root
-                    .reader(&native(&path)?, offset, Digest::None)
-                    .await
-                    .map_err(|e| failure(&e))?;
+                let bytes = match (pieces, representation) {
+                    (Gives::Messages, _) | (_, Type::Ascii) => MESSAGE_BYTES,
+                    (Gives::Blocks, _) => BLOCK_BYTES,
+                };
+                let pieces = Pieces { bytes, blocks: store.blocks.clone() };
+                let place = native(&path)?;
+                let reader = store.root.reader_in(pieces, &place, offset, Digest::None);
+                let reader = reader.await.map_err(|e| failure(&e))?;
                 let found = reader.metadata();
                 let (size, modified) = (found.size, stamp(found.modified));
                 let (kind, length) = match (extent, representation) {
@@ -111,7 +128,7 @@ impl Exactly {
             },
         };
         if block.is_empty() {
-            block = vec![0; self.left.min(BLOCK_BYTES as u64) as usize].into();
+            block = vec![0; self.left.min(MESSAGE_BYTES as u64) as usize].into();
         }
         block.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= block.len() as u64;
@@ -211,9 +228,13 @@ impl Listing {
             (Form::Tree, Kind::Folder) => {
                 // The folder itself comes first: its facts, and a place to say that not all of it can be read.
                 head.push_back(encode_line(&metadata(&found), &SafePath::ROOT, FactSet::ALL).into());
-                Entries::Tree(store.root.walk(&place).await.map_err(|e| failure(&e))?)
+                let walk = store.root.walk(&place).await.map_err(|e| failure(&e))?;
+                Entries::Tree(walk.counted_by(store.blocks.clone()))
             }
-            (_, Kind::Folder) => Entries::Folder(store.root.list(&place).await.map_err(|e| failure(&e))?),
+            (_, Kind::Folder) => {
+                let lister = store.root.list(&place).await.map_err(|e| failure(&e))?;
+                Entries::Folder(lister.counted_by(store.blocks.clone()))
+            }
             // XTREE of a file is its own line and nothing else.
             (Form::Tree, _) => {
                 head.push_back(encode_line(&metadata(&found), &SafePath::ROOT, FactSet::ALL).into());

@@ -17,14 +17,11 @@ use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-use super::body::Body;
+use super::body::{Body, MESSAGE_BYTES};
 use super::session::{Event, Post, Upload};
 use super::sink::Ending;
 use crate::store::fs::Durability;
 
-/// Bytes of a file that share a message. A reply on stream 0 waits for one of each data stream at most, so that
-/// short ones keep it quick on a slow link.
-const MESSAGE_BYTES: usize = 16 << 10;
 /// Bytes of uploads that may lie unread, over all streams together, as long as each has its initial credit.
 const WINDOW_BYTES: u64 = 4 << 20;
 

@@ -9,13 +9,15 @@ use braidftp_net::machine_memory_bytes;
 use rustix::process::{Resource, getrlimit};
 
 use super::command::{Plan, ServeError};
+use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Server, Settings};
 use crate::budget::{self, Effective};
-use crate::store::fs::{BLOCK_BYTES, Root};
+use crate::store::fs::{POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::users::Access;
 
-/// Open files of a session: its control connection, a listening socket, a data connection, a file.
-const FILES_PER_SESSION: u64 = 4;
+/// Open files of a session: its control connection, a listening socket, a data connection, and those of its transfers that it
+/// may have whatever the others have.
+const FILES_PER_SESSION: u64 = 3 + TRANSFERS_ALWAYS as u64;
 /// Open files of the process besides: what the runtime and the standard streams have.
 const FILES_BESIDES: u64 = 32;
 
@@ -150,14 +152,16 @@ fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings)
         }
     }
     let endpoints = listen.iter().filter(|place| !matches!(place, Listen::Tcp(_))).count();
-    let each = settings.session.window_bytes + settings.session.replies_bytes + OUT_BYTES + 2 * BLOCK_BYTES;
+    let each = settings.session.window_bytes + settings.session.replies_bytes + OUT_BYTES + SESSION_BYTES;
+    let files = POOL_BYTES + (TRANSFERS_MAX + TRANSFERS_ALWAYS * sessions) * SMALLEST_BYTES;
     let sctp = super::sctp_limits(settings).memory_bytes.saturating_mul(endpoints);
-    let memory = sctp.saturating_add(HELD_ALL_BYTES).saturating_add(sessions.saturating_mul(each)) as u64;
+    let memory =
+        sctp.saturating_add(HELD_ALL_BYTES + files).saturating_add(sessions.saturating_mul(each)) as u64;
     if let Some(machine) = machine_memory_bytes().filter(|machine| memory > machine / 2) {
         findings.add(
             1,
             format!(
-                "{sessions} sessions with a transfer each may take {} MiB, and this machine, or the control group, has {} MiB: lower max-sessions",
+                "{sessions} sessions may take {} MiB, and this machine, or the control group, has {} MiB: lower max-sessions",
                 memory >> 20,
                 machine >> 20
             ),
@@ -165,11 +169,11 @@ fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings)
     }
     let files = (sessions as u64)
         .saturating_mul(FILES_PER_SESSION)
-        .saturating_add(FILES_BESIDES + listen.len() as u64);
-    if let Some(may) = getrlimit(Resource::Nofile).current.filter(|may| files > *may) {
+        .saturating_add(FILES_BESIDES + TRANSFERS_MAX as u64 + listen.len() as u64);
+    if let Some(may) = getrlimit(Resource::Nofile).maximum.filter(|may| files > *may) {
         findings.add(
             1,
-            format!("{sessions} sessions may open {files} files, and this process may open {may}: raise `ulimit -n`, or lower max-sessions"),
+            format!("{sessions} sessions may open {files} files, and this process may open {may}: raise `ulimit -Hn`, or lower max-sessions"),
         );
     }
 }

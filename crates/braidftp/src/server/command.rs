@@ -177,6 +177,7 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
         return check(plan(args)?).await;
     }
     let limit = log(args.verbose);
+    allow_open_files();
     let Plan { dir, listen, users, settings } = plan(args)?;
     let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
     let mut builder = Server::builder(root).users(users).settings(settings);
@@ -210,6 +211,14 @@ pub async fn serve_command(args: Args) -> Result<(), ServeError> {
             },
         }
     }
+}
+
+/// The process may open as many files as the system lets it: the usual limit is for programs that call `select`.
+fn allow_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // If it may not, what it has must do; `--check` says whether it does.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// Waits until the task of an SCTP endpoint has failed; for ever, if none does.

@@ -1,17 +1,20 @@
-//! Memory that SCTP's associations have freed goes back to the system: glibc keeps it, in pieces, for as long as something
-//! newer is allocated behind them, and a server that was attacked once would keep its highest level for ever.
+//! Memory that SCTP's associations and transfers have freed goes back to the system: glibc keeps it, in pieces, for as long as
+//! something newer is allocated behind them, and a server that was attacked once would keep its highest level for ever.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_net::{Counters, Endpoint};
 
-/// How often the associations' memory is looked at.
+use crate::store::fs::Pool;
+
+/// How often this memory is looked at.
 const LOOK: Duration = Duration::from_secs(3);
 /// When so many bytes less are taken than were since the last time, free memory goes back.
 const FREED_BYTES: usize = 8 << 20;
 
 /// Watches these endpoints, for ever, and logs what their limits refused.
-pub(super) async fn give_back(endpoints: Vec<Endpoint>) {
+pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
     let mut most = 0;
     let mut logged = vec![Counters::default(); endpoints.len()];
     loop {
@@ -21,7 +24,7 @@ pub(super) async fn give_back(endpoints: Vec<Endpoint>) {
             log_refusals(before, &now);
             *before = now;
         }
-        let held: usize = endpoints.iter().map(Endpoint::memory_bytes).sum();
+        let held = endpoints.iter().map(Endpoint::memory_bytes).sum::<usize>() + blocks.held();
         most = held.max(most);
         if most - held >= FREED_BYTES {
             // It takes too long for a thread on which sessions run. If it cannot be started, the next look is soon.

@@ -32,6 +32,7 @@ mod session;
 mod sink;
 mod store;
 mod tcp;
+mod transfers;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
@@ -52,13 +53,15 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::client::default_multipath;
-use crate::store::fs::{Durability, Root};
+use crate::store::fs::{Durability, Pool, Root};
 use crate::users::{Access, Users};
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
 pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
 pub(crate) use session::OUT_BYTES;
 use session::{Accepted, Data, Driver, post};
+pub(crate) use transfers::TRANSFERS_MAX;
+use transfers::Transfers;
 
 /// How long a new association may take to come up, or its first look at its streams.
 const UP: Duration = Duration::from_secs(15);
@@ -178,6 +181,10 @@ struct Shared {
     settings: Arc<Settings>,
     limits: Arc<Limits>,
     all_held: Arc<control::AllHeld>,
+    /// What all transfers hold of files.
+    blocks: Arc<Pool>,
+    /// How many are under way.
+    transfers: Arc<Transfers>,
 }
 
 /// A server to be.
@@ -246,8 +253,9 @@ impl Builder {
         }
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let users = users.unwrap_or_else(|| Users::anonymous(access));
-        let shared =
-            Arc::new(Shared { root, users, settings: Arc::new(settings), limits, all_held: Arc::default() });
+        let settings = Arc::new(settings);
+        let (all_held, blocks, transfers) = Default::default();
+        let shared = Arc::new(Shared { root, users, settings, limits, all_held, blocks, transfers });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
 }
@@ -456,7 +464,7 @@ impl Server {
         let mut stop = phase.subscribe();
         tokio::select! {
             () = no_longer_serving(&mut stop) => {}
-            () = memory::give_back(endpoints.clone()) => {}
+            () = memory::give_back(endpoints.clone(), shared.blocks.clone()) => {}
             () = parts::remove_old(shared.clone()) => {}
         }
         let all = async { while tasks.join_next().await.is_some() {} };

@@ -14,11 +14,9 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::timeout;
 
 use super::Settings;
-use super::body::Body;
+use super::body::{Body, MESSAGE_BYTES};
 use super::sink::Intake;
 
-/// Bytes of a file that share a message: the paper and the specification (§3.2, §4.2) leave it to the sender.
-const MESSAGE_BYTES: usize = 16 << 10;
 /// How long an association of naive may take to come up, and to end: time for the sixth INIT or SHUTDOWN, 31 s after
 /// the first (RFC 9260 §5.1, §9.2), which a bad link needs now and then.
 const PATIENCE: Duration = Duration::from_secs(45);

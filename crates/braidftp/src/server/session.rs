@@ -20,13 +20,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::body::Body;
+use super::body::{Body, Gives};
 use super::braid::{Ask, Lanes};
 use super::control::{Arrived, Lost, Rx, Tx};
 use super::limits::{Place, Standing};
 use super::sink::{Ending, Intake};
 use super::store::{Store, claimant};
+use super::transfers::UnderWay;
 use super::{Phase, Shared, sctp, tcp};
+use crate::store::fs::Blocks;
 use crate::users::{Grant, LoginError as Refusal};
 
 /// Bytes of replies handed to the transport at once. While they wait, no more are asked for.
@@ -52,6 +54,10 @@ pub(super) struct Driver {
     tx: Tx,
     data: Data,
     store: Option<Store>,
+    /// Where its transfers get room for what they hold of files.
+    blocks: Blocks,
+    /// Transfers that are not over.
+    under_way: BTreeMap<JobId, UnderWay>,
     events: mpsc::UnboundedReceiver<Event>,
     post: Post,
     jobs: JoinSet<()>,
@@ -162,6 +168,7 @@ impl Driver {
     pub(super) fn new(shared: Arc<Shared>, accepted: Accepted) -> Self {
         let Accepted { peer, place, carrier, rx, tx, data, events, post } = accepted;
         let session = Session::new(shared.settings.session.clone(), carrier, Time::ZERO);
+        let blocks = Blocks::of_session(&shared.blocks);
         Self {
             shared,
             peer,
@@ -173,6 +180,8 @@ impl Driver {
             tx,
             data,
             store: None,
+            blocks,
+            under_way: BTreeMap::new(),
             events,
             post,
             jobs: JoinSet::new(),
@@ -334,6 +343,7 @@ impl Driver {
     /// Lets the machine say all it has to say, as far as replies leave.
     fn drain(&mut self) {
         loop {
+            self.session.allow_transfers(self.shared.transfers.allowed(self.under_way.len()));
             while self.out_bytes < OUT_BYTES {
                 let now = self.now();
                 match self.session.poll(now) {
@@ -383,6 +393,7 @@ impl Driver {
                 if let Input::Done { job, .. } = &input {
                     self.cancels.remove(job);
                     self.uploads.remove(job);
+                    self.under_way.remove(job);
                 }
                 self.tell(input);
             }
@@ -450,6 +461,7 @@ impl Driver {
 
     fn authenticate(&mut self, user: Bytes, password: Secret) {
         let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
+        let blocks = self.blocks.clone();
         self.jobs.spawn(async move {
             let granted = shared.users.log_in(&user, password.expose(), peer).await;
             let outcome = match granted {
@@ -461,7 +473,7 @@ impl Driver {
                     match opened.await {
                         Ok(root) => {
                             let claimant = claimant(&grant.name, peer);
-                            let store = Store { root, access: grant.access, claimant };
+                            let store = Store { root, access: grant.access, claimant, blocks };
                             Ok((grant, store))
                         }
                         Err(error) => {
@@ -502,6 +514,7 @@ impl Driver {
 
     fn send(&mut self, job: JobId, data: DataPath, source: Source) {
         let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
+        self.under_way.insert(job, self.shared.transfers.begin());
         let post = self.post.clone();
         let stop = self.stop(job);
         let settings = self.shared.settings.clone();
@@ -510,14 +523,15 @@ impl Driver {
                 let turn = lanes.turn();
                 let lanes = lanes.clone();
                 self.jobs.spawn(async move {
-                    let outcome = lanes.send(turn, transfer, Body::open(&store, source), stop).await;
+                    let outcome =
+                        lanes.send(turn, transfer, Body::open(&store, source, Gives::Messages), stop).await;
                     post.done(job, outcome);
                 });
             }
             (Data::Tcp(data), path) => {
                 let way = data.way(path);
                 self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
-                    let mut body = Body::open(&store, source).await?;
+                    let mut body = Body::open(&store, source, Gives::Blocks).await?;
                     post.started(job, body.length, None);
                     way.send(&mut body, &settings).await
                 }));
@@ -525,7 +539,7 @@ impl Driver {
             (Data::Sctp(data), path) => {
                 let way = data.way(path);
                 self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
-                    let mut body = Body::open(&store, source).await?;
+                    let mut body = Body::open(&store, source, Gives::Messages).await?;
                     way.send(&mut body, &settings, async |size| post.started_and_told(job, size).await).await
                 }));
             }
@@ -538,6 +552,7 @@ impl Driver {
         let post = self.post.clone();
         let stop = self.stop(job);
         self.uploads.insert(job);
+        self.under_way.insert(job, self.shared.transfers.begin());
         let settings = self.shared.settings.clone();
         let ending = Ending { modified: None, durability: settings.durability };
         match (&mut self.data, data) {

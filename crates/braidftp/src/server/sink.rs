@@ -55,7 +55,8 @@ impl Intake {
             Write::Append => (Start::Append, 0),
         };
         let hint = sink.length.map(|length| length.saturating_add(before)).or(sink.told_size);
-        let writer = store.root.writer(&path, start, hint, Digest::None).claimed_by(store.claimant.clone());
+        let writer = store.root.writer(&path, start, hint, Digest::None);
+        let writer = writer.claimed_by(store.claimant.clone()).counted_by(store.blocks.clone());
         let text = (sink.representation == Type::Ascii).then(Lf::default);
         Ok(Self { writer, text, name, bytes: 0, offset: before, told_size: sink.told_size })
     }

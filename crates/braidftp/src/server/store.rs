@@ -14,7 +14,7 @@ use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 use bytes::Bytes;
 
-use crate::store::fs::{self, Claimant, Kind, Removal, Root, Why};
+use crate::store::fs::{self, Blocks, Claimant, Kind, Removal, Root, Why};
 use crate::users::Access;
 
 /// What the user of a session sees: a root and what may be done in it. Cheap to clone.
@@ -24,6 +24,8 @@ pub(super) struct Store {
     pub access: Access,
     /// For whom files are written.
     pub claimant: Claimant,
+    /// Where transfers get room for what they hold of files.
+    pub blocks: Blocks,
 }
 
 /// Unfinished uploads that one command lists or removes.

@@ -49,6 +49,8 @@ pub struct Session {
     heard: Time,
     /// Since when nobody is logged in; none while somebody is.
     nobody_since: Option<Time>,
+    /// Transfers that may run at once, whatever the configuration says.
+    transfers_allowed: usize,
     ending: Ending,
 }
 
@@ -241,6 +243,7 @@ impl Session {
             todo: VecDeque::new(),
             heard: now,
             nobody_since: Some(now),
+            transfers_allowed: usize::MAX,
             ending: Ending::No,
         };
         let greeting = Reply::new(Code::READY, &session.config.greeting);
@@ -294,6 +297,11 @@ impl Session {
                 return Output::Wait(self.idle_deadline().into_iter().chain(self.login_deadline()).min());
             }
         }
+    }
+
+    /// So many transfers may run at once from now on, one at least, if the configuration allows as many. Those that run go on.
+    pub fn allow_transfers(&mut self, most: usize) {
+        self.transfers_allowed = most.max(1);
     }
 
     /// Whether more of the control connection may be read now. While not, leave it in the transport.
@@ -497,7 +505,7 @@ impl Session {
         let mut lookups = self.slots.iter().filter(is_running).filter(|slot| slot.transfer.is_none()).count();
         let transfers_max = match self.carrier {
             Carrier::Braid { data_streams } => {
-                self.config.concurrent_transfers.max(usize::from(data_streams))
+                self.config.concurrent_transfers.max(usize::from(data_streams)).min(self.transfers_allowed)
             }
             _ => 1,
         };

@@ -467,6 +467,21 @@ fn braid_runs_transfers_at_once_and_answers_in_order() {
 }
 
 #[test]
+fn braid_runs_as_many_transfers_as_it_is_allowed_and_one_at_least() {
+    let mut talk = braid();
+    talk.session.allow_transfers(0);
+    talk.say("RETR a\r\nRETR b\r\nRETR c\r\n");
+    let jobs = talk.jobs();
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    talk.session.allow_transfers(100);
+    talk.drain();
+    assert_eq!(talk.jobs().len(), 1, "the configuration says two");
+    talk.session.allow_transfers(1);
+    talk.done(jobs[0].0, SENT);
+    assert!(talk.jobs().is_empty(), "one of the two still runs");
+}
+
+#[test]
 fn braid_keeps_the_order_of_commands_that_meet() {
     let mut talk = braid();
     talk.say("MKD d\r\nSTOR d/f\r\nSIZE d/f\r\nSIZE e\r\nDELE x\r\n");

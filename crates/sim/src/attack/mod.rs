@@ -23,6 +23,8 @@ use crate::world::Actor;
 
 /// The lowest port of an attacker's associations.
 const PORT_MIN: u16 = 1_024;
+/// Bytes of an upload in a packet.
+pub const UPLOAD_PACKET_BYTES: usize = 15_000;
 /// Where nothing is left to say, an attacker looks again after so long.
 const IDLE: Duration = Duration::from_millis(10);
 /// How far an attacker may be behind its rate and catch up.
@@ -43,6 +45,8 @@ pub struct Attack {
     pub streams: u16,
     /// What it says on the control stream first.
     pub commands: Commands,
+    /// How many files each association asks for, or stores, at once.
+    pub files: u16,
     /// What each association says then, again and again.
     pub says: Says,
     /// What it answers to the server's data.
@@ -62,6 +66,8 @@ pub enum Commands {
     LogIn,
     /// It logs in and asks for data without end.
     LogInAndAsk,
+    /// It logs in and begins uploads.
+    LogInAndStore,
     /// It logs in and says good-bye.
     LogInAndQuit,
     /// It logs in, asks for data without end, and says good-bye.
@@ -96,6 +102,11 @@ pub enum Says {
     },
     /// Empty command lines on the control stream, a message of a byte each, many in a packet.
     Lines,
+    /// On each data stream an upload of braid that ends in the middle, after so many packets of [`UPLOAD_PACKET_BYTES`].
+    Uploads {
+        /// Packets on each stream.
+        packets: u32,
+    },
 }
 
 /// What an association of an attack answers to data.
@@ -109,6 +120,8 @@ pub enum Answers {
     Nothing,
     /// It takes a packet a second.
     Slowly,
+    /// It acknowledges so many bytes, and then takes nothing, with a window of zero.
+    Until(u64),
 }
 
 /// Packets that belong to no association.
@@ -127,6 +140,7 @@ const QUIET: Attack = Attack {
     from_one_address: 20,
     streams: 2,
     commands: Commands::LogIn,
+    files: 1,
     says: Says::Nothing,
     answers: Answers::All,
     flood: None,
@@ -235,6 +249,38 @@ pub const ATTACKS: &[Attack] = &[
         ..QUIET
     },
     Attack {
+        name: "transfers",
+        what: "50 associations ask for 64 files each at once and never open their window",
+        associations: 50,
+        from_one_address: 50,
+        streams: 65,
+        commands: Commands::LogInAndAsk,
+        files: 64,
+        answers: Answers::ZeroWindow,
+        ..QUIET
+    },
+    Attack {
+        name: "tails",
+        what: "20 associations do so when they have taken nearly all of the first 256 KiB of each file",
+        associations: 20,
+        streams: 65,
+        commands: Commands::LogInAndAsk,
+        files: 64,
+        answers: Answers::Until(64 * (240 << 10)),
+        ..QUIET
+    },
+    Attack {
+        name: "uploads",
+        what: "50 associations begin 64 uploads each and stop shortly before 256 KiB of each",
+        associations: 50,
+        from_one_address: 50,
+        streams: 65,
+        commands: Commands::LogInAndStore,
+        files: 64,
+        says: Says::Uploads { packets: 17 },
+        ..QUIET
+    },
+    Attack {
         name: "outlive",
         what: "600 associations from one address log in, say good-bye, and never open their window",
         associations: 600,
@@ -285,6 +331,8 @@ pub struct Words {
     pub log_in: Vec<Bytes>,
     /// To be sent data without end.
     pub ask: Vec<Bytes>,
+    /// To begin an upload, of this number.
+    pub store: Option<fn(u32) -> Bytes>,
     /// To end the session.
     pub quit: Vec<Bytes>,
 }
@@ -330,17 +378,24 @@ impl Attacker {
     pub fn new(attack: Attack, target: Target, words: &Words, seed: u64) -> Self {
         assert!(target.from.len() >= usize::from(attack.addresses()), "{} addresses", attack.addresses());
         let mut dice = Dice::new(seed, 1 << 50);
-        let commands = match attack.commands {
+        let files = u32::from(attack.files);
+        let ask = vec![&words.ask[..]; usize::from(attack.files)].concat();
+        let store = |nth: u16| -> Vec<Bytes> {
+            let number = |at: u32| u32::from(nth) * files + at;
+            words.store.map_or_else(Vec::new, |store| (0..files).map(|at| store(number(at))).collect())
+        };
+        let commands = |nth: u16| match attack.commands {
             Commands::None => Vec::new(),
             Commands::LogIn => words.log_in.clone(),
-            Commands::LogInAndAsk => [&words.log_in[..], &words.ask].concat(),
+            Commands::LogInAndAsk => [&words.log_in[..], &ask].concat(),
+            Commands::LogInAndStore => [words.log_in.clone(), store(nth)].concat(),
             Commands::LogInAndQuit => [&words.log_in[..], &words.quit].concat(),
-            Commands::LogInAskAndQuit => [&words.log_in[..], &words.ask, &words.quit].concat(),
+            Commands::LogInAskAndQuit => [&words.log_in[..], &ask, &words.quit].concat(),
         };
         let mut number = || u32::from_le_bytes(dice.seed()[..4].try_into().expect("four bytes"));
         let peers = (0..attack.associations).map(|nth| {
             let (tag, tsn) = (number(), number());
-            Peer::new(PORT_MIN + nth, target.port, (tag, tsn), commands.clone(), &attack)
+            Peer::new(PORT_MIN + nth, target.port, (tag, tsn), commands(nth), &attack)
         });
         let peers = peers.collect();
         let (turn, outbox, next_at, stopped, sent) = (0, VecDeque::new(), Time::ZERO, false, 0);
@@ -361,6 +416,12 @@ impl Attacker {
     /// How many of its associations the server has ended or refused.
     pub fn over(&self) -> usize {
         self.peers.iter().filter(|peer| peer.is_over()).count()
+    }
+
+    /// Bytes of uploads that the server has acknowledged, and bytes of data that were taken from it.
+    pub fn moved(&self) -> (u64, u64) {
+        let moved = self.peers.iter().map(Peer::moved);
+        moved.fold((0, 0), |(up, down), (more_up, more_down)| (up + more_up, down + more_down))
     }
 
     /// How many packets it has sent.

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_ftp::mapping::ppid;
+use braidftp_ftp::mapping::{TransferNumber, frame, ppid};
 use braidftp_sctp::wire::{Chunk, Data, Header, Init, Packet, PacketBuilder, Sack};
 use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 
-use super::{Answers, Attack, Says};
+use super::{Answers, Attack, Says, UPLOAD_PACKET_BYTES};
 
 /// After so long, a packet of the handshake or a command is sent again.
 const REPEATED_AFTER: Duration = Duration::from_millis(500);
@@ -25,6 +25,8 @@ const TAKES_EVERY: Duration = Duration::from_secs(1);
 const LINES_IN_PACKET: u32 = 60;
 /// How many of them are said ahead of what is acknowledged.
 const LINES_AHEAD: u32 = 600;
+/// Packets of uploads said ahead of what is acknowledged.
+const UPLOADS_AHEAD: u32 = 16;
 /// The stream for what nobody reads.
 const UNREAD: StreamId = StreamId(1);
 
@@ -58,6 +60,8 @@ pub(super) struct Peer {
     answers: Answers,
     streams: u16,
     took_at: Time,
+    /// Bytes of DATA that it took.
+    taken: u64,
     builder: PacketBuilder,
 }
 
@@ -85,6 +89,7 @@ impl Peer {
             answers: attack.answers,
             streams: attack.streams,
             took_at: Time::ZERO,
+            taken: 0,
             builder: PacketBuilder::new(),
         }
     }
@@ -104,6 +109,13 @@ impl Peer {
         self.stage == Stage::Up && !self.last_command().after(self.acked)
     }
 
+    /// Bytes of uploads that the victim has acknowledged, and bytes of its data that were taken.
+    pub(super) fn moved(&self) -> (u64, u64) {
+        let packets =
+            if self.is_at_it() { u64::from(self.acked.distance_from(self.last_command())) } else { 0 };
+        (packets * UPLOAD_PACKET_BYTES as u64, self.taken)
+    }
+
     fn last_command(&self) -> Tsn {
         self.first_tsn.plus(self.commands.len() as u32).minus(1)
     }
@@ -121,6 +133,8 @@ impl Peer {
             Answers::All | Answers::Nothing => WINDOW,
             Answers::ZeroWindow => 0,
             Answers::Slowly => NARROW,
+            Answers::Until(bytes) if self.taken >= bytes => 0,
+            Answers::Until(_) => WINDOW,
         }
     }
 
@@ -151,9 +165,11 @@ impl Peer {
                         Answers::All => true,
                         Answers::Nothing | Answers::ZeroWindow => false,
                         Answers::Slowly => now.since(self.took_at) >= TAKES_EVERY,
+                        Answers::Until(bytes) => self.taken < bytes,
                     };
                     if takes && data.tsn == self.cum_tsn.next() {
                         self.cum_tsn = data.tsn;
+                        self.taken += data.payload.len() as u64;
                         self.took_at = now;
                     }
                 }
@@ -194,7 +210,10 @@ impl Peer {
                 Some(self.packet(self.tag, &[Chunk::CookieEcho(cookie)]))
             }
             Stage::Up if !self.is_at_it() => repeats.then(|| self.command(now)),
-            Stage::Up => self.attack(says),
+            Stage::Up => match says {
+                Says::Uploads { packets } => self.upload(now, packets),
+                says => self.attack(says),
+            },
         }
     }
 
@@ -233,6 +252,38 @@ impl Peer {
         self.packet(self.tag, &chunks)
     }
 
+    /// The next packet of its uploads, of which each data stream gets so many. What is not acknowledged is said again.
+    fn upload(&mut self, now: Time, packets: u32) -> Option<Bytes> {
+        let acked = self.acked.distance_from(self.last_command());
+        if self.said >= acked + UPLOADS_AHEAD {
+            if now.since(self.said_at.unwrap_or(now)) < REPEATED_AFTER {
+                return None;
+            }
+            self.said = acked;
+        }
+        self.said = self.said.max(acked);
+        let streams = u32::from(self.streams - 1);
+        let (turn, stream) = (self.said / streams, (self.said % streams + 1) as u16);
+        if turn > packets {
+            return None;
+        }
+        let tsn = self.last_command().plus(self.said + 1);
+        let header = frame::Header {
+            transfer: TransferNumber(u32::from(stream)),
+            offset: 0,
+            size: None,
+            modified: None,
+        };
+        let (kind, payload) = match turn {
+            0 => (ppid::HEADER, header.encode()),
+            _ => (ppid::BYTES, Bytes::from_static(&[0x5a; UPLOAD_PACKET_BYTES])),
+        };
+        let ssn = Ssn(turn as u16);
+        let data = Data { ssn, ppid: Ppid(kind), ..whole(tsn, StreamId(stream), payload) };
+        (self.said, self.said_at) = (self.said + 1, Some(now));
+        Some(self.packet(self.tag, &[Chunk::Data(data)]))
+    }
+
     fn attack(&mut self, says: Says) -> Option<Bytes> {
         if says == Says::Lines {
             return Some(self.empty_lines());
@@ -243,7 +294,7 @@ impl Peer {
         let ssn = Ssn(nth as u16);
         let payload = |bytes: usize| Bytes::from(vec![0x5a; bytes]);
         let (data, datagram_bytes) = match says {
-            Says::Nothing | Says::Lines => return None,
+            Says::Nothing | Says::Lines | Says::Uploads { .. } => return None,
             Says::Unread { payload_bytes, datagram_bytes } => {
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
             }

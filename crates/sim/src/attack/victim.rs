@@ -41,7 +41,7 @@ const QUIT: &[u8] = b"quit";
 /// The words of this server.
 pub fn words() -> Words {
     let words = |word: &'static [u8]| vec![Bytes::from_static(word)];
-    Words { log_in: words(LOG_IN), ask: words(SEND), quit: words(QUIT) }
+    Words { log_in: words(LOG_IN), ask: words(SEND), store: None, quit: words(QUIT) }
 }
 
 /// What it takes to run an attack in the simulator.

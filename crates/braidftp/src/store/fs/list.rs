@@ -5,11 +5,17 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, ReadDir};
 
+use super::blocks::{Blocks, Permit};
 use super::error::{Error, Why};
 use super::{Kind, Metadata, Root, blocking, metadata_at, name};
 
 /// Entries read at one go: enough to make a trip to another thread worth it, little enough to be nothing.
 const CHUNK_ENTRIES: usize = 256;
+/// The same where there is little room.
+const FEW_ENTRIES: usize = 16;
+
+/// Bytes of names or paths read at one go, which those of a deep tree come to soon; also what a chunk is counted as.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// Folders within folders that a walk enters; each costs two open files.
 pub const MAX_DEPTH: usize = 100;
@@ -28,6 +34,23 @@ pub struct Entry {
 pub struct Lister {
     open: Option<Open>,
     path: PathBuf,
+    room: Room,
+}
+
+/// Where room for chunks comes from, and that for the chunk given out last.
+#[derive(Debug, Default)]
+struct Room {
+    blocks: Blocks,
+    permit: Option<Permit>,
+}
+
+impl Room {
+    /// Of how many entries the next chunk may be. The one before is used up.
+    fn entries(&mut self) -> usize {
+        self.permit = None;
+        self.permit = self.blocks.take(CHUNK_BYTES).filter(|permit| permit.bytes() == CHUNK_BYTES);
+        if self.permit.is_some() { CHUNK_ENTRIES } else { FEW_ENTRIES }
+    }
 }
 
 #[derive(Debug)]
@@ -77,7 +100,10 @@ impl Root {
     /// Safe: nothing is changed.
     pub async fn list(&self, path: &Path) -> Result<Lister, Error> {
         let path = path.to_owned();
-        self.blocking(move |root| Ok(Lister { open: Some(Open::new(root, &path)?), path })).await
+        self.blocking(move |root| {
+            Ok(Lister { open: Some(Open::new(root, &path)?), path, room: Room::default() })
+        })
+        .await
     }
 
     /// Reads a whole tree as a stream, folders before what is in them. Links are shown, never followed.
@@ -92,13 +118,20 @@ impl Root {
         let path = path.to_owned();
         self.blocking(move |root| {
             let level = Level { open: Open::new(root, &path)?, path: PathBuf::new() };
-            Ok(Walk { stack: Some(vec![level]) })
+            Ok(Walk { stack: Some(vec![level]), room: Room::default() })
         })
         .await
     }
 }
 
 impl Lister {
+    /// Says where room for chunks comes from.
+    #[must_use]
+    pub fn counted_by(mut self, blocks: Blocks) -> Self {
+        self.room.blocks = blocks;
+        self
+    }
+
     /// The next entries, or `None` at the end.
     ///
     /// # Errors
@@ -108,10 +141,10 @@ impl Lister {
     /// Not safe: a cancelled call ends the listing, and the next one says `None`.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<Entry>>, Error> {
         let Some(mut open) = self.open.take() else { return Ok(None) };
-        let path = self.path.clone();
+        let (path, most) = (self.path.clone(), self.room.entries());
         let (open, chunk) = blocking(move || {
             let mut chunk = Vec::with_capacity(32);
-            while chunk.len() < CHUNK_ENTRIES {
+            while chunk.len() < most {
                 match open.next(&path) {
                     Some(Ok(entry)) => chunk.push(entry),
                     Some(Err(e)) => return (None, Err(e)),
@@ -131,6 +164,7 @@ impl Lister {
 #[derive(Debug)]
 pub struct Walk {
     stack: Option<Vec<Level>>,
+    room: Room,
 }
 
 #[derive(Debug)]
@@ -160,15 +194,24 @@ pub enum WalkItem {
 }
 
 impl Walk {
+    /// Says where room for chunks comes from.
+    #[must_use]
+    pub fn counted_by(mut self, blocks: Blocks) -> Self {
+        self.room.blocks = blocks;
+        self
+    }
+
     /// The next items, or `None` at the end.
     ///
     /// # Cancel safety
     /// Not safe: a cancelled call ends the walk, and the next one says `None`.
     pub async fn next_chunk(&mut self) -> Option<Vec<WalkItem>> {
         let mut stack = self.stack.take()?;
+        let most = self.room.entries();
         let (stack, chunk) = blocking(move || {
             let mut chunk = Vec::with_capacity(32);
-            while chunk.len() < CHUNK_ENTRIES {
+            let mut path_bytes = 0;
+            while chunk.len() < most && path_bytes < CHUNK_BYTES {
                 let Some(level) = stack.last_mut() else { break };
                 match level.open.next(&level.path) {
                     None => {
@@ -182,6 +225,7 @@ impl Walk {
                     }
                     Some(Ok(entry)) => {
                         let path = level.path.join(&entry.name);
+                        path_bytes += path.as_os_str().len();
                         let is_folder = entry.metadata.kind == Kind::Folder;
                         chunk.push(WalkItem::Found { path: path.clone(), metadata: entry.metadata });
                         if is_folder {

@@ -9,6 +9,7 @@
 //! The plain methods of [`Root`] block; an async caller runs them by [`Root::blocking`]. This module does not know
 //! FTP, users or sockets.
 
+mod blocks;
 mod claims;
 mod error;
 mod list;
@@ -31,12 +32,13 @@ use std::time::{Duration, SystemTime};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 
+pub use blocks::{Blocks, POOL_BYTES, Pool, SESSION_BYTES, SMALLEST_BYTES};
 pub use claims::Claimant;
 pub use error::{Error, Why};
 pub use list::{Entry, Lister, MAX_DEPTH, Walk, WalkItem};
 pub use name::{MAX_PATH_BYTES, component, escaped, is_unfinished, link_stays_inside, relative};
 pub use parts::{Part, Removal};
-pub use reader::{BLOCK_BYTES, Change, Digest, Reader, Summary};
+pub use reader::{BLOCK_BYTES, Change, Digest, Pieces, Reader, Summary};
 pub use writer::{Commit, Durability, Keep, Start, Writer, Written};
 
 /// An open folder that everything happens beneath. Cheap to clone.

@@ -2,6 +2,7 @@
 //!
 //! A small file costs one trip to another thread: open, stat, read, and the look whether it changed meanwhile.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -10,10 +11,11 @@ use cap_std::fs::OpenOptions;
 use rustix::fs::OFlags;
 use tokio::task::JoinHandle;
 
+use super::blocks::{Blocks, Permit};
 use super::error::{Error, Why};
 use super::{Kind, Metadata, Root, kind_of};
 
-/// Bytes read or written at one go. A reader holds two blocks at most, a writer too.
+/// Bytes read or written at one go, at most. A reader holds two blocks at most, a writer too.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Which bytes a BLAKE3 digest is made of while they pass.
@@ -27,19 +29,47 @@ pub enum Digest {
     Whole,
 }
 
+/// In what a file is read, and what its blocks are counted by.
+#[derive(Debug, Clone)]
+pub struct Pieces {
+    /// Bytes given out at once, at most. Each piece has memory of its own: what still waits to be sent keeps no more than
+    /// itself.
+    pub bytes: usize,
+    /// Where room for blocks comes from.
+    pub blocks: Blocks,
+}
+
+impl Default for Pieces {
+    fn default() -> Self {
+        Self { bytes: BLOCK_BYTES, blocks: Blocks::default() }
+    }
+}
+
 /// Reads one file.
 #[derive(Debug)]
 pub struct Reader {
     metadata: Metadata,
     start: u64,
-    /// The block after the one given out last.
+    blocks: Blocks,
+    /// What is left of the block that is given out.
+    block: Block,
+    /// The block after it.
     ahead: Ahead,
+}
+
+/// Bytes that were read at one go.
+#[derive(Debug, Default)]
+struct Block {
+    pieces: VecDeque<Bytes>,
+    _permit: Permit,
 }
 
 #[derive(Debug)]
 enum Ahead {
-    Ready(Box<Core>, Bytes),
-    Busy(JoinHandle<(Box<Core>, Result<Bytes, Error>)>),
+    Ready(Box<Core>, Block),
+    Busy(JoinHandle<(Box<Core>, Result<Block, Error>)>),
+    /// There is more, and no room to read it before it is wanted.
+    Waits(Box<Core>),
     Done(Box<Core>),
     Failed(Error),
 }
@@ -51,6 +81,7 @@ struct Core {
     path: PathBuf,
     next: u64,
     end: u64,
+    piece_bytes: usize,
     hasher: Option<Box<blake3::Hasher>>,
     modified_before: std::time::SystemTime,
     change: Change,
@@ -88,13 +119,30 @@ impl Root {
     /// # Cancel safety
     /// Safe: nothing is changed.
     pub async fn reader(&self, path: &Path, offset: u64, digest: Digest) -> Result<Reader, Error> {
+        self.reader_in(Pieces::default(), path, offset, digest).await
+    }
+
+    /// The same, in such pieces.
+    ///
+    /// # Errors
+    /// As [`Root::reader`].
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed.
+    pub async fn reader_in(
+        &self,
+        pieces: Pieces,
+        path: &Path,
+        offset: u64,
+        digest: Digest,
+    ) -> Result<Reader, Error> {
         let path = path.to_owned();
-        self.blocking(move |root| Reader::open(root, path, offset, digest)).await
+        self.blocking(move |root| Reader::open(root, path, offset, digest, pieces)).await
     }
 }
 
 impl Reader {
-    fn open(root: &Root, path: PathBuf, offset: u64, digest: Digest) -> Result<Self, Error> {
+    fn open(root: &Root, path: PathBuf, offset: u64, digest: Digest, pieces: Pieces) -> Result<Self, Error> {
         let what = "open";
         // NONBLOCK: a pipe without a writer must not hold the thread.
         let file = root.open_with(what, &path, OFlags::NONBLOCK, OpenOptions::new().read(true))?;
@@ -113,6 +161,7 @@ impl Reader {
             path,
             next: offset,
             end: metadata.size,
+            piece_bytes: pieces.bytes,
             hasher: (digest != Digest::None).then(Default::default),
             modified_before: metadata.modified,
             change: Change::No,
@@ -121,15 +170,16 @@ impl Reader {
             core.next = 0;
             core.end = offset;
             while core.next < core.end {
-                core.read()?;
+                core.read(pieces.blocks.take_some(core.wants()))?;
             }
             core.end = metadata.size;
         }
-        let ahead = match core.read()? {
-            block if block.is_empty() => Ahead::Done(core),
+        let ahead = match core.read(pieces.blocks.take_some(core.wants()))? {
+            block if block.pieces.is_empty() => Ahead::Done(core),
             block => Ahead::Ready(core, block),
         };
-        Ok(Self { metadata, start: offset, ahead })
+        let block = Block::default();
+        Ok(Self { metadata, start: offset, blocks: pieces.blocks, block, ahead })
     }
 
     /// What the file was when it was opened.
@@ -137,14 +187,23 @@ impl Reader {
         &self.metadata
     }
 
-    /// The next bytes, up to [`BLOCK_BYTES`]; `None` after the last.
+    /// The next bytes, up to [`Pieces::bytes`]; `None` after the last. Those before are taken to be used up.
     ///
     /// # Errors
     /// The disk fails, or the file ends before the length it had ([`Why::WrongLength`]).
     ///
     /// # Cancel safety
-    /// Safe: a block is given out whole or not at all.
+    /// Safe: a piece is given out whole or not at all.
     pub async fn next_block(&mut self) -> Result<Option<Bytes>, Error> {
+        if let Some(piece) = self.block.pieces.pop_front() {
+            return Ok(Some(piece));
+        }
+        self.block = Block::default();
+        if let Ahead::Waits(_) = &self.ahead {
+            let Ahead::Waits(core) = self.take_ahead() else { unreachable!("seen above") };
+            let permit = self.blocks.take_some(core.wants());
+            self.ahead = Ahead::Busy(read(core, permit));
+        }
         if let Ahead::Busy(task) = &mut self.ahead {
             self.ahead = match task.await {
                 Ok((core, Ok(block))) => Ahead::Ready(core, block),
@@ -155,19 +214,18 @@ impl Reader {
                 },
             };
         }
-        // Only for the moment; nothing awaits before `ahead` is set again.
-        let placeholder = Ahead::Failed(Error::new("read", Path::new(""), Why::Busy));
-        match std::mem::replace(&mut self.ahead, placeholder) {
-            Ahead::Ready(mut core, block) => {
+        match self.take_ahead() {
+            Ahead::Ready(core, block) => {
                 self.ahead = if core.next == core.end {
                     Ahead::Done(core)
                 } else {
-                    Ahead::Busy(tokio::task::spawn_blocking(move || {
-                        let block = core.read();
-                        (core, block)
-                    }))
+                    match self.blocks.take(core.wants()) {
+                        Some(permit) => Ahead::Busy(read(core, permit)),
+                        None => Ahead::Waits(core),
+                    }
                 };
-                Ok(Some(block))
+                self.block = block;
+                Ok(self.block.pieces.pop_front())
             }
             Ahead::Done(core) => {
                 self.ahead = Ahead::Done(core);
@@ -177,8 +235,13 @@ impl Reader {
                 self.ahead = Ahead::Failed(error.clone());
                 Err(error)
             }
-            Ahead::Busy(_) => unreachable!("awaited above"),
+            Ahead::Busy(_) | Ahead::Waits(_) => unreachable!("awaited above"),
         }
+    }
+
+    /// Only for the moment: nothing may await before `ahead` is set again.
+    fn take_ahead(&mut self) -> Ahead {
+        std::mem::replace(&mut self.ahead, Ahead::Failed(Error::new("read", Path::new(""), Why::Busy)))
     }
 
     /// What was read, once [`Reader::next_block`] has said `None`; `None` before.
@@ -194,14 +257,40 @@ impl Reader {
     }
 }
 
+/// Reads a block on a thread that may wait for the disk.
+fn read(mut core: Box<Core>, permit: Permit) -> JoinHandle<(Box<Core>, Result<Block, Error>)> {
+    tokio::task::spawn_blocking(move || {
+        let block = core.read(permit);
+        (core, block)
+    })
+}
+
 impl Core {
-    /// One block at `next`; at the end also the look whether the file changed.
-    fn read(&mut self) -> Result<Bytes, Error> {
-        let want = usize::try_from(self.end - self.next).map_or(BLOCK_BYTES, |left| left.min(BLOCK_BYTES));
-        let mut block = Vec::with_capacity(want);
-        while block.len() < want {
-            let at = self.next + block.len() as u64;
-            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut block), at) {
+    /// Bytes of the next block, if there is room for it.
+    fn wants(&self) -> usize {
+        usize::try_from(self.end - self.next).map_or(BLOCK_BYTES, |left| left.min(BLOCK_BYTES))
+    }
+
+    /// One block at `next`, as large as was permitted; at the end also the look whether the file changed.
+    fn read(&mut self, permit: Permit) -> Result<Block, Error> {
+        let mut pieces = VecDeque::new();
+        let mut left = self.wants().min(permit.bytes());
+        while left > 0 {
+            let piece = self.read_piece(left.min(self.piece_bytes))?;
+            left -= piece.len();
+            pieces.push_back(piece);
+        }
+        if self.next == self.end {
+            self.look_again()?;
+        }
+        Ok(Block { pieces, _permit: permit })
+    }
+
+    fn read_piece(&mut self, want: usize) -> Result<Bytes, Error> {
+        let mut piece = Vec::with_capacity(want);
+        while piece.len() < want {
+            let at = self.next + piece.len() as u64;
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut piece), at) {
                 Ok(0) => {
                     let why = Why::WrongLength { expected: self.end, found: at };
                     return Err(Error::new("read", &self.path, why));
@@ -212,15 +301,12 @@ impl Core {
             }
         }
         // The allocator may have given more room than was asked for; the file may have filled it.
-        block.truncate(want);
+        piece.truncate(want);
         if let Some(hasher) = &mut self.hasher {
-            hasher.update(&block);
+            hasher.update(&piece);
         }
         self.next += want as u64;
-        if self.next == self.end {
-            self.look_again()?;
-        }
-        Ok(block.into())
+        Ok(piece.into())
     }
 
     fn look_again(&mut self) -> Result<(), Error> {

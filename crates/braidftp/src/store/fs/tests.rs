@@ -228,6 +228,53 @@ async fn a_file_appears_when_it_is_whole_with_its_time_and_mode() {
 }
 
 #[tokio::test]
+async fn where_there_is_little_room_files_are_read_and_written_in_small_blocks() {
+    let bench = bench();
+    let bytes = pattern(3 * BLOCK_BYTES + 7);
+    bench.put("f", &bytes);
+    let pool = Arc::new(Pool::new(0));
+    let blocks = Blocks::of_session(&pool);
+    let mut readers = Vec::new();
+    for nth in 0..64 {
+        let pieces = Pieces { bytes: 16 << 10, blocks: blocks.clone() };
+        let mut reader = bench.root.reader_in(pieces, Path::new("f"), 0, Digest::None).await.unwrap();
+        let first = reader.next_block().await.unwrap().unwrap();
+        assert!(nth < 32 || first.len() == SMALLEST_BYTES, "{} bytes", first.len());
+        readers.push((reader, first));
+    }
+    for (reader, first) in &mut readers {
+        assert!([&first[..], &read_all(reader).await.unwrap()].concat() == bytes);
+        assert_eq!(reader.summary().unwrap().length, bytes.len() as u64);
+    }
+    drop(readers);
+
+    // As much of each upload as there is no room for is in its part at once.
+    let mut writers = Vec::new();
+    for nth in 0..64 {
+        let path = format!("up-{nth}");
+        let mut writer =
+            bench.root.writer(Path::new(&path), Start::New, None, Digest::Whole).counted_by(blocks.clone());
+        for piece in bytes[..BLOCK_BYTES - 1].chunks(1_000) {
+            writer.write(Bytes::copy_from_slice(piece)).await.unwrap();
+        }
+        writers.push(writer);
+    }
+    let on_disk = |nth: usize| {
+        bench.root.unfinished_bytes(Path::new(&format!("up-{nth}"))).unwrap().unwrap_or(0) as usize
+    };
+    let in_memory: usize = (0..64).map(|nth| BLOCK_BYTES - 1 - on_disk(nth)).sum();
+    assert!(in_memory <= SESSION_BYTES, "{in_memory} bytes");
+    for (nth, mut writer) in writers.into_iter().enumerate() {
+        writer.write(Bytes::copy_from_slice(&bytes[BLOCK_BYTES - 1..])).await.unwrap();
+        let digest = Some(*blake3::hash(&bytes).as_bytes());
+        writer.commit(Commit { digest, ..QUICK }).await.unwrap();
+        assert!(std::fs::read(bench.path(format!("up-{nth}"))).unwrap() == bytes);
+    }
+    assert_eq!(pool.held(), 0);
+    assert!(blocks.take(16 << 10).is_some(), "all of the session's is given back");
+}
+
+#[tokio::test]
 async fn an_interrupted_file_is_continued_from_its_own_bytes() {
     let bench = bench();
     let bytes = pattern(3 * BLOCK_BYTES);

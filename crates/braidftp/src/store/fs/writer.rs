@@ -19,6 +19,7 @@ use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timestamps};
 use tokio::task::JoinHandle;
 
+use super::blocks::{Blocks, Permit};
 use super::claims::{Claim, Claimant};
 use super::error::{Error, Why};
 use super::reader::{BLOCK_BYTES, Digest};
@@ -86,6 +87,10 @@ pub struct Writer {
     disk: Disk,
     pending: Vec<Bytes>,
     pending_bytes: usize,
+    blocks: Blocks,
+    /// The right to hold what is pending.
+    permits: Vec<Permit>,
+    permitted_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -117,6 +122,8 @@ pub(super) struct Open {
     length: u64,
 }
 
+/// Room is taken in steps of so many bytes: a small file takes little, and a block few of them.
+const ROOM_BYTES: usize = 64 << 10;
 /// How often, and after which pause, a lock is tried again whose holder in this process has not been entered yet.
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -135,7 +142,14 @@ impl Root {
             claimant: None,
             claim: None,
         };
-        Writer { disk: Disk::Idle(Box::new(core)), pending: Vec::new(), pending_bytes: 0 }
+        Writer {
+            disk: Disk::Idle(Box::new(core)),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            blocks: Blocks::default(),
+            permits: Vec::new(),
+            permitted_bytes: 0,
+        }
     }
 }
 
@@ -146,6 +160,13 @@ impl Writer {
         if let Disk::Idle(core) = &mut self.disk {
             core.claimant = Some(claimant);
         }
+        self
+    }
+
+    /// Says where room comes from for what is not on the disk yet.
+    #[must_use]
+    pub fn counted_by(mut self, blocks: Blocks) -> Self {
+        self.blocks = blocks;
         self
     }
 
@@ -183,16 +204,34 @@ impl Writer {
             self.pending_bytes += bytes.len();
             self.pending.push(bytes);
         }
-        if self.pending_bytes >= BLOCK_BYTES {
+        let room = self.has_room();
+        if self.pending_bytes >= BLOCK_BYTES || !room {
             self.idle().await?;
-            self.pending_bytes = 0;
-            let blocks = std::mem::take(&mut self.pending);
-            self.begin(move |core| core.append(&blocks));
+            (self.pending_bytes, self.permitted_bytes) = (0, 0);
+            let (blocks, permits) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.permits));
+            self.begin(move |core| {
+                let _permits = permits;
+                core.append(&blocks)
+            });
+            if !room {
+                // Nothing waits here for a whole block: the disk has it before more is taken.
+                self.idle().await?;
+            }
         }
         match &self.disk {
             Disk::Failed(error) => Err(error.clone()),
             _ => Ok(()),
         }
+    }
+
+    /// Whether what is pending may be held.
+    fn has_room(&mut self) -> bool {
+        while self.permitted_bytes < self.pending_bytes {
+            let Some(permit) = self.blocks.take(ROOM_BYTES) else { return false };
+            self.permitted_bytes += permit.bytes();
+            self.permits.push(permit);
+        }
+        true
     }
 
     /// Writes what is left, checks, syncs, renames.

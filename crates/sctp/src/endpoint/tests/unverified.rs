@@ -33,6 +33,12 @@ fn len(sent: &Sent) -> usize {
     Header::LEN + sent.chunks.iter().map(Chunk::padded_len).sum::<usize>()
 }
 
+/// Queues more than the first flight holds.
+fn send_much(bench: &mut Bench, id: AssociationId) {
+    let association = bench.endpoint.association_mut(id).unwrap();
+    association.send(StreamId(0), Message::new(Ppid(0), vec![0; 9_000])).unwrap();
+}
+
 #[test]
 fn the_answer_to_an_init_is_one_init_ack_that_exceeds_it_by_the_cookie_and_by_what_must_be_reported() {
     let mut bench = bench();
@@ -88,12 +94,7 @@ fn a_replayed_init_leaves_an_association_what_it_was_and_its_answer_goes_where_i
     let ack = bench.shake(numbered.clone());
     bench.ask(ack.initiate_tag, &[echo(&ack)]);
     let id = bench.id();
-    bench
-        .endpoint
-        .association_mut(id)
-        .unwrap()
-        .send(StreamId(0), Message::new(Ppid(0), vec![0; 9_000]))
-        .unwrap();
+    send_much(&mut bench, id);
     bench.drain();
     let before = format!("{:?}", bench.endpoint.association(id).unwrap().stats());
     let footprint = bench.endpoint.footprint();
@@ -122,12 +123,7 @@ fn cookie_echos_in_the_name_of_a_listed_address_bring_it_less_than_they_cost_and
     let [Chunk::InitAck(ack)] = &sent[0].chunks[..] else { panic!("{sent:?}") };
     bench.tell_raw(datagram(own, to_bench(ack.initiate_tag), &[echo(ack)]));
     let id = bench.id();
-    bench
-        .endpoint
-        .association_mut(id)
-        .unwrap()
-        .send(StreamId(0), Message::new(Ppid(0), vec![0; 9_000]))
-        .unwrap();
+    send_much(&mut bench, id);
     let first_flight: usize = bench.drain().iter().map(len).sum();
     let from_victim = datagram(victim, to_bench(ack.initiate_tag), &[echo(ack)]);
     let (mut to_victim, mut to_peer, mut spent) = (0, 0, 0);

@@ -1,0 +1,172 @@
+//! How much of files all transfers together hold in memory: a pool for all sessions, a little for each session whatever the
+//! others hold, and the smallest block for each transfer, so that none ever waits for another.
+//!
+//! While the pool has room, blocks are as large as is wanted; as it fills they become smaller. What is counted is what lies
+//! between the disk and the transport; what the transport holds, the transport counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of the pool: enough for 64 transfers with a block under way and one ahead of it.
+pub const POOL_BYTES: usize = 32 << 20;
+/// Bytes that a session may hold besides, whatever the pool has: a few blocks that are still worth a trip to the disk.
+pub const SESSION_BYTES: usize = 128 << 10;
+/// Bytes of the smallest block, which each transfer may hold besides.
+pub const SMALLEST_BYTES: usize = 4 << 10;
+/// One taker gets no more than one in so many of the bytes that are left.
+const SHARE: usize = 8;
+/// The same of what a session has for itself.
+const SESSION_SHARE: usize = 4;
+/// The pool gives no less: smaller blocks are for those who have nothing else.
+const POOL_LEAST: usize = 16 << 10;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub struct Pool {
+    bytes: usize,
+    held: AtomicUsize,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::new(POOL_BYTES)
+    }
+}
+
+impl Pool {
+    /// A pool of so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self { bytes, held: AtomicUsize::new(0) }
+    }
+
+    /// Bytes that are taken from it now.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+/// What the transfers of one session take their blocks from. Without a session there is no bound.
+#[derive(Debug, Clone, Default)]
+pub struct Blocks(Option<Arc<Session>>);
+
+#[derive(Debug)]
+struct Session {
+    pool: Arc<Pool>,
+    own: AtomicUsize,
+}
+
+/// The right to hold so many bytes; given back when dropped.
+#[derive(Debug, Default)]
+pub(super) struct Permit {
+    from: Option<(Arc<Session>, From)>,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Pool,
+    Own,
+}
+
+impl Blocks {
+    /// Those of a new session.
+    pub fn of_session(pool: &Arc<Pool>) -> Self {
+        Self(Some(Arc::new(Session { pool: pool.clone(), own: AtomicUsize::new(0) })))
+    }
+
+    /// Room for up to `want` bytes, as many as there may be; none if there are fewer than [`SMALLEST_BYTES`].
+    pub(super) fn take(&self, want: usize) -> Option<Permit> {
+        let Some(session) = &self.0 else { return Some(Permit { from: None, bytes: want }) };
+        let pool = &session.pool;
+        let (from, bytes) = match grant(&pool.held, pool.bytes, want, SHARE, POOL_LEAST) {
+            Some(bytes) => (From::Pool, bytes),
+            None => {
+                let own = grant(&session.own, SESSION_BYTES, want, SESSION_SHARE, SMALLEST_BYTES)?;
+                (From::Own, own)
+            }
+        };
+        Some(Permit { from: Some((session.clone(), from)), bytes })
+    }
+
+    /// The same, and the smallest block if there is no room.
+    pub(super) fn take_some(&self, want: usize) -> Permit {
+        self.take(want).unwrap_or(Permit { from: None, bytes: want.min(SMALLEST_BYTES) })
+    }
+}
+
+/// Counts some of `want` bytes as held, if that leaves the others their share.
+fn grant(held: &AtomicUsize, all: usize, want: usize, share: usize, least: usize) -> Option<usize> {
+    let mut given = 0;
+    let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+        let share = all.saturating_sub(held) / share;
+        given = want.min(share / SMALLEST_BYTES * SMALLEST_BYTES);
+        (given == want || given >= least).then_some(held + given)
+    });
+    taken.is_ok().then_some(given)
+}
+
+impl Permit {
+    /// How many bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some((session, from)) = &self.from {
+            let held = match from {
+                From::Pool => &session.pool.held,
+                From::Own => &session.own,
+            };
+            held.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 256 << 10;
+
+    #[test]
+    fn few_transfers_have_whole_blocks_and_many_sessions_stay_below_the_bound() {
+        let pool = Arc::new(Pool::default());
+        let one = Blocks::of_session(&pool);
+        let few: Vec<_> = (0..96).map(|_| one.take(BLOCK).unwrap()).collect();
+        assert!(few.iter().all(|permit| permit.bytes() == BLOCK), "48 transfers of two blocks each");
+        let sessions: Vec<_> = (0..200).map(|_| Blocks::of_session(&pool)).collect();
+        let mut many = Vec::new();
+        for session in &sessions {
+            for _ in 0..64 {
+                many.push(session.take_some(BLOCK));
+                many.extend(session.take(BLOCK));
+            }
+        }
+        let held: usize = few.iter().chain(&many).map(Permit::bytes).sum();
+        assert!(pool.held() <= POOL_BYTES);
+        assert!(held <= POOL_BYTES + 200 * (SESSION_BYTES + 64 * SMALLEST_BYTES), "{held}");
+        assert!(many.iter().all(|permit| permit.bytes() >= SMALLEST_BYTES));
+        drop((few, many));
+        assert_eq!(pool.held(), 0);
+        assert!(sessions.iter().all(|session| session.take(BLOCK).unwrap().bytes() == BLOCK));
+    }
+
+    #[test]
+    fn one_session_that_takes_all_leaves_another_enough_to_work_with() {
+        let pool = Arc::new(Pool::default());
+        let hoarder = Blocks::of_session(&pool);
+        let _hoard: Vec<_> = (0..10_000).map_while(|_| hoarder.take(BLOCK)).collect();
+        let honest = Blocks::of_session(&pool);
+        let blocks = [honest.take(BLOCK).unwrap(), honest.take(BLOCK).unwrap()];
+        assert!(blocks.iter().all(|permit| permit.bytes() >= 16 << 10), "{blocks:?}");
+    }
+
+    #[test]
+    fn without_a_session_there_is_no_bound() {
+        let blocks = Blocks::default();
+        let all: Vec<_> = (0..1_000).map(|_| blocks.take(BLOCK).unwrap()).collect();
+        assert!(all.iter().all(|permit| permit.bytes() == BLOCK));
+    }
+}
