@@ -30,7 +30,7 @@ cargo xtask COMMAND
   test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
                            interop, or part of a test's name
   tidy                     import rules, purity of the pure crates, heads of files, no paths of one machine
-  map                      write the map in ARCHITECTURE.md anew
+  map                      list every crate and file, each with one line of explanation
   cites [--sections|--missing] [SPEC]
                            every quotation of a specification, word for word; what is cited, tested, excepted
   fuzz TARGET [--minutes N]

@@ -1,50 +1,30 @@
-//! `cargo xtask map`: the map in ARCHITECTURE.md, made from what the crates and files say of themselves.
+//! `cargo xtask map`: prints every crate and file with one line of explanation.
 //!
-//! A crate is told by the description in its `Cargo.toml`, a file by the first sentence of its `//!`. `cargo xtask tidy`
-//! checks that the map is the one that this would make.
+//! A crate is described by the description in its `Cargo.toml`, a file by the first sentence of its `//!`.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::tidy::tracked_files;
 
-const PAGE: &str = "ARCHITECTURE.md";
-
-/// The map stands between these.
-const BEGIN: &str = "<!-- map: made by `cargo xtask map` -->\n";
-const END: &str = "<!-- end of the map -->\n";
-
 /// The order in which to read; crates that are not named here follow.
 const ORDER: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap", "net", "emu", "braidftp", "lab"];
 
-/// Write the map anew.
+/// Print the list on standard output.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("map takes no arguments, and got `{arg}`");
     }
-    let (page, fresh) = pages()?;
-    if page != fresh {
-        std::fs::write(PAGE, fresh).context("cannot write ARCHITECTURE.md")?;
+    let list = map(&tracked_files()?)?;
+    match std::io::stdout().write_all(list.as_bytes()) {
+        // `cargo xtask map | head` closes the pipe early.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write the list to standard output"),
     }
-    Ok(())
-}
-
-/// Whether the map is as it would be made now.
-pub(crate) fn is_fresh() -> Result<bool> {
-    let (page, fresh) = pages()?;
-    Ok(page == fresh)
-}
-
-/// The page as it is, and as it should be.
-fn pages() -> Result<(String, String)> {
-    let page = std::fs::read_to_string(PAGE).context("cannot read ARCHITECTURE.md")?;
-    let (before, rest) = page.split_once(BEGIN).context("ARCHITECTURE.md has no place for the map")?;
-    let (_, after) = rest.split_once(END).context("the map in ARCHITECTURE.md has no end")?;
-    let fresh = format!("{before}{BEGIN}\n{}{END}{after}", map(&tracked_files()?)?);
-    Ok((page, fresh))
 }
 
 fn map(files: &[PathBuf]) -> Result<String> {

@@ -12,7 +12,6 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use self::rules::{IMPORTS, IMPORTS_OF_TESTS, IMPURE, LONG_FILE_LINES, PURE};
-use crate::map;
 use crate::shell::{capture, cargo};
 
 /// Check every rule; print what is broken, and what is merely long.
@@ -42,9 +41,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if name.ends_with(".md") {
             problems.extend(dead_links(path, &text));
         }
-    }
-    if !map::is_fresh()? {
-        println!("tidy: note: the map in ARCHITECTURE.md is not that of the tree; run cargo xtask map");
     }
     println!("tidy: {} files, {} problems", files.len(), problems.len());
     if !problems.is_empty() {
