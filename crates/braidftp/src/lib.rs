@@ -8,6 +8,7 @@ pub mod cli;
 pub mod client;
 pub mod demo;
 pub mod exit;
+pub mod identity;
 pub mod job;
 pub mod progress;
 pub mod report;

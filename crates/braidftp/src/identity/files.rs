@@ -1,0 +1,228 @@
+//! A key and its certificate in files: made, written, read and checked.
+//!
+//! What this program makes itself is one file that has both, so that no crash leaves a key without its certificate.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    date_time_ymd,
+};
+use rustls::RootCertStore;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
+
+use super::{CHAIN_BYTES_MAX, Fingerprint, provider};
+use crate::exit::{Error, Exit, Result};
+
+/// Largest file of keys or certificates that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Bits of a key file's mode that nobody but its owner may have, apart from the right of its group to read it: Debian gives
+/// keys to a group of programs that need them.
+const OTHERS: u32 = 0o027;
+
+/// Where a key and its certificate are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate in PEM, and behind it those that lead to an authority.
+    pub certificate: PathBuf,
+    /// The private key in PEM; may be the same file.
+    pub key: PathBuf,
+}
+
+/// A key, its certificate, and what is known of both.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) certified: Arc<CertifiedKey>,
+    pub(super) fingerprint: Fingerprint,
+    /// What clients that trust authorities will hold against it: that it has expired, or is not for servers.
+    pub(super) complaint: Option<String>,
+}
+
+impl Files {
+    /// One file for both.
+    pub fn one(path: impl Into<PathBuf>) -> Self {
+        let certificate: PathBuf = path.into();
+        Self { key: certificate.clone(), certificate }
+    }
+
+    /// Where this program keeps what it makes itself, by the name of `server`: in `$STATE_DIRECTORY` (systemd), else
+    /// `$XDG_DATA_HOME/braidftp`, else, for root, `/etc/braidftp`, else `~/.local/share/braidftp`.
+    ///
+    /// # Errors
+    /// There is no home directory.
+    pub fn usual() -> Result<Self> {
+        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let place = folder("STATE_DIRECTORY")
+            .or_else(|| folder("XDG_DATA_HOME").map(|home| home.join("braidftp")))
+            .or_else(|| rustix::process::geteuid().is_root().then(|| PathBuf::from("/etc/braidftp")))
+            .or_else(|| folder("HOME").map(|home| home.join(".local/share/braidftp")));
+        let place = place.ok_or_else(|| {
+            Error::usage("find a place for the server's key", "$HOME is not set")
+                .hint("set XDG_DATA_HOME to a folder, or name files with --tls-cert and --tls-key")
+        })?;
+        Ok(Self::one(place.join("server.pem")))
+    }
+
+    /// Makes a key and a certificate for `names`, if the file is not there. Whether it was made.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be written. Nothing is left of it then.
+    pub(super) fn make(&self, names: &[String]) -> Result<bool> {
+        if self.key.try_exists().unwrap_or(true) {
+            return Ok(false);
+        }
+        let what = format!("make the server's key {}", self.key.display());
+        let made = new_pem(names).map_err(|error| Error::new(Exit::Trust, &what, error))?;
+        match write_new(&self.key, made.as_bytes()) {
+            Ok(()) => Ok(true),
+            // Another server made one at the same time: that is the key.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(Error::local(what, &error).hint("name files with --tls-cert and --tls-key")),
+        }
+    }
+
+    /// Reads both and checks that they go together.
+    ///
+    /// # Errors
+    /// What is wrong with which file, and what to do about it.
+    pub(super) fn load(&self) -> Result<Loaded> {
+        let key = self.read_key()?;
+        let chain = self.read_chain()?;
+        let fingerprint = chain.first().map(Fingerprint::of).transpose();
+        let what = format!("use the certificate {}", self.certificate.display());
+        let Ok(Some(fingerprint)) = fingerprint else {
+            return Err(Error::usage(what, "it is not an X.509 certificate of version 3")
+                .hint("`openssl x509 -text -noout -in FILE` shows what it is"));
+        };
+        let complaint = complaint(&chain);
+        let certified = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| {
+            let what = format!("use the key {}", self.key.display());
+            match error {
+                rustls::Error::InconsistentKeys(_) => Error::usage(
+                    what,
+                    format_args!("it is not the key of the certificate {}", self.certificate.display()),
+                )
+                .hint("give the pair that was made together"),
+                other => {
+                    Error::usage(what, other).hint("keys may be RSA, ECDSA (P-256, P-384, P-521) or Ed25519")
+                }
+            }
+        })?;
+        Ok(Loaded { certified: Arc::new(certified), fingerprint, complaint })
+    }
+
+    fn read_chain(&self) -> Result<Vec<CertificateDer<'static>>> {
+        let what = format!("read the certificate {}", self.certificate.display());
+        let (text, _) = read(&self.certificate, &what)?;
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+        let chain = chain.map_err(|error| Error::usage(&what, format_args!("it is not PEM: {error}")))?;
+        if chain.is_empty() {
+            return Err(Error::usage(what, "there is no certificate in it")
+                .hint("it must be PEM, and begin with -----BEGIN CERTIFICATE-----"));
+        }
+        let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
+        if bytes > CHAIN_BYTES_MAX {
+            return Err(Error::usage(
+                what,
+                format_args!("its certificates have {bytes} bytes; clients take {CHAIN_BYTES_MAX} at most"),
+            )
+            .hint("leave out certificates that do not lead to the authority"));
+        }
+        Ok(chain)
+    }
+
+    fn read_key(&self) -> Result<PrivateKeyDer<'static>> {
+        let what = format!("read the key {}", self.key.display());
+        let (text, mode) = read(&self.key, &what)?;
+        if mode & OTHERS != 0 {
+            return Err(Error::usage(
+                what,
+                format_args!("others than its owner may read or change it (mode {mode:03o})"),
+            )
+            .hint(format_args!(
+                "chmod 600 {}; and make a new key if others may have read it",
+                self.key.display()
+            )));
+        }
+        PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+            _ if contains(&text, b"ENCRYPTED") => Error::usage(what, "it is encrypted with a passphrase")
+                .hint("openssl pkey -in ENCRYPTED -out KEY, and chmod 600 KEY"),
+            rustls::pki_types::pem::Error::NoItemsFound => {
+                Error::usage(what, "there is no private key in it")
+                    .hint("it must be PEM, and hold -----BEGIN PRIVATE KEY-----")
+            }
+            error => Error::usage(what, format_args!("it is damaged: {error}"))
+                .hint("restore it, or move it away: a new one is made, which clients have to be told of"),
+        })
+    }
+}
+
+/// The content of a file, and its mode at that time.
+fn read(path: &Path, what: &str) -> Result<(Vec<u8>, u32)> {
+    let local = |error: io::Error| Error::local(what, &error);
+    let file = File::open(path).map_err(local)?;
+    let metadata = file.metadata().map_err(local)?;
+    if !metadata.is_file() {
+        return Err(Error::usage(what, "it is not a regular file"));
+    }
+    let mut text = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(local)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(Error::usage(what, format_args!("it is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok((text, metadata.mode() & 0o777))
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}
+
+/// Writes a new file that only its owner may read, whole or not at all, in a folder that only its owner may enter if it has to be
+/// made.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Mode 600, as all that `tempfile` makes.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()
+}
+
+/// A P-256 key and a certificate that it signed itself. Some FTP clients know no Ed25519.
+fn new_pem(names: &[String]) -> Result<String, rcgen::Error> {
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "braidftp");
+    // Clients know the key, and never by a date.
+    params.not_before = date_time_ymd(2000, 1, 1);
+    params.not_after = date_time_ymd(9999, 12, 31);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let certificate = params.self_signed(&key)?;
+    Ok(key.serialize_pem() + &certificate.pem())
+}
+
+/// What a client that trusts the last certificate of the chain would say of the first.
+fn complaint(chain: &[CertificateDer<'static>]) -> Option<String> {
+    let (first, last) = (chain.first()?, chain.last()?);
+    let mut roots = RootCertStore::empty();
+    roots.add(last.clone()).ok()?;
+    let parsed = ParsedCertificate::try_from(first).ok()?;
+    let algorithms = provider().signature_verification_algorithms.all;
+    let verdict =
+        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &chain[1..], UnixTime::now(), algorithms);
+    match verdict {
+        Err(rustls::Error::InvalidCertificate(error)) => super::trust::in_words(&error),
+        _ => None,
+    }
+}

@@ -1,0 +1,154 @@
+//! Servers that the user has trusted before: a file with a line for each.
+//!
+//! ```text
+//! files.example.org:2121 SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU
+//! ```
+//!
+//! A server is known by its host and port; the same key at another port of a known host is the same server, so that TCP and SCTP
+//! are asked about once. A line that cannot be read is an error and never a server that is not known.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::{Fingerprint, Peer};
+use crate::exit::{Error, Exit, Result};
+
+/// Largest file that is read, in bytes: some 50,000 servers.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownHosts {
+    path: PathBuf,
+}
+
+/// What the file says of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing.
+    No,
+    /// It has this key; or, at another port, a server of the same host has it.
+    Yes,
+    /// It has another key, on that line.
+    Other { key: Fingerprint, line: usize },
+}
+
+impl KnownHosts {
+    /// At that path; it need not be there.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The user's: `$XDG_CONFIG_HOME/braidftp/known_hosts`, or `~/.config/braidftp/known_hosts`.
+    ///
+    /// # Errors
+    /// There is no home directory.
+    pub fn usual() -> Result<Self> {
+        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let place = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+        let place = place.ok_or_else(|| {
+            Error::usage("find the known_hosts file", "$HOME is not set")
+                .hint("set XDG_CONFIG_HOME to a folder, or give --pin FINGERPRINT")
+        })?;
+        Ok(Self::at(place.join("braidftp/known_hosts")))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says of a server that shows this key.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line of it cannot.
+    pub(super) fn look_up(&self, peer: &Peer, key: Fingerprint) -> Result<Known> {
+        let text = self.read()?;
+        let mut found = Known::No;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, known) = parse(line).map_err(|why| {
+                Error::usage(format_args!("read {} line {}", self.path.display(), number + 1), why)
+                    .hint("mend or delete the line; it should be HOST:PORT SHA256:…")
+            })?;
+            let same_server = name == peer.to_string();
+            let same_host = || name.rsplit_once(':').map(|(host, _)| host) == Some(peer.host());
+            match (known == key, same_server) {
+                (true, _) if same_server || same_host() => return Ok(Known::Yes),
+                (false, true) => found = Known::Other { key: known, line: number + 1 },
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds a server. The file is written anew and put in the old one's place, so that a full disk loses nothing.
+    ///
+    /// # Errors
+    /// It cannot be written; it is what it was.
+    pub(super) fn add(&self, peer: &Peer, key: Fingerprint) -> Result<()> {
+        self.replace(&format!("{peer} {key}\n")).map_err(|error| {
+            let what = format!("write {} (it is what it was)", self.path.display());
+            Error::local(what, &error)
+                .hint("free some space or mend its permissions, or give --pin FINGERPRINT")
+        })
+    }
+
+    fn replace(&self, line: &str) -> io::Result<()> {
+        // A link to the file stays one.
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // Two that add at once must not lose the other's line.
+        let lock = File::open(folder)?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
+        let mut text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if text.last().is_some_and(|last| *last != b'\n') {
+            text.push(b'\n');
+        }
+        text.extend_from_slice(line.as_bytes());
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&text)?;
+        file.as_file().sync_all()?;
+        file.persist(&path).map_err(|error| error.error)?;
+        lock.sync_all()
+    }
+
+    fn read(&self) -> Result<String> {
+        let what = || format!("read {}", self.path.display());
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+            Err(error) => return Err(Error::local(what(), &error)),
+        };
+        let mut text = Vec::new();
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(|error| Error::local(what(), &error))?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(Error::new(
+                Exit::Local,
+                what(),
+                format_args!("it is larger than {FILE_BYTES_MAX} bytes"),
+            )
+            .hint("delete lines of servers that you no longer use"));
+        }
+        String::from_utf8(text).map_err(|_| Error::new(Exit::Local, what(), "it is not text (UTF-8)"))
+    }
+}
+
+/// `HOST:PORT FINGERPRINT`, and whatever stands behind them.
+fn parse(line: &str) -> Result<(&str, Fingerprint), String> {
+    let mut words = line.split_ascii_whitespace();
+    let (Some(name), Some(key)) = (words.next(), words.next()) else {
+        return Err("there are not two words in it".into());
+    };
+    Ok((name, key.parse().map_err(|error| format!("`{key}` is no fingerprint: {error}"))?))
+}

@@ -1,0 +1,182 @@
+//! The server's key, and what it shows to clients: read anew when its files change.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, version};
+
+use super::files::Loaded;
+use super::{Files, Fingerprint, provider};
+use crate::exit::{Error, Exit, Result};
+
+/// How often the files are looked at, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Who this server is. rustls asks it for a certificate with each handshake.
+#[derive(Debug)]
+pub struct ServerIdentity {
+    files: Files,
+    now: Mutex<Now>,
+}
+
+#[derive(Debug)]
+struct Now {
+    loaded: Loaded,
+    stamps: [Stamp; 2],
+    looked: Instant,
+}
+
+/// What changes when a file does: its device and inode, its size, when it was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp(Option<(u64, u64, u64, i64, i64)>);
+
+impl Stamp {
+    fn of(path: &std::path::Path) -> Self {
+        Self(fs::metadata(path).ok().map(|m| (m.dev(), m.ino(), m.len(), m.mtime(), m.mtime_nsec())))
+    }
+}
+
+impl ServerIdentity {
+    /// The key of `files`, which are made if they are one file that is not there (mode 600, in a folder of mode 700).
+    /// `names` go into a new certificate.
+    ///
+    /// # Errors
+    /// A file cannot be made or read, is damaged, can be read by others, or the two do not go together.
+    pub fn load_or_make(files: Files, names: &[String]) -> Result<Arc<Self>> {
+        if files.certificate == files.key {
+            files.make(names)?;
+        }
+        Self::load(files)
+    }
+
+    /// The key of `files`.
+    ///
+    /// # Errors
+    /// A file cannot be read, is damaged, can be read by others, or the two do not go together.
+    pub fn load(files: Files) -> Result<Arc<Self>> {
+        let stamps = files.stamps();
+        let loaded = files.load()?;
+        let now = Now { loaded, stamps, looked: Instant::now() };
+        Ok(Arc::new(Self { files, now: Mutex::new(now) }))
+    }
+
+    /// Where it is.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// That of its key.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.lock().loaded.fingerprint
+    }
+
+    /// What clients that trust authorities will hold against its certificate: that it has expired, is not valid yet or not for
+    /// servers.
+    pub fn complaint(&self) -> Option<String> {
+        self.lock().loaded.complaint.clone()
+    }
+
+    /// A configuration for TLS 1.3 and 1.2 that speaks the protocols of `alpn`. A client that offers others, and none of these,
+    /// is refused (RFC 7301 §3.2); one that offers none is not.
+    ///
+    /// # Errors
+    /// The cryptography lacks what TLS needs.
+    pub fn config(self: &Arc<Self>, alpn: &[&[u8]]) -> Result<ServerConfig> {
+        self.config_for(alpn, &[&version::TLS13, &version::TLS12])
+    }
+
+    /// The same for TLS 1.3 alone.
+    ///
+    /// # Errors
+    /// The cryptography lacks what TLS needs.
+    pub fn config_tls13(self: &Arc<Self>, alpn: &[&[u8]]) -> Result<ServerConfig> {
+        self.config_for(alpn, &[&version::TLS13])
+    }
+
+    fn config_for(
+        self: &Arc<Self>,
+        alpn: &[&[u8]],
+        versions: &[&'static rustls::SupportedProtocolVersion],
+    ) -> Result<ServerConfig> {
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(versions)
+            .map_err(|error| Error::new(Exit::Trust, "set up TLS", error))?;
+        let mut config = builder.with_no_client_auth().with_cert_resolver(self.clone());
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        Ok(config)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be shown now: what the files say, or what they said last if they say nothing good.
+    fn current(&self, now: Instant) -> Arc<CertifiedKey> {
+        let mut current = self.lock();
+        if now.saturating_duration_since(current.looked) >= LOOK_EVERY {
+            current.looked = now;
+            let stamps = self.files.stamps();
+            if stamps != current.stamps {
+                current.stamps = stamps;
+                match self.files.load() {
+                    Ok(loaded) => {
+                        tracing::info!(
+                            was = %current.loaded.fingerprint, is = %loaded.fingerprint,
+                            "the certificate was changed and read anew"
+                        );
+                        if let Some(complaint) = &loaded.complaint {
+                            tracing::warn!("the certificate {complaint}");
+                        }
+                        current.loaded = loaded;
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "the certificate was changed and is not good; the one before is used");
+                    }
+                }
+            }
+        }
+        current.loaded.certified.clone()
+    }
+}
+
+impl Files {
+    fn stamps(&self) -> [Stamp; 2] {
+        [Stamp::of(&self.certificate), Stamp::of(&self.key)]
+    }
+}
+
+impl ResolvesServerCert for ServerIdentity {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.current(Instant::now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_change_are_read_anew_and_bad_ones_change_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::one(folder.path().join("server.pem"));
+        let identity = ServerIdentity::load_or_make(files.clone(), &[]).unwrap();
+        let first = identity.fingerprint();
+        let later = |steps: u32| Instant::now() + LOOK_EVERY * steps;
+
+        fs::write(&files.key, "nothing good").unwrap();
+        identity.current(later(2));
+        assert_eq!(identity.fingerprint(), first, "the bad file was used");
+
+        let other = Files::one(folder.path().join("other.pem"));
+        let second = ServerIdentity::load_or_make(other.clone(), &[]).unwrap().fingerprint();
+        fs::rename(&other.key, &files.key).unwrap();
+        identity.current(later(2));
+        assert_eq!(identity.fingerprint(), first, "within the second nothing is looked at");
+        identity.current(later(4));
+        assert_eq!(identity.fingerprint(), second);
+    }
+}

@@ -1,0 +1,559 @@
+//! Whom a client trusts: fingerprints of the command line, `known_hosts`, the system's authorities.
+//!
+//! In that order, and what comes first decides: with `--pin` nothing else is asked, a server in `known_hosts` has the key that
+//! stands there or is refused, and an authority vouches for the others. A server that nobody vouches for is new: it is asked
+//! about at a terminal ([`ask`]), taken with [`OnUnknown::Accept`], or refused. A certificate that contradicts itself or the
+//! server's name (it has expired, or is another's) is never taken for a new server's.
+
+use std::fmt;
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use braidftp_ftp::stamp::Timestamp;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, version,
+};
+
+use super::known_hosts::Known;
+use super::{CHAIN_BYTES_MAX, Fingerprint, KnownHosts, provider};
+use crate::exit::{Error, Exit, Result};
+
+/// A server, as `known_hosts` names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    host: String,
+    port: u16,
+}
+
+impl Peer {
+    /// The server at this port of a host: a name or an IP address, as a person writes it.
+    pub fn new(host: &str, port: u16) -> Self {
+        let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+        let host = if bare.contains(':') { format!("[{bare}]") } else { bare.to_ascii_lowercase() };
+        Self { host, port }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Whom a client trusts.
+#[derive(Debug)]
+pub struct Trust {
+    /// `--pin`: keys of which the server must have one; nothing else is asked then.
+    pub pins: Vec<Fingerprint>,
+    /// Servers that were trusted before.
+    pub known_hosts: KnownHosts,
+    /// Who else may vouch for a server.
+    pub authorities: Authorities,
+    /// What becomes of a server that nobody vouches for.
+    pub on_unknown: OnUnknown,
+}
+
+/// What becomes of a server that nobody vouches for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnUnknown {
+    /// It is refused; whoever runs the handshake may [`ask`] and try again.
+    #[default]
+    Refuse,
+    /// It is taken, and written to `known_hosts` (`--accept-new`).
+    Accept,
+}
+
+/// Authorities that sign certificates of servers.
+#[derive(Debug)]
+pub struct Authorities(OnceLock<Arc<RootCertStore>>);
+
+impl Authorities {
+    /// Those of the system (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others), read when they are needed first.
+    pub const fn system() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// These, and no others.
+    pub fn these(roots: RootCertStore) -> Self {
+        Self(OnceLock::from(Arc::new(roots)))
+    }
+
+    fn roots(&self) -> &Arc<RootCertStore> {
+        self.0.get_or_init(|| {
+            let found = rustls_native_certs::load_native_certs();
+            for error in &found.errors {
+                tracing::debug!(%error, "certificates of the system");
+            }
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(found.certs);
+            Arc::new(roots)
+        })
+    }
+}
+
+/// Who vouched for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vouched {
+    /// The command line: `--pin`.
+    Pin,
+    /// `known_hosts`.
+    KnownHost,
+    /// An authority of the system.
+    Authority,
+    /// Nobody: it was seen for the first time, and taken.
+    FirstUse,
+    /// A session before, which was resumed.
+    Resumed,
+}
+
+/// Who the server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerIdentity {
+    /// Its key.
+    pub fingerprint: Fingerprint,
+    /// Who vouched for it.
+    pub vouched: Vouched,
+}
+
+/// Why a server is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has none of the keys of `--pin`.
+    OtherThanPinned {
+        /// The keys that it may have.
+        pinned: Vec<Fingerprint>,
+        /// The key that it has.
+        shown: Fingerprint,
+    },
+    /// Its key is not the one of `known_hosts`.
+    Changed {
+        /// The key that stands there.
+        known: Fingerprint,
+        /// On this line.
+        line: usize,
+        /// The key that it has.
+        shown: Fingerprint,
+    },
+    /// Nobody vouches for it, and it was never seen.
+    Unknown {
+        /// The key that it has.
+        shown: Fingerprint,
+    },
+    /// Its certificate is no good: what is wrong with it, as in `has expired on 2024-05-01`.
+    Certificate {
+        /// What is wrong.
+        why: String,
+        /// The key in it, if one can be read.
+        shown: Option<Fingerprint>,
+    },
+    /// `known_hosts` cannot be read.
+    Local(Error),
+}
+
+impl Trust {
+    /// What checks the server `peer` in a handshake, for TLS 1.3 and 1.2 and the protocols of `alpn`.
+    ///
+    /// # Errors
+    /// The host is neither a name nor an address.
+    pub fn verifier(self: &Arc<Self>, peer: Peer, alpn: &[&[u8]]) -> Result<Verifier> {
+        self.verifier_for(peer, alpn, &[&version::TLS13, &version::TLS12])
+    }
+
+    /// The same for TLS 1.3 alone.
+    ///
+    /// # Errors
+    /// The host is neither a name nor an address.
+    pub fn verifier_tls13(self: &Arc<Self>, peer: Peer, alpn: &[&[u8]]) -> Result<Verifier> {
+        self.verifier_for(peer, alpn, &[&version::TLS13])
+    }
+
+    fn verifier_for(
+        self: &Arc<Self>,
+        peer: Peer,
+        alpn: &[&[u8]],
+        versions: &[&'static rustls::SupportedProtocolVersion],
+    ) -> Result<Verifier> {
+        let bare = peer.host.trim_matches(['[', ']']);
+        let name = ServerName::try_from(bare).map_err(|_| {
+            Error::usage(format_args!("connect to {peer}"), "TLS has no such names of servers")
+                .hint("write a name of letters, digits, dots and hyphens, or an IP address")
+        })?;
+        let name = name.to_owned();
+        let check = Arc::new(Check { trust: self.clone(), peer, seen: Mutex::default() });
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(versions)
+            .map_err(|error| Error::new(Exit::Trust, "set up TLS", error))?;
+        let mut config =
+            builder.dangerous().with_custom_certificate_verifier(check.clone()).with_no_client_auth();
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        Ok(Verifier { check, config, name })
+    }
+}
+
+/// Checks one server, in as many handshakes as there are.
+#[derive(Debug, Clone)]
+pub struct Verifier {
+    pub(super) check: Arc<Check>,
+    config: ClientConfig,
+    name: ServerName<'static>,
+}
+
+#[derive(Debug)]
+pub(super) struct Check {
+    trust: Arc<Trust>,
+    peer: Peer,
+    /// What became of the last certificate that was shown.
+    seen: Mutex<Option<Result<PeerIdentity, Refusal>>>,
+}
+
+impl Verifier {
+    /// The configuration of a handshake with it.
+    pub fn config(&self) -> ClientConfig {
+        self.config.clone()
+    }
+
+    /// The server's name, for the handshake.
+    pub fn name(&self) -> ServerName<'static> {
+        self.name.clone()
+    }
+
+    /// The server.
+    pub fn peer(&self) -> &Peer {
+        &self.check.peer
+    }
+
+    /// After a handshake that went well, with the certificates of the connection: who the server is. A server that was taken for
+    /// the first time is written to `known_hosts` now that it has shown that it has the key.
+    ///
+    /// # Errors
+    /// `known_hosts` cannot be written: do not use the connection.
+    pub fn settle(&self, certificates: Option<&[CertificateDer<'_>]>) -> Result<PeerIdentity> {
+        let seen = self.check.lock().clone();
+        let identity = match seen {
+            Some(Ok(identity)) => identity,
+            // rustls asks nothing of a session that is resumed.
+            _ => {
+                let shown = certificates.and_then(<[_]>::first).and_then(|first| Fingerprint::of(first).ok());
+                let fingerprint = shown.ok_or_else(|| {
+                    Error::new(
+                        Exit::Trust,
+                        format_args!("trust {}", self.check.peer),
+                        "it showed no certificate",
+                    )
+                })?;
+                PeerIdentity { fingerprint, vouched: Vouched::Resumed }
+            }
+        };
+        if identity.vouched == Vouched::FirstUse {
+            self.check.trust.known_hosts.add(&self.check.peer, identity.fingerprint)?;
+        }
+        Ok(identity)
+    }
+
+    /// After a handshake that failed: why the server is not trusted, if that was it.
+    pub fn refusal(&self) -> Option<Refusal> {
+        match &*self.check.lock() {
+            Some(Err(refusal)) => Some(refusal.clone()),
+            _ => None,
+        }
+    }
+
+    /// The sentence for a handshake that failed with `error`.
+    pub fn explain(&self, error: &rustls::Error) -> Error {
+        match self.refusal() {
+            Some(refusal) => refusal.in_words(&self.check.peer, &self.check.trust.known_hosts),
+            None => failed(&self.check.peer, error),
+        }
+    }
+
+    /// Writes the server to `known_hosts`, for somebody said that this is its key.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remember(&self, key: Fingerprint) -> Result<()> {
+        self.check.trust.known_hosts.add(&self.check.peer, key)
+    }
+
+    /// The same for other connections with the same server, which must have this key: the data connections of FTP.
+    pub fn pinned_to(&self, key: Fingerprint) -> Self {
+        let trust = Arc::new(Trust {
+            pins: vec![key],
+            known_hosts: self.check.trust.known_hosts.clone(),
+            authorities: Authorities::these(RootCertStore::empty()),
+            on_unknown: OnUnknown::Refuse,
+        });
+        let check = Arc::new(Check { trust, peer: self.check.peer.clone(), seen: Mutex::default() });
+        let mut config = self.config.clone();
+        config.dangerous().set_certificate_verifier(check.clone());
+        Self { check, config, name: self.name.clone() }
+    }
+}
+
+impl Check {
+    fn lock(&self) -> MutexGuard<'_, Option<Result<PeerIdentity, Refusal>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn judge(
+        &self,
+        end: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<PeerIdentity, Refusal> {
+        let trust = &self.trust;
+        let bytes = end.len() + others.iter().map(|other| other.len()).sum::<usize>();
+        if bytes > CHAIN_BYTES_MAX {
+            let why = format!("and those behind it have {bytes} bytes, more than {CHAIN_BYTES_MAX}");
+            return Err(Refusal::Certificate { why, shown: None });
+        }
+        let shown = Fingerprint::of(end).map_err(|_| {
+            let why = "is not an X.509 certificate of version 3".into();
+            Refusal::Certificate { why, shown: None }
+        })?;
+        let vouched = |vouched| Ok(PeerIdentity { fingerprint: shown, vouched });
+        if !trust.pins.is_empty() {
+            return match trust.pins.contains(&shown) {
+                true => vouched(Vouched::Pin),
+                false => Err(Refusal::OtherThanPinned { pinned: trust.pins.clone(), shown }),
+            };
+        }
+        match trust.known_hosts.look_up(&self.peer, shown).map_err(Refusal::Local)? {
+            Known::Yes => return vouched(Vouched::KnownHost),
+            Known::Other { key, line } => return Err(Refusal::Changed { known: key, line, shown }),
+            Known::No => {}
+        }
+        match verify_by(trust.authorities.roots(), end, others, name, now) {
+            Ok(()) => vouched(Vouched::Authority),
+            Err(rustls::Error::InvalidCertificate(error)) => match in_words(&error) {
+                Some(why) => Err(Refusal::Certificate { why, shown: Some(shown) }),
+                None if trust.on_unknown == OnUnknown::Accept => vouched(Vouched::FirstUse),
+                None => Err(Refusal::Unknown { shown }),
+            },
+            Err(error) => {
+                Err(Refusal::Certificate { why: format!("is no good: {error}"), shown: Some(shown) })
+            }
+        }
+    }
+}
+
+fn verify_by(
+    roots: &RootCertStore,
+    end: &CertificateDer<'_>,
+    others: &[CertificateDer<'_>],
+    name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<(), rustls::Error> {
+    let parsed = ParsedCertificate::try_from(end)?;
+    let algorithms = provider().signature_verification_algorithms.all;
+    verify_server_cert_signed_by_trust_anchor(&parsed, roots, others, now, algorithms)?;
+    verify_server_name(&parsed, name)
+}
+
+impl ServerCertVerifier for Check {
+    fn verify_server_cert(
+        &self,
+        end: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let judged = self.judge(end, others, name, now);
+        let verdict = match &judged {
+            Ok(_) => Ok(ServerCertVerified::assertion()),
+            // Nobody reads which alert the server gets.
+            Err(_) => Err(CertificateError::ApplicationVerificationFailure.into()),
+        };
+        *self.lock() = Some(judged);
+        verdict
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// What contradicts a certificate, as in `has expired on 2024-05-01`; `None` if all there is to say is that nobody vouches for it.
+pub(super) fn in_words(error: &CertificateError) -> Option<String> {
+    let day = |time: &UnixTime| {
+        let day = Timestamp::from_seconds(i64::try_from(time.as_secs()).unwrap_or(i64::MAX)).civil();
+        format!("{:04}-{:02}-{:02}", day.year, day.month, day.day)
+    };
+    Some(match error {
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!("has expired on {} (it is {} here)", day(not_after), day(time))
+        }
+        CertificateError::Expired => "has expired".into(),
+        CertificateError::NotValidYetContext { time, not_before } => {
+            format!("is not valid before {} (it is {} here)", day(not_before), day(time))
+        }
+        CertificateError::NotValidYet => "is not valid yet".into(),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names: Vec<&str> = presented.iter().map(|name| printable(name)).collect();
+            format!("is for {}, not for {}", list(&names), expected.to_str())
+        }
+        CertificateError::NotValidForName => "is another server's".into(),
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "is not for servers (its extended key usage lacks serverAuth)".into()
+        }
+        CertificateError::Revoked => "was revoked".into(),
+        CertificateError::BadSignature => "has a signature that is wrong".into(),
+        CertificateError::BadEncoding => "is damaged".into(),
+        CertificateError::UnhandledCriticalExtension => {
+            "has a critical extension that nobody here knows".into()
+        }
+        _ => return None,
+    })
+}
+
+/// rustls writes names of certificates as `DnsName("a.example")`.
+fn printable(name: &str) -> &str {
+    name.split('"').nth(1).unwrap_or(name)
+}
+
+fn list(names: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    match names {
+        [] => "no name".into(),
+        few if few.len() <= SHOWN => few.join(", "),
+        many => format!("{} and {} others", many[..SHOWN].join(", "), many.len() - SHOWN),
+    }
+}
+
+impl Refusal {
+    /// The sentence about a server.
+    pub fn in_words(self, peer: &Peer, known_hosts: &KnownHosts) -> Error {
+        let what = format!("trust {peer}");
+        let error = |why: String| Error::new(Exit::Trust, &what, why);
+        match self {
+            Self::OtherThanPinned { pinned, shown } => {
+                let pinned: Vec<String> = pinned.iter().map(ToString::to_string).collect();
+                error(format!("its key is {shown}, and --pin says {}", pinned.join(" or "))).hint(
+                    "ask whoever runs the server for its fingerprint; if it has a new key, give that with --pin",
+                )
+            }
+            Self::Changed { known, line, shown } => error(format!(
+                "its key is {shown}, and {} line {line} says {known}: it has a new key, or somebody stands between",
+                known_hosts.path().display()
+            ))
+            .hint("ask whoever runs the server; if the new key is right, delete that line and connect again"),
+            Self::Unknown { shown } => error(format!(
+                "its key {shown} was never seen here, and no authority that this system trusts vouches for it"
+            ))
+            .hint(format_args!(
+                "compare the key with the one that the server printed; then give --pin {shown}, or --accept-new to take it \
+                 for good"
+            )),
+            Self::Certificate { why, shown } => {
+                let hint = match shown {
+                    Some(shown) => format!("mend the server's certificate, or give --pin {shown} if that is its key"),
+                    None => "mend the server's certificate".into(),
+                };
+                error(format!("its certificate {why}")).hint(hint)
+            }
+            Self::Local(error) => Error { exit: Exit::Trust, ..error },
+        }
+    }
+}
+
+/// The sentence for a handshake that failed otherwise.
+fn failed(peer: &Peer, error: &rustls::Error) -> Error {
+    use rustls::Error as E;
+    let (why, hint) = match error {
+        E::InvalidMessage(rustls::InvalidMessage::HandshakePayloadTooLarge) => (
+            "it sent a TLS message of more than 64 KiB, which its certificates may be".to_owned(),
+            "see to it that the server sends no more certificates than lead to its authority",
+        ),
+        E::InvalidMessage(_) => (
+            format!("what it sent is not TLS: {error}"),
+            "check the port: ftps:// is for servers that begin with TLS at once (port 990), ftpes:// for others",
+        ),
+        E::PeerIncompatible(_) => {
+            (format!("no version or cipher of TLS in common: {error}"), "the server must know TLS 1.2 or 1.3")
+        }
+        E::NoApplicationProtocol | E::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => {
+            ("it does not speak FTP over TLS there (ALPN)".to_owned(), "check the port")
+        }
+        E::AlertReceived(_) => (format!("it broke the handshake off: {error}"), "the server's log says why"),
+        other => (other.to_string(), "try again, and see the server's log"),
+    };
+    Error::new(Exit::Trust, format_args!("set up TLS with {peer}"), why).hint(hint)
+}
+
+/// Asks the person at the terminal whether the key is the server's. False if there is no terminal: a script is not asked.
+///
+/// Blocks until there is an answer.
+pub fn ask(peer: &Peer, key: Fingerprint) -> bool {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return false;
+    }
+    let mut stderr = stderr.lock();
+    let _ = write!(
+        stderr,
+        "The server {peer} was never seen here, and no authority that this system trusts vouches for it.\n\
+         Its key is {key}; `braidftp serve` prints it when it starts.\n\
+         Trust it from now on? Write yes, or the fingerprint: "
+    );
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer).is_ok() && is_yes(&answer, key)
+}
+
+/// Whether an answer says that this is the key.
+fn is_yes(answer: &str, key: Fingerprint) -> bool {
+    answer.trim().eq_ignore_ascii_case("yes") || answer.parse() == Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_named_alike_however_they_are_written() {
+        for (host, name) in [
+            ("Files.Example.org.", "files.example.org:21"),
+            ("::1", "[::1]:21"),
+            ("[::1]", "[::1]:21"),
+            ("127.0.0.1", "127.0.0.1:21"),
+        ] {
+            assert_eq!(Peer::new(host, 21).to_string(), name);
+        }
+    }
+
+    #[test]
+    fn only_a_whole_yes_or_the_key_itself_is_a_yes() {
+        let key: Fingerprint = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU".parse().unwrap();
+        assert!(is_yes(" YES\n", key) && is_yes(&format!("{key}\n"), key));
+        assert!(!is_yes("y", key) && !is_yes("", key) && !is_yes("no", key));
+        assert!(!is_yes("SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", key));
+    }
+}

@@ -1,0 +1,65 @@
+//! The files of identities on a disk that is full.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use braidftp::identity::{Authorities, Files, KnownHosts, OnUnknown, Peer, ServerIdentity, Trust};
+
+/// Does `work` with a folder on a file system of its own of so many bytes; `None` if this process may not mount.
+fn on_small_disk<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce(&Path) -> T + Send + 'static,
+) -> Option<T> {
+    // A mount namespace of a thread: it and the file system are gone with the thread.
+    std::thread::spawn(move || {
+        use rustix::mount::{MountFlags, MountPropagationFlags};
+        let folder = tempfile::tempdir().unwrap();
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        let size = std::ffi::CString::new(format!("size={bytes}")).unwrap();
+        // SAFETY: this thread shares no file descriptors that this takes away; it has a mount table of its own from
+        // here to its end, and nothing else changes.
+        unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }.ok()?;
+        rustix::mount::mount_change("/", private).ok()?;
+        rustix::mount::mount("tmpfs", folder.path(), "tmpfs", MountFlags::empty(), Some(size.as_c_str()))
+            .ok()?;
+        Some(work(folder.path()))
+    })
+    .join()
+    .unwrap()
+}
+
+#[test]
+fn a_full_disk_under_known_hosts_is_told_and_loses_nothing() {
+    let keys = tempfile::tempdir().unwrap();
+    let key = ServerIdentity::load_or_make(Files::one(keys.path().join("k.pem")), &[]).unwrap().fingerprint();
+    let done = on_small_disk(64 << 10, move |disk| {
+        let known_hosts = KnownHosts::at(disk.join("known_hosts"));
+        let trust = Arc::new(Trust {
+            pins: Vec::new(),
+            known_hosts: known_hosts.clone(),
+            authorities: Authorities::system(),
+            on_unknown: OnUnknown::Refuse,
+        });
+        let server = |port| trust.verifier(Peer::new("localhost", port), &[]).unwrap();
+        server(1).remember(key).unwrap();
+        let before = std::fs::read(known_hosts.path()).unwrap();
+        let _ = std::fs::write(disk.join("filler"), vec![0; 1 << 20]);
+        let error = server(2).remember(key).unwrap_err().to_string();
+        assert!(
+            error.contains("known_hosts (it is what it was)") && error.contains("free some space"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read(known_hosts.path()).unwrap(), before);
+        assert_eq!(std::fs::read_dir(disk).unwrap().count(), 2, "nothing is left over");
+        // A server's key is whole or not there.
+        let files = Files::one(disk.join("server.pem"));
+        let error = ServerIdentity::load_or_make(files.clone(), &[]).unwrap_err().to_string();
+        assert!(error.contains("make the server's key"), "{error}");
+        assert!(!files.key.exists());
+        std::fs::remove_file(disk.join("filler")).unwrap();
+        server(2).remember(key).unwrap();
+    });
+    if done.is_none() {
+        eprintln!("SKIPPED: no right to mount a small file system");
+    }
+}
