@@ -1,11 +1,11 @@
-//! The chores of this repository: `cargo xtask COMMAND`. What each does is told by its own file.
+//! The commands that check, measure and maintain this repository: `cargo xtask COMMAND`.
 //!
-//! Nothing here is part of the program. The crates know nothing of `xtask`, and `xtask` drives them from outside, by
-//! `cargo` and by the built programs, except in `bench`, which measures a crate against its peers.
+#![doc = include_str!("../README.md")]
 
 mod bench;
 mod ci;
 mod cites;
+mod diagram;
 mod fuzz;
 mod map;
 mod peers;
@@ -29,8 +29,9 @@ cargo xtask COMMAND
   ci                       everything that must hold before a change lands; what .ci/run runs
   test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
                            interop, or part of a test's name
-  tidy                     import rules, purity of the pure crates, heads of files, no paths of one machine
+  tidy                     import rules, purity of the pure crates, heads of files, links, no paths of one machine
   map                      list every crate and file, each with one line of explanation
+  diagram                  draw docs/crates.svg from the import rules
   cites [--sections|--missing] [SPEC]
                            every quotation of a specification, word for word; what is cited, tested, excepted
   fuzz TARGET [--minutes N]
@@ -64,6 +65,7 @@ fn run(args: &[String]) -> Result<()> {
         "test" => suite::run(rest),
         "tidy" => tidy::run(rest),
         "map" => map::run(rest),
+        "diagram" => diagram::run(rest),
         "cites" => cites::run(rest),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),

@@ -1,9 +1,6 @@
-//! The words every crate of braidftp speaks: [`Time`], [`Rate`], [`Datagram`], [`Output`].
+//! Types shared by all crates of braidftp: [`Time`], [`Rate`], [`Datagram`], [`Output`].
 //!
-//! Everything that talks in this project is a machine with two verbs: it is *told* something at a time
-//! (`handle…(now, …)`, which only changes state), and then *drained* (`poll(now)`, which only says what comes
-//! next, as an [`Output`]). A driver is a loop around one machine with a real clock; a simulation is a loop
-//! around many with a virtual one. There is no clock here and no logic.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod named;

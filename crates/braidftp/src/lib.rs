@@ -1,7 +1,6 @@
-//! braidftp: FTP carried by SCTP, with tokio, sockets and files. The program `braidftp` is a thin shell around it.
+//! The FTP client and server with sockets and files, and the library behind the program `braidftp`.
 //!
-//! The protocols live in the pure crates (`braidftp-sctp`, `braidftp-ftp`); this one executes what their machines
-//! ask for: it opens files, pumps bytes and waits for sockets.
+#![doc = include_str!("../README.md")]
 
 pub mod budget;
 pub mod cli;

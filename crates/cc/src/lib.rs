@@ -1,10 +1,6 @@
-//! Congestion control: one trait told of events in bytes, knowing no sequence numbers, and its controllers.
+//! Congestion control for SCTP paths and simulated TCP connections: one trait, its implementations, and their parts.
 //!
-//! Loss *detection* stays in each transport; a [`Controller`] hears the verdict. One controller serves one SCTP
-//! path or one simulated TCP connection. It is built from a [`Kind`], which parses from its name.
-//!
-//! "MTU" in this crate means how many bytes of the transport's data fit one packet of the path: in SCTP the RFC's
-//! PMDCS (RFC 9260 §1.6), chunk headers included; in TCP the segment size. Bytes are counted alike.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod adalr;

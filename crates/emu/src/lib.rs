@@ -1,9 +1,6 @@
-//! Simulated links run by the wall clock: [`relay`] between UDP ports, [`tun`] between network namespaces of this
-//! process, [`named`] between such with names, for any program; and [`wires`] between such, real ones, which can be cut.
+//! Simulated links run by the wall clock, between UDP ports or network namespaces.
 //!
-//! The links are those of `sim`, so the same configuration and seed give packets the same fate here and there. Each
-//! pair of links has a thread of its own that sleeps to the nanosecond: an asynchronous runtime's timers tick in
-//! milliseconds, which is a whole round trip of a fast link.
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 mod clock;

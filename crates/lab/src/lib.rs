@@ -1,5 +1,6 @@
-//! The bench: figures of the papers run with the very protocol code that moves real files, their claims checked, their
-//! pictures drawn. The program is `braidlab`; each of its commands is told by its own file under `commands`.
+//! Figures, claims and emulated links: the library behind the program `braidlab`.
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod bench;

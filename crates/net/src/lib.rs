@@ -1,19 +1,6 @@
-//! SCTP over UDP (RFC 6951) or over IP itself, on tokio: a thin driver around one `sctp::Endpoint`.
+//! SCTP on tokio, over UDP (RFC 6951) or IP protocol 132: a thin driver around `sctp::Endpoint`.
 //!
-//! [`Endpoint::bind`] opens the sockets and spawns the one task that drives them; [`Endpoint::connect`] and
-//! [`Listener::accept`] give [`Association`]s, whose streams any number of tasks may use at once. Everything that is
-//! protocol lives in `sctp`; here are sockets, the clock, waiting and back-pressure.
-//!
-//! ```no_run
-//! use braidftp_net::{Bind, Connect, Endpoint, Message, Ppid, StreamId};
-//!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let endpoint = Endpoint::bind(Bind::to(["0.0.0.0:0".parse()?]))?;
-//! let association = endpoint.connect(Connect::to(["127.0.0.1:9899".parse()?], 21))?;
-//! association.send(StreamId(0), Message::new(Ppid(0), "hello")).await?;
-//! # Ok(()) }
-//! ```
-//! `examples/hello.rs` is both ends of that.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod addresses;

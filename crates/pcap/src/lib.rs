@@ -1,11 +1,6 @@
-//! Packets as a pcapng file (draft-ietf-opsawg-pcapng) that Wireshark and tshark open.
+//! Writes packets as a pcapng file that Wireshark opens.
 //!
-//! A [`Writer`] writes to anything that is `io::Write`. Sockets show no IP header, so one is made up from the
-//! addresses, with right lengths and checksums, and a UDP header below it where the carrier is UDP (RFC 6951). Wireshark
-//! knows SCTP over UDP by port 9899; for another port say `tshark -d udp.port==7000,sctp`.
-//!
-//! Both real drivers (`net`, `emu`) and the simulator write such files, and `net` may not know the simulator: hence a
-//! crate. It does not read files, and it does not buffer: hand it a `BufWriter`.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};

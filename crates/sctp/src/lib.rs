@@ -1,9 +1,6 @@
-//! SCTP (RFC 9260) as a sans-IO machine.
+//! SCTP (RFC 9260) as a sans-IO state machine.
 //!
-//! An [`Endpoint`] owns many SCTP ports over one carrier and their associations. It is told of datagrams and user calls
-//! at a time the caller supplies, and drained by [`Endpoint::poll`]: packets to send, events, and when to be polled again.
-//! There is no clock, socket, thread or global here; randomness comes from a seed. The core never builds a packet
-//! while handling input, and TSNs are given at sending, never at queueing.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod association;

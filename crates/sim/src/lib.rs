@@ -1,7 +1,6 @@
-//! The network as sans-IO machines: a [`link::Link`] is what lies between two hosts, one way.
+//! Networks and hosts on a virtual clock: links, routes, SCTP and TCP hosts, applications, records.
 //!
-//! Links know datagrams, not SCTP. A simulation drives them by a virtual clock, `emu` by the wall clock; the same seed
-//! gives the same fate to the same packets in both. There is no clock, socket or thread here.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod apps;

@@ -12,6 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use self::rules::{IMPORTS, IMPORTS_OF_TESTS, IMPURE, LONG_FILE_LINES, PURE};
+use crate::diagram;
 use crate::shell::{capture, cargo};
 
 /// Check every rule; print what is broken, and what is merely long.
@@ -41,6 +42,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if name.ends_with(".md") {
             problems.extend(dead_links(path, &text));
         }
+    }
+    if !diagram::is_fresh()? {
+        problems.push(format!("{}: not the picture of the rules; run cargo xtask diagram", diagram::PICTURE));
     }
     println!("tidy: {} files, {} problems", files.len(), problems.len());
     if !problems.is_empty() {
@@ -125,6 +129,16 @@ fn sources_of(package: &serde_json::Value) -> Result<String> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
     let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<_>>>();
     Ok(texts.context("cannot read a source file")?.concat())
+}
+
+/// Which crate may import which.
+pub(crate) fn imports_allowed() -> &'static [(&'static str, &'static [&'static str])] {
+    IMPORTS
+}
+
+/// Whether a crate has no clock, socket, thread, global or hash order.
+pub(crate) fn is_pure(name: &str) -> bool {
+    PURE.contains(&name)
 }
 
 /// A crate's name as ARCHITECTURE.md has it.
