@@ -41,13 +41,13 @@ fn map(files: &[PathBuf]) -> Result<String> {
         let folder = Path::new("crates").join(name);
         section(&mut map, &folder.join("src"), &sources, &description(&folder)?)?;
         for (part, says) in
-            [("tests", "Its tests from outside."), ("examples", "Examples."), ("benches", "Benchmarks.")]
+            [("tests", "Integration tests."), ("examples", "Examples."), ("benches", "Benchmarks.")]
         {
             section(&mut map, &folder.join(part), &sources, says)?;
         }
     }
     section(&mut map, Path::new("fuzz/fuzz_targets"), &sources, "Fuzz targets: `cargo xtask fuzz TARGET`.")?;
-    section(&mut map, Path::new("xtask/src"), &sources, "The chores of this repository.")?;
+    section(&mut map, Path::new("xtask/src"), &sources, "Checks and measurements of this repository.")?;
     Ok(map)
 }
 
