@@ -56,6 +56,7 @@ codes! {
     PASSIVE 227 "227: entering passive mode."
     EXTENDED_PASSIVE 229 "229: entering extended passive mode."
     LOGGED_IN 230 "230: logged in."
+    SECURITY_ACCEPTED 234 "234: the mechanism of AUTH is accepted, and its exchange begins (RFC 2228 §4)."
     FILE_OK 250 "250: file action okay."
     PATH_CREATED 257 "257: a path name, quoted."
     NEED_PASSWORD 331 "331: send the password."
@@ -72,8 +73,13 @@ codes! {
     NOT_IMPLEMENTED 502 "502: command not implemented."
     BAD_SEQUENCE 503 "503: bad sequence of commands."
     NOT_FOR_THAT_PARAMETER 504 "504: not implemented for that argument."
+    DATA_UNPROTECTED 521 "521: no data connection with this protection (RFC 4217 §10.2)."
     BAD_PROTOCOL 522 "522: network protocol not supported (RFC 2428 §2)."
+    DATA_TLS_FAILED 522 "522: TLS of the data connection failed, or was not a session resumed (RFC 4217 §10.2)."
     NOT_LOGGED_IN 530 "530: not logged in."
+    PROTECTION_DENIED 533 "533: this protection of commands is refused (RFC 2228 §4)."
+    POLICY_DENIED 534 "534: refused by policy (RFC 2228 §4)."
+    PROTECTION_UNSUPPORTED 536 "536: the mechanism has no such protection (RFC 2228 §4)."
     FILE_UNAVAILABLE 550 "550: no such file, or no access."
     QUOTA 552 "552: storage allocation exceeded."
     NAME_NOT_ALLOWED 553 "553: file name not allowed."
@@ -245,6 +251,11 @@ impl Parser {
     /// Takes what arrived, in any cut.
     pub fn push(&mut self, bytes: &[u8]) {
         self.splitter.push(bytes);
+    }
+
+    /// Whether something has come that was not given out as a reply.
+    pub fn holds_some(&self) -> bool {
+        self.open.is_some() || self.splitter.held_bytes() > 0
     }
 
     /// The next whole reply, if there is one. After an error the connection is of no more use.

@@ -302,7 +302,9 @@ impl Engine {
 
     fn on_event(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Greeting(_) => {}
+            Event::Greeting(_) | Event::Unprotected(_) => {}
+            // No protection is asked for.
+            Event::StartTls => self.session.handle(Input::Closed),
             Event::Reply(tag, reply) => {
                 if self.login == Some(tag) {
                     self.login = None;
@@ -360,6 +362,11 @@ impl Engine {
             }
             Event::Ended(Ended::Lost) if self.state == State::Quitting => self.state = State::Over,
             Event::Ended(Ended::Lost) => return Err(self.carrier.why_lost()),
+            Event::Ended(Ended::Unprotected { verb, reply }) => {
+                let why = format!("the server refused {verb}: {reply}");
+                return Err(Error::new(Exit::Trust, "protect the session by TLS", why)
+                    .hint("the server must offer FTP over TLS (RFC 4217)"));
+            }
             Event::Ended(Ended::Violation(violation)) => {
                 return Err(Error::new(Exit::Protocol, "understand the server", violation).hint(
                     "-vv shows the lines of both sides; is this an FTP server, and does it speak this mode?",

@@ -441,6 +441,8 @@ impl Driver {
         match task {
             Do::Authenticate { user, password } => self.authenticate(user, password),
             Do::LogOut => self.store = None,
+            // It is not offered.
+            Do::StartTls => self.tell(Input::Closed),
             Do::Listen { job } => {
                 let outcome = match &mut self.data {
                     Data::Tcp(data) => data.listen(&self.shared.settings).map(Outcome::Listening),

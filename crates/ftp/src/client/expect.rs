@@ -42,6 +42,8 @@ impl Expect {
             // Some servers say 250 to MKD.
             Command::MakeDirectory(_) => Self::Either(Code::PATH_CREATED, Code::FILE_OK),
             Command::Features => Self::Only(Code::SYSTEM_STATUS),
+            // 334 would begin an exchange by ADAT, which TLS has none of (RFC 4217 §4.2).
+            Command::Auth(_) => Self::Only(Code::SECURITY_ACCEPTED),
             Command::MachineFacts(_) => Self::Only(Code::FILE_OK),
             Command::System => Self::Only(Code::SYSTEM_TYPE),
             Command::Abort(_) => Self::Either(Code::TRANSFER_COMPLETE, Code::DATA_OPEN),

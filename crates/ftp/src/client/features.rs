@@ -31,6 +31,8 @@ pub struct Features {
     pub tree: bool,
     /// XPART.
     pub partial: bool,
+    /// AUTH TLS.
+    pub tls: bool,
 }
 
 impl Features {
@@ -52,6 +54,7 @@ impl Features {
             frames: true,
             tree: true,
             partial: true,
+            tls: false,
         }
     }
 
@@ -78,6 +81,10 @@ impl Features {
                 b"XFRAME" => found.frames = value.split(|byte| *byte == b' ').any(|version| version == b"1"),
                 b"XTREE" => found.tree = true,
                 b"XPART" => found.partial = true,
+                // `AUTH TLS`, or several in one line: `AUTH TLS;SSL` (RFC 4217 §6).
+                b"AUTH" => {
+                    found.tls |= value.split(|byte| matches!(byte, b';' | b' ')).any(|name| name == b"TLS");
+                }
                 _ => {}
             }
         }
@@ -95,7 +102,15 @@ mod tests {
         let reply = Reply::multi(
             Code::SYSTEM_STATUS,
             "Features:",
-            ["MLST type*;size*;", "rest STREAM", "PIPELINE 256", "XSTREAMS 4", "XFRAME 1", "Xnothing"],
+            [
+                "AUTH TLS;SSL",
+                "MLST type*;size*;",
+                "rest STREAM",
+                "PIPELINE 256",
+                "XSTREAMS 4",
+                "XFRAME 1",
+                "Xnothing",
+            ],
             "End",
         );
         let expected = Features {
@@ -104,6 +119,7 @@ mod tests {
             pipeline: Some(256),
             streams: Some(4),
             frames: true,
+            tls: true,
             ..Features::default()
         };
         assert_eq!(Features::parse(&reply), expected);

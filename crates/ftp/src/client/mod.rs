@@ -10,6 +10,8 @@ mod features;
 mod session;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_tls;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -68,13 +70,35 @@ pub struct Config {
     pub window: usize,
     /// TCP: how data connections are opened. Default EPSV, then PASV if that is refused.
     pub passive: Passive,
+    /// TCP: whether the session is protected by TLS. Default: no.
+    pub protection: Protection,
 }
 
 impl Config {
     /// The usual for a mode.
     pub fn new(mode: Mode) -> Self {
-        Self { mode, pipelining: Pipelining::default(), window: 256, passive: Passive::Extended }
+        Self {
+            mode,
+            pipelining: Pipelining::default(),
+            window: 256,
+            passive: Passive::Extended,
+            protection: Protection::None,
+        }
     }
+}
+
+/// TCP: whether a session is protected by TLS (RFC 4217). Where it is, its data connections are too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// No: AUTH is not said.
+    #[default]
+    None,
+    /// If the server accepts AUTH TLS; else the session goes on without, and [`Event::Unprotected`] says so.
+    IfOffered,
+    /// Yes, or there is no session: a user's name and password are not sent without it.
+    Required,
+    /// The control connection began with TLS: AUTH is not said.
+    Implicit,
 }
 
 /// TCP: which command asks for a data connection.
@@ -162,6 +186,8 @@ pub enum Input {
     Received(Bytes),
     /// The server sends no more on the control connection, or it is gone.
     Closed,
+    /// The answer to [`Event::StartTls`]: what comes now was protected.
+    Secured,
     /// The answer to [`Event::Connect`]: it is open.
     Connected(Tag),
     /// The answer to [`Event::Listen`]: listening here. naive sends only the port.
@@ -186,6 +212,11 @@ pub enum DataResult {
 pub enum Event {
     /// The server's first word, 220; nothing is sent before it over TCP, naive, ms and ms-cp.
     Greeting(Reply),
+    /// TCP: begin TLS on the control connection, as its client; each data connection begins with TLS from now on. Answer:
+    /// [`Input::Secured`], or [`Input::Closed`] if it fails.
+    StartTls,
+    /// TCP: the server refused AUTH TLS with this, and the session goes on without protection ([`Protection::IfOffered`]).
+    Unprotected(Reply),
     /// A command's final reply (2yz, 3yz, 4yz, 5yz).
     Reply(Tag, Reply),
     /// TCP: connect to this port of the control peer's address, whatever address the server told. Answer:
@@ -233,6 +264,14 @@ pub enum Ended {
     Quit,
     /// The server said 421.
     ByServer(Reply),
+    /// The server refused AUTH TLS, or data connections with TLS, and [`Config::protection`] asks for them. Nobody has logged
+    /// in.
+    Unprotected {
+        /// Which command it refused.
+        verb: &'static str,
+        /// With this.
+        reply: Reply,
+    },
     /// The control connection ended without a word.
     Lost,
     /// The server broke the protocol.
@@ -253,6 +292,8 @@ pub enum Violation {
     },
     /// A reply when nothing was asked.
     Unasked(Reply),
+    /// Something behind the 234 to AUTH and before TLS: it was not protected, and may be somebody else's.
+    BeforeTls,
     /// A reply whose text does not say what it must, as a 229 without port.
     Text {
         /// The command's verb.
@@ -267,6 +308,7 @@ impl fmt::Display for Violation {
         match self {
             Self::Reply(error) => error.fmt(f),
             Self::Mismatch { verb, reply } => write!(f, "{verb} cannot be answered by \"{reply}\""),
+            Self::BeforeTls => f.write_str("words behind the answer to AUTH that were not protected"),
             Self::Unasked(reply) => write!(f, "a reply to nothing: \"{reply}\""),
             Self::Text { verb, reply } => {
                 write!(f, "the answer to {verb} lacks what it must say: \"{reply}\"")

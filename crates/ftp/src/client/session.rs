@@ -11,8 +11,8 @@ use bytes::{Bytes, BytesMut};
 
 use super::expect::{Expect, passive_port};
 use super::{
-    Config, Data, DataResult, Ended, Event, Finished, Input, ListForm, Passive, Pipelining, Tag, Transfer,
-    TransferError, Violation,
+    Config, Data, DataResult, Ended, Event, Finished, Input, ListForm, Passive, Pipelining, Protection, Tag,
+    Transfer, TransferError, Violation,
 };
 use crate::command::{Command, Epsv, PathArg, Secret};
 use crate::mapping::{Mode, TOLD_SIZES_MAX, TransferNumber};
@@ -28,6 +28,7 @@ pub struct Session {
     parser: Parser,
     next_tag: u64,
     greeting: Greeting,
+    channel: Channel,
     /// The unit whose lines are partly sent: no other line may come between.
     current: Option<Unit>,
     /// Units that go before all that wait: a RETR whose SIZE was answered.
@@ -51,6 +52,21 @@ pub struct Session {
 enum Greeting {
     Awaited,
     Seen,
+}
+
+/// How far the protection of the session is. Nothing of the caller's is sent before it is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Channel {
+    /// AUTH is sent behind the greeting, or TLS was there before it.
+    Undecided,
+    /// AUTH was sent.
+    Asked,
+    /// 234 came: TLS begins.
+    Handshake,
+    /// TLS is on; PBSZ or PROT was sent.
+    Arranging,
+    /// It is protected, or is not to be.
+    Settled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +102,9 @@ enum Role {
     Plain,
     User,
     Password,
+    Auth,
+    ProtectionBuffer,
+    Protection,
     /// EPSV or PASV.
     Passive,
     /// EPRT.
@@ -168,8 +187,15 @@ impl Session {
     /// A session on a control connection that was just opened (or, in braid, is being opened: the first commands may ride
     /// with COOKIE ECHO, so poll at once).
     pub fn new(config: Config) -> Self {
+        let channel = match (config.mode, config.protection) {
+            (Mode::Tcp, Protection::IfOffered | Protection::Required | Protection::Implicit) => {
+                Channel::Undecided
+            }
+            _ => Channel::Settled,
+        };
         Self {
             config,
+            channel,
             parser: Parser::new(),
             next_tag: 0,
             greeting: Greeting::Awaited,
@@ -263,6 +289,10 @@ impl Session {
             return;
         }
         match input {
+            Input::Received(_) if self.channel == Channel::Handshake => {
+                self.end(Ended::Violation(Violation::BeforeTls));
+            }
+            Input::Secured => self.arrange(),
             Input::Received(bytes) => {
                 self.parser.push(&bytes);
                 self.read_replies();
@@ -334,7 +364,10 @@ impl Session {
 
     /// Sends what may be sent.
     fn advance(&mut self) {
-        while self.over == Over::No && (self.greeting == Greeting::Seen || self.config.mode == Mode::Braid) {
+        while self.over == Over::No
+            && self.channel == Channel::Settled
+            && (self.greeting == Greeting::Seen || self.config.mode == Mode::Braid)
+        {
             if self.current.is_none() && !self.take_next() {
                 return;
             }
@@ -511,6 +544,11 @@ impl Session {
                     self.end(Ended::Quit);
                 }
             }
+            Role::Auth => self.on_auth(reply),
+            // Whether it was needed, PROT shows.
+            Role::ProtectionBuffer => self.put_own(Command::Protection("P".into()), Role::Protection),
+            Role::Protection if reply.code.is_error() => self.end(Ended::Unprotected { verb, reply }),
+            Role::Protection => self.channel = Channel::Settled,
             Role::User => self.on_user(tag, reply),
             Role::Passive => self.on_passive(tag, verb, reply),
             Role::Port | Role::Prepare => {
@@ -540,9 +578,51 @@ impl Session {
                 self.greeting = Greeting::Seen;
                 self.config.pipelining = self.config.pipelining.after(&reply);
                 self.events.push_back(Event::Greeting(reply));
+                match (self.channel, self.config.protection) {
+                    (Channel::Undecided, Protection::Implicit) => self.arrange(),
+                    (Channel::Undecided, _) => {
+                        self.channel = Channel::Asked;
+                        self.put_own(Command::Auth("TLS".into()), Role::Auth);
+                    }
+                    _ => {}
+                }
             }
             _ => self.end(Ended::ByServer(reply)),
         }
+    }
+
+    /// A line of the session's own, that no caller waits for.
+    fn put_own(&mut self, command: Command, role: Role) {
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        self.put(tag, Step { command, role, gate: Gate::Open });
+    }
+
+    fn on_auth(&mut self, reply: Reply) {
+        match (reply.code.is_error(), self.config.protection) {
+            (false, _) if self.parser.holds_some() => self.end(Ended::Violation(Violation::BeforeTls)),
+            (false, _) => {
+                self.channel = Channel::Handshake;
+                self.events.push_back(Event::StartTls);
+            }
+            (true, Protection::IfOffered) => {
+                self.channel = Channel::Settled;
+                self.events.push_back(Event::Unprotected(reply));
+            }
+            (true, _) => self.end(Ended::Unprotected { verb: "AUTH", reply }),
+        }
+    }
+
+    /// TLS is on: data connections are to have it too.
+    fn arrange(&mut self) {
+        if !matches!(self.channel, Channel::Undecided | Channel::Handshake) {
+            return;
+        }
+        self.channel = Channel::Arranging;
+        //= specs/rfc4217.txt#section-9
+        //# Thus, the PBSZ command MUST still be issued, but must have a parameter of '0' to indicate that no buffering is
+        //# taking place and the data connection should not be encapsulated.
+        self.put_own(Command::ProtectionBuffer("0".into()), Role::ProtectionBuffer);
     }
 
     fn on_user(&mut self, tag: Tag, reply: Reply) {

@@ -7,15 +7,15 @@ use super::*;
 use crate::command::{Command, Secret, Type};
 
 /// A session whose server is the test.
-struct Talk {
-    session: Session,
+pub(super) struct Talk {
+    pub(super) session: Session,
     /// Lines since the last look.
-    lines: Vec<String>,
-    events: Vec<Event>,
+    pub(super) lines: Vec<String>,
+    pub(super) events: Vec<Event>,
 }
 
 impl Talk {
-    fn new(mode: Mode, pipelining: Pipelining) -> Self {
+    pub(super) fn new(mode: Mode, pipelining: Pipelining) -> Self {
         let session = Session::new(Config { pipelining, ..Config::new(mode) });
         let mut talk = Self { session, lines: Vec::new(), events: Vec::new() };
         if mode != Mode::Braid {
@@ -25,16 +25,16 @@ impl Talk {
         talk
     }
 
-    fn reply(&mut self, text: &str) {
+    pub(super) fn reply(&mut self, text: &str) {
         self.tell(Input::Received(Bytes::from(format!("{text}\r\n"))));
     }
 
-    fn tell(&mut self, input: Input) {
+    pub(super) fn tell(&mut self, input: Input) {
         self.session.handle(input);
         self.drain();
     }
 
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         loop {
             match self.session.poll(Time::ZERO) {
                 Output::Send(bytes) => {
@@ -46,30 +46,30 @@ impl Talk {
         }
     }
 
-    fn said(&mut self) -> Vec<String> {
+    pub(super) fn said(&mut self) -> Vec<String> {
         self.drain();
         std::mem::take(&mut self.lines)
     }
 
-    fn heard(&mut self) -> Vec<Event> {
+    pub(super) fn heard(&mut self) -> Vec<Event> {
         self.drain();
         std::mem::take(&mut self.events)
     }
 
-    fn size(&mut self, path: &str) -> Tag {
+    pub(super) fn size(&mut self, path: &str) -> Tag {
         self.session.command(Command::Size(arg(path)))
     }
 
-    fn get(&mut self, path: &str) -> Tag {
+    pub(super) fn get(&mut self, path: &str) -> Tag {
         self.session.transfer(Transfer::Retrieve { path: arg(path), offset: 0 })
     }
 }
 
-fn arg(path: &str) -> PathArg {
+pub(super) fn arg(path: &str) -> PathArg {
     PathArg::new(path.as_bytes().to_vec()).unwrap()
 }
 
-fn complete(tag: Tag, bytes: u64) -> Input {
+pub(super) fn complete(tag: Tag, bytes: u64) -> Input {
     Input::DataDone(tag, DataResult::Complete(bytes))
 }
 

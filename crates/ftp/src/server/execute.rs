@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use super::answer::{Answer, PassiveReply, path_reply, quoted};
-use super::session::{After, Barrier, EpsvAll, Login, Session, Touches};
-use super::{Active, Carrier, Change, Do, Extent, Form, JobId, Query, Sink, Source, Write, protocol};
+use super::session::{After, Barrier, Channel, DataChannel, EpsvAll, Login, Session, Touches};
+use super::{Active, Carrier, Change, Do, Extent, Form, JobId, Query, Sink, Source, Tls, Write, protocol};
 use crate::command::{Command, CommandError, Epsv, PathArg, Secret, Site, Type};
 use crate::listing::FactSet;
 use crate::mapping::{DataPath, TransferNumber};
@@ -60,6 +60,14 @@ impl Session {
                 return no(Code::NOT_LOGGED_IN, "log in with USER and PASS first");
             }
             match transfer {
+                //= specs/rfc4217.txt#section-10.2
+                //# The server SHOULD only check the status of the data protection level (for options 3 and 4 above) on the
+                //# actual command that will initiate the data transfer (and not on the PORT or PASV).
+                Some(_)
+                    if self.channel == Channel::Tls && self.state.data_channel != DataChannel::Private =>
+                {
+                    no(Code::DATA_UNPROTECTED, "inside TLS data is protected too: PBSZ 0 and PROT P first")
+                }
                 Some(transfer) => self.begin_transfer(job, command, transfer, restart),
                 None => self.begin_other(job, command, rename_from),
             }
@@ -179,6 +187,12 @@ impl Session {
     fn begin_other(&mut self, job: JobId, command: Command, rename_from: Option<SafePath>) -> Early<Begun> {
         match command {
             Command::User(name) => {
+                if self.channel == Channel::Clear
+                    && matches!(self.carrier, Carrier::Tcp { .. })
+                    && !self.config.unprotected.allows(&name)
+                {
+                    return self.refuse_unprotected();
+                }
                 let was_in = matches!(self.state.login, Login::In(_));
                 self.state.login = Login::Named(name);
                 let begun = Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"));
@@ -193,6 +207,10 @@ impl Session {
             Command::Quit => {
                 let reply = Reply::new(Code::CLOSING, "goodbye");
                 Ok(Begun { what: What::Reply(reply), touches: Touches::default(), after: After::Close })
+            }
+            // To stay inside TLS would not be what RFC 4217 §13 says, and to leave it serves nobody.
+            Command::Reinitialize if self.channel == Channel::Tls => {
+                no(Code::NOT_IMPLEMENTED, "not inside TLS: USER logs another in")
             }
             Command::Reinitialize => {
                 self.state.reset(self.carrier);
@@ -212,9 +230,14 @@ impl Session {
                 _ => no(Code::NOT_FOR_THAT_PARAMETER, "there is English only"),
             },
             Command::ClientName(_) => ok("noted"),
-            Command::Auth(_) => no(Code::NOT_IMPLEMENTED, "no protection is offered here"),
-            Command::ProtectionBuffer(_) | Command::Protection(_) => no(Code::BAD_SEQUENCE, "AUTH first"),
-            Command::ClearCommandChannel => no(Code::NOT_IMPLEMENTED, "not offered"),
+            Command::Auth(mechanism) => self.begin_auth(&mechanism),
+            Command::ProtectionBuffer(size) => self.begin_protection_buffer(&size),
+            Command::Protection(level) => self.begin_protection(&level),
+            Command::ClearCommandChannel => match (self.offers_tls(), self.channel) {
+                (false, _) => no(Code::NOT_IMPLEMENTED, "not offered"),
+                (true, Channel::Tls) => no(Code::POLICY_DENIED, "commands stay protected"),
+                (true, _) => no(Code::PROTECTION_DENIED, "there is no protection to end"),
+            },
             Command::Type(kind) => match (kind, self.is_braid()) {
                 //= specs/ftp-over-sctp.md#section-6.1
                 //# `TYPE I` is accepted, any other TYPE is refused with 504.
@@ -370,6 +393,76 @@ impl Session {
         Ok(Begun { what: What::Authenticate(todo), touches, after: After::Nothing })
     }
 
+    /// Whether TLS is to be had on this carrier.
+    fn offers_tls(&self) -> bool {
+        matches!(self.carrier, Carrier::Tcp { .. }) && self.config.tls == Tls::Offered
+    }
+
+    /// The reply to USER of somebody who may not log in without TLS.
+    fn refuse_unprotected(&self) -> Early<Begun> {
+        match self.offers_tls() {
+            true => no(Code::NOT_LOGGED_IN, "log in inside TLS: AUTH TLS first"),
+            false => {
+                no(Code::NOT_LOGGED_IN, "no passwords are taken without protection, and none is offered here")
+            }
+        }
+    }
+
+    fn begin_auth(&mut self, mechanism: &[u8]) -> Early<Begun> {
+        if !self.offers_tls() {
+            return no(Code::NOT_IMPLEMENTED, "no protection is offered here");
+        }
+        if self.channel == Channel::Tls {
+            return no(Code::BAD_SEQUENCE, "TLS is on");
+        }
+        // TLS-C is what drafts called it; SSL and TLS-P mean data connections that are protected unasked, which no RFC has.
+        if !mechanism.eq_ignore_ascii_case(b"TLS") && !mechanism.eq_ignore_ascii_case(b"TLS-C") {
+            return no(Code::NOT_FOR_THAT_PARAMETER, "the mechanism is TLS");
+        }
+        // "All other transfer parameters must be reset, almost as if a REIN command was issued" (RFC 4217 §4.2).
+        if matches!(self.state.login, Login::In(_)) {
+            self.give(Do::LogOut);
+        }
+        self.state.reset(self.carrier);
+        let reply = Reply::new(Code::SECURITY_ACCEPTED, "begin TLS");
+        Ok(Begun { what: What::Reply(reply), touches: Touches::default(), after: After::StartTls })
+    }
+
+    fn begin_protection_buffer(&mut self, size: &[u8]) -> Early<Begun> {
+        //= specs/rfc4217.txt#section-9
+        //# the PROT command MUST be preceded by a PBSZ command, and a PBSZ command MUST be preceded by a successful
+        //# security data exchange (the TLS negotiation in this case).
+        if self.channel != Channel::Tls {
+            return no(Code::BAD_SEQUENCE, "AUTH TLS first");
+        }
+        let is_size = size.len() <= 10 && size.iter().all(u8::is_ascii_digit);
+        if !is_size {
+            return no(Code::BAD_PARAMETER, "PBSZ 0: TLS has no buffers");
+        }
+        if self.state.data_channel == DataChannel::Clear {
+            self.state.data_channel = DataChannel::Sized;
+        }
+        ok("PBSZ=0")
+    }
+
+    fn begin_protection(&mut self, level: &[u8]) -> Early<Begun> {
+        if self.channel != Channel::Tls {
+            return no(Code::BAD_SEQUENCE, "AUTH TLS first");
+        }
+        if self.state.data_channel == DataChannel::Clear {
+            return no(Code::BAD_SEQUENCE, "PBSZ 0 first");
+        }
+        match level.to_ascii_uppercase().as_slice() {
+            b"P" => {
+                self.state.data_channel = DataChannel::Private;
+                ok("data connections are protected")
+            }
+            b"C" => no(Code::POLICY_DENIED, "inside TLS data is protected too"),
+            b"S" | b"E" => no(Code::PROTECTION_UNSUPPORTED, "TLS protects wholly: PROT P"),
+            _ => no(Code::NOT_FOR_THAT_PARAMETER, "PROT P"),
+        }
+    }
+
     fn begin_host(&self, name: &[u8]) -> Early<Begun> {
         if !matches!(self.state.login, Login::Nobody) {
             return no(Code::BAD_SEQUENCE, "HOST comes before USER");
@@ -520,6 +613,7 @@ impl Session {
             Login::Nobody | Login::Named(_) => b"not logged in".to_vec(),
         };
         let carrier = match self.carrier {
+            Carrier::Tcp { .. } if self.channel == Channel::Tls => "TCP, protected by TLS",
             Carrier::Tcp { .. } => "TCP",
             Carrier::Naive => "SCTP, naive",
             Carrier::Ms => "SCTP, ms",
@@ -532,6 +626,9 @@ impl Session {
     fn features(&self) -> Reply {
         let mut lines: Vec<String> = Vec::new();
         let mut add = |line: &str| lines.push(line.into());
+        if self.offers_tls() {
+            add("AUTH TLS");
+        }
         add("CLNT");
         if matches!(self.carrier, Carrier::Naive)
             || (matches!(self.carrier, Carrier::Tcp { .. }) && self.config.active == Active::ToPeer)
@@ -546,6 +643,10 @@ impl Session {
         }
         //= specs/rfc3659.txt#section-5.4
         //# it MUST include, in the response to the FEAT command [6], a line containing exactly the string "REST STREAM".
+        if self.offers_tls() {
+            add("PBSZ");
+            add("PROT");
+        }
         for line in ["REST STREAM", "SIZE", "TVFS", "UTF8"] {
             add(line);
         }
@@ -638,9 +739,9 @@ fn refuse_line(error: CommandError) -> Reply {
 
 fn help() -> Reply {
     let verbs = [
-        "ABOR ACCT ALLO APPE CDUP CLNT CWD DELE EPRT EPSV FEAT HELP HOST LANG LIST MDTM MFMT",
-        "MKD MLSD MLST MODE NLST NOOP OPTS PASS PASV PORT PWD QUIT REIN REST RETR RMD RNFR",
-        "RNTO SITE SIZE STAT STOR STOU STRU SYST TYPE USER XPART XTREE",
+        "ABOR ACCT ALLO APPE AUTH CCC CDUP CLNT CWD DELE EPRT EPSV FEAT HELP HOST LANG LIST",
+        "MDTM MFMT MKD MLSD MLST MODE NLST NOOP OPTS PASS PASV PBSZ PORT PROT PWD QUIT REIN",
+        "REST RETR RMD RNFR RNTO SITE SIZE STAT STOR STOU STRU SYST TYPE USER XPART XTREE",
     ];
     Reply::multi(Code::HELP, "commands:", verbs, "End")
 }

@@ -10,6 +10,8 @@ mod execute;
 mod session;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_tls;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -74,6 +76,10 @@ pub struct Config {
     pub login_attempts: u32,
     /// Whether PORT and EPRT are served over TCP. Default: no.
     pub active: Active,
+    /// Whether AUTH TLS is served over TCP. Default: no.
+    pub tls: Tls,
+    /// Who may log in over TCP without TLS. Default: everybody.
+    pub unprotected: Unprotected,
 }
 
 impl Default for Config {
@@ -90,6 +96,8 @@ impl Default for Config {
             login_within: Duration::from_secs(60),
             login_attempts: 3,
             active: Active::Refused,
+            tls: Tls::Refused,
+            unprotected: Unprotected::Everybody,
         }
     }
 }
@@ -102,6 +110,40 @@ pub enum Active {
     Refused,
     /// To the address of the control connection's peer, at ports from 1024 (RFC 2577 §3).
     ToPeer,
+}
+
+/// Whether a session over TCP may be protected by TLS (RFC 4217).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tls {
+    /// AUTH gets 502: there is no key.
+    #[default]
+    Refused,
+    /// AUTH TLS gets 234, and FEAT says so.
+    Offered,
+}
+
+/// Who may log in over TCP without TLS, where everything can be read on the way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unprotected {
+    /// Everybody who may log in at all.
+    #[default]
+    Everybody,
+    /// `anonymous` and `ftp`, whose passwords are no secrets. All others get 530 to USER.
+    Anonymous,
+    /// Nobody: USER gets 530.
+    Nobody,
+}
+
+impl Unprotected {
+    /// Whether a user of that name may log in.
+    pub(crate) fn allows(self, user: &[u8]) -> bool {
+        let is_anonymous = || user.eq_ignore_ascii_case(b"anonymous") || user.eq_ignore_ascii_case(b"ftp");
+        match self {
+            Self::Everybody => true,
+            Self::Anonymous => is_anonymous(),
+            Self::Nobody => false,
+        }
+    }
 }
 
 /// A job that the session gave out. Its number is never used again in the session.
@@ -168,6 +210,10 @@ pub enum Do {
         /// The job.
         job: JobId,
     },
+    /// TCP: when the replies polled before this are sent, begin TLS on the control connection, as its server. Bytes that came
+    /// before the first of TLS are thrown away. Answer: [`Input::Secured`], or [`Input::Closed`] if it fails, without a word
+    /// to the client. From then on each data connection begins with TLS as well.
+    StartTls,
     /// The session is over. When the replies polled before this are sent, close the control connection or shut the
     /// association down; jobs still running have been cancelled.
     Close,
@@ -315,6 +361,8 @@ pub enum Input {
     Received(Bytes),
     /// The client sends no more on the control connection, or it is gone. What runs is cancelled.
     Closed,
+    /// The answer to [`Do::StartTls`]: what comes now was protected.
+    Secured,
     /// The answer to [`Do::Authenticate`]: whether to let them in. The driver keeps what they may.
     Authenticated(Result<(), LoginError>),
     /// The job's file is open and bytes are about to flow. Optional in braid; elsewhere it makes the 150.
@@ -371,6 +419,8 @@ pub enum Failure {
     Store(StoreError),
     /// The data path did not open: 425.
     CannotOpenData,
+    /// TLS of the data connection failed, or the client did not resume the session of its control connection: 522.
+    DataUnprotected,
     /// The data path broke, or was silent for too long: 426.
     DataLost,
     /// The client gave the upload up: its trailer has an error status. 426.
@@ -389,6 +439,7 @@ impl Failure {
         match self {
             Self::Store(error) => error.code(),
             Self::CannotOpenData => Code::CANNOT_OPEN_DATA,
+            Self::DataUnprotected => Code::DATA_TLS_FAILED,
             Self::DataLost | Self::SenderGaveUp | Self::Cancelled => Code::TRANSFER_ABORTED,
             Self::Damaged | Self::Shrank => Code::LOCAL_ERROR,
         }
@@ -400,6 +451,9 @@ impl fmt::Display for Failure {
         match self {
             Self::Store(error) => error.fmt(f),
             Self::CannotOpenData => f.write_str("cannot open the data connection"),
+            Self::DataUnprotected => {
+                f.write_str("TLS of the data connection must resume the session of the control connection")
+            }
             Self::DataLost => f.write_str("data connection lost"),
             Self::SenderGaveUp => f.write_str("the client gave the upload up"),
             Self::Damaged => f.write_str("length or digest does not match"),

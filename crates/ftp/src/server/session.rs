@@ -52,6 +52,16 @@ pub struct Session {
     /// Transfers that may run at once, whatever the configuration says.
     transfers_allowed: usize,
     ending: Ending,
+    pub(super) channel: Channel,
+}
+
+/// How a control connection over TCP is protected. Nothing else has one that is not [`Channel::Clear`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Channel {
+    Clear,
+    /// 234 was said: not a word may be said before [`Input::Secured`].
+    Handshake,
+    Tls,
 }
 
 /// What commands set and later ones go by.
@@ -70,9 +80,24 @@ pub(super) struct State {
     /// What PASV, EPSV, PORT or EPRT prepared for the next transfer.
     pub(super) data: Option<DataPath>,
     pub(super) epsv_all: EpsvAll,
+    pub(super) data_channel: DataChannel,
     pub(super) told: ToldSizes,
     /// OPTS MLST.
     pub(super) facts: FactSet,
+}
+
+/// How data connections are protected where the control connection is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DataChannel {
+    /// As the session begins: not at all.
+    //= specs/rfc4217.txt#section-9
+    //# The initial state of the data connection MUST be 'Clear' (this is the behaviour as indicated by [RFC-2228]).
+    #[default]
+    Clear,
+    /// PBSZ came, and PROT may.
+    Sized,
+    /// PROT P came.
+    Private,
 }
 
 #[derive(Debug, Default)]
@@ -209,6 +234,7 @@ impl Touches {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     Nothing,
+    StartTls,
     Close,
 }
 
@@ -245,10 +271,25 @@ impl Session {
             nobody_since: Some(now),
             transfers_allowed: usize::MAX,
             ending: Ending::No,
+            channel: Channel::Clear,
         };
         let greeting = Reply::new(Code::READY, &session.config.greeting);
         session.send(&greeting);
         session
+    }
+
+    /// The same on a control connection over TCP that began with TLS (port 990). Data connections are protected from the
+    /// beginning: that PROT comes first is not asked for, since there is no other way.
+    pub fn secured(config: Arc<Config>, carrier: Carrier, now: Time) -> Self {
+        let mut session = Self::new(config, carrier, now);
+        session.channel = Channel::Tls;
+        session.state.data_channel = DataChannel::Private;
+        session
+    }
+
+    /// Whether the control connection, and with it each data connection, is protected by TLS.
+    pub fn is_secured(&self) -> bool {
+        self.channel == Channel::Tls
     }
 
     /// Tells it something. Drain with [`Self::poll`] afterwards.
@@ -258,7 +299,11 @@ impl Session {
         }
         self.heard = now;
         match input {
+            // Whoever wrote it, it was not protected.
+            Input::Received(_) if self.channel == Channel::Handshake => {}
             Input::Received(bytes) => self.splitter.push(&bytes),
+            Input::Secured if self.channel == Channel::Handshake => self.channel = Channel::Tls,
+            Input::Secured => {}
             Input::Closed => self.close(),
             Input::Authenticated(result) => self.authenticated(result),
             Input::Started { job, size, name } => self.started(job, size, name.as_ref()),
@@ -308,7 +353,7 @@ impl Session {
     pub fn wants_input(&self) -> bool {
         //= specs/ftp-over-sctp.md#section-6.4
         //# It MUST NOT take further lines into its session beyond that
-        self.ending == Ending::No && self.has_window()
+        self.ending == Ending::No && self.has_window() && self.channel != Channel::Handshake
     }
 
     /// Where the upload of that number stands. May change after each `handle` and `poll`.
@@ -367,7 +412,7 @@ impl Session {
 
     /// Takes lines into the queue as far as the window goes. ABOR takes effect here.
     fn read_ahead(&mut self) {
-        while self.ending == Ending::No && self.has_window() {
+        while self.ending == Ending::No && self.has_window() && self.channel != Channel::Handshake {
             let Some(line) = self.splitter.next_line() else { return };
             let (command, bytes, kind) = match line {
                 Ok(line) => {
@@ -557,10 +602,22 @@ impl Session {
             }
             self.slots.pop_front();
             self.first_slot += 1;
-            if after == After::Close {
-                self.close();
+            match after {
+                After::Nothing => {}
+                After::StartTls => self.start_tls(),
+                After::Close => self.close(),
             }
         }
+    }
+
+    /// 234 is on its way. Commands that came behind AUTH were not protected, and may be somebody else's: they are thrown away
+    /// (what is known as STARTTLS injection, CVE-2011-0411).
+    fn start_tls(&mut self) {
+        self.channel = Channel::Handshake;
+        self.splitter = Splitter::new();
+        self.queue.clear();
+        self.queue_bytes = 0;
+        self.todo.push_back(Do::StartTls);
     }
 
     fn started(&mut self, job: JobId, size: Option<u64>, name: Option<&SafePath>) {
@@ -623,6 +680,10 @@ impl Session {
     }
 
     fn send(&mut self, reply: &Reply) {
+        if self.channel == Channel::Handshake {
+            // It would stand between the records of a handshake.
+            return;
+        }
         //= specs/rfc3659.txt#section-2.2
         //# the Telnet IAC character, if part of a pathname sent over the control connection, MUST be correctly escaped as
         //# defined by the Telnet protocol.
@@ -690,6 +751,7 @@ impl State {
             allocated: None,
             data: None,
             epsv_all: EpsvAll::No,
+            data_channel: DataChannel::Clear,
             told: ToldSizes { max, ..ToldSizes::default() },
             facts: FactSet::ALL,
         }

@@ -11,20 +11,23 @@ use crate::mapping::TransferNumber;
 use crate::store::FileKind;
 
 /// A session whose jobs the test answers itself.
-struct Talk {
-    session: Session,
+pub(super) struct Talk {
+    pub(super) session: Session,
     /// Replies since the last look, a line each.
     replies: Vec<String>,
-    todo: Vec<Do>,
+    pub(super) todo: Vec<Do>,
 }
 
-fn tcp() -> Carrier {
+pub(super) fn tcp() -> Carrier {
     Carrier::Tcp { local: "127.0.0.1:21".parse().unwrap(), peer: "127.0.0.1:5000".parse().unwrap() }
 }
 
 impl Talk {
-    fn new(carrier: Carrier, config: Config) -> Self {
-        let session = Session::new(Arc::new(config), carrier, Time::ZERO);
+    pub(super) fn new(carrier: Carrier, config: Config) -> Self {
+        Self::of(Session::new(Arc::new(config), carrier, Time::ZERO))
+    }
+
+    pub(super) fn of(session: Session) -> Self {
         let mut talk = Self { session, replies: Vec::new(), todo: Vec::new() };
         talk.drain();
         assert_eq!(talk.heard(), ["220 braidftp ready"]);
@@ -32,7 +35,7 @@ impl Talk {
     }
 
     /// One that is logged in, with TYPE I.
-    fn logged_in(carrier: Carrier, config: Config) -> Self {
+    pub(super) fn logged_in(carrier: Carrier, config: Config) -> Self {
         let mut talk = Self::new(carrier, config);
         talk.say("USER u\r\nPASS p\r\nTYPE I\r\n");
         assert!(matches!(talk.todo.pop(), Some(Do::Authenticate { .. })));
@@ -41,16 +44,16 @@ impl Talk {
         talk
     }
 
-    fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         self.tell(Input::Received(Bytes::copy_from_slice(text.as_bytes())));
     }
 
-    fn tell(&mut self, input: Input) {
+    pub(super) fn tell(&mut self, input: Input) {
         self.session.handle(Time::ZERO, input);
         self.drain();
     }
 
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         loop {
             match self.session.poll(Time::ZERO) {
                 Output::Send(bytes) => {
@@ -64,21 +67,21 @@ impl Talk {
         }
     }
 
-    fn heard(&mut self) -> Vec<String> {
+    pub(super) fn heard(&mut self) -> Vec<String> {
         std::mem::take(&mut self.replies)
     }
 
-    fn codes(&mut self) -> Vec<u16> {
+    pub(super) fn codes(&mut self) -> Vec<u16> {
         let code = |line: String| line.split(' ').next().and_then(|code| code.parse().ok());
         self.heard().into_iter().filter_map(code).collect()
     }
 
-    fn done(&mut self, job: JobId, outcome: Result<Outcome, Failure>) {
+    pub(super) fn done(&mut self, job: JobId, outcome: Result<Outcome, Failure>) {
         self.tell(Input::Done { job, outcome });
     }
 
     /// The jobs that were given out and not taken.
-    fn jobs(&mut self) -> Vec<(JobId, Do)> {
+    pub(super) fn jobs(&mut self) -> Vec<(JobId, Do)> {
         let job = |todo: &Do| match todo {
             Do::Listen { job }
             | Do::Query { job, .. }
@@ -90,18 +93,18 @@ impl Talk {
         std::mem::take(&mut self.todo).into_iter().map(|todo| (job(&todo), todo)).collect()
     }
 
-    fn job(&mut self) -> JobId {
+    pub(super) fn job(&mut self) -> JobId {
         let jobs = self.jobs();
         assert_eq!(jobs.len(), 1, "{jobs:?}");
         jobs[0].0
     }
 
-    fn size(&mut self, job: JobId, size: u64) {
+    pub(super) fn size(&mut self, job: JobId, size: u64) {
         self.done(job, Ok(Outcome::Facts(Metadata::new(FileKind::File, size))));
     }
 
     /// EPSV, and its 229.
-    fn passive(&mut self) {
+    pub(super) fn passive(&mut self) {
         self.say("EPSV\r\n");
         let job = self.job();
         self.done(job, Ok(Outcome::Listening("127.0.0.1:4000".parse().unwrap())));
@@ -741,7 +744,7 @@ mod any_order {
             Do::Send { job, .. } => talk.done(job, SENT),
             Do::Receive { job, .. } => talk.done(job, Ok(Outcome::Received { bytes: 0, name: None })),
             // A cancelled job ends by its own entry.
-            Do::Cancel { .. } | Do::Close | Do::LogOut | Do::Authenticate { .. } => {}
+            Do::Cancel { .. } | Do::Close | Do::LogOut | Do::StartTls | Do::Authenticate { .. } => {}
         }
     }
 }

@@ -462,6 +462,9 @@ impl Client {
             }
             Event::Receive(tag, data) => self.begin(net.now, tag, data),
             Event::Finished(tag, result) => self.finished(net, tag, result.map(|finished| finished.bytes)),
+            // No protection is asked for.
+            Event::StartTls => self.session.handle(Input::Closed),
+            Event::Unprotected(_) => {}
             Event::Ended(_) if self.stage == Stage::Quitting => self.leave(net),
             Event::Ended(_) if self.stage == Stage::Closing => {}
             Event::Ended(why) => {

@@ -309,6 +309,8 @@ impl Served {
         let input = match todo {
             Do::Authenticate { .. } => Input::Authenticated(Ok(())),
             Do::LogOut => return,
+            // It is not offered.
+            Do::StartTls => Input::Closed,
             Do::Query { job, path, query: Query::Followed | Query::Facts } => {
                 let found = find(store, &path).map(|found| match found {
                     Found::Folder => Metadata::new(FileKind::Directory, 0),

@@ -1,0 +1,259 @@
+//! The server session and TLS: who may say what before it, inside it and while it begins.
+
+use std::sync::Arc;
+
+use braidftp_base::{Output, Time};
+use proptest::prelude::*;
+
+use super::tests::{Talk, tcp};
+use super::*;
+
+fn config(unprotected: Unprotected) -> Config {
+    Config { tls: Tls::Offered, unprotected, active: Active::ToPeer, ..Config::default() }
+}
+
+/// A session inside TLS, by AUTH.
+fn inside(unprotected: Unprotected) -> Talk {
+    let mut talk = Talk::new(tcp(), config(unprotected));
+    talk.say("AUTH TLS\r\n");
+    assert_eq!(talk.heard(), ["234 begin TLS"]);
+    assert_eq!(std::mem::take(&mut talk.todo), [Do::StartTls]);
+    assert!(!talk.session.wants_input() && !talk.session.is_secured());
+    talk.tell(Input::Secured);
+    assert!(talk.session.wants_input() && talk.session.is_secured());
+    talk
+}
+
+fn log_in(talk: &mut Talk) {
+    talk.say("USER u\r\nPASS p\r\n");
+    assert!(matches!(talk.todo.pop(), Some(Do::Authenticate { .. })));
+    talk.tell(Input::Authenticated(Ok(())));
+    assert_eq!(talk.codes(), [331, 230]);
+}
+
+/// Says each line; each must be answered by this code.
+fn table(talk: &mut Talk, rows: &[(&str, u16)]) {
+    for (line, code) in rows {
+        talk.say(&format!("{line}\r\n"));
+        assert_eq!(talk.codes(), [*code], "{line}");
+    }
+}
+
+#[test]
+fn without_a_key_and_over_sctp_nothing_is_offered() {
+    for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
+        let mut config = config(Unprotected::Nobody);
+        if carrier == tcp() {
+            config.tls = Tls::Refused;
+        }
+        let mut talk = Talk::new(carrier, config);
+        table(&mut talk, &[("AUTH TLS", 502), ("PBSZ 0", 503), ("PROT P", 503), ("CCC", 502)]);
+        talk.say("FEAT\r\n");
+        assert!(!talk.heard().concat().contains("AUTH"));
+        // What carries SCTP protects it, or does not: it is no business of this session.
+        talk.say("USER u\r\n");
+        assert_eq!(talk.codes(), [if carrier == tcp() { 530 } else { 331 }]);
+    }
+}
+
+#[test]
+fn before_tls_all_is_refused_that_needs_it() {
+    let mut talk = Talk::new(tcp(), config(Unprotected::Everybody));
+    let rows = [
+        ("PBSZ 0", 503),
+        ("PROT P", 503),
+        ("CCC", 533),
+        ("AUTH KERBEROS_V4", 504),
+        ("AUTH SSL", 504),
+        ("AUTH", 501),
+    ];
+    table(&mut talk, &rows);
+    talk.say("FEAT\r\n");
+    let features = talk.heard();
+    for line in [" AUTH TLS", " PBSZ", " PROT"] {
+        assert!(features.contains(&line.to_owned()), "{features:?}");
+    }
+    assert!(talk.todo.is_empty());
+}
+
+//= specs/rfc4217.txt#section-9
+//= type=test
+//# The initial state of the data connection MUST be 'Clear' (this is the behaviour as indicated by [RFC-2228]).
+//= specs/rfc4217.txt#section-9
+//= type=test
+//# the PROT command MUST be preceded by a PBSZ command, and a PBSZ command MUST be preceded by a successful
+//# security data exchange (the TLS negotiation in this case).
+//= specs/rfc4217.txt#section-10.2
+//= type=test
+//# The server SHOULD only check the status of the data protection level (for options 3 and 4 above) on the
+//# actual command that will initiate the data transfer (and not on the PORT or PASV).
+#[test]
+fn inside_tls_data_is_protected_or_not_moved_at_all() {
+    let mut talk = inside(Unprotected::Anonymous);
+    log_in(&mut talk);
+    talk.passive();
+    let refused = [
+        ("AUTH TLS", 503),
+        ("PROT P", 503),
+        ("RETR f", 521),
+        ("STOR f", 521),
+        ("MLSD", 521),
+        ("APPE f", 521),
+    ];
+    table(&mut talk, &refused);
+    let sized = [("PBSZ x", 501), ("PBSZ 12345678901", 501), ("PBSZ 4096", 200), ("RETR f", 521)];
+    table(&mut talk, &sized);
+    let levels =
+        [("PROT C", 534), ("PROT S", 536), ("PROT E", 536), ("PROT X", 504), ("LIST", 521), ("prot p", 200)];
+    table(&mut talk, &levels);
+    assert!(talk.todo.is_empty(), "{:?}", talk.todo);
+    talk.say("RETR f\r\n");
+    assert!(matches!(talk.job(), JobId(_)));
+    table(&mut inside(Unprotected::Anonymous), &[("CCC", 534), ("REIN", 502)]);
+}
+
+#[test]
+fn a_connection_that_began_with_tls_has_protected_data_unasked() {
+    let config = Arc::new(config(Unprotected::Nobody));
+    let session = Session::secured(config, tcp(), Time::ZERO);
+    let mut talk = Talk::of(session);
+    assert!(talk.session.is_secured());
+    log_in(&mut talk);
+    talk.passive();
+    table(&mut talk, &[("AUTH TLS", 503)]);
+    talk.say("RETR f\r\n");
+    assert!(matches!(talk.job(), JobId(_)));
+}
+
+#[test]
+fn names_are_taken_in_the_clear_as_the_operator_says() {
+    for (unprotected, user, anonymous) in [
+        (Unprotected::Everybody, 331, 331),
+        (Unprotected::Anonymous, 530, 331),
+        (Unprotected::Nobody, 530, 530),
+    ] {
+        let mut talk = Talk::new(tcp(), config(unprotected));
+        table(
+            &mut talk,
+            &[("USER anonymousx", user), ("USER Anonymous", anonymous), ("USER ftp", anonymous)],
+        );
+        // A refused USER leaves nobody for PASS.
+        let mut talk = Talk::new(tcp(), config(unprotected));
+        talk.say("USER u\r\nPASS secret\r\n");
+        let asked = matches!(talk.todo.pop(), Some(Do::Authenticate { .. }));
+        assert_eq!(asked, unprotected == Unprotected::Everybody);
+        if !asked {
+            assert_eq!(talk.codes(), [530, 503]);
+        }
+        log_in(&mut inside(unprotected));
+    }
+}
+
+#[test]
+fn auth_forgets_who_logged_in_and_what_was_set() {
+    let mut talk = Talk::logged_in(tcp(), config(Unprotected::Everybody));
+    talk.say("REST 5\r\nEPSV ALL\r\nAUTH TLS\r\n");
+    assert_eq!(talk.codes(), [350, 200, 234]);
+    assert_eq!(std::mem::take(&mut talk.todo), [Do::LogOut, Do::StartTls]);
+    talk.tell(Input::Secured);
+    table(&mut talk, &[("PWD", 530), ("PASS p", 503)]);
+    log_in(&mut talk);
+    // TYPE is A again, for which SIZE is refused.
+    table(&mut talk, &[("SIZE f", 550)]);
+}
+
+#[test]
+fn a_handshake_that_fails_or_takes_too_long_ends_without_a_word() {
+    let begun = || {
+        let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
+        talk.say("AUTH TLS\r\n");
+        talk.heard();
+        talk.todo.clear();
+        talk
+    };
+    let mut talk = begun();
+    talk.tell(Input::Closed);
+    assert_eq!((talk.heard(), std::mem::take(&mut talk.todo)), (vec![], vec![Do::Close]));
+    let mut talk = begun();
+    talk.tell(Input::Drain);
+    assert_eq!((talk.heard(), std::mem::take(&mut talk.todo)), (vec![], vec![Do::Close]));
+    let mut talk = begun();
+    let late = Time::ZERO + Config::default().idle_before_login;
+    assert_eq!(talk.session.poll(late), Output::Event(Do::Close));
+}
+
+#[test]
+fn a_data_connection_whose_tls_is_wrong_is_522() {
+    let mut talk = inside(Unprotected::Nobody);
+    log_in(&mut talk);
+    table(&mut talk, &[("PBSZ 0", 200), ("PROT P", 200)]);
+    talk.passive();
+    talk.say("RETR f\r\n");
+    let job = talk.job();
+    talk.done(job, Err(Failure::DataUnprotected));
+    assert_eq!(talk.codes(), [522]);
+}
+
+/// Lines with and without sense, around AUTH.
+fn lines() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        Just("USER u".to_owned()),
+        Just("PASS p".to_owned()),
+        Just("AUTH TLS".to_owned()),
+        Just("PBSZ 0".to_owned()),
+        Just("PROT P".to_owned()),
+        Just("PROT C".to_owned()),
+        Just("CCC".to_owned()),
+        Just("REIN".to_owned()),
+        Just("RETR f".to_owned()),
+        Just("EPSV".to_owned()),
+        Just("QUIT".to_owned()),
+        "[ -~]{0,12}",
+    ];
+    proptest::collection::vec(line, 0..12).prop_map(|lines| lines.join("\r\n") + "\r\n")
+}
+
+proptest! {
+    /// Whatever came behind AUTH in the clear, in the same write or the next: nothing of it is answered or done, and the session
+    /// inside TLS is like one to which nothing was said.
+    #[test]
+    fn what_came_before_the_handshake_is_thrown_away(injected in lines(), late in lines(), asked in lines()) {
+        let mut talk = Talk::new(tcp(), config(Unprotected::Anonymous));
+        talk.say(&format!("AUTH TLS\r\n{injected}USER cut"));
+        prop_assert_eq!(talk.heard(), ["234 begin TLS"]);
+        talk.say(&late);
+        prop_assert_eq!(talk.heard(), Vec::<String>::new());
+        prop_assert_eq!(std::mem::take(&mut talk.todo), [Do::StartTls]);
+        talk.tell(Input::Secured);
+        prop_assert_eq!(talk.heard(), Vec::<String>::new());
+        let mut clean = inside(Unprotected::Anonymous);
+        talk.say(&asked);
+        clean.say(&asked);
+        // Numbers of jobs aside.
+        prop_assert_eq!(talk.heard(), clean.heard());
+        prop_assert_eq!(talk.todo.len(), clean.todo.len());
+    }
+
+    /// In whatever order things are said: no password is looked at and no data connection used without protection.
+    #[test]
+    fn nothing_secret_happens_in_the_clear(steps in proptest::collection::vec((lines(), 0..4_u8), 1..8)) {
+        let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
+        for (said, then) in steps {
+            talk.say(&said);
+            for todo in std::mem::take(&mut talk.todo) {
+                let secured = talk.session.is_secured();
+                match todo {
+                    Do::Authenticate { .. } | Do::Send { .. } | Do::Receive { .. } => prop_assert!(secured),
+                    Do::StartTls => prop_assert!(!secured),
+                    _ => {}
+                }
+            }
+            match then {
+                0 => talk.tell(Input::Secured),
+                1 => talk.tell(Input::Authenticated(Ok(()))),
+                _ => {}
+            }
+            talk.todo.retain(|todo| !matches!(todo, Do::LogOut));
+        }
+    }
+}
