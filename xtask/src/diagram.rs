@@ -23,6 +23,7 @@ const COLUMNS: &[(&str, f64, &str)] = &[
     ("sctp", 1.0, "SCTP (RFC 9260)"),
     ("tcp", 0.0, "TCP, simulated alone"),
     ("sim", 1.65, "links, hosts, worlds"),
+    ("keys", 0.3, "TLS for the DTLS chunk"),
     ("net", 0.3, "SCTP on tokio"),
     ("emu", 1.8, "links by the wall clock"),
     ("braidftp", 2.9, "client, server, files"),

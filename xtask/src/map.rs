@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::tidy::tracked_files;
 
 /// The order in which to read; crates that are not named here follow.
-const ORDER: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap", "net", "emu", "braidftp", "lab"];
+const ORDER: &[&str] =
+    &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap", "keys", "net", "emu", "braidftp", "lab"];
 
 /// Print the list on standard output.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -9,8 +9,10 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     ("ftp", &["base"]),
     // The pcapng writer: both drivers and the simulator write such files, and `net` may not import `sim`.
     ("pcap", &["base"]),
+    // TLS for the DTLS chunk. rustls draws random numbers and asks for the time of day: it is not pure.
+    ("keys", &["base", "sctp"]),
     ("sim", &["base", "cc", "sctp", "tcp", "ftp", "pcap"]),
-    ("net", &["base", "cc", "sctp", "pcap"]),
+    ("net", &["base", "cc", "sctp", "pcap", "keys"]),
     ("emu", &["base", "sim", "pcap"]),
     // `emu` for `braidftp demo` alone.
     ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),

@@ -8,12 +8,12 @@ use bytes::{Bytes, BytesMut};
 use rand_core::Rng;
 
 use crate::association::state::State;
-use crate::association::{Association, Event, Message, Reason};
+use crate::association::{Association, Event, Message, Piece, Reason};
 use crate::dtls::{
     Agreement, Disagreement, DtlsConfig, FIRST_EPOCH, KEY_MANAGEMENT_PPID, Keys, KeysId, Mode, OpenError,
     PACKET_OVERHEAD, Purpose, ReceiveContext, SendContext, Sending, agree, key_management, offer,
 };
-use crate::ids::StreamId;
+use crate::ids::{Ppid, StreamId};
 use crate::wire::{Cause, Chunk, Init, KeyManagement, Packet, PacketBuilder, Parameter};
 
 /// The stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
@@ -26,6 +26,11 @@ const RESTART_EPOCHS_MAX: usize = 2;
 /// Something about the keys that protect packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DtlsEvent {
+    /// Both sides said that they can protect packets, and how keys are to be agreed on
+    /// ([`Association::dtls_agreement`]). What is sent at once rides with COOKIE ECHO, or with COOKIE ACK.
+    Agreed,
+    /// The peer sent something about keys: [`Association::recv_key_management`] had nothing and now has.
+    Message,
     /// The keys of this epoch have done most of what they may: it is time for others. Association and keys end together.
     KeysWanted {
         /// The epoch of the keys that are nearly used up.
@@ -204,11 +209,19 @@ impl Association {
         Ok(())
     }
 
-    /// Forgets keys to receive with: what the peer still sends with them is discarded.
+    /// Forgets keys to receive with: what the peer still sends with them is discarded. If they are the newest primary keys and
+    /// nothing came with them, others of the same epoch may take their place.
     pub fn delete_receive_keys(&mut self, id: KeysId) -> Result<(), DtlsError> {
         let dtls = self.dtls.as_mut().ok_or(DtlsError::NotAgreed)?;
         let index = dtls.receive.iter().position(|context| context.id == id).ok_or(DtlsError::NoSuchKeys)?;
-        dtls.receive.remove(index);
+        let gone = dtls.receive.remove(index);
+        // Keys that nothing came with may come to be others: those of a handshake that failed.
+        if id.purpose == Purpose::Primary
+            && dtls.last_epochs[RECEIVED] == Some(id.epoch)
+            && gone.opened() == 0
+        {
+            dtls.last_epochs[RECEIVED] = id.epoch.checked_sub(1).filter(|last| *last >= FIRST_EPOCH);
+        }
         Ok(())
     }
 
@@ -320,6 +333,7 @@ impl Association {
             for path in &mut self.paths {
                 path.auth_len = PACKET_OVERHEAD;
             }
+            self.events.push_back(Event::Dtls(DtlsEvent::Agreed));
         }
         dtls.agreement = agreement;
     }
@@ -408,6 +422,24 @@ impl Association {
         };
         dtls.stats.dropped_unprotected += u64::from(refuses);
         refuses
+    }
+
+    /// Whether a message is one that agrees on keys.
+    pub(super) fn is_of_key_management(&self, stream: StreamId, message: &Message) -> bool {
+        self.dtls_agreement().is_some() && is_key_management(stream, Some(message.ppid.0))
+    }
+
+    /// The next message about keys, or piece of one: what came on stream 0 with [`KEY_MANAGEMENT_PPID`]. Where it was agreed on
+    /// to protect packets, [`Association::recv`] does not give such messages.
+    pub fn recv_key_management(&mut self) -> Option<Piece> {
+        self.take(|inbound| inbound.recv_aside())
+    }
+
+    /// Where messages about keys go that arrive from now on.
+    pub(super) fn keep_key_management_aside(&mut self) {
+        if self.dtls_agreement().is_some() {
+            self.inbound.keep_aside(KEY_MANAGEMENT_STREAM, Ppid(KEY_MANAGEMENT_PPID));
+        }
     }
 
     /// Whether a message may be sent though packets are not protected yet.

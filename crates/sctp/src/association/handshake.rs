@@ -448,6 +448,7 @@ impl Association {
             self.inbound.interleave(self.buffer.bytes());
             self.queue.interleave();
         }
+        self.keep_key_management_aside();
         let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
         let sent = match self.renewal.rode.take() {
             Some(rode) => rode.begun_again(self.paths.len()).with_many_gaps(several.then_some(0)),

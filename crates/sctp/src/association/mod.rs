@@ -518,7 +518,12 @@ impl Association {
             return Err(SendError::TooLong);
         }
         // A message longer than the whole buffer still goes out, alone.
-        if len > self.send_room() && self.buffered_to_send() > 0 && !self.make_room(len, message.reliability)
+        // Keys must be agreed on however much waits for them.
+        let is_bounded = !self.is_of_key_management(stream, &message);
+        if is_bounded
+            && len > self.send_room()
+            && self.buffered_to_send() > 0
+            && !self.make_room(len, message.reliability)
         {
             let capacity = self.config.send_buffer_bytes;
             self.writable_at = Some(len.min(capacity));
@@ -546,8 +551,13 @@ impl Association {
 
     /// The next message of a stream, or the next part of one (see [`Piece`]). What is taken opens the receive window.
     pub fn recv(&mut self, stream: StreamId) -> Option<Piece> {
+        self.take(|inbound| inbound.recv(stream))
+    }
+
+    /// Takes a piece of what arrived.
+    fn take(&mut self, from: impl FnOnce(&mut Reassembly) -> Option<Piece>) -> Option<Piece> {
         let held = self.inbound.charged_bytes();
-        let piece = self.inbound.recv(stream)?;
+        let piece = from(&mut self.inbound)?;
         self.buffer.on_read(held - self.inbound.charged_bytes());
         self.messages_received += u64::from(piece.end && !piece.aborted);
         //= specs/rfc9260.txt#section-6.2
@@ -868,6 +878,9 @@ impl Association {
     fn report_readable(&mut self) {
         while let Some(stream) = self.inbound.take_fresh() {
             self.events.push_back(Event::Readable(stream));
+        }
+        if self.inbound.take_fresh_aside() {
+            self.events.push_back(Event::Dtls(DtlsEvent::Message));
         }
     }
 }

@@ -121,6 +121,8 @@ pub(super) struct Inbox {
     turns: VecDeque<StreamId>,
     /// Streams that had nothing to read and now have.
     fresh: VecDeque<StreamId>,
+    /// What came on a stream with a payload protocol identifier, if that is kept aside for somebody else than who reads streams.
+    aside: Option<Aside>,
     /// What holding a chunk costs besides its bytes.
     chunk_overhead_bytes: usize,
     charged_bytes: usize,
@@ -131,6 +133,16 @@ pub(super) struct Inbox {
     chunk_memory_bytes: usize,
     /// Bytes of datagrams that chunks may keep which are small beside them, counted since nothing was held.
     datagrams_bytes: usize,
+}
+
+/// Messages that are not for who reads streams.
+#[derive(Debug)]
+struct Aside {
+    stream: StreamId,
+    ppid: Ppid,
+    pieces: VecDeque<Piece>,
+    /// Whether some came since somebody asked.
+    is_fresh: bool,
 }
 
 impl Inbox {
@@ -171,6 +183,12 @@ impl Inbox {
 
     /// A piece that can be read.
     pub(super) fn add(&mut self, id: StreamId, piece: Piece) {
+        let is_theirs = |aside: &&mut Aside| aside.stream == id && aside.ppid == piece.ppid;
+        if let Some(aside) = self.aside.as_mut().filter(is_theirs) {
+            aside.is_fresh = true;
+            aside.pieces.push_back(piece);
+            return;
+        }
         let index = usize::from(id.0);
         if self.streams.len() <= index {
             self.streams.resize_with(index + 1, VecDeque::new);
@@ -192,8 +210,8 @@ impl Inbox {
 
     /// The message of which a piece was added last ends here, without its rest.
     pub(super) fn abort(&mut self, id: StreamId, end: Piece) {
-        let ready = &mut self.streams[usize::from(id.0)];
-        if ready.back().is_some_and(|last| last.begin && !last.end) {
+        let Some(ready) = self.streams.get_mut(usize::from(id.0)) else { return self.add(id, end) };
+        if ready.back().is_some_and(|last| last.begin && !last.end && last.ppid == end.ppid) {
             // Nobody has seen anything of it.
             let piece = ready.pop_back().expect("it was just looked at");
             if ready.is_empty() {
@@ -328,7 +346,9 @@ impl Reassembly {
     pub(super) fn check(&self) -> usize {
         let charge = |payload: &Bytes| self.inbox.cost(payload);
         let cost = |piece: &Piece| (piece.payload.iter().map(charge).sum::<usize>(), piece.len());
-        let mut held: Vec<(usize, usize)> = self.inbox.streams.iter().flatten().map(cost).collect();
+        let aside = self.inbox.aside.iter().flat_map(|aside| &aside.pieces);
+        let mut held: Vec<(usize, usize)> =
+            self.inbox.streams.iter().flatten().chain(aside).map(cost).collect();
         for stream in &self.streams {
             held.extend(stream.waiting.values().chain(&stream.behind).map(cost));
         }
@@ -363,6 +383,23 @@ impl Reassembly {
     /// The next message of `stream`, or piece of one.
     pub(super) fn recv(&mut self, stream: StreamId) -> Option<Piece> {
         self.inbox.recv(stream)
+    }
+
+    /// Keeps messages of a stream with this payload protocol identifier aside, in their order.
+    pub(super) fn keep_aside(&mut self, stream: StreamId, ppid: Ppid) {
+        self.inbox.aside = Some(Aside { stream, ppid, pieces: VecDeque::new(), is_fresh: false });
+    }
+
+    /// Whether something came that is kept aside, since this was last asked.
+    pub(super) fn take_fresh_aside(&mut self) -> bool {
+        self.inbox.aside.as_mut().is_some_and(|aside| std::mem::take(&mut aside.is_fresh))
+    }
+
+    /// The next message that is kept aside, or piece of one.
+    pub(super) fn recv_aside(&mut self) -> Option<Piece> {
+        let piece = self.inbox.aside.as_mut()?.pieces.pop_front()?;
+        self.inbox.discharge(&piece);
+        Some(piece)
     }
 
     /// A chunk that has not come before; `cum_tsn` is already what its arrival made it.

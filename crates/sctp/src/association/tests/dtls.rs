@@ -44,6 +44,20 @@ fn agreement(pair: &mut Pair, side: Side) -> Option<Agreement> {
     pair.association(side).dtls_agreement().cloned()
 }
 
+/// What came about keys.
+pub(super) fn key_management(pair: &mut Pair, side: Side) -> Vec<Vec<u8>> {
+    let association = pair.association(side);
+    let mut messages = vec![Vec::new()];
+    while let Some(piece) = association.recv_key_management() {
+        messages.last_mut().unwrap().extend(piece.payload.concat());
+        if piece.end {
+            messages.push(Vec::new());
+        }
+    }
+    messages.pop();
+    messages
+}
+
 fn offered(pair: &Pair, side: Side) -> Option<KeyManagement> {
     pair.packets(side).into_iter().flatten().find_map(|chunk| match chunk {
         Chunk::Init(init) | Chunk::InitAck(init) => {
@@ -280,11 +294,69 @@ fn what_is_to_be_secret_is_not_taken_before_there_are_keys() {
         packet[0].kind() == Chunk::COOKIE_ECHO && packet.iter().any(|chunk| matches!(chunk, Chunk::Data(_)))
     });
     assert!(rode);
-    assert_eq!(pair.read(Server, 0), [pattern(3_000), pattern(3_000)]);
+    // Nobody gets it who reads streams.
+    assert_eq!(key_management(&mut pair, Server), [pattern(3_000), pattern(3_000)]);
+    assert!(pair.read(Server, 0).is_empty());
+    assert!(pair.events(Server).contains(&Event::Dtls(DtlsEvent::Message)));
     protect(&mut pair, 3);
     pair.send(Client, 1, pattern(10));
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.read(Server, 1), [pattern(10)]);
+}
+
+/// A ClientHello with a key that no quantum computer breaks is longer than a packet.
+#[test]
+fn what_agrees_on_keys_leaves_with_cookie_echo_though_it_takes_several_packets() {
+    let hello = || Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(3_000));
+    let echoes = |packet: &Vec<Chunk>| packet[0].kind() == Chunk::COOKIE_ECHO;
+    // In any order, and if any one is lost.
+    for (lost, latency) in [(None, 0), (Some(1), 0), (Some(2), 0), (Some(3), 0), (None, 1)] {
+        let mut pair = Pair::new(strict());
+        pair.reordering = 1_000 * latency;
+        pair.drop = lost
+            .map(|lost| -> super::Drop { Box::new(move |side, before, _| side == Client && before == lost) });
+        pair.association(Client).send(StreamId(0), hello()).unwrap();
+        pair.run(Duration::from_secs(5));
+        assert_eq!(key_management(&mut pair, Server), [pattern(3_000)], "{lost:?}");
+        let first =
+            pair.log.iter().filter(|(_, side, _)| *side == Client).map(|(at, ..)| *at).collect::<Vec<_>>();
+        if lost.is_none() && latency == 0 {
+            let packets = pair.packets(Client);
+            assert_eq!(packets.iter().filter(|packet| echoes(packet)).count(), 3);
+            assert!(first[1..4].iter().all(|at| *at == first[1]), "they leave at once");
+        }
+        // Without a word about keys there is one.
+        let mut plain = Pair::new(modern());
+        plain.send(Client, 0, pattern(3_000));
+        plain.run(Duration::from_secs(1));
+        assert_eq!(plain.packets(Client).iter().filter(|packet| echoes(packet)).count(), 1);
+    }
+}
+
+#[test]
+fn keys_that_nothing_came_with_may_come_to_be_others() {
+    let mut pair = protected(strict());
+    let server = pair.association(Server);
+    server.add_receive_keys(primary(4), keys(1)).unwrap();
+    server.delete_receive_keys(primary(4)).unwrap();
+    server.add_receive_keys(primary(4), keys(2)).unwrap();
+    pair.association(Client).set_send_keys(primary(4), keys(2)).unwrap();
+    pair.send(Client, 1, pattern(10));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 1), [pattern(10)]);
+    // Of those with which something came the next is of another epoch.
+    let server = pair.association(Server);
+    server.delete_receive_keys(primary(4)).unwrap();
+    let again = server.add_receive_keys(primary(4), keys(1));
+    assert_eq!(again, Err(DtlsError::Epoch { expected: 5 }));
+}
+
+#[test]
+fn words_about_keys_leave_though_the_send_buffer_is_full() {
+    let mut pair = protected(strict());
+    while pair.association(Client).send(StreamId(1), Message::new(Ppid(0), pattern(60_000))).is_ok() {}
+    let exchange = Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(3_000));
+    assert_eq!(pair.association(Client).send(StreamId(0), exchange), Ok(()));
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! One TLS connection, which does nothing but its handshake: rustls', between a message that came and one that leaves.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustls::client::Resumption;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConfig, ServerConnection};
+
+use super::KeyError;
+use crate::exporter::{Exporter, Secret};
+
+/// The most bytes of a peer's part of a handshake.
+const BYTES_MAX: usize = 1 << 17;
+/// The most messages.
+const MESSAGES_MAX: usize = 32;
+
+/// A record that is an alert: handshake_failure, fatal (RFC 8446 §6).
+pub(super) const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
+
+/// Whether records begin with a ClientHello (RFC 8446 §4, §5.1).
+pub(super) fn is_client_hello(records: &[u8]) -> bool {
+    const HANDSHAKE: u8 = 22;
+    const CLIENT_HELLO: u8 = 1;
+    records.first() == Some(&HANDSHAKE) && records.get(5) == Some(&CLIENT_HELLO)
+}
+
+/// How far a handshake is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    UnderWay,
+    /// The peer's part is verified.
+    Done,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    tls: Connection,
+    secret: Arc<Secret>,
+    messages: usize,
+    bytes: usize,
+    keys_taken: bool,
+}
+
+impl Session {
+    //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
+    //# The PSK key exchange mode psk_ke MUST NOT be used as it does not
+    //# provide ephemeral key exchange.
+    // There is no resumption at all: each handshake authenticates both sides anew.
+    pub(super) fn client(config: &ClientConfig, name: &ServerName<'static>) -> Result<Self, Error> {
+        let secret = Arc::new(Secret::default());
+        let mut config = config.clone();
+        config.key_log = secret.clone();
+        config.resumption = Resumption::disabled();
+        let tls = ClientConnection::new(Arc::new(config), name.clone())?;
+        Ok(Self::new(tls.into(), secret))
+    }
+
+    pub(super) fn server(config: &ServerConfig) -> Result<Self, Error> {
+        let secret = Arc::new(Secret::default());
+        let mut config = config.clone();
+        config.key_log = secret.clone();
+        config.send_tls13_tickets = 0;
+        let tls = ServerConnection::new(Arc::new(config))?;
+        Ok(Self::new(tls.into(), secret))
+    }
+
+    fn new(mut tls: Connection, secret: Arc<Secret>) -> Self {
+        tls.set_buffer_limit(Some(BYTES_MAX));
+        Self { tls, secret, messages: 0, bytes: 0, keys_taken: false }
+    }
+
+    pub(super) fn is_client(&self) -> bool {
+        matches!(self.tls, Connection::Client(_))
+    }
+
+    /// Whether nothing of the peer has come.
+    pub(super) fn awaits_first(&self) -> bool {
+        self.messages == 0
+    }
+
+    /// Whether the peer's keys were given out.
+    pub(super) fn keys_taken(&self) -> bool {
+        self.keys_taken
+    }
+
+    /// Whether they have not been, and are now.
+    pub(super) fn take_keys(&mut self) -> bool {
+        !std::mem::replace(&mut self.keys_taken, true)
+    }
+
+    /// What the peer sent, if anything.
+    pub(super) fn handle(&mut self, records: &[u8]) -> Result<Progress, KeyError> {
+        if !records.is_empty() {
+            self.messages += 1;
+            self.bytes += records.len();
+            if self.messages > MESSAGES_MAX || self.bytes > BYTES_MAX {
+                return Err(KeyError::TooMuch);
+            }
+        }
+        let mut records = Cursor::new(records);
+        while (records.position() as usize) < records.get_ref().len() {
+            // What rustls does not read it has no room for.
+            match self.tls.read_tls(&mut records) {
+                Ok(0) | Err(_) => return Err(KeyError::TooMuch),
+                Ok(_) => {}
+            }
+            self.tls.process_new_packets().map_err(KeyError::Tls)?;
+        }
+        Ok(if self.tls.is_handshaking() { Progress::UnderWay } else { Progress::Done })
+    }
+
+    /// What is to be sent.
+    pub(super) fn take_flight(&mut self) -> Bytes {
+        let mut flight = Vec::new();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut flight).expect("a vector takes whatever it is given");
+        }
+        flight.into()
+    }
+
+    /// What keys are made from, once the server has sent its Finished.
+    pub(super) fn exporter(&self) -> Option<Exporter> {
+        Exporter::of(&self.secret, self.tls.negotiated_cipher_suite()?)
+    }
+
+    pub(super) fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        let chain = self.tls.peer_certificates().unwrap_or_default();
+        chain.iter().map(|certificate| certificate.clone().into_owned()).collect()
+    }
+}

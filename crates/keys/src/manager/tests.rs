@@ -1,0 +1,331 @@
+//! Two managers that hand each other their messages.
+
+use std::collections::VecDeque;
+
+use braidftp_sctp::dtls::CipherSuite;
+use proptest::prelude::*;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use super::*;
+
+fn provider(suite: CipherSuite) -> Arc<CryptoProvider> {
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites.retain(|it| u16::from(it.suite()) == suite.code());
+    Arc::new(provider)
+}
+
+/// The settings of a client and a server that speak this suite alone.
+fn settings(suite: CipherSuite) -> [Arc<Settings>; 2] {
+    let made = rcgen::generate_simple_self_signed(vec!["server.example".into()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let client = ClientConfig::builder_with_provider(provider(suite))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let server = ServerConfig::builder_with_provider(provider(suite))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let name = ServerName::try_from("server.example").unwrap();
+    [Arc::new(Settings::client(Arc::new(client), name)), Arc::new(Settings::server(Arc::new(server)))]
+}
+
+fn agreements(method: u8) -> [Agreement; 2] {
+    let (client, server) = (Bytes::from_static(b"client's"), Bytes::from_static(b"server's"));
+    let of = |role, local: &Bytes, peer: &Bytes| Agreement {
+        role,
+        method,
+        restart: false,
+        local: local.clone(),
+        peer: peer.clone(),
+    };
+    [of(Role::Client, &client, &server), of(Role::Server, &server, &client)]
+}
+
+/// What one side said and did, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Did {
+    Said,
+    Receives(u64),
+    Protects(u64),
+    Forgets(u64),
+    Requires,
+    IsProtected,
+}
+
+struct Two {
+    managers: [KeyManager; 2],
+    did: [Vec<Did>; 2],
+    keys: [Vec<(Did, Keys)>; 2],
+    failed: [Option<KeyError>; 2],
+    flying: VecDeque<(usize, Bytes)>,
+}
+
+impl Two {
+    fn new(suite: CipherSuite, method: u8) -> Self {
+        let [client, server] = settings(suite);
+        let [of_client, of_server] = agreements(method);
+        Self {
+            managers: [
+                KeyManager::new(Time::ZERO, client, of_client),
+                KeyManager::new(Time::ZERO, server, of_server),
+            ],
+            did: Default::default(),
+            keys: Default::default(),
+            failed: Default::default(),
+            flying: VecDeque::new(),
+        }
+    }
+
+    fn drain(&mut self, now: Time, side: usize) {
+        loop {
+            let did = match self.managers[side].poll(now) {
+                Output::Send(Action::Send(message)) => {
+                    self.flying.push_back((1 - side, message));
+                    Did::Said
+                }
+                Output::Send(Action::Receive(id, keys)) => {
+                    self.keys[side].push((Did::Receives(id.epoch), keys));
+                    Did::Receives(id.epoch)
+                }
+                Output::Send(Action::Protect(id, keys)) => {
+                    self.keys[side].push((Did::Protects(id.epoch), keys));
+                    Did::Protects(id.epoch)
+                }
+                Output::Send(Action::Forget(id)) => Did::Forgets(id.epoch),
+                Output::Send(Action::Require) => Did::Requires,
+                Output::Event(KeyEvent::Protected) => Did::IsProtected,
+                Output::Event(KeyEvent::Rekeyed(_) | KeyEvent::Retried(_)) => continue,
+                Output::Event(KeyEvent::Failed(error)) => {
+                    self.failed[side] = Some(error);
+                    continue;
+                }
+                Output::Wait(_) => return,
+            };
+            self.did[side].push(did);
+        }
+    }
+
+    fn run(&mut self, now: Time) {
+        loop {
+            self.drain(now, 0);
+            self.drain(now, 1);
+            let Some((to, message)) = self.flying.pop_front() else { return };
+            self.managers[to].handle(now, &message);
+        }
+    }
+}
+
+fn fits(one: &Keys, other: &Keys) -> bool {
+    let mut bytes = *b"chunks";
+    let tag = one.key.seal(&one.iv, b"", &mut bytes);
+    let mut plain = [0; 6];
+    let opened = other.key.open(&other.iv, b"", &[&bytes[..], &tag].concat(), &mut plain);
+    opened.is_ok() && one.key.mask(&[1; 16]) == other.key.mask(&[1; 16])
+}
+
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.2
+//= type=test
+//# The cipher suites negotiated in the key-management TLS connection
+//# MUST only include those supported by the DTLS Chunk Protection
+//# Operator.
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-5.4
+//= type=test
+//# The first DKC established for any SCTP association MUST use DTLS
+//# epoch 3.
+#[test]
+fn both_come_to_the_same_keys_with_each_cipher_suite() {
+    for suite in CipherSuite::ALL {
+        let mut two = Two::new(suite, 254);
+        two.run(Time::ZERO);
+        use Did::{IsProtected, Protects, Receives, Requires, Said};
+        assert_eq!(two.did[0], [Said, Said, Receives(3), Protects(3), IsProtected, Requires]);
+        assert_eq!(two.did[1], [Said, Receives(3), Protects(3), Requires, Said, IsProtected]);
+        let [client, server] = &two.keys;
+        assert!(client.iter().chain(server).all(|(_, keys)| keys.suite == suite));
+        let of = |all: &'_ [(Did, Keys)], did| all.iter().position(|(it, _)| *it == did).unwrap();
+        let get = |side: usize, did| &two.keys[side][of(&two.keys[side], did)].1;
+        assert!(fits(get(0, Protects(3)), get(1, Receives(3))));
+        assert!(fits(get(1, Protects(3)), get(0, Receives(3))));
+        assert!(!fits(get(0, Protects(3)), get(0, Receives(3))), "each direction has keys of its own");
+    }
+}
+
+/// The order of the draft's §6.1.
+#[test]
+fn to_the_letter_a_client_waits_until_the_server_says_so() {
+    let mut two = Two::new(CipherSuite::Aes128Gcm, Method::Draft.identifier());
+    two.run(Time::ZERO);
+    use Did::{IsProtected, Protects, Receives, Requires, Said};
+    assert_eq!(two.did[0], [Said, Said, Receives(3), Protects(3), Requires, IsProtected]);
+    assert_eq!(two.did[1], [Said, Receives(3), Protects(3), Requires, Said, IsProtected]);
+}
+
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.1
+//= type=test
+//# Earlier versions of TLS MUST NOT be used.
+#[test]
+fn a_peer_that_speaks_tls_1_2_is_refused() {
+    let made = rcgen::generate_simple_self_signed(vec!["server.example".into()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let client = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let server = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let name = ServerName::try_from("server.example").unwrap();
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+    two.managers[0].set_settings(Arc::new(Settings::client(Arc::new(client), name)));
+    two.managers[0].handshake = None;
+    two.managers[0].outputs.clear();
+    two.managers[0].begin(Time::ZERO);
+    two.managers[1].set_settings(Arc::new(Settings::server(Arc::new(server))));
+    two.run(Time::ZERO);
+    assert_eq!(two.failed, [Some(KeyError::Version), Some(KeyError::Version)]);
+    assert!(two.did.iter().flatten().all(|did| *did == Did::Said));
+}
+
+#[test]
+fn a_method_that_is_not_known_is_a_sentence() {
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 7);
+    two.run(Time::ZERO);
+    assert_eq!(two.failed, [Some(KeyError::Method(7)), Some(KeyError::Method(7))]);
+}
+
+#[test]
+fn a_peer_that_falls_silent_is_given_up() {
+    for silent in [0, 1] {
+        let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+        two.drain(Time::ZERO, 1 - silent);
+        let almost = Time::ZERO + Duration::from_millis(29_999);
+        two.drain(almost, 1 - silent);
+        assert_eq!(two.failed[1 - silent], None);
+        two.drain(almost + Duration::from_millis(1), 1 - silent);
+        assert_eq!(two.failed[1 - silent], Some(KeyError::Timeout));
+    }
+}
+
+#[test]
+fn a_handshake_without_end_is_ended() {
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+    two.drain(Time::ZERO, 0);
+    let (_, hello) = two.flying.pop_front().unwrap();
+    // The same ClientHello, a byte a record and a record a message: each byte is good, and there are 1,400.
+    for byte in &hello[6..] {
+        two.managers[1].handle(Time::ZERO, &[3, 22, 3, 1, 0, 1, *byte]);
+    }
+    two.drain(Time::ZERO, 1);
+    assert_eq!(two.failed[1], Some(KeyError::TooMuch));
+}
+
+#[test]
+fn who_asks_for_keys_without_end_is_refused() {
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+    two.run(Time::ZERO);
+    for round in 0..=PEER_HANDSHAKES_A_MINUTE {
+        assert_eq!(two.failed, [None, None], "{round}");
+        let epoch = two.managers[0].epoch().unwrap();
+        two.managers[0].want_keys(Time::ZERO, epoch);
+        two.run(Time::ZERO);
+    }
+    assert_eq!(two.failed[1], Some(KeyError::TooMany));
+}
+
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
+//= type=test
+//# Implementations MUST have policies for how often to set up new TLS
+//# connections with ephemeral key exchange.
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
+//= type=test
+//# A value of 120 seconds (one Maximum Segment Lifetime) is
+//# RECOMMENDED in this case.
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
+//= type=test
+//# Implementations SHOULD set the drain timer to at least T_fail when
+//# delivery of the final rekeying message has not been confirmed.
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
+//= type=test
+//# Implementations SHOULD
+//# rekey at least every hour and every 100 GB of data, which is a common
+//# policy for IPsec {{ANSSI-DAT-NT-003}}.
+#[test]
+fn keys_are_replaced_every_hour_and_those_of_before_go() {
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+    two.run(Time::ZERO);
+    two.run(Time::ZERO + Duration::from_secs(3_599));
+    assert_eq!(two.managers[0].epoch(), Some(3));
+    let hour = Time::ZERO + Duration::from_secs(3_600);
+    two.run(hour);
+    assert_eq!([0, 1].map(|side| two.managers[side].epoch()), [Some(4), Some(4)]);
+    // The client has heard from the server with the new keys, the server not from the client.
+    two.managers[0].on_peer_uses(hour, primary(4));
+    let forgets = |two: &Two, side: usize| two.did[side].contains(&Did::Forgets(3));
+    two.run(hour + Duration::from_secs(119));
+    assert!(!forgets(&two, 0));
+    two.run(hour + Duration::from_secs(120));
+    assert!(forgets(&two, 0) && !forgets(&two, 1));
+    two.run(hour + Duration::from_secs(303));
+    assert!(forgets(&two, 1));
+}
+
+#[test]
+fn keys_are_replaced_after_their_bytes() {
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+    two.run(Time::ZERO);
+    two.managers[0].handle_bytes(Time::ZERO, 89_999_999_999);
+    two.run(Time::ZERO);
+    assert_eq!(two.managers[1].epoch(), Some(3));
+    two.managers[0].handle_bytes(Time::ZERO, 90_000_000_000);
+    two.run(Time::ZERO);
+    assert_eq!(two.managers[1].epoch(), Some(4));
+    // From there on they are counted anew.
+    two.managers[0].handle_bytes(Time::ZERO, 179_999_999_999);
+    two.run(Time::ZERO);
+    assert_eq!(two.managers[1].epoch(), Some(4));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever comes, at any point of a handshake, nothing panics, and a side that has ended stays so.
+    #[test]
+    fn whatever_comes_is_survived(
+        steps in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..60)), 1..20),
+        order in 0..8_usize,
+    ) {
+        let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+        for _ in 0..order {
+            two.drain(Time::ZERO, 0);
+            two.drain(Time::ZERO, 1);
+            if let Some((to, message)) = two.flying.pop_front() {
+                two.managers[to].handle(Time::ZERO, &message);
+            }
+        }
+        for (to_server, mut message) in steps {
+            if let Some(first) = message.first_mut() {
+                *first = *first & 0x81 | 2;
+            }
+            two.managers[usize::from(to_server)].handle(Time::ZERO, &message);
+            two.drain(Time::ZERO, usize::from(to_server));
+        }
+        two.run(Time::ZERO);
+    }
+}
