@@ -14,29 +14,31 @@ use bytes::Bytes;
 pub use rate::{ParseRateError, Rate};
 pub use time::Time;
 
-/// What a machine wants next. Drain until [`Output::Wait`]; then, and only then, tell it something new.
+/// What a state machine wants next. Call `poll` until it returns [`Output::Wait`], and only then hand in new
+/// input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output<S, E> {
-    /// Hand this to whatever carries the machine's words.
+    /// Send this packet on the network.
     Send(S),
-    /// Something the machine's user wants to know.
+    /// An event for the machine's user.
     Event(E),
-    /// Nothing more now. Call `poll` again at this time at the latest, or when something happened before.
+    /// Nothing more now. Call `poll` again at this time at the latest, or after the next input. `None`: only
+    /// after the next input.
     Wait(Option<Time>),
 }
 
-/// A datagram on its way: what a socket, a simulated link and an SCTP endpoint hand to each other.
+/// A datagram, as sockets, simulated links and SCTP endpoints exchange it.
 ///
 /// Addresses carry the UDP encapsulation port (RFC 6951); over IP protocol 132 that port is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Datagram {
-    /// Where it comes from.
+    /// The source address.
     pub from: SocketAddr,
-    /// Where it goes.
+    /// The destination address.
     pub to: SocketAddr,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// The bytes that UDP (or IP) carries.
+    /// The payload of the UDP (or IP) header.
     pub payload: Bytes,
 }
 

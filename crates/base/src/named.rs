@@ -1,7 +1,7 @@
-//! Things that have names: what a command line, a sweep and a table call them.
+//! Named values, as command lines, sweeps and tables refer to them.
 
-/// Gives a type with a list `ALL` and a `name()` its `Display` and `FromStr`, by that name. The error says what was not found
-/// and all that there is:
+/// Implements `Display` and `FromStr` by name for a type that has a list `ALL` and a `name()`. The error for
+/// an unknown name lists the known ones:
 ///
 /// ```
 /// # use braidftp_base::named;

@@ -1,25 +1,26 @@
-//! A data rate, as people write it: `3mbit`, `256kbit`, `1.5gbit`, `20MB` (bytes a second).
+//! A data rate in bits per second. Parses texts such as `3mbit`, `256kbit`, `1.5gbit` and `20MB` (bytes per
+//! second).
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Bits a second; never zero.
+/// Bits per second; never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
 impl Rate {
-    /// `bits` a second; 1 if `bits` is 0.
+    /// `bits` per second; 1 if `bits` is 0.
     pub const fn from_bits_per_second(bits: u64) -> Self {
         Self(if bits == 0 { 1 } else { bits })
     }
 
-    /// Bits a second.
+    /// Bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// How long `bytes` take on a wire of this rate, rounded up to whole nanoseconds.
+    /// Returns the time to transmit `bytes` at this rate, rounded up to whole nanoseconds.
     pub const fn transmit_time(self, bytes: usize) -> Duration {
         let nanos = (bytes as u128 * 8 * 1_000_000_000).div_ceil(self.0 as u128);
         Duration::from_nanos(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
@@ -37,7 +38,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Why a text is not a [`Rate`].
+/// The text that could not be parsed as a [`Rate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseRateError(String);
 
@@ -60,7 +61,7 @@ impl FromStr for Rate {
         let wrong = || ParseRateError(text.to_owned());
         let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
         let (number, unit) = text.split_at(split);
-        let bits_a_unit = match unit {
+        let bits_per_unit = match unit {
             "bit" => 1.0,
             "kbit" => 1e3,
             "mbit" | "Mbit" => 1e6,
@@ -72,7 +73,7 @@ impl FromStr for Rate {
             _ => return Err(wrong()),
         };
         let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-        let bits = number * bits_a_unit;
+        let bits = number * bits_per_unit;
         if !(1.0..=1e15).contains(&bits) {
             return Err(wrong());
         }
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_read_as_people_write_them() {
+    fn parses_rates_with_units_and_rejects_malformed_ones() {
         for (text, bits) in
             [("3mbit", 3_000_000), ("256kbit", 256_000), ("1.5gbit", 1_500_000_000), ("20MB", 160_000_000)]
         {
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_takes_its_bits_over_the_rate() {
+    fn transmit_time_is_bits_divided_by_rate() {
         assert_eq!(Rate::from_bits_per_second(3_000_000).transmit_time(1500), Duration::from_millis(4));
     }
 }

@@ -1,11 +1,11 @@
-//! An instant on the clock of whoever drives a machine.
+//! An instant on the clock of the driver of a state machine.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// Nanoseconds since the driver's own origin. A virtual clock starts at [`Time::ZERO`], so that two runs print
-/// alike; a real one at the moment the driver started.
+/// Nanoseconds since the driver's origin. A virtual clock starts at [`Time::ZERO`], so that two runs print
+/// the same times; a real clock starts when the driver starts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -33,12 +33,13 @@ impl Time {
         self.0
     }
 
-    /// Seconds since the origin, for print and plot; never to steer an event.
+    /// Seconds since the origin, for output only: rounding makes this value unfit for deciding when an event
+    /// happens.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// Returns the time elapsed since `earlier`, or zero if `earlier` is later than `self`.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

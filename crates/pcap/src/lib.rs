@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use braidftp_base::{Ecn, Time};
 
-/// Raw IP, version 4 or 6 by its first nibble.
+/// The largest value of an IP length field.
 const LINKTYPE_RAW: u16 = 101;
-/// What an IP length field can say.
+/// The longest comment in bytes; a longer one is cut.
 const IP_LENGTH_MAX: usize = 65_535;
 /// A comment longer than this is cut.
 const COMMENT_MAX: usize = 1_000;
@@ -20,64 +20,64 @@ const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_SCTP: u8 = 132;
 const HOP_LIMIT: u8 = 64;
 
-/// Writes packets as they come.
+/// Writes packets to a pcapng file, one block per packet.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// [`Time::ZERO`] on the file's clock, since 1970.
+    /// The time since 1970 at [`Time::ZERO`].
     epoch: Duration,
-    /// The block under construction; kept for its room.
+    /// The block under construction; kept to reuse its allocation.
     block: Vec<u8>,
 }
 
-/// What was seen where, and when.
+/// A packet, or several back to back, and when and where it was captured.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// When.
+    /// The capture time.
     pub at: Time,
-    /// As seen from where the file is written.
+    /// The direction, as seen from the capturing side.
     pub direction: Direction,
-    /// What carries the payload.
+    /// The protocol below the payload.
     pub carrier: Carrier,
-    /// The sender, with its UDP port if the carrier is UDP.
+    /// The source address, with the UDP port if the carrier is UDP.
     pub from: SocketAddr,
-    /// The receiver, likewise.
+    /// The destination address, with the UDP port if the carrier is UDP.
     pub to: SocketAddr,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// What the carrier carries: one packet, or several of `segment_size` back to back.
+    /// The payload of the carrier: one packet, or several packets of `segment_size` back to back.
     pub payload: &'a [u8],
-    /// If the payload is several packets: the size of each but the last, in bytes.
+    /// If the payload holds several packets: the size of each but the last, in bytes.
     pub segment_size: Option<usize>,
-    /// A remark that Wireshark shows beside the packet; empty for none.
+    /// A comment that Wireshark shows beside the packet; empty for none.
     pub comment: &'a str,
 }
 
-/// Which way a packet went.
+/// The direction of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// It came in.
+    /// Received.
     In,
-    /// It went out.
+    /// Sent.
     Out,
-    /// It neither came nor went: it passed by, or was dropped.
+    /// Neither received nor sent here: forwarded, or dropped.
     Unknown,
 }
 
-/// What carries a payload.
+/// The protocol below the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// UDP.
     Udp,
-    /// IP itself, as protocol 132: the payload is an SCTP packet.
+    /// IP protocol 132: the payload is an SCTP packet.
     Sctp,
-    /// IP itself, as protocol 6: the payload is a TCP segment. Its checksum is written anew if it is 0, for a network
-    /// that needs none.
+    /// IP protocol 6: the payload is a TCP segment. A checksum of 0 is replaced by the right one, for
+    /// simulated networks that need none.
     Tcp,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file. `epoch` is what [`Time::ZERO`] is since 1970; zero for a virtual clock.
+    /// Begins a file. `epoch` is the time since 1970 at [`Time::ZERO`]; zero for a virtual clock.
     pub fn new(out: W, epoch: Duration) -> io::Result<Self> {
         let mut writer = Self { out, epoch, block: Vec::new() };
         writer.section_header()?;
@@ -85,7 +85,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Writes one packet, or each of several back to back.
+    /// Writes one packet, or each of several packets back to back.
     pub fn write(&mut self, packet: Packet<'_>) -> io::Result<()> {
         match packet.segment_size {
             Some(size) if size > 0 && size < packet.payload.len() => {
@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes a packet that has its IP header already.
+    /// Writes a packet that already has its IP header.
     pub fn write_ip(
         &mut self,
         at: Time,
@@ -110,12 +110,12 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Hands everything written so far to the file.
+    /// Flushes the underlying writer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// The file.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -145,7 +145,7 @@ impl<W: Write> Writer<W> {
         }
         self.block.extend_from_slice(kept);
         if packet.carrier == Carrier::Udp {
-            // 0 would mean that there is none.
+            // A UDP checksum of 0 means "no checksum".
             let checksum = match transport_checksum(from, to, PROTOCOL_UDP, &self.block[body_start..]) {
                 0 => 0xffff,
                 checksum => checksum,
@@ -262,7 +262,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Both as they are, or both as IPv6: a packet has one IP version.
+/// Returns both addresses unchanged if they are of one family, else both as IPv6: a packet has one IP version.
 fn same_family(from: IpAddr, to: IpAddr) -> (IpAddr, IpAddr) {
     if from.is_ipv4() == to.is_ipv4() { (from, to) } else { (as_v6(from).into(), as_v6(to).into()) }
 }
@@ -274,8 +274,8 @@ fn as_v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// RFC 768, RFC 9293 §3.1 and RFC 8200 §8.1: over a pseudo header and the datagram or segment, whose own checksum is
-/// still zero.
+/// The checksum over a pseudo header and the datagram or segment, whose checksum field is still zero (RFC 768,
+/// RFC 9293 §3.1, RFC 8200 §8.1).
 fn transport_checksum(from: IpAddr, to: IpAddr, protocol: u8, body: &[u8]) -> u16 {
     let mut total = sum(0, body) + u64::from(protocol) + body.len() as u64;
     for address in [from, to] {
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// The packets in a file: timestamp, bytes kept, original length. Panics unless every block is sound.
+    /// The packets in a file: timestamp, bytes kept, original length. Panics if a block is malformed.
     fn packets(file: &[u8]) -> Vec<(u64, Vec<u8>, u32)> {
         let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
         let mut out = Vec::new();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_datagram_has_the_headers_that_a_wire_would_show() {
+    fn an_ipv4_datagram_gets_ip_and_udp_headers() {
         let file = written(packet("10.0.0.1:9899", "10.0.0.2:40000", b"abc"));
         let expected: &[u8] = &[
             0x45, 0x02, 0, 31, 0, 0, 0x40, 0, 64, 17, 0x26, 0xca, 10, 0, 0, 1, 10, 0, 0, 2, // IP
@@ -356,21 +356,21 @@ mod tests {
     }
 
     #[test]
-    fn several_packets_back_to_back_are_shown_one_by_one() {
+    fn a_segmented_payload_is_written_as_separate_packets() {
         let file = written(Packet { segment_size: Some(4), ..packet("[::1]:1", "[::1]:2", b"abcdefghij") });
         let payloads: Vec<_> = file.iter().map(|(_, bytes, _)| &bytes[48..]).collect();
         assert_eq!(payloads, [&b"abcd"[..], b"efgh", b"ij"]);
     }
 
     #[test]
-    fn over_ip_there_is_no_udp_header() {
+    fn sctp_over_ip_gets_no_udp_header() {
         let file = written(Packet { carrier: Carrier::Sctp, ..packet("10.0.0.1:0", "10.0.0.2:0", b"abcd") });
         assert_eq!(file[0].1[9], PROTOCOL_SCTP);
         assert_eq!(&file[0].1[20..], b"abcd");
     }
 
     #[test]
-    fn a_tcp_segment_keeps_its_checksum_and_gets_one_if_it_has_none() {
+    fn a_tcp_segment_keeps_its_checksum_and_a_missing_one_is_computed() {
         let mut segment = [7; 24];
         let written = |segment: &[u8]| {
             let tcp = Packet { carrier: Carrier::Tcp, ..packet("10.0.0.1:21", "10.0.0.2:40000", segment) };
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_families_become_ipv6() {
+    fn addresses_of_mixed_families_are_written_as_ipv6() {
         let file = written(packet("[::ffff:10.0.0.1]:1", "[2001:db8::1]:2", b"x"));
         assert_eq!(file[0].1[0], 0x60);
         let file = written(packet("[::ffff:10.0.0.1]:1", "10.0.0.2:2", b"x"));
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ip_cannot_carry_is_cut_and_said_to_be() {
+    fn a_payload_larger_than_ip_allows_is_truncated_and_its_original_length_recorded() {
         let file = written(packet("10.0.0.1:1", "10.0.0.2:2", &[0; 70_000]));
         assert_eq!((file[0].1.len(), file[0].2), (65_535, 70_028));
     }
@@ -403,14 +403,14 @@ mod tests {
             let file = written(packet("10.0.0.1:9899", "10.0.0.2:40000", &payload.to_be_bytes()));
             u16::from_be_bytes([file[0].1[26], file[0].1[27]])
         };
-        // Counting the payload up counts the checksum down, around the end and past zero.
+        // Each increment of the payload decrements the checksum, modulo 0xffff.
         let first = checksum(0);
         assert_eq!((checksum(first - 1), checksum(first), checksum(first + 1)), (1, 0xffff, 0xfffe));
     }
 
     proptest! {
         #[test]
-        fn any_packet_makes_sound_blocks_and_checksums(
+        fn any_packet_yields_valid_blocks_and_checksums(
             v6 in any::<bool>(),
             payload in prop::collection::vec(any::<u8>(), 0..200),
             ports in any::<(u16, u16)>(),
@@ -422,7 +422,7 @@ mod tests {
             let bytes = &file[0].1;
             let header = if v6 { 40 } else { 20 };
             prop_assert_eq!(&bytes[header + 8..], &payload[..]);
-            // A checksum over what includes the checksum comes out as zero.
+            // The checksum over data that includes its own checksum is zero.
             let ends = if v6 { sum(0, &bytes[8..40]) } else { sum(0, &bytes[12..20]) };
             let udp = &bytes[header..];
             prop_assert_eq!(fold(ends + sum(0, udp) + 17 + udp.len() as u64), 0);

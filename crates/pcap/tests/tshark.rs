@@ -1,4 +1,4 @@
-//! What tshark makes of a file; skipped, and said so, where tshark is not installed.
+//! Decodes a written file with tshark. The test prints SKIPPED where tshark is not installed.
 
 use std::io::Write;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! How many segments a second two endpoints make and take, wired to each other on one core:
-//! `cargo bench -p braidftp-tcp --bench bulk`.
+//! Benchmark of two endpoints connected to each other on one core, in segments per second: `cargo bench -p
+//! braidftp-tcp --bench bulk`.
 
 #![allow(clippy::disallowed_types, reason = "a benchmark reads the clock")]
 
@@ -22,12 +22,13 @@ fn main() {
         let (segments, took) = run(profile, loss);
         let a_second = segments as f64 / took.as_secs_f64() / 1e6;
         println!(
-            "{profile:>14}, every {loss:>3}. lost: {a_second:.2} million segments a second, both ways and both ends"
+            "{profile:>14}, every {loss:>3}. lost: {a_second:.2} million segments/s, both ways and both ends"
         );
     }
 }
 
-/// Transfers with every so many-th segment of data lost (0: none); how many segments went, and how long it took.
+/// Transfers `BYTES` and drops every `loss`-th data segment (0: none). Returns the number of segments sent
+/// and the time taken.
 fn run(profile: Profile, loss: u64) -> (u64, Duration) {
     let began = Instant::now();
     let config = Arc::new(profile.config());

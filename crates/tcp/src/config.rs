@@ -1,4 +1,4 @@
-//! What a connection may be told: plain values over a default of what the RFCs recommend.
+//! The configuration of a connection: plain values. The defaults are what the RFCs recommend.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -8,182 +8,190 @@ use braidftp_cc as cc;
 /// How a connection behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The largest segment that this side takes, in bytes of data and options (RFC 9293 §3.7.1). 1460: what fits an
-    /// Ethernet frame with IPv4.
+    /// The largest segment this side accepts, in bytes of data and options (RFC 9293 §3.7.1). Default: 1460,
+    /// which fits an Ethernet frame with IPv4.
     pub mss: u16,
     /// Whether to ask for window scaling (RFC 7323 §2). Without it no window is larger than 65,535 bytes.
     pub window_scaling: bool,
     /// Whether to ask for timestamps (RFC 7323 §3); each segment then holds 12 bytes less.
     pub timestamps: bool,
-    /// How fast the clock of the timestamps ticks. 1 ms.
+    /// The tick of the timestamp clock. Default: 1 ms.
     pub timestamp_tick: Duration,
-    /// Who sees to the checksums of data.
+    /// Where checksums of data segments are computed and verified.
     pub checksum: Checksum,
-    /// Whether to ask for selective acknowledgements (RFC 2018). With them recovery is RFC 6675's, without RFC 6582's.
+    /// Whether to offer selective acknowledgements (RFC 2018). With SACK, loss recovery follows RFC 6675
+    /// instead of RFC 6582.
     pub sack: bool,
 
-    /// The congestion control.
+    /// The congestion controller.
     pub congestion_control: cc::Kind,
-    /// What it is told when it is built.
+    /// The parameters of the congestion controller.
     pub congestion_options: cc::Options,
-    /// Half of what becomes ssthresh after a loss. RFC 5681: of what is in flight.
+    /// Which quantity ssthresh is half of after a loss (RFC 5681: the flight size).
     pub halve: Halve,
-    /// DupThresh: duplicate acknowledgements that mean a loss (RFC 5681 §3.2). 3.
+    /// DupThresh: the number of duplicate acknowledgements that indicate a loss (RFC 5681 §3.2). Default: 3.
     pub dup_threshold: NonZeroU8,
     /// Limited Transmit (RFC 3042): new data on each of the first two duplicate acknowledgements.
     pub limited_transmit: bool,
-    /// Early Retransmit (RFC 5827), by segments: fewer duplicates are enough where no more can come.
+    /// Early Retransmit (RFC 5827), counted in segments: lowers DupThresh when too few segments are
+    /// outstanding to produce DupThresh duplicates.
     pub early_retransmit: bool,
-    /// How losses are found where there is SACK. By duplicates.
+    /// Loss detection with SACK. Default: by duplicates.
     pub loss_detection: LossDetection,
-    /// Whether the tail is probed before the retransmission timer runs out (RFC 8985 §7), where there is SACK.
+    /// Whether a tail loss probe is sent before the retransmission timer expires (RFC 8985 §7); requires
+    /// SACK.
     pub tail_loss_probe: bool,
-    /// By how much the probe of a single segment allows for the peer's delay (RFC 8985 §7.2, TLP.max_ack_delay).
+    /// TLP.max_ack_delay: the delay of the peer's acknowledgement that the probe of a single segment allows
+    /// for (RFC 8985 §7.2).
     pub probe_ack_delay: Duration,
-    /// Whether a recovery with SACK sends by what was delivered (RFC 6937), and not by pipe alone.
+    /// Whether recovery with SACK uses Proportional Rate Reduction (RFC 6937) instead of pipe alone.
     pub proportional_reduction: bool,
-    /// From when duplicates may tell of a new loss without SACK (RFC 6582 §3.2 step 2).
+    /// When duplicates may indicate a new loss without SACK (RFC 6582 §3.2 step 2).
     pub recover_rule: RecoverRule,
     /// Which partial acknowledgements restart the retransmission timer without SACK (RFC 6582 §3.2 step 5).
     pub partial_ack_timer: PartialAckTimer,
-    /// Whether a time-out forgets what was selectively acknowledged (RFC 2018 §8, "SHOULD turn off").
+    /// Whether a time-out discards selective acknowledgements (RFC 2018 §8, "SHOULD turn off").
     pub timeout_clears_sack: bool,
-    /// Whether a first segment after an idle RTO finds the window as at the start (RFC 5681 §4.1).
+    /// Whether cwnd is reset to the restart window after the connection was idle for one RTO (RFC 5681 §4.1).
     pub idle_restart: bool,
-    /// Whether it then finds ssthresh no smaller than the window that it lost, so that slow start leads back to it (RFC 2861
-    /// §3 goes three quarters of the way).
+    /// Whether ssthresh is raised to at least the lost cwnd on that reset, so that slow start leads back to
+    /// the former window (RFC 2861 §3 raises ssthresh to three quarters of cwnd).
     pub idle_raises_ssthresh: bool,
 
-    /// The time-out's bounds and granularity (RFC 6298 §2). Its initial value holds for SYN too.
+    /// The bounds and granularity of the RTO (RFC 6298 §2). The initial value applies to SYN too.
     pub rto: RtoBounds,
-    /// What is taken for a round-trip sample.
+    /// Which segments give round-trip samples.
     pub timing: Timing,
-    /// The clock of the retransmission timer: it fires, and elapsed time is counted, on multiples of this. 0: no tick.
+    /// The tick of the retransmission timer: it expires, and elapsed time is counted, on multiples of the
+    /// tick. 0: exact.
     pub timer_tick: Duration,
-    /// SRTT before anything was measured, if the first sample is averaged in as others are (RFC 6298 §2.2 does not).
+    /// The SRTT before the first measurement, for stacks that average the first sample like later ones (RFC
+    /// 6298 §2.2 does not).
     pub initial_srtt: Option<Duration>,
-    /// How the time-outs of SYN grow.
+    /// The back-off of the SYN retransmission timer.
     pub syn_backoff: SynBackoff,
-    /// Retransmissions of a SYN, or of a SYN that acknowledges, before the connection fails.
+    /// Retransmissions of a SYN or SYN|ACK before the connection fails.
     pub syn_retries: u8,
-    /// Time-outs of one segment before the connection fails (R2 of RFC 9293 §3.8.3).
+    /// Time-outs of one segment before the connection fails (R2 in RFC 9293 §3.8.3).
     pub data_retries: u8,
 
-    /// An acknowledgement for every so many segments that came in order (RFC 5681 §4.2: 2 at most). 2.
+    /// The number of in-order segments per acknowledgement (RFC 5681 §4.2: at most 2). Default: 2.
     pub ack_every: NonZeroU8,
-    /// How long one may wait (RFC 9293 §3.8.6.3: less than 0.5 s). 0 if none does.
+    /// The delay of a delayed acknowledgement (RFC 9293 §3.8.6.3: less than 0.5 s). 0: no delay.
     pub ack_delay: Duration,
-    /// From when that is counted.
+    /// When the delay starts.
     pub ack_clock: AckClock,
-    /// Segments at the start of a connection that are acknowledged at once.
+    /// Segments at the start of a connection that are acknowledged without delay.
     pub quick_acks: u16,
 
-    /// Bytes that came and were not read, at most: the largest window advertised.
+    /// The receive buffer, in bytes: the largest window advertised.
     pub receive_buffer_bytes: usize,
-    /// A model, and no TCP: so far beyond the window that it advertised the receiver takes what comes, in bytes, and so far at
-    /// most a sender with [`cc::Kind::Adalr`] goes beyond the peer's ([`cc::adalr::Extension`]). 0: what lies beyond is cut
-    /// off, as RFC 9293 §3.10.7.4 has it.
+    /// Not TCP, but the model of P3: how far beyond its advertised window the receiver accepts data, in
+    /// bytes, and the limit by which a sender with [`cc::Kind::Adalr`] exceeds the peer's window
+    /// ([`cc::adalr::Extension`]). 0: data beyond the window is cut off (RFC 9293 §3.10.7.4).
     pub beyond_window_bytes: usize,
-    /// Bytes that were written and not acknowledged, at most.
+    /// The send buffer, in bytes: data written and not yet acknowledged.
     pub send_buffer_bytes: usize,
-    /// Pieces kept out of order, at most; those beyond are dropped and come again.
+    /// The largest number of out-of-order pieces kept. Further pieces are dropped, and the peer retransmits
+    /// them.
     pub out_of_order_max: usize,
-    /// Nagle's algorithm (RFC 9293 §3.7.4): no small segment while data is not acknowledged.
+    /// Nagle's algorithm (RFC 9293 §3.7.4): no small segment is sent while data is outstanding.
     pub nagle: bool,
-    /// The first wait before a closed window is probed (RFC 9293 §3.8.6.1).
+    /// The first interval of the persist timer (RFC 9293 §3.8.6.1).
     pub persist_min: Duration,
-    /// The longest wait.
+    /// The longest interval of the persist timer.
     pub persist_max: Duration,
-    /// How long a connection lingers in TIME-WAIT: 2 MSL (RFC 9293 §3.6.1).
+    /// The duration of TIME-WAIT: 2 MSL (RFC 9293 §3.6.1).
     pub time_wait: Duration,
 }
 
-/// The bounds of a retransmission time-out.
+/// The bounds of the retransmission time-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtoBounds {
-    /// Until something was measured (RFC 6298 §2.1). 1 s.
+    /// The RTO before the first measurement (RFC 6298 §2.1). Default: 1 s.
     pub initial: Duration,
-    /// Never less (§2.4). 1 s.
+    /// The minimum (§2.4). Default: 1 s.
     pub min: Duration,
-    /// Never more (§2.5), backed off or not. 60 s.
+    /// The maximum (§2.5), with back-off included. Default: 60 s.
     pub max: Duration,
-    /// G of §2.3: 4·RTTVAR counts as this at least.
+    /// The clock granularity G: the lower bound of 4·RTTVAR (§2.3).
     pub granularity: Duration,
 }
 
-/// Who puts the checksum into a segment with data, and looks whether one that comes is right.
+/// Where the checksum of a data segment is computed and verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
-    /// This stack.
+    /// In this stack.
     Here,
-    /// What lies below it, as a network card does: segments with data leave with a checksum of zero, and one that comes with
-    /// zero is believed. For links that damage nothing.
+    /// Below this stack, as with checksum offload to a network card: data segments are sent with a checksum
+    /// of zero, and a received checksum of zero is accepted. For links that do not corrupt data.
     Below,
 }
 
-/// What half is taken of when a loss shows.
+/// Which quantity ssthresh is half of after a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halve {
-    /// What is in flight, once for all time-outs of a segment (RFC 5681 §3.1 equation 4).
+    /// The flight size, once for all time-outs of a segment (RFC 5681 §3.1 equation 4).
     Flight,
-    /// The smaller of both windows, in whole segments, with each time-out anew: BSD before 2002.
+    /// The smaller of cwnd and the peer's window, in whole segments, at each time-out anew: BSD before 2002.
     Window,
 }
 
-/// What is taken for a round-trip sample.
+/// Which segments give round-trip samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// One segment at a time is timed, and none that was sent twice (RFC 6298 §3, §4).
+    /// One segment at a time, and never a retransmitted one (RFC 6298 §3, §4).
     OneAtATime,
-    /// The echoed timestamp of each acknowledgement of something new (RFC 7323 §4), if timestamps were agreed on;
-    /// else one at a time.
+    /// The echoed timestamp of each acknowledgement of new data (RFC 7323 §4) if timestamps were negotiated;
+    /// else one segment at a time.
     Timestamps,
-    /// The latest segment that an acknowledgement newly covers, unless it was sent twice.
+    /// The last segment newly covered by an acknowledgement, unless it was retransmitted.
     EverySegment,
 }
 
-/// How losses are found.
+/// How losses are detected with SACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossDetection {
-    /// By duplicate acknowledgements and what lies above a gap (RFC 5681, RFC 6675).
+    /// By duplicate acknowledgements and the SACKed data above a gap (RFC 5681, RFC 6675).
     Duplicates,
-    /// By the time since a segment left (RACK, RFC 8985 §6).
+    /// By the time since a segment was sent (RACK, RFC 8985 §6).
     Time,
 }
 
-/// From when duplicates may tell of a new loss after a recovery or a time-out.
+/// When duplicates may indicate a new loss after a recovery or a time-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoverRule {
-    /// When more than all that was in flight then is acknowledged.
+    /// When an acknowledgement covers more than the data outstanding at the last loss.
     CoversMore,
-    /// When all that was in flight then is acknowledged: BSD.
+    /// When an acknowledgement covers the data outstanding at the last loss: BSD.
     Covers,
 }
 
 /// Which partial acknowledgements restart the retransmission timer (RFC 6582 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartialAckTimer {
-    /// The first of a recovery: "Impatient".
+    /// The first partial acknowledgement of a recovery: "Impatient".
     First,
-    /// Each: "Slow-but-Steady".
+    /// Each partial acknowledgement: "Slow-but-Steady".
     Each,
 }
 
-/// How the time-outs of SYN grow.
+/// The back-off of the SYN retransmission timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SynBackoff {
-    /// Twice the last (RFC 6298 §5.5).
+    /// Each interval is twice the previous one (RFC 6298 §5.5).
     Doubling,
-    /// So many times the initial one for the first, second and each further; the last of these from then on.
+    /// Multiples of the initial RTO for the first, second and further intervals; the last multiple repeats.
     Steps(&'static [u32]),
 }
 
-/// From when the delay of an acknowledgement is counted.
+/// When the delay of an acknowledgement starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AckClock {
-    /// From the segment.
+    /// When the segment arrives.
     Segment,
-    /// Not at all: a clock that runs anyway, with the delay for its period, sends what waits.
+    /// At no particular event: a free-running clock whose period is the delay sends the pending
+    /// acknowledgements.
     Free,
 }
 

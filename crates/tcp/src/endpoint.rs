@@ -1,4 +1,4 @@
-//! All connections of one host: which segment belongs to which, ports, and the drain.
+//! All connections of one host: demultiplexing of segments, port allocation, and output.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -12,14 +12,14 @@ use crate::config::{Checksum, Config};
 use crate::connection::{Connection, Event, Next};
 use crate::segment::{Ends, Flags, Segment, Seq, has_zero_checksum};
 
-/// The first of the ports that are given to those who ask for none (RFC 6335 §6).
+/// The first of the ephemeral ports (RFC 6335 §6).
 const EPHEMERAL_FIRST: u16 = 49_152;
-/// Connections that a SYN has begun and no acknowledgement has confirmed, at most: beyond, SYNs are dropped.
+/// The maximum number of connections in SYN-RECEIVED; further SYNs are dropped.
 pub const HALF_OPEN_MAX: usize = 1_024;
-/// Answers to segments of no connection that wait to be sent, at most.
+/// The maximum number of queued resets to segments of no connection.
 const ANSWERS_MAX: usize = 64;
 
-/// Names a connection of an [`Endpoint`].
+/// Identifies a connection of an [`Endpoint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     slot: u32,
@@ -30,13 +30,13 @@ pub struct ConnectionId {
 struct Slot {
     generation: u32,
     connection: Option<Connection>,
-    /// Whether it stands in the queue of those that may have something to say.
+    /// Whether the slot is queued to be polled.
     is_ready: bool,
-    /// The earliest time in the heap at which it is polled.
+    /// The earliest time in the heap at which the slot is polled.
     wakes_at: Option<Time>,
-    /// Whether the user forgot it: it goes when it is over.
+    /// Whether the user removed the connection; the slot is freed once the connection is closed.
     removed: bool,
-    /// Whether its ends are still in the table.
+    /// Whether the connection is still in the table of addresses.
     listed: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Endpoint {
     slots: Vec<Slot>,
     free: Vec<u32>,
     table: BTreeMap<Ends, u32>,
-    /// The connection of the last segment: the next is often for the same.
+    /// The connection of the last segment: the next segment is often for the same.
     last: Option<(Ends, u32)>,
     listeners: BTreeMap<u16, Arc<Config>>,
     ready: VecDeque<u32>,
@@ -57,12 +57,12 @@ pub struct Endpoint {
     next_port: u16,
     half_open: usize,
     bad_segments: u64,
-    /// Whether some configuration leaves checksums to what lies below ([`Checksum::Below`]).
+    /// Whether some configuration leaves checksums to the layer below ([`Checksum::Below`]).
     checked_below: bool,
 }
 
 impl Endpoint {
-    /// An endpoint without connections. The seed steers initial sequence numbers.
+    /// Creates an endpoint without connections. The seed determines the initial sequence numbers.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -82,7 +82,7 @@ impl Endpoint {
         }
     }
 
-    /// From now on connections to this port are accepted, on any address.
+    /// Accepts connections to this port, on any address, from now on.
     pub fn listen(&mut self, port: u16, config: Arc<Config>) -> Result<(), ListenError> {
         match self.listeners.contains_key(&port) {
             _ if port == 0 => Err(ListenError::PortZero),
@@ -95,12 +95,12 @@ impl Endpoint {
         }
     }
 
-    /// No more connections to this port are accepted; those that are stay.
+    /// Accepts no more connections to this port; existing connections stay.
     pub fn unlisten(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
 
-    /// Asks for a connection; from port 0 means from one that is free.
+    /// Opens a connection. Port 0 in `from` means any free port.
     pub fn connect(
         &mut self,
         now: Time,
@@ -138,8 +138,9 @@ impl Endpoint {
         None
     }
 
-    /// Initial sequence numbers by a clock of 4 µs (RFC 9293 §3.4.1) and, as in 4.4BSD, a step for each connection: those of
-    /// one pair of ports grow. Where they begin looks random and is the same each time (splitmix64).
+    /// Chooses an initial sequence number by a 4 µs clock (RFC 9293 §3.4.1) plus, as in 4.4BSD, a step for
+    /// each connection, so that the numbers for one pair of ports grow. The start is pseudo-random and the
+    /// same for equal seeds (splitmix64).
     fn next_isn(&mut self, now: Time) -> Seq {
         self.isn += 1;
         let mut z = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -170,7 +171,7 @@ impl Endpoint {
         }
     }
 
-    /// A segment came.
+    /// Takes a received segment.
     pub fn handle(&mut self, now: Time, datagram: Datagram) {
         let (from, to) = (datagram.from, datagram.to);
         let decoded = match self.checked_below && has_zero_checksum(&datagram.payload) {
@@ -184,7 +185,7 @@ impl Endpoint {
                 return;
             }
         };
-        // The header's ports are what counts; the datagram's say the same.
+        // The ports of the TCP header count; those of the datagram are the same.
         let ends = Ends {
             local: SocketAddr::new(to.ip(), segment.destination_port),
             peer: SocketAddr::new(from.ip(), segment.source_port),
@@ -196,9 +197,10 @@ impl Endpoint {
         let is_syn = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
         if let Some(slot) = known {
             self.last = Some((ends, slot));
-            let connection = self.slots[slot as usize].connection.as_mut().expect("what is listed is there");
+            let connection =
+                self.slots[slot as usize].connection.as_mut().expect("every listed slot holds a connection");
             if !(is_syn
-                && connection.may_give_way(&segment)
+                && connection.may_be_replaced(&segment)
                 && self.listeners.contains_key(&ends.local.port()))
             {
                 let was_half_open = connection.is_half_open();
@@ -220,7 +222,7 @@ impl Endpoint {
         }
     }
 
-    /// A segment of no connection gets a reset (RFC 9293 §3.10.7.1).
+    /// Answers a segment of no connection with a reset (RFC 9293 §3.10.7.1).
     fn refuse(&mut self, ends: Ends, segment: &Segment) {
         if segment.flags.has(Flags::RST) || self.answers.len() >= ANSWERS_MAX {
             return;
@@ -241,7 +243,7 @@ impl Endpoint {
         self.answers.push_back(Datagram { from: ends.local, to: ends.peer, ecn: Ecn::NotEct, payload });
     }
 
-    /// What is next: drain until it says to wait.
+    /// Returns the next output. Call until it returns [`Output::Wait`].
     pub fn poll(&mut self, now: Time) -> Output<Datagram, (ConnectionId, Event)> {
         if let Some(answer) = self.answers.pop_front() {
             return Output::Send(answer);
@@ -286,7 +288,7 @@ impl Endpoint {
                         self.wakes.push(Reverse((at, slot)));
                     }
                     if !connection.is_alive() {
-                        // Its user never heard of it, and will not remove it.
+                        // The user was never notified of this connection and so does not remove it.
                         entry.removed |= !connection.is_known();
                         self.unlist(slot);
                     }
@@ -295,10 +297,10 @@ impl Endpoint {
         }
     }
 
-    /// Takes a connection out of the table, and forgets it if its user has.
+    /// Removes a connection from the table, and frees it if the user has removed it.
     fn unlist(&mut self, slot: u32) {
         let entry = &mut self.slots[slot as usize];
-        let connection = entry.connection.as_ref().expect("the caller has looked");
+        let connection = entry.connection.as_ref().expect("the caller has checked that the slot is in use");
         if std::mem::take(&mut entry.listed) {
             self.half_open -= usize::from(connection.is_half_open());
             self.table.remove(&connection.ends());
@@ -312,21 +314,21 @@ impl Endpoint {
         }
     }
 
-    /// A connection, to look at.
+    /// Returns a connection, for reading.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         let slot = self.slots.get(id.slot as usize)?;
         slot.connection.as_ref().filter(|_| slot.generation == id.generation && !slot.removed)
     }
 
-    /// A connection, to do something with; it is drained next.
+    /// Returns a connection for user calls; the next `poll` polls it.
     pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.connection(id)?;
         self.ready(id.slot);
         self.slots[id.slot as usize].connection.as_mut()
     }
 
-    /// Forgets a connection. One that was closed here ends as it would have (its control block lives on until then), any
-    /// other is aborted.
+    /// Removes a connection. One that was closed here ends normally, and its control block remains until
+    /// then; any other is aborted.
     pub fn remove(&mut self, id: ConnectionId) {
         let Some(connection) = self.connection_mut(id) else { return };
         if !connection.is_closing() {
@@ -339,18 +341,18 @@ impl Endpoint {
         }
     }
 
-    /// Connections that take up memory in the host: all that are not CLOSED, in TIME-WAIT too.
+    /// The number of connections that occupy memory: all that are not CLOSED, those in TIME-WAIT included.
     pub fn control_blocks(&self) -> usize {
         self.table.len()
     }
 
-    /// Bytes of memory that they take; see [`Connection::memory_bytes`].
+    /// Bytes of memory of these connections; see [`Connection::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         let alive = self.table.values().filter_map(|slot| self.slots[*slot as usize].connection.as_ref());
         alive.map(Connection::memory_bytes).sum()
     }
 
-    /// Segments that were dropped because they are none: too short, of a wrong checksum, with an option that lies.
+    /// Segments dropped as malformed: too short, with a wrong checksum, or with an invalid option.
     pub fn bad_segments(&self) -> u64 {
         self.bad_segments
     }
@@ -359,9 +361,9 @@ impl Endpoint {
 /// Why a port cannot be listened on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenError {
-    /// Something listens there.
+    /// Another listener uses the port.
     InUse(u16),
-    /// Port 0 is none.
+    /// Port 0 is not a valid port.
     PortZero,
 }
 
@@ -376,23 +378,23 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
-/// Why a connection cannot be asked for.
+/// Why a connection cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectError {
     /// The addresses are of different families.
     Family,
-    /// Port 0 is none.
+    /// Port 0 is not a valid port.
     PortZero,
     /// All ports are in use.
     NoPort,
-    /// There is such a connection, perhaps in TIME-WAIT.
+    /// A connection between these addresses and ports exists, perhaps in TIME-WAIT.
     InUse,
 }
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Family => "an IPv4 address cannot be connected with an IPv6 one",
+            Self::Family => "an IPv4 address cannot be connected to an IPv6 address",
             Self::PortZero => "TCP port 0 cannot be connected to",
             Self::NoPort => "no local TCP port is free",
             Self::InUse => "there is a connection between these two ports, perhaps in TIME-WAIT",

@@ -1,23 +1,24 @@
-//! A segment on the wire: the header of RFC 9293 §3.1, the options that this machine knows (maximum segment size,
-//! window scale, SACK permitted, SACK, timestamps), and its data.
+//! A segment on the wire: the header of RFC 9293 §3.1, the supported options (maximum segment size, window
+//! scale, SACK permitted, SACK, timestamps), and the data.
 //!
-//! Written with the checksum of RFC 9293 §3.1, so that a capture shows what a real one would; refused if the checksum,
-//! a length or the data offset is wrong. Options that are not known are skipped, as the RFC asks. No urgent data.
+//! Encoding computes the checksum of RFC 9293 §3.1, so that a capture looks like one of a real network.
+//! Decoding rejects a segment with a wrong checksum, length or data offset. Unknown options are skipped, as
+//! the RFC requires. Urgent data is not supported.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Bytes of a header without options.
+/// The length of a header without options, in bytes.
 pub const HEADER_BYTES: usize = 20;
-/// Where the checksum stands.
+/// The position of the checksum.
 const CHECKSUM_AT: std::ops::Range<usize> = 16..18;
-/// Bytes that options may take: the data offset counts 15 words at most.
+/// The maximum length of the options: the data offset counts at most 15 words.
 pub const OPTIONS_BYTES_MAX: usize = 40;
-/// Blocks that fit a SACK option where there are no timestamps (RFC 2018 §3).
+/// SACK blocks that fit a SACK option without timestamps (RFC 2018 §3).
 pub const SACK_BLOCKS_MAX: usize = 4;
-/// The largest shift of a window (RFC 7323 §2.3).
+/// The largest shift of a window scale (RFC 7323 §2.3).
 pub const WINDOW_SHIFT_MAX: u8 = 14;
 
 const END: u8 = 0;
@@ -28,18 +29,18 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// The number of a byte on the wire: it wraps, so there is no `<`.
+/// A sequence number. Sequence numbers wrap, so there is no `<`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// The number so many bytes later.
+    /// The sequence number `bytes` later.
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Self {
         Self(self.0.wrapping_add(bytes as u32))
     }
 
-    /// How far this is after `other`: negative if it is before.
+    /// The distance from `other`: negative if `self` is before `other`.
     pub const fn since(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
@@ -72,11 +73,11 @@ impl Flags {
     pub const SYN: Self = Self(2);
     /// Reset the connection.
     pub const RST: Self = Self(4);
-    /// Push: hand what is there to the user.
+    /// Push: deliver the buffered data to the user.
     pub const PSH: Self = Self(8);
-    /// The acknowledgement number means something.
+    /// The acknowledgement number is valid.
     pub const ACK: Self = Self(16);
-    /// The urgent pointer means something.
+    /// The urgent pointer is valid.
     pub const URG: Self = Self(32);
     /// ECN echo (RFC 3168 §6.1).
     pub const ECE: Self = Self(64);
@@ -133,7 +134,7 @@ impl fmt::Debug for Flags {
 pub struct Timestamps {
     /// TSval: the sender's clock.
     pub value: u32,
-    /// TSecr: the latest that the sender saw of the other's.
+    /// TSecr: the latest TSval received from the other side.
     pub echo: u32,
 }
 
@@ -145,7 +146,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// One more, from its first number to the one after its last. False if there is no room.
+    /// Appends a block, from its first number to the one after its last. Returns false if there is no room.
     pub fn push(&mut self, left: Seq, right: Seq) -> bool {
         let Some(free) = self.blocks.get_mut(usize::from(self.count)) else { return false };
         *free = (left, right);
@@ -153,17 +154,17 @@ impl SackBlocks {
         true
     }
 
-    /// All of them, the latest first.
+    /// The blocks, the latest first.
     pub fn as_slice(&self) -> &[(Seq, Seq)] {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// Whether there is none.
+    /// Whether there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// No more than this many of them.
+    /// Keeps the first `count` blocks.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count as u8);
     }
@@ -175,7 +176,7 @@ impl fmt::Debug for SackBlocks {
     }
 }
 
-/// The options of a segment that this machine knows.
+/// The supported options of a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
     /// Maximum segment size (RFC 9293 §3.7.1), in bytes.
@@ -191,9 +192,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes that they take, padding included.
+    /// The encoded length in bytes, padding included.
     pub fn wire_bytes(&self) -> usize {
-        // In the layout of all stacks of note: the SYN's options share their padding, later ones are aligned by NOPs.
+        // The layout of common stacks: in a SYN the options share their padding; later ones are aligned by
+        // NOPs.
         let mut bytes = 0;
         bytes += if self.mss.is_some() { 4 } else { 0 };
         bytes += match (self.sack_permitted, self.timestamps.is_some()) {
@@ -273,7 +275,7 @@ impl Options {
                 (MSS | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS | SACK, _) => {
                     return Err(BadSegment::OptionLength);
                 }
-                // One that is not known.
+                // Unknown options are skipped.
                 _ => {}
             }
         }
@@ -288,13 +290,13 @@ pub struct Segment {
     pub source_port: u16,
     /// The receiver's port.
     pub destination_port: u16,
-    /// Of the first byte of data, or of the SYN.
+    /// The sequence number of the first byte of data, or of the SYN.
     pub seq: Seq,
-    /// The next that the sender expects, if [`Flags::ACK`] is set.
+    /// The next sequence number the sender expects, if [`Flags::ACK`] is set.
     pub ack: Seq,
     /// The control bits.
     pub flags: Flags,
-    /// The window as it stands in the header: not yet shifted.
+    /// The window field of the header, before scaling.
     pub window: u16,
     /// The options.
     pub options: Options,
@@ -303,15 +305,16 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Numbers that it takes up: its data, and one each for SYN and FIN.
+    /// The length in sequence space: the data, and one each for SYN and FIN.
     pub fn seq_length(&self) -> u32 {
         let control = u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN));
         self.payload.len() as u32 + control
     }
 
-    /// The segment's bytes, as they go from one address to another.
+    /// Encodes the segment; the addresses enter the checksum.
     ///
     /// # Panics
+    ///
     /// If the options do not fit a header.
     pub fn encode(&self, from: IpAddr, to: IpAddr) -> Bytes {
         let mut out = self.encode_header();
@@ -319,12 +322,12 @@ impl Segment {
         seal(out, from, to)
     }
 
-    /// Its header, with room behind it for so much data as the payload is long; [`seal`] ends it.
+    /// Encodes the header and reserves room for the payload; [`seal`] completes the segment.
     pub(crate) fn encode_header(&self) -> BytesMut {
         self.encode_header_for(self.payload.len())
     }
 
-    /// Its header, with room behind it for so many bytes of data.
+    /// Encodes the header and reserves room for `data_bytes` of data.
     pub(crate) fn encode_header_for(&self, data_bytes: usize) -> BytesMut {
         let options = self.options.wire_bytes();
         assert!(options <= OPTIONS_BYTES_MAX, "{options} bytes of options do not fit a header");
@@ -342,7 +345,7 @@ impl Segment {
         out
     }
 
-    /// Reads a segment that went from one address to another; its data is a slice of these bytes.
+    /// Decodes a segment; the addresses enter the checksum. The payload is a slice of `bytes`.
     pub fn decode(bytes: &Bytes, from: IpAddr, to: IpAddr) -> Result<Self, BadSegment> {
         let header_bytes = header_bytes(bytes)?;
         if checksum(bytes, from, to) != 0 {
@@ -351,7 +354,7 @@ impl Segment {
         Self::read(bytes, header_bytes)
     }
 
-    /// As [`Segment::decode`], whatever its checksum.
+    /// Decodes a segment without verifying the checksum.
     pub(crate) fn decode_unchecked(bytes: &Bytes) -> Result<Self, BadSegment> {
         Self::read(bytes, header_bytes(bytes)?)
     }
@@ -371,7 +374,7 @@ impl Segment {
     }
 }
 
-/// How long a segment's header is, by what it says.
+/// The header length by the data offset field.
 fn header_bytes(segment: &[u8]) -> Result<usize, BadSegment> {
     if segment.len() < HEADER_BYTES {
         return Err(BadSegment::Short);
@@ -383,19 +386,19 @@ fn header_bytes(segment: &[u8]) -> Result<usize, BadSegment> {
     }
 }
 
-/// Whether a segment's checksum field is zero, as where a network card is to fill it in.
+/// Whether the checksum field is zero, as with checksum offload.
 pub(crate) fn has_zero_checksum(segment: &[u8]) -> bool {
     segment.get(CHECKSUM_AT) == Some(&[0, 0])
 }
 
-/// Sets the checksum of a segment that is whole but for it.
+/// Writes the checksum of an otherwise complete segment.
 pub(crate) fn seal(mut segment: BytesMut, from: IpAddr, to: IpAddr) -> Bytes {
     let sum = checksum(&segment, from, to);
     segment[CHECKSUM_AT].copy_from_slice(&sum.to_be_bytes());
     segment.freeze()
 }
 
-/// The checksum of RFC 9293 §3.1 over the pseudo-header and a segment: 0 if the segment holds the right one.
+/// The checksum of RFC 9293 §3.1 over the pseudo-header and a segment: 0 if the segment's checksum is right.
 fn checksum(segment: &[u8], from: IpAddr, to: IpAddr) -> u16 {
     let mut sum = ones_sum(segment) + 6 + segment.len() as u64;
     for address in [from, to] {
@@ -410,8 +413,9 @@ fn checksum(segment: &[u8], from: IpAddr, to: IpAddr) -> u16 {
     !(sum as u16)
 }
 
-/// The sum of big-endian 16-bit words, but for its carries. It is taken in the machine's own order, four bytes at a time, in
-/// a form that compilers make vectors of, and turned round at the end: the sum of ones' complements allows that (RFC 1071).
+/// The sum of the big-endian 16-bit words, carries not yet folded. The words are added in native byte order,
+/// four bytes at a time, so that the compiler vectorizes the loop; the result is swapped at the end, which
+/// ones' complement sums allow (RFC 1071).
 fn ones_sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(4);
     let mut last = [0; 4];
@@ -428,7 +432,7 @@ fn be32(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("the caller cut four bytes"))
 }
 
-/// In packetdrill's notation: `S 0:0(0) win 65535 <mss 1460,nop,wscale 0>`.
+/// Formats the segment in packetdrill's notation: `S 0:0(0) win 65535 <mss 1460,nop,wscale 0>`.
 impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.seq.plus(self.payload.len() as u64);
@@ -469,18 +473,18 @@ impl fmt::Display for Segment {
     }
 }
 
-/// Why bytes are not a segment.
+/// Why bytes cannot be decoded as a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadSegment {
     /// Shorter than a header.
     Short,
-    /// The header is said to be shorter than it can be, or longer than the segment.
+    /// The data offset is smaller than a header or larger than the segment.
     DataOffset,
-    /// The checksum is another.
+    /// The checksum is wrong.
     Checksum,
-    /// An option ends before its length.
+    /// An option extends beyond the header.
     OptionCut,
-    /// An option's length is not one that it can have.
+    /// An option has an invalid length.
     OptionLength,
 }
 
@@ -490,15 +494,15 @@ impl fmt::Display for BadSegment {
             Self::Short => "shorter than a TCP header",
             Self::DataOffset => "the data offset points out of the segment or into its header",
             Self::Checksum => "the checksum is wrong",
-            Self::OptionCut => "an option ends before its length",
-            Self::OptionLength => "an option has a length that it cannot have",
+            Self::OptionCut => "an option extends beyond the header",
+            Self::OptionLength => "an option has an invalid length",
         })
     }
 }
 
 impl std::error::Error for BadSegment {}
 
-/// The two ends of a connection, as one of them sees them.
+/// The addresses and ports of a connection, as seen by one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ends {
     pub(crate) local: SocketAddr,
@@ -522,7 +526,7 @@ mod tests {
             |(blocks, stamps, (mss, window_scale, sack_permitted), is_syn)| {
                 let timestamps = stamps.map(|(value, echo)| Timestamps { value, echo });
                 if is_syn {
-                    // No stack puts SACK blocks into a SYN, nor would they fit.
+                    // Stacks put no SACK blocks into a SYN, and they would not fit.
                     return Options { mss, window_scale, sack_permitted, timestamps, ..Options::default() };
                 }
                 let mut options = Options { timestamps, ..Options::default() };
@@ -549,7 +553,7 @@ mod tests {
         })
     }
 
-    /// What Linux 6 sent on a TUN device between 198.51.100.1 and .2, and how it reads.
+    /// Segments that Linux 6 sent on a TUN device between 198.51.100.1 and .2, and their text.
     const CAPTURED: [(&str, &str); 4] = [
         (
             "dbec0007dfc67b4500000000a002faf06a4c0000020405b40402080a9328c42c000000000103030a",
@@ -573,7 +577,7 @@ mod tests {
     ];
 
     #[test]
-    fn captured_segments_read_and_are_written_byte_for_byte() {
+    fn captured_segments_decode_and_encode_to_the_same_bytes() {
         let [from, to] = ["198.51.100.1", "198.51.100.2"].map(|ip| ip.parse::<IpAddr>().unwrap());
         for (hex, text) in CAPTURED {
             let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
@@ -581,13 +585,13 @@ mod tests {
             let segment = Segment::decode(&bytes, from, to).unwrap();
             assert_eq!(segment.to_string(), text);
             assert_eq!(segment.encode(from, to), bytes);
-            // To another address it is none.
+            // Another destination address makes the checksum wrong.
             assert_eq!(Segment::decode(&bytes, from, from), Err(BadSegment::Checksum));
         }
     }
 
     #[test]
-    fn what_is_no_segment_is_refused_with_a_reason() {
+    fn malformed_segments_are_rejected_with_the_reason() {
         let decode = |mut bytes: Vec<u8>| {
             if bytes.len() >= 18 {
                 bytes[16..18].fill(0);
@@ -611,7 +615,7 @@ mod tests {
         assert_eq!(decode(with_options(&[8, 10, 0, 0])), Err(BadSegment::OptionLength));
         assert_eq!(decode(with_options(&[2, 3, 0, 0])), Err(BadSegment::OptionLength));
         assert_eq!(decode(with_options(&[99, 1, 0, 0])), Err(BadSegment::OptionLength));
-        // Behind the end of options anything may stand, and what is not known is skipped.
+        // Bytes after the end of options and unknown options are skipped.
         assert_eq!(decode(with_options(&[0, 2, 77, 3])).unwrap().options, Options::default());
         let known = decode(with_options(&[99, 4, 0, 0, 2, 4, 1, 0])).unwrap();
         assert_eq!(known.options.mss, Some(256));
@@ -619,13 +623,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(segment in segments()) {
+        fn encoded_segments_decode_to_the_same_segment(segment in segments()) {
             let bytes = segment.encode(FROM, TO);
             prop_assert_eq!(Segment::decode(&bytes, FROM, TO).unwrap(), segment);
         }
 
         #[test]
-        fn a_flipped_bit_is_found(segment in segments(), bit in any::<prop::sample::Index>()) {
+        fn a_flipped_bit_is_detected(segment in segments(), bit in any::<prop::sample::Index>()) {
             let mut bytes = segment.encode(FROM, TO).to_vec();
             let bit = bit.index(bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -633,9 +637,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_segment_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn decoding_any_bytes_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = Segment::decode(&bytes.clone().into(), FROM, TO);
-            // And with a checksum that is right, so that options are looked at.
+            // Also with a right checksum, so that the options are parsed.
             if bytes.len() >= HEADER_BYTES {
                 bytes[16..18].fill(0);
                 let sum = checksum(&bytes, FROM, TO);

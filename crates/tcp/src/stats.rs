@@ -1,67 +1,67 @@
-//! What a connection and an endpoint have counted: getters, so that watching cannot change a run.
+//! Statistics of a connection. They are read by getters, so that observation cannot change a run.
 
 use std::time::Duration;
 
 use crate::connection::State;
 
-/// A connection as it stands.
+/// A snapshot of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// Where it is in its life.
+    /// The state of the connection.
     pub state: State,
-    /// The congestion window, in bytes; in a recovery without SACK what it is inflated to.
+    /// The congestion window, in bytes; during recovery without SACK the inflated window.
     pub cwnd: usize,
     /// The slow-start threshold, in bytes.
     pub ssthresh: usize,
     /// Bytes sent and not acknowledged.
     pub outstanding_bytes: usize,
-    /// Bytes of them taken to be in the network: RFC 6675's pipe.
+    /// Outstanding bytes estimated to be in the network: the pipe of RFC 6675.
     pub flight_bytes: usize,
     /// The window that the peer advertises, in bytes.
     pub peer_window: usize,
-    /// Bytes of data in a full segment.
+    /// The maximum bytes of data in a segment.
     pub mss: usize,
-    /// The smoothed round-trip time, once something was measured.
+    /// The smoothed round-trip time, after the first measurement.
     pub srtt: Option<Duration>,
-    /// The retransmission time-out, backed off as it is.
+    /// The current retransmission time-out, back-off included.
     pub rto: Duration,
-    /// Bytes written and not acknowledged.
+    /// Bytes written and not yet acknowledged.
     pub queued_bytes: usize,
-    /// What was counted.
+    /// The counters.
     pub counters: Counters,
 }
 
-/// What was counted over a connection's life.
+/// Counters over the life of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Segments sent, of any kind.
     pub segments_sent: u64,
-    /// Segments that came, of any kind.
+    /// Segments received, of any kind.
     pub segments_received: u64,
     /// Segments with data or FIN sent for the first time.
     pub data_segments_sent: u64,
-    /// Segments sent again, SYN among them.
+    /// Segments retransmitted, SYN included.
     pub retransmissions: u64,
-    /// Bytes of data sent, again or for the first time.
+    /// Bytes of data sent, retransmissions included.
     pub bytes_sent: u64,
-    /// Bytes of data that came, again or for the first time.
+    /// Bytes of data received, duplicates included.
     pub bytes_received: u64,
     /// Bytes of data acknowledged by the peer.
     pub bytes_acked: u64,
-    /// Bytes of data that came in order and were given to the user, or are ready for it.
+    /// Bytes of data received in order: read by the user or ready to be read.
     pub bytes_delivered: u64,
-    /// Times that the retransmission timer ran out, on SYN too.
+    /// Expiries of the retransmission timer, SYN included.
     pub timeouts: u64,
-    /// Of them, those on SYN.
+    /// Those on SYN.
     pub syn_timeouts: u64,
-    /// Times that a recovery began without a time-out.
+    /// Recoveries that began without a time-out.
     pub fast_retransmits: u64,
-    /// Duplicate acknowledgements that came.
+    /// Duplicate acknowledgements received.
     pub dup_acks_received: u64,
-    /// Acknowledgements without data sent.
+    /// Pure acknowledgements sent.
     pub acks_sent: u64,
-    /// Probes of a closed window sent.
+    /// Window probes sent.
     pub window_probes: u64,
-    /// Probes of the tail sent (RFC 8985 §7).
+    /// Tail loss probes sent (RFC 8985 §7).
     pub tail_probes: u64,
 }

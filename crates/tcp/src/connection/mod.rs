@@ -1,4 +1,4 @@
-//! One connection (RFC 9293 §3.3): its user's verbs, its state, what segments do to it, and the drain.
+//! One connection (RFC 9293 §3.3): the user calls, the state, the processing of segments, and output.
 
 mod receiver;
 mod rto;
@@ -21,64 +21,64 @@ use crate::stats::{Counters, Stats};
 use receiver::{Arrival, Receiver};
 use sender::{Acknowledgement, Agreed, Outgoing, Sender, Verdict};
 
-/// What a peer's segments hold if it does not say (RFC 9293 §3.7.1).
+/// The peer's MSS if its SYN has no MSS option (RFC 9293 §3.7.1).
 const MSS_DEFAULT: u16 = 536;
 
-/// Where a connection is in its life (RFC 9293 §3.3.2).
+/// The state of a connection (RFC 9293 §3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Asked, and waits for the answer.
+    /// A SYN was sent; the answer is awaited.
     SynSent,
-    /// Was asked and has answered.
+    /// A SYN was received and answered.
     SynReceived,
-    /// Data flows.
+    /// Data may be transferred both ways.
     Established,
-    /// Closed here; the FIN is not acknowledged.
+    /// This side closed; the FIN is not acknowledged.
     FinWait1,
-    /// Closed here and acknowledged; the peer has not closed.
+    /// This side closed and its FIN is acknowledged; the peer has not closed.
     FinWait2,
     /// The peer has closed, this side has not.
     CloseWait,
-    /// Both have closed at once; the FIN is not acknowledged.
+    /// Both sides closed at once; the FIN is not acknowledged.
     Closing,
-    /// The peer closed first, and this side too; the FIN is not acknowledged.
+    /// The peer closed first, then this side; the FIN is not acknowledged.
     LastAck,
-    /// Over; stray segments are waited for.
+    /// Closed; waits for 2 MSL so that old segments expire.
     TimeWait,
-    /// Over.
+    /// Closed.
     Closed,
 }
 
-/// What happened in a connection.
+/// An event for the user of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The passive side's first: a connection to this port is there. `Up` follows.
+    /// On the passive side: a connection to this port was opened. [`Event::Up`] follows.
     Accepted {
-        /// The port.
+        /// The local port.
         port: u16,
     },
-    /// Data flows.
+    /// The connection is established.
     Up,
-    /// There is something to read.
+    /// Data can be read.
     Readable,
-    /// There is room again in a send buffer that was full.
+    /// A send buffer that was full has room again.
     Writable,
-    /// The peer will send no more: what is readable is the last.
+    /// The peer has closed: no data follows what can be read now.
     PeerClosed,
-    /// It is over. The connection can be looked at until it is removed.
+    /// The connection is closed. Its state can be read until it is removed.
     Closed(Reason),
 }
 
-/// Why a connection is over.
+/// Why a connection was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// Both sides closed, and everything arrived.
+    /// Both sides closed, and all data was delivered.
     Finished,
-    /// The peer answered with a reset, or sent one.
+    /// The peer sent a reset.
     Reset,
-    /// This side gave up: nobody answers.
+    /// The peer did not answer.
     TimedOut,
-    /// This side aborted.
+    /// This side aborted the connection.
     Aborted,
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What a connection wants next.
+/// The next output of a connection.
 #[derive(Debug)]
 pub(crate) enum Next {
     Send(Datagram),
@@ -101,7 +101,7 @@ pub(crate) enum Next {
     Wait(Option<Time>),
 }
 
-/// Events that wait for the user, but for the last.
+/// Events not yet returned to the user, except the last.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pending {
     accepted: Option<u16>,
@@ -118,39 +118,40 @@ pub struct Connection {
     config: Arc<Config>,
     ends: Ends,
     state: State,
-    /// The port listened on, of one that was asked for.
+    /// The listening port, for a connection that the peer opened.
     accepted_on: Option<u16>,
-    /// Whether the user knows of it: of one that was asked for only once it is up.
+    /// Whether the user knows of the connection; for a passive open this begins once it is established.
     is_known: bool,
     iss: Seq,
     irs: Seq,
-    /// What this side's windows are shifted by, and the peer's.
+    /// The shifts of this side's and the peer's window scale.
     shift: u8,
     peer_shift: u8,
     scaling: bool,
     sack: bool,
     timestamps: bool,
-    /// TS.Recent, and the offset up to which the last acknowledgement went.
+    /// TS.Recent, and the offset that the last acknowledgement sent covered.
     ts_recent: u32,
     last_ack_sent: u64,
-    /// The segment that last told the window: its number and acknowledgement (SND.WL1, SND.WL2).
+    /// The sequence and acknowledgement number of the segment that last updated the window (SND.WL1,
+    /// SND.WL2).
     window_from: (u64, u64),
     sender: Sender,
     receiver: Receiver,
-    /// Of SYN: whether one is to be sent, when the last is given up, and how many were sent.
+    /// The SYN: whether it is to be sent, its last time-out before giving up, and how many were sent.
     syn_due: bool,
     syn_timer: Option<Time>,
     syn_sent: u32,
     syn_left_at: Option<Time>,
-    /// A reset is to be sent, and one with this number to who answered with another's.
+    /// A reset to send, and the sequence number of one that answers an unacceptable ACK.
     reset_due: bool,
     refusal: Option<Seq>,
     time_wait_until: Option<Time>,
     pending: Pending,
     /// Whether the send buffer was full when the user wrote.
     was_full: bool,
-    /// Whether the user was told that there is something to read, and has not read all.
-    told_readable: bool,
+    /// Whether the user was notified of readable data and has not read all of it.
+    readable_notified: bool,
     counters: Counters,
 }
 
@@ -159,7 +160,7 @@ impl Connection {
         Self::new(config, ends, iss, State::SynSent)
     }
 
-    /// One that a SYN asks for.
+    /// A passive open, for a received SYN.
     pub(crate) fn accepting(config: Arc<Config>, ends: Ends, iss: Seq, syn: &Segment) -> Self {
         let mut connection = Self::new(config, ends, iss, State::SynReceived);
         connection.accepted_on = Some(ends.local.port());
@@ -170,7 +171,7 @@ impl Connection {
 
     fn new(config: Arc<Config>, ends: Ends, iss: Seq, state: State) -> Self {
         let shift = match config.window_scaling {
-            // The least that can say the whole buffer.
+            // The smallest shift with which the window field can hold the whole buffer.
             true => (0..WINDOW_SHIFT_MAX).find(|shift| config.receive_buffer_bytes >> shift <= 65_535),
             false => Some(0),
         };
@@ -200,17 +201,17 @@ impl Connection {
             time_wait_until: None,
             pending: Pending::default(),
             was_full: false,
-            told_readable: false,
+            readable_notified: false,
             counters: Counters::default(),
             config,
         }
     }
 
-    // ---- the user's verbs -------------------------------------------------------------------------------------------
+    // ---- user calls -------------------------------------------------------------------------------------------------
 
-    /// Takes as much as the send buffer has room for and gives how many bytes those were; [`Event::Writable`] tells when
-    /// there is room again. Nothing is taken once this side closed or the connection is over. Allowed before
-    /// [`Event::Up`].
+    /// Appends bytes to the send buffer and returns how many it accepted; [`Event::Writable`] follows once a
+    /// full buffer has room again. Accepts nothing after [`Connection::close`] or once the connection is
+    /// closed. May be called before [`Event::Up`].
     pub fn send(&mut self, mut bytes: Bytes) -> usize {
         if self.sender.is_closed() || matches!(self.state, State::TimeWait | State::Closed) {
             return 0;
@@ -224,19 +225,19 @@ impl Connection {
         taken
     }
 
-    /// Bytes that [`Connection::send`] would take.
+    /// Returns the number of bytes that [`Connection::send`] would accept.
     pub fn send_room(&self) -> usize {
         self.config.send_buffer_bytes.saturating_sub(self.sender.queue.len())
     }
 
-    /// The next bytes that came, if there are any.
+    /// Returns the next received bytes, if any.
     pub fn recv(&mut self) -> Option<Bytes> {
         let piece = self.receiver.read(&self.config);
-        self.told_readable &= self.receiver.is_readable();
+        self.readable_notified &= self.receiver.is_readable();
         piece
     }
 
-    /// This side will send no more: FIN after what is queued. What the peer sends can still be read.
+    /// Closes this side: a FIN follows the queued data. Data from the peer can still be read.
     pub fn close(&mut self) {
         match self.state {
             State::Closed | State::TimeWait => {}
@@ -244,7 +245,7 @@ impl Connection {
         }
     }
 
-    /// Ends it at once; the peer gets a reset.
+    /// Aborts the connection; the peer gets a reset.
     pub fn abort(&mut self) {
         if self.state == State::Closed {
             return;
@@ -253,12 +254,12 @@ impl Connection {
         self.end(Reason::Aborted);
     }
 
-    /// Whether data flows, or did so both ways once.
+    /// Whether the connection is or was established.
     pub fn is_up(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 
-    /// Where it is in its life.
+    /// The state of the connection.
     pub fn state(&self) -> State {
         self.state
     }
@@ -278,12 +279,12 @@ impl Connection {
         self.ends.peer
     }
 
-    /// How it behaves.
+    /// The configuration of the connection.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The connection as it stands.
+    /// A snapshot of the connection.
     pub fn stats(&self) -> Stats {
         Stats {
             state: self.state,
@@ -300,8 +301,8 @@ impl Connection {
         }
     }
 
-    /// Bytes of memory that it takes, by its own accounting: its control block, and what its buffers hold, with what holding
-    /// a segment costs besides its bytes. What an allocator adds is not in it.
+    /// Bytes of memory that the connection takes by its own accounting: the control block, the contents of
+    /// its buffers, and the overhead per segment held. The overhead of the allocator is not included.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.sender.held_bytes() + self.receiver.held_bytes()
     }
@@ -310,12 +311,12 @@ impl Connection {
         self.ends
     }
 
-    /// Whether it still is a control block: everything but CLOSED.
+    /// Whether the connection still occupies a control block: in every state but CLOSED.
     pub(crate) fn is_alive(&self) -> bool {
         self.state != State::Closed || self.reset_due
     }
 
-    /// Whether the user was, or is about to be, told of it.
+    /// Whether the user was or is about to be notified of the connection.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
     }
@@ -324,8 +325,8 @@ impl Connection {
         self.state == State::SynReceived && self.accepted_on.is_some()
     }
 
-    /// Whether a SYN with this number may begin a new connection in its place (RFC 9293 §3.10.7.4, TIME-WAIT).
-    pub(crate) fn may_give_way(&self, syn: &Segment) -> bool {
+    /// Whether this SYN may open a new connection in place of this one (RFC 9293 §3.10.7.4, TIME-WAIT).
+    pub(crate) fn may_be_replaced(&self, syn: &Segment) -> bool {
         self.state == State::TimeWait && syn.seq.after(self.irs.plus(1 + self.receiver.next()))
     }
 
@@ -345,7 +346,7 @@ impl Connection {
         let flags = segment.flags;
         let acks_syn = segment.ack == self.iss.plus(1);
         if flags.has(Flags::ACK) && !acks_syn {
-            // Of an old life, which a reset ends.
+            // The segment belongs to an old connection; a reset ends that one.
             if !flags.has(Flags::RST) {
                 self.refusal = Some(segment.ack);
             }
@@ -365,13 +366,13 @@ impl Connection {
             self.establish(now);
             self.receiver.ack_now();
         } else {
-            // Both asked at once.
+            // Simultaneous open.
             self.state = State::SynReceived;
             self.syn_due = true;
         }
     }
 
-    /// What the peer's SYN says.
+    /// Takes the options of the peer's SYN.
     fn agree(&mut self, syn: &Segment) {
         let Options { mss, window_scale, sack_permitted, timestamps, .. } = syn.options;
         self.irs = syn.seq;
@@ -393,7 +394,7 @@ impl Connection {
     }
 
     fn establish(&mut self, now: Time) {
-        // RFC 6298 §3: the handshake is timed if nothing of it was sent twice.
+        // RFC 6298 §3: the handshake gives a sample unless the SYN was retransmitted.
         if let Some(left) = self.syn_left_at.filter(|_| self.syn_sent == 1) {
             let elapsed = self.sender.rto().elapsed(left, now);
             self.sender.rto_mut().on_sample(elapsed);
@@ -406,7 +407,7 @@ impl Connection {
         self.is_known = true;
     }
 
-    /// RFC 9293 §3.10.7.4, in its order.
+    /// RFC 9293 §3.10.7.4, in the order given there.
     fn handle_synchronized(&mut self, now: Time, segment: &Segment) {
         let flags = segment.flags;
         let start = self.offset_in(segment.seq);
@@ -429,22 +430,23 @@ impl Connection {
             && segment.seq == self.irs
             && segment.ack == self.iss.plus(1)
         {
-            // Both asked at once (RFC 9293 figure 7).
+            // Simultaneous open (RFC 9293 figure 7).
             self.establish(now);
             self.receiver.ack_now();
             return;
         }
         if !acceptable || stale {
             if self.state == State::SynReceived && flags.has(Flags::SYN) && segment.seq == self.irs {
-                // Our answer was lost.
+                // Our SYN|ACK was lost.
                 self.syn_due = true;
             } else if !flags.has(Flags::RST) {
                 self.receiver.ack_now();
                 if self.state == State::TimeWait && flags.has(Flags::FIN) {
-                    self.linger(now);
+                    self.enter_time_wait(now);
                 }
             }
-            // An acknowledgement is of use even so, if it is no older than what is known.
+            // The acknowledgement of an unacceptable segment is still processed if it is not older than the
+            // last.
             if stale || !flags.has(Flags::ACK) || flags.has(Flags::RST) || flags.has(Flags::SYN) {
                 return;
             }
@@ -495,22 +497,22 @@ impl Connection {
         if length > 0 {
             self.on_data(now, segment, start);
         }
-        self.move_on(now);
+        self.update_state(now);
     }
 
-    /// Where a number lies in the peer's stream; negative before its first byte.
+    /// The offset of a sequence number in the peer's stream; negative before its first byte.
     fn offset_in(&self, seq: Seq) -> i64 {
         let next = self.receiver.next();
         next as i64 + i64::from(seq.since(self.irs.plus(1 + next)))
     }
 
-    /// Where a number lies in this side's stream.
+    /// The offset of a sequence number in this side's stream.
     fn offset_out(&self, seq: Seq) -> i64 {
         let una = self.sender.una();
         una as i64 + i64::from(seq.since(self.iss.plus(1 + una)))
     }
 
-    /// False if the segment is to be dropped.
+    /// Processes the acknowledgement. Returns false if the segment is to be dropped.
     fn on_ack(&mut self, now: Time, segment: &Segment, start: i64) -> bool {
         let ack = self.offset_out(segment.ack);
         let Ok(ack) = u64::try_from(ack) else { return true };
@@ -525,7 +527,7 @@ impl Connection {
                 }
             }
         }
-        // RFC 9293 §3.10.7.4: the window of the latest segment holds.
+        // RFC 9293 §3.10.7.4: only the latest segment updates the window.
         let from = (start.max(0) as u64, ack);
         let is_latest =
             self.window_from.0 < from.0 || self.window_from.0 == from.0 && self.window_from.1 <= from.1;
@@ -560,7 +562,7 @@ impl Connection {
     fn on_data(&mut self, now: Time, segment: &Segment, start: i64) {
         let takes = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if !takes {
-            // It can only be something sent again.
+            // In this state data can only be a retransmission.
             self.receiver.ack_now();
             return;
         }
@@ -575,8 +577,8 @@ impl Connection {
             false => self.receiver.on_data(&self.config, from, &data),
         };
         self.counters.bytes_delivered += self.receiver.next() - before;
-        if arrival == Arrival::InOrder && !self.told_readable {
-            self.told_readable = true;
+        if arrival == Arrival::InOrder && !self.readable_notified {
+            self.readable_notified = true;
             self.pending.readable = true;
         }
         if segment.flags.has(Flags::FIN) {
@@ -586,8 +588,8 @@ impl Connection {
         self.receiver.on_segment(&self.config, now, arrival, had_gap);
     }
 
-    /// The states that follow from what is acknowledged, and from the peer's FIN.
-    fn move_on(&mut self, now: Time) {
+    /// Makes the state transitions that follow from acknowledged data and the peer's FIN.
+    fn update_state(&mut self, now: Time) {
         if self.receiver.fin_reached() {
             let next = match self.state {
                 State::Established => Some(State::CloseWait),
@@ -597,10 +599,10 @@ impl Connection {
             };
             if let Some(next) = next {
                 self.pending.peer_closed = true;
-                // The FIN is no byte.
+                // The FIN occupies a sequence number but is no data.
                 self.state = next;
                 if next == State::TimeWait {
-                    self.linger(now);
+                    self.enter_time_wait(now);
                 }
             }
         }
@@ -609,7 +611,7 @@ impl Connection {
                 State::FinWait1 => self.state = State::FinWait2,
                 State::Closing => {
                     self.state = State::TimeWait;
-                    self.linger(now);
+                    self.enter_time_wait(now);
                 }
                 State::LastAck => self.end(Reason::Finished),
                 _ => {}
@@ -617,7 +619,7 @@ impl Connection {
         }
     }
 
-    fn linger(&mut self, now: Time) {
+    fn enter_time_wait(&mut self, now: Time) {
         self.pending.closed.get_or_insert(Reason::Finished);
         self.time_wait_until = Some(now + self.config.time_wait);
     }
@@ -633,7 +635,7 @@ impl Connection {
         self.sender.queue.clear();
     }
 
-    // ---- the drain --------------------------------------------------------------------------------------------------
+    // ---- output -----------------------------------------------------------------------------------------------------
 
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         self.expire(now);
@@ -668,7 +670,7 @@ impl Connection {
         std::mem::take(&mut pending.writable).then_some(Event::Writable)
     }
 
-    /// When it is to be polled again, if nothing happens before.
+    /// The latest time of the next `poll`, unless there is input before.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let of_state = match self.state {
             State::Closed => return None,
@@ -679,7 +681,7 @@ impl Connection {
         of_state.into_iter().chain(self.receiver.deadline()).min()
     }
 
-    /// What is due by now.
+    /// Handles the timers that have expired.
     fn expire(&mut self, now: Time) {
         match self.state {
             State::Closed => {}
@@ -709,7 +711,7 @@ impl Connection {
                     self.sender.on_timeout(&self.config, now);
                 }
                 self.sender.expire_persist(&self.config, now);
-                self.sender.expire_late(&self.config, now, &mut self.counters);
+                self.sender.on_reorder_timeout(&self.config, now, &mut self.counters);
                 self.sender.expire_probe(now);
             }
         }
@@ -728,9 +730,9 @@ impl Connection {
                 if let Some(outgoing) = self.sender.poll(&self.config, now, &mut self.counters) {
                     return Some(self.data_segment(now, outgoing));
                 }
-                self.sender.settle(&self.config, now);
+                self.sender.arm_persist(&self.config, now);
                 if self.sender.take_probe() {
-                    // A number that is acknowledged already: the answer tells the window.
+                    // An already acknowledged number: the answer carries the window.
                     self.counters.window_probes += 1;
                     let mut segment = self.bare(now, Flags::ACK, self.sender.una());
                     segment.seq = Seq(segment.seq.0.wrapping_sub(1));
@@ -763,7 +765,7 @@ impl Connection {
         };
         let wait = self.sender.rto().initial_times(steps);
         self.syn_timer = Some(self.sender.rto().deadline(now, wait));
-        // The active side asks for all that it may; the passive one answers what it heard.
+        // The active side offers every option it supports; the passive side answers those offered.
         let window = config.receive_buffer_bytes.min(65_535) as u16;
         let stamps = Timestamps { value: self.clock(now), echo: self.ts_recent };
         let options = Options {
@@ -797,7 +799,7 @@ impl Connection {
         }
     }
 
-    /// A segment without data, from an offset; it acknowledges all that came.
+    /// A segment without data at this offset; it acknowledges all data received in order.
     fn bare(&mut self, now: Time, flags: Flags, from: u64) -> Segment {
         let window = self.receiver.advertise(&self.config);
         self.receiver.on_acked();
@@ -810,7 +812,7 @@ impl Connection {
             let first = self.irs.plus(1);
             let max = if self.timestamps { SACK_BLOCKS_MAX - 1 } else { SACK_BLOCKS_MAX };
             for block in self.receiver.sack_blocks(max) {
-                // A FIN that came early is reported too.
+                // A FIN received out of order is reported too.
                 let end = block.end + u64::from(self.receiver.fin() == Some(block.end));
                 options.sack.push(first.plus(block.start), first.plus(end));
             }
@@ -859,13 +861,13 @@ impl Connection {
         Datagram { from: self.ends.local, to: self.ends.peer, ecn: Ecn::NotEct, payload }
     }
 
-    /// The clock of the timestamps; never 0, which would say nothing.
+    /// The timestamp clock; never 0.
     fn clock(&self, now: Time) -> u32 {
         let tick = self.config.timestamp_tick.as_nanos().max(1) as u64;
         (now.as_nanos() / tick) as u32 | 1 << 31
     }
 
-    /// What must hold whenever a connection waits.
+    /// Asserts the invariants of a connection that waits for input.
     pub(crate) fn check(&self) {
         self.sender.check();
     }

@@ -1,7 +1,8 @@
-//! What arrives: data into order, windows that open and close, and when to acknowledge (RFC 9293 §3.8.6, RFC 5681 §4.2,
-//! RFC 2018 §4).
+//! The receiving half: reassembly, the advertised window, and when to acknowledge (RFC 9293 §3.8.6, RFC 5681
+//! §4.2, RFC 2018 §4).
 //!
-//! Numbers are offsets of the stream: 0 is the first byte after the SYN, so they do not wrap.
+//! Sequence numbers are kept as offsets in the stream: 0 is the first byte after the SYN, so offsets do not
+//! wrap.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,14 +14,14 @@ use super::rto::round_up;
 use crate::config::{AckClock, Config};
 use crate::segment::SACK_BLOCKS_MAX;
 
-/// What a segment's data did.
+/// The effect of a segment's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It, or part of it, came in order.
+    /// All or part of the data was in order.
     InOrder,
-    /// It came before its turn, and is kept.
+    /// The data was out of order and is kept.
     Early,
-    /// Nothing new, or nothing that there is room for.
+    /// The data was a duplicate, or there was no room for it.
     Useless,
 }
 
@@ -29,27 +30,28 @@ pub(crate) enum Arrival {
 pub(crate) struct Receiver {
     /// RCV.NXT.
     next: u64,
-    /// The right edge that was advertised; it never goes back.
+    /// The right edge of the advertised window; it never moves back.
     edge: u64,
-    /// What came in order and was not read.
+    /// Data received in order and not yet read.
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
-    /// What came early, in order and without overlap.
+    /// Out-of-order data, sorted and without overlap.
     early: VecDeque<(u64, Bytes)>,
-    /// The same, as ranges that do not touch.
+    /// The same data as maximal ranges.
     ranges: Vec<Range<u64>>,
-    /// Where the latest arrivals lie, the latest first: their ranges go into the next SACK.
+    /// Offsets of the latest arrivals, the latest first: the ranges that hold them are reported in the next
+    /// SACK.
     latest: [u64; SACK_BLOCKS_MAX],
-    /// Where the peer's data ends, once its FIN came, in order or not.
+    /// The offset of the peer's FIN once it was received, in order or not.
     fin: Option<u64>,
     fin_reached: bool,
-    /// Whether an acknowledgement leaves at once.
+    /// Whether an acknowledgement is sent without delay.
     ack_now: bool,
-    /// Segments in order since the last acknowledgement.
+    /// In-order segments since the last acknowledgement.
     unacked_segments: u32,
     delayed_until: Option<Time>,
     quick_acks: u16,
-    /// The largest window that the header can say.
+    /// The largest window that the header can express.
     window_max: u64,
     mss: u64,
 }
@@ -75,28 +77,28 @@ impl Receiver {
         }
     }
 
-    /// The handshake is done: this shift holds for windows, and segments are so long.
+    /// Takes the negotiated window shift and segment size.
     pub(crate) fn agree(&mut self, shift: u8, mss: usize) {
         self.window_max = 65_535 << shift;
         self.mss = mss as u64;
     }
 
-    /// RCV.NXT, the FIN counted.
+    /// RCV.NXT, including the FIN.
     pub(crate) fn next(&self) -> u64 {
         self.next + u64::from(self.fin_reached)
     }
 
-    /// Where the peer's FIN stands, if it came, perhaps early.
+    /// The offset of the peer's FIN, if it was received, in order or not.
     pub(crate) fn fin(&self) -> Option<u64> {
         self.fin
     }
 
-    /// Whether the peer's FIN came, and all before it.
+    /// Whether the peer's FIN and all data before it were received.
     pub(crate) fn fin_reached(&self) -> bool {
         self.fin_reached
     }
 
-    /// Where what it takes ends: at the right edge that was advertised, but for [`Config::beyond_window_bytes`].
+    /// The end of the data that is accepted: the advertised right edge plus [`Config::beyond_window_bytes`].
     pub(crate) fn edge(&self, config: &Config) -> u64 {
         self.edge + config.beyond_window_bytes as u64
     }
@@ -106,20 +108,20 @@ impl Receiver {
         free.min(self.window_max)
     }
 
-    /// The window to advertise now; from then on it counts as advertised.
+    /// Returns the window to advertise and counts it as advertised.
     pub(crate) fn advertise(&mut self, config: &Config) -> u64 {
-        self.edge = self.edge.max(self.worthy_edge(config));
+        self.edge = self.edge.max(self.advertisable_edge(config));
         self.edge - self.next
     }
 
-    /// The right edge that is worth being advertised: silly windows are not (RFC 9293 §3.8.6.2.2).
-    fn worthy_edge(&self, config: &Config) -> u64 {
+    /// The right edge to advertise, with silly window avoidance (RFC 9293 §3.8.6.2.2).
+    fn advertisable_edge(&self, config: &Config) -> u64 {
         let edge = self.next + self.room(config);
         let worthy = self.mss.min(config.receive_buffer_bytes as u64 / 2);
         if edge >= self.edge + worthy || self.edge == 0 { edge } else { self.edge.max(self.next) }
     }
 
-    /// Data of a segment.
+    /// Takes the data of a segment.
     pub(crate) fn on_data(&mut self, config: &Config, start: u64, data: &Bytes) -> Arrival {
         let end = (start + data.len() as u64).min(self.edge(config).max(self.next));
         if end <= self.next || start >= end {
@@ -157,7 +159,7 @@ impl Receiver {
         if self.early.len() >= config.out_of_order_max {
             return Arrival::Useless;
         }
-        // Ranges that it touches become one with it.
+        // Adjacent and overlapping ranges are merged.
         let first = self.ranges.partition_point(|range| range.end < start);
         let last = self.ranges.partition_point(|range| range.start <= end);
         let touched = &self.ranges[first..last];
@@ -171,7 +173,7 @@ impl Receiver {
             .iter()
             .fold(start..end, |merged, range| merged.start.min(range.start)..merged.end.max(range.end));
         self.ranges.splice(first..last, [merged]);
-        // Of the data, what is not there yet.
+        // Keep only the data that is missing.
         let mut at = start;
         let mut index = self.early.partition_point(|(piece, data)| piece + data.len() as u64 <= start);
         while at < end {
@@ -199,9 +201,9 @@ impl Receiver {
         self.latest[0] = start;
     }
 
-    /// The FIN, at this offset.
+    /// Takes a FIN at this offset.
     pub(crate) fn on_fin(&mut self, at: u64) {
-        // One that says another end than the first is not believed.
+        // A FIN at another offset than the first is ignored.
         if self.fin.is_none() && at >= self.next {
             self.fin = Some(at);
         }
@@ -212,14 +214,14 @@ impl Receiver {
         self.fin_reached |= self.fin == Some(self.next);
     }
 
-    /// The ranges to report, the latest first (RFC 2018 §4).
+    /// The ranges to report in a SACK, the latest first (RFC 2018 §4).
     pub(crate) fn sack_blocks(&self, max: usize) -> impl Iterator<Item = Range<u64>> {
         let mut told: [u64; SACK_BLOCKS_MAX] = [u64::MAX; SACK_BLOCKS_MAX];
         let of_latest = self.latest.iter().filter_map(|at| {
             let index = self.ranges.partition_point(|range| range.end <= *at);
             self.ranges.get(index).filter(|range| range.contains(at))
         });
-        // Where too few are remembered, any others.
+        // If fewer than `max` ranges are remembered, report other ranges.
         let others = self.ranges.iter().rev().take(2 * SACK_BLOCKS_MAX);
         of_latest
             .chain(others)
@@ -237,17 +239,17 @@ impl Receiver {
             .cloned()
     }
 
-    /// Whether something is missing before what came.
+    /// Whether data is missing before the highest data received.
     pub(crate) fn has_gap(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// An acknowledgement must leave at once.
+    /// Makes the next acknowledgement immediate.
     pub(crate) fn ack_now(&mut self) {
         self.ack_now = true;
     }
 
-    /// A segment of data came: whether to acknowledge at once, or when (RFC 5681 §4.2).
+    /// Schedules the acknowledgement of a data segment: immediate or delayed (RFC 5681 §4.2).
     pub(crate) fn on_segment(&mut self, config: &Config, now: Time, arrival: Arrival, filled: bool) {
         if self.quick_acks > 0 {
             self.quick_acks -= 1;
@@ -261,7 +263,7 @@ impl Receiver {
                 } else if self.delayed_until.is_none() {
                     let at = match config.ack_clock {
                         AckClock::Segment => round_up(now + config.ack_delay, config.timer_tick),
-                        // Its next tick that is not now.
+                        // The next tick after now.
                         AckClock::Free => {
                             round_up(now + std::time::Duration::from_nanos(1), config.ack_delay)
                         }
@@ -269,7 +271,7 @@ impl Receiver {
                     self.delayed_until = Some(at);
                 }
             }
-            // RFC 5681 §4.2: at once for what is out of order, and for what fills a gap or part of one.
+            // RFC 5681 §4.2: immediate for out-of-order data and for data that fills all or part of a gap.
             _ => self.ack_now = true,
         }
     }
@@ -279,23 +281,24 @@ impl Receiver {
         self.ack_now || self.delayed_until.is_some_and(|at| at <= now)
     }
 
-    /// When the delay of an acknowledgement is over.
+    /// When the delay of a pending acknowledgement ends.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.delayed_until
     }
 
-    /// A segment that acknowledges all leaves.
+    /// A segment that acknowledges everything was sent.
     pub(crate) fn on_acked(&mut self) {
         self.ack_now = false;
         self.unacked_segments = 0;
         self.delayed_until = None;
     }
 
-    /// The next piece for the user. If the window opened enough by it, the peer is told.
+    /// Returns the next piece of data for the user. Schedules a window update if the window opened far
+    /// enough.
     pub(crate) fn read(&mut self, config: &Config) -> Option<Bytes> {
         let piece = self.ready.pop_front()?;
         self.ready_bytes -= piece.len();
-        // RFC 9293 §3.8.6.2.2, as BSD has it: two segments, or half of all.
+        // RFC 9293 §3.8.6.2.2, as BSD implements it: two segments, or half of the buffer.
         let opened = (self.next + self.room(config)).saturating_sub(self.edge);
         let half = (config.receive_buffer_bytes as u64).min(self.window_max) / 2;
         if !self.fin_reached && opened >= half.min(2 * self.mss).max(1) {
@@ -304,13 +307,13 @@ impl Receiver {
         Some(piece)
     }
 
-    /// What it holds besides itself: bytes that came and were not read, in order and before their turn.
+    /// Bytes of memory held besides the struct itself: data received and not read, in order and out of order.
     pub(crate) fn held_bytes(&self) -> usize {
         let early = self.early.iter().map(|(_, piece)| piece.len() + size_of::<(u64, Bytes)>());
         self.ready_bytes + self.ready.len() * size_of::<Bytes>() + early.sum::<usize>()
     }
 
-    /// Whether something waits to be read.
+    /// Whether data can be read.
     pub(crate) fn is_readable(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -324,14 +327,14 @@ mod tests {
 
     use super::*;
 
-    /// The byte that stands at an offset.
+    /// The byte of the test stream at an offset.
     fn byte(at: u64) -> u8 {
         (at % 251) as u8
     }
 
     proptest! {
         #[test]
-        fn pieces_in_any_order_and_overlap_become_the_stream(
+        fn overlapping_pieces_in_any_order_are_reassembled(
             pieces in prop::collection::vec((0..400_u64, 1..60_u64), 1..60),
         ) {
             let config = Config { receive_buffer_bytes: 1_000, ..Config::default() };
@@ -347,7 +350,7 @@ mod tests {
                 let next = (0..).find(|at| !known.contains(at)).unwrap();
                 prop_assert_eq!(receiver.next(), next);
                 prop_assert_eq!(arrival == Arrival::InOrder, next > next_before);
-                // The ranges are those beyond the first gap, and the latest comes first.
+                // The SACK ranges are those beyond the first gap, the latest first.
                 let beyond: Vec<_> = known.range(next..).copied().collect();
                 let ends = beyond.iter().filter(|at| !known.contains(&(**at + 1))).count();
                 prop_assert_eq!(receiver.ranges.len(), ends);
@@ -359,7 +362,7 @@ mod tests {
                     prop_assert!(told[0].contains(&start));
                 }
                 let kept: usize = receiver.early.iter().map(|(_, data)| data.len()).sum();
-                prop_assert_eq!(kept, beyond.len(), "nothing is kept twice");
+                prop_assert_eq!(kept, beyond.len(), "bytes are kept once");
                 while let Some(piece) = receiver.read(&config) {
                     read.extend_from_slice(&piece);
                 }
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_window_is_cut_off() {
+    fn data_beyond_the_window_is_dropped() {
         let config = Config { receive_buffer_bytes: 100, ..Config::default() };
         let mut receiver = Receiver::new(&config);
         assert_eq!(receiver.advertise(&config), 100);
@@ -377,13 +380,13 @@ mod tests {
         assert_eq!(receiver.on_data(&config, 100, &Bytes::from_static(&[0; 10])), Arrival::Useless);
         assert_eq!(receiver.on_data(&config, 0, &Bytes::from_static(&[0; 50])), Arrival::InOrder);
         assert_eq!((receiver.next(), receiver.advertise(&config)), (100, 0));
-        // A FIN needs no room.
+        // A FIN needs no room in the buffer.
         receiver.on_fin(100);
         assert_eq!(receiver.next(), 101);
     }
 
     #[test]
-    fn the_latest_ranges_are_told_first() {
+    fn sack_reports_the_latest_ranges_first() {
         let config = Config::default();
         let mut receiver = Receiver::new(&config);
         receiver.advertise(&config);

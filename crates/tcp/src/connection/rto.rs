@@ -1,4 +1,4 @@
-//! The retransmission time-out of a connection: RFC 6298, with the clocks of stacks that had coarse ones.
+//! The retransmission time-out of a connection (RFC 6298), including the coarse timers of old stacks.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use braidftp_base::Time;
 
 use crate::config::{Config, RtoBounds};
 
-/// SRTT, RTTVAR, and the time-out that follows from them.
+/// SRTT, RTTVAR, and the time-out computed from them.
 #[derive(Debug, Clone)]
 pub(crate) struct Rto {
     bounds: RtoBounds,
@@ -29,7 +29,7 @@ impl Rto {
         }
     }
 
-    /// A round trip took this long (RFC 6298 §2.2, §2.3); this ends a back-off.
+    /// Takes a round-trip sample (RFC 6298 §2.2, §2.3); this ends the back-off.
     pub(crate) fn on_sample(&mut self, sample: Duration) {
         let (srtt, rttvar) = match self.srtt {
             None => (sample, sample / 2),
@@ -45,7 +45,7 @@ impl Rto {
         self.rto = rto.clamp(self.bounds.min, self.bounds.max);
     }
 
-    /// The timer ran out (§5.5).
+    /// Backs off after the timer expired (§5.5).
     pub(crate) fn back_off(&mut self) {
         self.backed_off += 1;
     }
@@ -54,22 +54,22 @@ impl Rto {
         self.srtt
     }
 
-    /// The time-out as it is now.
+    /// The current time-out, back-off included.
     pub(crate) fn current(&self) -> Duration {
         self.rto.saturating_mul(1 << self.backed_off.min(16)).min(self.bounds.max)
     }
 
-    /// The initial time-out, for SYN, so many times.
+    /// The initial time-out multiplied by `steps`, for SYN.
     pub(crate) fn initial_times(&self, steps: u32) -> Duration {
         self.bounds.initial.saturating_mul(steps).min(self.bounds.max)
     }
 
-    /// When a timer that is started now for so long runs out: on the clock's next tick.
+    /// When a timer started now for `wait` expires: on the next tick of the clock.
     pub(crate) fn deadline(&self, now: Time, wait: Duration) -> Time {
         round_up(now + wait, self.tick)
     }
 
-    /// How much time passed as the clock has it: whole ticks.
+    /// The elapsed time in whole ticks of the clock.
     pub(crate) fn elapsed(&self, since: Time, now: Time) -> Duration {
         match self.tick.as_nanos() as u64 {
             0 => now.since(since),
@@ -78,7 +78,7 @@ impl Rto {
     }
 }
 
-/// The next multiple of `tick` that is not before `at`.
+/// The first multiple of `tick` that is not before `at`.
 pub(crate) fn round_up(at: Time, tick: Duration) -> Time {
     match tick.as_nanos() as u64 {
         0 => at,

@@ -1,18 +1,18 @@
-//! Bytes that the user wrote, until they are acknowledged.
+//! The send buffer: data the user wrote, until it is acknowledged.
 
 use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// What was written, by offset of the stream.
+/// Written data, by offset in the stream.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     /// Pieces, each with the offset of its first byte.
     pieces: VecDeque<(u64, Bytes)>,
-    /// Where what is kept begins and ends.
+    /// The first offset kept and the end.
     start: u64,
     end: u64,
-    /// The piece from which bytes were copied last, by its place: the next are mostly in it, too, or in the one behind it.
+    /// The index of the piece copied from last; the next copy mostly begins in it or in the one after it.
     last: usize,
 }
 
@@ -22,7 +22,7 @@ impl SendQueue {
         self.end
     }
 
-    /// Bytes kept.
+    /// The number of bytes kept.
     pub(crate) fn len(&self) -> usize {
         (self.end - self.start) as usize
     }
@@ -33,7 +33,7 @@ impl SendQueue {
         self.pieces.push_back((start, piece));
     }
 
-    /// Everything before this is acknowledged.
+    /// Releases the data before `upto`, which was acknowledged.
     pub(crate) fn release(&mut self, upto: u64) {
         self.start = self.start.max(upto.min(self.end));
         while let Some((at, piece)) = self.pieces.front()
@@ -44,16 +44,16 @@ impl SendQueue {
         }
     }
 
-    /// Forgets everything.
+    /// Drops all data.
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
         self.last = 0;
         self.start = self.end;
     }
 
-    /// Appends the bytes from one offset up to another.
+    /// Appends the bytes from `start` up to `end` to `out`.
     pub(crate) fn copy(&mut self, start: u64, end: u64, out: &mut BytesMut) {
-        assert!(self.start <= start && end <= self.end, "only what was written and not acknowledged is sent");
+        assert!(self.start <= start && end <= self.end, "only written, unacknowledged data is sent");
         let mut at = start;
         let mut index = self.place_of(start);
         while at < end {
@@ -67,7 +67,7 @@ impl SendQueue {
         }
     }
 
-    /// The piece in which the byte at this offset is.
+    /// The index of the piece that holds the byte at this offset.
     fn place_of(&self, offset: u64) -> usize {
         let holds = |place: &usize| {
             let (first, piece) = &self.pieces[*place];
@@ -97,7 +97,7 @@ mod tests {
         };
         assert_eq!(copied(&mut queue, 0, 10), &b"abcdefghij"[..]);
         assert_eq!(copied(&mut queue, 2, 4), &b"cd"[..]);
-        // Wherever was copied before.
+        // From any previous position.
         for (start, end) in (0..10).flat_map(|start| (start..=10).map(move |end| (start, end))) {
             assert_eq!(copied(&mut queue, start, end), &b"abcdefghij"[start as usize..end as usize]);
         }

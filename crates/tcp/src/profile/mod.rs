@@ -1,4 +1,5 @@
-//! Named sets of [`Config`] values: what a stack of some year did. Plain values: no profile is an `if` anywhere else.
+//! Named sets of [`Config`] values that model the stack of some year. No code outside of this module depends
+//! on a profile.
 
 mod sources;
 
@@ -25,27 +26,27 @@ pub enum Profile {
     SackLtAbcEr,
     /// The comparator of the TCP-ADaLR paper, as its author ran it in OPNET 11.
     Opnet11,
-    /// What Linux does today, but for what [`Profile::lacks`] says.
+    /// Linux today, except what [`Profile::lacks`] names.
     Modern,
 }
 
-/// One value of a profile and where it is from.
+/// One value of a profile and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The field of [`Config`].
     pub field: &'static str,
-    /// What it is.
+    /// The value.
     pub value: String,
-    /// Why.
+    /// The reason or source of the value.
     pub source: &'static str,
 }
 
 impl Profile {
-    /// All of them, in the order in which they are listed to people.
+    /// All profiles, in the order in which they are listed.
     pub const ALL: &[Self] =
         &[Self::NewrenoBsd46, Self::Sack, Self::SackLtAbc, Self::SackLtAbcEr, Self::Opnet11, Self::Modern];
 
-    /// The values.
+    /// The configuration.
     pub fn config(self) -> Config {
         match self {
             Self::NewrenoBsd46 => bsd46(),
@@ -62,29 +63,29 @@ impl Profile {
         }
     }
 
-    /// Each value of it, as text, and where it is from.
+    /// Each value of the configuration as text, with its source.
     pub fn rows(self) -> Vec<Row> {
         sources::rows(self)
     }
 
-    /// What of the stack it stands for is not here.
+    /// What the modelled stack does and this profile does not.
     pub const fn lacks(self) -> &'static str {
         match self {
             Self::NewrenoBsd46 | Self::Sack | Self::SackLtAbc | Self::SackLtAbcEr => {
-                "what FreeBSD 4 kept of a route from connection to connection (ssthresh, RTT after 16 samples); the syncache \
-                 (a connection asked for is a whole control block here); T/TCP"
+                "the metrics that FreeBSD 4 kept per route (ssthresh, RTT after 16 samples); the syncache (here a half-open \
+                 connection is a whole control block); T/TCP"
             }
             Self::Opnet11 => {
-                "what of that model nobody published: its persistence beyond the first wait, how it closes"
+                "parts of the model that are not published: the persist timer beyond the first interval, closing"
             }
             Self::Modern => {
-                "pacing, buffers that grow, D-SACK and what it undoes, F-RTO, spurious recoveries undone, ECN, TCP Fast Open, \
-                 GRO's larger acknowledgements, metrics kept of a destination"
+                "pacing, buffer autotuning, D-SACK, F-RTO, undo of spurious recoveries, ECN, TCP Fast Open, the larger \
+                 acknowledgements of GRO, metrics kept per destination"
             }
         }
     }
 
-    /// The name by which [`FromStr`](std::str::FromStr) knows it.
+    /// The name by which [`FromStr`](std::str::FromStr) knows the profile.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewrenoBsd46 => "newreno-bsd46",
@@ -98,7 +99,7 @@ impl Profile {
 }
 
 fn nonzero(value: u8) -> NonZeroU8 {
-    NonZeroU8::new(value).expect("no profile holds a 0 here")
+    NonZeroU8::new(value).expect("profiles have no zero here")
 }
 
 fn bsd46() -> Config {
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_reads_back_from_its_name_and_tells_its_sources() {
+    fn every_profile_parses_from_its_name_and_names_its_sources() {
         for profile in Profile::ALL {
             assert_eq!(profile.to_string().parse(), Ok(*profile));
             let rows = profile.rows();
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_what_exists() {
+    fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = "tahoe".parse::<Profile>().unwrap_err().to_string();
         let names = "newreno-bsd46, sack, sack+lt+abc, sack+lt+abc+er, opnet11, modern";
         assert_eq!(error, format!("no TCP profile is called `tahoe`; there are {names}"));

@@ -1,9 +1,9 @@
-//! Where each value of a profile is from.
+//! The source of each value of a profile.
 
 use super::{Profile, Row};
 use crate::config::Config;
 
-/// A row for each field of a [`Config`]; one that is missing here does not compile.
+/// Builds a row for each field of a [`Config`]; a missing field is a compile error.
 macro_rules! rows {
     ($config:expr, $options:literal, { $($field:ident: $source:expr,)* }) => {{
         let Config { $($field,)* congestion_options } = $config;

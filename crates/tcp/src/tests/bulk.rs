@@ -1,4 +1,4 @@
-//! Data in the ordinary course.
+//! Bulk transfers.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn bytes_arrive_in_order_and_both_ends_close() {
 }
 
 #[test]
-fn a_checksum_may_be_left_to_what_lies_below_where_both_leave_it() {
+fn checksum_offload_works_where_both_sides_use_it() {
     let [here, below] = [Checksum::Here, Checksum::Below].map(|checksum| Config {
         checksum,
         data_retries: 2,
@@ -31,7 +31,7 @@ fn a_checksum_may_be_left_to_what_lies_below_where_both_leave_it() {
     pair.finish(Duration::from_secs(60));
     assert!(pair.read[1] == numbered(300_000)[..]);
     assert_eq!(pair.endpoints[1].bad_segments(), 0);
-    // To who looks for himself it is a wrong one.
+    // A side that verifies checksums finds this one wrong.
     let mut pair = Pair::with(below, here);
     pair.write(Client, numbered(1_000));
     pair.run(Duration::from_secs(10));
@@ -39,7 +39,7 @@ fn a_checksum_may_be_left_to_what_lies_below_where_both_leave_it() {
 }
 
 #[test]
-fn whatever_is_lost_comes_again() {
+fn every_lost_segment_is_retransmitted() {
     for profile in Profile::ALL {
         for seed in 0..6 {
             let mut pair = Pair::new(profile.config()).seeded(seed);
@@ -57,7 +57,7 @@ fn whatever_is_lost_comes_again() {
 }
 
 #[test]
-fn what_a_controller_paces_leaves_two_segments_at_a_time_whatever_is_lost() {
+fn a_pacing_controller_sends_two_segments_at_a_time_with_and_without_loss() {
     for loss in [0, 50] {
         let mut config = Profile::Modern.config();
         config.congestion_control = braidftp_cc::Kind::Bbr;
@@ -69,7 +69,8 @@ fn what_a_controller_paces_leaves_two_segments_at_a_time_whatever_is_lost() {
         pair.finish(Duration::from_secs(30));
         assert!(pair.read[1] == numbered(2_000_000)[..], "{loss}");
         let times: Vec<Time> = pair.data_of(Client).iter().map(|entry| entry.0).collect();
-        // Once there is a round trip. A quantum at 5/4 of the rate is two segments, and a probe of the tail may join it.
+        // After the first round trip. A quantum at 5/4 of the rate is two segments, and a tail loss probe may
+        // join it.
         let most = times[20..].chunk_by(|one, next| one == next).map(|at_once| at_once.len()).max();
         assert!(most <= Some(3), "{loss}: {most:?} at once");
         let took = times[times.len() - 1].since(times[0]).as_secs_f64();

@@ -1,5 +1,6 @@
-//! Whatever the link does: exactly once, in order, all of it, both ways, and both ends close. And whatever a peer says: no
-//! panic, and what is kept count of stays true (`Sender::check` runs at each wait in debug builds).
+//! Properties. On any link all bytes are delivered exactly once and in order, both ways, and both ends close.
+//! For any input from a peer nothing panics and the counters stay consistent (`Sender::check` runs at each
+//! wait in debug builds).
 
 use proptest::prelude::*;
 
@@ -33,7 +34,7 @@ fn configs() -> impl Strategy<Value = Config> {
         send_buffer_bytes: buffer,
         data_retries: u8::MAX,
         syn_retries: u8::MAX,
-        // Longer than a FIN may back off: else its sender meets nobody, and a reset.
+        // Longer than the largest back-off of a FIN; otherwise the FIN's sender gets a reset.
         time_wait: Duration::from_secs(2_000),
         ..Profile::ALL[profile].config()
     })
@@ -43,7 +44,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn whatever_the_link_does_all_bytes_arrive_once_in_order_and_both_ends_close(
+    fn on_any_link_all_bytes_arrive_once_in_order_and_both_ends_close(
         configs in [configs(), configs()],
         faults in (0..250_u64, 0..200_u64, 0..200_u64),
         lengths in (0..60_000_usize, 0..30_000_usize),
@@ -59,13 +60,13 @@ proptest! {
         prop_assert_eq!(pair.closed(Server), Some(Reason::Finished));
         prop_assert!(pair.read[1] == numbered(lengths.0)[..]);
         prop_assert!(pair.read[0] == numbered(lengths.1)[..]);
-        // What lingers is gone in the end.
+        // Connections in TIME-WAIT are gone in the end.
         pair.run(Duration::from_secs(20_000));
         prop_assert_eq!(pair.endpoints.each_ref().map(Endpoint::control_blocks), [0, 0]);
     }
 
     #[test]
-    fn whatever_a_peer_says_nothing_breaks(
+    fn arbitrary_segments_from_the_peer_keep_the_invariants(
         config in configs(),
         lies in prop::collection::vec((any::<[u8; 3]>(), any::<[i16; 6]>(), 0..300_u64), 1..60),
         length in 0..60_000_usize,
@@ -73,7 +74,7 @@ proptest! {
         let mut pair = Pair::new(config);
         pair.write(Client, numbered(length));
         pair.run(Duration::from_millis(25));
-        // From now on the server is a liar who knows the numbers.
+        // From now on the server sends arbitrary segments with known sequence numbers.
         let (client, server) = (Client as usize, Server as usize);
         let last = |pair: &Pair, side| pair.log.iter().rev().find(|(_, from, _)| *from == side).unwrap().2.clone();
         let (of_client, of_server) = (last(&pair, Client), last(&pair, Server));
@@ -92,7 +93,7 @@ proptest! {
                 sack.push(near(of_client.seq, by[5]), near(of_client.seq, by[0]));
             }
             options.sack = sack;
-            // Seldom a SYN or a reset, which end it.
+            // SYNs and resets, which end the connection, are rare.
             let flags = if flags % 16 == 0 { Flags(flags) } else { Flags(flags & !6) | Flags::ACK };
             let segment = Segment {
                 source_port: of_server.source_port,

@@ -1,4 +1,4 @@
-//! How connections begin and end.
+//! Opening and closing of connections.
 
 use super::*;
 use crate::connection::State;
@@ -20,7 +20,7 @@ fn three_segments_open_a_connection_and_four_close_it() {
     let flags: Vec<_> =
         pair.log.iter().map(|(_, side, segment)| format!("{side:?} {}", segment.flags)).collect();
     let expected = ["Client S", "Server S.", "Client F.", "Server .", "Server F.", "Client ."];
-    // The FIN rides with the handshake's last acknowledgement.
+    // The FIN is sent with the last acknowledgement of the handshake.
     assert_eq!(flags, expected);
     assert_eq!(pair.events[0], [Event::Up, Event::PeerClosed, Event::Closed(Reason::Finished)]);
     let events =
@@ -29,7 +29,7 @@ fn three_segments_open_a_connection_and_four_close_it() {
 }
 
 #[test]
-fn a_syn_comes_again_by_the_clock_of_its_profile() {
+fn a_syn_is_retransmitted_by_the_timer_of_its_profile() {
     for (profile, times) in [
         (Profile::NewrenoBsd46, vec![0, 3_000, 6_000, 9_000, 12_000, 15_000, 21_000]),
         (Profile::Opnet11, vec![0, 3_000, 9_000, 21_000]),
@@ -43,18 +43,18 @@ fn a_syn_comes_again_by_the_clock_of_its_profile() {
 }
 
 #[test]
-fn an_answer_that_is_lost_doubles_its_timeout_and_one_to_a_second_syn_leaves_at_once() {
+fn a_lost_syn_ack_backs_off_and_a_repeated_syn_is_answered_at_once() {
     let mut pair = Pair::new(Profile::NewrenoBsd46.config());
     pair.drop = Some(Box::new(|from, _, _| from == Server));
     pair.run(Duration::from_secs(10));
-    // At 10 ms, on its timer after 3 s, and for the SYNs that came at 3.01, 6.01 and 9.01 s.
+    // At 10 ms, on its timer after 3 s, and for the SYNs received at 3.01, 6.01 and 9.01 s.
     let answers = at_ms(&pair, Server, SYN_ACK);
     assert_eq!(answers[0], 10);
     assert!(answers.contains(&3_010) && answers.contains(&6_010), "{answers:?}");
 }
 
 #[test]
-fn a_syn_that_nobody_answers_is_given_up() {
+fn an_unanswered_syn_times_out() {
     let mut pair = Pair::new(Config { syn_retries: 2, ..Config::default() });
     pair.loss = 1_000;
     pair.run(Duration::from_secs(60));
@@ -64,7 +64,7 @@ fn a_syn_that_nobody_answers_is_given_up() {
 }
 
 #[test]
-fn where_nobody_listens_a_connection_is_refused() {
+fn a_syn_to_a_closed_port_is_refused() {
     let mut pair = Pair::new(Config::default());
     pair.endpoints[1].unlisten(PORT);
     pair.run(Duration::from_secs(1));
@@ -83,14 +83,14 @@ fn an_abort_resets_the_peer() {
 }
 
 #[test]
-fn who_closes_first_lingers_and_is_counted_for_two_msl() {
+fn the_side_that_closes_first_stays_in_time_wait_for_two_msl() {
     let mut pair = Pair::new(Config { time_wait: Duration::from_secs(60), ..Config::default() });
     pair.write_and_close(Client, 1_000);
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.connection(Client).state(), State::TimeWait);
-    assert_eq!(pair.closed(Client), Some(Reason::Finished), "its user is told at once");
+    assert_eq!(pair.closed(Client), Some(Reason::Finished), "the user is notified at once");
     assert_eq!(pair.endpoints.each_ref().map(Endpoint::control_blocks), [1, 0]);
-    // Forgotten by its user it lingers on.
+    // The connection stays in TIME-WAIT after its user removed it.
     let id = pair.ids[0].take().unwrap();
     pair.endpoints[0].remove(id);
     assert!(pair.endpoints[0].connection(id).is_none());
@@ -101,7 +101,7 @@ fn who_closes_first_lingers_and_is_counted_for_two_msl() {
 }
 
 #[test]
-fn one_way_may_close_while_the_other_goes_on() {
+fn one_direction_may_close_before_the_other() {
     let mut pair = Pair::up(Config::default());
     pair.follows = false;
     pair.write_and_close(Client, 1_000);
@@ -115,7 +115,7 @@ fn one_way_may_close_while_the_other_goes_on() {
 }
 
 #[test]
-fn both_may_close_at_once_and_both_linger() {
+fn a_simultaneous_close_leaves_both_in_time_wait() {
     let mut pair = Pair::up(Config::default());
     pair.connection(Client).close();
     pair.connection(Server).close();
@@ -140,7 +140,7 @@ fn a_lost_last_acknowledgement_is_sent_again_from_time_wait() {
 }
 
 #[test]
-fn what_is_closed_and_removed_ends_by_itself_and_what_is_open_is_aborted() {
+fn removing_a_closed_connection_lets_it_finish_and_removing_an_open_one_aborts_it() {
     let mut pair = Pair::up(Config::default());
     let _ = pair.connection(Client).send(numbered(10_000));
     pair.connection(Client).close();
@@ -157,7 +157,7 @@ fn what_is_closed_and_removed_ends_by_itself_and_what_is_open_is_aborted() {
 }
 
 #[test]
-fn half_open_connections_have_a_limit_and_go_in_the_end() {
+fn half_open_connections_are_limited_and_time_out() {
     let mut endpoint = Endpoint::new(1);
     endpoint.listen(PORT, Arc::new(Config { syn_retries: 1, ..Config::default() })).unwrap();
     let to = address(Server);
@@ -174,7 +174,7 @@ fn half_open_connections_have_a_limit_and_go_in_the_end() {
     loop {
         match endpoint.poll(now) {
             Output::Send(_) => {}
-            Output::Event((_, event)) => panic!("nobody is to hear of these: {event:?}"),
+            Output::Event((_, event)) => panic!("half-open connections emit no events: {event:?}"),
             Output::Wait(Some(at)) => now = at,
             Output::Wait(None) => break,
         }
@@ -183,7 +183,7 @@ fn half_open_connections_have_a_limit_and_go_in_the_end() {
 }
 
 #[test]
-fn ports_are_told_apart() {
+fn segments_are_demultiplexed_by_port() {
     let mut endpoint = Endpoint::new(1);
     let config = Arc::new(Config::default());
     assert_eq!(endpoint.listen(0, config.clone()), Err(ListenError::PortZero));
@@ -204,7 +204,7 @@ fn ports_are_told_apart() {
 }
 
 #[test]
-fn two_may_ask_each_other_at_once() {
+fn a_simultaneous_open_succeeds() {
     let config = Arc::new(Config::default());
     let (from, to) = (address(Client), address(Server));
     let mut endpoints = [Endpoint::new(1), Endpoint::new(2)];
@@ -235,9 +235,9 @@ fn two_may_ask_each_other_at_once() {
 }
 
 #[test]
-fn a_new_connection_may_take_the_place_of_one_that_lingers() {
+fn a_new_connection_may_replace_one_in_time_wait() {
     let mut pair = Pair::up(Config::default());
-    // The server closes first, and so lingers.
+    // The server closes first and enters TIME-WAIT.
     pair.closes = [false, true];
     pair.finish(Duration::from_secs(5));
     assert_eq!(pair.endpoints.each_ref().map(Endpoint::control_blocks), [0, 1]);
@@ -256,7 +256,7 @@ fn a_new_connection_may_take_the_place_of_one_that_lingers() {
 }
 
 #[test]
-fn a_reset_out_of_turn_is_asked_about_and_not_believed() {
+fn a_reset_with_the_wrong_sequence_number_gets_a_challenge_ack() {
     let mut pair = Pair::up(Config::default());
     pair.write(Server, numbered(100));
     pair.run(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! Two endpoints, a clock, and links whose faults are fields.
+//! A test bench: two endpoints, a virtual clock, and links with configurable faults.
 
 mod bulk;
 mod everything;
@@ -16,11 +16,11 @@ use bytes::Bytes;
 
 use crate::{Checksum, Config, Connection, ConnectionId, Endpoint, Event, Profile, Reason, Segment};
 
-/// The port that the server listens on.
+/// The server's listening port.
 const PORT: u16 = 21;
-/// How long one segment is under way.
+/// The one-way delay of the link.
 const LATENCY: Duration = Duration::from_millis(10);
-/// What IPv4 adds to a segment.
+/// The length of an IPv4 header.
 const IP_BYTES: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum Side {
 
 use Side::{Client, Server};
 
-/// Numbers that look random and are the same each time.
+/// A deterministic pseudo-random number generator.
 #[derive(Debug, Clone)]
 struct Dice(u64);
 
@@ -43,16 +43,16 @@ impl Dice {
         (self.0 >> 11) % sides
     }
 
-    /// True so many times in a thousand.
+    /// Returns true with a probability of `per_mille` in a thousand.
     fn falls(&mut self, per_mille: u64) -> bool {
         self.roll(1_000) < per_mille
     }
 }
 
-/// Says of a segment, by its sender and how many that one sent before, whether it is lost.
+/// Decides whether a segment is lost, from its sender and the number of segments that sender sent before.
 type Drop = Box<dyn FnMut(Side, usize, &Segment) -> bool>;
 
-/// Two endpoints and what is under way between them.
+/// Two endpoints and the segments in transit between them.
 struct Pair {
     now: Time,
     endpoints: [Endpoint; 2],
@@ -61,27 +61,27 @@ struct Pair {
     sent: [usize; 2],
     total: u64,
     dice: Dice,
-    /// In a thousand segments.
+    /// Losses per thousand segments.
     loss: u64,
     duplication: u64,
     reordering: u64,
     drop: Option<Drop>,
     latency: Duration,
-    /// What the link carries, each way, and until when it is busy.
+    /// The rate of the link in each direction, and until when it is busy.
     rate: Option<Rate>,
     busy: [Time; 2],
-    /// How long a segment waits for the link at most before it is dropped.
+    /// The longest queueing delay of the link before it drops a segment.
     queue: Duration,
     events: [Vec<Event>; 2],
-    /// All segments that left, lost ones included.
+    /// All segments sent, lost ones included.
     log: Vec<(Time, Side, Segment)>,
-    /// Whether what becomes readable is read at once.
+    /// Whether the user reads data as soon as it is readable.
     reads: bool,
     read: [Vec<u8>; 2],
-    /// What is still to be written as there is room, and whether it is then closed.
+    /// The data still to be written, and whether the user then closes.
     to_write: [Bytes; 2],
     closes: [bool; 2],
-    /// Whether the peer's end is answered by an end.
+    /// Whether a side closes once the peer has closed.
     follows: bool,
 }
 
@@ -92,13 +92,13 @@ fn address(side: Side) -> SocketAddr {
     }
 }
 
-/// Bytes that tell where they belong.
+/// Bytes whose values depend on their offset.
 fn numbered(length: usize) -> Bytes {
     (0..length).map(|index| (index % 251) as u8 ^ (index / 251) as u8).collect::<Vec<_>>().into()
 }
 
 impl Pair {
-    /// Nothing has been sent; the same for both sides.
+    /// A bench with the same configuration on both sides.
     fn new(config: Config) -> Self {
         Self::with(config.clone(), config)
     }
@@ -134,7 +134,7 @@ impl Pair {
         }
     }
 
-    /// The handshake is done.
+    /// A bench with an established connection.
     fn up(config: Config) -> Self {
         let mut pair = Self::new(config);
         pair.run(Duration::from_millis(100));
@@ -148,7 +148,7 @@ impl Pair {
         self
     }
 
-    /// Loses the segments of one side that hold data, by their number among those, from 1.
+    /// Drops data segments of one side by their number, counted from 1.
     fn losing(mut self, side: Side, numbers: &[usize]) -> Self {
         let (numbers, mut seen) = (numbers.to_vec(), 0);
         self.drop = Some(Box::new(move |from, _, segment| {
@@ -168,7 +168,7 @@ impl Pair {
         self.to_write[side as usize] = bytes;
     }
 
-    /// Writes so many bytes and closes.
+    /// Writes `length` bytes and closes.
     fn write_and_close(&mut self, side: Side, length: usize) {
         self.write(side, numbered(length));
         self.closes[side as usize] = true;
@@ -181,12 +181,12 @@ impl Pair {
         })
     }
 
-    /// The segments of one side that hold data.
+    /// The data segments that one side sent.
     fn data_of(&self, side: Side) -> Vec<&(Time, Side, Segment)> {
         self.log.iter().filter(|(_, from, segment)| *from == side && !segment.payload.is_empty()).collect()
     }
 
-    /// What the user of one side does whenever he is asked.
+    /// Runs the user of one side: reads, writes and closes as configured.
     fn use_it(&mut self, side: Side) {
         if self.ids[side as usize].is_none() {
             return;
@@ -208,7 +208,7 @@ impl Pair {
         self.read[side as usize].extend(got);
     }
 
-    /// Drains one side; when it wants to be polled again.
+    /// Polls one side until it waits; returns when it wants to be polled again.
     fn drain(&mut self, side: Side) -> Option<Time> {
         self.use_it(side);
         loop {
@@ -254,7 +254,7 @@ impl Pair {
         }
     }
 
-    /// Lets so much time pass.
+    /// Runs the bench for `duration`.
     fn run(&mut self, duration: Duration) {
         let until = self.now + duration;
         loop {
@@ -275,7 +275,7 @@ impl Pair {
         self.now = until;
     }
 
-    /// Lets time pass until both sides are closed, for so long at most.
+    /// Runs the bench until both sides are closed, at most for `at_most`.
     fn finish(&mut self, at_most: Duration) {
         let until = self.now + at_most;
         while self.now < until && (self.closed(Client).is_none() || self.closed(Server).is_none()) {

@@ -1,14 +1,14 @@
-//! Losses and what is done about them.
+//! Loss recovery.
 
 use super::*;
 use crate::config::LossDetection;
 use crate::stats::Counters;
 
-/// Segments of this many bytes make a table of the log easy to read.
+/// A segment size that makes the log easy to read.
 const MSS: u64 = 1_460;
 
-/// The numbers, from 1, of the client's segments of data in the order in which they left, and when.
-fn departures(pair: &Pair) -> Vec<(u64, u64)> {
+/// The numbers of the client's data segments, from 1, in the order they were sent, and when.
+fn send_times(pair: &Pair) -> Vec<(u64, u64)> {
     let of_client = pair.data_of(Client);
     let first = of_client[0].2.seq;
     let row = |(at, _, segment): &&(Time, Side, Segment)| {
@@ -18,17 +18,17 @@ fn departures(pair: &Pair) -> Vec<(u64, u64)> {
     of_client.iter().map(row).collect()
 }
 
-/// When, in milliseconds, a segment left each time.
+/// The times in milliseconds at which a segment was sent.
 fn times_of(pair: &Pair, number: u64) -> Vec<u64> {
-    departures(pair).into_iter().filter(|(of, _)| *of == number).map(|(_, at)| at).collect()
+    send_times(pair).into_iter().filter(|(of, _)| *of == number).map(|(_, at)| at).collect()
 }
 
-/// Every segment is acknowledged, so that duplicates come at once; a round trip is 20 ms.
+/// Every segment is acknowledged at once, so that duplicates are not delayed; the round trip is 20 ms.
 fn config(sack: bool) -> Config {
     Config { sack, ack_every: std::num::NonZeroU8::MIN, ..Config::default() }
 }
 
-/// Sends so many segments with these lost (by number among those with data that leave, from 1), and closes.
+/// Sends `segments` segments, of which those in `lost` are dropped (by order of sending, from 1), and closes.
 fn play(config: Config, segments: u64, lost: &[usize]) -> (Pair, Counters) {
     let mut pair = Pair::up(config).losing(Client, lost);
     pair.write_and_close(Client, (segments * MSS) as usize);
@@ -39,47 +39,49 @@ fn play(config: Config, segments: u64, lost: &[usize]) -> (Pair, Counters) {
 }
 
 #[test]
-fn the_third_duplicate_brings_the_lost_segment_again_and_no_timeout() {
+fn the_third_duplicate_triggers_a_fast_retransmit() {
     for sack in [false, true] {
         let (pair, counters) = play(config(sack), 27, &[8]);
         assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_retransmits), (1, 0, 1));
-        // It left in the second flight of 3 and 6; behind it only one more, so two duplicates come of the third flight.
+        // The segment was sent in the second flight of 3 and 6; only one segment follows in that flight, so
+        // two duplicates come from the third.
         assert_eq!(times_of(&pair, 8), [20, 60]);
     }
 }
 
 #[test]
-fn without_sack_each_partial_acknowledgement_brings_one_hole_a_round_trip() {
+fn without_sack_each_partial_acknowledgement_repairs_one_hole_per_round_trip() {
     // The third flight is 10 to 21; of it 11, 13 and 15 are lost.
     let (mut pair, counters) = play(config(false), 40, &[11, 13, 15]);
     assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_retransmits), (3, 0, 1));
-    // What was timed when it was sent again is not a sample (Karn).
+    // A retransmitted segment gives no round-trip sample (Karn's algorithm).
     assert_eq!(pair.connection(Client).stats().srtt, Some(Duration::from_millis(20)));
     let [first, second, third] = [11, 13, 15].map(|number| times_of(&pair, number)[1]);
     assert_eq!((second - first, third - second), (20, 20));
 }
 
 #[test]
-fn without_sack_each_further_duplicate_lets_new_data_out() {
-    // Of the third flight, 10 to 21, the second is lost: 10 opens the window for 22 and 23, the ten others are duplicates. With
-    // 13 in flight ssthresh is six and a half; three and seven more make room for 24, 25 and 26 before the hole is filled.
+fn without_sack_each_further_duplicate_inflates_the_window() {
+    // In the third flight, 10 to 21, the second segment is lost: 10 opens the window for 22 and 23, and the
+    // ten others are duplicates. With 13 segments in flight ssthresh is 6.5; three plus seven more make room
+    // for 24, 25 and 26 before the hole is filled.
     let (pair, counters) = play(config(false), 60, &[11]);
     assert_eq!((counters.retransmissions, counters.timeouts), (1, 0));
     let again = times_of(&pair, 11)[1];
     let at_once: Vec<_> =
-        departures(&pair).into_iter().filter(|(_, at)| *at == again).map(|(of, _)| of).collect();
+        send_times(&pair).into_iter().filter(|(_, at)| *at == again).map(|(of, _)| of).collect();
     assert_eq!(at_once, [22, 23, 11, 24, 25, 26]);
 }
 
 #[test]
-fn when_most_is_lost_proportional_reduction_starts_slowly_and_not_by_the_timer() {
+fn proportional_rate_reduction_recovers_from_heavy_loss_without_a_timeout() {
     let config = Config { proportional_reduction: true, ..config(true) };
     let (pair, counters) = play(config, 60, &[11, 12, 13, 14, 15, 16, 17, 18]);
     assert_eq!((counters.retransmissions, counters.timeouts), (8, 0));
-    // A round trip lets out what was delivered, and one more.
+    // Each round trip allows the delivered amount plus one segment.
     let of = |number| times_of(&pair, number)[1];
     assert_eq!(of(11), 60);
-    assert!((12..=18).all(|number| of(number) <= 120), "{:?}", departures(&pair));
+    assert!((12..=18).all(|number| of(number) <= 120), "{:?}", send_times(&pair));
 }
 
 #[test]
@@ -91,9 +93,9 @@ fn with_sack_all_holes_are_filled_in_one_round_trip() {
 }
 
 #[test]
-fn limited_transmit_finds_by_duplicates_what_would_else_be_a_timeout() {
+fn limited_transmit_avoids_a_timeout() {
     for sack in [false, true] {
-        // The first flight is three segments: two duplicates.
+        // The first flight has three segments and so yields two duplicates.
         let without = play(config(sack), 8, &[1]).1;
         assert_eq!((without.timeouts, without.fast_retransmits), (1, 0), "SACK {sack}");
         let with = play(Config { limited_transmit: true, ..config(sack) }, 8, &[1]).1;
@@ -102,7 +104,7 @@ fn limited_transmit_finds_by_duplicates_what_would_else_be_a_timeout() {
 }
 
 #[test]
-fn early_retransmit_needs_fewer_duplicates_where_no_more_can_come() {
+fn early_retransmit_lowers_the_duplicate_threshold_for_small_flights() {
     for sack in [false, true] {
         for (segments, lost) in [(2, 1), (3, 1)] {
             let without = play(config(sack), segments, &[lost]).1;
@@ -111,19 +113,19 @@ fn early_retransmit_needs_fewer_duplicates_where_no_more_can_come() {
             let with = play(early, segments, &[lost]).1;
             assert_eq!((with.timeouts, with.fast_retransmits), (0, 1), "{segments} segments, SACK {sack}");
         }
-        // One alone has no duplicates.
+        // A single segment yields no duplicates.
         let early = Config { early_retransmit: true, ..config(sack) };
         assert_eq!(play(early, 1, &[1]).1.timeouts, 1);
     }
 }
 
 #[test]
-fn a_lost_tail_waits_for_the_timer_and_then_starts_slowly() {
+fn a_lost_tail_is_repaired_by_timeout_and_slow_start() {
     for sack in [false, true] {
-        // The third flight is 10 to 21; its end is lost, and nothing follows.
+        // The third flight is 10 to 21; its last three segments are lost, and nothing follows.
         let (pair, counters) = play(config(sack), 21, &[19, 20, 21]);
         assert_eq!((counters.timeouts, counters.fast_retransmits), (1, 0));
-        // RTO.min after the last acknowledgement, at 60 ms; then one, then two.
+        // RTO.min after the last acknowledgement, at 60 ms; then one segment, then two.
         assert_eq!(times_of(&pair, 19)[1], 1_060);
         assert_eq!(times_of(&pair, 20)[1..], [1_080]);
         assert_eq!(times_of(&pair, 21)[1..], [1_080]);
@@ -131,22 +133,22 @@ fn a_lost_tail_waits_for_the_timer_and_then_starts_slowly() {
 }
 
 #[test]
-fn timeouts_double_and_a_sample_of_what_was_sent_twice_is_not_taken() {
-    // Lost with its first two retransmissions.
+fn timeouts_double_and_retransmitted_segments_give_no_sample() {
+    // The segment and its first two retransmissions are lost.
     let mut pair = Pair::up(config(false)).losing(Client, &[1, 2, 3]);
     pair.write(Client, numbered(100));
     pair.run(Duration::from_secs(20));
     assert_eq!(times_of(&pair, 1), [0, 1_000, 3_000, 7_000]);
     let stats = pair.connection(Client).stats();
-    assert_eq!(stats.rto, Duration::from_secs(8), "backed off until something can be timed (Karn)");
-    assert_eq!(stats.srtt, Some(Duration::from_millis(20)), "of the handshake");
+    assert_eq!(stats.rto, Duration::from_secs(8), "backed off until the next valid sample (Karn)");
+    assert_eq!(stats.srtt, Some(Duration::from_millis(20)), "the sample of the handshake");
     pair.write(Client, numbered(100));
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.connection(Client).stats().rto, Duration::from_secs(1));
 }
 
 #[test]
-fn after_so_many_timeouts_the_connection_is_given_up() {
+fn a_connection_fails_after_data_retries_timeouts() {
     let mut pair = Pair::up(Config { data_retries: 3, ..config(true) });
     pair.drop = Some(Box::new(|from, _, _| from == Client));
     pair.write(Client, numbered(100));
@@ -156,34 +158,36 @@ fn after_so_many_timeouts_the_connection_is_given_up() {
 }
 
 #[test]
-fn rack_finds_a_retransmission_that_is_lost_too() {
+fn rack_detects_a_lost_retransmission() {
     let by_time = Config { loss_detection: LossDetection::Time, ..config(true) };
     for (config, timeouts) in [(config(true), 1), (by_time, 0)] {
         let (pair, _) = play(config.clone(), 60, &[12]);
-        let again = departures(&pair).iter().rposition(|(number, _)| *number == 12).unwrap();
+        let again = send_times(&pair).iter().rposition(|(number, _)| *number == 12).unwrap();
         let (_, counters) = play(config, 60, &[12, again + 1]);
         assert_eq!(counters.timeouts, timeouts);
     }
 }
 
 #[test]
-fn a_tail_probe_takes_the_place_of_a_timeout() {
+fn a_tail_loss_probe_avoids_a_timeout() {
     let probing = Config { loss_detection: LossDetection::Time, tail_loss_probe: true, ..config(true) };
     let (pair, counters) = play(probing.clone(), 21, &[20, 21]);
     assert_eq!((counters.timeouts, counters.tail_probes), (0, 1));
-    // 2 · SRTT after the last acknowledgement, at 60 ms: the last goes again, and its SACK tells of the other.
+    // 2·SRTT after the last acknowledgement, at 60 ms, the last segment is sent again; its SACK reveals the
+    // other loss.
     let probed = times_of(&pair, 21)[1];
     assert!((100..110).contains(&probed), "{probed}");
     assert!(times_of(&pair, 20)[1] < probed + 30);
-    // All of it lost but the probe: the loss is answered for all the same.
+    // Only the probe arrives: the loss still gets a congestion response.
     let (mut pair, counters) = play(probing, 21, &[21]);
     assert_eq!((counters.timeouts, counters.tail_probes, counters.fast_retransmits), (0, 1, 0));
     assert!(pair.connection(Client).stats().counters.retransmissions == 1);
 }
 
 #[test]
-fn proportional_reduction_leaves_no_silence() {
-    // With pipe alone nothing leaves for half a window after a loss; with PRR every second acknowledgement lets one go.
+fn proportional_rate_reduction_keeps_sending_during_recovery() {
+    // With pipe alone nothing is sent for half a window after a loss; with PRR every second acknowledgement
+    // allows a segment.
     let silence = |proportional_reduction| {
         let config = Config { proportional_reduction, ..config(true) };
         let mut pair = Pair::up(config).losing(Client, &[30]);
@@ -193,14 +197,14 @@ fn proportional_reduction_leaves_no_silence() {
         let counters = pair.connection(Client).stats().counters;
         assert_eq!((counters.timeouts, counters.retransmissions), (0, 1));
         let left: Vec<_> = pair.data_of(Client).iter().map(|(at, ..)| *at).collect();
-        let again = departures(&pair).iter().rposition(|(number, _)| *number == 30).unwrap();
+        let again = send_times(&pair).iter().rposition(|(number, _)| *number == 30).unwrap();
         left[again..again + 4].windows(2).map(|two| two[1].since(two[0])).max().unwrap()
     };
     assert!(silence(true) * 2 < silence(false), "{:?} {:?}", silence(true), silence(false));
 }
 
 #[test]
-fn sack_lies_mark_nothing_that_was_not_sent() {
+fn sack_blocks_for_unsent_data_are_ignored() {
     let mut pair = Pair::up(config(true));
     pair.write(Client, numbered(3 * MSS as usize));
     pair.drain(Client);

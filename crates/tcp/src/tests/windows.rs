@@ -1,9 +1,9 @@
-//! Windows, what is worth sending in them, and when to acknowledge.
+//! Flow control, silly window avoidance, and delayed acknowledgements.
 
 use super::*;
 use crate::config::AckClock;
 
-/// When, in milliseconds since the start of the log, the server acknowledged without data.
+/// The times in milliseconds since the start of the log at which the server sent pure acknowledgements.
 fn acks(pair: &Pair) -> Vec<u64> {
     let of_server = pair.log.iter().filter(|(_, side, _)| *side == Server);
     of_server.map(|(at, ..)| at.since(Time::from_millis(100)).as_millis() as u64).collect()
@@ -15,7 +15,7 @@ fn the_second_segment_is_acknowledged_at_once_and_a_single_one_after_the_delay()
         (Config::default(), 210),
         (Profile::NewrenoBsd46.config(), 110),
         (Config { ack_delay: Duration::ZERO, ..Config::default() }, 10),
-        // On the free-running clock: it left at 100 ms, came at 110, and the clock ticks each 200 ms.
+        // On the free-running clock: sent at 100 ms, received at 110 ms, with a tick each 200 ms.
         (Config { ack_clock: AckClock::Free, ..Config::default() }, 100),
     ] {
         let mut pair = Pair::up(config);
@@ -32,7 +32,7 @@ fn the_second_segment_is_acknowledged_at_once_and_a_single_one_after_the_delay()
 }
 
 #[test]
-fn quick_acknowledgements_last_for_as_many_segments_as_they_are() {
+fn quick_acks_are_sent_for_the_configured_number_of_segments() {
     let mut pair = Pair::up(Config { quick_acks: 2, ..Config::default() });
     for _ in 0..3 {
         pair.write(Client, numbered(10));
@@ -42,7 +42,7 @@ fn quick_acknowledgements_last_for_as_many_segments_as_they_are() {
 }
 
 #[test]
-fn nagle_holds_a_small_segment_while_something_is_not_acknowledged() {
+fn nagle_delays_a_small_segment_while_data_is_outstanding() {
     for (nagle, second) in [(true, 210 + 10), (false, 5)] {
         let mut pair = Pair::up(Config { nagle, ..Config::default() });
         pair.write(Client, numbered(10));
@@ -56,16 +56,16 @@ fn nagle_holds_a_small_segment_while_something_is_not_acknowledged() {
 }
 
 #[test]
-fn a_closed_window_is_probed_less_and_less_often_and_opens_by_what_is_read() {
+fn a_closed_window_is_probed_with_back_off_and_reopens_when_data_is_read() {
     let server = Config { receive_buffer_bytes: 4_000, ..Config::default() };
     let mut pair = Pair::with(Config::default(), server);
     pair.reads = false;
     pair.write(Client, numbered(20_000));
     pair.run(Duration::from_secs(60));
     let stats = pair.connection(Client).stats();
-    // It is not closed to the last byte: less than a segment is not worth being sent.
+    // The window is not closed to the last byte: the rest is less than a segment.
     assert!(stats.peer_window < 1_460 && stats.queued_bytes > 15_000, "{stats:?}");
-    // After 5, 10, 20 s and no more in a minute.
+    // After 5, 10 and 20 s; no further probe within a minute.
     assert_eq!(stats.counters.window_probes, 3, "{stats:?}");
     assert_eq!(stats.counters.timeouts, 0);
     pair.reads = true;
@@ -74,7 +74,7 @@ fn a_closed_window_is_probed_less_and_less_often_and_opens_by_what_is_read() {
 }
 
 #[test]
-fn a_window_that_opens_bit_by_bit_is_not_told_of_and_no_small_segments_follow() {
+fn a_window_that_opens_in_small_steps_is_not_advertised() {
     let server = Config { receive_buffer_bytes: 8 * 1_460, ..Config::default() };
     let mut pair = Pair::with(Config { send_buffer_bytes: 1 << 20, ..Config::default() }, server);
     pair.write(Client, numbered(100_000));
@@ -85,7 +85,7 @@ fn a_window_that_opens_bit_by_bit_is_not_told_of_and_no_small_segments_follow() 
 }
 
 #[test]
-fn scaled_windows_are_larger_than_64_kb_and_only_where_both_ask() {
+fn scaled_windows_exceed_64_kb_only_if_both_sides_offer_scaling() {
     let scaling = Config {
         window_scaling: true,
         receive_buffer_bytes: 1 << 20,
@@ -106,7 +106,7 @@ fn scaled_windows_are_larger_than_64_kb_and_only_where_both_ask() {
 
 #[test]
 fn without_scaling_44_segments_a_round_trip_is_the_limit() {
-    // 44 whole segments of 1460 in 65,535 bytes (P3): at 200 ms that is 321,200 bytes a second.
+    // 44 whole segments of 1460 bytes in 65,535 bytes (P3): at an RTT of 200 ms, 321,200 bytes per second.
     let mut pair = Pair::new(Profile::Opnet11.config());
     pair.latency = Duration::from_millis(100);
     pair.write(Client, numbered(6_000_000));
@@ -117,7 +117,7 @@ fn without_scaling_44_segments_a_round_trip_is_the_limit() {
 }
 
 #[test]
-fn after_an_idle_rto_the_window_is_small_again() {
+fn the_window_is_reset_after_an_idle_rto() {
     for (idle_restart, in_flight) in [(true, 3), (false, 12)] {
         let mut pair =
             Pair::up(Config { idle_restart, ack_every: std::num::NonZeroU8::MIN, ..Config::default() });
@@ -130,7 +130,7 @@ fn after_an_idle_rto_the_window_is_small_again() {
 }
 
 #[test]
-fn segments_kept_out_of_order_have_a_limit() {
+fn out_of_order_segments_are_limited() {
     let server = Config { out_of_order_max: 2, ..Config::default() };
     let client = Config { ack_every: std::num::NonZeroU8::MIN, ..Config::default() };
     let mut pair = Pair::with(client, server);
@@ -144,7 +144,7 @@ fn segments_kept_out_of_order_have_a_limit() {
 }
 
 #[test]
-fn a_sack_tells_of_the_latest_first_and_of_three_ranges_beside_timestamps() {
+fn a_sack_reports_the_latest_range_first_and_three_ranges_with_timestamps() {
     for (timestamps, blocks) in [(false, 4), (true, 3)] {
         let config =
             Config { timestamps, nagle: false, ack_every: std::num::NonZeroU8::MIN, ..Config::default() };
@@ -164,7 +164,7 @@ fn a_sack_tells_of_the_latest_first_and_of_three_ranges_beside_timestamps() {
 }
 
 #[test]
-fn idleness_raises_ssthresh_to_the_window_that_it_takes_where_a_stack_has_it_so() {
+fn idle_raises_ssthresh_keeps_the_former_window_as_ssthresh() {
     for idle_raises_ssthresh in [false, true] {
         let mut options = Config::default().congestion_options;
         options.initial_ssthresh = Some(6 * 1_460);
@@ -186,8 +186,8 @@ fn idleness_raises_ssthresh_to_the_window_that_it_takes_where_a_stack_has_it_so(
     }
 }
 
-/// What of a transfer over a round trip of 600 ms, where one segment is lost on its way, was outstanding at most, how much was
-/// sent again, and how much arrived.
+/// Transfers over an RTT of 600 ms with one lost segment. Returns the most bytes outstanding, the bytes
+/// retransmitted, and the bytes delivered.
 fn beyond(client: usize, server: usize) -> (usize, u64, usize) {
     let with = |beyond_window_bytes| Config {
         congestion_control: braidftp_cc::Kind::Adalr,
@@ -211,16 +211,17 @@ fn beyond(client: usize, server: usize) -> (usize, u64, usize) {
 }
 
 #[test]
-fn what_lies_beyond_the_window_is_sent_and_taken_by_the_model_alone() {
+fn only_the_model_sends_and_accepts_data_beyond_the_window() {
     let (most, again, without) = beyond(0, 0);
     assert!(most <= 65_535 && again == 1, "{most} {again}");
-    // ρ is 2 over twice 300 ms: up to two windows, and no further than both sides have it.
+    // ρ is 2 over twice 300 ms: up to two windows, limited by what both sides configure.
     let (most, again, with) = beyond(1 << 20, 1 << 20);
     assert!((120_000..=131_070).contains(&most) && again == 1, "{most} {again}");
     assert!(with * 2 > without * 3, "{with} {without}");
     let (most, again, _) = beyond(20_000, 1 << 20);
     assert!((80_000..=85_535).contains(&most) && again == 1, "{most} {again}");
-    // A receiver as the RFC has it cuts off what it did not ask for, which shows once something is missing before it.
+    // A receiver that conforms to the RFC drops data beyond its window, which shows once a segment is
+    // missing.
     let (most, again, cut) = beyond(1 << 20, 0);
     assert!(most > 120_000 && again > 20 && cut < with, "{most} {again} {cut}");
 }

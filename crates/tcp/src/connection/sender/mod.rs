@@ -1,7 +1,9 @@
-//! What leaves: segments in flight, what acknowledgements say of them, and what may be sent next.
+//! The sending half: outstanding segments, the processing of acknowledgements, and the choice of the next
+//! segment.
 //!
-//! Without SACK it recovers by RFC 6582, with SACK by RFC 6675; RFC 3042 and RFC 5827 are options. A time-out sends
-//! again what is not acknowledged. Numbers are offsets of the stream; the FIN takes the one after the last byte.
+//! Loss recovery follows RFC 6582 without SACK and RFC 6675 with SACK; RFC 3042 and RFC 5827 are optional. A
+//! time-out marks all unacknowledged data for retransmission. Sequence numbers are kept as offsets in the
+//! stream; the FIN takes the offset after the last byte.
 
 mod rack;
 mod recovery;
@@ -30,10 +32,10 @@ pub(crate) struct Sent {
     pub(crate) end: u64,
     /// When it was last sent.
     sent_at: Time,
-    /// How often.
+    /// How many times it was sent.
     times: u32,
     sacked: bool,
-    /// Taken for lost; `repaired` if it was sent again since.
+    /// Whether it was declared lost, and whether it was retransmitted since.
     lost: bool,
     repaired: bool,
 }
@@ -43,70 +45,71 @@ impl Sent {
         self.end - self.start
     }
 
-    /// How many of its copies are taken to be in the network (SetPipe of RFC 6675 §4), times its length.
+    /// Bytes of this segment counted in pipe (SetPipe of RFC 6675 §4): its length times its copies in the
+    /// network.
     fn pipe(&self) -> u64 {
         let copies = u64::from(!self.sacked && !self.lost) + u64::from(!self.sacked && self.repaired);
         copies * self.len()
     }
 }
 
-/// What it is recovering from.
+/// The kind of loss recovery in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// Nothing.
+    /// No recovery.
     No,
     /// RFC 6582, up to `recover`.
     NewReno { recover: u64, window: usize, partial_acks: u32 },
-    /// RFC 6675, up to `recover`; the last segment is sent again for rescue beyond `rescue` (NextSeg 4).
+    /// RFC 6675, up to `recover`; `rescue` is the end of the rescue retransmission (NextSeg 4).
     Sack { recover: u64, rescue: Option<u64>, prr: Option<Prr> },
-    /// A time-out, up to `recover`.
+    /// After a time-out, up to `recover`.
     Timeout { recover: u64 },
 }
 
-/// What the handshake has settled.
+/// The outcome of the handshake.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Agreed {
-    /// Bytes that a segment holds.
+    /// Bytes of data per segment.
     pub(crate) mss: usize,
-    /// Whether both ends know SACK.
+    /// Whether both ends support SACK.
     pub(crate) sack: bool,
     /// The peer's window, in bytes.
     pub(crate) window: u64,
 }
 
-/// What an acknowledgement says.
+/// An acknowledgement, in offsets of the stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Acknowledgement<'a> {
     pub(crate) now: Time,
-    /// The offset that is expected next.
+    /// The next offset the peer expects.
     pub(crate) ack: u64,
     /// Ranges selectively acknowledged.
     pub(crate) sacked: &'a [Range<u64>],
-    /// The right edge of the window, if the segment may say it.
+    /// The right edge of the window, if this segment may update it.
     pub(crate) edge: Option<u64>,
-    /// Whether it came with nothing else, and so may be a duplicate.
+    /// Whether the segment has no data and so may count as a duplicate acknowledgement.
     pub(crate) bare: bool,
-    /// How long ago the segment left that it echoes the timestamp of.
+    /// The age of the echoed timestamp.
     pub(crate) echoed: Option<Duration>,
 }
 
-/// What an acknowledgement newly tells.
+/// What an acknowledgement newly covers.
 #[derive(Debug, Clone, Copy)]
 struct Found {
-    /// By how much SND.UNA moved.
+    /// The advance of SND.UNA.
     bytes: u64,
     newly_sacked: u64,
     window_moved: bool,
 }
 
-/// What a caller of [`Sender::on_ack`] wants to know.
+/// The result of [`Sender::on_ack`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing came of it.
+    /// An old acknowledgement without effect.
     Old,
-    /// So many offsets are newly acknowledged; perhaps none.
+    /// This many offsets are newly acknowledged; may be 0.
     Taken { bytes: u64 },
-    /// It acknowledges what was not sent (RFC 9293 §3.10.7.4).
+    /// It acknowledges data not yet sent (RFC 9293 §3.10.7.4).
     Future,
 }
 
@@ -121,58 +124,58 @@ pub(crate) struct Outgoing {
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) queue: SendQueue,
-    /// Where the FIN stands, once the user closed.
+    /// The offset of the FIN, once the user closed.
     fin: Option<u64>,
     sent: VecDeque<Sent>,
     /// SND.UNA and SND.NXT.
     una: u64,
     next: u64,
-    /// Whether [`Config::sack`] was agreed on.
+    /// Whether [`Config::sack`] was negotiated.
     sack: bool,
     mss: usize,
-    /// The right edge of the peer's window, and the largest window it had.
+    /// The right edge of the peer's window, and the largest window it advertised.
     edge: u64,
     window_largest: u64,
     cc: Box<dyn cc::Controller>,
-    /// How far beyond the edge it goes ([`Config::beyond_window_bytes`]).
+    /// By how much the sender may exceed the edge ([`Config::beyond_window_bytes`]).
     extension: Option<Extension>,
     pacer: Pacer,
-    /// Until when the pacing clock holds back what may leave.
+    /// Until when pacing delays the next segment.
     paced_until: Option<Time>,
-    /// Bytes taken for lost of which the controller has not been told, and when the last of them had left.
+    /// Bytes declared lost and not yet reported to the controller, and when the last of them was sent.
     newly_lost: u64,
     newly_lost_sent_at: Time,
     rto: Rto,
     recovery: Recovery,
-    /// No recovery begins before what was sent up to here is acknowledged (RFC 6582's recover).
+    /// No recovery begins before data up to this offset is acknowledged (`recover` of RFC 6582).
     recover: u64,
     dup_acks: u32,
-    /// The first segment is to be sent again whatever the window.
+    /// The first segment is to be retransmitted regardless of the window.
     forced: bool,
     /// Bytes in the network: the sum of [`Sent::pipe`].
     pipe: u64,
-    /// Segments taken for lost and not sent again.
+    /// Segments declared lost and not retransmitted.
     lost_unrepaired: usize,
-    /// The index before which no segment is lost and not sent again.
+    /// An index below which no segment is both lost and not retransmitted.
     lost_from: usize,
     /// Bytes and segments selectively acknowledged.
     sacked_bytes: u64,
     sacked_segments: u32,
     /// The end of the highest range selectively acknowledged.
     high_sacked: u64,
-    /// Everything before it that is not acknowledged is lost (IsLost of RFC 6675 §4).
+    /// All unacknowledged data below this offset is lost (IsLost of RFC 6675 §4).
     lost_edge: u64,
     rto_at: Option<Time>,
-    /// Time-outs since something was acknowledged.
+    /// Time-outs since the last acknowledgement of new data.
     timeouts: u32,
     persist_at: Option<Time>,
     persists: u32,
     probe_due: bool,
-    /// The segment that is timed: its end and when it left.
+    /// The segment being timed: its end, and when it was sent.
     timed: Option<(u64, Time)>,
     last_sent: Option<Time>,
     rack: Rack,
-    /// The latest SACK blocks: what they covered is marked.
+    /// The latest SACK blocks, whose segments are already marked.
     known_blocks: [Range<u64>; SACK_BLOCKS_MAX],
 }
 
@@ -220,7 +223,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is done.
+    /// Takes the outcome of the handshake.
     pub(crate) fn agree(&mut self, config: &Config, agreed: Agreed) {
         let Agreed { mss, sack, window } = agreed;
         self.mss = mss;
@@ -254,7 +257,8 @@ impl Sender {
         self.pipe as usize
     }
 
-    /// What it holds besides itself: bytes that were written and not acknowledged, segments, the congestion control.
+    /// Bytes of memory held besides the struct itself: unacknowledged data, segments, and the congestion
+    /// controller.
     pub(crate) fn held_bytes(&self) -> usize {
         self.queue.len() + self.sent.len() * size_of::<Sent>() + size_of_val(&*self.cc)
     }
@@ -267,18 +271,18 @@ impl Sender {
         self.cc.ssthresh()
     }
 
-    /// The window that the peer advertises, as it is left.
+    /// The remaining part of the peer's window.
     pub(crate) fn peer_window(&self) -> usize {
         self.edge.saturating_sub(self.una) as usize
     }
 
-    /// Where what may be sent ends, whatever the congestion window.
+    /// The end of the data that the peer's window allows, regardless of the congestion window.
     fn last_to_send(&self, config: &Config) -> u64 {
         let beyond = self.extension.as_ref().map_or(0, Extension::bytes);
         self.edge + beyond.min(config.beyond_window_bytes as u64)
     }
 
-    /// The congestion window, inflated where RFC 6582 does so.
+    /// The congestion window, inflated as in RFC 6582.
     pub(crate) fn window(&self) -> usize {
         match self.recovery {
             Recovery::NewReno { window, .. } => window,
@@ -286,7 +290,7 @@ impl Sender {
         }
     }
 
-    /// The user wants to send no more: FIN after what is queued.
+    /// Closes: a FIN follows the queued data.
     pub(crate) fn close(&mut self) {
         self.fin.get_or_insert(self.queue.end());
     }
@@ -300,17 +304,17 @@ impl Sender {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// Whether the FIN was acknowledged, and so all.
+    /// Whether the FIN, and thus all data, was acknowledged.
     pub(crate) fn fin_acked(&self) -> bool {
         self.fin.is_some_and(|fin| self.una > fin)
     }
 
-    /// Whether a segment ends with the FIN.
+    /// Whether this segment carries the FIN.
     pub(crate) fn is_fin(&self, segment: Outgoing) -> bool {
         self.fin.is_some_and(|fin| segment.end > fin)
     }
 
-    /// Everything that was written, and the FIN.
+    /// The end of the written data and the FIN.
     fn all(&self) -> u64 {
         self.queue.end() + u64::from(self.fin.is_some())
     }
@@ -344,7 +348,7 @@ impl Sender {
             }
         }
         let counts_arrivals = self.cc.counts_arrivals();
-        // What was selectively acknowledged before has arrived before.
+        // Bytes selectively acknowledged earlier have been counted as arrived.
         let arrived = bytes + newly_sacked - (sacked_before - self.sacked_bytes);
         let told = cc::Ack {
             now: ack.now,
@@ -360,7 +364,7 @@ impl Sender {
             in_recovery,
             siblings: &[],
         };
-        // The acknowledgement of the FIN alone opens nothing.
+        // The acknowledgement of a FIN alone does not open the window.
         if (bytes > 0 || counts_arrivals && arrived > 0) && (!self.fin_acked() || bytes > 1) {
             self.cc.on_ack(told);
         }
@@ -375,7 +379,7 @@ impl Sender {
             });
         }
         let found = Found { bytes, newly_sacked, window_moved };
-        self.find_losses(config, ack, found, counters);
+        self.detect_losses(config, ack, found, counters);
         self.restart_timer(config, ack.now, bytes);
         if bytes > 0 || newly_sacked > 0 {
             self.schedule_probe(config, ack.now);
@@ -383,7 +387,7 @@ impl Sender {
         Verdict::Taken { bytes }
     }
 
-    /// The peer's window; whether it changed.
+    /// Updates the peer's window; returns whether it changed.
     fn on_window(&mut self, ack: &Acknowledgement<'_>) -> bool {
         let Some(edge) = ack.edge else { return false };
         let moved = edge.saturating_sub(ack.ack) != self.edge.saturating_sub(self.una);
@@ -401,7 +405,7 @@ impl Sender {
         moved
     }
 
-    /// Marks what the SACK blocks cover; gives the bytes that were not known to have arrived.
+    /// Marks the segments that SACK blocks cover; returns the bytes newly covered.
     fn on_sack_blocks(&mut self, ack: &Acknowledgement<'_>) -> u64 {
         if !self.sack {
             return 0;
@@ -409,12 +413,13 @@ impl Sender {
         let before = self.sacked_bytes;
         let mut blocks = [0..0, 0..0, 0..0, 0..0];
         for (nth, block) in ack.sacked.iter().enumerate() {
-            // Lies: of what was not sent, or upside down. D-SACK blocks lie below what is acknowledged (RFC 2883).
+            // Blocks for data that was not sent, or with swapped edges, are invalid. D-SACK blocks lie below
+            // the cumulative acknowledgement (RFC 2883).
             if block.start >= block.end || block.end > self.next || block.start < ack.ack.max(self.una) {
                 continue;
             }
             blocks[nth] = block.clone();
-            // What one of the last acknowledgement's covered is marked.
+            // Segments covered by a block of the last acknowledgement are already marked.
             let mut from = block.start;
             for known in &self.known_blocks {
                 if known.contains(&from) {
@@ -442,7 +447,7 @@ impl Sender {
         self.sacked_bytes - before
     }
 
-    /// SND.UNA moves; gives a round-trip sample if there is one.
+    /// Advances SND.UNA; returns a round-trip sample if there is one.
     fn advance(&mut self, config: &Config, ack: &Acknowledgement<'_>) -> Option<Duration> {
         let mut latest: Option<Sent> = None;
         while let Some(first) = self.sent.front_mut() {
@@ -452,7 +457,7 @@ impl Sender {
             let known = *first;
             self.pipe -= known.pipe();
             if known.end > ack.ack {
-                // Half of a segment: what is left of it is one.
+                // Part of a segment was acknowledged: the rest becomes the segment.
                 first.start = ack.ack;
                 self.pipe += first.pipe();
                 if known.sacked {
@@ -505,12 +510,12 @@ impl Sender {
 
     // ---- sending ----------------------------------------------------------------------------------------------------
 
-    /// The next segment to send now, if there is one: it counts as sent.
+    /// Returns the next segment to send now and counts it as sent.
     pub(crate) fn poll(&mut self, config: &Config, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         if let Some(segment) = self.take_tail_probe(now, counters) {
             return Some(segment);
         }
-        self.paced_until = self.holds(now);
+        self.paced_until = self.pacing_delay(now);
         if self.paced_until.is_some() {
             return None;
         }
@@ -522,17 +527,17 @@ impl Sender {
         segment
     }
 
-    /// Until when the pacing clock holds back what is to leave now. After a time-out, which lets out less than any rate, it
-    /// does not.
-    fn holds(&mut self, now: Time) -> Option<Time> {
+    /// Until when pacing delays the next segment. Pacing does not apply after a time-out, when the window is
+    /// below any paced rate.
+    fn pacing_delay(&mut self, now: Time) -> Option<Time> {
         let held = self.cc.pacing_rate().is_some() && (self.timeouts == 0 || self.pipe > 0);
         if held && !self.fin_acked() { self.pacer.holds(now) } else { None }
     }
 
     fn next_outgoing(&mut self, config: &Config, now: Time, counters: &mut Counters) -> Option<Outgoing> {
-        if let Some(index) = self.next_repair(config) {
+        if let Some(index) = self.next_retransmission(config) {
             counters.retransmissions += 1;
-            return Some(self.send_again(now, index));
+            return Some(self.retransmit(now, index));
         }
         if self.sent.is_empty()
             && config.idle_restart
@@ -552,8 +557,8 @@ impl Sender {
         Some(segment)
     }
 
-    /// Which segment is to be sent again now.
-    fn next_repair(&mut self, config: &Config) -> Option<usize> {
+    /// The index of the segment to retransmit now.
+    fn next_retransmission(&mut self, config: &Config) -> Option<usize> {
         if std::mem::take(&mut self.forced) {
             let first = self.sent.front()?;
             if first.lost && !first.repaired && !first.sacked {
@@ -564,21 +569,22 @@ impl Sender {
             return self.next_rescue(config);
         }
         let lost = |sent: &Sent| sent.lost && !sent.repaired && !sent.sacked;
-        let offset = self.sent.iter().skip(self.lost_from).position(lost).expect("one is counted");
+        let offset =
+            self.sent.iter().skip(self.lost_from).position(lost).expect("lost_unrepaired counts a segment");
         self.lost_from += offset;
         let window = match self.recovery {
             Recovery::Sack { prr: Some(prr), .. } => prr.window,
             _ => self.window() as u64,
         };
-        // The FIN needs no window.
+        // The FIN is not subject to the window.
         let end = self.sent[self.lost_from].end.min(self.queue.end());
         let bytes = end.saturating_sub(self.sent[self.lost_from].start);
         let fits = self.pipe + bytes <= window || self.pipe == 0;
         fits.then_some(self.lost_from)
     }
 
-    /// A segment leaves, for the first time or again.
-    fn tell_sent(&mut self, now: Time, bytes: u64) {
+    /// Reports a sent segment, new or retransmitted, to the congestion controller.
+    fn report_sent(&mut self, now: Time, bytes: u64) {
         let (bytes, flight_before) = (bytes as usize, self.pipe as usize);
         self.cc.on_sent(cc::Sent { now, bytes, flight_before });
         if let Some(rate) = self.cc.pacing_rate() {
@@ -586,8 +592,8 @@ impl Sender {
         }
     }
 
-    fn send_again(&mut self, now: Time, index: usize) -> Outgoing {
-        self.tell_sent(now, self.sent[index].len());
+    fn retransmit(&mut self, now: Time, index: usize) -> Outgoing {
+        self.report_sent(now, self.sent[index].len());
         let sent = &mut self.sent[index];
         self.lost_unrepaired -= usize::from(sent.lost && !sent.repaired);
         self.pipe -= sent.pipe();
@@ -595,7 +601,7 @@ impl Sender {
         sent.sent_at = now;
         sent.times += 1;
         self.pipe += sent.pipe();
-        // Karn (RFC 6298 §3).
+        // Karn's algorithm (RFC 6298 §3).
         self.timed = None;
         self.last_sent = Some(now);
         let segment = Outgoing { start: sent.start, end: sent.end };
@@ -608,7 +614,7 @@ impl Sender {
         segment
     }
 
-    /// New data or the FIN, if all windows, Nagle and the avoidance of silly windows allow it.
+    /// New data or the FIN, as far as the windows, Nagle's algorithm and silly window avoidance allow.
     fn next_new(&self, config: &Config) -> Option<Outgoing> {
         let left = self.all() - self.next;
         if left == 0 {
@@ -619,17 +625,18 @@ impl Sender {
         let data = (left - fin).min(full);
         let usable = self.last_to_send(config).saturating_sub(self.next);
         let length = data.min(usable);
-        // The FIN rides with the last data, and alone only if all data is out; it needs no window.
+        // The FIN is sent with the last data, or alone once all data is sent; it is not subject to the
+        // window.
         let whole = length == left - fin;
         let end = self.next + length + if whole { fin } else { 0 };
         if end == self.next {
             return None;
         }
         // RFC 9293 §3.8.6.2.1.
-        let worthy = length == full
+        let worthwhile = length == full
             || whole && (fin == 1 || !config.nagle || self.una == self.next)
             || length * 2 >= self.window_largest && length > 0;
-        if !worthy {
+        if !worthwhile {
             return None;
         }
         if length > 0 && !self.congestion_allows(config, length) {
@@ -644,9 +651,10 @@ impl Sender {
             Recovery::NewReno { .. } => self.outstanding() as u64 + length <= window,
             Recovery::Sack { prr: Some(prr), .. } => self.pipe + length <= prr.window,
             Recovery::Sack { .. } | Recovery::Timeout { .. } => self.pipe + length <= window,
-            // A window that was made for what is in the network.
+            // Such a controller's window is compared with pipe.
             Recovery::No if self.cc.counts_arrivals() => self.pipe + length <= window,
-            // Duplicates that are no loss yet open nothing (RFC 5681 §3.2 step 1), but for Limited Transmit.
+            // Duplicates below DupThresh send nothing new (RFC 5681 §3.2 step 1), except with Limited
+            // Transmit.
             Recovery::No if self.dup_acks > 0 => {
                 let limited = match config.limited_transmit {
                     true => u64::from(self.dup_acks.min(2)) * self.mss as u64,
@@ -660,7 +668,7 @@ impl Sender {
 
     fn send_new(&mut self, now: Time, segment: Outgoing) {
         let Outgoing { start, end } = segment;
-        self.tell_sent(now, end - start);
+        self.report_sent(now, end - start);
         let sent = Sent { start, end, sent_at: now, times: 1, sacked: false, lost: false, repaired: false };
         self.sent.push_back(sent);
         self.pipe += sent.pipe();
@@ -677,9 +685,9 @@ impl Sender {
 
     // ---- timers -----------------------------------------------------------------------------------------------------
 
-    /// When the retransmission timer, or that of a closed window, runs out, or the pacing clock lets something out.
+    /// When the retransmission timer or the persist timer expires, or pacing allows the next segment.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let probes = self.rack.late_at.into_iter().chain(self.rack.probe_at).chain(self.paced_until);
+        let probes = self.rack.reorder_deadline.into_iter().chain(self.rack.probe_at).chain(self.paced_until);
         self.rto_at.into_iter().chain(self.persist_at).chain(probes).min()
     }
 
@@ -688,14 +696,14 @@ impl Sender {
         self.rto_at.is_some_and(|at| at <= now) && !self.sent.is_empty()
     }
 
-    /// Time-outs since something was acknowledged.
+    /// Time-outs since the last acknowledgement of new data.
     pub(crate) fn timeouts(&self) -> u32 {
         self.timeouts
     }
 
-    /// Once nothing more can be sent: starts to probe a window that is closed, or not open enough, with data waiting and
-    /// nothing in flight (RFC 9293 §3.8.6.1).
-    pub(crate) fn settle(&mut self, config: &Config, now: Time) {
+    /// Called when nothing more can be sent. Starts the persist timer if data waits, nothing is in flight and
+    /// the window is closed or too small (RFC 9293 §3.8.6.1).
+    pub(crate) fn arm_persist(&mut self, config: &Config, now: Time) {
         let closed = self.sent.is_empty() && self.all() > self.next && self.paced_until.is_none();
         if closed && self.persist_at.is_none() && !self.probe_due {
             let wait = self.rto.current().clamp(config.persist_min, config.persist_max);
@@ -703,7 +711,7 @@ impl Sender {
         }
     }
 
-    /// Time has come to probe a closed window.
+    /// Handles the expiry of the persist timer.
     pub(crate) fn expire_persist(&mut self, config: &Config, now: Time) {
         if self.persist_at.is_none_or(|at| at > now) {
             return;
@@ -714,7 +722,7 @@ impl Sender {
         self.persist_at = Some(self.rto.deadline(now, wait.clamp(config.persist_min, config.persist_max)));
     }
 
-    /// Whether a probe of the window leaves now.
+    /// Returns whether a window probe is to be sent now.
     pub(crate) fn take_probe(&mut self) -> bool {
         std::mem::take(&mut self.probe_due)
     }

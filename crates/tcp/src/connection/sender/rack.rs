@@ -1,8 +1,9 @@
-//! Losses found by time, and the probe at the tail: RACK-TLP (RFC 8985), with SACK.
+//! RACK-TLP (RFC 8985) with SACK: loss detection by time, and tail loss probes.
 //!
-//! A segment is lost when one that left after it has arrived and a round trip and a little more have passed since it left.
-//! So a retransmission that is lost is found too. Not here: what D-SACK would tell of the reordering (§6.2 step 4), which
-//! the receiver of this crate does not send; reo_wnd stays at its first width.
+//! A segment is lost once a segment sent after it was delivered and more than a round trip plus the
+//! reordering window passed since it was sent. RACK thus detects lost retransmissions too. Not implemented:
+//! the adaptation of the reordering window by D-SACK (§6.2 step 4), because the receiver of this crate does
+//! not send D-SACKs; reo_wnd keeps its initial value.
 
 use std::time::Duration;
 
@@ -12,35 +13,35 @@ use super::{Outgoing, Recovery, Sender, Sent};
 use crate::config::{Config, LossDetection};
 use crate::stats::Counters;
 
-/// What RACK keeps (RFC 8985 §5.2, §5.3).
+/// The variables of RACK (RFC 8985 §5.2, §5.3).
 #[derive(Debug, Clone)]
 pub(crate) struct Rack {
-    /// Of the segment that left last among those that arrived: when, and its end.
+    /// RACK.xmit_ts and RACK.end_seq: send time and end of the most recently sent segment that was delivered.
     sent_at: Time,
     end: u64,
-    /// Its round trip, and the shortest of all.
+    /// The RTT of that segment, and the minimum RTT.
     rtt: Duration,
     min_rtt: Duration,
-    /// The highest that arrived, and what it was before this acknowledgement.
+    /// RACK.fack: the highest delivered offset, and its value before this acknowledgement.
     fack: u64,
     fack_before: u64,
-    /// The round trip of what left last among that of which this acknowledgement newly tells.
+    /// The RTT of the most recently sent segment among those that this acknowledgement newly covers.
     latest: Option<Duration>,
     reordering_seen: bool,
-    /// When a segment that is late is lost.
-    pub(super) late_at: Option<Time>,
-    /// When the tail is probed.
+    /// When the reordering timer expires.
+    pub(super) reorder_deadline: Option<Time>,
+    /// When the tail loss probe is sent.
     pub(super) probe_at: Option<Time>,
-    /// The probe in flight: SND.NXT when it left, and whether it was sent before.
+    /// The outstanding probe: SND.NXT when it was sent, and its kind.
     probe: Option<(u64, Probe)>,
-    /// The tail is to be probed now.
+    /// The probe is to be sent on the next `poll`.
     probe_due: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probe {
     New,
-    Again,
+    Retransmission,
 }
 
 impl Rack {
@@ -54,7 +55,7 @@ impl Rack {
             fack_before: 0,
             latest: None,
             reordering_seen: false,
-            late_at: None,
+            reorder_deadline: None,
             probe_at: None,
             probe: None,
             probe_due: false,
@@ -70,11 +71,11 @@ impl Rack {
         self.latest
     }
 
-    /// A segment arrived (§6.2 steps 1 to 3).
+    /// A segment was delivered (§6.2 steps 1 to 3).
     pub(super) fn on_arrival(&mut self, now: Time, sent: &Sent) {
         let rtt = now.since(sent.sent_at);
         if sent.times > 1 && rtt < self.min_rtt {
-            // The first of its copies, more likely.
+            // More likely the acknowledgement of the original transmission.
             return;
         }
         if sent.times == 1 {
@@ -90,7 +91,7 @@ impl Rack {
 }
 
 impl Sender {
-    /// Whether losses are found by time: that needs SACK.
+    /// Whether RACK is in use; it requires SACK.
     pub(super) fn by_time(&self, config: &Config) -> bool {
         self.sack && config.loss_detection == LossDetection::Time
     }
@@ -104,12 +105,12 @@ impl Sender {
         }
     }
 
-    /// Marks what is lost by now (§6.2 step 5); gives whether anything was.
-    pub(super) fn mark_late(&mut self, config: &Config, now: Time) -> bool {
-        self.rack.late_at = None;
+    /// Marks lost segments (§6.2 step 5); returns whether it marked any.
+    pub(super) fn detect_loss_by_time(&mut self, config: &Config, now: Time) -> bool {
+        self.rack.reorder_deadline = None;
         if self.rack.end <= self.una && self.sacked_segments == 0 && self.rack.fack <= self.una {
-            // All that arrived is acknowledged, and nothing behind a gap: what is in flight left later, but for what was
-            // sent again, and that is ahead of it.
+            // All delivered data is acknowledged without a gap. The outstanding segments were sent later,
+            // except retransmissions, which are at the front.
             if self.sent.front().is_none_or(|first| first.times == 1) {
                 return false;
             }
@@ -120,7 +121,7 @@ impl Sender {
             let sent = &self.sent[index];
             if (sent.sent_at, sent.end) >= (self.rack.sent_at, self.rack.end) {
                 if sent.times == 1 {
-                    // Those behind it left still later.
+                    // The segments after this one were sent even later.
                     break;
                 }
                 continue;
@@ -128,26 +129,30 @@ impl Sender {
             if sent.sacked || sent.lost && !sent.repaired {
                 continue;
             }
-            let late_at = sent.sent_at + allowed;
-            if late_at <= now {
+            let reorder_deadline = sent.sent_at + allowed;
+            if reorder_deadline <= now {
                 self.lose(index);
                 found = true;
             } else {
-                self.rack.late_at = Some(self.rack.late_at.map_or(late_at, |earlier| earlier.min(late_at)));
+                self.rack.reorder_deadline = Some(
+                    self.rack
+                        .reorder_deadline
+                        .map_or(reorder_deadline, |earlier| earlier.min(reorder_deadline)),
+                );
             }
         }
         found
     }
 
-    /// A segment that was late may be lost by now.
-    pub(crate) fn expire_late(&mut self, config: &Config, now: Time, counters: &mut Counters) {
-        if self.rack.late_at.is_some_and(|at| at <= now) && self.mark_late(config, now) {
-            self.tell_lost(now);
+    /// Handles the expiry of the reordering timer.
+    pub(crate) fn on_reorder_timeout(&mut self, config: &Config, now: Time, counters: &mut Counters) {
+        if self.rack.reorder_deadline.is_some_and(|at| at <= now) && self.detect_loss_by_time(config, now) {
+            self.report_lost(now);
             self.on_losses(config, now, counters);
         }
     }
 
-    /// When the tail is to be probed, if nothing is heard (§7.2).
+    /// Schedules the tail loss probe (§7.2).
     pub(super) fn schedule_probe(&mut self, config: &Config, now: Time) {
         self.rack.probe_at = None;
         let quiet = self.recovery == Recovery::No && self.sacked_segments == 0 && self.rack.probe.is_none();
@@ -163,7 +168,7 @@ impl Sender {
         self.rack.probe_at = Some(self.rto_at.map_or(at, |rto_at| at.min(rto_at)));
     }
 
-    /// Whether the tail is to be probed by now; if so the next drain does.
+    /// Handles the expiry of the probe timer; the next `poll` sends the probe.
     pub(crate) fn expire_probe(&mut self, now: Time) {
         if self.rack.probe_at.is_some_and(|at| at <= now) {
             self.rack.probe_at = None;
@@ -171,7 +176,8 @@ impl Sender {
         }
     }
 
-    /// The probe of the tail (§7.3): something new if there is any and the peer has room, else the last again.
+    /// Returns the tail loss probe (§7.3): new data if there is any and the peer's window allows it, else the
+    /// last segment.
     pub(super) fn take_tail_probe(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         if !std::mem::take(&mut self.rack.probe_due) || self.sent.is_empty() || self.recovery != Recovery::No
         {
@@ -188,7 +194,7 @@ impl Sender {
         } else {
             let last = self.sent.iter().rposition(|sent| !sent.sacked)?;
             counters.retransmissions += 1;
-            (self.send_again(now, last), Probe::Again)
+            (self.retransmit(now, last), Probe::Retransmission)
         };
         self.rack.probe = Some((self.next, probe));
         self.rack.probe_at = None;
@@ -196,10 +202,11 @@ impl Sender {
         Some(segment)
     }
 
-    /// What an acknowledgement says of the probe (§7.4); whether the probe repaired a loss that nobody else will tell of.
-    pub(super) fn settle_probe(&mut self, ack: u64, is_plain_duplicate: bool) -> bool {
+    /// Processes an acknowledgement of the probe (§7.4); returns whether the probe repaired a loss that is
+    /// not detected otherwise.
+    pub(super) fn process_probe_ack(&mut self, ack: u64, is_plain_duplicate: bool) -> bool {
         let Some((end, probe)) = self.rack.probe else { return false };
-        if ack < end && !(probe == Probe::Again && is_plain_duplicate && ack == end) {
+        if ack < end && !(probe == Probe::Retransmission && is_plain_duplicate && ack == end) {
             return false;
         }
         match probe {
@@ -207,17 +214,18 @@ impl Sender {
                 self.rack.probe = None;
                 false
             }
-            // Both copies arrived.
-            Probe::Again if is_plain_duplicate => {
+            // The original and the probe both arrived.
+            Probe::Retransmission if is_plain_duplicate => {
                 self.rack.probe = None;
                 false
             }
-            // More than was outstanding then, and no word of a second copy: the first was lost.
-            Probe::Again if ack > end => {
+            // Data beyond the probe was acknowledged without a duplicate for the probe: the original was
+            // lost.
+            Probe::Retransmission if ack > end => {
                 self.rack.probe = None;
                 true
             }
-            Probe::Again => false,
+            Probe::Retransmission => false,
         }
     }
 
@@ -225,6 +233,6 @@ impl Sender {
         self.rack.probe = None;
         self.rack.probe_at = None;
         self.rack.probe_due = false;
-        self.rack.late_at = None;
+        self.rack.reorder_deadline = None;
     }
 }

@@ -1,4 +1,5 @@
-//! Losses: what tells of them, and what then leaves again (RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 5827, RFC 6937).
+//! Loss detection by duplicates, fast recovery and time-outs (RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 5827,
+//! RFC 6937).
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
@@ -7,20 +8,20 @@ use super::{Acknowledgement, Found, Recovery, Sender, Sent};
 use crate::config::{Config, Halve, RecoverRule};
 use crate::stats::Counters;
 
-/// Proportional rate reduction (RFC 6937 §3): what a recovery may send, by what was delivered in it.
+/// The variables of Proportional Rate Reduction (RFC 6937 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Prr {
-    /// RecoverFS: what was in flight when it began.
+    /// RecoverFS: the flight size when the recovery began.
     flight: u64,
     delivered: u64,
     pub(super) out: u64,
-    /// Up to where pipe may grow until the next acknowledgement.
+    /// The limit of pipe until the next acknowledgement.
     pub(super) window: u64,
 }
 
 impl Sender {
-    /// What an acknowledgement says of losses, once SND.UNA has moved.
-    pub(super) fn find_losses(
+    /// Detects losses from an acknowledgement, after SND.UNA was advanced.
+    pub(super) fn detect_losses(
         &mut self,
         config: &Config,
         ack: &Acknowledgement<'_>,
@@ -35,18 +36,18 @@ impl Sender {
         }
         let by_time = self.by_time(config);
         let more_lost = match self.sack {
-            true if by_time => self.mark_late(config, ack.now),
+            true if by_time => self.detect_loss_by_time(config, ack.now),
             true => self.mark_lost(),
             false => false,
         };
         let is_plain_duplicate =
             bytes == 0 && ack.bare && !window_moved && self.una < self.next && ack.sacked.is_empty();
-        if self.settle_probe(ack.ack, is_plain_duplicate) && self.recovery == Recovery::No {
-            // RFC 8985 §7.4.2: a loss all the same.
+        if self.process_probe_ack(ack.ack, is_plain_duplicate) && self.recovery == Recovery::No {
+            // RFC 8985 §7.4.2: the probe repaired a loss, which still requires a congestion response.
             self.congestion(config, cc::Cause::Loss, ack.now);
         }
         let is_dup = match self.sack {
-            // RFC 6675 §2: whatever else the segment says or holds.
+            // RFC 6675 §2: a duplicate is any segment that SACKs new data.
             true => newly_sacked > 0,
             // RFC 5681 §2.
             false => bytes == 0 && ack.bare && !window_moved && self.una < self.next,
@@ -69,17 +70,17 @@ impl Sender {
             Recovery::No | Recovery::Timeout { .. } => {
                 let enough = self.dup_acks >= self.dup_threshold(config)
                     || self.sack && self.sent.front().is_some_and(|first| first.lost && !first.repaired);
-                if is_dup && enough && !self.is_told_again(config) {
+                if is_dup && enough && !self.is_same_loss_event(config) {
                     self.lose(0);
                     self.on_losses(config, ack.now, counters);
                 }
             }
         }
-        self.tell_lost(ack.now);
+        self.report_lost(ack.now);
     }
 
-    /// Tells the controller of what was taken for lost.
-    pub(super) fn tell_lost(&mut self, now: Time) {
+    /// Reports newly lost bytes to the controller.
+    pub(super) fn report_lost(&mut self, now: Time) {
         let bytes = std::mem::take(&mut self.newly_lost) as usize;
         let sent_at = std::mem::take(&mut self.newly_lost_sent_at);
         if bytes > 0 {
@@ -87,14 +88,14 @@ impl Sender {
         }
     }
 
-    /// Whether duplicates are of what a recovery or time-out has dealt with: one reduction for what was in flight at once
+    /// Whether duplicates belong to losses that a recovery or time-out has handled: one reduction per flight
     /// (RFC 6582 §3.2 step 2, RFC 6675 §5).
-    fn is_told_again(&self, config: &Config) -> bool {
+    fn is_same_loss_event(&self, config: &Config) -> bool {
         let more = !self.sack && config.recover_rule == RecoverRule::CoversMore && self.recover > 0;
         self.una < self.recover || more && self.una == self.recover
     }
 
-    /// Something was found lost without a time-out: a recovery begins, unless one is under way.
+    /// Starts a recovery for losses detected without a time-out, unless one is in progress.
     pub(super) fn on_losses(&mut self, config: &Config, now: Time, counters: &mut Counters) {
         if self.recovery == Recovery::No
             || matches!(self.recovery, Recovery::Timeout { .. }) && !self.by_time(config)
@@ -104,24 +105,24 @@ impl Sender {
         }
     }
 
-    /// What proportional rate reduction lets go out now (RFC 6937 §3).
+    /// Computes how much Proportional Rate Reduction allows to be sent now (RFC 6937 §3).
     fn reduce(&mut self, arrived: u64, sacked_before: u64, is_safe: bool) {
         let (pipe, ssthresh, mss) = (self.pipe, self.cc.ssthresh() as u64, self.mss as u64);
         let Recovery::Sack { prr: Some(prr), .. } = &mut self.recovery else { return };
-        // What was acknowledged cumulatively may have been selectively before.
+        // Data acknowledged cumulatively may have been selectively acknowledged before.
         let delivered = (arrived + self.sacked_bytes).saturating_sub(sacked_before).min(arrived);
         prr.delivered += delivered;
         let room = if pipe > ssthresh {
             (prr.delivered * ssthresh).div_ceil(prr.flight.max(1)).saturating_sub(prr.out)
         } else {
-            // RFC 9937: a segment more only while nothing more is lost.
+            // RFC 9937: one extra segment only if no further segment was lost.
             let limit = prr.delivered.saturating_sub(prr.out).max(delivered) + if is_safe { mss } else { 0 };
             limit.min(ssthresh - pipe)
         };
         prr.window = pipe + room;
     }
 
-    /// DupThresh, or less where Early Retransmit says so (RFC 5827 §3.2).
+    /// DupThresh, lowered by Early Retransmit (RFC 5827 §3.2).
     fn dup_threshold(&self, config: &Config) -> u32 {
         let threshold = u32::from(config.dup_threshold.get());
         let more = self.all() > self.next && self.last_to_send(config) > self.next;
@@ -131,7 +132,7 @@ impl Sender {
         }
     }
 
-    /// Something is newly acknowledged: what becomes of a recovery.
+    /// Updates the recovery after new data was acknowledged.
     pub(super) fn on_progress(&mut self, now: Time, bytes: u64) {
         let una = self.una;
         let over = match &mut self.recovery {
@@ -139,7 +140,8 @@ impl Sender {
             Recovery::Sack { recover, .. } | Recovery::Timeout { recover } => una >= *recover,
             Recovery::NewReno { recover, .. } if una >= *recover => true,
             Recovery::NewReno { window, partial_acks, .. } => {
-                // A partial acknowledgement (RFC 6582 §3.2 step 3): the next hole, and the window by as much smaller.
+                // A partial acknowledgement (RFC 6582 §3.2 step 3): retransmit the next hole and deflate the
+                // window.
                 *partial_acks += 1;
                 *window = window.saturating_sub(bytes as usize).max(self.mss);
                 if bytes as usize >= self.mss {
@@ -162,7 +164,7 @@ impl Sender {
     fn enter_recovery(&mut self, config: &Config, now: Time) {
         let recover = self.next;
         let flight = self.outstanding() as u64 - self.sacked_bytes;
-        self.tell_lost(now);
+        self.report_lost(now);
         self.congestion(config, cc::Cause::Loss, now);
         self.recover = recover;
         self.forced = true;
@@ -170,7 +172,7 @@ impl Sender {
         self.recovery = match self.sack {
             true => {
                 let prr = Prr { flight, delivered: 0, out: 0, window: 0 };
-                // A controller that counts what arrives has a window of its own for that.
+                // A controller that counts arrivals has its own window for recovery.
                 let reduces = config.proportional_reduction && !self.cc.counts_arrivals();
                 Recovery::Sack { recover, rescue: None, prr: reduces.then_some(prr) }
             }
@@ -186,7 +188,7 @@ impl Sender {
         let flight_bytes = match config.halve {
             Halve::Flight => self.outstanding(),
             Halve::Window => {
-                // Whole segments when it is halved.
+                // BSD halves whole segments.
                 let window = self.cc.window().min(self.peer_window());
                 window / 2 / self.mss * self.mss * 2
             }
@@ -194,7 +196,7 @@ impl Sender {
         self.cc.on_congestion(cc::Congestion { cause, now, flight_bytes, mtu: self.mss });
     }
 
-    /// Takes the segment at an index for lost.
+    /// Declares the segment at an index lost.
     pub(super) fn lose(&mut self, index: usize) {
         let Some(sent) = self.sent.get_mut(index) else { return };
         if sent.sacked {
@@ -211,13 +213,13 @@ impl Sender {
         self.lost_from = self.lost_from.min(index);
     }
 
-    /// IsLost (RFC 6675 §4) for all segments at once: those above which enough was selectively acknowledged. Gives whether
-    /// there is any that was not known to be lost.
+    /// IsLost (RFC 6675 §4) for all segments at once: a segment is lost if enough data above it was
+    /// selectively acknowledged. Returns whether a segment was newly declared lost.
     fn mark_lost(&mut self) -> bool {
         if self.high_sacked <= self.una {
             return false;
         }
-        // From the top: how far down lies the point above which there is enough?
+        // From the top: find the offset above which enough data was selectively acknowledged.
         let (mut bytes, mut segments, mut edge) = (0, 0, self.lost_edge);
         let top = self.sent.partition_point(|sent| sent.end <= self.high_sacked);
         for sent in self.sent.iter().take(top).rev() {
@@ -225,7 +227,7 @@ impl Sender {
                 break;
             }
             if sent.sacked {
-                // The FIN is no byte.
+                // The FIN is not a byte of data.
                 bytes += sent.len() - u64::from(self.fin.is_some_and(|fin| sent.end > fin));
                 segments += 1;
                 if segments >= 3 || bytes > 2 * self.mss as u64 {
@@ -253,7 +255,7 @@ impl Sender {
         found
     }
 
-    /// NextSeg 3 and 4 of RFC 6675 §4: where nothing is lost for sure and nothing new can be sent.
+    /// NextSeg 3 and 4 of RFC 6675 §4: used when no segment is known to be lost and no new data can be sent.
     pub(super) fn next_rescue(&mut self, config: &Config) -> Option<usize> {
         let Recovery::Sack { rescue, prr, .. } = self.recovery else { return None };
         if self.all() > self.next && self.last_to_send(config) > self.next || self.sent.is_empty() {
@@ -279,7 +281,8 @@ impl Sender {
         None
     }
 
-    /// The retransmission timer ran out: everything is sent again (RFC 5681 §3.1, RFC 6298 §5.4 to §5.6).
+    /// Handles the expiry of the retransmission timer: all outstanding data is retransmitted (RFC 5681 §3.1,
+    /// RFC 6298 §5.4 to §5.6).
     pub(crate) fn on_timeout(&mut self, config: &Config, now: Time) {
         self.timeouts += 1;
         for sent in self.sent.iter().filter(|sent| !sent.sacked && (!sent.lost || sent.repaired)) {
@@ -287,7 +290,7 @@ impl Sender {
             self.newly_lost_sent_at = self.newly_lost_sent_at.max(sent.sent_at);
         }
         self.pipe = 0;
-        self.tell_lost(now);
+        self.report_lost(now);
         if self.timeouts == 1 || config.halve == Halve::Window {
             self.congestion(config, cc::Cause::Timeout, now);
         }
@@ -316,26 +319,26 @@ impl Sender {
         self.rto_at = Some(self.rto.deadline(now, self.rto.current()));
     }
 
-    /// Everything that is counted, counted again.
+    /// Recomputes every counter and asserts that it matches.
     pub(crate) fn check(&self) {
         assert!(self.una <= self.next && self.next <= self.all());
         let (mut at, mut pipe, mut lost, mut sacked, mut segments) = (self.una, 0, 0, 0, 0);
         for sent in &self.sent {
-            assert_eq!(sent.start, at, "segments in flight follow each other");
+            assert_eq!(sent.start, at, "outstanding segments are contiguous");
             at = sent.end;
             pipe += sent.pipe();
             lost += usize::from(sent.lost && !sent.repaired && !sent.sacked);
             sacked += if sent.sacked { sent.len() } else { 0 };
             segments += u32::from(sent.sacked);
         }
-        assert_eq!(at, self.next, "they end where new data begins");
-        assert_eq!(pipe, self.pipe, "pipe is what is in flight");
+        assert_eq!(at, self.next, "outstanding segments end at SND.NXT");
+        assert_eq!(pipe, self.pipe, "pipe is the sum over the segments");
         assert_eq!(lost, self.lost_unrepaired);
         assert_eq!((sacked, segments), (self.sacked_bytes, self.sacked_segments));
         let earlier = self.sent.iter().take(self.lost_from);
         assert_eq!(earlier.filter(|sent| sent.lost && !sent.repaired && !sent.sacked).count(), 0);
         if !self.sent.is_empty() {
-            assert!(self.rto_at.is_some(), "what is in flight has a timer");
+            assert!(self.rto_at.is_some(), "the retransmission timer runs while data is outstanding");
         }
     }
 }
