@@ -1,24 +1,26 @@
-//! ADaLR-R: a *reconstruction* of TCP-ADaLR, TCP with adaptive delay and loss response (Omueti, Trajković: "Effect of transfer
-//! file size on TCP-ADaLR performance: a simulation study"). These are not its authors' formulas, which are not public.
+//! ADaLR-R: a *reconstruction* of TCP-ADaLR, TCP with adaptive delay and loss response (Omueti, Trajković:
+//! "Effect of transfer file size on TCP-ADaLR performance: a simulation study"). The authors' formulas are
+//! not public; those below are ours.
 //!
-//! What the paper says: a scaling component ρ, computed at the sender from measured round trips, adjusts the increments of
-//! the window in slow start and in congestion avoidance; over a round trip of less than 200 ms it is NewReno; a mechanism
-//! "allows additional segments" when cwnd is beyond the peer's window; a loss response is for losses that errors make. What
-//! is here, with every number of its own:
+//! The paper states: a scaling component ρ, computed at the sender from measured round trips, adjusts the
+//! increments of the window in slow start and in congestion avoidance; below a round trip of 200 ms the
+//! algorithm is NewReno; a mechanism "allows additional segments" when cwnd exceeds the peer's window; a loss
+//! response handles losses due to errors. The reconstruction, with all of its numbers:
 //!
 //! ```text
-//! ρ = SRTT / rtt_ref, 1 at least and rho_max at most
-//! an acknowledgement, of 2 segments at most (as RFC 3465 with L = 2):
+//! ρ = SRTT / rtt_ref, at least 1 and at most rho_max
+//! per acknowledgement, of at most 2 segments (as RFC 3465 with L = 2):
 //!   slow start            cwnd += ρ · bytes
-//!   congestion avoidance  cwnd += ρ · MTU · bytes / cwnd               ρ segments a round trip; Hybla has ρ²
-//! a loss: ssthresh = β · flight, 2 MTUs at least
-//!   the latest round trip was more than a tenth above the least:  congestion, β = 1/2
-//!   it was not:                                                   an error,   β = 1 − 1/(2ρ)
-//! a mark of congestion: β = 1/2; a time-out: Reno's
+//!   congestion avoidance  cwnd += ρ · MTU · bytes / cwnd         ρ segments per round trip; Hybla has ρ²
+//! per loss: ssthresh = β · flight, at least 2 MTUs
+//!   the latest RTT exceeds the minimum by more than a tenth:  congestion, β = 1/2
+//!   otherwise:                                                an error,   β = 1 − 1/(2ρ)
+//! ECN mark: β = 1/2; time-out: as Reno
 //! ```
-//! The mechanism beyond the peer's window is [`Extension`]. No RFC allows it, and while something is missing the receiver must
-//! take more than it said, so that only a simulated TCP that is told so uses it (`tcp::Config::beyond_window_bytes`), and
-//! SCTP never. The transport's round trips may be those of a coarse clock: a rise is then seen when it crosses a tick.
+//! The mechanism beyond the peer's window is [`Extension`]. No RFC allows it, and while data is missing the
+//! receiver must accept more than it advertised. Only a simulated TCP configured for it uses the mechanism
+//! (`tcp::Config::beyond_window_bytes`); SCTP never does. Where the transport's round trips come from a
+//! coarse clock, a rise is seen only when it crosses a tick.
 
 use std::time::Duration;
 
@@ -30,21 +32,21 @@ const RTT_REF_MIN: Duration = Duration::from_millis(1);
 const RTT_REF_MAX: Duration = Duration::from_secs(10);
 const RHO_MAX: u8 = 32;
 const K_THOUSANDTHS_MAX: u32 = 100_000;
-/// The most segments of an acknowledgement that open the window.
+/// The number of segments per acknowledgement that open the window.
 const LIMIT_SEGMENTS: u8 = 2;
-/// ρ and β are counted in these.
+/// The unit of ρ and β.
 const ONE: u128 = 1_000;
 
-/// What ADaLR-R may be told. What is out of range is taken to be the nearest that is not.
+/// The parameters of ADaLR-R. Values out of range are clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// Over paths that are no longer it is Reno. 1 ms to 10 s; 300 ms: with the paper's window and link the gain is then the
-    /// paper's "up to 75 %", whatever the round trip.
+    /// The round trip up to which the algorithm is Reno. 1 ms to 10 s. Default: 300 ms, with which the gain
+    /// over the paper's link and window is the paper's "up to 75 %".
     pub rtt_ref: Duration,
-    /// By how many ρ segments a round trip the [`Extension`] grows, in thousandths. 1 to 100,000; 1,000. With 50 it grows
-    /// over files of hundreds of megabytes.
+    /// The growth of the [`Extension`], in thousandths of ρ segments per round trip. 1 to 100,000. Default:
+    /// 1,000. With 50 it keeps growing during files of hundreds of megabytes.
     pub k_thousandths: u32,
-    /// The largest ρ. 1 to 32; 8.
+    /// The largest ρ. 1 to 32. Default: 8.
     pub rho_max: u8,
 }
 
@@ -55,13 +57,14 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Their names, in the order of [`Params`].
+    /// The names of the parameters, in the order of [`Params`].
     pub const NAMES: &[&str] = &["rtt-ref", "k", "rho-max"];
 
-    /// Sets one by its name, as `rtt-ref` to `200ms`.
+    /// Sets a parameter by its name, as `rtt-ref` to `200ms`.
     ///
     /// # Errors
-    /// There is none of that name, or the value is not in its range: the error says which there are.
+    ///
+    /// The name is unknown, or the value is out of range: the error lists the names or the range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
         let wrong = |range: &'static str| ParameterError::out_of_range("adalr", name, value, range);
         match name {
@@ -83,7 +86,7 @@ impl Params {
         Ok(())
     }
 
-    /// The same; what is out of range is the nearest that is not.
+    /// Clamps all values to their ranges.
     fn within_ranges(self) -> Self {
         Self {
             rtt_ref: self.rtt_ref.clamp(RTT_REF_MIN, RTT_REF_MAX),
@@ -92,32 +95,32 @@ impl Params {
         }
     }
 
-    /// ρ for a smoothed round trip, in thousandths: 1,000 or more.
+    /// ρ for a smoothed round trip, in thousandths: at least 1,000.
     fn rho(&self, srtt: Option<Duration>) -> u128 {
         let srtt = srtt.unwrap_or(self.rtt_ref).as_nanos();
         (ONE * srtt / self.rtt_ref.as_nanos()).clamp(ONE, ONE * u128::from(self.rho_max))
     }
 }
 
-/// The rule of ADaLR-R.
+/// The window rule of ADaLR-R.
 #[derive(Debug, Clone)]
 pub struct Adalr {
     params: Params,
     /// ρ, in thousandths.
     rho: u128,
-    /// The least round trip, and the latest.
+    /// The minimum and the latest round trip.
     base: Option<Duration>,
     latest: Option<Duration>,
 }
 
 impl Adalr {
-    /// The options with which its frame counts: bytes, two segments of an acknowledgement at most.
+    /// The options of the underlying frame: counts bytes, at most two segments per acknowledgement.
     pub(crate) fn counted(options: Options) -> Options {
         let byte_counting_limit = LIMIT_SEGMENTS.try_into().expect("2 is not 0");
         Options { counting: Counting::Bytes, byte_counting_limit, ..options }
     }
 
-    /// Whether the latest round trip was more than a tenth above the least.
+    /// Whether the latest round trip exceeds the minimum by more than a tenth.
     fn is_congested(&self) -> bool {
         let (base, latest) = (self.base.unwrap_or_default(), self.latest.unwrap_or_default());
         latest > base + base / 10
@@ -153,57 +156,57 @@ impl Rule for Adalr {
     }
 }
 
-/// How far beyond the peer's window a sender goes: the paper's "adaptive rwnd increase", for a simulated receiver that takes
-/// it.
+/// The paper's "adaptive rwnd increase": by how much a sender exceeds the peer's window, for a simulated
+/// receiver that accepts it.
 ///
-/// While cwnd is beyond the peer's window and what is in flight is not beyond both, it grows by k·ρ segments a round trip, up
-/// to (ρ − 1) times the peer's window and no further than cwnd.
+/// While cwnd exceeds the peer's window and the flight does not exceed both, the extension grows by k·ρ
+/// segments per round trip, up to (ρ − 1) times the peer's window and never beyond cwnd.
 #[derive(Debug, Clone)]
 pub struct Extension {
     params: Params,
     bytes: u64,
-    /// What of it is less than a byte, in parts of [`Extension::PARTS`].
+    /// The fraction of a byte, in units of 1/[`Extension::PARTS`].
     parts: u128,
 }
 
-/// What an [`Extension`] is told when something is acknowledged. Bytes, all of them.
+/// The input of [`Extension::on_ack`]. All values are bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
-    /// The smoothed round trip, once there is one.
+    /// The smoothed round trip, if measured.
     pub srtt: Option<Duration>,
-    /// What is newly acknowledged.
+    /// Bytes newly acknowledged.
     pub acked: u64,
-    /// What was in flight before.
+    /// Bytes in flight before the acknowledgement.
     pub flight: u64,
     /// The congestion window.
     pub cwnd: u64,
-    /// The window that the peer advertises.
+    /// The peer's advertised window.
     pub rwnd: u64,
-    /// A full segment.
+    /// The size of a full segment.
     pub mtu: u64,
 }
 
 impl Extension {
     const PARTS: u128 = 1 << 20;
 
-    /// None yet.
+    /// An extension of 0 bytes.
     pub fn new(params: Params) -> Self {
         Self { params: params.within_ranges(), bytes: 0, parts: 0 }
     }
 
-    /// How far, in bytes.
+    /// The current extension, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Something was newly acknowledged outside of a recovery.
+    /// Takes an acknowledgement of new data outside of a recovery.
     pub fn on_ack(&mut self, told: Opening) {
         let Opening { srtt, acked, flight, cwnd, rwnd, mtu } = told;
         let rho = self.params.rho(srtt);
         if cwnd > rwnd && flight <= rwnd.saturating_add(self.bytes) {
             let window = u128::from(cwnd.min(rwnd.saturating_add(self.bytes)).max(1));
             let k_rho = u128::from(self.params.k_thousandths) * rho;
-            // No packet and no acknowledgement is larger than 32 bits can say.
+            // Packets and acknowledgements fit 32 bits.
             let [mtu, acked] = [mtu, acked].map(|bytes| u128::from(bytes.min(u64::from(u32::MAX))));
             let more = k_rho * mtu * acked * Self::PARTS / (ONE * ONE * window) + self.parts;
             self.parts = more % Self::PARTS;
@@ -225,7 +228,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn over_a_path_of_rtt_ref_or_less_it_is_reno() {
+    fn below_rtt_ref_the_window_is_renos() {
         for rtt in [MS, 200 * MS, 300 * MS] {
             let mut adalr = framed::<Adalr>(Options::default(), 10, 2);
             assert!((MSS - 50..=MSS).contains(&round(&mut adalr, rtt)));
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn over_one_twice_as_long_each_step_is_twice_as_large() {
+    fn at_twice_rtt_ref_each_step_is_twice_as_large() {
         let mut adalr = framed::<Adalr>(Options::default(), 100, 2);
         let grown = round(&mut adalr, 600 * MS);
         assert!((1_900..=2_000).contains(&grown), "{grown}");
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_of_many_segments_opens_it_by_two() {
+    fn an_acknowledgement_of_many_segments_opens_the_window_by_two() {
         let counted = Adalr::counted(Options::default());
         for (segments, steps) in [(1, 1), (2, 2), (3, 2), (9, 2)] {
             let mut adalr = framed::<Adalr>(counted, 10, 100);
@@ -260,8 +263,8 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_without_a_queue_takes_less_and_one_with_a_queue_halves() {
-        // ρ is 2 and β 3/4 at 600 ms; the least is 600 ms, and a tenth more 660.
+    fn a_loss_halves_the_window_only_if_the_round_trip_has_risen() {
+        // At 600 ms ρ is 2 and β is 3/4; the minimum is 600 ms, a tenth above is 660 ms.
         for (latest, cause, window) in [
             (600, Cause::Loss, 75_000),
             (660, Cause::Loss, 77_300),
@@ -278,7 +281,7 @@ mod tests {
         }
     }
 
-    /// A round trip of acknowledgements, segment by segment.
+    /// A round trip of acknowledgements, segment by segment; returns the growth of the extension.
     fn opened(extension: &mut Extension, srtt: Duration, cwnd: u64, rwnd: u64) -> i64 {
         let (before, window) = (extension.bytes() as i64, cwnd.min(rwnd + extension.bytes()));
         for _ in 0..window / MSS as u64 {
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_beyond_the_peers_window_by_k_rho_segments_a_round_trip_up_to_rho_windows() {
+    fn the_extension_grows_by_k_rho_segments_per_round_trip_up_to_rho_windows() {
         let rwnd = 40_000;
         for (k_thousandths, first) in [(1_000, 1_800..=2_000), (50, 90..=100)] {
             let mut extension = Extension::new(Params { k_thousandths, ..Params::default() });
@@ -305,11 +308,11 @@ mod tests {
         let mut extension = Extension::new(Params::default());
         while opened(&mut extension, 600 * MS, 1_000_000, rwnd) > 0 {}
         assert_eq!(extension.bytes(), rwnd, "ρ is 2");
-        assert_eq!(opened(&mut extension, 600 * MS, 50_000, rwnd), -30_000, "no further than cwnd");
+        assert_eq!(opened(&mut extension, 600 * MS, 50_000, rwnd), -30_000, "never beyond cwnd");
     }
 
     #[test]
-    fn nothing_lies_beyond_a_window_that_cwnd_does_not_fill_or_over_a_short_path() {
+    fn there_is_no_extension_below_the_peers_window_or_over_a_short_path() {
         let mut extension = Extension::new(Params::default());
         assert_eq!(opened(&mut extension, 600 * MS, 40_000, 40_000), 0);
         assert_eq!(opened(&mut extension, 300 * MS, 1_000_000, 40_000), 0);

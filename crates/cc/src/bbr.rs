@@ -1,22 +1,26 @@
-//! BBR: sends at the rate at which data is delivered, by a model of the path (draft-ietf-ccwg-bbr-06: version 3), or as
-//! its first version did (draft-cardwell-iccrg-bbr-congestion-control-00), which takes no loss for congestion.
+//! BBR: sends at the measured delivery rate, by a model of the path. Implements version 3
+//! (draft-ietf-ccwg-bbr-06) and version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), which does not
+//! respond to loss.
 //!
-//! The model is the largest rate of delivery of late (max_bw, §5.5.2) and the shortest round trip (min_rtt, §5.5.7). What
-//! leaves is paced by the first and limited to a multiple of their product. [`State`] says what is being found out:
-//! - Startup (§5.3.1) doubles the rate each round trip until the rate of delivery does not grow by a quarter in three, or
-//!   losses exceed a threshold; Drain (§5.3.2) then empties the queue that this has made.
-//! - ProbeBW (§5.3.3) sends slower, at the rate, and faster in turn. In version 3 losses beyond the threshold limit what
-//!   may be in flight for the long term, and any loss while not probing for the short (§5.5.10). In version 1 eight phases
-//!   of a round trip follow each other, at 5/4, 3/4 and six times 1 of the rate, whatever is lost.
-//! - ProbeRTT (§5.3.4) drains the path now and then, so that the shortest round trip shows.
+//! The model consists of the maximum recent delivery rate (max_bw, §5.5.2) and the minimum round-trip time
+//! (min_rtt, §5.5.7). Sending is paced at the first and limited to a multiple of their product. [`State`] is
+//! the phase of probing:
+//! - Startup (§5.3.1) doubles the rate each round trip until the delivery rate has not grown by a quarter in
+//!   three of them, or losses exceed a threshold. Drain (§5.3.2) then empties the queue built meanwhile.
+//! - ProbeBW (§5.3.3) sends slower than the rate, at the rate and faster in turn. In version 3, losses beyond
+//!   the threshold limit the flight for the long term, and any loss outside of probing limits it for the
+//!   short term (§5.5.10). In version 1, eight phases of a round trip follow each other, at gains of 5/4, 3/4
+//!   and six times 1, regardless of loss.
+//! - ProbeRTT (§5.3.4) drains the path from time to time to measure the minimum RTT.
 //!
-//! Delivery rates are [`delivery`](crate::delivery)'s; pacing is the transport's, with a [`pacer`](crate::pacer). A CE mark
-//! is congestion to both versions (§3.7), a loss in the sense of §5.5.10.3.
+//! Delivery rates come from [`delivery`](crate::delivery); the transport paces with a
+//! [`pacer`](crate::pacer). A CE mark is congestion in both versions (§3.7), a loss in the sense of
+//! §5.5.10.3.
 //!
-//! What differs from the draft: "random" waits come out of what has happened so far, so that a run can be repeated. How
-//! many ranges are lost in a round of Startup is counted by reports (as Linux does). The offload budget is one quantum
-//! (§5.5.8.2). Version 1 has version 3's estimate of
-//! aggregation, as Linux does, and no packet conservation in recovery and no policer detection, as Linux had.
+//! Differences from the draft: "random" waits are derived from the history of the connection, so that a run
+//! can be repeated. The number of lost ranges in a round of Startup is counted by loss reports, as in Linux.
+//! The offload budget is one quantum (§5.5.8.2). Version 1 uses the aggregation estimate of version 3, as
+//! Linux does, and has neither packet conservation in recovery nor policer detection, which Linux had.
 
 mod filter;
 mod params;
@@ -33,52 +37,52 @@ use crate::delivery::{Delivery, RateSample};
 use crate::pacer::quantum;
 use crate::{Ack, Cause, Congestion, Controller, Lost, Options, Sent, Spurious};
 
-/// What more would a path hold: the largest window that TCP's scaling allows.
+/// The largest window that TCP's window scaling allows.
 const WINDOW_MAX: u64 = 65_535 << 14;
 /// BBR.MinPipeCwnd (§2.8), in packets.
 const MIN_PIPE_MTUS: u64 = 4;
-/// "Arbitrarily high": slow start is not what this does.
+/// "Arbitrarily high": BBR has no slow start.
 const SSTHRESH: usize = u32::MAX as usize;
 /// BBR.PacingMarginPercent (§2.5).
 const PACING_MARGIN_PERCENT: u128 = 1;
-/// Before there is a round trip the initial window is taken to leave in this time (§5.6.2).
+/// The time in which the initial window is sent before the first RTT sample (§5.6.2).
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 /// BBR.MaxBwFilterLen (§2.11), in ProbeBW cycles; BtlBwFilterLen of version 1, in round trips.
 const MAX_BW_CYCLES: u64 = 2;
 const MAX_BW_ROUNDS: u64 = 10;
 /// BBR.ExtraAckedFilterLen (§2.12), in round trips.
 const EXTRA_ACKED_ROUNDS: u64 = 10;
-/// A rate that grows by less is one that does not (§5.3.1.2), in thousandths.
+/// The growth below which the rate counts as not growing (§5.3.1.2), in thousandths.
 const FULL_BW_GROWTH: u128 = 1_250;
-/// So many round trips without growth, and the pipe is full.
+/// The number of round trips without growth after which the pipe is full.
 const FULL_BW_ROUNDS: u32 = 3;
 /// BBRStartupFullLossCnt (§5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Drain lasts so many round trips at most (§5.3.2).
+/// The longest duration of Drain (§5.3.2), in round trips.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// A factor, in thousandths.
+/// A factor in thousandths.
 type Gain = u32;
 const UNIT: Gain = 1_000;
 
-/// What is being found out (§5.1.1).
+/// The phase of probing (§5.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// How fast the path is, by doubling.
+    /// Doubles the rate to find the bandwidth.
     Startup,
-    /// Nothing: the queue that Startup left drains.
+    /// Drains the queue that Startup built.
     Drain,
-    /// Whether less is in flight than before: ProbeBW_DOWN.
+    /// Sends slower to drain the queue: ProbeBW_DOWN.
     Down,
-    /// Nothing: ProbeBW_CRUISE.
+    /// Sends at the delivery rate: ProbeBW_CRUISE.
     Cruise,
-    /// Nothing yet: the pipe is filled before more is tried. ProbeBW_REFILL.
+    /// Fills the pipe before the next probe: ProbeBW_REFILL.
     Refill,
-    /// Whether the path has become faster: ProbeBW_UP.
+    /// Sends faster to probe for bandwidth: ProbeBW_UP.
     Up,
-    /// One of version 1's phases of ProbeBW, by number.
+    /// One of the phases of version 1's ProbeBW, by number.
     Phase(u8),
-    /// How long the path is.
+    /// Keeps the flight small to measure the minimum RTT.
     ProbeRtt,
 }
 
@@ -87,13 +91,13 @@ impl State {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up | Self::Phase(_))
     }
 
-    /// Whether it is sent faster to find out more, so that losses then are an answer (IsProbingBW).
+    /// Whether the state probes for bandwidth, so that losses are a response to it (IsProbingBW).
     const fn is_accelerating(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
 }
 
-/// The controller.
+/// The controller; see the module documentation.
 #[derive(Debug, Clone)]
 pub struct Bbr {
     params: Params,
@@ -103,15 +107,15 @@ pub struct Bbr {
     state: State,
     delivery: Delivery,
     cwnd: u64,
-    /// The last window that no recovery or ProbeRTT has made small (BBR.prior_cwnd).
+    /// The last window not reduced by a recovery or ProbeRTT (BBR.prior_cwnd).
     prior_cwnd: u64,
     pacing_gain: Gain,
     cwnd_gain: Gain,
-    /// C.pacing_rate, in bits a second.
+    /// C.pacing_rate, in bits per second.
     pacing_rate: u64,
-    /// Whether the pacing rate comes of a round trip.
+    /// Whether the pacing rate is based on an RTT sample.
     rate_is_measured: bool,
-    /// BBR.max_bw and what it is the largest of, in bits a second; by cycle or, in version 1, by round trip.
+    /// BBR.max_bw and its filter, in bits per second; over cycles or, in version 1, round trips.
     max_bw: u64,
     max_bw_filter: MaxFilter,
     cycle_count: u64,
@@ -122,40 +126,40 @@ pub struct Bbr {
     probe: probe::Probe,
     drain_began_round: u64,
     idle_restart: bool,
-    /// Whether the window was full in this round trip, and in the last.
+    /// Whether the window was full in this round trip and in the last.
     cwnd_limited: [bool; 2],
     in_recovery: bool,
-    /// A time-out made the window small, in this round trip.
+    /// Whether a time-out reduced the window in this round trip.
     timed_out: bool,
 }
 
-/// The shortest round trip and when it is to be looked for (§2.16).
+/// The minimum RTT and the schedule of ProbeRTT (§2.16).
 #[derive(Debug, Clone, Copy, Default)]
 struct Shortest {
-    /// BBR.min_rtt and when it was seen.
+    /// BBR.min_rtt and the time of its sample.
     rtt: Option<Duration>,
     at: Time,
-    /// The same of late (BBR.probe_rtt_min_delay).
+    /// The minimum over the ProbeRTT interval (BBR.probe_rtt_min_delay).
     recent: Option<Duration>,
     recent_at: Time,
     /// BBR.probe_rtt_expired.
     expired: bool,
-    /// When ProbeRTT may end, once little enough is in flight; and whether a round trip has passed then.
+    /// When ProbeRTT may end, set once the flight is small enough, and whether a round trip has passed since.
     done_at: Option<Time>,
     round_done: bool,
 }
 
-/// Whether a growing rate finds no more (§5.3.1.2).
+/// Detection of a full pipe (§5.3.1.2).
 #[derive(Debug, Clone, Copy, Default)]
 struct FullPipe {
-    /// Whether it was ever found (BBR.full_bw_reached), and since it was last looked for.
+    /// Whether the pipe was ever full (BBR.full_bw_reached), and since the last reset.
     ever: bool,
     now: bool,
     bw: u64,
     count: u32,
 }
 
-/// How much more is acknowledged at once than the rate would have it (§5.5.9).
+/// The estimate of ACK aggregation (§5.5.9).
 #[derive(Debug, Clone, Default)]
 struct Aggregation {
     since: Time,
@@ -164,29 +168,29 @@ struct Aggregation {
     extra: u64,
 }
 
-/// What congestion there was, and what it makes of the model (§2.10, §5.5.10).
+/// Congestion signals and the limits they set (§2.10, §5.5.10).
 #[derive(Debug, Clone, Copy, Default)]
 struct Signals {
     bw_latest: u64,
     inflight_latest: u64,
-    /// Delivered bytes at which the round ends in which losses are looked at.
+    /// The delivered bytes at which the loss round ends.
     round_ends: u64,
     round_begins: bool,
     loss_in_round: bool,
-    /// Reports of losses in it.
+    /// The number of loss reports in the round.
     reports: u32,
     /// `None`: no limit.
     bw_shortterm: Option<u64>,
     inflight_shortterm: Option<u64>,
     inflight_longterm: Option<u64>,
-    /// What was before the last loss, to go back to if it was none.
+    /// The limits before the last loss, restored if the loss was spurious.
     undo: Undo,
 }
 
-/// What a loss that was none is undone by (§2.15).
+/// The state that a spurious loss restores (§2.15).
 #[derive(Debug, Clone, Copy, Default)]
 struct Undo {
-    /// The state that it ended.
+    /// The state that the loss ended.
     state: Option<State>,
     bw_shortterm: Option<u64>,
     inflight_shortterm: Option<u64>,
@@ -194,7 +198,7 @@ struct Undo {
 }
 
 impl Bbr {
-    /// A controller for a path on which nothing was sent yet.
+    /// Creates a controller for a path on which nothing was sent yet.
     pub fn new(options: Options, mtu: usize) -> Self {
         let mtu = (mtu as u64).clamp(1, WINDOW_MAX);
         let initial_window = (options.initial_window.bytes(mtu as usize) as u64).clamp(mtu, WINDOW_MAX);
@@ -230,22 +234,23 @@ impl Bbr {
         bbr
     }
 
-    /// What is being found out.
+    /// The phase of probing.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The largest rate of delivery of late, once there is one.
+    /// The maximum recent delivery rate, if known.
     pub fn max_bw(&self) -> Option<Rate> {
         (self.max_bw > 0).then(|| Rate::from_bits_per_second(self.max_bw))
     }
 
-    /// The shortest round trip of late, once there is one.
+    /// The minimum recent RTT, if known.
     pub fn min_rtt(&self) -> Option<Duration> {
         self.shortest.rtt
     }
 
-    /// What may be in flight by what was lost when more was, in bytes; `None` as long as nothing says so.
+    /// The long-term limit of the flight in bytes, set by losses at a larger flight; `None` without such
+    /// losses.
     pub fn inflight_longterm(&self) -> Option<u64> {
         self.congestion.inflight_longterm
     }
@@ -256,12 +261,12 @@ impl Bbr {
 
     // ---- the model (§5.5) -------------------------------------------------------------------------------------------
 
-    /// BBR.bw: what the model says of the rate at all time scales (BoundBWForModel).
+    /// BBR.bw: the bandwidth estimate with all limits applied (BoundBWForModel).
     fn bw(&self) -> u64 {
         self.max_bw.min(self.congestion.bw_shortterm.unwrap_or(u64::MAX))
     }
 
-    /// So many bandwidth-delay products (BDPMultiple), in bytes.
+    /// A multiple of the bandwidth-delay product (BDPMultiple), in bytes.
     fn bdp(&self, bw: u64, gain: Gain) -> u64 {
         let Some(rtt) = self.shortest.rtt else { return self.initial_window };
         let bytes = u128::from(bw) * rtt.as_nanos() / 8_000_000_000 * u128::from(gain) / u128::from(UNIT);
@@ -272,14 +277,14 @@ impl Bbr {
         (MIN_PIPE_MTUS * self.mtu).min(WINDOW_MAX)
     }
 
-    /// What must be in flight besides, so that a sender of quanta is not idle (QuantizationBudget).
+    /// Adds the flight that a sender of quanta needs to stay busy (QuantizationBudget).
     fn with_quanta(&self, inflight: u64) -> u64 {
         let budget = quantum(Rate::from_bits_per_second(self.pacing_rate), self.mtu as usize) as u64;
         let least = inflight.max(budget).max(self.min_pipe());
         if self.state == State::Up { least + 2 * self.mtu } else { least }
     }
 
-    /// What is in flight at so many times the bandwidth-delay product (Inflight).
+    /// The flight at a multiple of the bandwidth-delay product (Inflight).
     fn inflight(&self, bw: u64, gain: Gain) -> u64 {
         self.with_quanta(self.bdp(bw, gain))
     }
@@ -334,7 +339,8 @@ impl Bbr {
         }
     }
 
-    /// InitLowerBounds and LossLowerBounds: down to what was delivered, but to no less than Beta of what it was.
+    /// InitLowerBounds and LossLowerBounds: lowers the short-term limits to what was delivered, but by no
+    /// more than the factor Beta.
     fn lower_bounds(&mut self) {
         let beta = |of: u64| (u128::from(of) * u128::from(self.params.beta_thousandths) / 1_000) as u64;
         let bw = beta(self.congestion.bw_shortterm.unwrap_or(self.max_bw));
@@ -372,7 +378,7 @@ impl Bbr {
 
     /// HandleSpuriousLossDetection (§5.5.11.2).
     fn undo_loss(&mut self) {
-        // No limit is the largest of all.
+        // `None` is no limit and thus the largest value.
         let larger = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, other)| one.max(other));
         self.restore_cwnd();
         self.reset_full_pipe(0);
@@ -454,7 +460,7 @@ impl Bbr {
 
     // ---- ProbeRTT (§5.3.4) ------------------------------------------------------------------------------------------
 
-    /// BBR.ProbeRTTInterval. In version 1 the shortest round trip is looked for when it is out of date.
+    /// BBR.ProbeRTTInterval. Version 1 probes once the minimum RTT is out of date.
     fn probe_rtt_interval(&self) -> Duration {
         match self.params.version {
             Version::V1 => self.params.min_rtt_window,
@@ -496,7 +502,7 @@ impl Bbr {
             self.delivery.begin_round(now);
         }
         if self.state == State::ProbeRtt {
-            // What is measured now is of no use.
+            // The samples of ProbeRTT do not show the bandwidth.
             self.delivery.on_app_limited(now, flight as usize);
             match self.shortest.done_at {
                 None if flight <= self.probe_rtt_window() => {

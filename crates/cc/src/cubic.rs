@@ -1,15 +1,16 @@
-//! CUBIC (RFC 9438): a window that grows by the time since the last reduction, fast when far from where it was reduced and
-//! slowly when near, and never slower than Reno would.
+//! CUBIC (RFC 9438): the window grows as a cubic function of the time since the last reduction, quickly when
+//! far from the former window and slowly when near, and never slower than Reno's.
 //!
-//! In integers throughout (bytes and milliseconds; a cube root by bisection), so that every machine computes the same.
-//! Counted are the bytes that acknowledgements cover. Slow start may end by HyStart++ (RFC 9406, §4.10). It does not undo
-//! a reduction that was spurious (§4.9).
+//! All arithmetic is in integers (bytes and milliseconds; a cube root by bisection), so that every machine
+//! computes the same. The acknowledged bytes are counted. Slow start may end by HyStart++ (RFC 9406, §4.10).
+//! Spurious reductions are not undone here (§4.9).
 //!
-//! Its plateau may be halfway to where the window was (`Plateau`), as `auto` has it.
+//! The plateau may lie halfway to the former window (`Plateau`), as `auto` uses it.
 //!
-//! With siblings it opens by its part of what it would alone: α by that, and C by its square, for what a CUBIC flow carries
-//! goes with the fourth root of C (§5) and what a Reno flow does with the square root of α. A loss takes 0.4 of it and not
-//! 0.3, for it is only this path's. Slow start is its own.
+//! With siblings the window grows by its part p of what it would alone: α is scaled by p and C by p², because
+//! the throughput of a CUBIC flow is proportional to the fourth root of C (§5) and that of a Reno flow to the
+//! square root of α. A loss reduces the window by 40 % instead of 30 %, because only this path responds to
+//! it. Slow start is not scaled.
 
 use std::time::Duration;
 
@@ -21,39 +22,42 @@ use crate::{Ack, Cause, Congestion, Controller, Growth, Idle, Options, SlowStart
 
 /// "Arbitrarily high" (RFC 5681 §3.1).
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
-/// No reduction goes below this many segments (§4.6).
+/// The smallest window after a reduction, in segments (§4.6).
 const FLOOR_MTUS: usize = 2;
-/// The largest window that scaling allows.
+/// The largest window that TCP's window scaling allows.
 const WINDOW_MAX: usize = 65_535 << 14;
-/// So long after the plateau, six days, the function is beyond any window.
+/// Six days: beyond this time after the plateau the function exceeds any window.
 const DISTANCE_MAX_MS: i64 = 500_000_000;
 /// β_cubic = 0.7 (§4.6).
 const BETA: (usize, usize) = (7, 10);
-/// With siblings, for each only gives up its own part of what one flow would: with drop-tail, what grows slowly loses seldom.
+/// β with siblings: a path gives up only its part of one flow's window, and with drop-tail queues a slowly
+/// growing flow has few losses.
 const BETA_AMONG_SIBLINGS: (usize, usize) = (6, 10);
 /// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
 const ALPHA: (usize, usize) = (9, 17);
 
-/// How fast a window opens that is full.
+/// How a fully used window grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opens {
-    /// By the cubic function, and no slower than Reno's.
-    AsCubic,
-    /// As one of §4.3 that keeps up with Reno's, from wherever it is.
-    AsReno,
-    /// It closes, twice as fast as Reno's opens.
-    Closes,
+pub(crate) enum WindowGrowth {
+    /// By the cubic function, and at least as fast as Reno.
+    Cubic,
+    /// At Reno's rate (§4.3), from the current window.
+    Reno,
+    /// Shrinks, twice as fast as Reno grows.
+    Shrink,
     /// Not at all.
-    No,
+    Hold,
 }
 
-/// Where the cubic function is flat. Either way it is at W_max after the same time.
+/// Where the cubic function is flat. Both variants reach W_max after the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plateau {
-    /// At W_max (§4.2). Flows that lose together then regain what they had, and keep their shares for long.
+    /// At W_max (§4.2). Flows that lose at the same time then regain what they had, and shares equalize
+    /// slowly.
     There,
-    /// Halfway there, and C is four times its value: when all have lost together, a window that is larger than another is below
-    /// its own W_max at the next loss and a smaller one beyond, and what they differ by is .7 of what it was.
+    /// Halfway to W_max, with C four times its value. Of flows that all lose at the same time, a larger
+    /// window is below its own W_max at the next loss and a smaller one above, and their difference shrinks
+    /// to 0.7 of its value.
     Halfway,
 }
 
@@ -65,18 +69,18 @@ pub struct Cubic {
     mtu: usize,
     cwnd: usize,
     ssthresh: usize,
-    /// W_max: where the window was, or a little lower, when it was last reduced.
+    /// W_max: the window at the last reduction, or slightly less.
     w_max: usize,
-    /// cwnd_prior: where it was then.
+    /// cwnd_prior: the window at the last reduction.
     cwnd_prior: usize,
     epoch: Option<Epoch>,
     last_ack: Time,
-    /// What of a step is less than a byte.
+    /// The fraction of a step that is less than a byte.
     remainder: usize,
     hystart: Option<HyStart>,
 }
 
-/// A stage of congestion avoidance (§4.1.2).
+/// A congestion avoidance epoch (§4.1.2).
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
     start: Time,
@@ -84,17 +88,17 @@ struct Epoch {
     k_ms: i64,
     /// The plateau of the cubic function, in bytes.
     origin: usize,
-    /// How many times 0.4 segments a second cubed C is.
+    /// C as a multiple of 0.4 segments per second³.
     steepness: u32,
     /// W_est, in bytes and a remainder.
     w_est: usize,
     w_est_remainder: usize,
-    /// What part of one flow's growth is its own, in thousandths.
+    /// This path's part of one flow's growth, in thousandths.
     part: usize,
 }
 
 impl Cubic {
-    /// A controller for a path on which nothing was sent yet.
+    /// Creates a controller for a path on which nothing was sent yet.
     pub fn new(options: Options, mtu: usize) -> Self {
         Self {
             options,
@@ -111,27 +115,27 @@ impl Cubic {
         }
     }
 
-    /// One whose plateau is halfway to W_max, in congestion avoidance with this window, in bytes, as after a slow start that ended
-    /// without a loss (§4.10).
+    /// Creates a controller with the plateau halfway to W_max and this window in bytes, in congestion
+    /// avoidance, as after a slow start that ended without a loss (§4.10).
     pub(crate) fn halfway(options: Options, mtu: usize, window: usize) -> Self {
         let window = window.max(FLOOR_MTUS * mtu);
         Self { plateau: Plateau::Halfway, cwnd: window, ssthresh: window, ..Self::new(options, mtu) }
     }
 
-    /// The last reduction goes no lower than this, in bytes.
+    /// Raises the window after the last reduction to at least this many bytes.
     pub(crate) fn raise(&mut self, window: usize) {
         self.cwnd = self.cwnd.max(window);
         self.ssthresh = self.ssthresh.max(window);
     }
 
-    /// The plateau is no lower than this, in bytes.
+    /// Raises the plateau to at least this many bytes.
     pub(crate) fn aim_at(&mut self, window: usize) {
         self.w_max = self.w_max.max(window);
     }
 
-    /// W_cubic so long after the epoch began (§4.2 figure 1), in bytes.
+    /// W_cubic at time `t` of the epoch (§4.2 figure 1), in bytes.
     fn w_cubic(&self, epoch: &Epoch, t: Duration) -> usize {
-        // C = 0.4 segments a second cubed.
+        // C = 0.4 segments per second³.
         let t_ms = i64::try_from(t.as_millis()).unwrap_or(i64::MAX);
         let distance = i128::from(t_ms.saturating_sub(epoch.k_ms).min(DISTANCE_MAX_MS));
         let squared = (epoch.part * epoch.part) as i128 * i128::from(epoch.steepness);
@@ -139,8 +143,8 @@ impl Cubic {
         (epoch.origin as i128 + rise).clamp(0, WINDOW_MAX as i128) as usize
     }
 
-    /// As `on_ack`, where the window may open so fast.
-    pub(crate) fn on_ack_that(&mut self, ack: Ack<'_>, opens: Opens) {
+    /// Like `on_ack`, with this growth.
+    pub(crate) fn on_ack_with(&mut self, ack: Ack<'_>, growth: WindowGrowth) {
         self.mtu = ack.mtu;
         let since_last = ack.now.since(std::mem::replace(&mut self.last_ack, ack.now));
         if ack.in_recovery {
@@ -151,14 +155,14 @@ impl Cubic {
             Some(hystart) if slow_start => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
             _ => Advice::Grow,
         };
-        // Less than one segment of room is a full window, to a sender of whole segments. In slow start half is enough: the
-        // window is twice what the last round trip needed (RFC 7661 §4.3 speaks of the same).
+        // For a sender of whole segments a window with less than one segment of room is full. In slow start
+        // half is enough: the window is twice what the last round trip needed (cf. RFC 7661 §4.3).
         let used = if slow_start { 2 * ack.flight_before } else { ack.flight_before };
         let full = used + self.mtu > self.cwnd;
-        if opens == Opens::Closes && !slow_start {
+        if growth == WindowGrowth::Shrink && !slow_start {
             self.close(ack.bytes);
         }
-        let may_open = !matches!(opens, Opens::Closes | Opens::No);
+        let may_open = !matches!(growth, WindowGrowth::Shrink | WindowGrowth::Hold);
         if (full || self.options.growth == Growth::Always) && may_open {
             if slow_start {
                 let limit = usize::from(self.options.byte_counting_limit.get()) * self.mtu;
@@ -166,10 +170,10 @@ impl Cubic {
                 let step = if advice == Advice::Slowly { step / CSS_GROWTH_DIVISOR } else { step };
                 self.cwnd = (self.cwnd + step).min(WINDOW_MAX);
             } else {
-                self.avoidance(&ack, opens, since_last);
+                self.avoidance(&ack, growth, since_last);
             }
         } else if let Some(epoch) = &mut self.epoch {
-            // §5.8: time in which the window was not used does not count.
+            // §5.8: time without a fully used window does not count.
             epoch.start += since_last;
         }
         if advice == Advice::Leave {
@@ -177,7 +181,7 @@ impl Cubic {
         }
     }
 
-    /// By two segments a round trip; what it was before is not to be regained.
+    /// Shrinks by two segments per round trip; the former window is no longer a goal.
     fn close(&mut self, acked_bytes: usize) {
         let closed = (2 * acked_bytes).saturating_mul(self.mtu).saturating_add(self.remainder);
         self.remainder = closed % self.cwnd;
@@ -187,7 +191,7 @@ impl Cubic {
     }
 
     fn begin_epoch(&self, now: Time, part: usize) -> Epoch {
-        // §4.2: K = cbrt((W_max − cwnd_epoch) / C); 0 if the window is beyond W_max already.
+        // §4.2: K = cbrt((W_max − cwnd_epoch) / C); 0 if the window is already beyond W_max.
         let below = self.w_max.saturating_sub(self.cwnd) as u128;
         let squared = (part * part) as u128;
         let k_ms = cube_root(below * 10_000_000_000_000_000 / (4 * self.mtu as u128 * squared)) as i64;
@@ -200,26 +204,26 @@ impl Cubic {
         Epoch { start: now, k_ms, origin, steepness, w_est: self.cwnd, w_est_remainder: 0, part }
     }
 
-    fn avoidance(&mut self, ack: &Ack<'_>, opens: Opens, since_last: Duration) {
+    fn avoidance(&mut self, ack: &Ack<'_>, growth: WindowGrowth, since_last: Duration) {
         let part = part(ack, self.cwnd);
-        // What was one path's part is all when it has no siblings any more.
+        // A new epoch begins when the last sibling is gone.
         let lasts = |epoch: &Epoch| part < ALL_OF_IT || epoch.part == ALL_OF_IT;
         let mut epoch = self.epoch.filter(lasts).unwrap_or_else(|| self.begin_epoch(ack.now, part));
-        if opens == Opens::AsReno {
+        if growth == WindowGrowth::Reno {
             epoch.start += since_last;
             epoch.w_est = epoch.w_est.max(self.cwnd);
         }
         let t = ack.now.since(epoch.start);
-        // §4.3: what Reno would have.
+        // §4.3: the estimate of Reno's window.
         let (numerator, denominator) = if epoch.w_est >= self.cwnd_prior { (1, 1) } else { ALPHA };
         let grown = numerator * ack.bytes * self.mtu * epoch.part + epoch.w_est_remainder;
         let divisor = denominator * self.cwnd * ALL_OF_IT;
         epoch.w_est = (epoch.w_est + grown / divisor).min(WINDOW_MAX);
         epoch.w_est_remainder = grown % divisor;
-        if opens == Opens::AsReno || self.w_cubic(&epoch, t) < epoch.w_est {
+        if growth == WindowGrowth::Reno || self.w_cubic(&epoch, t) < epoch.w_est {
             self.cwnd = self.cwnd.max(epoch.w_est);
         } else {
-            // §4.4, §4.5: towards where the function is a round trip later, half as much again at most.
+            // §4.4, §4.5: towards the function's value a round trip later, by at most half the window.
             let ahead = self.w_cubic(&epoch, t + ack.srtt.unwrap_or_default());
             let target = ahead.clamp(self.cwnd, self.cwnd + self.cwnd / 2);
             let grown = (target - self.cwnd) * ack.bytes + self.remainder;
@@ -230,7 +234,7 @@ impl Cubic {
     }
 }
 
-/// The largest number whose cube is not above `value`.
+/// The largest number whose cube is at most `value`.
 fn cube_root(value: u128) -> u64 {
     let (mut low, mut high) = (0_u64, 1 << 40);
     while low < high {
@@ -250,7 +254,7 @@ impl Controller for Cubic {
     }
 
     fn on_ack(&mut self, ack: Ack<'_>) {
-        self.on_ack_that(ack, Opens::AsCubic);
+        self.on_ack_with(ack, WindowGrowth::Cubic);
     }
 
     fn on_congestion(&mut self, congestion: Congestion) {
@@ -279,7 +283,7 @@ impl Controller for Cubic {
         if rtos == 0 {
             return;
         }
-        // RFC 2861 §3.1, as Linux does: half for each RTO, and ssthresh remembers.
+        // RFC 2861 §3.1, as in Linux: half for each RTO, and ssthresh keeps three quarters of the window.
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3).max(idle.ssthresh_min);
         let least = self.options.initial_window.bytes(self.mtu).min(self.cwnd);
         self.cwnd = (self.cwnd >> rtos.min(63)).max(least);
@@ -332,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_back_where_it_was_after_k() {
+    fn the_window_reaches_w_max_after_k() {
         // W_max 1000 segments: K = cbrt(1000 · 0.3 / 0.4) = 9.086 s.
         let mut cubic = reduced_at(1_000);
         assert_eq!(cubic.window(), 700 * MSS);
@@ -347,12 +351,12 @@ mod tests {
         }
         assert_eq!(cubic.epoch.unwrap().k_ms, 9_085);
         assert!((995..=1_001).contains(&at_k.unwrap()), "{at_k:?}");
-        // Convex after it: 0.4 · 4.9³ = 47 segments more.
+        // Convex from there: 0.4 · 4.9³ = 47 segments more.
         assert!((1_035..=1_055).contains(&(cubic.window() / MSS)), "{}", cubic.window() / MSS);
     }
 
     #[test]
-    fn a_window_that_was_limited_for_once_is_back_after_a_few_round_trips() {
+    fn a_window_limited_once_recovers_within_a_few_round_trips() {
         let mut cubic = reduced_at(1_000);
         let grow = |cubic: &mut Cubic, from: u64, to: u64| {
             for ms in from..to {
@@ -368,12 +372,12 @@ mod tests {
         let after = grow(&mut cubic, 4_000, 4_500);
         assert!((before..before * 21 / 20).contains(&after), "{before}, {after}");
         cubic.limit_window(usize::MAX);
-        assert_eq!(cubic.window() / MSS, after, "that is no limit");
+        assert_eq!(cubic.window() / MSS, after, "a larger limit has no effect");
     }
 
     #[test]
-    fn with_its_plateau_halfway_it_is_back_as_soon_and_windows_that_lose_together_become_alike() {
-        // A reduction of a window of 1000 and 500 segments, and where they are after so many milliseconds.
+    fn a_halfway_plateau_is_as_fast_and_equalizes_windows_that_lose_together() {
+        // The window after reductions of 1000 and 500 segments, by time in milliseconds.
         let after = |segments: usize, until| {
             let mut cubic = Cubic { plateau: Plateau::Halfway, ..Cubic::new(Options::default(), MSS) };
             cubic.cwnd = segments * MSS;
@@ -388,7 +392,7 @@ mod tests {
         };
         assert!((995..=1_010).contains(&after(1_000, 9_086)), "{}", after(1_000, 9_086));
         assert!((848..=853).contains(&after(1_000, 4_543)), "{}", after(1_000, 4_543));
-        // Where the sum is what it was.
+        // Where the sum is the former one.
         let both = |until| (after(1_000, until), after(500, until));
         let (large, small) =
             (1..).map(|at| both(100 * at)).find(|(one, other)| one + other >= 1_500).unwrap();
@@ -396,8 +400,9 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_grows_as_reno_would() {
-        // 10 segments at 100 ms: K = 1.96 s, and in 10 round trips Reno with 0.7 gains 10 · 9/17 = 5.3 segments.
+    fn a_small_window_grows_as_renos() {
+        // 10 segments at 100 ms: K = 1.96 s, and in 10 round trips Reno with β = 0.7 gains 10 · 9/17 = 5.3
+        // segments.
         let mut cubic = reduced_at(10);
         let mut now = Time::ZERO;
         for _ in 0..10 {
@@ -412,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_an_equal_sibling_it_opens_a_quarter_as_fast_until_it_is_alone() {
+    fn beside_an_equal_sibling_the_window_grows_a_quarter_as_fast() {
         let sibling = |segments| PathView {
             window: segments * MSS,
             ssthresh: 0,
@@ -428,10 +433,10 @@ mod tests {
         let mut lost = cubic.clone();
         let loss = Congestion { cause: Cause::Loss, now: Time::ZERO, flight_bytes: 700 * MSS, mtu: MSS };
         lost.on_congestion(loss);
-        assert_eq!(lost.window(), 420 * MSS, "only this path's is given up");
+        assert_eq!(lost.window(), 420 * MSS, "only this path responds");
         cubic.on_ack(ack(Time::from_millis(2), MSS, cubic.cwnd));
-        assert!((9_080..9_090).contains(&cubic.epoch.unwrap().k_ms), "nobody is beside it any more");
-        // 40 round trips in which Reno with 0.7 would gain 40 · 9/17 segments alone: a quarter.
+        assert!((9_080..9_090).contains(&cubic.epoch.unwrap().k_ms), "without siblings again");
+        // In 40 round trips Reno with β = 0.7 would gain 40 · 9/17 segments alone: here a quarter.
         let mut cubic = reduced_at(20);
         let twin = [sibling(14)];
         let mut now = Time::ZERO;
@@ -445,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_loss_below_the_first_gives_way() {
+    fn a_second_loss_below_the_first_triggers_fast_convergence() {
         let mut cubic = reduced_at(100);
         let congestion =
             Congestion { cause: Cause::Loss, now: Time::ZERO, flight_bytes: cubic.cwnd, mtu: MSS };
@@ -455,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_the_window_was_not_used_does_not_count() {
+    fn time_without_a_full_window_does_not_count() {
         let (mut busy, mut lazy) = (reduced_at(1_000), reduced_at(1_000));
         let mut now = Time::ZERO;
         for controller in [&mut busy, &mut lazy] {
@@ -473,7 +478,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cube_root_is_one(value in 0..u128::from(u64::MAX)) {
+        fn cube_root_is_exact(value in 0..u128::from(u64::MAX)) {
             let root = u128::from(cube_root(value));
             prop_assert!(root.pow(3) <= value && value < (root + 1).pow(3));
         }

@@ -1,79 +1,81 @@
-//! At which rate data arrives: delivery-rate samples and round trips counted, as in §4.1 of draft-ietf-ccwg-bbr (before:
+//! Delivery-rate samples and round-trip counting, as in §4.1 of draft-ietf-ccwg-bbr (formerly
 //! draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! The draft stamps each packet with how much had been delivered when it left. Here the stamps are kept by time, and that
-//! of a packet is looked up by when it left, which is a round trip before its acknowledgement: so a transport tells no more
-//! than others need. Stamps closer than a part of the round trip are one; the sample then begins a little earlier.
+//! The draft stamps each packet with the bytes delivered when it was sent. Here the stamps are kept by time,
+//! and a packet's stamp is looked up by its send time, one RTT before its acknowledgement; so the transport
+//! need not store anything per packet. Stamps closer together than a fraction of the RTT are merged; a sample
+//! then begins slightly earlier.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-/// Into how many parts a round trip is divided to remember it by.
+/// The number of slots per round trip in which stamps are kept.
 const SLOTS: u32 = 256;
-/// Stamps remembered at most. If there are more, every second one is forgotten.
+/// The maximum number of stamps. Beyond it every second stamp is dropped.
 const STAMPS_MAX: usize = 4 * SLOTS as usize;
-/// What left so many round trips ago is not asked for.
+/// Stamps older than this many round trips are dropped.
 const ROUNDS_KEPT: u32 = 4;
 
-/// What an acknowledgement tells of the rate of delivery.
+/// The delivery-rate sample of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSample {
     /// `delivered_bytes` over `interval`.
     pub rate: Rate,
-    /// Bytes delivered from when the packet left until now, it among them.
+    /// Bytes delivered since the packet was sent, the packet included.
     pub delivered_bytes: u64,
-    /// Bytes found lost meanwhile.
+    /// Bytes found lost in that time.
     pub lost_bytes: u64,
-    /// How long they took, to leave or to be acknowledged, whichever is longer. No less than `rtt`.
+    /// The time in which they were sent or acknowledged, whichever is longer. At least `rtt`.
     pub interval: Duration,
-    /// The packet's round trip.
+    /// The RTT of the packet.
     pub rtt: Duration,
     /// The stamp of the packet.
     pub stamp: Stamp,
-    /// Whether this acknowledgement begins a round trip: the packet left after the last one had begun.
+    /// Whether this acknowledgement begins a round trip: the packet was sent after the last one began.
     pub round_begins: bool,
 }
 
 impl RateSample {
-    /// Whether the application had too little to send when the packet left, so that the rate is its and not the path's.
+    /// Whether the application had too little to send when the packet was sent, so that the rate is the
+    /// application's and not the path's.
     pub const fn app_limited(&self) -> bool {
         self.stamp.app_limited
     }
 }
 
-/// What was known when a packet left.
+/// The state of delivery when a packet was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// From when on.
+    /// The time of the stamp.
     at: Time,
     /// Bytes delivered.
     pub delivered_bytes: u64,
     /// When the last of them were acknowledged.
     delivered_at: Time,
-    /// When the packet left of which was heard last.
+    /// The send time of the most recently acknowledged packet.
     first_sent_at: Time,
-    /// Bytes found lost.
+    /// Bytes found lost so far.
     pub lost_bytes: u64,
-    /// Bytes in flight, with the packet.
+    /// Bytes in flight, this packet included.
     pub flight_bytes: u64,
     /// Whether the application had too little to send.
     pub app_limited: bool,
 }
 
-/// How much was delivered, by time.
+/// The delivery state of a path, by time.
 #[derive(Debug, Clone, Default)]
 pub struct Delivery {
-    /// What the next packet would be stamped with.
+    /// The stamp of the next packet.
     current: Stamp,
     stamps: VecDeque<Stamp>,
-    /// What is delivered beyond this is not of a time in which the application had too little to send.
+    /// The delivered bytes at which the application-limited phase ends.
     limited_until: Option<u64>,
-    /// The round trip ends when a packet is acknowledged that left when this much was delivered.
+    /// The round trip ends when a packet sent after this many bytes were delivered is acknowledged.
     round_ends: u64,
     rounds: u64,
-    /// How far apart stamps are.
+    /// The minimum distance of stamps.
     slot: Duration,
 }
 
@@ -93,21 +95,21 @@ impl Delivery {
         self.rounds
     }
 
-    /// Whether what leaves now is of a time in which the application has too little to send.
+    /// Whether packets sent now belong to an application-limited phase.
     pub const fn is_app_limited(&self) -> bool {
         self.limited_until.is_some()
     }
 
-    /// The round trip that is under way ends when what leaves from now on is acknowledged.
+    /// Restarts the current round trip: it ends when a packet sent from now on is acknowledged.
     pub fn begin_round(&mut self, now: Time) {
         self.round_ends = self.current.delivered_bytes;
         self.keep(now, Duration::ZERO);
     }
 
-    /// A packet leaves.
+    /// Takes a sent packet.
     pub fn on_sent(&mut self, now: Time, bytes: usize, flight_before: usize) {
         if flight_before == 0 {
-            // Nothing was under way: no time that has passed says anything of the path.
+            // Nothing was in flight: the elapsed time says nothing about the path.
             self.current.delivered_at = now;
             self.current.first_sent_at = now;
         }
@@ -116,7 +118,7 @@ impl Delivery {
         self.keep(now, slot);
     }
 
-    /// So many bytes are newly acknowledged, with the round trip of the one of them that left last, if that is known.
+    /// Takes an acknowledgement of `bytes` new bytes, with the RTT of the one of them sent last, if known.
     pub fn on_ack(&mut self, now: Time, bytes: usize, rtt: Option<Duration>) -> Option<RateSample> {
         if bytes == 0 {
             return None;
@@ -154,13 +156,13 @@ impl Delivery {
         })
     }
 
-    /// So many bytes are found lost.
+    /// Takes `bytes` found lost.
     pub fn on_lost(&mut self, bytes: usize) {
         self.current.lost_bytes = self.current.lost_bytes.saturating_add(bytes as u64);
     }
 
-    /// There was room to send and nothing to send, with so many bytes in flight: what is measured until they are
-    /// delivered is the application's rate.
+    /// Begins an application-limited phase: there was room in the window but nothing to send. The phase ends
+    /// when the `flight_bytes` now in flight are delivered.
     pub fn on_app_limited(&mut self, now: Time, flight_bytes: usize) {
         let until = self.current.delivered_bytes.saturating_add(flight_bytes as u64).max(1);
         self.limited_until = Some(until);
@@ -170,19 +172,19 @@ impl Delivery {
         }
     }
 
-    /// What was known when a packet left; `None` if that is too long ago.
+    /// The stamp of a packet; `None` if it was sent too long ago.
     pub fn stamp(&self, sent_at: Time) -> Option<Stamp> {
         let after = self.stamps.partition_point(|stamp| stamp.at <= sent_at);
         after.checked_sub(1).map(|at| self.stamps[at])
     }
 
-    /// The current stamp is that of all packets from now on; if there is one as of less than `slot` ago, it goes on.
+    /// Stores the current stamp for packets sent from now on; merges it with a stamp less than `slot` old.
     fn keep(&mut self, now: Time, slot: Duration) {
         let now = now.max(self.current.at);
         self.current.at = now;
         match self.stamps.back_mut() {
             Some(last) if last.at == now => *last = self.current,
-            // It differs by no more than the flight, of which the largest is kept.
+            // The stamps differ by at most the flight; the larger flight is kept.
             Some(last) if now.since(last.at) < slot => {
                 last.flight_bytes = last.flight_bytes.max(self.current.flight_bytes);
             }
@@ -197,7 +199,7 @@ impl Delivery {
         }
     }
 
-    /// Forgets what packets were stamped with that left before.
+    /// Drops the stamps of packets sent before `before`.
     fn forget(&mut self, before: Time) {
         while self.stamps.get(1).is_some_and(|second| second.at <= before) {
             self.stamps.pop_front();
@@ -205,7 +207,7 @@ impl Delivery {
     }
 }
 
-/// So many bytes in such a time; `None` if there is no time.
+/// `bytes` per `interval`; `None` if the interval is zero.
 fn rate(bytes: u64, interval: Duration) -> Option<Rate> {
     let bits = (u128::from(bytes) * 8_000_000_000).checked_div(interval.as_nanos())?;
     Some(Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX)))
@@ -224,7 +226,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// Packets that leave every millisecond: 8 Mb/s.
+    /// Packets sent every millisecond: 8 Mb/s.
     fn even(delivery: &mut Delivery, millis: std::ops::Range<u64>) -> Option<RateSample> {
         let mut last = None;
         for now in millis {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_flow_has_its_rate_and_a_round_each_round_trip() {
+    fn an_even_flow_yields_its_rate_and_one_round_per_rtt() {
         let mut delivery = Delivery::default();
         let sample = even(&mut delivery, 0..1_000).unwrap();
         assert_eq!((sample.rate.to_string(), sample.delivered_bytes), ("8mbit".to_owned(), 100 * 1_000));
@@ -247,10 +249,10 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_that_come_together_count_by_when_their_data_left() {
+    fn bunched_acknowledgements_are_measured_by_send_times() {
         let mut delivery = Delivery::default();
         even(&mut delivery, 0..500);
-        // Nothing for 20 ms, then all of it within one.
+        // Nothing for 20 ms, then all acknowledgements within one.
         for late in 0..20 {
             delivery.on_sent(ms(500 + late), MTU, 100 * MTU);
         }
@@ -263,12 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_application_held_back_is_marked_until_it_is_delivered() {
+    fn app_limited_samples_are_marked_until_delivered() {
         let mut delivery = Delivery::default();
         even(&mut delivery, 0..500);
         delivery.on_app_limited(ms(499), 100 * MTU);
         assert!(delivery.is_app_limited());
-        // Those in flight left before; what leaves before they are delivered is marked.
+        // Data in flight was sent before; data sent until it is delivered is marked.
         assert!(!delivery.on_ack(ms(500), MTU, Some(RTT)).unwrap().app_limited());
         delivery.on_sent(ms(500), MTU, 99 * MTU);
         let sample = delivery.on_ack(ms(600), 99 * MTU, Some(RTT)).unwrap();
@@ -277,12 +279,12 @@ mod tests {
         delivery.on_ack(ms(650), MTU, None);
         assert!(!delivery.is_app_limited());
         delivery.on_sent(ms(650), MTU, MTU);
-        assert!(delivery.on_ack(ms(700), MTU, Some(RTT)).unwrap().app_limited(), "it left at 600");
+        assert!(delivery.on_ack(ms(700), MTU, Some(RTT)).unwrap().app_limited(), "sent at 600");
         assert!(!delivery.on_ack(ms(750), MTU, Some(RTT)).unwrap().app_limited());
     }
 
     #[test]
-    fn time_in_which_nothing_was_under_way_does_not_count() {
+    fn idle_time_does_not_count() {
         let mut delivery = Delivery::default();
         even(&mut delivery, 0..200);
         for now in 200..300 {
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_since_the_packet_left_is_told() {
+    fn a_sample_reports_the_bytes_lost_since_the_packet_was_sent() {
         let mut delivery = Delivery::default();
         even(&mut delivery, 0..500);
         delivery.on_lost(7 * MTU);
@@ -308,22 +310,22 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_without_a_round_trip_or_of_nothing_is_no_sample() {
+    fn an_acknowledgement_without_an_rtt_or_of_no_bytes_yields_no_sample() {
         let mut delivery = Delivery::default();
         even(&mut delivery, 0..1_000);
         assert_eq!(delivery.on_ack(ms(1_000), MTU, None), None);
         assert_eq!(delivery.on_ack(ms(1_000), 0, Some(RTT)), None);
         let long = Duration::from_millis(900);
-        assert_eq!(delivery.on_ack(ms(1_001), MTU, Some(long)), None, "that is forgotten");
+        assert_eq!(delivery.on_ack(ms(1_001), MTU, Some(long)), None, "the stamp was dropped");
         assert_eq!(Delivery::default().on_ack(ms(1), MTU, Some(RTT)), None);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// A wire of 1 µs a byte, whatever is put on it and when; acknowledgements come one by one, or are held up.
+        /// A link of 1 µs per byte with arbitrary traffic; acknowledgements are delayed or not.
         #[test]
-        fn no_sample_exceeds_the_wire_and_little_is_remembered(
+        fn no_sample_exceeds_the_link_rate_and_memory_is_bounded(
             packets in prop::collection::vec((0_u64..20_000, 1_usize..1_500), 1..400),
             hold in prop_oneof![Just(1), 1_u64..50_000],
         ) {

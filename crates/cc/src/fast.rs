@@ -1,26 +1,32 @@
-//! FAST: a window steered by queueing delay (Jin, Wei, Low: "FAST TCP: motivation, architecture, algorithms, performance",
-//! INFOCOM 2004; Wei, Jin, Low, Hegde, under the same title, IEEE/ACM ToN 14(6), 2006), with the rules of its ns-2 module
-//! (Cui, Andrew; versions 1.1 to 1.1.3) as parameters.
+//! FAST TCP: a window controlled by queueing delay (Jin, Wei, Low: "FAST TCP: motivation, architecture,
+//! algorithms, performance", INFOCOM 2004; Wei, Jin, Low, Hegde, same title, IEEE/ACM ToN 14(6), 2006), with
+//! the rules of its ns-2 module (Cui, Andrew; versions 1.1 to 1.1.3) as parameters.
 //!
-//! Each source keeps α packets of its own in the queue: `w ← min{2w, (1 − γ)·w + γ·(baseRTT/RTT · w_old + α)}`, where w_old
-//! is the window when the packet that is now acknowledged was sent, RTT a moving average, and baseRTT the least there was.
-//! - While RTT − baseRTT is below a threshold: a packet more for each acknowledged ("MI").
-//! - The equation is applied at most once a period, and in every other round trip only (the module since 1.1.3, Linux).
-//! - A larger window is not taken at once: its packets are spread over the acknowledgements of a period, where baseRTT is
-//!   4 ms or more.
-//! - Between α and β packets in the queue the window stays as it is.
-//! - A loss or an ECN echo halves the window, once a recovery; a time-out leaves two packets. Nothing moves in a recovery.
+//! Each source keeps α packets of its own in the queue: `w ← min{2w, (1 − γ)·w + γ·(baseRTT/RTT · w_old +
+//! α)}`, where w_old is the window when the packet now acknowledged was sent, RTT a moving average, and
+//! baseRTT the minimum so far.
+//! - While RTT − baseRTT is below a threshold, the window grows by a packet for each acknowledged packet
+//!   ("MI").
+//! - The equation is applied at most once per period, and only in every other round trip (the module since
+//!   1.1.3, Linux).
+//! - Where baseRTT is 4 ms or more, an increase is spread over the acknowledgements of a period.
+//! - Between α and β packets in the queue the window stays unchanged.
+//! - A loss or an ECN echo halves the window, once per recovery; a time-out leaves two packets. The window is
+//!   constant during a recovery.
 //!
-//! w_old is looked up by time: what the window was a round trip ago. So transports tell no more than others need.
+//! w_old is looked up by time: the window one round trip ago. So the transport need not store anything per
+//! packet.
 //!
-//! A source that starts late takes the others' queue for a part of the way: its baseRTT is too long and its share too
-//! large. [`Params::refresh`] mends that: a base that nothing confirmed for so long is measured anew with a window made
-//! small for some round trips, as BBR's ProbeRTT does. One source alone would find the others' packets in the queue; so a
-//! source that sees the queue fall, as it does when another begins, joins it if half of its own time is over. After two
-//! periods at most all dip together, and what they find then is an empty queue.
+//! A source that starts late mistakes the others' queue for propagation delay: its baseRTT is too long and
+//! its share too large. [`Params::refresh`] corrects this: a base that no sample confirmed for that time is
+//! measured anew with a window reduced for some round trips, as in BBR's ProbeRTT. One source alone would
+//! find the others' packets in the queue. So a source that sees the queue fall, as it does when another
+//! source begins a refresh, joins if half of its own time is over. After at most two periods all sources
+//! reduce together and find an empty queue.
 //!
-//! Not here: what the module does about a segment older than two average round trips (transports find losses), windows in
-//! whole packets (`high_accuracy_cwnd_` 0 and 1), and rate pacing of single packets, which FAST for ns-2 has not.
+//! Not implemented: the module's rule for a segment older than two average round trips (transports detect
+//! losses), windows in whole packets (`high_accuracy_cwnd_` 0 and 1), and rate pacing of single packets,
+//! which FAST for ns-2 does not have.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,99 +37,102 @@ use braidftp_base::Time;
 use crate::kind::duration;
 use crate::{Ack, Cause, Congestion, Controller, Counting, Growth, Idle, Options, ParameterError, Recovered};
 
-/// What more would a path hold: the largest window that TCP's scaling allows.
+/// The largest window that TCP's window scaling allows.
 const WINDOW_MAX: u64 = 65_535 << 14;
-/// No window is smaller, in packets.
+/// The minimum window, in packets.
 const FLOOR_MTUS: u64 = 2;
-/// "Arbitrarily high": there is no slow start that would end by it.
+/// "Arbitrarily high": there is no slow start that ssthresh would end.
 const SSTHRESH_INITIAL: u64 = u32::MAX as u64;
-/// A round trip of more is no measurement: every retransmission timer is shorter.
+/// A longer RTT is no valid sample: every retransmission timer is shorter.
 const RTT_MAX: Duration = Duration::from_secs(120);
-/// From this base on, increases are spread over acknowledgements.
+/// The base RTT from which increases are spread over acknowledgements.
 const PACED_FROM: Duration = Duration::from_millis(4);
-/// Fractions of a nanosecond that the average is kept in, as a power of two: else small weights would round it down.
+/// The fraction bits of the averaged RTT in nanoseconds: without them small weights would be rounded to zero.
 const AVERAGE_SHIFT: u32 = 16;
-/// Into how many parts a round trip is divided to remember windows by.
+/// The number of slots per round trip in which windows are kept.
 const SLOTS: u32 = 128;
-/// Windows remembered at most.
+/// The maximum number of windows kept.
 const HISTORY_MAX: usize = 4 * SLOTS as usize;
-/// A base is confirmed by a sample that exceeds it by one part in so many.
+/// A sample confirms the base if it exceeds it by at most 1/`CONFIRMED_WITHIN`.
 const CONFIRMED_WITHIN: u64 = 256;
-/// The window of a refresh, in parts of what the path holds without a queue.
+/// The window of a refresh, relative to the bandwidth-delay product.
 const REFRESH_PARTS: (u128, u128) = (3, 4);
-/// How many round trips it lasts: others see it after one, their own takes another to be felt, and what the queue then is
-/// shows after a third.
+/// The duration of a refresh in round trips: other sources see it after one, feel their own after another,
+/// and the queue that remains shows after a third.
 const REFRESH_ROUND_TRIPS: u32 = 4;
-/// Afterwards the window opens by one part of so many of what is acknowledged: sources that dip together return together,
-/// and if each doubled its window in a round trip they would fill the queue.
+/// After a refresh the window grows by 1/`RESTORE_PARTS` of what is acknowledged: sources that reduce
+/// together return together, and doubling their windows in a round trip would fill the queue.
 const RESTORE_PARTS: u64 = 4;
-/// A sample with less queueing delay than the average by one part of so many tells of another's refresh.
+/// A sample whose queueing delay is below the average by 1/`DIP_PARTS` indicates another source's refresh.
 const DIP_PARTS: u64 = 16;
-/// The least of so many refreshes is the base: one that met others' queue does no harm.
+/// The base is the minimum over this many refreshes: one that met others' queue does no harm.
 const REFRESHES_KEPT: usize = 4;
 
-/// FAST's parameters. Those out of range are taken to be the nearest that is not.
+/// The parameters of FAST. Values out of range are clamped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// α: packets kept in the queue. 1 to 1,000,000; 100 in the module.
+    /// α: packets kept in the queue. 1 to 1,000,000. The module: 100.
     pub alpha_packets: u32,
-    /// β: up to so many packets the window is left alone. From α to 1,000,000; `None`: as α.
+    /// β: the window stays unchanged between α and β packets in the queue. α to 1,000,000; `None`: equal to
+    /// α.
     pub beta_packets: Option<u32>,
-    /// γ, in thousandths: how much of the way is made in one step. 1 to 1000; 500 in the module.
+    /// γ, in thousandths: the fraction of the change made in one step. 1 to 1000. The module: 500.
     pub gamma_thousandths: u16,
-    /// A queueing delay of less is none: the window grows by what is acknowledged. Up to 1 s; 0.75 ms in the module; 0: never.
+    /// Below this queueing delay the window grows by what is acknowledged (MI). Up to 1 s; 0: never. The
+    /// module: 0.75 ms.
     pub mi_threshold: Duration,
-    /// The equation is applied at most so often. Up to 10 s; 10 ms in the module.
+    /// The minimum time between two updates by the equation. Up to 10 s. The module: 10 ms.
     pub update_period: Duration,
-    /// In which round trips.
+    /// The round trips with updates.
     pub updates: Updates,
-    /// How a larger window is taken.
+    /// How an increase is applied.
     pub increases: Increases,
-    /// How round trips are averaged.
+    /// How RTTs are averaged.
     pub averaging: Averaging,
-    /// A base that nothing confirmed for so long is measured anew. 1 s to 600 s; `None`: never, as in the paper and the
-    /// module.
+    /// The time after which an unconfirmed base is measured anew. 1 s to 600 s; `None`: never, as in the
+    /// paper and the module.
     pub refresh: Option<Duration>,
 }
 
-/// In which round trips the window's equation is applied.
+/// The round trips in which the equation is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updates {
-    /// In each: the module before 1.1.3.
+    /// Each: the module before 1.1.3.
     EachRoundTrip,
-    /// In every other: the module since 1.1.3, and Linux.
+    /// Every other: the module since 1.1.3, and Linux.
     EveryOther,
 }
 
-/// How a larger window is taken.
+/// How an increase of the window is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Increases {
-    /// As soon as it is known.
+    /// At once.
     AtOnce,
     /// Spread over the acknowledgements of a period: the module.
     Spread,
 }
 
-/// The weight of a round trip in their average, with a window of w packets.
+/// The weight of a sample in the average RTT, at a window of w packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Averaging {
-    /// 1/256 until w/3 is more, then 3/w: the module.
+    /// 1/256 while w/3 is smaller than 256, then 3/w: the module.
     Module,
     /// min(3/w, 1/4): the paper.
     Paper,
 }
 
 impl Params {
-    /// Their names, in the order of [`Params`].
+    /// The names of the parameters, in the order of [`Params`].
     pub const NAMES: &[&str] =
         &["alpha", "beta", "gamma", "mi-threshold", "period", "every", "increases", "average", "refresh"];
 
-    /// The module's rules in version 1.1: an update a period in each round trip. α is 200 packets: P4 §2.1.
+    /// The rules of the module in version 1.1: one update per period in each round trip. α is 200 packets (P4
+    /// §2.1).
     pub const fn p4() -> Self {
         Self { alpha_packets: 200, updates: Updates::EachRoundTrip, ..Self::MODULE }
     }
 
-    /// The module's defaults in version 1.1.3.
+    /// The defaults of the module in version 1.1.3.
     const MODULE: Self = Self {
         alpha_packets: 100,
         beta_packets: None,
@@ -136,10 +145,11 @@ impl Params {
         refresh: None,
     };
 
-    /// Sets one by its name, as `alpha` to `200`; durations have a unit, as in `0.75ms`.
+    /// Sets a parameter by its name, as `alpha` to `200`; durations have a unit, as in `0.75ms`.
     ///
     /// # Errors
-    /// There is none of that name, or the value is not in its range: the error says which there are.
+    ///
+    /// The name is unknown, or the value is out of range: the error lists the names or the range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
         let wrong = |range: &'static str| ParameterError::out_of_range("fast", name, value, range);
         let number = |range: &'static str, low: u32, high: u32| {
@@ -198,7 +208,7 @@ impl Params {
         Ok(())
     }
 
-    /// The same; what is out of range is the nearest that is not.
+    /// Clamps all values to their ranges.
     fn within_ranges(self) -> Self {
         let alpha_packets = self.alpha_packets.clamp(1, PACKETS_MAX);
         Self {
@@ -225,7 +235,7 @@ impl Default for Params {
     }
 }
 
-/// What [`Params::set`] takes, for each that is not as in the module.
+/// Formats what [`Params::set`] takes, for each parameter that differs from the module.
 impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let module = Self::MODULE;
@@ -258,70 +268,73 @@ impl fmt::Debug for Params {
     }
 }
 
-/// The controller.
+/// The controller; see the module documentation.
 #[derive(Debug, Clone)]
 pub struct Fast {
     params: Params,
     options: Options,
-    /// Bytes of a packet, at most [`WINDOW_MAX`].
+    /// Bytes per packet, at most [`WINDOW_MAX`].
     mtu: u64,
     cwnd: u64,
-    /// Which part of α is this path's, of the paths of one association.
+    /// This path's part of α, among the paths of one association.
     share_thousandths: u128,
-    /// What the window was when the last loss halved it: told, and not used.
+    /// Half of the window at the last loss; reported, not used.
     ssthresh: u64,
     /// baseRTT, in nanoseconds.
     base: Option<u64>,
     /// avgRTT, in nanoseconds shifted by [`AVERAGE_SHIFT`].
     average: u128,
     history: History,
-    /// When the equation was last applied, or MI was.
+    /// When the equation or MI was last applied.
     updated_at: Time,
-    /// The current round trip: when it began, its acknowledgements, those of the one before, and whether updates are made.
+    /// The current round trip: its begin, its acknowledgements, those of the previous one, and whether
+    /// updates are made.
     round_began: Time,
     acks: u64,
     acks_before: u64,
     updates_now: bool,
-    /// Bytes by which the window is still to grow, a packet for so many acknowledgements, and those since the last.
+    /// The bytes still to be added to the window, the acknowledgements per packet added, and those since the
+    /// last.
     to_add: u64,
     spacing: u64,
     acks_since: u64,
     refresh: Refresh,
 }
 
-/// The base, measured anew.
+/// The state of the refresh of the base RTT.
 #[derive(Debug, Clone)]
 struct Refresh {
     /// When a sample last confirmed the base.
     confirmed_at: Option<Time>,
-    /// Whether the last sample told that the queue is falling.
+    /// Whether the last sample indicated a falling queue.
     falls: bool,
     step: Step,
-    /// What the last refreshes measured, in nanoseconds.
+    /// The results of the last refreshes, in nanoseconds.
     found: VecDeque<u64>,
 }
 
-/// Where a refresh is.
+/// The phase of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// There is none.
+    /// None in progress.
     No,
-    /// The window is small so that the queue drains, until then; the least sample so far, and what the window was.
+    /// The window is reduced until `until` to drain the queue; the minimum sample so far, and the former
+    /// window.
     Drain { until: Time, least: u64, window: u64 },
-    /// The window goes back to what it was, and then stays so until the average is of that again.
+    /// The window returns to its former value and then stays until the average has settled.
     Restore { window: u64, since: Option<Time> },
 }
 
-/// What the window was, by time.
+/// The window by time.
 #[derive(Debug, Clone, Default)]
 struct History {
     windows: VecDeque<(Time, u64)>,
 }
 
 impl History {
-    /// From now on the window is this. Changes within one `slot` are one.
+    /// Records the window from now on. Changes within one `slot` are merged.
     fn push(&mut self, now: Time, window: u64, slot: Duration) {
-        // A clock that went back: what was remembered of later is of no use.
+        // The clock went back: drop later entries.
         while self.windows.back().is_some_and(|(at, _)| *at > now) {
             self.windows.pop_back();
         }
@@ -335,7 +348,7 @@ impl History {
         }
     }
 
-    /// What it was then. What was before is forgotten.
+    /// The window at that time. Earlier entries are dropped.
     fn at(&mut self, then: Time) -> Option<u64> {
         while self.windows.get(1).is_some_and(|(at, _)| *at <= then) {
             self.windows.pop_front();
@@ -345,7 +358,7 @@ impl History {
 }
 
 impl Fast {
-    /// A controller for a path on which nothing was sent yet.
+    /// Creates a controller for a path on which nothing was sent yet.
     pub fn new(options: Options, mtu: usize) -> Self {
         let mtu = bounded(mtu);
         let mut fast = Self {
@@ -372,12 +385,12 @@ impl Fast {
         fast
     }
 
-    /// baseRTT, once there is one.
+    /// baseRTT, if measured.
     pub fn base_rtt(&self) -> Option<Duration> {
         self.base.map(Duration::from_nanos)
     }
 
-    /// avgRTT, once there is one.
+    /// avgRTT, if measured.
     pub fn average_rtt(&self) -> Option<Duration> {
         self.base.map(|_| Duration::from_nanos(self.average_nanos()))
     }
@@ -399,7 +412,7 @@ impl Fast {
         self.history.push(now, self.cwnd, slot);
     }
 
-    /// A sample: the base and the average.
+    /// Takes an RTT sample into the base and the average.
     fn estimate(&mut self, now: Time, rtt: u64) {
         let Some(base) = self.base else {
             self.base = Some(rtt);
@@ -426,7 +439,7 @@ impl Fast {
         self.average = (self.average * (parts - 1) + sample) / parts;
     }
 
-    /// Which part of α is this path's: that of the rate which it carries, and no less than half of an equal one.
+    /// Updates this path's part of α: its share of the rate, at least half of an equal share.
     fn take_share(&mut self, ack: &Ack<'_>) {
         let rate = |window: usize, srtt: Option<Duration>| {
             srtt.map_or(0, |srtt| window as u128 * 1_000_000 / srtt.as_micros().max(1))
@@ -440,7 +453,7 @@ impl Fast {
         };
     }
 
-    /// What the equation makes of the window.
+    /// The window by the equation.
     fn target(&self, old: u64) -> u64 {
         let (Some(base), average) = (self.base, u128::from(self.average_nanos().max(1))) else {
             return self.cwnd;
@@ -448,11 +461,11 @@ impl Fast {
         let base = u128::from(base).min(average);
         let (old, cwnd, mtu) = (u128::from(old), u128::from(self.cwnd), u128::from(self.mtu));
         let packets = |packets: u32| u128::from(packets) * mtu;
-        // The paths of one association share out one α.
+        // The paths of one association divide one α.
         let alpha = packets(self.params.alpha_packets) * self.share_thousandths / 1_000;
         let beta =
             self.params.beta_packets.map_or(alpha, |beta| packets(beta) * self.share_thousandths / 1_000);
-        // w_old · q / RTT is what this source has in the queue.
+        // w_old · q / RTT is the number of this source's packets in the queue.
         let queued = old * (average - base);
         if queued >= alpha * average && queued < beta * average {
             return self.cwnd;
@@ -467,7 +480,7 @@ impl Fast {
         self.params.increases == Increases::Spread && base >= PACED_FROM
     }
 
-    /// By how much one acknowledgement may open the window.
+    /// The largest growth by one acknowledgement.
     fn step(&self, bytes: u64) -> u64 {
         match self.options.counting {
             Counting::Acks => self.mtu,
@@ -475,7 +488,7 @@ impl Fast {
         }
     }
 
-    /// The equation wants the window so much larger: how far apart the steps are.
+    /// Schedules an increase by `to_add`: computes the distance of the steps.
     fn spread(&mut self, to_add: u64) {
         self.to_add = to_add;
         self.acks_since = 0;
@@ -485,14 +498,14 @@ impl Fast {
         self.spacing = (acks / u128::from(to_add.div_ceil(self.mtu).max(1))).min(u128::from(u64::MAX)) as u64;
     }
 
-    /// One acknowledgement's part of what is to be added.
+    /// Applies one acknowledgement's part of the increase.
     fn grow_spread(&mut self, bytes: u64) {
         self.acks_since = self.acks_since.saturating_add(1);
         if self.to_add == 0 {
             return;
         }
         let step = if self.cwnd <= 4 * self.mtu {
-            // At once where a window is small, but no more than twofold.
+            // At once where a window is small, but at most doubling.
             self.cwnd
         } else if self.acks_since >= self.spacing {
             self.step(bytes)
@@ -507,7 +520,7 @@ impl Fast {
 
     /// Counts round trips, and the acknowledgements of each.
     fn count(&mut self, now: Time, rtt: Duration) {
-        // A clock that went back.
+        // The clock may have gone back.
         self.round_began = self.round_began.min(now);
         self.updated_at = self.updated_at.min(now);
         if now.since(self.round_began) > rtt {
@@ -519,7 +532,7 @@ impl Fast {
         self.acks = self.acks.saturating_add(1);
     }
 
-    /// Where a refresh is at; gives whether the window is its affair now.
+    /// Runs the refresh; returns whether the refresh controls the window now.
     fn refreshes(&mut self, now: Time, bytes: u64) -> bool {
         let Some(after) = self.params.refresh else { return false };
         let average = Duration::from_nanos(self.average_nanos());
@@ -549,7 +562,7 @@ impl Fast {
                         if self.refresh.found.len() > REFRESHES_KEPT {
                             self.refresh.found.pop_front();
                         }
-                        // Before there are enough, nothing says that the base has become longer.
+                        // Before the history is full, a larger minimum is no proof of a longer base.
                         if self.refresh.found.len() == REFRESHES_KEPT || self.base > Some(least) {
                             self.base = self.refresh.found.iter().min().copied();
                         }
@@ -572,8 +585,8 @@ impl Fast {
         }
     }
 
-    /// What was is no guide to what will be.
-    fn begin_anew(&mut self, now: Time) {
+    /// Discards all measurements.
+    fn restart(&mut self, now: Time) {
         self.to_add = 0;
         self.refresh.step = Step::No;
         self.history.windows.clear();
@@ -588,7 +601,7 @@ impl Fast {
     }
 }
 
-/// A packet's bytes as they enter products.
+/// The size of a packet, bounded for use in products.
 fn bounded(mtu: usize) -> u64 {
     (mtu as u64).clamp(1, WINDOW_MAX)
 }
@@ -623,7 +636,7 @@ impl Controller for Fast {
             self.remember(now);
             return;
         }
-        // Less than one packet of room is a full window, to a sender of whole packets.
+        // For a sender of whole packets a window with less than one packet of room is full.
         let full = ack.flight_before as u64 + self.mtu > self.cwnd;
         let may_grow = full || self.options.growth == Growth::Always;
         let queueing = self.base.map_or(0, |base| self.average_nanos().saturating_sub(base));
@@ -659,23 +672,23 @@ impl Controller for Fast {
             Cause::Loss | Cause::Ecn => self.set_window(self.ssthresh),
             Cause::Timeout => self.set_window(0),
         }
-        self.begin_anew(congestion.now);
+        self.restart(congestion.now);
     }
 
     fn on_recovered(&mut self, recovered: Recovered) {
-        // The module: what the recovery had inflated is what is in flight, and one.
+        // The module deflates the window to the flight plus one packet.
         self.take_mtu(recovered.mtu);
         self.set_window(self.cwnd.min((recovered.flight_bytes as u64).saturating_add(self.mtu)));
-        self.begin_anew(recovered.now);
+        self.restart(recovered.now);
     }
 
     fn on_idle(&mut self, idle: Idle) {
         self.take_mtu(idle.mtu);
         if idle.idle_for >= idle.rto {
-            // Nobody knows the queue any more: as at the start (RFC 5681 §4.1).
+            // The queue is unknown after idle time: restart (RFC 5681 §4.1).
             let initial = self.options.initial_window.bytes(self.mtu as usize) as u64;
             self.set_window(self.cwnd.min(initial));
-            self.begin_anew(idle.now);
+            self.restart(idle.now);
         }
     }
 

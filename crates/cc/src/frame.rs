@@ -1,7 +1,9 @@
-//! What controllers share that open a window by acknowledgements and cut it at a loss, each at its own pace: slow start
-//! and its end, idleness, the window's bounds and its fractions of a byte. The pace is a [`Rule`].
+//! The common frame of controllers that grow a window by acknowledgements and reduce it at a loss: slow start
+//! and its end, idle time, the bounds of the window and fractions of a byte. A [`Rule`] gives the growth and
+//! the reduction.
 //!
-//! [`crate::reno`] is the same with one pace, and stands alone because the papers' figures hang on its every byte.
+//! [`crate::reno`] is the same with a fixed rule. It is separate because the figures of the papers depend on
+//! each of its bytes.
 
 use std::fmt;
 
@@ -12,44 +14,44 @@ use crate::{
 
 /// "Arbitrarily high" (RFC 5681 §3.1).
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
-/// No reduction goes below this many segments (RFC 5681 §3.1 equation 4).
+/// The minimum window after a reduction, in segments (RFC 5681 §3.1 equation 4).
 const FLOOR_MTUS: usize = 2;
-/// What more would a path hold: above any bandwidth-delay product that 32-bit windows allow.
+/// Above any bandwidth-delay product that 32-bit windows allow.
 const WINDOW_MAX: usize = u32::MAX as usize;
-/// Parts of a byte that a window is counted in.
+/// The units per byte in which a window is counted.
 const PARTS: u128 = 1 << 20;
 
-/// How fast a window opens, and how far it falls.
+/// The growth and reduction of a window.
 pub(crate) trait Rule: fmt::Debug + Send {
-    /// The rule of a path on which nothing was sent yet.
+    /// Creates the rule for a path on which nothing was sent yet.
     fn new(options: &Options) -> Self;
 
-    /// Hears of every acknowledgement first, for what is measured.
+    /// Takes every acknowledgement first, for measurements.
     fn on_ack(&mut self, _ack: &Ack<'_>) {}
 
-    /// How much slow start opens the window for so many bytes.
+    /// The growth in slow start for `bytes` acknowledged.
     fn slow_start(&self, _window: Window, bytes: usize) -> Step {
         Step::of(bytes)
     }
 
-    /// How much congestion avoidance opens it for so many bytes.
+    /// The growth in congestion avoidance for `bytes` acknowledged.
     fn avoidance(&mut self, window: Window, bytes: usize) -> Step;
 
-    /// How much congestion avoidance closes it again for these bytes.
+    /// The decrease in congestion avoidance for `bytes` acknowledged.
     fn closing(&mut self, _window: Window, _bytes: usize) -> Step {
         Step::of(0)
     }
 
-    /// What becomes ssthresh of the bytes that were in flight at a loss.
+    /// The new ssthresh after a loss.
     fn after_loss(&mut self, window: Window, congestion: &Congestion) -> usize;
 
-    /// What becomes ssthresh at a time-out.
+    /// The new ssthresh after a time-out.
     fn after_timeout(&mut self, congestion: &Congestion) -> usize {
         congestion.flight_bytes / 2
     }
 }
 
-/// A window as a rule sees it. Neither is 0.
+/// A window as a rule sees it. Neither field is 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     /// cwnd, in bytes.
@@ -59,13 +61,13 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// So many segments that are full, at least 1.
+    /// The number of full segments in the window, at least 1.
     pub(crate) fn segments(self) -> usize {
         (self.bytes / self.mtu).max(1)
     }
 }
 
-/// Bytes, as a fraction.
+/// A change of the window, as a fraction of bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) numerator: u128,
@@ -73,12 +75,12 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Whole bytes.
+    /// A whole number of bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         Self { numerator: bytes as u128, denominator: 1 }
     }
 
-    /// Parts of a byte.
+    /// The step in units of 1/[`PARTS`] bytes.
     fn parts(self) -> u128 {
         self.numerator.saturating_mul(PARTS) / self.denominator.max(1)
     }
@@ -88,13 +90,13 @@ impl Step {
         if self.parts() <= other.parts() { self } else { other }
     }
 
-    /// Both.
+    /// The sum.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { numerator: self.parts().saturating_add(other.parts()), denominator: PARTS }
     }
 
-    /// As much as so many segments a window makes of these bytes: `segments · mtu · bytes / cwnd`. Segments are in
-    /// thousandths.
+    /// The step for `bytes` acknowledged at a growth of `thousandths`/1000 segments per window: `segments ·
+    /// mtu · bytes / cwnd`.
     pub(crate) fn segments_a_window(thousandths: u128, window: Window, bytes: usize) -> Self {
         Self {
             numerator: thousandths * window.mtu as u128 * bytes as u128,
@@ -103,14 +105,14 @@ impl Step {
     }
 }
 
-/// A controller that keeps a rule.
+/// A controller that follows a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Framed<R> {
     rule: R,
     options: Options,
     mtu: usize,
     cwnd: usize,
-    /// What of it is less than a byte, in [`PARTS`].
+    /// The fraction of a byte, in units of 1/[`PARTS`].
     parts: u128,
     ssthresh: usize,
     /// Whether this slow start follows a time-out: L is then 1 (RFC 3465 §2.3).
@@ -119,7 +121,7 @@ pub(crate) struct Framed<R> {
 }
 
 impl<R: Rule> Framed<R> {
-    /// A controller for a path on which nothing was sent yet.
+    /// Creates a controller for a path on which nothing was sent yet.
     pub(crate) fn new(options: Options, mtu: usize) -> Self {
         Self {
             rule: R::new(&options),
@@ -152,7 +154,7 @@ impl<R: Rule> Framed<R> {
         }
     }
 
-    /// The bytes for which slow start opens the window.
+    /// The acknowledged bytes that count in slow start.
     fn counted(&self, bytes: usize) -> usize {
         match self.options.counting {
             Counting::Acks => self.mtu,
@@ -184,7 +186,7 @@ impl<R: Rule> Controller for Framed<R> {
             Some(hystart) if slow_start => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
             _ => Advice::Grow,
         };
-        // Less than one segment of room is a full window, to a sender of whole segments.
+        // For a sender of whole segments a window with less than one segment of room is full.
         let full = ack.flight_before + self.mtu > self.cwnd;
         if full || self.options.growth == Growth::Always {
             if slow_start {
@@ -230,7 +232,7 @@ impl<R: Rule> Controller for Framed<R> {
     }
 
     fn on_recovered(&mut self, recovered: Recovered) {
-        // RFC 6582 §3.2 step 3 option 1: no burst if little is in flight.
+        // RFC 6582 §3.2 step 3 option 1: avoids a burst if little is in flight.
         let (flight, mtu) = (recovered.flight_bytes, recovered.mtu);
         self.cwnd = self.cwnd.min(self.ssthresh.min(flight.max(mtu) + mtu));
     }
@@ -238,7 +240,7 @@ impl<R: Rule> Controller for Framed<R> {
     fn on_idle(&mut self, idle: Idle) {
         self.mtu = idle.mtu;
         if idle.idle_for >= idle.rto {
-            // RFC 5681 §4.1: RW = min(IW, cwnd), and not a word of ssthresh.
+            // RFC 5681 §4.1: RW = min(IW, cwnd); ssthresh is unchanged.
             self.ssthresh = self.ssthresh.max(idle.ssthresh_min);
             self.cwnd = self.cwnd.min(self.options.initial_window.bytes(self.mtu));
             self.hystart.iter_mut().for_each(HyStart::reset);
@@ -262,7 +264,7 @@ impl<R: Rule> Controller for Framed<R> {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! What the tests of rules share.
+    //! Helpers for the tests of rules.
 
     use std::time::Duration;
 
@@ -278,7 +280,7 @@ pub(crate) mod testing {
         Framed { cwnd: cwnd * MSS, ssthresh: ssthresh * MSS, ..Framed::new(options, MSS) }
     }
 
-    /// An acknowledgement of these bytes of a full window, with this round trip.
+    /// An acknowledgement of `bytes` of a full window, with this RTT.
     pub(crate) fn ack(bytes: usize, rtt: Duration) -> Ack<'static> {
         Ack {
             now: Time::ZERO,
@@ -296,7 +298,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// A whole window is acknowledged, segment by segment; gives by how many bytes it grew.
+    /// Acknowledges a whole window, segment by segment; returns the growth in bytes.
     pub(crate) fn round<R: Rule>(framed: &mut Framed<R>, rtt: Duration) -> usize {
         let before = framed.window();
         (0..before / MSS).for_each(|_| framed.on_ack(ack(MSS, rtt)));
@@ -310,7 +312,7 @@ pub(crate) mod testing {
     }
 
     #[test]
-    fn a_window_of_less_than_a_segment_is_one() {
+    fn a_window_is_at_least_one_segment() {
         assert_eq!(Window { bytes: 10, mtu: MSS }.segments(), 1);
     }
 }

@@ -1,7 +1,7 @@
-//! What a transport tells a controller, made sensible at the door, so that no controller asks again whether a round trip
-//! was zero, the clock went back or an MTU is larger than any packet.
+//! Sanitizes the input of controllers, so that no controller has to check for RTTs of zero, a clock that goes
+//! back or an MTU larger than any packet.
 //!
-//! Every controller that [`Kind`](crate::Kind) builds stands behind it. What a sensible transport says passes unchanged.
+//! Every controller that [`Kind`](crate::Kind) builds is wrapped in a guard. Sane input passes unchanged.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use braidftp_base::{Rate, Time};
 
 use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Recovered, Sent, Spurious};
 
-/// No packet holds more, jumbograms aside, and no path of ours carries those.
+/// The largest packet without jumbograms.
 const MTU_MAX: usize = 65_535;
-/// More than any window: so many bytes at once are a mistake.
+/// More than any window.
 const BYTES_MAX: usize = u32::MAX as usize;
-/// No round trip is shorter; a sample of zero is a clock that did not tick.
+/// The shortest valid RTT; a sample of zero comes from a clock that did not tick.
 const RTT_MIN: Duration = Duration::from_micros(1);
-/// No round trip is longer; the Moon's takes 2.6 s, Mars' 45 min.
+/// The longest valid RTT; a round trip to the Moon takes 2.6 s, one to Mars 45 min.
 const RTT_MAX: Duration = Duration::from_secs(3_600);
 
-/// A controller that hears nothing but what can be.
+/// A wrapper that passes only valid input to a controller.
 #[derive(Clone)]
 pub(crate) struct Guard<C> {
     inner: C,
-    /// What it was before the last loss or time-out, unless it undoes those itself.
+    /// The controller before the last loss or time-out, unless it undoes spurious ones itself.
     before: Option<Box<C>>,
-    /// The latest time that was told.
+    /// The latest time passed in.
     now: Time,
 }
 
 impl<C> Guard<C> {
-    /// A guard before a controller that is made for this MTU.
+    /// Wraps a controller for this MTU.
     pub(crate) fn new(mtu: usize, make: impl FnOnce(usize) -> C) -> Self {
         Self { inner: make(sane_mtu(mtu)), before: None, now: Time::ZERO }
     }
 
-    /// A clock that only goes forward.
+    /// Returns a monotonic time.
     fn clock(&mut self, now: Time) -> Time {
         self.now = self.now.max(now);
         self.now
@@ -50,14 +50,14 @@ fn sane_rtt(rtt: Duration) -> Duration {
     rtt.clamp(RTT_MIN, RTT_MAX)
 }
 
-/// A controller looks in a log as if there were no guard.
+/// Formats the wrapped controller without the guard.
 impl<C: fmt::Debug> fmt::Debug for Guard<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-// Every method of the trait is here: one that is left out would be answered by the trait and not by the controller.
+// Every method of the trait must be forwarded: an omitted one would use the trait's default.
 impl<C: Controller + Clone> Controller for Guard<C> {
     fn window(&self) -> usize {
         self.inner.window()
@@ -172,9 +172,9 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_loss_that_was_none_leaves_the_window_as_it_was_and_nothing_else_does() {
+    fn only_a_spurious_loss_restores_the_window() {
         let (mtu, rtt) = (1_000, Some(Duration::from_millis(50)));
-        // Those that count arrivals undo what they see fit.
+        // Controllers that count arrivals undo spurious losses themselves.
         for kind in Kind::ALL.iter().filter(|kind| **kind == Kind::Bbr || !kind.build(mtu).counts_arrivals())
         {
             let mut controller = kind.build(mtu);
@@ -219,7 +219,7 @@ mod tests {
                     "{kind}, {cause:?}"
                 );
             }
-            // There is nothing to undo any more.
+            // There is nothing left to undo.
             let now = round(&mut *controller);
             let window = controller.window();
             controller.on_spurious(Spurious { now, flight_bytes: window, mtu });

@@ -1,10 +1,10 @@
-//! HighSpeed TCP (RFC 3649): the larger the window, the faster it opens and the less it falls; a window of 38 segments or
-//! fewer is Reno's.
+//! HighSpeed TCP (RFC 3649): the larger the window, the faster it grows and the less a loss reduces it. A
+//! window of up to 38 segments is Reno's.
 //!
-//! Of a window of w segments, a whole window of acknowledgements opens a(w) segments, and a loss takes b(w) of it (§5). Both
-//! are read from the RFC's own table (Appendix B, for Low_Window 38, High_Window 83,000, High_P 10⁻⁷ and High_Decrease 0.1),
-//! in the row of the largest w that is not above, so never more than the formula gives. It changes nothing of slow start
-//! (§10.1) and of time-outs.
+//! At a window of w segments, a window of acknowledgements adds a(w) segments, and a loss takes b(w) of the
+//! window (§5). Both come from the table of the RFC (Appendix B, for Low_Window 38, High_Window 83,000,
+//! High_P 10⁻⁷ and High_Decrease 0.1), in the row of the largest w not above the window, so never more than
+//! the formula. Slow start (§10.1) and time-outs are unchanged.
 
 use crate::frame::{Rule, Step, Window};
 use crate::{Congestion, Options};
@@ -92,7 +92,7 @@ fn row(segments: usize) -> (u32, u8) {
     (above as u32, TABLE[above - 1].1)
 }
 
-/// The rule of RFC 3649.
+/// The window rule of RFC 3649.
 #[derive(Debug, Clone)]
 pub struct HighSpeed;
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_38_segments_or_fewer_is_renos() {
+    fn a_window_of_at_most_38_segments_is_renos() {
         let mut highspeed = framed::<HighSpeed>(Options::default(), 38, 2);
         let grown = round(&mut highspeed, RTT);
         assert!((MSS - 30..=MSS).contains(&grown), "{grown}");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_one_opens_faster_and_falls_less() {
+    fn a_large_window_grows_faster_and_is_reduced_less() {
         let mut highspeed = framed::<HighSpeed>(Options::default(), 1_058, 2);
         let grown = round(&mut highspeed, RTT);
         assert!((7_900..=8_000).contains(&grown), "{grown}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_is_renos() {
+    fn a_timeout_is_handled_as_in_reno() {
         let mut highspeed = framed::<HighSpeed>(Options::default(), 1_000, 2);
         lose(&mut highspeed, Cause::Timeout);
         assert_eq!((highspeed.window(), highspeed.ssthresh()), (MSS, 500 * MSS));

@@ -1,13 +1,15 @@
-//! TCP Hybla (Caini, Firrincieli: "TCP Hybla: a TCP enhancement for heterogeneous networks", International Journal of
-//! Satellite Communications and Networking 22, 2004): over a long path the window opens as fast, in time, as Reno's over a
-//! short one.
+//! TCP Hybla (Caini, Firrincieli: "TCP Hybla: a TCP enhancement for heterogeneous networks", International
+//! Journal of Satellite Communications and Networking 22, 2004): over a long path the window grows, in time,
+//! as fast as Reno's over a short one.
 //!
-//! With ρ = RTT / RTT₀, and RTT₀ = 25 ms, an acknowledged segment opens the window by 2^ρ − 1 segments in slow start and by
-//! ρ²/cwnd in congestion avoidance. A loss halves it, as in RFC 5681. RTT is the least that was measured, so that a queue
-//! makes nobody faster; ρ is counted in eighths, and no more than `rho-max`, for 2^ρ soon is more than any window.
+//! With ρ = RTT / RTT₀ and RTT₀ = 25 ms, an acknowledged segment adds 2^ρ − 1 segments in slow start and
+//! ρ²/cwnd in congestion avoidance. A loss halves the window, as in RFC 5681. RTT is the minimum, so that a
+//! queue does not speed up growth. ρ is counted in eighths and limited to `rho-max`, because 2^ρ soon exceeds
+//! any window.
 //!
-//! Of the paper's other parts SACK is the transport's; the estimate of the first ssthresh and the spacing of packets are not
-//! here: over a long path slow start goes at once beyond what the path holds, unless ssthresh is set.
+//! Of the other parts of the paper, SACK belongs to the transport. The estimate of the initial ssthresh and
+//! the spacing of packets are not implemented: over a long path slow start overshoots the path at once,
+//! unless ssthresh is set.
 
 use std::time::Duration;
 
@@ -22,12 +24,12 @@ const RTT0_MIN: Duration = Duration::from_millis(1);
 const RTT0_MAX: Duration = Duration::from_secs(10);
 const RHO_MAX: u8 = 32;
 
-/// What Hybla may be told. What is out of range is taken to be the nearest that is not.
+/// The parameters of Hybla. Values out of range are clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// RTT₀: over paths that are no longer it is Reno. 1 ms to 10 s; 25 ms in the paper.
+    /// RTT₀: the RTT up to which the algorithm is Reno. 1 ms to 10 s. Default: 25 ms, as in the paper.
     pub rtt0: Duration,
-    /// The largest ρ. 1 to 32; 16.
+    /// The largest ρ. 1 to 32. Default: 16.
     pub rho_max: u8,
 }
 
@@ -38,13 +40,14 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Their names, in the order of [`Params`].
+    /// The names of the parameters, in the order of [`Params`].
     pub const NAMES: &[&str] = &["rtt0", "rho-max"];
 
-    /// Sets one by its name, as `rtt0` to `50ms`.
+    /// Sets a parameter by its name, as `rtt0` to `50ms`.
     ///
     /// # Errors
-    /// There is none of that name, or the value is not in its range: the error says which there are.
+    ///
+    /// The name is unknown, or the value is out of range: the error lists the names or the range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
         let wrong = |range: &'static str| ParameterError::out_of_range("hybla", name, value, range);
         match name {
@@ -61,22 +64,22 @@ impl Params {
         Ok(())
     }
 
-    /// The same; what is out of range is the nearest that is not.
+    /// Clamps all values to their ranges.
     fn within_ranges(self) -> Self {
         Self { rtt0: self.rtt0.clamp(RTT0_MIN, RTT0_MAX), rho_max: self.rho_max.clamp(1, RHO_MAX) }
     }
 }
 
-/// The rule of Hybla.
+/// The window rule of Hybla.
 #[derive(Debug, Clone)]
 pub struct Hybla {
     params: Params,
-    /// The least round trip so far.
+    /// The minimum RTT so far.
     rtt: Option<Duration>,
 }
 
 impl Hybla {
-    /// ρ, in eighths: 8 or more.
+    /// ρ in eighths: at least 8.
     fn rho(&self) -> u32 {
         let most = 8 * u128::from(self.params.rho_max);
         let rtt = self.rtt.unwrap_or(self.params.rtt0).as_nanos();
@@ -120,7 +123,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn over_a_path_of_rtt0_or_less_it_is_reno() {
+    fn below_rtt0_the_window_is_renos() {
         for rtt in [MS, 25 * MS] {
             let mut hybla = framed::<Hybla>(Options::default(), 10, 2);
             assert!((MSS - 50..=MSS).contains(&round(&mut hybla, rtt)));
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn over_one_three_times_as_long_it_opens_nine_times_as_far_a_round_trip() {
+    fn at_three_times_rtt0_the_window_grows_nine_times_as_much_per_round_trip() {
         let mut hybla = framed::<Hybla>(Options::default(), 100, 2);
         let grown = round(&mut hybla, 75 * MS);
         assert!((8_500..=9_000).contains(&grown), "{grown}");
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_makes_nobody_faster() {
+    fn a_queue_does_not_speed_up_growth() {
         let mut hybla = framed::<Hybla>(Options::default(), 10, 10_000);
         hybla.on_ack(ack(MSS, 25 * MS));
         hybla.on_ack(ack(MSS, 500 * MS));
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_path_opens_it_to_the_end_and_not_beyond() {
+    fn the_longest_rtt_does_not_overflow_the_window() {
         let mut options = Options::default();
         options.hybla.rho_max = 32;
         let mut hybla = framed::<Hybla>(options, 10, 4_000_000);
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_halves() {
+    fn a_loss_halves_the_window() {
         for (cause, window) in [(Cause::Loss, 5 * MSS), (Cause::Timeout, MSS)] {
             let mut hybla = framed::<Hybla>(Options::default(), 10, 2);
             lose(&mut hybla, cause);

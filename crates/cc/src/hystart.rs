@@ -1,56 +1,57 @@
-//! HyStart++ (RFC 9406): slow start that ends when the round-trip time rises, before the queue overflows.
+//! HyStart++ (RFC 9406): ends slow start when the RTT rises, before the queue overflows.
 //!
-//! Rounds are counted in bytes: what was in flight when one began has been acknowledged when it ends. It says how fast a
-//! window may grow and when slow start is over; the window is its controller's.
+//! Rounds are counted in bytes: a round ends when the data in flight at its begin is acknowledged.
+//! [`HyStart`] advises how fast the window may grow and when slow start ends; the window belongs to the
+//! controller.
 
 use std::time::Duration;
 
-/// The least rise of the round-trip time that counts (RFC 9406 §4.3).
+/// The smallest rise of the RTT that counts (RFC 9406 §4.3).
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 /// The rise that always counts.
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-/// What part of the last round's is a rise that counts.
+/// A rise of 1/`MIN_RTT_DIVISOR` of the last round's RTT counts.
 const MIN_RTT_DIVISOR: u32 = 8;
-/// Samples that a round must give before it is judged.
+/// The minimum number of samples per round.
 const N_RTT_SAMPLE: u32 = 8;
 /// How much slower the window grows in conservative slow start.
 pub const CSS_GROWTH_DIVISOR: usize = 4;
-/// How many rounds that lasts.
+/// The number of rounds in conservative slow start.
 const CSS_ROUNDS: u32 = 5;
 
 /// What slow start does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// Grow as ever.
+    /// Grow as in slow start.
     Grow,
-    /// Grow by a part of it.
+    /// Grow by 1/[`CSS_GROWTH_DIVISOR`] of that.
     Slowly,
-    /// Slow start is over.
+    /// End slow start.
     Leave,
 }
 
-/// Where slow start is.
+/// The state of HyStart++ for one slow start.
 #[derive(Debug, Clone, Default)]
 pub struct HyStart {
-    /// Bytes to be acknowledged before the round is over.
+    /// Bytes to be acknowledged before the round ends.
     round_left: usize,
-    /// The shortest round trip of the last round, and of this one so far.
+    /// The minimum RTT of the last round, and of this one so far.
     last_min: Option<Duration>,
     current_min: Option<Duration>,
     samples: u32,
     conservative: Option<Conservative>,
 }
 
-/// Conservative slow start: the round trip rose; perhaps by accident.
+/// Conservative slow start: the RTT rose, perhaps by accident.
 #[derive(Debug, Clone, Copy)]
 struct Conservative {
     rounds_left: u32,
-    /// The round trip that made it so.
+    /// The RTT at which conservative slow start began.
     baseline: Duration,
 }
 
 impl HyStart {
-    /// An acknowledgement came in slow start.
+    /// Takes an acknowledgement in slow start and returns what to do.
     pub fn on_ack(&mut self, bytes: usize, flight_before: usize, rtt: Option<Duration>) -> Advice {
         self.round_left = self.round_left.saturating_sub(bytes);
         if self.round_left == 0 {
@@ -85,7 +86,7 @@ impl HyStart {
         if self.conservative.is_some() { Advice::Slowly } else { Advice::Grow }
     }
 
-    /// Slow start was interrupted, or begins anew.
+    /// Resets the state: slow start was interrupted, or begins again.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
@@ -97,7 +98,7 @@ mod tests {
 
     const BYTES: usize = 1_000;
 
-    /// A round of so many acknowledgements; the last advice.
+    /// A round of `acks` acknowledgements; returns the last advice.
     fn round(hystart: &mut HyStart, acks: usize, rtt_ms: u64) -> Advice {
         let mut advice = Advice::Grow;
         for _ in 0..acks {
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_that_stays_lets_the_window_grow() {
+    fn a_constant_rtt_lets_the_window_grow() {
         let mut hystart = HyStart::default();
         for _ in 0..20 {
             assert_eq!(round(&mut hystart, 20, 50), Advice::Grow);
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_rises_by_an_eighth_slows_it_and_ends_it_five_rounds_later() {
+    fn an_rtt_that_rises_by_an_eighth_slows_growth_and_ends_slow_start_five_rounds_later() {
         let mut hystart = HyStart::default();
         round(&mut hystart, 20, 80);
         round(&mut hystart, 20, 80);
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_rose_by_accident_lets_it_grow_again() {
+    fn an_rtt_that_falls_again_resumes_slow_start() {
         let mut hystart = HyStart::default();
         round(&mut hystart, 20, 50);
         round(&mut hystart, 20, 50);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_few_samples_is_not_judged() {
+    fn a_round_with_few_samples_is_not_evaluated() {
         let mut hystart = HyStart::default();
         round(&mut hystart, 20, 50);
         round(&mut hystart, 20, 50);

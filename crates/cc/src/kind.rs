@@ -1,7 +1,7 @@
-//! The controllers by name, what each may be told, and how a person writes both: `fast`, or `fast:alpha=200,gamma=0.5`.
+//! The controllers by name, with their parameters, and their notation: `fast`, or `fast:alpha=200,gamma=0.5`.
 //!
-//! A new controller is a file and a line in each `match` of [`Kind`]; if it has parameters, a field of [`Options`] too, whose
-//! type has names and sets one by its name, as [`fast::Params`] does.
+//! To add a controller, add a file and a line in each `match` of [`Kind`]. If it has parameters, also add a
+//! field of [`Options`] whose type lists their names and sets one by its name, as [`fast::Params`] does.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::frame::Framed;
 use crate::guard::Guard;
 use crate::{Controller, Options, adalr, auto, bbr, cubic, fast, highspeed, hybla, reno, scalable, sctp};
 
-/// The controllers there are, by name.
+/// The available controllers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// RFC 9260 §7.2: [`sctp::Sctp`].
@@ -33,12 +33,12 @@ pub enum Kind {
     Bbr,
     /// A reconstruction of TCP-ADaLR: [`adalr::Adalr`].
     Adalr,
-    /// CUBIC or a model of the path, by what losses tell: [`auto::Auto`].
+    /// CUBIC or a model of the path, depending on what losses indicate: [`auto::Auto`].
     Auto,
 }
 
 impl Kind {
-    /// All of them, in the order in which they are listed to people.
+    /// All controllers, in the order in which they are listed.
     pub const ALL: &[Self] = &[
         Self::Sctp,
         Self::Reno,
@@ -52,12 +52,12 @@ impl Kind {
         Self::Auto,
     ];
 
-    /// A controller with default [`Options`] for a path of this MTU, in bytes.
+    /// Builds a controller with default [`Options`] for a path with this MTU, in bytes.
     pub fn build(self, mtu: usize) -> Box<dyn Controller> {
         self.build_with(Options::default(), mtu)
     }
 
-    /// A controller for a path of this MTU, in bytes.
+    /// Builds a controller for a path with this MTU, in bytes.
     pub fn build_with(self, options: Options, mtu: usize) -> Box<dyn Controller> {
         match self {
             Self::Sctp => Box::new(Guard::new(mtu, |mtu| sctp::Sctp::new(options, mtu))),
@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// The name by which [`FromStr`] knows it.
+    /// The name by which [`FromStr`] knows the controller.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sctp => "sctp",
@@ -96,25 +96,25 @@ impl Kind {
         }
     }
 
-    /// What it is, in a line.
+    /// A description of one line.
     pub const fn says(self) -> &'static str {
         match self {
             Self::Sctp => "SCTP's own (RFC 9260 section 7.2)",
             Self::Reno => "TCP's (RFC 5681)",
             Self::Cubic => "CUBIC (RFC 9438)",
             Self::HighSpeed => "HighSpeed TCP (RFC 3649)",
-            Self::Scalable => "Scalable TCP: a hundredth more an ACK, an eighth less a loss",
+            Self::Scalable => "Scalable TCP: grows 1/100 segment per ACKed segment, falls by 1/8 per loss",
             Self::Hybla => "TCP Hybla: as fast over a long path as Reno over one of 25 ms",
             Self::Fast => "FAST: keeps a number of packets in the queue (Jin, Wei, Low 2004)",
-            Self::Bbr => "BBR: by a model of the path (draft-ietf-ccwg-bbr); version=1 ignores losses",
+            Self::Bbr => "BBR: sends by a model of the path (draft-ietf-ccwg-bbr); version=1 ignores losses",
             Self::Adalr => {
                 "ADaLR-R, a reconstruction of TCP-ADaLR: steps that grow with the round trip beyond 300 ms"
             }
-            Self::Auto => "CUBIC where losses tell of congestion, a model of the path where they do not",
+            Self::Auto => "CUBIC where losses indicate congestion, a model of the path where they are random",
         }
     }
 
-    /// The names of its own parameters.
+    /// The names of the controller's parameters.
     pub const fn params(self) -> &'static [&'static str] {
         match self {
             Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable | Self::Auto => &[],
@@ -125,10 +125,12 @@ impl Kind {
         }
     }
 
-    /// Sets one of them, as `rtt0` to `50ms`.
+    /// Sets a parameter by its name, as `rtt0` to `50ms`.
     ///
     /// # Errors
-    /// It has none of that name, or the value is not in its range: the error says which there are.
+    ///
+    /// The controller has no such parameter, or the value is out of range: the error lists the names or the
+    /// range.
     pub fn set(self, options: &mut Options, name: &str, value: &str) -> Result<(), ParameterError> {
         match self {
             Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable | Self::Auto => {
@@ -142,21 +144,21 @@ impl Kind {
     }
 }
 
-/// A controller with parameters: what `--cc` takes.
+/// A controller with parameters: the value of `--cc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Which.
+    /// The controller.
     pub kind: Kind,
-    /// What it is told, in this order: each was found to be possible.
+    /// The parameters and their values in the given order; each was validated.
     params: Vec<(String, String)>,
 }
 
 impl Choice {
-    /// Puts it where a transport's configuration keeps it.
+    /// Stores the choice in the fields of a transport's configuration.
     pub fn apply(&self, kind: &mut Kind, options: &mut Options) {
         *kind = self.kind;
         for (name, value) in &self.params {
-            // What is possible for the default options is refused only beside another value that the profile has.
+            // Valid with default options, so it fails only in combination with another value of the profile.
             let _ = self.kind.set(options, name, value);
         }
     }
@@ -168,15 +170,15 @@ impl From<Kind> for Choice {
     }
 }
 
-/// What `--help` says of `--cc`: every controller with what it is and its parameters, a line each.
+/// The help text of `--cc`: every controller with its description and its parameters, a line each.
 pub fn help() -> String {
-    let mut text = "Congestion control of what this side sends, as in cubic or fast:alpha=200 [default: the profile's]. There \
-                    are:\n"
+    let mut text = "Congestion control of what this side sends, as in cubic or fast:alpha=200 [default: the profile's]. \
+                    Controllers:\n"
         .to_owned();
     for kind in Kind::ALL {
         text.push_str(&format!("{:<11} {}\n", kind.name(), kind.says()));
         if !kind.params().is_empty() {
-            text.push_str(&format!("{:<11}   it may be told: {}\n", "", kind.params().join(", ")));
+            text.push_str(&format!("{:<11}   parameters: {}\n", "", kind.params().join(", ")));
         }
     }
     text
@@ -188,7 +190,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// As it was written.
+/// Formats the choice as it was written.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;
@@ -199,7 +201,7 @@ impl fmt::Display for Choice {
     }
 }
 
-/// No controller has this name.
+/// The error for an unknown name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKind(String);
 
@@ -226,7 +228,7 @@ impl FromStr for Kind {
     }
 }
 
-/// A controller has no parameter of this name, or the parameter no such value.
+/// The error for an unknown parameter or a value out of range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterError(String);
 
@@ -240,7 +242,7 @@ impl ParameterError {
     }
 
     pub(crate) fn out_of_range(controller: &str, name: &str, value: &str, range: &str) -> Self {
-        Self(format!("{controller}: {name} cannot be `{}`: it is {range}", value.escape_debug()))
+        Self(format!("{controller}: {name} cannot be `{}`: expected {range}", value.escape_debug()))
     }
 }
 
@@ -252,12 +254,12 @@ impl fmt::Display for ParameterError {
 
 impl std::error::Error for ParameterError {}
 
-/// Why a text names no controller with its parameters.
+/// Why a text cannot be parsed as a [`Choice`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChoiceError {
-    /// No controller has this name.
+    /// The controller is unknown.
     Unknown(UnknownKind),
-    /// It cannot be told this.
+    /// A parameter is unknown or its value out of range.
     Parameter(ParameterError),
     /// A parameter is given twice.
     Twice(String),
@@ -315,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_reads_back_from_its_name_and_builds() {
+    fn every_kind_parses_from_its_name_and_builds() {
         for kind in Kind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(*kind));
             assert_eq!(kind.to_string().parse(), Ok(Choice::from(*kind)));
@@ -325,14 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_what_exists() {
+    fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = "vegas".parse::<Choice>().unwrap_err().to_string();
         assert!(error.starts_with("no congestion control is called `vegas`; there are sctp, reno, cubic"));
         assert!(Kind::ALL.iter().all(|kind| error.contains(kind.name())), "{error}");
     }
 
     #[test]
-    fn parameters_are_read_written_and_applied() {
+    fn parameters_are_parsed_formatted_and_applied() {
         let choice: Choice = "hybla:rtt0=50ms,rho-max=8".parse().unwrap();
         assert_eq!(choice.to_string(), "hybla:rtt0=50ms,rho-max=8");
         let (mut kind, mut options) = (Kind::Sctp, Options::default());
@@ -348,26 +350,26 @@ mod tests {
     }
 
     #[test]
-    fn what_a_parameter_cannot_be_is_told_with_what_it_can() {
+    fn the_error_for_an_invalid_parameter_names_the_valid_values() {
         let error = |text: &str| text.parse::<Choice>().unwrap_err().to_string();
         assert_eq!(error("reno:x=1"), "reno has no parameters, so no `x`");
         assert_eq!(error("reno:"), "reno has no parameters, so no ``");
         assert_eq!(error("hybla:rtt=1ms"), "hybla has no parameter `rtt`; there are rtt0, rho-max");
-        assert_eq!(error("hybla:rtt0=0ms"), "hybla: rtt0 cannot be `0ms`: it is 1ms to 10s");
-        assert_eq!(error("hybla:rtt0"), "hybla: rtt0 cannot be ``: it is 1ms to 10s");
-        assert_eq!(error("hybla:rho-max=2.5"), "hybla: rho-max cannot be `2.5`: it is 1 to 32");
-        assert_eq!(error("adalr:k=0"), "adalr: k cannot be `0`: it is 0.001 to 100");
-        assert_eq!(error("adalr:rho-max=33"), "adalr: rho-max cannot be `33`: it is 1 to 32");
+        assert_eq!(error("hybla:rtt0=0ms"), "hybla: rtt0 cannot be `0ms`: expected 1ms to 10s");
+        assert_eq!(error("hybla:rtt0"), "hybla: rtt0 cannot be ``: expected 1ms to 10s");
+        assert_eq!(error("hybla:rho-max=2.5"), "hybla: rho-max cannot be `2.5`: expected 1 to 32");
+        assert_eq!(error("adalr:k=0"), "adalr: k cannot be `0`: expected 0.001 to 100");
+        assert_eq!(error("adalr:rho-max=33"), "adalr: rho-max cannot be `33`: expected 1 to 32");
         assert_eq!(error("fast:alpha=5,alpha=5"), "`alpha` is given twice");
     }
 
     #[test]
-    fn every_parameter_has_a_range_that_it_tells() {
+    fn the_error_for_every_parameter_names_its_range() {
         for kind in Kind::ALL {
             for name in kind.params() {
                 let error = kind.set(&mut Options::default(), name, "nonsense").unwrap_err().to_string();
                 assert!(
-                    error.starts_with(&format!("{kind}: {name} cannot be `nonsense`: it is ")),
+                    error.starts_with(&format!("{kind}: {name} cannot be `nonsense`: expected ")),
                     "{error}"
                 );
             }
@@ -378,7 +380,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn whatever_is_written_is_refused_or_reads_back(text in "[a-z]{0,6}(:[a-z0-9=.,+-]{0,24})?") {
+        fn any_text_is_rejected_or_round_trips(text in "[a-z]{0,6}(:[a-z0-9=.,+-]{0,24})?") {
             for text in [text.clone(), format!("hybla:{text}"), format!("hybla:rtt0={text}"), format!("fast:{text}"), format!("adalr:{text}")] {
                 if let Ok(choice) = text.parse::<Choice>() {
                     prop_assert_eq!(choice.to_string(), text);

@@ -30,7 +30,7 @@ use braidftp_base::{Rate, Time};
 
 pub use self::kind::{Choice, ChoiceError, Kind, ParameterError, UnknownKind, help};
 
-/// A congestion control algorithm at work on one path. A method that is added here is passed on in `guard.rs`.
+/// A congestion control algorithm for one path. `guard.rs` must forward every method of this trait.
 pub trait Controller: fmt::Debug + Send {
     /// The congestion window (cwnd), in bytes.
     fn window(&self) -> usize;
@@ -38,59 +38,61 @@ pub trait Controller: fmt::Debug + Send {
     /// The slow-start threshold (ssthresh), in bytes.
     fn ssthresh(&self) -> usize;
 
-    /// The rate at which to pace, if this controller paces: transports keep to it with a [`pacer::Pacer`].
+    /// The pacing rate, if this controller paces; transports apply it with a [`pacer::Pacer`].
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// Whether acknowledgements are to be told by what has newly arrived, in whatever order, and so are losses repaired.
-    /// SCTP does that with all controllers; TCP tells others of nothing but what is cumulatively acknowledged.
+    /// Whether acknowledgements must be reported by newly delivered data in any order, and losses be repaired
+    /// likewise. SCTP does both with every controller; TCP reports only cumulatively acknowledged data to the
+    /// others.
     fn counts_arrivals(&self) -> bool {
         false
     }
 
-    /// A packet with new or retransmitted data left.
+    /// A packet with new or retransmitted data was sent.
     fn on_sent(&mut self, _sent: Sent) {}
 
-    /// Data was taken for lost: told each time the transport marks some, within a recovery too, after the acknowledgement
-    /// that told of it and before the congestion that it is.
+    /// Data was declared lost. Called each time the transport marks data, during a recovery too, after the
+    /// acknowledgement that revealed the loss and before the resulting `on_congestion`.
     fn on_lost(&mut self, _lost: Lost) {}
 
-    /// There was room in the window and nothing to send, with so many bytes in flight: what is measured until they are
-    /// acknowledged is the application's rate, not the path's.
+    /// There was room in the window but nothing to send, with `flight_bytes` in flight. Until these are
+    /// acknowledged the measured rate is the application's, not the path's.
     fn on_app_limited(&mut self, _now: Time, _flight_bytes: usize) {}
 
     /// An acknowledgement newly covers data on this path.
     fn on_ack(&mut self, ack: Ack<'_>);
 
-    /// The transport saw congestion: at most one `Loss` a recovery, each `Timeout`, each ECN echo a window.
+    /// The transport detected congestion: at most one `Loss` per recovery, each `Timeout`, each ECN echo per
+    /// window.
     fn on_congestion(&mut self, congestion: Congestion);
 
-    /// What the last congestion was taken from had arrived: nothing was lost (RFC 3708). A controller that does not count
-    /// arrivals is put back as it was before that congestion, and need do nothing.
+    /// The last congestion was spurious: the data taken for lost had arrived (RFC 3708). A controller that
+    /// does not count arrivals is restored to its state before that congestion and need not act.
     fn on_spurious(&mut self, _spurious: Spurious) {}
 
-    /// The path was idle for an RTO or more (RFC 9260 §7.2.1), told before data is sent again.
+    /// The path was idle for an RTO or more (RFC 9260 §7.2.1). Called before data is sent again.
     fn on_idle(&mut self, _idle: Idle) {}
 
-    /// A recovery from losses ended: all that was in flight when it began is acknowledged.
+    /// A recovery ended: all data in flight at its begin is acknowledged.
     fn on_recovered(&mut self, _recovered: Recovered) {}
 
     /// The path's MTU changed (RFC 9260 §7.2.1 item 2, §7.3).
     fn on_mtu(&mut self, _mtu: usize) {}
 
-    /// The window is not to be larger than this for now, in bytes: Max.Burst by lowering the window (RFC 4960 §6.1 D), or so that
-    /// it is seen whose queue becomes shorter. It may grow again at once.
+    /// Limits the window to `at_most` bytes for now, without a bound on later growth. Used for Max.Burst by
+    /// lowering the window (RFC 4960 §6.1 D), and to see whose queue becomes shorter.
     fn limit_window(&mut self, _at_most: usize) {}
 
-    /// A path that was in doubt is used again: its window begins with this, in bytes.
+    /// A potentially failed path is used again: the window restarts at `window` bytes.
     fn begin_again(&mut self, _window: usize) {}
 }
 
-/// Data that just left on a path.
+/// Data that was sent on a path.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
-    /// When.
+    /// The send time.
     pub now: Time,
     /// Bytes of user data in the packet.
     pub bytes: usize,
@@ -98,16 +100,16 @@ pub struct Sent {
     pub flight_before: usize,
 }
 
-/// Data that the transport takes for lost.
+/// Data that was declared lost.
 #[derive(Debug, Clone, Copy)]
 pub struct Lost {
-    /// When it was found.
+    /// When the loss was detected.
     pub now: Time,
-    /// Bytes of it.
+    /// Bytes lost.
     pub bytes: usize,
-    /// When it had left, the latest of it.
+    /// The latest send time of the lost data.
     pub sent_at: Time,
-    /// Bytes in flight on the path, without it.
+    /// Bytes in flight on the path, without the lost data.
     pub flight_bytes: usize,
     /// The path's MTU.
     pub mtu: usize,
@@ -116,14 +118,14 @@ pub struct Lost {
 /// Data that an acknowledgement newly covers.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack<'a> {
-    /// When the acknowledgement came.
+    /// When the acknowledgement arrived.
     pub now: Time,
     /// Bytes newly acknowledged on this path, cumulatively or by gap blocks.
     pub bytes: usize,
-    /// Those of them that gap blocks acknowledge. TCP: 0.
+    /// Those of `bytes` acknowledged by gap blocks. TCP: 0.
     pub gap_bytes: usize,
-    /// Those of them that a gap block names once more, after a SACK that was overtaken took them back: no news to
-    /// partial_bytes_acked. TCP: 0.
+    /// Those of `bytes` that a gap block acknowledges once more, after an overtaken SACK revoked them;
+    /// partial_bytes_acked does not count them again. TCP: 0.
     pub regained_bytes: usize,
     /// Bytes in flight on this path before the acknowledgement.
     pub flight_before: usize,
@@ -131,13 +133,13 @@ pub struct Ack<'a> {
     pub mtu: usize,
     /// A round-trip sample, if this acknowledgement gave one.
     pub rtt: Option<Duration>,
-    /// Where it took another path's way back, and is no round trip of this path (`rtt`, then, is one that was measured since the
-    /// acknowledgement before): how long ago the last of these bytes to leave had left. At which rate data arrives shows in that
-    /// as well, and how soon there is room for more.
+    /// The age of the most recently sent of these bytes, if the acknowledgement returned on another path and
+    /// so gave no RTT of this path (`rtt` is then a sample measured since the previous acknowledgement). The
+    /// age serves to measure the delivery rate and the delay after which the window has room again.
     pub by_another_way: Option<Duration>,
-    /// The smoothed round-trip time, once there is one.
+    /// The smoothed round-trip time, if measured.
     pub srtt: Option<Duration>,
-    /// Whether the cumulative acknowledgement point moved.
+    /// Whether the cumulative acknowledgement point advanced.
     pub cum_advanced: bool,
     /// Whether the path is in fast recovery.
     pub in_recovery: bool,
@@ -145,49 +147,49 @@ pub struct Ack<'a> {
     pub siblings: &'a [PathView],
 }
 
-/// What a coupled controller may know of another path.
+/// What a coupled controller may know of a sibling path.
 #[derive(Debug, Clone, Copy)]
 pub struct PathView {
     /// The congestion window, in bytes.
     pub window: usize,
     /// The slow-start threshold, in bytes.
     pub ssthresh: usize,
-    /// The smoothed round-trip time, once there is one.
+    /// The smoothed round-trip time, if measured.
     pub srtt: Option<Duration>,
-    /// Bytes that arrived since the last loss, or between that and the one before, whichever is more.
+    /// Bytes delivered since the last loss, or between the two last losses, whichever is more.
     pub between_losses: u64,
 }
 
-/// What a transport takes for congestion.
+/// A congestion event.
 #[derive(Debug, Clone, Copy)]
 pub struct Congestion {
-    /// How it showed.
+    /// How the transport detected it.
     pub cause: Cause,
-    /// When.
+    /// When it was detected.
     pub now: Time,
-    /// Bytes in flight on the path when it showed.
+    /// Bytes in flight on the path at that time.
     pub flight_bytes: usize,
     /// The path's MTU.
     pub mtu: usize,
 }
 
-/// How congestion showed.
+/// How congestion was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Reports of missing data: fast retransmit.
+    /// Missing reports: fast retransmit.
     Loss,
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     Timeout,
     /// An ECN echo.
     Ecn,
 }
 
-/// Congestion that was none.
+/// A congestion event that was spurious.
 #[derive(Debug, Clone, Copy)]
 pub struct Spurious {
-    /// When that was proven.
+    /// When that was detected.
     pub now: Time,
-    /// Bytes in flight then.
+    /// Bytes in flight at that time.
     pub flight_bytes: usize,
     /// The path's MTU.
     pub mtu: usize,
@@ -196,7 +198,7 @@ pub struct Spurious {
 /// The end of a recovery.
 #[derive(Debug, Clone, Copy)]
 pub struct Recovered {
-    /// When.
+    /// When the recovery ended.
     pub now: Time,
     /// Bytes still in flight.
     pub flight_bytes: usize,
@@ -204,121 +206,123 @@ pub struct Recovered {
     pub mtu: usize,
 }
 
-/// A path on which nothing was sent for a while.
+/// A path on which nothing was sent for some time.
 #[derive(Debug, Clone, Copy)]
 pub struct Idle {
-    /// When.
+    /// The current time.
     pub now: Time,
-    /// How long nothing was sent.
+    /// The idle time.
     pub idle_for: Duration,
     /// The path's retransmission time-out.
     pub rto: Duration,
     /// The path's MTU.
     pub mtu: usize,
-    /// The slow-start threshold does not fall below this, in bytes. 0, but for a path that is idle because it stands
-    /// by for another: when its turn comes, nothing is known against its slow start.
+    /// The lower bound of ssthresh, in bytes. 0, except for a path that is idle because it is a backup: its
+    /// slow start has seen no loss.
     pub ssthresh_min: usize,
 }
 
-/// What a controller may be told when it is built.
+/// The options of controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The first window. RFC 9260 §7.2.1 for IPv4.
+    /// The initial window. Default: RFC 9260 §7.2.1 for IPv4.
     pub initial_window: InitialWindow,
-    /// L in RFC 9260 §7.2.1 and RFC 3465: by how many MTUs one acknowledgement may open the window in slow start. 1;
-    /// 2 makes up for delayed acknowledgements.
+    /// L of RFC 9260 §7.2.1 and RFC 3465: the largest growth by one acknowledgement in slow start, in MTUs.
+    /// Default: 1. The value 2 compensates delayed acknowledgements.
     pub byte_counting_limit: NonZeroU8,
-    /// How slow start ends. At the first loss.
+    /// How slow start ends. Default: at the first loss.
     pub slow_start: SlowStart,
-    /// What opens the window. Bytes; SCTP knows nothing else.
+    /// What the window growth counts. Default: bytes; SCTP always counts bytes.
     pub counting: Counting,
-    /// When acknowledgements open it. When it was full; SCTP knows nothing else.
+    /// When acknowledgements grow the window. Default: when it was full, as SCTP always does.
     pub growth: Growth,
-    /// What of ssthresh slow start makes its last step at. It steps over; SCTP knows nothing else.
+    /// Whether slow start may step over ssthresh. Default: it may, as SCTP always does.
     pub slow_start_end: SlowStartEnd,
-    /// Where slow start ends if nothing is lost before: ssthresh, in bytes; cubic and fast do not ask. `None`: arbitrarily
-    /// high (RFC 9260 §7.2.1, RFC 5681 §3.1).
+    /// The initial ssthresh in bytes; cubic and fast ignore it. `None`: arbitrarily high (RFC 9260 §7.2.1,
+    /// RFC 5681 §3.1).
     pub initial_ssthresh: Option<u32>,
-    /// No loss, time-out or idleness makes ssthresh of an SCTP path smaller than so many MTUs. 4 (RFC 9260 §7.2.3); 2 in
-    /// RFC 2960 §7.2.3.
+    /// The minimum ssthresh of an SCTP path in MTUs, after losses, time-outs and idle time. Default: 4 (RFC
+    /// 9260 §7.2.3); RFC 2960 §7.2.3 has 2.
     pub floor_mtus: NonZeroU8,
-    /// Which acknowledgements let the window of an SCTP path grow. All (RFC 9260 §7.2.1).
+    /// Which acknowledgements grow the window of an SCTP path. Default: all (RFC 9260 §7.2.1).
     pub grows_on: GrowsOn,
-    /// What counts towards partial_bytes_acked of an SCTP path. All (RFC 9260 §7.2.2).
+    /// What counts towards partial_bytes_acked of an SCTP path. Default: all (RFC 9260 §7.2.2).
     pub partial_bytes: PartialBytes,
-    /// What idleness does to an SCTP path. RFC 9260's.
+    /// The effect of idle time on an SCTP path. Default: RFC 9260's.
     pub idle_rule: IdleRule,
-    /// BBR's own. The draft's.
+    /// The parameters of BBR. Default: the draft's.
     pub bbr: bbr::Params,
-    /// FAST's own. Those of its ns-2 module.
+    /// The parameters of FAST. Default: those of its ns-2 module.
     pub fast: fast::Params,
-    /// Hybla's own. The paper's.
+    /// The parameters of Hybla. Default: the paper's.
     pub hybla: hybla::Params,
-    /// ADaLR-R's own. Those of the reconstruction.
+    /// The parameters of ADaLR-R. Default: those of the reconstruction.
     pub adalr: adalr::Params,
 }
 
-/// Which acknowledgements let the window of an SCTP path grow.
+/// Which acknowledgements grow the window of an SCTP path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowsOn {
     /// All that cover new data, as in RFC 9260 §7.2.1 and §7.2.2.
     AnyAck,
-    /// Those alone that move the cumulative point, as in RFC 2960 and RFC 4960, §7.2.1 and §7.2.2 of both.
+    /// Only those that advance the cumulative point, as in RFC 2960 and RFC 4960, §7.2.1 and §7.2.2 of both.
     CumAdvance,
 }
 
 /// What counts towards partial_bytes_acked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartialBytes {
-    /// All that is newly acknowledged, but no more than a window of it while the window is not used (RFC 9260 §7.2.2).
+    /// All newly acknowledged bytes, limited to one window while the window is not full (RFC 9260 §7.2.2).
     All,
-    /// What gap blocks acknowledge, and what the cumulative point does while the window is used: ns-2's module.
+    /// Bytes that gap blocks acknowledge, and cumulatively acknowledged bytes while the window is full:
+    /// ns-2's module.
     WhileUsed,
 }
 
-/// What idleness does to an SCTP path.
+/// The effect of idle time on an SCTP path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleRule {
-    /// The window becomes smaller, and ssthresh is the window before, so that slow start leads back there (RFC 9260 §7.2.1).
+    /// The window is reduced, and ssthresh is set to the former window, so that slow start leads back to it
+    /// (RFC 9260 §7.2.1).
     Rfc9260,
-    /// The window alone becomes smaller (RFC 2960 and RFC 4960, §7.2.1 of both). What leaves in the instant in which an RTO is
-    /// over leaves in time: in ns-2's module that is what a T3-rtx of the same age sends, and T3-rtx comes first.
+    /// Only the window is reduced (RFC 2960 and RFC 4960, §7.2.1 of both). Data sent at the instant at which
+    /// one RTO has elapsed is not idle: in ns-2's module a T3-rtx of the same age precedes it.
     Rfc4960,
 }
 
-/// What opens the window of a TCP controller.
+/// What the window growth of a TCP controller counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// Each acknowledgement, whatever it covers (RFC 2581 §3.1).
+    /// Acknowledgements, whatever they cover (RFC 2581 §3.1).
     Acks,
-    /// The bytes that it covers (RFC 3465), L segments at most.
+    /// The acknowledged bytes (RFC 3465), at most L segments per acknowledgement.
     Bytes,
 }
 
-/// When acknowledgements open the window of a TCP controller.
+/// When acknowledgements grow the window of a TCP controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
-    /// Whenever they come (RFC 5681 knows no other rule).
+    /// Always (RFC 5681 has no other rule).
     Always,
-    /// When what was in flight filled the window (RFC 7661, RFC 9438 §5.8).
+    /// When the flight filled the window (RFC 7661, RFC 9438 §5.8).
     WhenFull,
 }
 
-/// How the last step of a TCP controller's slow start is made.
+/// The last step of a TCP controller's slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlowStartEnd {
-    /// By a whole step, perhaps beyond ssthresh.
+    /// A whole step, perhaps beyond ssthresh.
     StepOver,
-    /// By no more than leads to ssthresh.
+    /// Limited to ssthresh.
     Clamp,
 }
 
 /// How slow start ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlowStart {
-    /// With a loss, as in RFC 9260 §7.2.1: by then up to half of what is in flight is too much.
+    /// At the first loss (RFC 9260 §7.2.1); by then up to half of the flight is excess.
     UntilLoss,
-    /// When the round-trip time rises: HyStart++ (RFC 9406).
+    /// When the RTT rises: HyStart++ (RFC 9406).
     HyStart,
 }
 
@@ -347,7 +351,7 @@ impl Default for Options {
 }
 
 impl InitialWindow {
-    /// In bytes, for a path of this MTU.
+    /// The window in bytes, for a path with this MTU.
     pub fn bytes(self, mtu: usize) -> usize {
         let rfc = |limit: usize| mtu.saturating_mul(4).min(mtu.saturating_mul(2).max(limit));
         match self {
@@ -359,15 +363,15 @@ impl InitialWindow {
     }
 }
 
-/// How much may be sent before anything was acknowledged.
+/// The window before the first acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitialWindow {
-    /// RFC 9260 §7.2.1, the peer has an IPv4 address.
+    /// RFC 9260 §7.2.1 for an IPv4 peer.
     Ipv4,
-    /// RFC 9260 §7.2.1, the peer has an IPv6 address.
+    /// RFC 9260 §7.2.1 for an IPv6 peer.
     Ipv6,
     /// RFC 3390 §1 for TCP, RFC 4960 §7.2.1 for SCTP: min(4·MSS, max(2·MSS, 4380)).
     Tcp,
-    /// So many MTUs, as RFC 6928 has it for TCP.
+    /// A number of MTUs, as in RFC 6928 for TCP.
     Mtus(NonZeroU8),
 }

@@ -1,26 +1,26 @@
-//! When the next packet may leave at a controller's pacing rate (draft-ietf-ccwg-bbr §5.6.2, §5.6.3): a clock that each
-//! packet moves on by what it takes at that rate.
+//! Pacing (draft-ietf-ccwg-bbr §5.6.2, §5.6.3): a clock that each sent packet advances by its transmission
+//! time at the controller's pacing rate.
 //!
-//! What leaves at once is a quantum, so that a driver can hand several packets to the kernel in one call; the next begins
-//! when all of it would have left at the rate. A driver whose timer rings late makes up for it, within limits; who had
-//! nothing to send does not.
+//! Packets are sent in quanta, so that a driver can pass several packets to the kernel in one call; the next
+//! quantum begins when all of the last one would have been sent at the rate. If a driver's timer fires late,
+//! the pacer makes up for it within limits; time with nothing to send is not made up for.
 
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-/// A quantum is as much as leaves in this time...
+/// A quantum is what is sent in this time at the pacing rate...
 const QUANTUM: Duration = Duration::from_millis(1);
-/// ...and no more bytes than this, which is what a driver hands over at once...
+/// ...but at most this many bytes, the batch of a driver...
 const QUANTUM_MAX: usize = 65_536;
-/// ...but no fewer packets.
+/// ...and at least this many packets.
 const QUANTUM_MIN_MTUS: usize = 2;
-/// How late a driver's timer may ring without a loss of rate: tokio's counts whole milliseconds.
+/// How late a driver's timer may fire without a loss of rate: tokio's timer counts whole milliseconds.
 const LATE_MAX: Duration = Duration::from_millis(2);
-/// Nothing is held back longer, whatever the rate: a window and timers are there for paths that carry less.
+/// The longest delay, whatever the rate: windows and timers handle slower paths.
 const HOLD_MAX: Duration = Duration::from_secs(1);
 
-/// Bytes that leave at once at this rate, by a path of this MTU in bytes.
+/// The bytes sent at once at this rate, on a path with this MTU in bytes.
 pub fn quantum(rate: Rate, mtu: usize) -> usize {
     let bits = u128::from(rate.bits_per_second()) * QUANTUM.as_micros() / 1_000_000;
     let bytes = usize::try_from(bits / 8).unwrap_or(usize::MAX).min(QUANTUM_MAX);
@@ -30,18 +30,18 @@ pub fn quantum(rate: Rate, mtu: usize) -> usize {
 /// The pacing clock of a path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pacer {
-    /// When what has left would have left at the rate.
+    /// When the bytes sent so far would have been sent at the rate.
     next_at: Time,
-    /// Bytes of the quantum that may still leave.
+    /// Bytes of the quantum that may still be sent.
     left: usize,
-    /// A quantum is no less than this, in bytes.
+    /// The minimum quantum, in bytes.
     least: usize,
-    /// Whether something waits for the clock.
+    /// Whether a packet waits for the clock.
     held: bool,
 }
 
 impl Pacer {
-    /// Until when a packet must wait that is to leave now; `None` if it need not.
+    /// Returns until when a packet must be delayed that is to be sent now; `None` if it may be sent.
     pub fn holds(&mut self, now: Time) -> Option<Time> {
         if self.left > 0 || self.next_at <= now {
             return None;
@@ -50,12 +50,12 @@ impl Pacer {
         Some(self.next_at)
     }
 
-    /// From now on a quantum is no less than this, in bytes.
+    /// Sets the minimum quantum, in bytes.
     pub fn leave_in_bursts(&mut self, least: usize) {
         self.least = least;
     }
 
-    /// A packet left with so many bytes.
+    /// Takes a sent packet of `bytes` bytes.
     pub fn on_sent(&mut self, now: Time, bytes: usize, rate: Rate, mtu: usize) {
         if self.left == 0 {
             self.left = quantum(rate, mtu).max(self.least.min(QUANTUM_MAX));
@@ -75,12 +75,12 @@ mod tests {
     use super::*;
 
     const MTU: usize = 1_250;
-    /// 1250 bytes a millisecond.
+    /// 1250 bytes per millisecond.
     const SLOW: Rate = Rate::from_bits_per_second(10_000_000);
-    /// 62,500 bytes a millisecond.
+    /// 62,500 bytes per millisecond.
     const FAST: Rate = Rate::from_bits_per_second(500_000_000);
 
-    /// All that may leave now.
+    /// The bytes that may be sent now.
     fn leaves(pacer: &mut Pacer, now: Time, rate: Rate) -> usize {
         let mut packets = 0;
         while pacer.holds(now).is_none() {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn two_packets_leave_at_once_and_the_next_when_both_would_have_left() {
+    fn two_packets_are_sent_at_once_and_the_next_after_their_transmission_time() {
         let mut pacer = Pacer::default();
         for step in 0..5 {
             let now = Time::from_millis(100 + 2 * step);
@@ -101,22 +101,22 @@ mod tests {
     }
 
     #[test]
-    fn at_high_rates_a_millisecond_leaves_at_once_but_no_more_than_a_batch() {
+    fn at_high_rates_a_quantum_is_a_millisecond_and_at_most_a_batch() {
         assert_eq!(leaves(&mut Pacer::default(), Time::from_millis(1), FAST), 50);
         let faster = Rate::from_bits_per_second(8_000_000_000);
         assert_eq!(leaves(&mut Pacer::default(), Time::from_millis(1), faster), 65_536_usize.div_ceil(MTU));
     }
 
     #[test]
-    fn a_late_timer_costs_no_rate_and_idleness_gains_none() {
+    fn a_late_timer_is_made_up_for_and_idle_time_is_not() {
         let mut pacer = Pacer::default();
         let mut packets = 0;
-        // A timer that rings each 1.7 ms, where a quantum takes 1 ms.
+        // The timer fires each 1.7 ms, and a quantum takes 1 ms.
         for ring in 0..1_000 {
             packets += leaves(&mut pacer, Time::from_micros(100_000 + 1_700 * ring), FAST);
         }
         assert!((84_900..=85_100).contains(&packets), "{packets}");
-        // Nobody waited, so there is nothing to make up for.
+        // No packet was delayed, so there is nothing to make up for.
         let mut pacer = Pacer::default();
         pacer.on_sent(Time::from_millis(1), MTU, FAST, MTU);
         pacer.on_sent(Time::from_millis(50), 49 * MTU, FAST, MTU);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_longer_than_a_second() {
+    fn no_packet_is_delayed_by_more_than_a_second() {
         let mut pacer = Pacer::default();
         let now = Time::from_millis(1);
         assert_eq!(leaves(&mut pacer, now, Rate::from_bits_per_second(1)), 2);
@@ -135,7 +135,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_more_leaves_than_the_rate_and_a_quantum_and_what_a_late_timer_missed(
+        fn the_pacer_never_exceeds_the_rate_by_more_than_a_quantum_and_the_late_timer_allowance(
             waits in prop::collection::vec((0_u64..5_000, any::<bool>()), 1..200),
             kbit in 100_u64..10_000_000,
         ) {

@@ -1,7 +1,8 @@
-//! TCP's congestion control: RFC 5681 §3.1 and §4.1, counting acknowledgements as RFC 2581 did or bytes as RFC 3465 does.
+//! TCP congestion control: RFC 5681 §3.1 and §4.1, counting acknowledgements as in RFC 2581 or bytes as in
+//! RFC 3465.
 //!
-//! Detecting a loss, the recovery and what inflates the window meanwhile are the transport's (RFC 6582, RFC 6675). "MTU"
-//! is the RFC's SMSS. Slow start may end by HyStart++ (RFC 9406).
+//! Loss detection, recovery and the inflation of the window meanwhile belong to the transport (RFC 6582, RFC
+//! 6675). "MTU" is the RFC's SMSS. Slow start may end by HyStart++ (RFC 9406).
 
 use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
 use crate::{
@@ -10,9 +11,9 @@ use crate::{
 
 /// "Arbitrarily high" (RFC 5681 §3.1).
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
-/// No halving goes below this many segments (RFC 5681 §3.1 equation 4).
+/// The minimum window after a reduction, in segments (RFC 5681 §3.1 equation 4).
 const FLOOR_MTUS: usize = 2;
-/// What more would a path hold: the largest window that scaling allows.
+/// The largest window that TCP's window scaling allows.
 const WINDOW_MAX: usize = 65_535 << 14;
 
 /// The controller of RFC 5681.
@@ -30,7 +31,7 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// A controller for a path on which nothing was sent yet.
+    /// Creates a controller for a path on which nothing was sent yet.
     pub fn new(options: Options, mtu: usize) -> Self {
         Self {
             options,
@@ -94,7 +95,7 @@ impl Controller for Reno {
             Some(hystart) if slow_start => hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt),
             _ => Advice::Grow,
         };
-        // Less than one segment of room is a full window, to a sender of whole segments.
+        // For a sender of whole segments a window with less than one segment of room is full.
         let full = ack.flight_before + self.mtu > self.cwnd;
         if full || self.options.growth == Growth::Always {
             if slow_start {
@@ -122,7 +123,7 @@ impl Controller for Reno {
     }
 
     fn on_recovered(&mut self, recovered: Recovered) {
-        // RFC 6582 §3.2 step 3 option 1: no burst if little is in flight.
+        // RFC 6582 §3.2 step 3 option 1: avoids a burst if little is in flight.
         let (flight, mtu) = (recovered.flight_bytes, recovered.mtu);
         self.cwnd = self.cwnd.min(self.ssthresh.min(flight.max(mtu) + mtu));
     }
@@ -130,7 +131,7 @@ impl Controller for Reno {
     fn on_idle(&mut self, idle: Idle) {
         self.mtu = idle.mtu;
         if idle.idle_for >= idle.rto {
-            // RFC 5681 §4.1: RW = min(IW, cwnd), and not a word of ssthresh.
+            // RFC 5681 §4.1: RW = min(IW, cwnd); ssthresh is unchanged.
             self.ssthresh = self.ssthresh.max(idle.ssthresh_min);
             self.cwnd = self.cwnd.min(self.options.initial_window.bytes(self.mtu));
             self.bytes_acked = 0;
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn avoidance_opens_by_a_segment_a_window_of_bytes_or_a_fraction_an_acknowledgement() {
+    fn congestion_avoidance_adds_a_segment_per_window_of_bytes_or_a_fraction_per_acknowledgement() {
         let mut counting_acks = reno(options(Counting::Acks, 1), 10 * MSS, 2 * MSS);
         counting_acks.on_ack(ack(2 * MSS));
         assert_eq!(counting_acks.window(), 10 * MSS + MSS / 10);
@@ -223,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_halves_what_is_in_flight_but_not_below_two_segments() {
+    fn a_loss_sets_the_window_to_half_of_the_flight_but_at_least_two_segments() {
         let mut reno = reno(options(Counting::Acks, 1), 20 * MSS, 100 * MSS);
         reno.on_congestion(congestion(Cause::Loss, 12 * MSS));
         assert_eq!((reno.window(), reno.ssthresh()), (6 * MSS, 6 * MSS));
         reno.on_ack(Ack { in_recovery: true, ..ack(MSS) });
-        assert_eq!(reno.window(), 6 * MSS, "nothing opens it in a recovery");
+        assert_eq!(reno.window(), 6 * MSS, "the window does not grow in a recovery");
         reno.on_congestion(congestion(Cause::Loss, MSS));
         assert_eq!(reno.ssthresh(), 2 * MSS);
     }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_may_stop_short_at_ssthresh() {
+    fn slow_start_may_be_clamped_at_ssthresh() {
         for (slow_start_end, window) in [(SlowStartEnd::StepOver, 5_000), (SlowStartEnd::Clamp, 4_500)] {
             let mut reno = reno(Options { slow_start_end, ..options(Counting::Acks, 1) }, 4_000, 4_500);
             reno.on_ack(ack(MSS));
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_used_grows_only_where_it_always_does() {
+    fn a_window_that_is_not_full_grows_only_with_growth_always() {
         for (growth, window) in [(Growth::Always, 5 * MSS), (Growth::WhenFull, 4 * MSS)] {
             let mut reno = reno(Options { growth, ..options(Counting::Acks, 1) }, 4 * MSS, 100 * MSS);
             reno.on_ack(ack(2 * MSS));
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_rto_brings_the_initial_window_back_and_leaves_ssthresh() {
+    fn an_idle_rto_restores_the_initial_window_and_keeps_ssthresh() {
         let options =
             Options { initial_window: InitialWindow::Mtus(NonZeroU8::MIN), ..options(Counting::Acks, 1) };
         let mut reno = reno(options, 20 * MSS, 9 * MSS);

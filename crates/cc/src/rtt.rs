@@ -1,7 +1,8 @@
-//! The retransmission time-out of one path: RFC 9260 §6.3.1 (rules C1 to C7 and G1) and the back-off of §6.3.3 E2.
+//! The RTT estimate and the retransmission time-out of one path: RFC 9260 §6.3.1 (rules C1 to C7 and G1) and
+//! the back-off of §6.3.3 E2.
 //!
-//! It does not choose which packets may be measured (C4, C5): that needs to know what was retransmitted, and is the
-//! transport's part.
+//! The transport decides which packets may be measured (C4, C5), because that depends on what was
+//! retransmitted.
 
 use std::time::Duration;
 
@@ -10,16 +11,17 @@ const ALPHA_DIVISOR: u32 = 8;
 /// RTO.Beta is 1/4 (RFC 9260 §16).
 const BETA_DIVISOR: u32 = 4;
 
-/// The bounds between which an [`Rtt`] keeps the RTO.
+/// The bounds of the RTO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// RTO.Initial (RFC 9260 §16): the RTO until something was measured. 1 s.
+    /// RTO.Initial (RFC 9260 §16): the RTO before the first measurement. Default: 1 s.
     pub initial: Duration,
-    /// RTO.Min (RFC 9260 §16). 1 s: below the peer's delayed acknowledgement every lull looks like a loss.
+    /// RTO.Min (RFC 9260 §16). Default: 1 s. Below the peer's delay of acknowledgements every pause looks
+    /// like a loss.
     pub min: Duration,
-    /// RTO.Max (RFC 9260 §16). 60 s.
+    /// RTO.Max (RFC 9260 §16). Default: 60 s.
     pub max: Duration,
-    /// The clock's granularity, G in §6.3.1 G1: RTTVAR is never 0. 1 ms.
+    /// The clock granularity G of §6.3.1 G1: RTTVAR is never 0. Default: 1 ms.
     pub granularity: Duration,
 }
 
@@ -43,12 +45,12 @@ pub struct Rtt {
     srtt: Option<Duration>,
     rttvar: Duration,
     rto: Duration,
-    /// Whether all that is known is an upper bound, which the first measurement replaces.
+    /// Whether only an upper bound is known, which the first measurement replaces.
     is_bound: bool,
 }
 
 impl Rtt {
-    /// Nothing measured yet: the RTO is RTO.Initial (C1).
+    /// Creates an estimator without measurements: the RTO is RTO.Initial (C1).
     pub fn new(bounds: Bounds) -> Self {
         //= specs/rfc9260.txt#section-6.3.1
         //# C1)  Until an RTT measurement has been made for a packet sent to the
@@ -57,7 +59,7 @@ impl Rtt {
         Self { bounds, srtt: None, rttvar: Duration::ZERO, rto: bounds.initial, is_bound: false }
     }
 
-    /// A round trip took this long. The RTO is computed anew, which also ends a back-off.
+    /// Takes an RTT sample. The RTO is computed anew, which also ends a back-off.
     pub fn on_sample(&mut self, sample: Duration) {
         let (srtt, rttvar) = match self.srtt.filter(|_| !self.is_bound) {
             //= specs/rfc9260.txt#section-6.3.1
@@ -84,8 +86,9 @@ impl Rtt {
         self.rto = self.without_back_off();
     }
 
-    /// Takes an upper bound of the round trip, such as one that spans a retransmission, where nothing was measured yet. Until
-    /// the first measurement replaces it (C2), the RTO is at most the larger of the bound and RTO.Initial.
+    /// Takes an upper bound of the RTT, such as one that spans a retransmission, if nothing was measured yet.
+    /// Until the first measurement replaces the bound (C2), the RTO is at most the larger of the bound and
+    /// RTO.Initial.
     pub fn on_upper_bound(&mut self, round_trip: Duration) {
         if self.srtt.is_none() {
             self.on_sample(round_trip);
@@ -94,14 +97,14 @@ impl Rtt {
         }
     }
 
-    /// Keeps the RTO within other bounds from now on. One that is not backed off is computed anew.
+    /// Changes the bounds. An RTO that is not backed off is computed anew.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         let backed_off = self.rto != self.without_back_off();
         self.bounds = bounds;
         self.rto = if backed_off { self.bounded(self.rto) } else { self.without_back_off() };
     }
 
-    /// The retransmission time-out without any doubling.
+    /// The RTO without back-off.
     pub fn without_back_off(&self) -> Duration {
         match self.srtt {
             None => self.bounds.initial,
@@ -113,37 +116,37 @@ impl Rtt {
         }
     }
 
-    /// The retransmission timer ran out: the RTO doubles (RFC 9260 §6.3.3 E2).
+    /// Doubles the RTO after the retransmission timer expired (RFC 9260 §6.3.3 E2).
     pub fn back_off(&mut self) {
         self.rto = self.bounded(self.rto.saturating_mul(2));
     }
 
-    /// Ends a back-off: something proved that the path works, though it measured no round trip (RFC 9002 §6.2.1).
+    /// Ends a back-off: the path was shown to work, although no RTT was measured (RFC 9002 §6.2.1).
     pub fn end_back_off(&mut self) {
         self.rto = self.without_back_off();
     }
 
-    /// The smoothed round-trip time, once something was measured.
+    /// The smoothed RTT, if measured or bounded.
     pub fn srtt(&self) -> Option<Duration> {
         self.srtt
     }
 
-    /// Whether an upper bound is all that is known of the round trip.
+    /// Whether only an upper bound of the RTT is known.
     pub fn is_bound(&self) -> bool {
         self.is_bound
     }
 
-    /// The same, unless all that is known is an upper bound.
+    /// The smoothed RTT, if measured.
     pub fn measured_srtt(&self) -> Option<Duration> {
         self.srtt.filter(|_| !self.is_bound)
     }
 
-    /// How much the round-trip time varies; zero until something was measured.
+    /// The RTT variation; zero before the first measurement.
     pub fn rttvar(&self) -> Duration {
         self.rttvar
     }
 
-    /// The retransmission time-out, with all doubling so far.
+    /// The RTO, back-off included.
     pub fn rto(&self) -> Duration {
         self.rto
     }
@@ -183,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn other_bounds_hold_at_once() {
+    fn new_bounds_apply_at_once() {
         let mut rtt = rtt();
         rtt.set_bounds(Bounds { initial: ms(400), min: ms(50), ..Bounds::default() });
-        assert_eq!(rtt.rto(), ms(400), "nothing measured: the initial one");
+        assert_eq!(rtt.rto(), ms(400), "before any measurement: RTO.Initial");
         rtt.on_sample(ms(5));
         assert_eq!(rtt.rto(), ms(50));
         rtt.set_bounds(Bounds { min: ms(5), ..Bounds::default() });
-        assert_eq!(rtt.rto(), ms(15), "what was measured counts again");
+        assert_eq!(rtt.rto(), ms(15), "computed from the measurement");
         rtt.back_off();
         rtt.set_bounds(Bounds { min: ms(5), max: ms(20), ..Bounds::default() });
-        assert_eq!(rtt.rto(), ms(20), "a back-off stays, within the bounds");
+        assert_eq!(rtt.rto(), ms(20), "a back-off is kept within the bounds");
     }
 
     #[test]
@@ -214,7 +217,7 @@ mod tests {
         let mut rtt = rtt();
         rtt.on_sample(Duration::ZERO);
         assert_eq!(rtt.rttvar(), ms(1));
-        assert_eq!(rtt.rto(), ms(10), "and RTO.Min holds");
+        assert_eq!(rtt.rto(), ms(10), "RTO.Min applies");
     }
 
     #[test]
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upper_bound_serves_until_the_first_measurement_and_makes_no_rto_longer_than_the_initial_one() {
+    fn an_upper_bound_is_used_until_the_first_measurement_and_never_raises_the_rto_above_rto_initial() {
         let mut rtt = rtt();
         rtt.on_upper_bound(ms(600));
         assert_eq!((rtt.srtt(), rtt.rto(), rtt.is_bound()), (Some(ms(600)), ms(1_000), true));
@@ -244,42 +247,42 @@ mod tests {
             (Some(ms(100)), ms(50), ms(300), false)
         );
         rtt.on_upper_bound(ms(600));
-        assert_eq!((rtt.srtt(), rtt.rto()), (Some(ms(100)), ms(300)), "a measurement is better");
+        assert_eq!((rtt.srtt(), rtt.rto()), (Some(ms(100)), ms(300)), "the measurement replaces the bound");
     }
 
-    /// What an [`Rtt`] may be told.
+    /// An input of an [`Rtt`].
     #[derive(Debug, Clone, Copy)]
-    enum Told {
+    enum Input {
         Sample(Duration),
         UpperBound(Duration),
         BackOff,
         EndBackOff,
     }
 
-    fn told() -> impl Strategy<Value = Told> {
+    fn input() -> impl Strategy<Value = Input> {
         let duration = || (0..20_000_u64).prop_map(Duration::from_millis);
         prop_oneof![
-            duration().prop_map(Told::Sample),
-            duration().prop_map(Told::UpperBound),
-            Just(Told::BackOff),
-            Just(Told::EndBackOff),
+            duration().prop_map(Input::Sample),
+            duration().prop_map(Input::UpperBound),
+            Just(Input::BackOff),
+            Just(Input::EndBackOff),
         ]
     }
 
     proptest! {
         #[test]
-        fn upper_bounds_and_ends_of_back_off_never_change_what_was_measured(all in prop::collection::vec(told(), 0..50)) {
+        fn upper_bounds_and_ends_of_back_off_never_change_what_was_measured(all in prop::collection::vec(input(), 0..50)) {
             let (mut rtt, mut measured_alone) = (rtt(), rtt());
             let mut bound = None;
-            for told in all {
-                match told {
-                    Told::Sample(sample) => [&mut rtt, &mut measured_alone].map(|it| it.on_sample(sample)),
-                    Told::UpperBound(most) => {
+            for input in all {
+                match input {
+                    Input::Sample(sample) => [&mut rtt, &mut measured_alone].map(|it| it.on_sample(sample)),
+                    Input::UpperBound(most) => {
                         bound = bound.or(Some(most));
                         [rtt.on_upper_bound(most), ()]
                     }
-                    Told::BackOff => [&mut rtt, &mut measured_alone].map(Rtt::back_off),
-                    Told::EndBackOff => [&mut rtt, &mut measured_alone].map(Rtt::end_back_off),
+                    Input::BackOff => [&mut rtt, &mut measured_alone].map(Rtt::back_off),
+                    Input::EndBackOff => [&mut rtt, &mut measured_alone].map(Rtt::end_back_off),
                 };
                 prop_assert!(rtt.rto() >= ms(10) && rtt.rto() <= Duration::from_secs(60));
                 if measured_alone.srtt().is_some() {
@@ -288,14 +291,14 @@ mod tests {
                 } else {
                     prop_assert_eq!((rtt.srtt(), rtt.is_bound()), (bound, bound.is_some()));
                 }
-                if matches!(told, Told::EndBackOff) && rtt.is_bound() {
+                if matches!(input, Input::EndBackOff) && rtt.is_bound() {
                     prop_assert!(rtt.rto() <= ms(1_000).max(bound.unwrap()));
                 }
             }
         }
 
         #[test]
-        fn no_measurement_leads_out_of_the_bounds(samples in prop::collection::vec(any::<(u64, bool)>(), 0..50)) {
+        fn the_rto_stays_within_the_bounds(samples in prop::collection::vec(any::<(u64, bool)>(), 0..50)) {
             let mut rtt = rtt();
             let mut extremes: Option<(Duration, Duration)> = None;
             for (nanos, lost) in samples {
@@ -308,7 +311,7 @@ mod tests {
                 let (low, high) = extremes.map_or((sample, sample), |(low, high)| (low.min(sample), high.max(sample)));
                 extremes = Some((low, high));
                 let srtt = rtt.srtt().unwrap();
-                // Integer division may round a few nanoseconds below the lowest sample.
+                // Integer division may round a few nanoseconds below the smallest sample.
                 prop_assert!(srtt + Duration::from_nanos(100) >= low && srtt <= high + Duration::from_nanos(100));
             }
         }

@@ -1,21 +1,21 @@
-//! Scalable TCP (Kelly: "Scalable TCP: improving performance in highspeed wide area networks", ACM SIGCOMM Computer
-//! Communication Review 33(2), 2003): a window that opens by a part of itself, so that it is back after a loss in the same
-//! number of round trips however large it was.
+//! Scalable TCP (Kelly: "Scalable TCP: improving performance in highspeed wide area networks", ACM SIGCOMM
+//! Computer Communication Review 33(2), 2003): the window grows by a fraction of itself, so that it recovers
+//! from a loss in the same number of round trips at any size.
 //!
-//! Each acknowledged segment opens a hundredth of a segment, and a loss takes an eighth. A window of 16 segments or fewer
-//! (the paper's `lwnd`) is Reno's. Slow start and time-outs are Reno's too.
+//! Each acknowledged segment adds a hundredth of a segment, and a loss takes an eighth of the window. A
+//! window of up to 16 segments (the paper's `lwnd`) is Reno's, as are slow start and time-outs.
 
 use crate::frame::{Rule, Step, Window};
 use crate::{Congestion, Options};
 
-/// The paper's a: an acknowledged segment opens 1/100 of one.
+/// The paper's a: an acknowledged segment adds 1/100 of a segment.
 const A_DIVISOR: u128 = 100;
-/// The paper's b: a loss takes 1/8.
+/// The paper's b: a loss takes 1/8 of the window.
 const B_DIVISOR: usize = 8;
-/// The paper's legacy window: what is not larger is Reno's.
+/// The paper's legacy window: up to this size the window is Reno's.
 const LEGACY_SEGMENTS: usize = 16;
 
-/// The rule of Scalable TCP.
+/// The window rule of Scalable TCP.
 #[derive(Debug, Clone)]
 pub struct Scalable;
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_one_opens_by_a_hundredth_a_round_trip_and_falls_by_an_eighth() {
+    fn a_larger_window_grows_by_a_hundredth_per_round_trip_and_falls_by_an_eighth() {
         for segments in [200, 2_000] {
             let mut scalable = framed::<Scalable>(Options::default(), segments, 2);
             assert_eq!(round(&mut scalable, RTT), segments * MSS / 100);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_is_renos() {
+    fn a_timeout_is_handled_as_in_reno() {
         let mut scalable = framed::<Scalable>(Options::default(), 200, 2);
         lose(&mut scalable, Cause::Timeout);
         assert_eq!((scalable.window(), scalable.ssthresh()), (MSS, 100 * MSS));

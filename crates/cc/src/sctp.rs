@@ -1,14 +1,14 @@
-//! SCTP's own congestion control: RFC 9260 §7.2.1 to §7.2.3, byte for byte.
+//! SCTP congestion control: RFC 9260 §7.2.1 to §7.2.3, byte for byte.
 //!
-//! Detecting the loss and keeping "at most one reduction a recovery" (§7.2.4) is the transport's part. "MTU" is the
-//! RFC's PMDCS: how much DATA chunk fits a packet of the path.
+//! The transport detects losses and ensures "at most one reduction per recovery" (§7.2.4). "MTU" is the RFC's
+//! PMDCS: the bytes of DATA chunks that fit a packet of the path.
 
 use crate::hystart::{Advice, CSS_GROWTH_DIVISOR, HyStart};
 use crate::{Ack, Cause, Congestion, Controller, GrowsOn, Idle, IdleRule, Options, PartialBytes, SlowStart};
 
 /// "Arbitrarily high" (RFC 9260 §7.2.1): the largest window a peer can advertise.
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
-/// What more would a path hold: above any bandwidth-delay product that 32-bit windows allow.
+/// Above any bandwidth-delay product that 32-bit windows allow.
 const WINDOW_MAX: usize = u32::MAX as usize;
 
 /// The controller of RFC 9260 §7.2.
@@ -35,7 +35,7 @@ pub struct Sctp {
 }
 
 impl Sctp {
-    /// A controller for a path on which nothing was sent yet.
+    /// Creates a controller for a path on which nothing was sent yet.
     pub fn new(options: Options, mtu: usize) -> Self {
         //= specs/rfc9260.txt#section-7.2.1
         //# The initial cwnd before data transmission MUST be set to min(4 *
@@ -87,7 +87,7 @@ impl Controller for Sctp {
         let fully_used = ack.flight_before >= self.cwnd;
         let may_grow = self.grows_on == GrowsOn::AnyAck || ack.cum_advanced;
         if !may_grow {
-            // RFC 4960 counts nothing of it, not even towards partial_bytes_acked.
+            // RFC 4960 does not count these bytes at all, not even towards partial_bytes_acked.
         } else if self.cwnd <= self.ssthresh {
             //= specs/rfc9260.txt#section-7.2.1
             //# When cwnd is less than or equal to ssthresh, an SCTP endpoint MUST
@@ -112,7 +112,7 @@ impl Controller for Sctp {
                 self.ssthresh = self.cwnd;
             }
         } else {
-            // §7.2.2: the items in their order.
+            // §7.2.2: the items in the order of the RFC.
             let of_all = self.partial_bytes == PartialBytes::All;
             let counted = if of_all || fully_used {
                 ack.bytes.saturating_sub(ack.regained_bytes)
@@ -163,7 +163,7 @@ impl Controller for Sctp {
         self.partial_bytes_acked = 0;
         self.hystart.iter_mut().for_each(HyStart::reset);
         self.cwnd = match congestion.cause {
-            // A window below four MTUs thus grows on a loss, as the formula has it.
+            // By this formula a window below four MTUs grows on a loss.
             Cause::Loss | Cause::Ecn => self.ssthresh,
             //= specs/rfc9260.txt#section-7.2.1
             //# The initial cwnd after a retransmission timeout MUST be no more
@@ -181,7 +181,7 @@ impl Controller for Sctp {
         let idle_for = idle.idle_for.as_nanos().saturating_sub(in_time);
         let Some(rtos) = idle_for.checked_div(idle.rto.as_nanos()) else { return };
         if rtos == 0 || self.cwnd <= self.floor() {
-            // The formula would raise a window that a time-out made small; idleness earns nothing.
+            // The formula would raise a window that a time-out reduced; idle time must not raise it.
             return;
         }
         //= specs/rfc9260.txt#section-7.2.1
@@ -263,30 +263,30 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_stood_by_keeps_its_slow_start() {
+    fn a_backup_path_keeps_its_slow_start() {
         let mut cc = sctp();
         let never = cc.ssthresh();
         cc.cwnd = 10 * MTU;
         cc.on_idle(Idle { ssthresh_min: never, ..idle(1) });
         assert_eq!((cc.window(), cc.ssthresh()), (5 * MTU, never));
         cc.on_idle(idle(1));
-        assert_eq!(cc.ssthresh(), 5 * MTU, "by the RFC's rule it is the window before");
+        assert_eq!(cc.ssthresh(), 5 * MTU, "by the RFC's rule: the former window");
     }
 
     #[test]
-    fn where_idleness_leaves_ssthresh_alone_the_window_alone_shrinks() {
+    fn with_rfc_4960_idle_time_reduces_only_the_window() {
         let idle_rule = IdleRule::Rfc4960;
         let mut cc =
             Sctp::new(Options { idle_rule, initial_ssthresh: Some(16_000), ..Options::default() }, MTU);
         cc.cwnd = 20 * MTU;
         cc.on_idle(idle(1));
-        assert_eq!((cc.window(), cc.ssthresh()), (20 * MTU, 16_000), "it leaves in time");
+        assert_eq!((cc.window(), cc.ssthresh()), (20 * MTU, 16_000), "sent in time");
         cc.on_idle(Idle { idle_for: Duration::from_nanos(1_000_000_001), ..idle(1) });
-        assert_eq!((cc.window(), cc.ssthresh()), (10 * MTU, 16_000), "and goes on by avoiding congestion");
+        assert_eq!((cc.window(), cc.ssthresh()), (10 * MTU, 16_000), "continues in congestion avoidance");
     }
 
     #[test]
-    fn the_initial_window_is_that_of_7_2_1() {
+    fn the_initial_window_follows_7_2_1() {
         //= specs/rfc9260.txt#section-7.2.1
         //= type=test
         //# The initial cwnd before data transmission MUST be set to min(4 *
@@ -313,9 +313,9 @@ mod tests {
         //# the lesser of
         let mut cc = sctp();
         cc.on_ack(ack(100, 4_404));
-        assert_eq!(cc.window(), 4_504, "little was acknowledged");
+        assert_eq!(cc.window(), 4_504, "less than one MTU was acknowledged");
         cc.on_ack(ack(2_904, 4_504));
-        assert_eq!(cc.window(), 5_956, "much was acknowledged, L is 1");
+        assert_eq!(cc.window(), 5_956, "more than one MTU was acknowledged, L is 1");
         let byte_counting_limit = NonZeroU8::new(2).unwrap();
         let mut cc = Sctp::new(Options { byte_counting_limit, ..Options::default() }, MTU);
         cc.on_ack(ack(4_000, 4_404));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_wants_a_full_window_and_no_recovery() {
+    fn slow_start_grows_only_with_a_full_window_outside_of_recovery() {
         //= specs/rfc9260.txt#section-7.2.1
         //= type=test
         //# When cwnd is less than or equal to ssthresh, an SCTP endpoint MUST use
@@ -341,24 +341,24 @@ mod tests {
     }
 
     #[test]
-    fn where_only_what_a_used_window_brings_counts_an_idle_one_collects_nothing() {
+    fn with_while_used_a_window_that_is_not_full_counts_only_gap_bytes() {
         let partial_bytes = PartialBytes::WhileUsed;
         let mut cc =
             Sctp::new(Options { partial_bytes, initial_ssthresh: Some(1_000), ..Options::default() }, MTU);
         let window = cc.window();
         let gaps = |bytes, flight_before| Ack { gap_bytes: MTU, ..ack(bytes, flight_before) };
         cc.on_ack(gaps(3 * MTU, window - 1));
-        assert_eq!(cc.partial_bytes_acked, MTU, "what gap blocks name, and that alone");
+        assert_eq!(cc.partial_bytes_acked, MTU, "gap bytes only");
         cc.on_ack(gaps(2 * MTU, window));
-        assert_eq!(cc.partial_bytes_acked, 3 * MTU, "all of it");
+        assert_eq!(cc.partial_bytes_acked, 3 * MTU, "all bytes");
         cc.on_ack(gaps(3 * MTU, window - 1));
-        assert_eq!((cc.partial_bytes_acked, cc.window()), (4 * MTU, window), "a window's worth is no limit");
+        assert_eq!((cc.partial_bytes_acked, cc.window()), (4 * MTU, window), "not limited to a window");
         cc.on_ack(ack(MTU, window));
         assert_eq!((cc.partial_bytes_acked, cc.window()), (5 * MTU - window, window + MTU));
     }
 
     #[test]
-    fn congestion_avoidance_grows_by_one_mtu_a_window() {
+    fn congestion_avoidance_grows_by_one_mtu_per_window() {
         //= specs/rfc9260.txt#section-7.2.2
         //= type=test
         //# When cwnd is greater than ssthresh, cwnd SHOULD be incremented by
@@ -383,11 +383,11 @@ mod tests {
         }
         cc.on_ack(ack(1_552, start + MTU));
         assert_eq!(cc.window(), start + MTU);
-        assert_eq!(cc.partial_bytes_acked, 5 * 1_452 + 100 - start, "what is beyond the window is kept");
+        assert_eq!(cc.partial_bytes_acked, 5 * 1_452 + 100 - start, "the excess over the window is kept");
     }
 
     #[test]
-    fn a_window_not_filled_saves_up_no_more_than_itself() {
+    fn partial_bytes_acked_is_limited_to_a_window_while_the_window_is_not_full() {
         let mut cc = sctp();
         cc.on_congestion(congestion(Cause::Loss));
         cc.on_ack(ack(1_452, 5_808));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_halves_and_a_time_out_leaves_one_mtu() {
+    fn a_loss_halves_the_window_and_a_timeout_leaves_one_mtu() {
         //= specs/rfc9260.txt#section-7.2.3
         //= type=test
         //# Upon detection of packet losses from SACK chunks (see Section 7.2.4),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn idleness_halves_once_an_rto_down_to_four_mtus() {
+    fn idle_time_halves_the_window_per_rto_down_to_four_mtus() {
         //= specs/rfc9260.txt#section-6.1
         //= type=test
         //# Also note that the cwnd SHOULD be adjusted according to Section 7.2.1.
@@ -468,12 +468,12 @@ mod tests {
         assert_eq!(cc.window(), 4 * MTU);
         cc.on_congestion(congestion(Cause::Timeout));
         cc.on_idle(idle(9));
-        assert_eq!((cc.window(), cc.ssthresh()), (MTU, 4 * MTU), "idleness does not open a window");
+        assert_eq!((cc.window(), cc.ssthresh()), (MTU, 4 * MTU), "idle time does not raise a window");
     }
 
     proptest! {
         #[test]
-        fn whatever_happens_one_packet_may_leave(
+        fn the_window_always_allows_one_packet(
             events in prop::collection::vec((0..5_u8, any::<u32>(), any::<u32>(), 1..70_000_usize), 0..200),
         ) {
             let mut cc = sctp();

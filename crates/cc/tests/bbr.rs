@@ -1,8 +1,10 @@
-//! BBR over a path, packet by packet: a table one can read, kept beside this file, and what both versions make of losses,
-//! queues and an application that has little to say. `UPDATE_SNAPSHOTS=1 cargo test -p braidftp-cc` writes the table anew.
+//! BBR over a simulated path, packet by packet: readable tables kept beside this file, and the response of
+//! both versions to losses, queues and an application with little to send. `UPDATE_SNAPSHOTS=1 cargo test -p
+//! braidftp-cc` rewrites the tables.
 //!
-//! The path loses packets by chance, then queues them, then carries them at its rate, then takes its time; what arrives is
-//! acknowledged at once. A packet is lost when three that left after it have arrived, or after a second.
+//! The path drops packets at random, then queues them, then transmits them at its rate, then delays them;
+//! every arrival is acknowledged at once. A packet is lost when three packets sent after it have arrived, or
+//! after a second.
 
 mod kept;
 
@@ -19,7 +21,7 @@ use kept::compare;
 const MTU: usize = 1_250;
 const MEGABIT: u64 = 1_000_000;
 
-/// Numbers that look random and are the same each time.
+/// A deterministic pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -31,7 +33,7 @@ impl Dice {
     }
 }
 
-/// One packet under way.
+/// A packet in flight.
 #[derive(Clone, Copy)]
 struct Packet {
     number: u64,
@@ -49,17 +51,17 @@ struct Flow {
     loss: f64,
     dice: Dice,
     busy_until: Time,
-    /// Those that will arrive, and when word of them comes back.
+    /// Packets that will arrive, with the arrival time of their acknowledgements.
     arriving: VecDeque<(Time, Packet)>,
     // The sender.
     in_flight: VecDeque<Packet>,
     sent: u64,
     recovery_until: Option<u64>,
-    /// How long the application says nothing between packets, from some time on.
+    /// The pause of the application between packets, from some time on.
     talks_each: Option<Duration>,
     talks_at: Time,
     delivered: u64,
-    /// Round trips in the queue, at most and in sum, since the last look.
+    /// The queueing delay since the last reading: maximum and sum.
     queue_worst: Duration,
     states: Vec<(Time, State)>,
 }
@@ -98,7 +100,7 @@ impl Flow {
         self.in_flight.len() * MTU
     }
 
-    /// Sends what may leave now; when the next may.
+    /// Sends what may be sent now; returns when the next packet may be sent.
     fn send(&mut self) -> Option<Time> {
         loop {
             if self.flight() + MTU > self.bbr.window() {
@@ -195,7 +197,7 @@ impl Flow {
         self.now = end;
     }
 
-    /// Goodput of so many seconds, over what the path carries of what is sent at its rate.
+    /// The goodput over `seconds` relative to the capacity of the path.
     fn share(&mut self, seconds: u64) -> f64 {
         let before = self.delivered;
         self.run(Duration::from_secs(seconds));
@@ -208,7 +210,8 @@ impl Flow {
     }
 }
 
-/// A path of 10 Mb/s and 100 ms, which is 100 packets: its rate falls to a quarter and comes back, then it loses packets.
+/// A path of 10 Mb/s and 100 ms, which is 100 packets: its rate falls to a quarter and returns, then it loses
+/// packets.
 fn table(choice: &str) -> String {
     let mut flow = Flow::new(choice, 10 * MEGABIT, 100, 0.0);
     let mut out = format!("{choice}: 10 Mb/s, 100 ms: 100 packets on the way, and a queue of 220\n");
@@ -220,7 +223,7 @@ fn table(choice: &str) -> String {
     .unwrap();
     let mut at = 0;
     for step in 1..=76_u32 {
-        // Every round trip at first, then every half a second.
+        // Every round trip at first, then every half second.
         let next = if step <= 16 { 100 * u64::from(step) } else { 1_600 + 500 * u64::from(step - 16) };
         let said = match at {
             12_100 => {
@@ -259,7 +262,7 @@ fn table(choice: &str) -> String {
 }
 
 #[test]
-fn both_versions_move_as_their_tables_say() {
+fn both_versions_match_their_tables() {
     for (choice, name) in [("bbr", "bbr-path"), ("bbr:version=1", "bbr-v1-path")] {
         compare(name, &table(choice));
     }
@@ -274,7 +277,8 @@ fn a_path_is_full_within_seconds_and_its_queue_is_short() {
             flow.queue_worst = Duration::ZERO;
             let share = flow.share(20);
             assert!(share > 0.93, "{choice} at {rate} b/s, {rtt} ms: {share}");
-            // A probe adds a quarter a round trip until three have brought no more, up to the window; version 1's lasts one.
+            // A probe adds a quarter per round trip until three have brought no gain, limited by the window;
+            // version 1's probe lasts one.
             let times = if choice == "bbr" { 1.3 } else { 0.5 };
             let most = flow.rtt.mul_f64(times) + Rate::from_bits_per_second(rate).transmit_time(6 * MTU);
             assert!(flow.queue_worst < most, "{choice} at {rate} b/s, {rtt} ms: {:?}", flow.queue_worst);
@@ -286,7 +290,7 @@ fn a_path_is_full_within_seconds_and_its_queue_is_short() {
 fn version_1_fills_a_path_that_loses_a_tenth() {
     for (rate, rtt, often, seldom) in [(MEGABIT, 35, 0.98, 0.98), (50 * MEGABIT, 300, 0.90, 0.95)] {
         for loss in [0.01, 0.03, 0.1] {
-            // Over 300 ms, to drain the path and fill it again costs more than half a second.
+            // Over 300 ms, draining the path and refilling it costs more than half a second.
             let share = Flow::new("bbr:version=1", rate, rtt, loss).share(60);
             assert!(share >= often, "{rate} b/s, {rtt} ms, {loss}: {share}");
             let share = Flow::new("bbr:version=1,min-rtt-window=60s", rate, rtt, loss).share(60);
@@ -311,7 +315,7 @@ fn losses_above_the_threshold_limit_version_3_and_a_higher_threshold_does_not() 
 }
 
 #[test]
-fn the_path_is_drained_every_so_often_to_see_how_long_it_is() {
+fn the_path_is_drained_periodically_to_measure_the_minimum_rtt() {
     for (choice, every) in
         [("bbr", 5), ("bbr:version=1", 10), ("bbr:version=1,min-rtt-window=20s,probe-rtt=500ms", 20)]
     {
@@ -332,13 +336,13 @@ fn the_path_is_drained_every_so_often_to_see_how_long_it_is() {
 }
 
 #[test]
-fn an_application_that_says_little_does_not_lower_the_estimate() {
+fn an_application_limited_flow_does_not_lower_the_estimate() {
     for choice in ["bbr", "bbr:version=1"] {
         let mut flow = Flow::new(choice, 10 * MEGABIT, 40, 0.0);
         flow.run(Duration::from_secs(4));
         let before = flow.max_bw();
         assert!((9.0e6..10.1e6).contains(&before), "{choice}: {before}");
-        // A packet each 10 ms is 1 Mb/s.
+        // A packet per 10 ms is 1 Mb/s.
         flow.talks_each = Some(Duration::from_millis(10));
         flow.run(Duration::from_secs(8));
         assert_eq!(flow.max_bw(), before, "{choice}");
@@ -350,7 +354,7 @@ fn an_application_that_says_little_does_not_lower_the_estimate() {
 }
 
 #[test]
-fn a_time_out_leaves_a_packet_and_the_window_is_back_a_round_trip_later() {
+fn after_a_timeout_the_window_recovers_within_a_round_trip() {
     for choice in ["bbr", "bbr:version=1"] {
         let mut flow = Flow::new(choice, 10 * MEGABIT, 40, 0.0);
         flow.run(Duration::from_secs(4));

@@ -1,9 +1,9 @@
-//! FAST over a queue, round trip by round trip: tables one can read, kept beside this file.
-//! `UPDATE_SNAPSHOTS=1 cargo test -p braidftp-cc` writes them anew.
+//! FAST over a queue, round trip by round trip: readable tables kept beside this file. `UPDATE_SNAPSHOTS=1
+//! cargo test -p braidftp-cc` rewrites them.
 //!
-//! The path carries 10 packets a millisecond and is 100 ms long, there and back: 1000 packets on the way; what is more is
-//! in the queue. Each round, every source has its window acknowledged packet by packet; all see the queue that their
-//! windows make together.
+//! The path carries 10 packets per millisecond and has an RTT of 100 ms: 1000 packets are in transit, and the
+//! rest is in the queue. In each round every source has its window acknowledged packet by packet; all see the
+//! queue that their windows make together.
 
 mod kept;
 
@@ -20,7 +20,7 @@ const WAY: Duration = Duration::from_millis(100);
 const PACKET: Duration = Duration::from_micros(100);
 const ON_THE_WAY: usize = 1_000;
 
-/// What happens at the beginning of a round.
+/// An event at the beginning of a round.
 #[derive(Clone, Copy)]
 enum Happens {
     Begins(usize),
@@ -55,7 +55,7 @@ impl Bottleneck {
         }
     }
 
-    /// A round trip: what was sent in it meets the queue that is there, and all is acknowledged, evenly spread.
+    /// One round trip: the packets sent meet the current queue, and their acknowledgements are evenly spaced.
     fn round(&mut self) {
         let windows: Vec<usize> =
             self.sources.iter().map(|source| source.as_ref().map_or(0, |its| its.window() / MTU)).collect();
@@ -85,7 +85,7 @@ impl Bottleneck {
     }
 }
 
-/// A table of what becomes of the sources; each round of the first ones, then every so many.
+/// A table of the sources' windows; the first rounds one by one, then every `every`-th.
 fn table(params: Params, rounds: u32, every: u32, script: &[(u32, Happens)]) -> String {
     let count = script.iter().filter(|(_, what)| matches!(what, Happens::Begins(_))).count();
     let mut path = Bottleneck { now: Time::ZERO, sources: (0..count).map(|_| None).collect(), queue: 0 };
@@ -136,7 +136,8 @@ fn the_papers_equation_alone() {
     compare("fast-paper", &table(params, 100, 5, &[(0, Happens::Begins(0))]));
 }
 
-/// Two, the second after the first: it takes the first's queue for a part of the way. Then the first leaves.
+/// Two sources; the second starts late and mistakes the first's queue for propagation delay. Then the first
+/// leaves.
 const LATE: [(u32, Happens); 3] =
     [(0, Happens::Begins(0)), (130, Happens::Begins(1)), (700, Happens::Ends(0))];
 
@@ -146,7 +147,7 @@ fn a_late_source_has_more_than_its_share() {
 }
 
 #[test]
-fn a_base_that_is_measured_anew_mends_that() {
+fn a_refresh_of_the_base_equalizes_the_shares() {
     let mut params = Params::default();
     params.set("refresh", "10s").unwrap();
     compare("fast-refresh", &table(params, 800, 20, &LATE));

@@ -1,6 +1,6 @@
-//! Whatever a transport says, the window of no controller is ever zero, nor beyond what 32 bits hold, and no sum in it
-//! overflows: round trips of zero and without end, acknowledgements of nothing, MTUs larger than any packet, clocks that
-//! jump and go back, and parameters within their ranges and out of them.
+//! Properties for arbitrary input: no window is ever zero or exceeds 32 bits, and no arithmetic overflows.
+//! The input includes RTTs of zero and without bound, empty acknowledgements, MTUs larger than any packet,
+//! clocks that jump and go back, and parameters in and out of their ranges.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use braidftp_cc::{
 };
 use proptest::prelude::*;
 
-/// What a transport says.
+/// An input from the transport.
 #[derive(Debug, Clone)]
-enum Said {
+enum Input {
     Sent { bytes: usize, flight: usize },
     Ack { bytes: usize, flight: usize, mtu: usize, rtt: Option<Duration>, flags: u8 },
     Lost { bytes: usize, sent_before: u64, flight: usize, mtu: usize },
@@ -28,7 +28,7 @@ enum Said {
     Again(usize),
 }
 
-/// A quantity that is sensible, or at an end of what can be written.
+/// A plausible quantity, or an extreme one.
 fn size(sensible: std::ops::Range<usize>) -> impl Strategy<Value = usize> {
     prop_oneof![6 => sensible, 1 => Just(0), 1 => Just(1), 1 => Just(usize::MAX), 1 => any::<usize>()]
 }
@@ -43,31 +43,31 @@ fn duration() -> impl Strategy<Value = Duration> {
     ]
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn input() -> impl Strategy<Value = Input> {
     let flight = || size(0..200_000);
     let mtu = || size(500..9_000);
     let cause = prop_oneof![Just(Cause::Loss), Just(Cause::Timeout), Just(Cause::Ecn)];
     prop_oneof![
-        4 => (size(1..1_500), flight()).prop_map(|(bytes, flight)| Said::Sent { bytes, flight }),
+        4 => (size(1..1_500), flight()).prop_map(|(bytes, flight)| Input::Sent { bytes, flight }),
         12 => (size(1..30_000), flight(), mtu(), prop::option::of(duration()), any::<u8>())
-            .prop_map(|(bytes, flight, mtu, rtt, flags)| Said::Ack { bytes, flight, mtu, rtt, flags }),
+            .prop_map(|(bytes, flight, mtu, rtt, flags)| Input::Ack { bytes, flight, mtu, rtt, flags }),
         2 => (size(1..30_000), time(), flight(), mtu()).prop_map(|(bytes, sent_before, flight, mtu)| {
-            Said::Lost { bytes, sent_before, flight, mtu }
+            Input::Lost { bytes, sent_before, flight, mtu }
         }),
-        1 => flight().prop_map(Said::AppLimited),
-        2 => (cause, flight(), mtu()).prop_map(|(cause, flight, mtu)| Said::Congestion { cause, flight, mtu }),
-        1 => (flight(), mtu()).prop_map(|(flight, mtu)| Said::Spurious { flight, mtu }),
-        1 => (flight(), mtu()).prop_map(|(flight, mtu)| Said::Recovered { flight, mtu }),
+        1 => flight().prop_map(Input::AppLimited),
+        2 => (cause, flight(), mtu()).prop_map(|(cause, flight, mtu)| Input::Congestion { cause, flight, mtu }),
+        1 => (flight(), mtu()).prop_map(|(flight, mtu)| Input::Spurious { flight, mtu }),
+        1 => (flight(), mtu()).prop_map(|(flight, mtu)| Input::Recovered { flight, mtu }),
         1 => (duration(), duration(), mtu(), size(0..200_000)).prop_map(|(idle_for, rto, mtu, ssthresh_min)| {
-            Said::Idle { idle_for, rto, mtu, ssthresh_min }
+            Input::Idle { idle_for, rto, mtu, ssthresh_min }
         }),
-        1 => mtu().prop_map(Said::Mtu),
-        1 => size(1..200_000).prop_map(Said::Limit),
-        1 => size(1..200_000).prop_map(Said::Again),
+        1 => mtu().prop_map(Input::Mtu),
+        1 => size(1..200_000).prop_map(Input::Limit),
+        1 => size(1..200_000).prop_map(Input::Again),
     ]
 }
 
-/// When it is said: mostly a little later, sometimes much later or before.
+/// The time between inputs: mostly small, sometimes large or negative.
 fn time() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0_u64..50_000_000, 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -152,10 +152,10 @@ fn options() -> impl Strategy<Value = Options> {
     )
 }
 
-fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
-    match *said {
-        Said::Sent { bytes, flight } => controller.on_sent(Sent { now, bytes, flight_before: flight }),
-        Said::Ack { bytes, flight, mtu, rtt, flags } => controller.on_ack(Ack {
+fn tell(controller: &mut dyn Controller, now: Time, input: &Input) {
+    match *input {
+        Input::Sent { bytes, flight } => controller.on_sent(Sent { now, bytes, flight_before: flight }),
+        Input::Ack { bytes, flight, mtu, rtt, flags } => controller.on_ack(Ack {
             now,
             bytes,
             gap_bytes: 0,
@@ -169,27 +169,27 @@ fn tell(controller: &mut dyn Controller, now: Time, said: &Said) {
             in_recovery: flags & 24 == 24,
             siblings: &[],
         }),
-        Said::Lost { bytes, sent_before, flight, mtu } => {
-            // Wrapping: some left before all time or are yet to leave.
+        Input::Lost { bytes, sent_before, flight, mtu } => {
+            // Wrapping: some send times lie before time zero or in the future.
             let sent_at = Time::from_nanos(now.as_nanos().wrapping_sub(sent_before));
             controller.on_lost(Lost { now, bytes, sent_at, flight_bytes: flight, mtu });
         }
-        Said::AppLimited(flight) => controller.on_app_limited(now, flight),
-        Said::Congestion { cause, flight, mtu } => {
+        Input::AppLimited(flight) => controller.on_app_limited(now, flight),
+        Input::Congestion { cause, flight, mtu } => {
             controller.on_congestion(Congestion { cause, now, flight_bytes: flight, mtu });
         }
-        Said::Spurious { flight, mtu } => {
+        Input::Spurious { flight, mtu } => {
             controller.on_spurious(Spurious { now, flight_bytes: flight, mtu });
         }
-        Said::Recovered { flight, mtu } => {
+        Input::Recovered { flight, mtu } => {
             controller.on_recovered(Recovered { now, flight_bytes: flight, mtu });
         }
-        Said::Idle { idle_for, rto, mtu, ssthresh_min } => {
+        Input::Idle { idle_for, rto, mtu, ssthresh_min } => {
             controller.on_idle(Idle { now, idle_for, rto, mtu, ssthresh_min });
         }
-        Said::Mtu(mtu) => controller.on_mtu(mtu),
-        Said::Limit(at_most) => controller.limit_window(at_most),
-        Said::Again(window) => controller.begin_again(window),
+        Input::Mtu(mtu) => controller.on_mtu(mtu),
+        Input::Limit(at_most) => controller.limit_window(at_most),
+        Input::Again(window) => controller.begin_again(window),
     }
 }
 
@@ -200,30 +200,30 @@ proptest! {
     fn no_window_is_ever_zero_or_overflows(
         options in options(),
         mtu in size(500..9_000),
-        story in prop::collection::vec((time(), said()), 1..200),
+        story in prop::collection::vec((time(), input()), 1..200),
     ) {
         for kind in Kind::ALL {
             let mut controller = kind.build_with(options, mtu);
             let mut now = Time::ZERO;
-            for (step, said) in &story {
-                // A step of half of all time or more is the clock going back.
+            for (step, input) in &story {
+                // A step of half of the range or more is the clock going back.
                 now = match *step > u64::MAX / 2 {
                     true => Time::from_nanos(step.wrapping_add(now.as_nanos())),
                     false => now + Duration::from_nanos(*step),
                 };
-                tell(&mut *controller, now, said);
+                tell(&mut *controller, now, input);
                 let window = controller.window();
-                prop_assert!((1..=u32::MAX as usize).contains(&window), "{kind} after {said:?}: {window}");
-                prop_assert!(controller.ssthresh() > 0, "{kind} after {said:?}");
+                prop_assert!((1..=u32::MAX as usize).contains(&window), "{kind} after {input:?}: {window}");
+                prop_assert!(controller.ssthresh() > 0, "{kind} after {input:?}");
                 if let Some(rate) = controller.pacing_rate() {
-                    prop_assert!(rate.bits_per_second() > 0, "{kind} after {said:?}");
+                    prop_assert!(rate.bits_per_second() > 0, "{kind} after {input:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn the_extension_is_never_beyond_rho_windows_or_the_congestion_window(
+    fn the_extension_never_exceeds_rho_windows_or_the_congestion_window(
         params in adalr(),
         told in prop::collection::vec((prop::option::of(duration()), prop::array::uniform5(size(0..200_000))), 1..100),
     ) {

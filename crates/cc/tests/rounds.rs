@@ -1,5 +1,5 @@
-//! Each controller's behaviour as a table one can read, round trip by round trip, kept beside this file.
-//! `UPDATE_SNAPSHOTS=1 cargo test -p braidftp-cc` writes the tables anew.
+//! Each controller's behaviour as a readable table, round trip by round trip, kept beside this file.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p braidftp-cc` rewrites the tables.
 
 mod kept;
 
@@ -14,18 +14,18 @@ const MTU: usize = 1_452;
 const RTT: Duration = Duration::from_millis(100);
 const RTO: Duration = Duration::from_secs(1);
 
-/// What a round trip is like: the first row of the table's legend.
+/// The conditions of a round trip.
 #[derive(Clone, Copy)]
 enum Round {
-    /// The window is filled; one acknowledgement for every two packets.
+    /// The window is full; one acknowledgement for every two packets.
     Full,
-    /// Only this many packets are there to send.
+    /// Only this many packets are available to send.
     Sparse(usize),
-    /// One packet was lost: a report after the first acknowledgements, the rest comes in recovery.
+    /// One packet is lost: detected after the first acknowledgements, the rest arrives in recovery.
     Loss,
-    /// Everything was lost.
+    /// Everything is lost.
     Timeout,
-    /// Nothing to send for so many RTOs.
+    /// Nothing to send for this many RTOs.
     Idle(u32),
 }
 
@@ -54,7 +54,7 @@ fn play(controller: &mut dyn Controller, now: Time, rtt: Duration, round: Round)
         controller.on_congestion(Congestion { cause: Cause::Loss, now, flight_bytes: flight, mtu });
         in_recovery = true;
     }
-    // The pipe is refilled as acknowledgements come, so that the flight before each is the same.
+    // The pipe is refilled as acknowledgements arrive, so that the flight before each is the same.
     let mut left = packets * MTU;
     while left > 0 {
         let bytes = left.min(2 * MTU);
@@ -123,14 +123,14 @@ fn table(kind: Kind, rtt: Duration) -> String {
 }
 
 #[test]
-fn every_controller_moves_as_its_table_says() {
+fn every_controller_matches_its_table() {
     for kind in Kind::ALL {
         compare(kind.name(), &table(*kind, RTT));
     }
 }
 
-/// Where ρ is 2: over a round trip of 100 ms it is Reno.
+/// With ρ = 2; at an RTT of 100 ms the controller is Reno.
 #[test]
-fn adalr_moves_as_its_table_says_over_a_long_path() {
+fn adalr_matches_its_table_over_a_long_path() {
     compare("adalr-long", &table(Kind::Adalr, 6 * RTT));
 }

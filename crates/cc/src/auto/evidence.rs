@@ -1,16 +1,17 @@
-//! Whether losses have to do with delay: the rank of the round trip measured next to each lost packet among those measured
-//! lately.
+//! Classifies losses as congestion or random, by the rank of the round-trip time measured next to each lost
+//! packet among recent samples.
 //!
-//! A drop-tail queue drops when it is full, so what left beside a lost packet waited longer than most: its round trip has a
-//! rank near 1. What a radio or a bad cable loses is drawn from all packets alike, so that its ranks are uniform, whatever
-//! the queue does meanwhile. A rank needs no base round trip, which a late flow never sees, and no threshold in
-//! milliseconds. The ranks are weighed as a sequential test weighs them (Wald 1945): a loss adds the logarithm of how likely its
-//! rank is if queues drop, by how likely it is if chance does.
+//! A drop-tail queue drops packets when it is full, so packets sent next to a lost one waited longer than
+//! most: their RTT has a rank near 1. Losses of a radio link or a bad cable are independent of the queue, so
+//! their ranks are uniform. A rank needs no base RTT, which a late flow never sees, and no threshold in
+//! milliseconds. The ranks are combined as in a sequential test (Wald 1945): each loss adds the logarithm of
+//! the likelihood of its rank under queue drops over its likelihood under random loss.
 //!
-//! Where most round trips are alike, ranks say little: over a path with an empty queue, random losses are told from congestion
-//! after several reductions of the window. But a queue that is less than half as long as one through which packets went for a whole
-//! round trip is not full, nor was it a moment ago: it drains by no more than the time that passes. The longest standing queue is
-//! remembered for longer than the samples, and a loss followed by a packet that met half of it weighs as much as the lowest rank.
+//! Where most RTTs are alike, ranks say little: over a path with an empty queue, random losses are recognized
+//! only after several reductions of the window. However, a queue that is less than half as long as one that
+//! stood for a whole round trip is not full, nor was it a moment ago: a queue drains by at most the time that
+//! passes. The longest standing queue is remembered for longer than the samples, and a loss followed by a
+//! packet that met at most half of that queue weighs as much as the lowest rank.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,54 +20,54 @@ use braidftp_base::Time;
 
 use super::SHORTEST;
 
-/// A round trip is remembered by so many samples.
+/// The number of samples kept per round trip.
 const SAMPLES_A_ROUND: u32 = 24;
-/// How many round trips are lately.
+/// The number of recent round trips.
 const ROUNDS: u32 = 10;
-/// And no less than this: a few round trips of a short path say little.
+/// The minimum span: a few round trips of a short path say little.
 const SPAN_MIN: Duration = Duration::from_millis(200);
-/// With fewer samples there is no rank.
+/// The minimum number of samples for a rank.
 const SAMPLES_MIN: usize = 4;
-/// Round trips that differ by no more than such a part of them are alike: bursts that grow with the rate are no queue.
+/// RTTs that differ by at most 1/`ALIKE` count as equal: bursts that grow with the rate are no queue.
 const ALIKE: u32 = 100;
-/// Ranks of so many losses count for a round trip: more of them saw the same queue.
+/// The number of losses counted per round trip: further losses saw the same queue.
 const LOSSES_A_ROUND: i32 = 2;
-/// The longest standing queue is that of the last one or two of these.
+/// The span of the record of the longest standing queue, which covers the last one or two spans.
 const STOOD_SPAN: Duration = Duration::from_secs(10);
-/// A standing queue adds more than such a part of the shortest round trip.
+/// A standing queue adds more than 1/`STOOD_PART` of the shortest RTT.
 const STOOD_PART: u32 = 16;
-/// The score stays within this either way, so that what has changed is seen.
+/// The bound of the score in both directions, so that a change of the path is noticed.
 const SCORE_MAX: i32 = 110;
 
-/// Ten times ln(4 u³), the density 4 u³ of ranks u at queues that drop by 1, that of ranks at random; by sixteenths of u,
-/// and nowhere below -30.
+/// Ten times ln(4 u³): the density 4 u³ of rank u at a queue that drops, over the density 1 of random loss.
+/// Indexed by sixteenths of u; clamped to −30.
 const WEIGHTS: [i32; 16] = [-30, -30, -30, -30, -24, -18, -13, -9, -5, -2, 1, 4, 6, 9, 11, 13];
 
-/// The same where nearly all round trips are alike and short: queues that drop are not empty. Where they are alike and long, it is 0:
-/// a queue that is full all the time drops whatever comes.
+/// The weight where nearly all RTTs are alike and short: a queue that drops is not empty. Where they are
+/// alike and long the weight is 0: a queue that is always full drops anything.
 const FLAT: i32 = -15;
 
-/// What is known of a path's losses.
+/// The evidence on the losses of a path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Evidence {
-    /// When a packet left and how long its round trip was.
+    /// The send time and the RTT of recent packets.
     samples: VecDeque<(Time, Duration)>,
-    /// The shortest ever.
+    /// The shortest RTT ever.
     shortest: Option<Duration>,
     /// The shortest sample of this round trip.
     of_round: Option<Duration>,
-    /// The longest `of_round` of this span, and of the one before: with the longest standing queue.
+    /// The longest `of_round` of this span and of the previous one: the RTT with the longest standing queue.
     stood: [Option<Duration>; 2],
     span_began: Time,
-    /// Tenths of natural logarithms: above 0 for congestion.
+    /// The score in tenths of nats: positive for congestion.
     score: i32,
-    /// Of the losses of this round trip: the sum of their weights, and how many they are.
+    /// The sum of the weights and the number of the losses of this round trip.
     sum: i32,
     count: i32,
 }
 
 impl Evidence {
-    /// A round trip was measured.
+    /// Takes an RTT sample.
     pub(super) fn on_sample(&mut self, now: Time, rtt: Duration) {
         let sent_at = now - rtt;
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
@@ -83,7 +84,7 @@ impl Evidence {
         }
     }
 
-    /// A packet that left then was lost.
+    /// Takes the loss of a packet sent at `sent_at`.
     pub(super) fn on_lost(&mut self, sent_at: Time) {
         if let Some(weight) = self.weight(sent_at) {
             self.sum += weight;
@@ -91,12 +92,12 @@ impl Evidence {
         }
     }
 
-    /// A mark says that it was congestion.
+    /// Takes an ECN mark, which is certain congestion.
     pub(super) fn on_mark(&mut self) {
         self.score = SCORE_MAX;
     }
 
-    /// A round trip is over.
+    /// Ends a round trip.
     pub(super) fn on_round(&mut self, now: Time) {
         if now.since(self.span_began) >= STOOD_SPAN {
             (self.stood, self.span_began) = ([None, self.stood[0]], now);
@@ -106,25 +107,26 @@ impl Evidence {
         (self.sum, self.count) = (0, 0);
     }
 
-    /// Tenths of natural logarithms: above 0 for congestion.
+    /// The score in tenths of nats: positive for congestion.
     pub(super) fn score(&self) -> i32 {
         let round = if self.count == 0 { 0 } else { self.sum * self.count.min(LOSSES_A_ROUND) / self.count };
         (self.score + round).clamp(-SCORE_MAX, SCORE_MAX)
     }
 
-    /// The same without the losses of this round trip.
+    /// The score without the losses of this round trip.
     pub(super) fn settled(&self) -> i32 {
         self.score
     }
 
-    /// What came after this was known is not to count.
+    /// Resets the score to an earlier value, without the evidence found since.
     pub(super) fn settle_at(&mut self, score: i32) {
         self.score = score;
         (self.sum, self.count) = (0, 0);
     }
 
-    /// Whether the queue was not full when a packet left. A full queue holds at least what the longest standing one did, and
-    /// drains by no more than the time that passes: what leaves a little later has still to wait for the rest.
+    /// Whether the queue had room when a packet was sent. A full queue holds at least as much as the longest
+    /// standing queue did, and drains by at most the time that passes: a packet sent shortly after waits for
+    /// the rest.
     fn had_room(&self, sent_at: Time, after: Option<&(Time, Duration)>) -> bool {
         let shortest = self.shortest.unwrap_or_default();
         let stood = self.stood.into_iter().flatten().max().unwrap_or_default();
@@ -133,7 +135,7 @@ impl Evidence {
             && after.is_some_and(|(at, rtt)| *rtt + at.since(sent_at) < shortest + queue / 2)
     }
 
-    /// Of the loss of a packet that left then.
+    /// The weight of the loss of a packet sent at `sent_at`.
     fn weight(&self, sent_at: Time) -> Option<i32> {
         if self.samples.len() < SAMPLES_MIN {
             return None;
@@ -164,7 +166,7 @@ mod tests {
 
     const ROUND: Duration = Duration::from_millis(100);
 
-    /// The score after so many round trips of ten samples each, of a loss in the middle of the last one.
+    /// The score after `rounds` round trips of ten samples each, for a loss in the middle of the last one.
     fn score(rounds: u32, rtt: impl Fn(u32) -> u64) -> i32 {
         let mut evidence = Evidence::default();
         for sample in 0..rounds * 10 {
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_beside_a_queue_that_stood_twice_as_long_is_random() {
+    fn a_loss_at_half_of_the_longest_standing_queue_is_random() {
         let stood = |longest: u64, at_loss: u64| {
             score(41, |sample| match sample {
                 50..100 => longest,
@@ -188,15 +190,15 @@ mod tests {
                 _ => 100,
             })
         };
-        // Nothing is known of a queue.
+        // No standing queue was seen.
         assert_eq!(stood(100, 100), FLAT);
         assert_eq!([stood(200, 100), stood(200, 135)], [WEIGHTS[0]; 2]);
-        // More than half as long; and what is shorter than a 16th of the round trip is no queue.
+        // More than half as long. A queue of less than 1/16 of the round trip does not count.
         assert_eq!([stood(200, 160) > 0, stood(106, 100) == FLAT], [true; 2]);
     }
 
     #[test]
-    fn a_short_queue_tells_nothing_of_a_loss_that_it_had_time_to_drain_after() {
+    fn a_short_queue_is_no_evidence_if_it_had_time_to_drain_since_the_loss() {
         let told = |apart: u64| {
             let mut evidence = Evidence { shortest: Some(ROUND), ..Evidence::default() };
             evidence.stood[0] = Some(ROUND * 2);
@@ -211,12 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn single_long_round_trips_are_no_standing_queue() {
+    fn single_long_samples_are_no_standing_queue() {
         assert_eq!(score(41, |sample| if sample % 10 == 3 { 200 } else { 100 }), FLAT);
     }
 
     #[test]
-    fn how_long_a_queue_stood_is_forgotten() {
+    fn the_longest_standing_queue_expires() {
         let after = |rounds| score(rounds, |sample| if (50..100).contains(&sample) { 200 } else { 100 });
         assert_eq!([after(90), after(300)], [WEIGHTS[0], FLAT]);
     }

@@ -1,55 +1,65 @@
-//! One controller for every path: CUBIC (RFC 9438) where losses tell of congestion, a model of the path where they do not,
-//! and the evidence that decides between them.
+//! `auto`: one controller for every path. It is CUBIC (RFC 9438) where losses indicate congestion, sends by a
+//! model of the path where losses are random, and decides between the two from evidence. `docs/auto.md`
+//! describes the algorithm and each constant.
 //!
-//! **Why two.** A controller that takes each loss for congestion cannot fill a path that loses by chance: CUBIC's and Reno's
-//! windows stay near 1.2/√p segments, 4 at p = 10 %. One that ignores losses, as BBR's first version does
-//! (draft-cardwell-iccrg-bbr-congestion-control-00), starves CUBIC and Reno at short queues. So this one asks what its losses
-//! are. That has been asked by the spacing of arrivals (Biaz, Vaidya: "Discriminating Congestion Losses from Wireless Losses Using
-//! Inter-Arrival Times at the Receiver", ASSET 1999), by one-way delay against thresholds (Tobe, Tamura, Molano, Ghosh,
-//! Tokuda: "Achieving Moderate Fairness for UDP Flows by Path-Status Classification", LCN 2000: Spike), by both in turn (Cen,
-//! Cosman, Voelker: "End-to-End Differentiation of Congestion and Wireless Losses", ToN 11(5), 2003: ZigZag), by the number of
-//! packets that queue (TCP Veno: Fu, Liew, JSAC 21(2), 2003), and left open by cutting to the measured rate (TCP Westwood:
-//! Mascolo, Casetti, Gerla, Sanadidi, Wang, MobiCom 2001). All but the last need a threshold or a base round trip; the rank
-//! that `evidence` takes needs neither; where the round trips are all alike, it goes by the longest queue that it has seen.
+//! **Motivation.** A controller that treats each loss as congestion cannot fill a path with random losses:
+//! the windows of CUBIC and Reno stay near 1.2/√p segments, 4 at p = 10 %. A controller that ignores losses,
+//! as the first version of BBR does (draft-cardwell-iccrg-bbr-congestion-control-00), starves CUBIC and Reno
+//! at short queues. Earlier work classifies losses by the spacing of arrivals (Biaz, Vaidya: "Discriminating
+//! Congestion Losses from Wireless Losses Using Inter-Arrival Times at the Receiver", ASSET 1999), by one-way
+//! delay against thresholds (Tobe, Tamura, Molano, Ghosh, Tokuda: "Achieving Moderate Fairness for UDP Flows
+//! by Path-Status Classification", LCN 2000: Spike), by both in turn (Cen, Cosman, Voelker: "End-to-End
+//! Differentiation of Congestion and Wireless Losses", ToN 11(5), 2003: ZigZag), or by the number of queued
+//! packets (TCP Veno: Fu, Liew, JSAC 21(2), 2003); TCP Westwood reduces to the measured rate without
+//! classifying (Mascolo, Casetti, Gerla, Sanadidi, Wang, MobiCom 2001). All but the last need a threshold or
+//! a base RTT. `evidence` takes ranks of RTTs, which need neither; where the RTTs are all alike, it uses the
+//! longest queue seen.
 //!
-//! **How it goes.**
-//! - *Ramp*: the window grows exponentially, through losses that are not shown to be congestion. The acknowledgements of the first
-//!   flight, which leaves at once, come as far apart as the path spreads them: while the window is below half of what that
-//!   rate fills, a round trip may be worth twenty times the one before (SUSS, by Arghavani, Zhang, Eyers and Arghavani, SIGCOMM 2024,
-//!   goes by the same sign, up to four times); then it doubles, and beyond that it grows by an eighth: a
-//!   queue that overflows at its end would cost who begins beside it the slow start, and its share for minutes. It ends by
-//!   HyStart++ (RFC 9406), or when the rate of delivery has not grown for three round trips, with a window of little more than
-//!   fills the path: that is the answer to what left before and turns out to be lost.
-//! - *Shared*: CUBIC, unless the evidence is clear; its plateau is halfway to the window that it had, so that flows of this kind have
-//!   equal shares after some losses. But where Reno would take twice as long as CUBIC to have its window
-//!   again, no faster than Reno while there is a queue and the `neighbours` are in no hurry or it has half of what the path
-//!   was seen to carry; and who has more of that beside them closes, as long as that makes the queue shorter: a loss comes once in
-//!   minutes there, and would be all that brings them nearer. A window of less than a third of that hurries until it is half, as does one
-//!   whose first flight was lost and so told nothing of the path. A queue of seconds grows no more. Windows are whole
-//!   packets, as TCP's are in effect, and less than 32 of them are not paced: evenly spaced packets would take more of a short queue
-//!   than those that come in pairs beside them.
-//! - *Lossy*: paced at the measured rate of delivery plus what is lost, with a probe and its drain in every eight round trips, a
-//!   window of little more than fills the path, and no answer to a loss: BBR's first version, but that a
-//!   probe that found nothing makes the next one smaller, that half of the path is emptied, and not all but four packets,
-//!   where the drains have not let the shortest round trip be seen, and that the window is not two bandwidth-delay products:
-//!   several such flows keep a queue of a whole one full, so that those beside them lose by it, take it for congestion and
-//!   starve. A tenth of the product and four packets: beside each other such flows differ by the tenth, and come to be
-//!   equal by the packets.
+//! **States.**
+//! - *Ramp*: the window grows exponentially, through losses not shown to be congestion. The first flight is
+//!   sent at once, so the spacing of its acknowledgements shows the rate of the path. While the window is
+//!   below half of what fills the path at that rate, a round trip may grow it twentyfold (SUSS, by Arghavani,
+//!   Zhang, Eyers and Arghavani, SIGCOMM 2024, uses the same sign for up to fourfold growth). It then
+//!   doubles, and beyond that rate grows by an eighth per round trip: an overflow at the end of the ramp
+//!   would end the slow start of a competing flow and cost that flow its share for minutes. The ramp ends by
+//!   HyStart++ (RFC 9406) or when the delivery rate has not grown for three round trips, with a window
+//!   slightly larger than what fills the path. That window is also the response to losses of packets sent
+//!   before.
+//! - *Shared*: CUBIC, unless the evidence is clear. The plateau is halfway to the former window, so that
+//!   flows of this kind converge to equal shares after some losses. Where Reno would need twice as long as
+//!   CUBIC to regain its window, the window grows no faster than Reno's while there is a queue and either
+//!   `competing_flows` are slow or this flow has half of what the path was seen to carry. With more than half
+//!   beside slow flows the window shrinks as long as that shortens the queue: losses are minutes apart on
+//!   such a path and would be the only other means of convergence. A window of less than a third grows as
+//!   CUBIC until it is half, as does one whose first flight was lost and gave no rate. With a queue of
+//!   seconds the window does not grow. Windows are whole packets, as TCP's are in effect, and windows of
+//!   fewer than 32 packets are not paced: evenly spaced packets would take more of a short queue than the
+//!   pairs of packets of competing flows.
+//! - *Lossy*: paced at the measured delivery rate plus the loss rate, with a probe and its drain in every
+//!   eight round trips, a window slightly larger than what fills the path, and no response to single losses.
+//!   It differs from the first version of BBR in three ways. A probe without gain makes the next one smaller.
+//!   If the drains have not shown the shortest RTT, half of the path is emptied instead of all but four
+//!   packets. The window is not two bandwidth-delay products: several such flows keep a queue of a whole
+//!   product full, and competing flows take the losses for congestion and starve. The window is one product
+//!   plus a tenth plus four packets: the tenth limits how far the shares of such flows differ, and the
+//!   packets equalize them.
 //!
-//! **What brings it back to CUBIC**: ranks that say so; a mark (ECN); more than 17 % of 250 packets lost, or 39 % among the first
-//! 2,000. The window is then what was delivered in a round trip, cut as CUBIC cuts.
+//! **Back to CUBIC**: by ranks that indicate congestion, an ECN mark, or a loss of more than 17 % of 250
+//! packets (39 % among the first 2,000 packets). The window is then what was delivered in a round trip,
+//! reduced as CUBIC reduces.
 //!
-//! It is what the profile `modern` of SCTP has.
+//! The SCTP profile `modern` uses `auto`.
 //!
-//! **What it does not do.** A Reno whose slow start meets a ramp over a path of hundreds of milliseconds and thousands of packets has
-//! minutes to go, as it has beside another Reno. Beside several Renos over such a path it is CUBIC up to half of what the path
-//! carries. Flows of its own kind that are in no hurry take as long as Reno's to have equal shares. A SACK in 1500 bytes has room for
-//! 360 gaps (RFC 9260 §6.7: the lowest ones), and a gap lasts a round trip: over paths
-//! that lose more packets than that in one, no more than 360 in a round trip come again, but for a peer that knows COMPACT-SACK.
+//! **Limitations.** A Reno flow whose slow start meets a ramp over a path of hundreds of milliseconds and
+//! thousands of packets needs minutes to recover, as it does beside another Reno flow. Beside several Reno
+//! flows over such a path, `auto` is CUBIC up to half of what the path carries. Flows of this kind in slow
+//! growth take as long as Reno flows to converge. A SACK in 1500 bytes has room for 360 gap blocks (RFC 9260
+//! §6.7: the lowest ones), and a gap lasts a round trip: over paths that lose more packets than that per
+//! round trip, at most 360 are repaired in one, unless the peer supports COMPACT-SACK.
 
+mod competing_flows;
 mod evidence;
 mod model;
-mod neighbours;
 #[cfg(test)]
 mod tests;
 
@@ -57,172 +67,180 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
+use self::competing_flows::CompetingFlows;
 use self::evidence::Evidence;
 use self::model::{Model, bytes_in};
-use self::neighbours::Neighbours;
-use crate::cubic::{Cubic, Opens};
+use crate::cubic::{Cubic, WindowGrowth};
 use crate::hystart::{Advice, HyStart};
 use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, Sent, Spurious};
 
 /// "Arbitrarily high" (RFC 5681 §3.1).
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
-/// More than any path holds.
+/// Larger than any path holds.
 const WINDOW_MAX: usize = u32::MAX as usize;
-/// Of what fills the path the model's window has so much, in hundredths, but while it probes.
+/// The window of the model, in hundredths of what fills the path, except while probing.
 const WINDOW: u64 = 110;
-/// What it has beyond, in packets, for acknowledgements that come for two at a time.
+/// Added packets, for acknowledgements of two packets each.
 const SPARE_MTUS: usize = 4;
-/// Round trips are told from a queue by a driver's clock, which is not finer: over a shorter one, what arrives in this is no queue.
+/// The resolution of a driver's clock: what arrives within this time is no queue.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// A queue that takes longer than this, and than seven round trips without one, grows no more.
+/// The window does not grow while the queue is longer than this and than seven base RTTs.
 const QUEUE_MAX: Duration = Duration::from_secs(1);
-/// Reno takes twice as long as CUBIC to have its window again where the square of its packets, times the cube of the
-/// round trip's milliseconds, is this. With more, Reno has less than half of its share beside it over 1 Mbit/s with 300 ms.
+/// A path is far, so that Reno needs twice as long as CUBIC to regain its window, if packets² · RTT³ (in ms)
+/// exceeds this. With a larger value Reno gets less than half of its share beside this flow over 1 Mbit/s
+/// with 300 ms.
 const FAR: u128 = 33_000_000_000;
-/// A window that is a smaller part of all that is under way, in hundredths, is behind; and with this it has caught up.
+/// A window below this share of all data in flight, in hundredths, is behind; at `CAUGHT_UP` it has caught
+/// up.
 const BEHIND: usize = 33;
 const CAUGHT_UP: usize = 50;
-/// With so large a part, of a rate that is known to a tenth, there is nobody else.
+/// At this share of the path's rate, which is known to about a tenth, the flow is alone.
 const ALONE: usize = 90;
-/// A CUBIC window of fewer packets is not paced.
+/// CUBIC windows of fewer packets are not paced.
 const PACED_MTUS: usize = 32;
 
-/// A flight of one in so many of what the train told has tried it.
+/// The train's rate counts as verified by a flight of 1/`TRIED` of the window it implies.
 const TRIED: usize = 16;
-/// What a round trip of a ramp may be worth at most, in hundredths of the one before.
+/// The largest growth per round trip of a ramp, in hundredths.
 const RAMP_MAX: usize = 6_000;
 
-/// At this score losses are random: odds of 55 to 1. A window of few packets loses few in a round trip, and a job of seconds is over
-/// before longer odds are reached.
+/// At this score losses are random: odds of 55 to 1. A window of few packets loses few per round trip, and a
+/// transfer of seconds is over before longer odds are reached.
 const RANDOM_AT: i32 = -40;
-/// In a ramp, two of a round trip do, until the queue grows.
+/// The same at the end of a ramp: two losses of one round trip suffice.
 const RANDOM_IN_RAMP_AT: i32 = -25;
-/// And at this they are congestion again.
+/// At this score losses are congestion.
 const CONGESTION_AT: i32 = 20;
-/// The same where the model was chosen, and its own probes raise the round trips of what is lost beside them: odds of 3,000 to 1.
+/// The same in the model, whose probes raise the RTTs next to lost packets: odds of 3,000 to 1.
 const CONGESTION_IN_MODEL_AT: i32 = 80;
-/// In a ramp whose round trips have not become longer by an eighth.
+/// The same in a ramp whose RTT has not grown by an eighth.
 const CONGESTION_AT_FLAT: i32 = 50;
-/// From here on randomness is likelier, and half as much is given way to a loss, in hundredths of the window.
+/// Below this score random loss is more likely, and a loss reduces the window to `LEANING_CUT` hundredths.
 const LEANING_AT: i32 = -20;
 const LEANING_CUT: usize = 85;
-/// A larger part than this of 250 packets, in thousandths, is never taken for random loss: 10 %, and three standard deviations. Many
-/// flows that share a queue of half a round trip lose more than this if they keep to what each once had.
+/// A loss rate over 250 packets that is never taken for random, in thousandths: 10 % plus three standard
+/// deviations. Many flows that share a queue of half a round trip lose more if each keeps its former rate.
 const LOSS_MAX: u64 = 170;
-/// The same for the first 2,000 packets: 30 %, and three standard deviations. A flow of so few packets takes little from others for
-/// long, and over a path that loses 30 % by chance, CUBIC takes three times as long.
+/// The same for the first 2,000 packets: 30 % plus three standard deviations. So short a flow does not harm
+/// others for long, and over a path with 30 % random loss CUBIC takes three times as long.
 const LOSS_MAX_AT_FIRST: u64 = 390;
 
-/// By how much a probe is beyond the rate, in hundredths: as BBR's, and less where the last ones brought nothing.
+/// The excess of a probe over the rate, in hundredths: BBR's, and smaller after probes without gain.
 const PROBE_MAX: u64 = 25;
 const PROBE_MIN: u64 = 10;
-/// Phases of a cycle, a round trip each: a probe, its drain, and then as much as arrives.
+/// The phases of a cycle, a round trip each: a probe, its drain, and six at the delivery rate.
 const PHASES: usize = 8;
 
-/// The controller.
+/// The controller; see the module documentation.
 #[derive(Debug, Clone)]
 pub struct Auto {
     options: Options,
     mtu: usize,
     mode: Mode,
-    /// The window, in bytes, of ramp and model.
+    /// The window in bytes in `Ramp` and `Lossy`.
     cwnd: usize,
-    /// The window otherwise, and who shares the path with it.
+    /// The window in `Shared`, and the estimate of competing flows.
     cubic: Cubic,
-    /// The windows of other paths of this association that share its bottleneck, in bytes: to others, all of them are one.
+    /// The windows of other paths of this association that share the bottleneck, in bytes: they count as one
+    /// flow.
     siblings: usize,
-    neighbours: Neighbours,
+    competing: CompetingFlows,
     model: Model,
     evidence: Evidence,
     srtt: Duration,
     latest_rtt: Duration,
-    /// The shortest round trip ever.
+    /// The shortest RTT ever.
     base_rtt: Option<Duration>,
-    /// The most that the path was seen to carry, others' packets too, in bytes a second, if its first flight has told that.
+    /// The highest rate seen on the path in bytes per second, other flows included, if the first flight
+    /// showed it.
     carries: Option<u64>,
-    /// When a ramp ended that had seen for itself what fills the path.
+    /// When a ramp that found the capacity itself ended.
     ramped_at: Time,
-    /// Whether what was lost last had left before: the window that fills the path is the answer to all of it.
+    /// Whether the latest lost packets were sent during the ramp; the window at its end is already the
+    /// response to them.
     lost_in_ramp: bool,
-    /// What was before it gave way last: mode, window and CUBIC, if that can be undone.
-    before: Option<Box<(Mode, usize, Cubic, Neighbours)>>,
+    /// The state before the last reduction, if the reduction can be undone: mode, window, CUBIC and competing
+    /// flows.
+    before: Option<Box<(Mode, usize, Cubic, CompetingFlows)>>,
 }
 
 #[derive(Debug, Clone)]
 enum Mode {
-    /// Exponentially to what the path carries.
+    /// Exponential growth.
     Ramp(Ramp),
     /// CUBIC.
     Shared,
-    /// By the model.
+    /// The model.
     Lossy(Cycle),
 }
 
-/// An exponential growth.
+/// Exponential growth up to the capacity of the path.
 #[derive(Debug, Clone, Default)]
 struct Ramp {
     hystart: HyStart,
     train: Train,
-    /// What was under way when this round trip began, in bytes.
+    /// Bytes in flight when this round trip began.
     flight: usize,
-    /// The largest rate so far in bytes a second, and for how many round trips it has not become larger by an eighth.
+    /// The highest rate so far in bytes per second, and the number of round trips since it grew by an eighth.
     rate: u64,
     stalled: u32,
-    /// For how many the round trip has been longer than before.
+    /// The number of round trips with a longer RTT than before.
     waiting: u32,
-    /// The lowest score so far: at its end the queue grows with the window, and every loss seems to be the queue's.
+    /// The lowest score so far: at the end of a ramp the queue grows with the window, and every loss looks
+    /// like congestion.
     score: i32,
-    /// Whether it is one of the model, which has found that there is more.
+    /// Whether the model started this ramp after finding more capacity.
     again: bool,
 }
 
-/// The acknowledgements of the first flight, which left in one burst: they come as far apart as the path spreads it.
+/// The acknowledgements of the first flight, which was sent in one burst: their spacing shows the rate of the
+/// path.
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
     first_at: Option<Time>,
-    /// What the first one acknowledged, and those after it.
+    /// The bytes that the first acknowledgement covers, and those of the following ones.
     first_bytes: usize,
     bytes: usize,
     over: bool,
-    /// Bytes a second.
+    /// The rate in bytes per second.
     rate: u64,
 }
 
-/// Where the model's probing is.
+/// The probing cycle of the model.
 #[derive(Debug, Clone, Copy)]
 struct Cycle {
     phase: usize,
     began: Time,
-    /// What is to be emptied before.
+    /// What to drain first.
     drain: Option<Drain>,
-    /// The path's rate before the probe, in bytes a second.
+    /// The path's rate before the probe, in bytes per second.
     rate: u64,
-    /// By how much the probe is beyond it, in hundredths.
+    /// The excess of the probe, in hundredths.
     probe: u64,
-    /// How many in a row have brought more.
+    /// The number of successive probes that found more.
     streak: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Drain {
-    /// The queue that a ramp has filled.
+    /// The queue that a ramp filled.
     Queue,
-    /// Half of the path, too, to see how short its round trip is where others hold a queue.
+    /// Half of the path too, to see the shortest RTT where other flows keep a queue.
     Path,
 }
 
 impl Train {
-    /// Gives for how many bytes the window may grow as the train says: those of this acknowledgement, and with the first that tells
-    /// a rate, of those before it too.
+    /// Returns the bytes by which the window may grow: those of this acknowledgement, and at the first known
+    /// rate those of the earlier acknowledgements too.
     fn on_ack(&mut self, ack: &Ack<'_>, round: bool) -> usize {
         let Some(first_at) = self.first_at else {
-            // What left beside a handshake was no burst.
+            // Data sent with a handshake was not a burst.
             if ack.flight_before > 4 * ack.mtu {
                 (self.first_at, self.first_bytes) = (Some(ack.now), ack.bytes);
             }
             return ack.bytes;
         };
-        // Answers by another way that is clearly shorter come as far apart as that one's packets do.
+        // Acknowledgements that return on a clearly shorter path are spaced by that path.
         let is_shorter = |(took, srtt): (Duration, Duration)| took < srtt / 4 * 3;
         self.over |= round || ack.by_another_way.zip(ack.srtt).is_some_and(is_shorter);
         if self.over {
@@ -245,7 +263,7 @@ impl Cycle {
         Self { phase: 0, began: now, drain: None, rate, probe: PROBE_MAX, streak: 0 }
     }
 
-    /// Of the pacing rate, in hundredths.
+    /// The gain of the pacing rate, in hundredths.
     fn gain(&self) -> u64 {
         match (self.drain, self.phase) {
             (Some(_), _) => 50,
@@ -257,7 +275,7 @@ impl Cycle {
 }
 
 impl Auto {
-    /// A controller for a path on which nothing was sent yet.
+    /// Creates a controller for a path on which nothing was sent yet.
     pub fn new(options: Options, mtu: usize) -> Self {
         Self {
             options,
@@ -266,7 +284,7 @@ impl Auto {
             cwnd: options.initial_window.bytes(mtu),
             cubic: Cubic::new(options, mtu),
             siblings: 0,
-            neighbours: Neighbours::default(),
+            competing: CompetingFlows::default(),
             model: Model::default(),
             evidence: Evidence::default(),
             srtt: Duration::ZERO,
@@ -287,7 +305,7 @@ impl Auto {
         self.model.min_rtt().unwrap_or(self.srtt)
     }
 
-    /// The most that the model lets be under way.
+    /// The limit of the flight in the model.
     fn target(&self) -> usize {
         let hundredths = match &self.mode {
             Mode::Lossy(Cycle { phase: 0, .. }) => 100 + PROBE_MAX,
@@ -307,23 +325,23 @@ impl Auto {
         self.evidence.score() <= below && self.model.losses.last <= loss_max
     }
 
-    /// CUBIC from here on, with no more than this, in bytes.
-    fn share(&mut self, window: usize) {
+    /// Switches to CUBIC with a window of at most `window` bytes.
+    fn enter_shared(&mut self, window: usize) {
         let window = self.cwnd.min(window.max(self.spare()));
         self.cubic = Cubic::halfway(self.options, self.mtu, window);
-        self.neighbours.begin();
+        self.competing.reset();
         self.mode = Mode::Shared;
     }
 
-    /// It is congestion.
-    fn give_way(&mut self, congestion: Congestion) {
+    /// Responds to congestion.
+    fn respond_to_congestion(&mut self, congestion: Congestion) {
         let mut congestion = congestion;
         let undoable = congestion.cause != Cause::Ecn;
         self.before =
-            undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone(), self.neighbours)));
+            undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone(), self.competing)));
         if !matches!(self.mode, Mode::Shared) {
             let queued = self.srtt.max(self.latest_rtt);
-            self.share(bytes_in(self.model.lately(2), queued.max(SHORTEST)));
+            self.enter_shared(bytes_in(self.model.recent_rate(2), queued.max(SHORTEST)));
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();
@@ -332,23 +350,23 @@ impl Auto {
         if large && congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
             self.cubic.raise(window / 100 * LEANING_CUT);
         }
-        if let Some(before) = self.neighbours.on_reduction(window, self.cubic.ssthresh().min(window)) {
+        if let Some(before) = self.competing.on_reduction(window, self.cubic.ssthresh().min(window)) {
             self.cubic.aim_at(before);
         }
     }
 
-    /// Whether Reno would take twice as long as CUBIC to have this window again.
+    /// Whether Reno would need twice as long as CUBIC to regain this window.
     fn is_far(&self) -> bool {
         let packets = (self.all_windows() / self.mtu.max(1)) as u128;
         packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > FAR
     }
 
-    /// CUBIC's windows as a part of all that is under way, in hundredths, if it is known what the path carries.
+    /// The share of CUBIC's windows in all data in flight, in hundredths, if the capacity is known.
     fn part(&self) -> Option<usize> {
         self.part_of(self.srtt)
     }
 
-    /// The same of what is under way when round trips take so long.
+    /// The same at a given RTT.
     fn part_of(&self, rtt: Duration) -> Option<usize> {
         let all = bytes_in(self.carries?, rtt);
         self.all_windows().saturating_mul(100).checked_div(all)
@@ -358,46 +376,46 @@ impl Auto {
         self.cubic.window().saturating_add(self.siblings)
     }
 
-    /// A round trip is over: a part is smaller after a loss, and when others fill the queue.
-    fn look_at_part(&mut self) {
+    /// Updates the share after a round trip: it falls after a loss and when other flows fill the queue.
+    fn update_share(&mut self) {
         let Some(part) = self.part() else { return };
         if part < BEHIND && self.is_far() {
-            self.neighbours.fall_behind();
+            self.competing.fall_behind();
         } else if part >= CAUGHT_UP {
-            self.neighbours.catch_up();
+            self.competing.catch_up();
         }
     }
 
-    /// Whether it may leave room to those who open slowly. Where nobody knows what the path carries, others' queue took all of the
-    /// first flight: that is no time to wait.
-    fn has_time(&self) -> bool {
-        self.part().is_some_and(|part| part >= CAUGHT_UP || self.neighbours.are_slow())
+    /// Whether the flow may leave room for slow competing flows. Where the capacity is unknown because
+    /// others' queue dropped the first flight, it may not.
+    fn may_leave_room(&self) -> bool {
+        self.part().is_some_and(|part| part >= CAUGHT_UP || self.competing.are_slow())
     }
 
-    /// Whether it has more than half of the path, and another that opens slowly the rest; not by a mean that has yet to see
-    /// how much shorter the queue is after a loss.
-    fn gives(&self) -> bool {
+    /// Whether this flow has more than half of the path and a slow flow the rest; checked with the latest RTT
+    /// too, because the smoothed RTT lags behind the queue after a loss.
+    fn may_shrink(&self) -> bool {
         let is_most = |rtt| self.part_of(rtt).is_some_and(|part| part > CAUGHT_UP && part < ALONE);
-        self.neighbours.are_slow() && is_most(self.srtt) && is_most(self.latest_rtt)
+        self.competing.are_slow() && is_most(self.srtt) && is_most(self.latest_rtt)
     }
 
-    /// How fast CUBIC's window may open.
-    fn opens(&self) -> Opens {
+    /// The growth mode of CUBIC's window.
+    fn growth(&self) -> WindowGrowth {
         let base = self.base_rtt.unwrap_or(self.srtt);
         let queue = self.srtt.saturating_sub(base);
         if queue > (base * 7).max(QUEUE_MAX) {
-            Opens::No
-        } else if queue > (base / 8).max(SHORTEST) && self.has_time() && self.is_far() {
-            if self.gives() { Opens::Closes } else { Opens::AsReno }
+            WindowGrowth::Hold
+        } else if queue > (base / 8).max(SHORTEST) && self.may_leave_room() && self.is_far() {
+            if self.may_shrink() { WindowGrowth::Shrink } else { WindowGrowth::Reno }
         } else {
-            Opens::AsCubic
+            WindowGrowth::Cubic
         }
     }
 
     fn ramp(&mut self, ack: &Ack<'_>, round: bool) {
-        let (rate, spare) = (self.model.lately(2), self.spare());
+        let (rate, spare) = (self.model.recent_rate(2), self.spare());
         let (app_limited, min_rtt) =
-            (self.model.is_app_limited(), self.model.told_after().unwrap_or(self.srtt));
+            (self.model.is_app_limited(), self.model.feedback_delay().unwrap_or(self.srtt));
         let product = bytes_in(rate, min_rtt.max(SHORTEST));
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
@@ -424,7 +442,7 @@ impl Auto {
         let waits = advice != Advice::Grow && (ramp.again || ramp.waiting > 1);
         if waits || ramp.stalled > 2 {
             if !self.drain(ack.now) {
-                self.share(product + product / 8);
+                self.enter_shared(product + product / 8);
                 self.ramped_at = ack.now;
             }
             return;
@@ -433,15 +451,16 @@ impl Auto {
             return;
         }
         if ack.rtt.is_none() {
-            // Only what was sent again arrives (§6.3.1 of RFC 9260, C5): there is no rate to go by.
+            // Only retransmissions arrive, whose RTTs are ambiguous (RFC 9260 §6.3.1 C5): there is no rate to
+            // use.
             self.cwnd = self.cwnd.saturating_add(ack.bytes).min(WINDOW_MAX);
             return;
         }
         let carried = bytes_in(ramp.train.rate, min_rtt);
         let initial = self.options.initial_window.bytes(self.mtu);
-        // A rate is known a round trip late.
+        // A rate is measured one round trip late.
         let shown = product.max(initial);
-        // What a round trip makes of the one before, in hundredths, and what that was.
+        // The growth per round trip in hundredths, and the window it applies to.
         let (gain, before) = if advice != Advice::Grow {
             (106, shown)
         } else if ramp.stalled > 1 {
@@ -449,10 +468,10 @@ impl Auto {
         } else if ramp.again {
             (150, shown)
         } else if carried == 0 || product > carried + carried / 4 {
-            // More than a quarter as much again arrives already: what the train told was not the path's rate.
+            // More than 5/4 of the train's rate already arrives: the train underestimated the path.
             (200, shown)
         } else if self.cwnd > carried {
-            // What is lost by chance makes a train tell less.
+            // Random losses make a train underestimate the rate.
             (if ramp.score < 0 { 125 } else { 112 }, shown)
         } else {
             let before = ramp.flight.max(initial);
@@ -470,7 +489,8 @@ impl Auto {
         self.cwnd = grown.min(most.max(self.cwnd)).min(WINDOW_MAX);
     }
 
-    /// The model's from here on, once the queue of the ramp is empty, if its losses were random until that grew.
+    /// Switches to the model once the ramp's queue is drained, if the losses were random before the queue
+    /// grew.
     fn drain(&mut self, now: Time) -> bool {
         let Mode::Ramp(Ramp { score, .. }) = self.mode else { return false };
         if score > RANDOM_IN_RAMP_AT {
@@ -483,12 +503,12 @@ impl Auto {
 
     fn cycle(&mut self, ack: &Ack<'_>) {
         let (product, target, spare) = (self.model.product(), self.target(), self.spare());
-        let (rate, lately) = (self.model.rate(), self.model.lately(4));
+        let (rate, lately) = (self.model.rate(), self.model.recent_rate(4));
         let (min_rtt, srtt) = (self.min_rtt(), self.srtt);
         let flight = ack.flight_before.saturating_sub(ack.bytes);
         let Mode::Lossy(cycle) = &mut self.mode else { return };
         if cycle.phase > 1 && self.model.is_stale(ack.now) {
-            self.model.look_for_shortest(ack.now);
+            self.model.begin_min_rtt_search(ack.now);
             *cycle = Cycle { drain: Some(Drain::Path), ..Cycle::new(ack.now, rate) };
         }
         let lasted = ack.now.since(cycle.began);
@@ -503,7 +523,7 @@ impl Auto {
         } else if lasted >= min_rtt || (cycle.phase == 1 && flight <= product) {
             cycle.phase = (cycle.phase + 1) % PHASES;
             cycle.began = ack.now;
-            // What the probe has brought is known a round trip after it.
+            // The effect of a probe is measured one round trip after the probe.
             if cycle.phase == 3 {
                 let grown = lately > cycle.rate + cycle.rate / 200 * cycle.probe;
                 cycle.rate = rate;
@@ -520,12 +540,12 @@ impl Auto {
         self.cwnd = self.cwnd.saturating_add(ack.bytes).min(target);
     }
 
-    /// So many hundredths of the window in the time after which what has left makes room for more: a round trip, or less where
-    /// others tell of it sooner.
+    /// A rate of so many hundredths of the window per RTT, or per feedback delay where acknowledgements
+    /// return sooner on another path.
     fn pace(&self, hundredths: u128) -> Option<Rate> {
-        // A mean has yet to see how much shorter the queue is after a reduction.
+        // The smoothed RTT lags behind the queue after a reduction.
         let lately = self.srtt.min(self.latest_rtt);
-        let turn = self.model.is_told_after().map_or(lately, |after| after.min(lately));
+        let turn = self.model.cross_path_delay().map_or(lately, |after| after.min(lately));
         let bits = (self.window() as u128 * 8 * hundredths * 10_000_000).checked_div(turn.as_nanos())?;
         Some(Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
     }
@@ -534,7 +554,7 @@ impl Auto {
 impl Controller for Auto {
     fn window(&self) -> usize {
         match self.mode {
-            // What is less than a packet would let one more leave.
+            // Rounds down to whole packets: a fraction would let one more packet be sent.
             Mode::Shared => match self.cubic.window() {
                 window if window < self.mtu => window,
                 window => window - window % self.mtu.max(1),
@@ -554,7 +574,7 @@ impl Controller for Auto {
     fn pacing_rate(&self) -> Option<Rate> {
         match &self.mode {
             Mode::Ramp(ramp) if ramp.train.rate == 0 => self.pace(200),
-            // No slower than half of what the train has shown, nor faster than all of it, but for a window that is beyond.
+            // Between half of the train's rate and all of it, except for a window larger than the train's.
             Mode::Ramp(ramp) => {
                 let bits = ramp.train.rate.saturating_mul(8);
                 let [half, all] = [bits / 2, bits].map(Rate::from_bits_per_second);
@@ -592,7 +612,7 @@ impl Controller for Auto {
             self.carries = self.carries.map(|carries| carries.max(self.model.rate()));
         }
         if round && matches!(self.mode, Mode::Shared) && self.is_random() {
-            // Paced at the rate that there was, all of the window may be used at once.
+            // Pacing at the former rate makes a full window safe at once.
             self.cwnd = self.target().max(self.cubic.window());
             self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate()));
         }
@@ -600,16 +620,18 @@ impl Controller for Auto {
             Mode::Ramp(_) => self.ramp(&ack, round),
             Mode::Shared => {
                 if round {
-                    self.look_at_part();
+                    self.update_share();
                 }
-                let opens = self.opens();
-                match opens {
-                    Opens::AsReno if round => self.neighbours.on_round(self.srtt, self.cubic.window()),
-                    Opens::Closes if round => self.neighbours.on_closing(self.srtt, self.cubic.window()),
-                    Opens::AsReno | Opens::Closes => {}
-                    Opens::AsCubic | Opens::No => self.neighbours.rest(),
+                let growth = self.growth();
+                match growth {
+                    WindowGrowth::Reno if round => self.competing.on_round(self.srtt, self.cubic.window()),
+                    WindowGrowth::Shrink if round => {
+                        self.competing.on_shrinking(self.srtt, self.cubic.window())
+                    }
+                    WindowGrowth::Reno | WindowGrowth::Shrink => {}
+                    WindowGrowth::Cubic | WindowGrowth::Hold => self.competing.pause(),
                 }
-                self.cubic.on_ack_that(ack, opens);
+                self.cubic.on_ack_with(ack, growth);
             }
             Mode::Lossy(_) => self.cycle(&ack),
         }
@@ -625,13 +647,13 @@ impl Controller for Auto {
         }
         let Lost { now, mtu, flight_bytes, .. } = lost;
         match self.mode {
-            // `on_congestion` comes once a recovery.
+            // `on_congestion` reduces CUBIC once per recovery.
             Mode::Shared => {}
             Mode::Ramp(_) | Mode::Lossy(_) => {
                 if self.drain(now) {
                     return;
                 }
-                self.give_way(Congestion { cause: Cause::Loss, now, flight_bytes, mtu });
+                self.respond_to_congestion(Congestion { cause: Cause::Loss, now, flight_bytes, mtu });
             }
         }
     }
@@ -641,21 +663,22 @@ impl Controller for Auto {
         match (congestion.cause, &self.mode) {
             (Cause::Ecn, _) => {
                 self.evidence.on_mark();
-                self.give_way(congestion);
+                self.respond_to_congestion(congestion);
             }
-            // `on_lost` has judged it. After a time-out the transport lets out one packet until something comes back.
+            // `on_lost` has handled it. After a time-out the transport sends one packet until the next
+            // acknowledgement.
             (Cause::Loss, Mode::Ramp(_) | Mode::Lossy(_)) | (Cause::Timeout, Mode::Lossy(_)) => {}
             (Cause::Timeout, Mode::Ramp(_)) if self.evidence.score() < 0 => {}
-            // A queue that others fill has taken all of the first flight: of how much there is room for, that tells nothing.
+            // Others' queue dropped the whole first flight, which says nothing about the capacity.
             (Cause::Timeout, Mode::Ramp(_)) if self.base_rtt.is_none() => self.cwnd = self.mtu,
             (Cause::Loss, Mode::Shared) if self.is_random() || self.lost_in_ramp => {}
-            _ => self.give_way(congestion),
+            _ => self.respond_to_congestion(congestion),
         }
     }
 
     fn on_spurious(&mut self, _spurious: Spurious) {
         if let Some(before) = self.before.take() {
-            (self.mode, self.cwnd, self.cubic, self.neighbours) = *before;
+            (self.mode, self.cwnd, self.cubic, self.competing) = *before;
         }
     }
 
@@ -663,7 +686,7 @@ impl Controller for Auto {
         self.mtu = idle.mtu;
         match self.mode {
             Mode::Shared => self.cubic.on_idle(idle),
-            // What was measured is of another time.
+            // The measurements are out of date.
             Mode::Ramp(_) | Mode::Lossy(_) if idle.idle_for >= idle.rto => {
                 self.cwnd = self.cwnd.min(self.options.initial_window.bytes(self.mtu));
             }

@@ -1,4 +1,4 @@
-//! The controller over a wire with a queue, packet by packet, and each of its guards.
+//! Tests of the controller over a simulated link with a queue, packet by packet, and of each rule.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use super::*;
 
 const MTU: usize = 1_000;
 
-/// A wire that takes a millisecond a packet, its queue, and a fate for each packet.
+/// A link of one packet per millisecond with a queue and random loss.
 struct Wire {
-    /// Before and after the queue.
+    /// The delay before and after the queue.
     delay: Duration,
     queue_packets: usize,
-    /// Of so many packets one is lost at random; 0 for none.
+    /// One of so many packets is lost at random; 0: none.
     one_in: u64,
     packet_time: Duration,
     free_at: Time,
@@ -22,12 +22,12 @@ struct Flow {
     auto: Auto,
     wire: Wire,
     now: Time,
-    /// When each packet left and when it is acknowledged, if it is not lost.
+    /// The send time of each packet and its acknowledgement time, unless lost.
     flight: VecDeque<(Time, Option<Time>)>,
     next_at: Time,
     recovery: Option<Time>,
     delivered: usize,
-    /// Whether all that leaves was sent before, so that nobody knows its round trips.
+    /// Whether all packets are retransmissions, whose RTTs are unknown.
     again: bool,
 }
 
@@ -85,7 +85,7 @@ impl Flow {
         }
     }
 
-    /// Runs for so long; gives the part of the wire's rate that was delivered.
+    /// Runs for `time`; returns the delivered part of the link's rate.
     fn run(&mut self, time: Duration) -> f64 {
         let (until, before) = (self.now + time, self.delivered);
         while self.now < until {
@@ -106,7 +106,7 @@ impl Flow {
             let Some(at) = acks.filter(|_| acked_at.is_some_and(|at| at <= self.now)) else { continue };
             let (sent_at, _) = self.flight[at];
             let flight_before = self.flight_bytes();
-            // What left before has not come: it is lost.
+            // Packets sent before the acknowledged one and not acknowledged are lost.
             let lost: Vec<_> = self.flight.drain(..=at).take(at).collect();
             self.delivered += MTU;
             if self.recovery.is_some_and(|until| sent_at >= until) {
@@ -158,14 +158,14 @@ impl Flow {
 }
 
 #[test]
-fn random_losses_do_not_keep_it_from_what_the_path_carries() {
+fn random_losses_do_not_keep_the_flow_from_filling_the_path() {
     for one_in in [100, 30, 10] {
         let mut flow = Flow::new(Wire::new(ms(100), 100, one_in));
         flow.run(ms(5_000));
         let part = flow.run(ms(20_000));
         assert!(part > 0.95, "one in {one_in}: {part}");
         assert_eq!(flow.mode(), "lossy");
-        // A window of Reno's at that loss.
+        // Reno's window at that loss rate.
         assert!(flow.auto.window() > 100 * MTU);
     }
 }
@@ -185,8 +185,8 @@ fn the_model_does_not_fill_the_queue() {
 }
 
 #[test]
-fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_trips_differ() {
-    // 100 packets fill the path; of what leaves, a part of 1/p does not come, which is known a quarter of a round trip late.
+fn the_models_window_slightly_exceeds_the_product_and_more_where_rtts_vary() {
+    // 100 packets fill the path; a part of 1/p is lost, which is detected a quarter of a round trip late.
     for (one_in, most) in [(100, 120), (10, 140)] {
         let mut flow = Flow::new(Wire::new(ms(100), 1_000, one_in));
         flow.run(ms(20_000));
@@ -195,7 +195,7 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
         let packets = flow.auto.target() / MTU;
         assert!((110..most).contains(&packets), "{packets} with one in {one_in}");
     }
-    // 100 packets a second; of two round trips one takes so long.
+    // 100 packets per second; every other RTT is longer.
     let packets_with = |second: u64| {
         let mut model = Model::default();
         for step in 0..2_000 {
@@ -218,13 +218,13 @@ fn the_models_window_is_little_more_than_fills_the_path_and_more_where_round_tri
         }
         model.window(WINDOW) / MTU
     };
-    // By no more than as much again.
+    // By at most the product again.
     assert_eq!([100, 180, 1_000].map(packets_with), [11, 18, 22]);
 }
 
-/// A path of 100 packets a second and 100 ms, of which an answer tells every 50 ms that comes by another way, half as long.
+/// A path of 100 packets per second and 100 ms, with feedback every 50 ms on another path half as long.
 #[test]
-fn where_others_tell_sooner_the_models_window_is_what_is_under_way_until_then() {
+fn feedback_on_a_shorter_path_makes_the_models_window_smaller() {
     let mut model = Model::default();
     for step in 0..400 {
         let now = Time::from_millis(50 * step);
@@ -246,17 +246,21 @@ fn where_others_tell_sooner_the_models_window_is_what_is_under_way_until_then() 
             siblings: &[],
         });
         if step == 199 {
-            assert_eq!(model.is_told_after(), Some(ms(50)));
-            // As much as five packets come after 50 ms, and five at once.
-            assert_eq!((model.product() / MTU, model.told_after()), (9, Some(ms(50))));
+            assert_eq!(model.cross_path_delay(), Some(ms(50)));
+            // Five packets arrive in 50 ms, and five are acknowledged at once.
+            assert_eq!((model.product() / MTU, model.feedback_delay()), (9, Some(ms(50))));
         }
     }
-    assert_eq!((model.product() / MTU, model.told_after()), (10, Some(ms(100))), "that was long ago");
-    assert_eq!(model.is_told_after(), None);
+    assert_eq!(
+        (model.product() / MTU, model.feedback_delay()),
+        (10, Some(ms(100))),
+        "the other feedback has expired"
+    );
+    assert_eq!(model.cross_path_delay(), None);
 }
 
 #[test]
-fn a_shortest_round_trip_that_others_hide_for_five_seconds_is_looked_for() {
+fn a_shortest_rtt_not_seen_for_five_seconds_is_searched_for() {
     for (others, looks) in [(0, 0), (20, 1)] {
         let mut flow = Flow::new(Wire::new(ms(100), 1_000, 100));
         flow.run(ms(20_000));
@@ -273,7 +277,7 @@ fn a_shortest_round_trip_that_others_hide_for_five_seconds_is_looked_for() {
 }
 
 #[test]
-fn what_a_ramp_lost_costs_nothing_more_when_it_is_told_after_the_end() {
+fn losses_of_a_ramp_detected_after_its_end_cause_no_further_reduction() {
     let mut flow = Flow::new(Wire::new(ms(100), 1_000, 0));
     while flow.mode() == "ramp" {
         flow.run(ms(1));
@@ -282,43 +286,43 @@ fn what_a_ramp_lost_costs_nothing_more_when_it_is_told_after_the_end() {
     let window = flow.auto.window();
     flow.lost(MTU, flow.now - ms(100));
     flow.congestion(Cause::Loss, flow.flight_bytes());
-    assert_eq!(flow.auto.window(), window, "that was beyond what fills the path");
+    assert_eq!(flow.auto.window(), window, "the losses were beyond what fills the path");
     flow.run(ms(200));
     let window = flow.auto.window();
     flow.lost(MTU, flow.now - ms(100));
     flow.congestion(Cause::Loss, window);
-    // The queue was longer before, so that it takes this for random rather: 85 % are left.
+    // The queue was longer before, so the loss looks rather random: the window falls to 85 %.
     assert!(flow.auto.window() < window / 10 * 9, "{} of {window}", flow.auto.window());
 }
 
 #[test]
-fn a_mean_of_longer_round_trips_holds_back_no_window() {
+fn pacing_uses_the_latest_rtt_while_the_smoothed_rtt_lags() {
     let mut auto = Flow::new(Wire::new(ms(100), 100, 0)).auto;
     (auto.mode, auto.cubic) = (Mode::Shared, Cubic::halfway(auto.options, MTU, 100 * MTU));
     let mut pace = |mean, latest| {
         (auto.srtt, auto.latest_rtt) = (ms(mean), ms(latest));
         auto.pacing_rate().unwrap().bits_per_second() / 1_000
     };
-    // 1.2 times 100 packets in a round trip.
+    // 1.2 times 100 packets per round trip.
     assert_eq!([pace(200, 100), pace(100, 200)], [9_600, 9_600]);
 }
 
 #[test]
-fn what_a_full_queue_drops_is_congestion_whether_it_is_long_or_short() {
+fn drops_of_a_full_queue_are_congestion_at_any_queue_length() {
     for queue_packets in [400, 100, 50, 10] {
         let mut flow = Flow::new(Wire::new(ms(100), queue_packets, 0));
         for second in 0..60 {
             flow.run(ms(1_000));
             assert_ne!(flow.mode(), "lossy", "a queue of {queue_packets}, after {second} s");
         }
-        // The longest takes minutes to overflow.
+        // The longest queue takes minutes to overflow.
         let score = flow.auto.evidence.score();
         assert!(score > 0 || queue_packets == 400 && score == 0, "{score} at {queue_packets}");
     }
 }
 
 #[test]
-fn a_queue_of_seconds_grows_no_more() {
+fn the_window_does_not_grow_with_a_queue_of_seconds() {
     let mut flow = Flow::new(Wire::new(ms(100), 100_000, 0));
     flow.run(ms(900_000));
     assert_eq!(flow.mode(), "shared");
@@ -327,19 +331,19 @@ fn a_queue_of_seconds_grows_no_more() {
 }
 
 #[test]
-fn over_a_long_path_the_window_opens_as_renos_until_the_others_turn_out_to_be_fast() {
+fn over_a_far_path_the_window_grows_as_renos_until_a_trial_fails() {
     let mut flow = Flow::new(Wire::new(ms(300), 300, 0));
     flow.run(ms(75_000));
-    // CUBIC has a third of it again in 6 s.
+    // CUBIC regains a third of it in 6 s.
     let lost = flow.auto.window() * 3 / 10 / MTU;
     flow.congestion(Cause::Loss, flow.auto.window());
     let from = flow.auto.window();
     flow.run(ms(6_000));
     let opened = (flow.auto.window() - from) / MTU;
     assert!((5..=30).contains(&opened) && lost > 130, "{opened} of {lost}");
-    assert!(flow.auto.neighbours.are_slow());
+    assert!(flow.auto.competing.are_slow());
     flow.congestion(Cause::Loss, flow.auto.window());
-    assert!(!flow.auto.neighbours.are_slow(), "it had next to nothing again");
+    assert!(!flow.auto.competing.are_slow(), "it regained next to nothing");
 }
 
 #[test]
@@ -349,65 +353,68 @@ fn a_path_is_far_where_reno_takes_twice_as_long_as_cubic() {
     let mut opens = |millis, packets| {
         auto.srtt = ms(millis);
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
-        auto.opens()
+        auto.growth()
     };
-    assert_eq!([opens(100, 181), opens(100, 182)], [Opens::AsCubic, Opens::AsReno]);
-    assert_eq!([opens(200, 64), opens(200, 65)], [Opens::AsCubic, Opens::AsReno]);
-    assert_eq!(opens(56, 9_000), Opens::AsCubic, "there is no queue");
+    assert_eq!([opens(100, 181), opens(100, 182)], [WindowGrowth::Cubic, WindowGrowth::Reno]);
+    assert_eq!([opens(200, 64), opens(200, 65)], [WindowGrowth::Cubic, WindowGrowth::Reno]);
+    assert_eq!(opens(56, 9_000), WindowGrowth::Cubic, "without a queue");
     auto.siblings = 100 * MTU;
     let mut opens = |packets| {
         auto.srtt = ms(100);
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
-        auto.opens()
+        auto.growth()
     };
-    assert_eq!([opens(81), opens(82)], [Opens::AsCubic, Opens::AsReno], "to others, all of them are one");
+    assert_eq!(
+        [opens(81), opens(82)],
+        [WindowGrowth::Cubic, WindowGrowth::Reno],
+        "sibling paths count as one flow"
+    );
 }
 
 #[test]
-fn who_has_half_of_what_the_path_carries_is_in_no_hurry_and_who_does_not_know_what_it_carries_is() {
-    // 1000 packets in a round trip of a second; the others have turned out to be fast.
+fn a_flow_with_half_of_the_capacity_grows_slowly_and_one_without_an_estimate_grows_fast() {
+    // 1000 packets per round trip of one second; competing flows have turned out to be fast.
     let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
     (auto.base_rtt, auto.srtt) = (Some(ms(500)), ms(1_000));
-    auto.neighbours.on_reduction(100, 70);
+    auto.competing.on_reduction(100, 70);
     let mut opens = |packets, carries| {
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
         auto.carries = carries;
-        auto.opens()
+        auto.growth()
     };
     let all = Some(1_000 * MTU as u64);
-    assert_eq!([opens(499, None), opens(499, all)], [Opens::AsCubic, Opens::AsReno]);
-    auto.neighbours.on_reduction(71, 70);
+    assert_eq!([opens(499, None), opens(499, all)], [WindowGrowth::Cubic, WindowGrowth::Reno]);
+    auto.competing.on_reduction(71, 70);
     let mut opens = |packets| {
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
         auto.carries = all;
-        auto.opens()
+        auto.growth()
     };
-    assert_eq!([opens(499), opens(500)], [Opens::AsCubic, Opens::AsReno]);
+    assert_eq!([opens(499), opens(500)], [WindowGrowth::Cubic, WindowGrowth::Reno]);
 }
 
 #[test]
-fn who_has_more_than_half_beside_a_slow_one_closes_by_two_packets_a_round_trip_if_the_queue_is_shorter_for_it()
- {
-    // 1000 packets in a round trip of a second.
+fn with_more_than_half_beside_a_slow_flow_the_window_shrinks_while_that_shortens_the_queue() {
+    // 1000 packets per round trip of one second.
     let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
     (auto.base_rtt, auto.srtt, auto.carries) = (Some(ms(500)), ms(1_000), Some(1_000_000));
     auto.latest_rtt = ms(1_000);
     let mut opens = |packets| {
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
-        auto.opens()
+        auto.growth()
     };
     let of_half = [opens(509), opens(510), opens(899), opens(900)];
-    assert_eq!(of_half, [Opens::AsReno, Opens::Closes, Opens::Closes, Opens::AsReno]);
+    assert_eq!(of_half, [WindowGrowth::Reno, WindowGrowth::Shrink, WindowGrowth::Shrink, WindowGrowth::Reno]);
     auto.cubic = Cubic::halfway(auto.options, MTU, 700 * MTU);
     auto.latest_rtt = ms(700);
-    assert_eq!(auto.opens(), Opens::AsReno, "it is all, and will be in the mean");
+    assert_eq!(auto.growth(), WindowGrowth::Reno, "the flow is alone by the latest RTT");
     auto.cubic = Cubic::halfway(auto.options, MTU, 800 * MTU);
     let mut now = Time::from_millis(1_000);
     for _ in 0..800 {
         now += ms(1);
         auto.on_sent(Sent { now, bytes: MTU, flight_before: 799 * MTU });
         let rtt = Some(ms(1_000));
-        auto.cubic.on_ack_that(
+        auto.cubic.on_ack_with(
             Ack {
                 now,
                 bytes: MTU,
@@ -422,19 +429,19 @@ fn who_has_more_than_half_beside_a_slow_one_closes_by_two_packets_a_round_trip_i
                 in_recovery: false,
                 siblings: &[],
             },
-            Opens::Closes,
+            WindowGrowth::Shrink,
         );
     }
     assert_eq!(auto.cubic.window().div_ceil(MTU), 798);
-    assert_eq!(auto.cubic.ssthresh(), auto.cubic.window(), "or it would be slow start");
+    assert_eq!(auto.cubic.ssthresh(), auto.cubic.window(), "otherwise this would be slow start");
     for (rtt, is_slow) in [(968, true), (990, false)] {
-        let mut neighbours = Neighbours::default();
-        neighbours.on_closing(ms(980), 800);
-        neighbours.on_closing(ms(1_000), 750);
-        neighbours.on_closing(ms(rtt), 701);
-        assert!(neighbours.are_slow(), "an eighth is not over");
-        neighbours.on_closing(ms(rtt), 699);
-        assert_eq!(neighbours.are_slow(), is_slow, "{rtt} ms");
+        let mut competing = CompetingFlows::default();
+        competing.on_shrinking(ms(980), 800);
+        competing.on_shrinking(ms(1_000), 750);
+        competing.on_shrinking(ms(rtt), 701);
+        assert!(competing.are_slow(), "less than an eighth was shed");
+        competing.on_shrinking(ms(rtt), 699);
+        assert_eq!(competing.are_slow(), is_slow, "{rtt} ms");
     }
 }
 
@@ -449,12 +456,12 @@ fn a_window_is_whole_packets() {
 }
 
 #[test]
-fn after_a_failed_trial_there_is_hurry_for_some_losses_and_for_more_if_the_next_one_fails() {
-    let mut neighbours = Neighbours::default();
-    // From 100 to 70 and a little more; or all of it.
-    let mut reduce = |before| (neighbours.on_reduction(before, 70), neighbours.are_slow());
+fn after_failed_trials_growth_is_fast_for_an_increasing_number_of_losses() {
+    let mut competing = CompetingFlows::default();
+    // From 100 to 70 and a little regained, or all of it.
+    let mut reduce = |before| (competing.on_reduction(before, 70), competing.are_slow());
     assert_eq!(reduce(100), (None, true));
-    assert_eq!(reduce(80), (None, true), "a third is not little");
+    assert_eq!(reduce(80), (None, true), "a third is enough");
     reduce(100);
     for hurried in [4, 8, 16, 16] {
         assert_eq!(reduce(79), (Some(100), false));
@@ -464,68 +471,68 @@ fn after_a_failed_trial_there_is_hurry_for_some_losses_and_for_more_if_the_next_
     assert_eq!(reduce(90), (None, true));
     reduce(100);
     reduce(79);
-    assert_eq!((1..).find(|_| reduce(100).1), Some(4), "one that does not fail is the end of it");
+    assert_eq!((1..).find(|_| reduce(100).1), Some(4), "a successful trial resets the number");
 }
 
 #[test]
-fn whose_rate_rises_while_the_queue_grows_is_in_a_hurry_until_the_next_loss() {
-    let mut neighbours = Neighbours::default();
-    neighbours.on_round(ms(100), 10_000);
-    // The queue grows as the window does, or becomes shorter: somebody gave way.
+fn a_rate_that_rises_while_the_queue_grows_makes_growth_fast_until_the_next_loss() {
+    let mut competing = CompetingFlows::default();
+    competing.on_round(ms(100), 10_000);
+    // The queue grows as the window does, or shrinks because another flow has reduced.
     for (rtt, window) in [(120, 12_000), (90, 12_000), (100, 14_000)] {
-        neighbours.on_round(ms(rtt), window);
-        assert!(neighbours.are_slow(), "{rtt} ms");
+        competing.on_round(ms(rtt), window);
+        assert!(competing.are_slow(), "{rtt} ms");
     }
-    neighbours.on_round(ms(100), 16_000);
-    assert!(!neighbours.are_slow());
-    neighbours.on_reduction(16_000, 11_000);
-    neighbours.on_reduction(16_000, 11_000);
-    assert!(neighbours.are_slow());
-    // Not from what it was before it opened otherwise.
-    neighbours.on_round(ms(100), 10_000);
-    neighbours.rest();
-    neighbours.on_round(ms(100), 20_000);
-    assert!(neighbours.are_slow());
+    competing.on_round(ms(100), 16_000);
+    assert!(!competing.are_slow());
+    competing.on_reduction(16_000, 11_000);
+    competing.on_reduction(16_000, 11_000);
+    assert!(competing.are_slow());
+    // The reference from before the pause is not used.
+    competing.on_round(ms(100), 10_000);
+    competing.pause();
+    competing.on_round(ms(100), 20_000);
+    assert!(competing.are_slow());
 }
 
 #[test]
-fn what_is_behind_hurries_until_it_has_caught_up_and_the_next_loss_tells_nothing() {
-    let mut neighbours = Neighbours::default();
-    neighbours.on_reduction(100, 70);
-    neighbours.fall_behind();
-    assert!(!neighbours.are_slow());
-    neighbours.catch_up();
-    assert!(neighbours.are_slow());
-    assert_eq!((neighbours.on_reduction(79, 70), neighbours.are_slow()), (None, true), "it was behind");
-    neighbours.catch_up();
-    assert_eq!((neighbours.on_reduction(71, 70), neighbours.are_slow()), (Some(79), false), "it was not");
+fn a_share_that_is_behind_grows_fast_until_it_has_caught_up_and_the_next_loss_is_not_evaluated() {
+    let mut competing = CompetingFlows::default();
+    competing.on_reduction(100, 70);
+    competing.fall_behind();
+    assert!(!competing.are_slow());
+    competing.catch_up();
+    assert!(competing.are_slow());
+    assert_eq!((competing.on_reduction(79, 70), competing.are_slow()), (None, true), "it was behind");
+    competing.catch_up();
+    assert_eq!((competing.on_reduction(71, 70), competing.are_slow()), (Some(79), false), "it was not");
 }
 
 #[test]
-fn less_than_a_third_of_what_the_path_carries_opens_as_cubics_until_it_is_half() {
-    // 1000 packets in a round trip of a second, 800 of them others'.
+fn a_share_below_a_third_grows_as_cubic_until_it_is_half() {
+    // 1000 packets per round trip of one second, 800 of them of other flows.
     let far = |packets| {
         let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
         (auto.base_rtt, auto.srtt, auto.carries) = (Some(ms(500)), ms(1_000), Some(1_000_000));
         auto.cwnd = packets * MTU;
-        auto.share(packets * MTU);
-        auto.look_at_part();
+        auto.enter_shared(packets * MTU);
+        auto.update_share();
         auto
     };
-    assert_eq!([far(329).opens(), far(330).opens()], [Opens::AsCubic, Opens::AsReno]);
+    assert_eq!([far(329).growth(), far(330).growth()], [WindowGrowth::Cubic, WindowGrowth::Reno]);
     let mut auto = far(350);
     auto.srtt = ms(1_100);
-    auto.look_at_part();
-    assert_eq!(auto.opens(), Opens::AsCubic, "350 of 1100: others have filled the queue");
+    auto.update_share();
+    assert_eq!(auto.growth(), WindowGrowth::Cubic, "350 of 1100: other flows have filled the queue");
     let mut auto = far(700);
     let mut reduce = |packets| {
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
         let (now, flight_bytes) = (Time::from_millis(60_000), packets * MTU);
-        auto.give_way(Congestion { cause: Cause::Loss, now, flight_bytes, mtu: MTU });
-        auto.look_at_part();
-        auto.opens()
+        auto.respond_to_congestion(Congestion { cause: Cause::Loss, now, flight_bytes, mtu: MTU });
+        auto.update_share();
+        auto.growth()
     };
-    assert_eq!([reduce(472), reduce(470)], [Opens::AsReno, Opens::AsCubic]);
+    assert_eq!([reduce(472), reduce(470)], [WindowGrowth::Reno, WindowGrowth::Cubic]);
     let mut ack = |packets, at| {
         auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
         auto.on_sent(Sent { now: Time::from_millis(at), bytes: MTU, flight_before: packets * MTU });
@@ -544,13 +551,13 @@ fn less_than_a_third_of_what_the_path_carries_opens_as_cubics_until_it_is_half()
             in_recovery: false,
             siblings: &[],
         });
-        auto.opens()
+        auto.growth()
     };
-    assert_eq!([ack(498, 70_000), ack(501, 80_000)], [Opens::AsCubic, Opens::AsReno]);
+    assert_eq!([ack(498, 70_000), ack(501, 80_000)], [WindowGrowth::Cubic, WindowGrowth::Reno]);
 }
 
 #[test]
-fn a_ramp_whose_first_flight_is_lost_begins_again_with_one_packet() {
+fn a_ramp_whose_first_flight_is_lost_restarts_with_one_packet() {
     let mut flow = Flow::new(Wire::new(ms(100), 0, 0));
     flow.run(ms(500));
     assert_eq!((flow.mode(), flow.auto.window()), ("ramp", MTU), "all queues are full");
@@ -567,9 +574,9 @@ fn lossy() -> Flow {
 }
 
 #[test]
-fn when_losses_stop_to_be_random_it_is_cubic_again() {
+fn when_losses_become_congestion_the_flow_returns_to_cubic() {
     let mut flow = lossy();
-    // Another takes three quarters of the wire: what this one believes to be there overflows the queue.
+    // Another flow takes three quarters of the link: the modelled rate overflows the queue.
     flow.wire.packet_time = ms(4);
     flow.wire.one_in = 0;
     flow.run(ms(20_000));
@@ -577,13 +584,13 @@ fn when_losses_stop_to_be_random_it_is_cubic_again() {
 }
 
 #[test]
-fn a_mark_is_congestion_whatever_the_losses_were() {
+fn an_ecn_mark_is_congestion_whatever_the_losses_were() {
     let mut flow = lossy();
     let window = flow.auto.window();
     flow.congestion(Cause::Ecn, window);
     assert_eq!(flow.mode(), "shared");
     assert!(flow.auto.window() < window * 7 / 10);
-    // And the losses after it have to prove much.
+    // The following losses need strong evidence to count as random.
     assert!(flow.auto.evidence.score() > 0);
 }
 
@@ -600,7 +607,7 @@ fn one_loss_in_three_may_be_random_among_the_first_two_thousand_packets_alone() 
 }
 
 #[test]
-fn more_losses_than_chance_has_are_congestion() {
+fn a_loss_rate_beyond_the_limit_is_congestion() {
     let mut flow = lossy();
     flow.wire.one_in = 4;
     flow.run(ms(10_000));
@@ -608,7 +615,7 @@ fn more_losses_than_chance_has_are_congestion() {
 }
 
 #[test]
-fn a_time_out_changes_nothing_of_the_model_but_ends_a_ramp_without_evidence() {
+fn a_timeout_leaves_the_model_unchanged_and_ends_a_ramp() {
     let mut flow = lossy();
     let window = flow.auto.window();
     flow.congestion(Cause::Timeout, window);
@@ -621,7 +628,7 @@ fn a_time_out_changes_nothing_of_the_model_but_ends_a_ramp_without_evidence() {
 }
 
 #[test]
-fn a_rate_that_falls_to_a_tenth_is_found_and_so_is_its_return() {
+fn the_flow_follows_a_rate_that_falls_to_a_tenth_and_returns() {
     let mut flow = lossy();
     flow.wire.packet_time = ms(10);
     flow.run(ms(20_000));
@@ -634,17 +641,17 @@ fn a_rate_that_falls_to_a_tenth_is_found_and_so_is_its_return() {
 
 #[test]
 fn a_ramp_over_an_empty_path_takes_few_round_trips() {
-    // 1000 packets a round trip: ten doublings, from ten packets seven.
+    // 1000 packets per round trip: ten doublings, seven starting from ten packets.
     let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
     flow.run(ms(5_000));
     assert!(flow.run(ms(1_000)) > 0.9, "five round trips of a second");
 }
 
 #[test]
-fn what_a_train_told_and_a_quarter_of_it_tried_is_had_in_the_third_round_trip() {
+fn the_trains_rate_is_reached_in_the_third_round_trip() {
     let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
     flow.run(ms(1_010));
-    // The first flight is back, and with its last packet all of it counts.
+    // The first flight is acknowledged, and with its last packet all of it counts.
     assert!((245..=255).contains(&(flow.auto.window() / MTU)), "{}", flow.auto.window());
     let mut longest = 0;
     for _ in 0..19 {
@@ -657,8 +664,9 @@ fn what_a_train_told_and_a_quarter_of_it_tried_is_had_in_the_third_round_trip() 
 }
 
 #[test]
-fn where_what_a_train_told_is_not_there_half_of_it_is_tried() {
-    // Another comes when the first flight is back: now a packet takes four times as long, and those that try the path wait.
+fn a_trains_rate_that_is_no_longer_available_is_tried_at_half() {
+    // A competing flow begins when the first flight is acknowledged: a packet now takes four times as long,
+    // and the probing packets queue.
     let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
     flow.run(ms(1_010));
     flow.wire.packet_time = ms(4);
@@ -668,9 +676,9 @@ fn where_what_a_train_told_is_not_there_half_of_it_is_tried() {
     assert!((250..600).contains(&packets), "{packets}");
 }
 
-/// Over loopback, 12 s instead of 0.2 s for 300 MB: the shortest round trip held three packets.
+/// Regression: over loopback 300 MB took 12 s instead of 0.2 s, because the shortest RTT held three packets.
 #[test]
-fn over_a_path_shorter_than_a_drivers_clock_the_window_is_what_arrives_in_a_tick() {
+fn over_a_path_shorter_than_a_clock_tick_the_window_is_what_arrives_in_a_tick() {
     let micros = Duration::from_micros;
     let mut flow = Flow::new(Wire { packet_time: micros(1), ..Wire::new(micros(20), 100_000, 0) });
     flow.run(ms(50));
@@ -680,7 +688,7 @@ fn over_a_path_shorter_than_a_drivers_clock_the_window_is_what_arrives_in_a_tick
 }
 
 #[test]
-fn ranks_at_random_and_ranks_of_full_queues_are_told_apart() {
+fn uniform_ranks_and_ranks_of_full_queues_are_distinguished() {
     let rtt = |step: u64| ms(100 + step % 50);
     let mut evidence = Evidence::default();
     let sample = |evidence: &mut Evidence, step: u64| {
@@ -688,7 +696,7 @@ fn ranks_at_random_and_ranks_of_full_queues_are_told_apart() {
     };
     let sent = |step: u64| Time::from_millis(1_000 + 7 * step);
     (0..100).for_each(|step| sample(&mut evidence, step));
-    // Wherever in the saw tooth they are.
+    // At any point of the saw tooth.
     for loss in 0..40 {
         evidence.on_lost(sent(loss * 37 % 100));
         evidence.on_round(Time::from_millis(2_000));
@@ -720,7 +728,7 @@ fn round_trips_that_are_alike_and_long_prove_nothing() {
 }
 
 #[test]
-fn what_was_given_for_nothing_is_had_again_but_after_a_mark() {
+fn a_spurious_reduction_is_undone_unless_a_mark_caused_it() {
     let mut flow = Flow::new(Wire::new(ms(100), 50, 0));
     flow.run(ms(20_000));
     for (cause, undone) in [(Cause::Loss, true), (Cause::Timeout, true), (Cause::Ecn, false)] {
@@ -733,7 +741,7 @@ fn what_was_given_for_nothing_is_had_again_but_after_a_mark() {
 }
 
 #[test]
-fn what_is_sent_again_opens_a_ramp_as_any_slow_start() {
+fn retransmissions_open_a_ramp_like_slow_start() {
     let wire = Wire { packet_time: ms(1) / 10, ..Wire::new(ms(100), 1_000, 0) };
     let mut flow = Flow { again: true, ..Flow::new(wire) };
     flow.run(ms(650));
@@ -741,8 +749,9 @@ fn what_is_sent_again_opens_a_ramp_as_any_slow_start() {
 }
 
 #[test]
-fn a_train_that_told_too_little_is_not_believed_for_long() {
-    // The first flight finds others in its way, and the next ones do not: a thousand packets are under way then.
+fn a_train_that_underestimates_the_rate_is_corrected() {
+    // The first flight meets other packets in the queue, and the next ones do not: a thousand packets are
+    // then in flight.
     let mut flow = Flow::new(Wire { packet_time: ms(5), ..Wire::new(ms(100), 1_000, 0) });
     flow.run(ms(160));
     flow.wire.packet_time = ms(1) / 10;
@@ -751,9 +760,9 @@ fn a_train_that_told_too_little_is_not_believed_for_long() {
 }
 
 #[test]
-fn a_rate_shows_in_answers_that_took_another_way() {
-    // A packet a millisecond. Every 20 ms another path's answer tells of all that left 31 ms ago, and just before it one of this
-    // path's own of the little that left since, 49 ms ago.
+fn the_rate_is_measured_from_feedback_on_another_path() {
+    // One packet per millisecond. Every 20 ms a SACK on another path covers all data sent up to 31 ms ago;
+    // just before, a SACK on this path covers the little data sent since, 49 ms ago.
     let mut model = Model::default();
     let mut told = 0;
     for at in 0..2_000 {

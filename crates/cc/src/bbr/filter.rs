@@ -1,15 +1,15 @@
-//! The largest of late: a maximum over a window of a time that only counts (§5.5.3).
+//! A windowed maximum filter over a time given by a counter (§5.5.3).
 
 use std::collections::VecDeque;
 
-/// Values that may yet be the largest, by time: later ones are smaller.
+/// The candidates for the maximum, by time; later ones are smaller.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MaxFilter {
     values: VecDeque<(u64, u64)>,
 }
 
 impl MaxFilter {
-    /// Takes a value; the largest of the last `window` times, this one among them.
+    /// Takes a value and returns the maximum over the last `window` times, the current one included.
     pub(super) fn update(&mut self, time: u64, value: u64, window: u64) -> u64 {
         while self.values.front().is_some_and(|(at, _)| at.saturating_add(window) <= time) {
             self.values.pop_front();
@@ -34,7 +34,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn it_is_the_largest_of_its_window_and_keeps_one_value_a_time(
+        fn the_filter_returns_the_maximum_of_its_window_and_keeps_one_value_per_time(
             steps in prop::collection::vec((0_u64..4, 0_u64..50), 1..100),
             window in 1_u64..12,
         ) {

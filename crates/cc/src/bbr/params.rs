@@ -1,33 +1,35 @@
-//! What BBR may be told.
+//! The parameters of BBR.
 
 use std::time::Duration;
 
 use crate::ParameterError;
 use crate::kind::duration;
 
-/// BBR's parameters. Those out of range are taken to be the nearest that is not.
+/// The parameters of BBR. Values out of range are clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// Which version. 3.
+    /// The version. Default: 3.
     pub version: Version,
-    /// BBR.LossThresh, in thousandths: what may be lost in a round trip while more is tried, in version 3. 1 to 500; 20.
+    /// BBR.LossThresh, in thousandths: the tolerated loss rate of a round trip while probing, in version 3. 1
+    /// to 500. Default: 20.
     pub loss_threshold_thousandths: u16,
-    /// BBR.Beta, in thousandths: no round trip with losses makes the limits of the short term smaller than by this, in
-    /// version 3. 100 to 990; 700.
+    /// BBR.Beta, in thousandths: the largest reduction of the short-term limits per round trip with losses,
+    /// in version 3. 100 to 990. Default: 700.
     pub beta_thousandths: u16,
-    /// BBR.MinRTTFilterLen: how long the shortest round trip is believed. 1 s to 600 s; 10 s. Half of it is
-    /// BBR.ProbeRTTInterval.
+    /// BBR.MinRTTFilterLen: how long the minimum RTT is valid. 1 s to 600 s. Default: 10 s.
+    /// BBR.ProbeRTTInterval is half of it.
     pub min_rtt_window: Duration,
-    /// BBR.ProbeRTTDuration: how long little is in flight so that the shortest round trip shows. 10 ms to 10 s; 200 ms.
+    /// BBR.ProbeRTTDuration: how long the flight is kept small to measure the minimum RTT. 10 ms to 10 s.
+    /// Default: 200 ms.
     pub probe_rtt: Duration,
 }
 
-/// Which BBR.
+/// The version of BBR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// As draft-cardwell-iccrg-bbr-congestion-control-00 has it: no loss is congestion.
+    /// draft-cardwell-iccrg-bbr-congestion-control-00: does not respond to loss.
     V1,
-    /// As draft-ietf-ccwg-bbr-06 has it.
+    /// draft-ietf-ccwg-bbr-06.
     V3,
 }
 
@@ -49,13 +51,14 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Their names, in the order of [`Params`].
+    /// The names of the parameters, in the order of [`Params`].
     pub const NAMES: &[&str] = &["version", "loss-threshold", "beta", "min-rtt-window", "probe-rtt"];
 
-    /// Sets one by its name, as `version` to `1`; durations have a unit, as in `10s`.
+    /// Sets a parameter by its name, as `version` to `1`; durations have a unit, as in `10s`.
     ///
     /// # Errors
-    /// There is none of that name, or the value is not in its range: the error says which there are.
+    ///
+    /// The name is unknown, or the value is out of range: the error lists the names or the range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
         let wrong = |range: &'static str| ParameterError::out_of_range("bbr", name, value, range);
         let thousandths = |within: std::ops::RangeInclusive<u16>, range: &'static str| {
@@ -85,7 +88,7 @@ impl Params {
         Ok(())
     }
 
-    /// The same; what is out of range is the nearest that is not.
+    /// Clamps all values to their ranges.
     pub(super) fn within_ranges(self) -> Self {
         let clamp =
             |value: u16, range: &std::ops::RangeInclusive<u16>| value.clamp(*range.start(), *range.end());

@@ -1,5 +1,5 @@
-//! ProbeBW: sending slower, at the rate and faster in turn (§5.3.3), and what losses while more is tried say of the long
-//! term (§5.5.10.2). In version 1, its cycle of gains.
+//! ProbeBW: the cycle of sending slower, at the rate and faster (§5.3.3), and the long-term limits set by
+//! losses while probing (§5.5.10.2). For version 1, its cycle of gains.
 
 use std::time::Duration;
 
@@ -8,56 +8,56 @@ use braidftp_base::Time;
 use super::{Bbr, State, UNIT, Version};
 use crate::delivery::{RateSample, Stamp};
 
-/// Version 1's gains, a round trip each.
+/// The gains of version 1, for one round trip each.
 const PHASES: [u32; 8] = [1_250, 750, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// BBR.Headroom (§2.8), in parts of inflight_longterm.
+/// BBR.Headroom (§2.8), in percent of inflight_longterm.
 const HEADROOM_PERCENT: u64 = 15;
-/// T_bbr (§5.3.3.8): at least so long between two probes, and up to a second more.
+/// T_bbr (§5.3.3.8): the minimum time between two probes; up to a second is added.
 const WAIT_MIN: Duration = Duration::from_secs(2);
-/// T_reno's bound, in round trips.
+/// The bound of T_reno, in round trips.
 const RENO_ROUNDS: u64 = 63;
 
-/// What acknowledgements mean for a probe (§2.14).
+/// The relation of acknowledgements to a probe (§2.14).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum AckPhase {
-    /// Nothing: they are of no probe.
+    /// They belong to no probe.
     #[default]
     Init,
-    /// They are of what fills the pipe.
+    /// They acknowledge data that fills the pipe.
     Refilling,
-    /// They are still of what left before the probe.
+    /// They acknowledge data sent before the probe.
     Starting,
-    /// They are of the probe.
+    /// They acknowledge data of the probe.
     Feedback,
-    /// They are still of the probe, which is over.
+    /// They acknowledge data of a probe that has ended.
     Stopping,
 }
 
-/// Where ProbeBW is.
+/// The state of ProbeBW.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Probe {
     ack_phase: AckPhase,
-    /// Whether samples are of a probe, to which no loss was an answer yet (BBR.is_bw_probe_sample).
+    /// Whether samples belong to a probe without a loss response so far (BBR.is_bw_probe_sample).
     is_sample: bool,
-    /// When the cycle, or version 1's phase, began.
+    /// When the cycle (version 1: the phase) began.
     began: Time,
-    /// How long at most until the next probe, and round trips since the last.
+    /// The maximum time until the next probe, and the round trips since the last.
     wait: Duration,
     pub(super) rounds_since_up: u64,
-    /// Round trips in which inflight_longterm was raised in this probe, what was acknowledged since it was, and how much
-    /// must be until it is again; `None`: it is not.
+    /// The round trips in which this probe raised inflight_longterm, the bytes acknowledged since the last
+    /// raise, and the bytes required for the next; `None`: no raising.
     up_rounds: u32,
     up_acked: u64,
     acked_per_raise: Option<u64>,
     /// Whether the last probe went too high, and whether this one ended before it could.
     too_high: bool,
     precautionary: bool,
-    /// Whether something was lost in version 1's phase.
+    /// Whether data was lost in the current phase of version 1.
     pub(super) lost: bool,
 }
 
 impl Probe {
-    /// What is acknowledged from now on is of the last probe, or of none.
+    /// Acknowledgements from now on belong to the last probe or to none.
     pub(super) fn stop(&mut self) {
         self.ack_phase = AckPhase::Stopping;
     }
@@ -68,7 +68,7 @@ impl Bbr {
         match self.params.version {
             Version::V1 => {
                 self.cwnd_gain = 2 * UNIT;
-                // Any phase but the one at 3/4: there is nothing to drain.
+                // Any phase except the one with gain 3/4: there is nothing to drain.
                 let chosen = self.chance(PHASES.len() as u64 - 1);
                 self.begin_phase(if chosen == 1 { 7 } else { chosen as u8 });
             }
@@ -76,7 +76,7 @@ impl Bbr {
         }
     }
 
-    /// ExitProbeRTT (§5.3.4.4), with the pipe known to be full before.
+    /// ExitProbeRTT (§5.3.4.4), where the pipe was full before.
     pub(super) fn exit_probe_rtt(&mut self) {
         self.enter_probe_bw();
         if !self.is_v1() {
@@ -84,7 +84,7 @@ impl Bbr {
         }
     }
 
-    /// A number below `below` that looks random, and is the same each time that the same has happened.
+    /// A pseudo-random number below `below`, the same for the same history.
     fn chance(&self, below: u64) -> u64 {
         let mut mixed = self.now.as_nanos() ^ self.delivery.delivered_bytes().rotate_left(32);
         // The finalizer of SplitMix64.
@@ -101,12 +101,12 @@ impl Bbr {
         self.probe.began = self.now;
         self.probe.lost = false;
         if phase == 0 {
-            // What marks have said of the short term is forgotten.
+            // The short-term limits set by marks expire.
             self.reset_short_term();
         }
     }
 
-    /// Whether the phase is over: a round trip is, and what the phase was for is reached.
+    /// Whether the phase is over: a round trip has passed and the goal of the phase is reached.
     fn is_phase_over(&self, flight: u64) -> bool {
         let long = self.now.since(self.probe.began) > self.min_rtt().unwrap_or_default();
         let full = || self.probe.lost || flight >= self.inflight(self.bw(), self.pacing_gain);
@@ -186,7 +186,7 @@ impl Bbr {
         }
     }
 
-    /// IsTimeToProbeBW: by the clock, or where Reno would have lost something by now.
+    /// IsTimeToProbeBW: by the clock, or when Reno would have seen a loss.
     fn is_time_to_probe(&self) -> bool {
         let reno_rounds = self.target_inflight() / self.mtu;
         self.now > self.probe.began + self.probe.wait
@@ -219,7 +219,7 @@ impl Bbr {
         self.cwnd_limited.contains(&true)
     }
 
-    /// InflightWithHeadroom: what leaves others some room.
+    /// InflightWithHeadroom: leaves room for other flows.
     pub(super) fn inflight_with_headroom(&self) -> Option<u64> {
         let longterm = self.congestion.inflight_longterm?;
         let headroom = (longterm * HEADROOM_PERCENT / 100).max(self.mtu);
@@ -251,7 +251,7 @@ impl Bbr {
         }
     }
 
-    /// AdaptLongTermModel: whether it has decided on a state.
+    /// AdaptLongTermModel: returns whether it has changed the state.
     fn adapt_long_term(&mut self, sample: &RateSample, acked: u64) -> bool {
         if self.probe.ack_phase == AckPhase::Starting && sample.round_begins {
             self.probe.ack_phase = AckPhase::Feedback;
@@ -280,21 +280,21 @@ impl Bbr {
         false
     }
 
-    // ---- losses while more is tried (§5.5.10.2) ---------------------------------------------------------------------
+    // ---- losses while probing (§5.5.10.2) ---------------------------------------------------------------------------
 
-    /// IsInflightTooHigh: whether so much was lost of what was in flight.
+    /// IsInflightTooHigh: whether the loss rate of the flight exceeds the threshold.
     pub(super) fn is_too_high(&self, lost: u64, flight: u64) -> bool {
         u128::from(lost) * 1_000 > u128::from(flight) * u128::from(self.params.loss_threshold_thousandths)
     }
 
-    /// HandleLostPacket: so many bytes were lost of which the last left with this stamp.
+    /// HandleLostPacket: `bytes` were lost, and the last of them was sent with this stamp.
     pub(super) fn on_lost_probe(&mut self, now: Time, bytes: u64, stamp: Stamp) {
         self.now = now;
         let lost = self.delivery.lost_bytes() - stamp.lost_bytes;
         if !self.probe.is_sample || !self.is_too_high(lost, stamp.flight_bytes) {
             return;
         }
-        // InflightAtLoss: at which of these bytes were losses too many?
+        // InflightAtLoss: the flight at which the losses exceeded the threshold.
         let threshold = i128::from(self.params.loss_threshold_thousandths);
         let flight_before = stamp.flight_bytes.saturating_sub(bytes);
         let lost_before = lost.saturating_sub(bytes);
@@ -304,7 +304,7 @@ impl Bbr {
         self.on_inflight_too_high(flight, stamp.app_limited);
     }
 
-    /// A mark, with so much in flight.
+    /// Handles an ECN mark at this flight.
     pub(super) fn on_marked_probe(&mut self, flight: u64) {
         if self.probe.is_sample {
             self.on_inflight_too_high(flight, self.delivery.is_app_limited());

@@ -9,7 +9,7 @@ use super::{Share, Siblings};
 use crate::frame::{Rule, Step, Window};
 use crate::{Ack, Congestion, Options};
 
-/// The rule of BALIA.
+/// The window rule of BALIA.
 #[derive(Debug, Clone, Default)]
 pub struct Balia {
     siblings: Siblings,

@@ -1,14 +1,14 @@
-//! LIA: linked increases (RFC 6356 §3): all paths together open as fast as one flow on the best of them would, and each no
-//! faster than Reno.
+//! LIA: linked increases (RFC 6356 §3). All paths together grow as fast as one flow on the best path would,
+//! and no path grows faster than Reno.
 //!
-//! For each acknowledged segment a window opens by `min(α/W, 1/w)` segments, with W the sum of all windows and
-//! `α = W·max(w/rtt²)/(Σ w/rtt)²`. A loss halves the path's own.
+//! For each acknowledged segment a window grows by `min(α/W, 1/w)` segments, where W is the sum of all
+//! windows and `α = W·max(w/rtt²)/(Σ w/rtt)²`. A loss halves the path's own window.
 
 use super::Siblings;
 use crate::frame::{Rule, Step, Window};
 use crate::{Ack, Congestion, Options};
 
-/// The rule of LIA.
+/// The window rule of LIA.
 #[derive(Debug, Clone, Default)]
 pub struct Lia {
     siblings: Siblings,

@@ -1,14 +1,17 @@
-//! Congestion control across the paths of one association, by name. A path's controller knows of the others what
-//! [`Ack::siblings`](crate::Ack) says.
+//! Congestion control coupled across the paths of one association, by name. A controller knows the other
+//! paths by [`Ack::siblings`](crate::Ack).
 //!
-//! Three of them (LIA, OLIA, BALIA) let all paths together take no more of a bottleneck that they share than one flow would on
-//! the best of them; resource pooling shares out one flow's growth; FAST shares out its α. Each is a rule of
-//! the frame that Reno's relatives have, and with no siblings Reno. They halve at a loss whatever it was, and so do not fill a path
-//! that loses by chance; and they couple paths that have nothing in common.
+//! LIA, OLIA and BALIA let all paths together take no more of a shared bottleneck than one flow would take on
+//! the best path. Resource pooling divides one flow's growth among the paths; FAST divides its α. Each is a
+//! rule of the frame that Reno-like controllers share, and is Reno without siblings. These rules halve the
+//! window at every loss and so do not fill a path with random losses; and they couple paths that share no
+//! bottleneck.
 //!
-//! The default is [`Coupling::Detected`]: each path has the configured controller, and only paths that are found to go through
-//! one bottleneck are siblings. There `cubic` grows, and with it `auto` while it takes losses for congestion, by its part of
-//! what one flow would: RFC 6356's, within that group; and a loss takes more of a window that is only a part of one flow's. Who shares a bottleneck is found by the transport.
+//! The default is [`Coupling::Detected`]: each path has the configured controller, and only paths found to
+//! share a bottleneck are siblings. Siblings under `cubic`, and under `auto` while it treats losses as
+//! congestion, grow by their part of what one flow would: the share of RFC 6356 within that group. A loss
+//! reduces a window more if the window is only a part of one flow's. The transport detects shared
+//! bottlenecks.
 
 mod balia;
 mod lia;
@@ -29,34 +32,34 @@ use crate::frame::{Framed, Rule};
 use crate::guard::Guard;
 use crate::{Ack, Controller, Kind, Options, PathView};
 
-/// What the congestion control of an association's paths has to do with each other.
+/// How the congestion control of the paths of an association is coupled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Coupling {
-    /// Nothing: each path is on its own, with whatever controller is configured.
+    /// Not at all: each path has the configured controller.
     #[default]
     None,
     /// RFC 6356: [`Lia`].
     Lia,
-    /// Khalili and others 2013: [`Olia`].
+    /// Khalili et al. 2013: [`Olia`].
     Olia,
-    /// Peng and others 2016: [`Balia`].
+    /// Peng et al. 2016: [`Balia`].
     Balia,
-    /// Dreibholz and others 2010: [`RpV1`].
+    /// Dreibholz et al. 2010: [`RpV1`].
     RpV1,
-    /// Dreibholz and others 2011: [`RpV2`].
+    /// Dreibholz et al. 2011: [`RpV2`].
     RpV2,
-    /// [`fast`](crate::fast) on each path, with α by its share of the rate.
+    /// [`fast`](crate::fast) on each path, with α divided by the paths' shares of the rate.
     Fast,
-    /// As one flow where paths share a bottleneck, each on its own elsewhere. `auto` and `cubic` know how.
+    /// As one flow where paths share a bottleneck, independent elsewhere. Supported by `auto` and `cubic`.
     Detected,
 }
 
 impl Coupling {
-    /// All of them.
+    /// All couplings.
     pub const ALL: &[Self] =
         &[Self::None, Self::Lia, Self::Olia, Self::Balia, Self::RpV1, Self::RpV2, Self::Fast, Self::Detected];
 
-    /// The name by which [`FromStr`](std::str::FromStr) knows it.
+    /// The name by which [`FromStr`](std::str::FromStr) knows the coupling.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -70,7 +73,8 @@ impl Coupling {
         }
     }
 
-    /// The controller of a path of this MTU, in bytes, where it would be one of `kind` alone.
+    /// Builds the controller of a path with this MTU in bytes, whose controller without coupling is of
+    /// `kind`.
     pub fn build(self, kind: Kind, options: Options, mtu: usize) -> Box<dyn Controller> {
         match self {
             Self::None | Self::Detected => kind.build_with(options, mtu),
@@ -86,11 +90,11 @@ impl Coupling {
 
 named!(Coupling, UnknownCoupling, "coupling");
 
-/// All of one flow's growth, in thousandths.
+/// The whole growth of one flow, in thousandths.
 pub(crate) const ALL_OF_IT: usize = 1_000;
 
-/// What part of the growth that a window of so many bytes would have alone is its own beside its siblings, in thousandths:
-/// `min(1, α·w/W) = min(1, w·max(w/rtt²)/(Σ w/rtt)²)` of RFC 6356 §3, and no less than one.
+/// The part of a single flow's growth that a window of this size gets beside its siblings, in thousandths:
+/// `min(1, α·w/W) = min(1, w·max(w/rtt²)/(Σ w/rtt)²)` of RFC 6356 §3, at least 1.
 pub(crate) fn part(ack: &Ack<'_>, window: usize) -> usize {
     let own = Share::of(PathView { window, srtt: ack.srtt, ssthresh: 0, between_losses: 0 });
     let Some(own) = own.filter(|_| !ack.siblings.is_empty()) else { return ALL_OF_IT };
@@ -105,14 +109,14 @@ fn framed<R: Rule + Clone + 'static>(options: Options, mtu: usize) -> Box<dyn Co
     Box::new(Guard::new(mtu, |mtu| Framed::<R>::new(options, mtu)))
 }
 
-/// What a path's controller was told last of itself and the others.
+/// The latest view of the sibling paths.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Siblings {
     srtt: Option<std::time::Duration>,
     others: Vec<PathView>,
 }
 
-/// A path as the formulas have it.
+/// A path in the terms of the formulas.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     /// w, in bytes.
@@ -130,12 +134,12 @@ impl Share {
         Some(Self { window: view.window as u128, rtt, between_losses })
     }
 
-    /// w/rtt, in bytes a second; at least 1.
+    /// w/rtt, in bytes per second; at least 1.
     pub(crate) fn rate(&self) -> u128 {
         (self.window * 1_000_000 / self.rtt).max(1)
     }
 
-    /// w/rtt², in bytes a second and second.
+    /// w/rtt², in bytes per second².
     pub(crate) fn rate_by_rtt(&self) -> u128 {
         self.rate().saturating_mul(1_000_000) / self.rtt
     }
@@ -152,17 +156,17 @@ impl Siblings {
         &self.others
     }
 
-    /// The path itself with this window, and how far apart its losses are; `None` before there is a round trip.
+    /// The path itself with this window and distance between losses; `None` before the first RTT sample.
     pub(crate) fn own(&self, window: usize, between_losses: u64) -> Option<Share> {
         Share::of(PathView { window, srtt: self.srtt, ssthresh: 0, between_losses })
     }
 
-    /// This one and all others with a round trip.
+    /// This path and all others with an RTT.
     pub(crate) fn with<'a>(&'a self, own: Share) -> impl Iterator<Item = Share> + Clone + 'a {
         std::iter::once(own).chain(self.others.iter().filter_map(|view| Share::of(*view)))
     }
 
-    /// Σ w/rtt, in bytes a second.
+    /// Σ w/rtt, in bytes per second.
     pub(crate) fn rate(&self, own: Share) -> u128 {
         self.with(own).map(|share| share.rate()).sum()
     }

@@ -1,29 +1,29 @@
 //! OLIA: the opportunistic linked-increases algorithm (Khalili, Gast, Popovic, Le Boudec: "MPTCP Is Not Pareto-Optimal:
 //! Performance Issues and a Possible Solution", IEEE/ACM ToN 21(5), 2013; draft-khalili-mptcp-congestion-control-05).
 //!
-//! For each acknowledged segment: `w += (w/rtt²)/(Σ w/rtt)² + a/w`. The a of the best paths (those with the largest l²/rtt, where
-//! l is what arrived between losses) that have not the largest windows is `1/(n·|B∖M|)`; that of those with the largest windows
-//! is then `−1/(n·|M|)`; else it is 0.
+//! For each acknowledged segment: `w += (w/rtt²)/(Σ w/rtt)² + a/w`. Let B be the best paths (those with the
+//! largest l²/rtt, where l is the bytes delivered between losses) and M those with the largest windows. Then
+//! a is `1/(n·|B∖M|)` on the paths of B∖M, `−1/(n·|M|)` on those of M if B∖M is not empty, and else 0.
 
 use super::{Share, Siblings};
 use crate::frame::{Rule, Step, Window};
 use crate::{Ack, Congestion, Options};
 
-/// The rule of OLIA.
+/// The window rule of OLIA.
 #[derive(Debug, Clone, Default)]
 pub struct Olia {
     siblings: Siblings,
-    /// Bytes that arrived since the last loss, and between that and the one before.
+    /// Bytes delivered since the last loss, and between the two last losses.
     since_loss: u64,
     before_loss: u64,
 }
 
-/// What a is for a path.
+/// The value of a for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Drift {
-    /// 1 by this.
+    /// 1/x.
     Opens(u128),
-    /// −1 by this.
+    /// −1/x.
     Closes(u128),
     Stays,
 }
@@ -52,7 +52,7 @@ impl Olia {
         }
     }
 
-    /// `1/w` segments for each of these bytes, by so much.
+    /// `1/w` segments for each of these bytes, divided by `divisor`.
     fn a_by_w(window: Window, bytes: usize, divisor: u128) -> Step {
         let step = Step::segments_a_window(1_000, window, bytes);
         Step { denominator: step.denominator * divisor, ..step }

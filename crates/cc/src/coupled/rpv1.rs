@@ -1,17 +1,18 @@
 //! CMT/RPv1: resource pooling by slow-start thresholds (Dreibholz, Becke, Pulinthanath, Rathgeb: "Applying TCP-Friendly Congestion
 //! Control to Concurrent Multipath Transfer", AINA 2010), with the formulas of INET's `SctpCcFunctions`.
 //!
-//! A path's window opens by its share `ssthresh/Σ ssthresh` of what one flow's would. A loss leaves it what is beyond half of
-//! all windows together. A path that has seen no loss has an ssthresh that is arbitrarily high; its window stands in for that.
+//! A path's window grows by its share `ssthresh/Σ ssthresh` of what one flow's would. A loss reduces the
+//! window by half of all windows together. A path without a loss so far has an arbitrarily high ssthresh; its
+//! window is used instead.
 
 use super::Siblings;
 use crate::frame::{Rule, Step, Window};
 use crate::{Ack, Congestion, Options};
 
-/// What is higher was never set.
+/// A larger ssthresh was never set by a loss.
 const SSTHRESH_SET: usize = 1 << 30;
 
-/// The rule of CMT/RPv1.
+/// The window rule of CMT/RPv1.
 #[derive(Debug, Clone, Default)]
 pub struct RpV1 {
     siblings: Siblings,
@@ -19,7 +20,7 @@ pub struct RpV1 {
 }
 
 impl RpV1 {
-    /// What one flow's step is for this path.
+    /// This path's share of one flow's step.
     fn share(&self, window: Window, step: Step) -> Step {
         let own = self.ssthresh.unwrap_or(window.bytes).max(1) as u128;
         let known = |view: &crate::PathView| {

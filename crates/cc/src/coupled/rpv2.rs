@@ -1,21 +1,22 @@
 //! CMT/RPv2: resource pooling by bandwidths (Dreibholz, Becke, Adhari, Rathgeb: "On the Impact of Congestion Control for
 //! Concurrent Multipath Transfer on the Transport Layer", ConTEL 2011), with the formulas of INET's `SctpCcFunctions`.
 //!
-//! With b = w/rtt, a path's window opens by its share `b/Σ b` of what one flow's would, and a loss takes `max(½, ½·Σ b/b)` of it:
-//! a path that carries less than half of all falls to the least there is.
+//! With b = w/rtt, a path's window grows by its share `b/Σ b` of what one flow's would, and a loss reduces
+//! the window by `max(½, ½·Σ b/b)` of it: a path that carries less than half of the total falls to the
+//! minimum.
 
 use super::Siblings;
 use crate::frame::{Rule, Step, Window};
 use crate::{Ack, Congestion, Options};
 
-/// The rule of CMT/RPv2.
+/// The window rule of CMT/RPv2.
 #[derive(Debug, Clone, Default)]
 pub struct RpV2 {
     siblings: Siblings,
 }
 
 impl RpV2 {
-    /// What one flow's step is for this path.
+    /// This path's share of one flow's step.
     fn share(&self, window: Window, step: Step) -> Step {
         let Some(own) = self.siblings.own(window.bytes, 0) else { return step };
         Step {

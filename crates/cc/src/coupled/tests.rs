@@ -1,4 +1,4 @@
-//! The coupled rules beside siblings, and whatever a transport says of those.
+//! Tests of the coupled rules beside siblings, and with arbitrary input from the transport.
 
 use std::time::Duration;
 
@@ -37,14 +37,14 @@ fn ack(siblings: &[PathView]) -> Ack<'_> {
     }
 }
 
-/// By how many bytes a window in congestion avoidance opens in a round trip; less than 0 if it closes.
+/// The growth of a window in congestion avoidance during a round trip, in bytes; negative if it shrinks.
 fn opens<R: Rule>(segments: usize, siblings: &[PathView]) -> isize {
     let mut controller = framed::<R>(Options::default(), segments, 2);
     (0..segments).for_each(|_| controller.on_ack(ack(siblings)));
     controller.window() as isize - (segments * MSS) as isize
 }
 
-/// How many segments a loss leaves of a window.
+/// The segments of a window left after a loss.
 fn leaves<R: Rule>(segments: usize, siblings: &[PathView]) -> usize {
     let mut controller = framed::<R>(Options::default(), segments, 2);
     controller.on_ack(ack(siblings));
@@ -54,7 +54,7 @@ fn leaves<R: Rule>(segments: usize, siblings: &[PathView]) -> usize {
 }
 
 #[test]
-fn alone_each_is_reno() {
+fn without_siblings_each_rule_is_reno() {
     let alone = [opens::<Lia>, opens::<Olia>, opens::<Balia>, opens::<RpV1>, opens::<RpV2>];
     for (nth, opens) in alone.into_iter().enumerate() {
         assert!((960..=1_000).contains(&opens(20, &[])), "{nth}: {}", opens(20, &[]));
@@ -65,9 +65,10 @@ fn alone_each_is_reno() {
 }
 
 #[test]
-fn beside_an_equal_path_each_opens_as_its_formula_has_it() {
+fn beside_an_equal_path_each_rule_follows_its_formula() {
     let twin = [view(20, RTT)];
-    // α/W: (1/w)/4. OLIA: the same; none is better than the other. BALIA: the same, a being 1. Pooling: half.
+    // α/W: (1/w)/4. OLIA: the same, because no path is better. BALIA: the same with a = 1. Resource pooling:
+    // half.
     for opens in [opens::<Lia>, opens::<Balia>] {
         assert!((230..=255).contains(&opens(20, &twin)), "{}", opens(20, &twin));
     }
@@ -80,17 +81,17 @@ fn beside_an_equal_path_each_opens_as_its_formula_has_it() {
 }
 
 #[test]
-fn the_worse_path_gives_way_to_the_better() {
+fn the_worse_path_grows_less_than_the_better() {
     let better = [view(60, RTT)];
-    // w/rtt² of the better: 60 of 80² segments.
+    // w/rtt² of the better path: 60/80² segments.
     assert!((175..=195).contains(&opens::<Lia>(20, &better)), "{}", opens::<Lia>(20, &better));
     // a = 3: (1 + 3)(4 + 3)/10 · 20/80² of a segment for each of 20.
     assert!((165..=180).contains(&opens::<Balia>(20, &better)), "{}", opens::<Balia>(20, &better));
     assert!((235..=260).contains(&opens::<RpV2>(20, &better)), "{}", opens::<RpV2>(20, &better));
     assert_eq!(leaves::<Lia>(20, &better), 10);
-    assert_eq!(leaves::<Balia>(20, &better), 5, "three quarters of it, a being more than 1.5");
-    assert_eq!(leaves::<RpV1>(60, &[view(20, RTT)]), 20, "all of 80 but half");
-    assert_eq!(leaves::<RpV1>(20, &better), 2, "the least there is");
+    assert_eq!(leaves::<Balia>(20, &better), 5, "three quarters are taken, as a exceeds 1.5");
+    assert_eq!(leaves::<RpV1>(60, &[view(20, RTT)]), 20, "half of 80 is taken");
+    assert_eq!(leaves::<RpV1>(20, &better), 2, "the minimum");
     assert_eq!(leaves::<RpV2>(20, &better), 2);
 }
 
@@ -100,11 +101,11 @@ fn olia_moves_from_the_largest_window_to_the_best_path() {
     assert!(opens::<Olia>(40, &[best]) < 0, "{}", opens::<Olia>(40, &[best]));
     let largest = PathView { between_losses: 1, ..view(40, RTT) };
     let (with, without) = (opens::<Olia>(10, &[largest]), opens::<Lia>(10, &[largest]));
-    assert!(with > 450 && with > without, "{with}, {without}: half a segment, and what is coupled");
+    assert!(with > 450 && with > without, "{with}, {without}: half a segment plus the coupled part");
 }
 
 #[test]
-fn the_parts_of_a_group_are_those_of_linked_increases() {
+fn the_parts_of_a_group_follow_rfc_6356() {
     let part_of = |segments: usize, siblings: &[PathView]| part(&ack(siblings), segments * MSS);
     assert_eq!(part_of(20, &[]), ALL_OF_IT);
     assert_eq!(part_of(20, &[view(20, RTT)]), 250);
@@ -112,7 +113,7 @@ fn the_parts_of_a_group_are_those_of_linked_increases() {
     // w·w/W² with the larger w: 60·20/80² and 60·60/80².
     assert_eq!(part_of(20, &[view(60, RTT)]), 187);
     assert_eq!(part_of(60, &[view(20, RTT)]), 562);
-    // It would take more than alone: no faster than that.
+    // The formula exceeds the growth of a single flow, which is the bound.
     assert_eq!(part_of(100, &[view(1, RTT / 100)]), ALL_OF_IT);
     assert_eq!(part(&Ack { srtt: None, ..ack(&[view(20, RTT)]) }, 20 * MSS), ALL_OF_IT, "no round trip yet");
 }
@@ -132,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_siblings_are_said_to_be_a_window_is_a_window(
+    fn arbitrary_siblings_keep_the_window_within_bounds(
         coupling in prop::sample::select(Coupling::ALL),
         events in prop::collection::vec((0..4_u8, 0..100_000_usize, prop::collection::vec(any_view(), 0..5)), 0..60),
     ) {
@@ -155,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn no_coupled_window_opens_faster_than_its_part_allows(
+    fn no_coupled_window_grows_faster_than_its_part_allows(
         segments in 4..200_usize,
         others in prop::collection::vec((4..200_usize, 10..500_u64), 0..4),
     ) {

@@ -1,4 +1,4 @@
-//! FAST's rules, one by one; the whole of it over a queue is in `tests/fast.rs`.
+//! Tests of FAST's rules; tests over a queue are in `tests/fast.rs`.
 
 use super::*;
 use crate::InitialWindow;
@@ -10,7 +10,7 @@ fn options(params: Params) -> Options {
     Options { fast: params, growth: Growth::Always, ..Options::default() }
 }
 
-/// A controller with this window, in packets, that has seen `BASE` and whose average is `average`.
+/// A controller with this window in packets, base RTT `BASE` and average RTT `average`.
 fn fast(params: Params, packets: u64, average: Duration) -> Fast {
     let mut fast = Fast::new(options(params), MTU);
     fast.cwnd = packets * MTU as u64;
@@ -42,7 +42,7 @@ fn congestion(cause: Cause) -> Congestion {
     Congestion { cause, now: Time::from_millis(2_000), flight_bytes: 0, mtu: MTU }
 }
 
-/// Every update, at once, and no MI: the equation alone.
+/// The equation alone: every update, applied at once, without MI.
 fn bare() -> Params {
     Params {
         alpha_packets: 10,
@@ -62,15 +62,15 @@ fn the_equation_is_the_papers() {
         fast.on_ack(ack(1_000, average));
         assert_eq!(fast.window(), window * MTU);
     }
-    // An empty queue and a large α: no more than twice the window.
+    // An empty queue and a large α: at most twice the window.
     let mut fast = fast(Params { alpha_packets: 1_000, ..bare() }, 100, BASE);
     fast.on_ack(ack(1_000, BASE));
     assert_eq!(fast.window(), 200 * MTU);
 }
 
 #[test]
-fn alpha_packets_in_the_queue_are_the_rest() {
-    // 50 of them on the way and α in the queue: RTT / baseRTT = 60 / 50.
+fn with_alpha_packets_in_the_queue_the_window_is_stable() {
+    // 50 packets in transit and α in the queue: RTT / baseRTT = 60 / 50.
     let average = BASE * 6 / 5;
     let mut fast = fast(bare(), 60, average);
     for at in 0..1_000 {
@@ -80,7 +80,7 @@ fn alpha_packets_in_the_queue_are_the_rest() {
 }
 
 #[test]
-fn between_alpha_and_beta_nothing_moves() {
+fn between_alpha_and_beta_the_window_is_unchanged() {
     let average = BASE * 6 / 5;
     for (packets, moves) in [(40, true), (80, false), (110, false), (140, true)] {
         let mut fast = fast(Params { beta_packets: Some(20), ..bare() }, packets, average);
@@ -90,7 +90,7 @@ fn between_alpha_and_beta_nothing_moves() {
 }
 
 #[test]
-fn the_old_window_is_that_of_a_round_trip_ago() {
+fn w_old_is_the_window_one_round_trip_ago() {
     let average = BASE * 6 / 5;
     let mut fast = fast(Params { gamma_thousandths: 1_000, ..bare() }, 60, average);
     fast.cwnd = 90 * MTU as u64;
@@ -103,7 +103,7 @@ fn the_old_window_is_that_of_a_round_trip_ago() {
 }
 
 #[test]
-fn below_the_threshold_each_acknowledgement_opens_it_by_a_packet() {
+fn below_the_threshold_each_acknowledgement_adds_a_packet() {
     let params = Params { mi_threshold: Duration::from_micros(750), ..bare() };
     let mut fast = fast(params, 50, BASE);
     fast.on_ack(ack(1_000, BASE + Duration::from_millis(10)));
@@ -114,7 +114,7 @@ fn below_the_threshold_each_acknowledgement_opens_it_by_a_packet() {
 }
 
 #[test]
-fn a_window_that_is_not_used_does_not_grow() {
+fn a_window_that_is_not_full_does_not_grow() {
     for (average, packets) in [(BASE, 50), (BASE * 2, 50)] {
         let mut fast = fast(Params { mi_threshold: Duration::from_micros(750), ..bare() }, packets, average);
         fast.params.alpha_packets = 100;
@@ -168,7 +168,7 @@ fn an_increase_is_spread_over_acknowledgements() {
         fast.on_ack(ack(5_000 + at, average));
         grown.push((fast.window() - before) / MTU);
     }
-    // 400 acknowledgements in 5 s, and 83 packets more: one for every fourth.
+    // 400 acknowledgements in 5 s, and an increase of 83 packets: one for every fourth.
     assert_eq!(grown.iter().sum::<usize>(), 5, "{grown:?}");
     assert!(grown.iter().all(|packets| *packets <= 1));
 }
@@ -179,8 +179,8 @@ fn losses_halve_and_time_outs_leave_two_packets() {
     fast.on_congestion(congestion(Cause::Loss));
     assert_eq!((fast.window(), fast.ssthresh()), (50 * MTU, 50 * MTU));
     fast.on_ack(Ack { in_recovery: true, ..ack(2_100, BASE) });
-    assert_eq!(fast.window(), 50 * MTU, "nothing opens it in a recovery");
-    // What the window was before the loss is not held against it.
+    assert_eq!(fast.window(), 50 * MTU, "the window is constant in a recovery");
+    // w_old of before the loss was halved too.
     assert_eq!(fast.history.at(Time::from_millis(1_900)), Some(50 * MTU as u64));
     fast.on_recovered(Recovered { now: Time::from_millis(2_200), flight_bytes: 9 * MTU, mtu: MTU });
     assert_eq!(fast.window(), 10 * MTU);
@@ -189,7 +189,7 @@ fn losses_halve_and_time_outs_leave_two_packets() {
 }
 
 #[test]
-fn idleness_brings_the_initial_window_back() {
+fn idle_time_restores_the_initial_window() {
     let params = Params::default();
     let mut fast = Fast {
         options: Options { initial_window: InitialWindow::Tcp, ..options(params) },
@@ -204,7 +204,7 @@ fn idleness_brings_the_initial_window_back() {
 }
 
 #[test]
-fn a_base_that_nothing_confirms_is_measured_anew() {
+fn an_unconfirmed_base_is_measured_anew() {
     let refresh = Some(Duration::from_secs(10));
     let (late, truth) = (BASE, BASE * 9 / 10);
     let mut fast = fast(Params { refresh, alpha_packets: 10, ..bare() }, 120, BASE * 6 / 5);
@@ -213,7 +213,7 @@ fn a_base_that_nothing_confirms_is_measured_anew() {
     fast.on_ack(ack(at, BASE * 6 / 5));
     let full = fast.window();
     assert!(full > 100 * MTU);
-    // Ten seconds without a sample like the base: three quarters of what the way holds.
+    // Ten seconds without a confirming sample: the window falls to three quarters of the product.
     while at < 11_240 {
         at += 10;
         fast.on_ack(ack(at, BASE * 6 / 5));
@@ -221,7 +221,7 @@ fn a_base_that_nothing_confirms_is_measured_anew() {
     }
     fast.on_ack(ack(at, truth));
     assert_eq!(fast.base_rtt(), Some(truth));
-    // Then step by step back to what it was, and no further until the average is of that again.
+    // Then step by step back to the former value, where it stays until the average has settled.
     let mut before = fast.window();
     while fast.refresh.step != Step::No {
         at += 10;
@@ -235,20 +235,20 @@ fn a_base_that_nothing_confirms_is_measured_anew() {
 }
 
 #[test]
-fn a_source_that_sees_the_queue_fall_joins_if_half_its_time_is_over() {
+fn a_source_joins_a_refresh_if_half_of_its_own_time_is_over() {
     for (at, joins) in [(5_900, false), (6_100, true)] {
         let params = Params { refresh: Some(Duration::from_secs(10)), ..bare() };
         let mut fast = fast(params, 120, BASE * 6 / 5);
         fast.refresh.confirmed_at = Some(Time::from_millis(1_000));
         fast.on_ack(ack(at, BASE * 6 / 5));
-        assert_eq!(fast.refresh.step, Step::No, "the queue is as it was");
+        assert_eq!(fast.refresh.step, Step::No, "the queue is unchanged");
         fast.on_ack(ack(at + 10, BASE * 23 / 20));
         assert_eq!(fast.refresh.step != Step::No, joins, "a quarter of the queue is gone");
     }
 }
 
 #[test]
-fn a_base_that_became_longer_is_known_after_some_refreshes() {
+fn a_longer_base_is_adopted_after_some_refreshes() {
     let params = Params { refresh: Some(Duration::from_secs(1)), ..bare() };
     let mut fast = fast(params, 100, BASE);
     let mut at = 1_000;
@@ -260,7 +260,7 @@ fn a_base_that_became_longer_is_known_after_some_refreshes() {
 }
 
 #[test]
-fn samples_that_cannot_be_are_none() {
+fn impossible_samples_are_ignored() {
     let mut fast = fast(bare(), 100, BASE);
     for rtt in [Duration::ZERO, Duration::MAX, RTT_MAX + Duration::from_nanos(1)] {
         fast.on_ack(ack(1_000, rtt));
@@ -269,17 +269,17 @@ fn samples_that_cannot_be_are_none() {
 }
 
 #[test]
-fn a_parameter_out_of_range_says_the_range() {
+fn the_error_for_a_value_out_of_range_names_the_range() {
     let said = |name: &str, value: &str| Params::default().set(name, value).unwrap_err().to_string();
     assert_eq!(
         said("alpha", "0"),
-        "fast: alpha cannot be `0`: it is 1 to 1000000 packets, and no more than beta"
+        "fast: alpha cannot be `0`: expected 1 to 1000000 packets, and no more than beta"
     );
-    assert_eq!(said("beta", "99"), "fast: beta cannot be `99`: it is alpha to 1000000 packets");
-    assert_eq!(said("gamma", "1.5"), "fast: gamma cannot be `1.5`: it is 0.001 to 1");
-    assert_eq!(said("gamma", "NaN"), "fast: gamma cannot be `NaN`: it is 0.001 to 1");
-    assert_eq!(said("refresh", "0.5s"), "fast: refresh cannot be `0.5s`: it is 1s to 600s, or off");
-    assert_eq!(said("period", "10"), "fast: period cannot be `10`: it is 0ms to 10s");
+    assert_eq!(said("beta", "99"), "fast: beta cannot be `99`: expected alpha to 1000000 packets");
+    assert_eq!(said("gamma", "1.5"), "fast: gamma cannot be `1.5`: expected 0.001 to 1");
+    assert_eq!(said("gamma", "NaN"), "fast: gamma cannot be `NaN`: expected 0.001 to 1");
+    assert_eq!(said("refresh", "0.5s"), "fast: refresh cannot be `0.5s`: expected 1s to 600s, or off");
+    assert_eq!(said("period", "10"), "fast: period cannot be `10`: expected 0ms to 10s");
     assert!(said("delta", "1").starts_with("fast has no parameter `delta`; there are alpha, beta,"));
     let mut params = Params::default();
     params.set("beta", "150").unwrap();
@@ -287,7 +287,7 @@ fn a_parameter_out_of_range_says_the_range() {
 }
 
 #[test]
-fn parameters_are_written_as_they_are_read() {
+fn parameters_are_formatted_as_they_are_parsed() {
     assert_eq!(Params::default().to_string(), "as in the module");
     let mut params = Params::default();
     let text = "alpha=200,beta=300,gamma=0.8,mi-threshold=2.5ms,period=20ms,every=1,increases=at-once,average=paper,refresh=10000ms";
@@ -301,7 +301,7 @@ fn parameters_are_written_as_they_are_read() {
 }
 
 #[test]
-fn the_paths_of_one_association_share_out_alpha_by_their_rates() {
+fn the_paths_of_an_association_divide_alpha_by_their_rates() {
     let mut fast = Fast::new(Options::default(), 1_000);
     let srtt = Some(Duration::from_millis(100));
     let mut share = |others: &[usize]| {
@@ -326,5 +326,5 @@ fn the_paths_of_one_association_share_out_alpha_by_their_rates() {
         fast.share_thousandths
     };
     assert_eq!([share(&[]), share(&[1]), share(&[2]), share(&[1, 2])], [1_000, 500, 333, 250]);
-    assert_eq!(share(&[100]), 250, "no less than half of an equal share");
+    assert_eq!(share(&[100]), 250, "at least half of an equal share");
 }

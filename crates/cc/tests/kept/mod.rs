@@ -1,8 +1,9 @@
-//! Tables that are kept beside the tests, as `NAME.snap`. With `UPDATE_SNAPSHOTS` in the environment they are written anew.
+//! Snapshot tables kept beside the tests as `NAME.snap`. With `UPDATE_SNAPSHOTS` in the environment they are
+//! rewritten.
 
 use std::path::Path;
 
-/// Holds a table against the one that is kept.
+/// Compares a table with its snapshot.
 pub(crate) fn compare(name: &str, table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.snap"));
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
