@@ -92,6 +92,32 @@ fn a_file_that_is_told_to_be_longer_than_max_size_is_not_asked_for() {
 }
 
 #[test]
+fn a_file_whose_told_size_is_beyond_max_size_fails_with_both_numbers() {
+    for mode in MODES {
+        for command in [&["get", "--max-size", "1MB"][..], &["cat", "--max-size", "1MB"]] {
+            let says = Says { file: File::Endless { told: Some(8_000_000) }, ..Says::default() };
+            let ran = run(mode, says, command);
+            let known = "it has 8000000 bytes, and --max-size is 1000000";
+            // What `cat` is told of the size comes with the data.
+            let found = "it goes on beyond 1000000 bytes, which is --max-size";
+            assert!(
+                ran.err.contains(known) || command[0] == "cat" && ran.err.contains(found),
+                "{mode}: {}",
+                ran.err
+            );
+            // 14: the next file lies behind bytes without end.
+            assert!(
+                matches!(ran.code, 6 | 14) && ran.names.is_empty(),
+                "{mode}: {}: {:?}",
+                ran.code,
+                ran.names
+            );
+            assert!(ran.sent < SLACK_BYTES, "{mode}: {} bytes", ran.sent);
+        }
+    }
+}
+
+#[test]
 fn a_header_that_tells_another_size_than_the_listing_is_held_to_max_size() {
     let says = Says { file: File::Grown { told: 5, header: u64::MAX / 4 }, ..Says::default() };
     let ran = run("braid", says, &["mirror", "--max-size", "1MB"]);

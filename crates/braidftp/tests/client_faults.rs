@@ -106,16 +106,58 @@ fn a_link_over_which_nothing_comes_is_left_for_a_new_association() {
     let hole = UdpSocket::bind(address).unwrap();
     // The link is mended when the old association is given up.
     let mut said = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("no packet has come for 10 s") {
-        line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it gives up");
-    }
+    wait_for_words(&mut said, "no packet has come for 10 s");
     drop(hole);
     let _link = server.link_at(address, "delay=1ms");
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_same(&tree, &copy);
+}
+
+/// Reads what a child says on standard error until a line has these words.
+fn wait_for_words(said: &mut impl BufRead, words: &str) {
+    let mut line = String::new();
+    while !line.contains(words) {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended before `{words}`");
+    }
+}
+
+#[test]
+fn a_reconnect_that_nobody_answers_is_made_again_as_often_as_retries_says() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    fs::write(tree.join("zz big"), pattern(3_000_000)).unwrap();
+    for (mode, address) in [("tcp", "127.0.14.4:0"), ("braid", "127.0.14.5:0")] {
+        let any = address.parse().unwrap();
+        let server = Served::at(&tree, Access::ReadOnly, any, any);
+        let (tcp, udp, url) = (server.tcp, server.udp, server.url(mode));
+        let copy = |name: &str| room.path(&format!("{mode} {name}"));
+        let with = |retries: &'static str| ["--retries", retries, "--timeout", "2"];
+        let mut gives_up = begin(&room, &url, mode, &copy("gives up"), &with("2"));
+        let mut goes_on = begin(&room, &url, mode, &copy("goes on"), &with("60"));
+        drop(server);
+        // The port is there, and nobody answers: neither a packet nor a connection.
+        let start = Instant::now();
+        let silent = loop {
+            if let (Ok(tcp), Ok(udp)) = (TcpListener::bind(tcp), UdpSocket::bind(udp)) {
+                break (tcp, udp);
+            }
+            assert!(start.elapsed() < PATIENCE, "{mode}: the ports are not free");
+            sleep(Duration::from_millis(1));
+        };
+        let mut said = BufReader::new(gives_up.stderr.take().unwrap());
+        wait_for_words(&mut said, "(1 of 2)");
+        wait_for_words(&mut said, "(2 of 2)");
+        assert!(matches!(gives_up.wait().unwrap().code(), Some(8 | 11)), "{mode}");
+        let mut said = BufReader::new(goes_on.stderr.take().unwrap());
+        wait_for_words(&mut said, "(3 of 60)");
+        drop(silent);
+        let _server = Served::at(&tree, Access::ReadOnly, tcp, udp);
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        assert_eq!(goes_on.wait().unwrap().code(), Some(0), "{mode}");
+        assert_same(&tree, &copy("goes on"));
+    }
 }
 
 #[test]

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,20 +16,25 @@ use anyhow::{Context, Result, bail};
 use socket2::{Domain, Socket, Type};
 
 use super::Bench;
-use super::actors::{Programs, Server};
+use super::actors::{Programs, Running, Server};
 
 /// What an address may have checked.
 const ADDRESS_MAX: usize = 20;
 /// What may be checked of one user's passwords.
 const USER_MAX: usize = 100;
-/// From how many addresses the guesses come, besides the one that SCTP and TCP share.
-const ADDRESSES: u8 = 8;
+/// From how many addresses the guesses come, besides the one that SCTP and TCP share: so many that what one may have checked is no
+/// limit for all of them. The delays of an address grow with its failures, so that many that guess a few times each are the fastest.
+const ADDRESSES: u8 = 40;
 /// Sessions at once from each.
-const SESSIONS: usize = 6;
+const SESSIONS: usize = 3;
+/// How many of them one address has that uses as many as it can.
+const MANY_SESSIONS: usize = 12;
 /// How long they guess.
-const LASTS: Duration = Duration::from_secs(40);
+const LASTS: Duration = Duration::from_secs(60);
 /// How long a reply may take: delays of an answer are part of the defence.
 const REPLY: Duration = Duration::from_secs(60);
+/// How long a client over SCTP may take with its guess.
+const CLIENT: Duration = Duration::from_secs(90);
 
 const NAME: &str = "anna";
 const PASSWORD: &str = "the right one";
@@ -36,6 +42,10 @@ const PASSWORD: &str = "the right one";
 const SPELLINGS: [&str; 6] = [NAME, NAME, NAME, "Anna", "anna ", "ANNA"];
 /// Where the user logs in from.
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 4, 0, 1));
+/// Where nobody has been before.
+const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 5, 0, 1));
+/// What the server says of a password that it does not check.
+const NOT_CHECKED: &str = "or for that name";
 
 /// Guesses that were checked, by address and by name.
 type Checks = Mutex<BTreeMap<(IpAddr, String), usize>>;
@@ -52,18 +62,21 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     std::fs::create_dir_all(&served)?;
     let users = users.to_str().context("the folder's name is no text")?;
     let server = Server::start(&bench.programs, &served, &bench.dir, &["--users", users])?;
-    let right = |from| -> Result<bool> {
-        let mut session = Session::open(server.tcp, from)?;
-        Ok(session.log_in(NAME, PASSWORD)?.starts_with("230"))
+    let says = |from, name: &str, password: &str| -> Result<String> {
+        Session::open(server.tcp, from)?.log_in(name, password)
     };
-    bench.verdict(right(HOME)?, "passwords: the right one is taken before anybody guesses");
+    let right = |from, name: &str| Ok::<_, anyhow::Error>(says(from, name, PASSWORD)?.starts_with("230"));
+    bench.verdict(right(HOME, NAME)?, "passwords: the right one is taken before anybody guesses");
     let checks = Checks::default();
+    let hung = Mutex::new(Vec::new());
     let until = Instant::now() + LASTS;
     let here = server.tcp.ip();
-    let programs = &bench.programs;
+    let (programs, dir) = (&bench.programs, &bench.dir);
     thread::scope(|scope| {
-        let addresses = (1..=ADDRESSES).map(|host| IpAddr::from([127, 3, 0, host])).chain([here]);
-        for (address, nth) in addresses.flat_map(|address| (0..SESSIONS).map(move |nth| (address, nth))) {
+        let addresses = (1..=ADDRESSES).map(|host| IpAddr::from([127, 3, 0, host]));
+        let few = addresses.flat_map(|address| (0..SESSIONS).map(move |nth| (address, nth)));
+        let many = (0..MANY_SESSIONS).map(|nth| (here, nth));
+        for (address, nth) in few.chain(many) {
             let checks = &checks;
             let to = server.tcp;
             scope.spawn(move || {
@@ -74,17 +87,26 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
                 }
             });
         }
-        for _ in 0..SESSIONS {
-            let (checks, udp) = (&checks, server.udp);
+        for nth in 0..SESSIONS {
+            let (checks, hung, udp) = (&checks, &hung, server.udp);
             scope.spawn(move || {
                 while Instant::now() < until {
-                    if guess_over_sctp(programs, udp) {
-                        count(checks, here, NAME);
+                    match guess_over_sctp(programs, dir, nth, udp) {
+                        Ok(true) => count(checks, here, NAME),
+                        Ok(false) => {}
+                        Err(error) => {
+                            hung.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{error:#}"))
+                        }
                     }
                 }
             });
         }
     });
+    let hung = hung.into_inner().unwrap_or_default();
+    bench.verdict(
+        hung.is_empty(),
+        &format!("passwords: {} clients did not end: {}", hung.len(), hung.join("; ")),
+    );
     let checks = checks.into_inner().unwrap_or_default();
     let sum = |wanted: &dyn Fn(&(IpAddr, String)) -> bool| -> usize {
         checks.iter().filter(|(key, _)| wanted(key)).map(|(_, count)| count).sum()
@@ -105,7 +127,20 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
             ADDRESSES + 1
         ),
     );
-    bench.verdict(right(HOME)?, "passwords: the right one is taken from where the user logged in before");
+    // An address that nobody has used yet.
+    let fresh = says(ELSEWHERE, NAME, "a guess")?;
+    bench.verdict(
+        fresh.contains(NOT_CHECKED),
+        &format!("passwords: one more guess, from a new address: {}", fresh.trim()),
+    );
+    bench.verdict(
+        right(ELSEWHERE, "mine")?,
+        "passwords: another user's right one is taken from a new address",
+    );
+    bench.verdict(
+        right(HOME, NAME)?,
+        "passwords: the right one is taken from where the user logged in before",
+    );
     Ok(())
 }
 
@@ -138,11 +173,11 @@ fn guess(to: SocketAddr, from: IpAddr, nth: usize, until: Instant, checks: &Chec
 }
 
 /// One guess by the client; whether it was checked.
-fn guess_over_sctp(programs: &Programs, udp: SocketAddr) -> bool {
+fn guess_over_sctp(programs: &Programs, dir: &Path, nth: usize, udp: SocketAddr) -> Result<bool> {
     let mut command = programs.braidftp();
     command.args(["ls", &format!("ftp+sctp://{NAME}:wrong@{udp}/"), "--retries", "0"]);
-    let output = command.stdin(Stdio::null()).output();
-    output.is_ok_and(|output| String::from_utf8_lossy(&output.stderr).contains("530"))
+    let finished = Running::start(&mut command, dir, &format!("guesser-{nth}"))?.finish(CLIENT)?;
+    Ok(finished.stderr.contains("530"))
 }
 
 /// The hash of the right password.

@@ -94,7 +94,8 @@ pub struct Common {
     /// Give up on a server that says nothing for so long
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     pub timeout: Seconds,
-    /// How often to open a lost connection again, and to ask again for a file whose data connection failed
+    /// How often to open a lost connection again, waiting for --timeout each time, and to ask again for a file whose data
+    /// connection failed
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub retries: u32,
     /// Fetch no file that is longer, as in 500MB or 4GiB; without it a file may have the size that the server tells, or 64 GiB

@@ -191,6 +191,11 @@ impl FileSink {
     fn what(&self) -> String {
         format!("fetch {}", crate::exit::escape(&self.name))
     }
+
+    /// Whether the server went beyond a bound.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
 }
 
 impl Sink {
@@ -279,7 +284,7 @@ impl Sink {
     /// Whether the server went beyond a bound.
     pub(crate) fn is_over(&self) -> bool {
         match self {
-            Self::File(file) => file.over,
+            Self::File(file) => file.is_over(),
             Self::Queue(queue) => queue.over,
         }
     }

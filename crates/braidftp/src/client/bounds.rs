@@ -76,25 +76,30 @@ impl Bounds {
 
     /// The error of a file that goes on beyond [`Self::most`].
     pub(crate) fn beyond(&self, what: &str, told: Option<u64>) -> Error {
-        match told {
-            Some(told) if self.most(Some(told)) == told => Error::new(
-                Exit::Verify,
+        let error = match (told, self.max_size) {
+            (Some(told), max) if max.is_none_or(|max| told <= max) => {
+                let why = format_args!("the server sends more than the {told} bytes that it told");
+                return Error::new(Exit::Verify, what, why).hint(
+                    "the same command again, if the file was growing meanwhile; otherwise the server is at fault",
+                );
+            }
+            (Some(told), Some(max)) => {
+                Error::new(Exit::Local, what, format_args!("it has {told} bytes, and --max-size is {max}"))
+            }
+            (_, Some(max)) => Error::new(
+                Exit::Local,
                 what,
-                format_args!("the server sends more than the {told} bytes that it told"),
-            )
-            .hint(
-                "the same command again, if the file was growing meanwhile; otherwise the server is at fault",
+                format_args!("it goes on beyond {max} bytes, which is --max-size"),
             ),
-            _ => Error::new(
+            (_, None) => Error::new(
                 Exit::Local,
                 what,
                 format_args!(
-                    "it goes on beyond {} bytes, and the server does not tell its size",
-                    self.most(told)
+                    "it goes on beyond {UNTOLD_SIZE_MAX} bytes, and the server does not tell its size"
                 ),
-            )
-            .hint("--max-size takes more, as in --max-size 2TB"),
-        }
+            ),
+        };
+        error.hint("--max-size takes more, as in --max-size 2TB")
     }
 }
 
@@ -157,7 +162,22 @@ mod tests {
         let bounds = Bounds { max_size: Some(2), ..bounds };
         assert_eq!((bounds.most(Some(4)), bounds.most(Some(1)), bounds.most(None)), (2, 1, 2));
         assert_eq!(bounds.beyond("x", Some(1)).exit, Exit::Verify);
-        assert_eq!(bounds.beyond("x", None).exit, Exit::Local);
         assert!(bounds.check_size("x", 2).is_ok() && bounds.check_size("x", 3).is_err());
+    }
+
+    #[test]
+    fn a_file_beyond_its_bound_is_told_with_the_bound_that_it_met() {
+        let none = Bounds::default();
+        let two = Bounds { max_size: Some(2), ..none };
+        for (bounds, told, exit, why) in [
+            (two, Some(2), Exit::Verify, "more than the 2 bytes that it told"),
+            (two, Some(4), Exit::Local, "it has 4 bytes, and --max-size is 2"),
+            (two, None, Exit::Local, "it goes on beyond 2 bytes, which is --max-size"),
+            (none, Some(4), Exit::Verify, "more than the 4 bytes that it told"),
+            (none, None, Exit::Local, "beyond 68719476736 bytes, and the server does not tell its size"),
+        ] {
+            let error = bounds.beyond("x", told);
+            assert!(error.exit == exit && error.to_string().contains(why), "{told:?}: {error}");
+        }
     }
 }

@@ -381,6 +381,11 @@ impl Engine {
             && let Some(result) = pending.finished
         {
             let data = pending.data.unwrap_or_default();
+            // The reply may have come before the data path had told what went wrong here, which is the cause of it.
+            let result = match (result, &data.error) {
+                (Err(_), Some(here)) if !here.is_transient() => Err(here.clone()),
+                (result, _) => result,
+            };
             let _ = pending.answer.send(Done { body: handed_back(pending.body), data, result });
         }
     }

@@ -398,7 +398,11 @@ impl Client {
     }
 
     async fn request(&self, request: Request) -> Result<()> {
-        self.requests.send(request).await.map_err(|_| self.shared.why())
+        let place = self.requests.reserve().await.map_err(|_| self.shared.why())?;
+        match put(&self.requests, place, request) {
+            Taken::ByTheEngine => Ok(()),
+            Taken::ByNobody => Err(self.shared.why()),
+        }
     }
 
     /// What the server can make this side take.
@@ -458,6 +462,23 @@ impl Client {
     }
 }
 
+/// Who takes a request out of the channel.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    ByTheEngine,
+    ByNobody,
+}
+
+/// Puts a request where there is a place for it. An engine that has ended since there was one has emptied the channel before the
+/// request was in it: there the request stays as long as this handle, and whoever waits for its answer would wait for ever.
+fn put<T>(requests: &mpsc::Sender<T>, place: mpsc::Permit<'_, T>, request: T) -> Taken {
+    place.send(request);
+    match requests.is_closed() {
+        true => Taken::ByNobody,
+        false => Taken::ByTheEngine,
+    }
+}
+
 impl Shared {
     fn probe(&self) -> Probe {
         let paths = self.gauge.paths();
@@ -498,6 +519,15 @@ pub(crate) async fn resolve(url: &Url) -> Result<Vec<SocketAddr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_is_late_for_an_engine_that_ended_waits_for_nothing() {
+        let (requests, engine) = mpsc::channel(2);
+        let (early, late) = (requests.reserve().await.unwrap(), requests.reserve().await.unwrap());
+        assert_eq!(put(&requests, early, 1), Taken::ByTheEngine);
+        drop(engine);
+        assert_eq!(put(&requests, late, 2), Taken::ByNobody);
+    }
 
     #[test]
     fn a_mode_that_does_not_fit_the_scheme_says_what_fits() {

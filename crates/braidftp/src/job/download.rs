@@ -255,8 +255,8 @@ impl Finish {
         let lost = error.is_transient() || error.exit == Exit::Sigint;
         if let Some(sink) = sink {
             // Bytes of a file that the server could not go on with are as good as those of a lost connection; bytes
-            // that were found wrong are not.
-            let keep = if matches!(error.exit, Exit::Verify | Exit::Protocol) {
+            // that were found wrong are not, nor those of a file that may not be here.
+            let keep = if sink.is_over() || matches!(error.exit, Exit::Verify | Exit::Protocol) {
                 Keep::Nothing
             } else {
                 Keep::ForResume

@@ -24,7 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braidftp_ftp::PathArg;
-use tokio::time::Instant;
 
 pub use files::{Form, Parents, Parts, Recursion, cat, ls, make_folders, parts, remove, rename};
 pub use filter::Filter;
@@ -252,29 +251,34 @@ impl Job {
         F: Future<Output = Result<()>>,
     {
         let mut signals = Signals::new()?;
-        let mut lost_at: Option<Instant> = None;
         let mut made = 0;
         let mut progress = self.record.progress();
-        let mut ever_connected = false;
+        let mut ever_up = false;
         self.record.lock().retries = self.retries;
         loop {
-            let error = match self.once(&attempt, &mut signals, &mut ever_connected).await {
+            let mut was_up = false;
+            let error = match self.once(&attempt, &mut signals, &mut was_up).await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
+            ever_up |= was_up;
             self.record.check()?;
             self.record.check_entries(self.options.bounds)?;
-            // A server that was silent for all of --timeout has had its time.
-            if !ever_connected || !matches!(error.exit, Exit::Connect | Exit::Interrupted) {
+            let worth_another = match error.exit {
+                Exit::Connect | Exit::Interrupted => ever_up,
+                // A server that has let us in and was then silent for all of --timeout has had its time; one that does not
+                // answer who connects again may be starting.
+                Exit::TimedOut => ever_up && !was_up,
+                _ => false,
+            };
+            if !worth_another {
                 return Err(error);
             }
             if self.record.progress() > progress {
                 progress = self.record.progress();
                 made = 0;
-                lost_at = None;
             }
-            let lost_since = *lost_at.get_or_insert_with(Instant::now);
-            if made >= self.retries || lost_since.elapsed() > self.options.timeout {
+            if made >= self.retries {
                 return Err(given_up(error));
             }
             made += 1;
@@ -287,12 +291,12 @@ impl Job {
         }
     }
 
-    /// One attempt over one session.
+    /// One attempt over one session; `was_up` becomes whether the server let us in.
     async fn once<F>(
         &self,
         attempt: &impl Fn(Client) -> F,
         signals: &mut Signals,
-        ever_connected: &mut bool,
+        was_up: &mut bool,
     ) -> Result<()>
     where
         F: Future<Output = Result<()>>,
@@ -316,7 +320,7 @@ impl Job {
             }
         };
         let result = self.record.round_off(result);
-        *ever_connected |= client.was_up();
+        *was_up = client.was_up();
         let totals = client.watch_totals();
         match &result {
             Ok(()) => client.close().await,

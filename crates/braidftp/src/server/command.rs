@@ -42,7 +42,8 @@ pub struct Args {
     /// [default: ftp://0.0.0.0:2121 and ftp+sctp://0.0.0.0:9899]
     #[arg(long, value_name = "URL")]
     pub listen: Vec<String>,
-    /// Who may log in (TOML); without it everybody may, as anonymous
+    /// Who may log in (TOML); without it everybody may, as anonymous. After 20 wrong passwords in 10 minutes an address is refused,
+    /// and after 100 a user, except where they have logged in before
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
     /// Let users, or anonymous, change files; without it they read
