@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{capture, cargo, check};
-use crate::{cites, suite, tidy};
+use crate::{cites, suite, tidy, typos};
 
 /// The scenarios of the soak: always these, as many as take about a minute on two processors. What passes once passes
 /// again; seeds that nobody has seen are for the hunt (`soak` without `--from`).
@@ -22,10 +22,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("ci takes no arguments, and got `{arg}`");
     }
-    let steps: [(&str, Step); 9] = [
+    let steps: [(&str, Step); 10] = [
         ("toolchain", components),
         ("fmt", || check(cargo().args(["fmt", "--all", "--check"]))),
         ("tidy", || tidy::run(&[])),
+        ("typos", || typos::run(&[])),
         ("cites", || cites::run(&[])),
         ("clippy", || {
             check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))

@@ -14,6 +14,7 @@ mod shell;
 mod suite;
 mod tidy;
 mod tree;
+mod typos;
 // Two hosts and wires between them that can be cut: a file of `emu` that needs nothing but the standard library.
 #[allow(dead_code, unreachable_pub, reason = "it is a library there")]
 #[path = "../../crates/emu/src/wires.rs"]
@@ -30,6 +31,7 @@ cargo xtask COMMAND
   test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
                            interop, or part of a test's name
   tidy                     import rules, purity of the pure crates, heads of files, links, no paths of one machine
+  typos [PATH]             spelling of everything but specifications; exceptions are in typos.toml
   map                      list every crate and file, each with one line of explanation
   diagram                  draw docs/crates.svg from the import rules
   cites [--sections|--missing] [SPEC]
@@ -71,6 +73,7 @@ fn run(args: &[String]) -> Result<()> {
         "bench" => bench::run(rest),
         "proof" => proof::run(rest),
         "tree" => tree::run(rest),
+        "typos" => typos::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())

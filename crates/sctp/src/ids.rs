@@ -68,7 +68,7 @@ macro_rules! serial {
 //# That is, the next TSN a DATA chunk MUST use after transmitting TSN =
 //# 2^32 - 1 is TSN = 0.
 serial! {
-    /// Transmission sequence number (RFC 9260 §1.6, §3.3.1).
+    /// Transmission sequence number (RFC 9260 §1.3, §3.3.1).
     Tsn(u32)
 }
 //= specs/rfc9260.txt#section-1.6

@@ -316,7 +316,7 @@ impl Path {
         self.departures = Departures::default();
     }
 
-    /// PMDCS (RFC 9260 §1.6): bytes of the largest DATA chunk that fits a packet.
+    /// PMDCS (RFC 9260 §1.3): bytes of the largest DATA chunk that fits a packet.
     //= specs/rfc8899.txt#section-5
     //# A PL MUST adjust the MPS indicated by DPLPMTUD to account for any
     //# additional overhead introduced by the PL.

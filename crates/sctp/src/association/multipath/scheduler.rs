@@ -86,7 +86,7 @@ impl Association {
             {
                 continue;
             }
-            // What is lost and has not left again is outstanding where it left (RFC 9260 §1.6): it leaves no room for new data,
+            // What is lost and has not left again is outstanding where it left (RFC 9260 §1.3): it leaves no room for new data,
             // nor in the peer's window.
             if literature {
                 let open = up.peer_a_rwnd.saturating_sub(up.sent.outstanding_bytes());

@@ -218,16 +218,16 @@ fn queued_messages_count_as_well() {
     let limits = Limits { memory_bytes: MIB, ..Limits::default() };
     let config = Config { send_buffer_bytes: 16 * MIB, ..config() };
     let mut crowd = Crowd::new(limits, config);
-    let whos: Vec<_> = (1..=4).map(|last| crowd.join(host(last)).unwrap()).collect();
+    let joined: Vec<_> = (1..=4).map(|last| crowd.join(host(last)).unwrap()).collect();
     for _ in 0..2_000 {
-        for &who in &whos {
+        for &who in &joined {
             // Full or not: it is tried again and again.
             let _ = crowd.association(who).send(StreamId(0), Message::new(Ppid(0), vec![1; 1_000]));
         }
         crowd.bench.drain();
     }
     assert!(crowd.held() <= MIB, "{}", crowd.held());
-    let full = crowd.association(whos[0]).send(StreamId(0), Message::new(Ppid(0), vec![1; 1_000]));
+    let full = crowd.association(joined[0]).send(StreamId(0), Message::new(Ppid(0), vec![1; 1_000]));
     assert_eq!(full, Err(crate::association::SendError::Full));
 }
 
@@ -311,17 +311,17 @@ fn the_longest_silent_half_open_association_makes_room() {
     let limits = Limits { half_open: 3, ..Limits::default() };
     let config = Config { unadmitted_receive_buffer_bytes: Some(16 * KIB), ..config() };
     let mut crowd = Crowd::new(limits, config);
-    let whos: Vec<_> = (1..=3)
+    let joined: Vec<_> = (1..=3)
         .map(|last| {
             crowd.bench.pass(Duration::from_secs(1));
             crowd.join(host(last)).unwrap()
         })
         .collect();
     // The first is admitted, and the second is heard again.
-    crowd.association(whos[0]).admit();
+    crowd.association(joined[0]).admit();
     crowd.join(host(4)).unwrap();
     crowd.bench.pass(Duration::from_secs(1));
-    crowd.send(whos[1], 10, 0);
+    crowd.send(joined[1], 10, 0);
     crowd.join(host(5)).unwrap();
     let over: Vec<bool> = (0..5).map(|who| crowd.reason(who).is_some()).collect();
     assert_eq!(over, [false, false, true, false, false]);
