@@ -1,6 +1,6 @@
-//! `cargo xtask ci`: everything that must hold before a change lands. `.ci/run` runs this and nothing else.
+//! `cargo xtask ci`: every check that a change must pass. `.ci/run` runs exactly this.
 //!
-//! Cheap steps come first, so that a slip costs seconds. All steps after a failed one are left out.
+//! Cheap steps come first, so that a simple mistake fails within seconds. A failed step ends the run.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{capture, cargo, check};
 use crate::{cites, suite, tidy, typos};
 
-/// The scenarios of the soak: always these, as many as take about a minute on two processors. What passes once passes
-/// again; seeds that nobody has seen are for the hunt (`soak` without `--from`).
+/// The scenarios of the soak: always these, as many as take about a minute on two processors. CI thus stays
+/// deterministic; `soak` without `--from` tries new seeds.
 const SOAK_FROM: u64 = 1;
 const SOAK_SEEDS: u64 = 50_000;
 
-/// One thing that must hold.
+/// One check.
 type Step = fn() -> Result<()>;
 
-/// Run every step.
+/// Runs every step.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("ci takes no arguments, and got `{arg}`");
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// rustfmt and clippy are no part of a minimal toolchain: ask rustup for them if they are missing.
+/// rustfmt and clippy are not part of a minimal toolchain: installs them with rustup if they are missing.
 fn components() -> Result<()> {
     for (name, probe) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
         if capture(cargo().args([probe, "--version"])).is_ok() {
@@ -73,16 +73,17 @@ fn components() -> Result<()> {
     Ok(())
 }
 
-/// The fuzz targets, which are no part of the workspace, still fit what they fuzz. Nothing is linked, and so no libFuzzer built.
+/// Checks that the fuzz targets, which are not part of the workspace, still compile. Nothing is linked, so
+/// libFuzzer is not built.
 fn fuzz_targets() -> Result<()> {
     let manifest = ["check", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"];
     check(cargo().args(manifest).env("CUSTOM_LIBFUZZER_PATH", "none/libnone.a"))
 }
 
-/// About a minute of the simulator's soak.
+/// Runs about a minute of the simulator's soak.
 fn soak() -> Result<()> {
     if !std::path::Path::new("crates/sim/src/bin/soak.rs").exists() {
-        eprintln!("NOTICE: there is no soak in this tree (crates/sim/src/bin/soak.rs); left out");
+        eprintln!("NOTICE: this tree has no soak (crates/sim/src/bin/soak.rs); left out");
         return Ok(());
     }
     check(cargo().args(["run", "--release", "--package", "braidftp-sim", "--bin", "soak", "--"]).args([

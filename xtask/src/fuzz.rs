@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz TARGET [--minutes N]`: one fuzz target for a while, by cargo-fuzz, beginning from the corpus in
-//! `fuzz/corpus`. No part of CI.
+//! `cargo xtask fuzz TARGET [--minutes N]`: runs one fuzz target with cargo-fuzz, starting from the corpus in
+//! `fuzz/corpus`. Not part of CI.
 //!
-//! On a fresh machine it installs what it needs: the nightly compiler, and cargo-fuzz.
+//! If missing, the nightly compiler and cargo-fuzz are installed.
 
 use anyhow::{Context, Result, bail};
 
@@ -12,12 +12,12 @@ usage: cargo xtask fuzz TARGET [--minutes N]   fuzz for so many minutes [default
        cargo xtask fuzz seeds                  write packets of simulated hosts to the corpora, to begin with
        cargo xtask fuzz shrink                 keep what is needed of the corpora, and small";
 
-/// Seeds of the soak that together have packets of every kind.
+/// Seeds of the soak whose packets together have every chunk type.
 const SEEDS: &[&str] = &["3", "17", "29", "31", "43", "57", "77", "90", "101", "116", "169"];
-/// The corpora that are packets.
+/// The corpora that consist of packets.
 const OF_PACKETS: &[&str] = &["decode", "roundtrip"];
 
-/// Run what `args` names.
+/// Runs the command in `args`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
@@ -37,9 +37,9 @@ fn fuzz(target: &str, minutes: u64) -> Result<()> {
     if !targets().iter().any(|known| known == target) {
         bail!("there is no fuzz target `{target}`; the targets are {}", targets().join(", "));
     }
-    // There is no unsafe code in these crates for a sanitizer to watch, and without one several times as many inputs
-    // are tried; debug assertions and overflow checks are on. How long a try takes is read off the clock on the
-    // wall: on a machine with much else to do, tries of a tenth of a second of work have taken 24 s.
+    // Without sanitizer: these crates have no unsafe code, and several times as many inputs are tried. Debug
+    // assertions and overflow checks are on. libFuzzer measures the time of an input by the wall clock: on a
+    // busy machine inputs with a tenth of a second of work have taken 24 s.
     let limit = format!("-max_total_time={}", minutes * 60);
     cargo_fuzz(&[
         "run",
@@ -70,7 +70,7 @@ fn seeds() -> Result<()> {
 
 fn cargo_fuzz(args: &[&str]) -> Result<()> {
     install()?;
-    // By the name `cargo`, so that rustup's proxy reads `+nightly`.
+    // By the name `cargo`, so that rustup's proxy interprets `+nightly`.
     check(std::process::Command::new("cargo").args(["+nightly", "fuzz"]).args(args))
 }
 

@@ -1,7 +1,7 @@
-//! The Debian programs that tests talk to: clients, a browser and libraries by `apt-get install`, FTP servers unpacked into
-//! `target/peers`, since their packages exclude each other.
+//! The Debian programs that tests run against: clients, a browser and libraries are installed with `apt-get
+//! install`; FTP servers, whose packages conflict with each other, are unpacked into `target/peers`.
 //!
-//! Without Debian, without root or without a network the suite still runs; what is left out is said aloud.
+//! Without Debian, root or a network the suite still runs, and prints which tests are left out.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{check, on_path};
 
-/// Installed for the whole system: what proves that it is there, and the package.
+/// Packages installed system-wide, each with a proof that it is installed.
 const INSTALLED: &[(Proof, &str)] = &[
     (Proof::Program("lftp"), "lftp"),
     (Proof::Program("curl"), "curl"),
@@ -24,7 +24,7 @@ const INSTALLED: &[(Proof, &str)] = &[
     (Proof::Program("chromium"), "chromium"),
 ];
 
-/// Unpacked into `target/peers`: the program inside, and the packages it needs from there.
+/// Packages unpacked into `target/peers`: the program, and the packages it needs.
 const UNPACKED: &[(&str, &[&str])] = &[
     ("usr/sbin/vsftpd", &["vsftpd", "libwrap0"]),
     (
@@ -42,7 +42,7 @@ const UNPACKED: &[(&str, &[&str])] = &[
     ("usr/bin/pure-pw", &["pure-ftpd", "pure-ftpd-common", "libsodium23"]),
 ];
 
-/// What shows that a package is there.
+/// A proof that a package is installed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Proof {
     /// A program on the PATH.
@@ -60,23 +60,23 @@ impl Proof {
     }
 }
 
-/// Which peers there are.
+/// The available peers.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    /// The folder with the unpacked servers, laid out like `/`.
+    /// The folder with the unpacked servers, with the layout of `/`.
     pub(crate) root: PathBuf,
-    /// What is not there, and why.
+    /// The missing programs, with reasons.
     pub(crate) missing: Vec<String>,
 }
 
 impl Peers {
-    /// Say aloud what is left out.
+    /// Prints which tests are left out.
     pub(crate) fn tell(&self) {
         if self.missing.is_empty() {
             return;
         }
         eprintln!("=================================== NOTICE ===================================");
-        eprintln!("Tests against these programs are LEFT OUT, because the programs are not there:");
+        eprintln!("Tests against these programs are LEFT OUT, because the programs are not installed:");
         for peer in &self.missing {
             eprintln!("  {peer}");
         }
@@ -85,7 +85,7 @@ impl Peers {
     }
 }
 
-/// Install and unpack what is not there yet.
+/// Installs and unpacks what is missing.
 pub(crate) fn ensure() -> Result<Peers> {
     let root = crate::shell::root().join("target/peers");
     std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
@@ -96,7 +96,7 @@ pub(crate) fn ensure() -> Result<Peers> {
         why = format!("{error:#}");
     }
     if !unpack.is_empty() && on_path("apt-get") {
-        // Downloading and unpacking work without root if the lists are there; only installing does not.
+        // Downloading and unpacking work without root if the package lists exist; only installing does not.
         if let Err(error) = check(apt().arg("update").arg("-qq")) {
             why = format!("{error:#}");
         }
@@ -122,10 +122,11 @@ pub(crate) fn ensure() -> Result<Peers> {
     Ok(peers)
 }
 
-/// Install those of these packages that are not there yet.
+/// Installs those of these packages that are missing.
 ///
 /// # Errors
-/// There is no apt-get, or it fails: without root, without a network.
+///
+/// apt-get is missing, or it fails: without root, without a network.
 pub(crate) fn install(packages: &[(Proof, &str)]) -> Result<()> {
     let wanted: Vec<&str> =
         packages.iter().filter(|(proof, _)| !proof.holds()).map(|&(_, package)| package).collect();
@@ -133,15 +134,15 @@ pub(crate) fn install(packages: &[(Proof, &str)]) -> Result<()> {
         return Ok(());
     }
     if !on_path("apt-get") {
-        bail!("no apt-get here");
+        bail!("apt-get is not installed");
     }
     let updated = check(apt().arg("update").arg("-qq"));
-    // With old lists, too, packages are found: it counts whether they could be installed.
+    // Old package lists may suffice, so only the result of the installation counts.
     check(apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(&wanted))
         .or_else(|error| updated.and(Err(error)))
 }
 
-/// Fetch packages and unpack them side by side, without running their scripts.
+/// Downloads packages and unpacks them into one folder, without running their scripts.
 fn unpack_into(root: &Path, packages: &[&str]) -> Result<()> {
     let archives = root.join("archives");
     std::fs::create_dir_all(&archives)?;
@@ -156,7 +157,7 @@ fn unpack_into(root: &Path, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Where the unpacked libraries lie: what a test puts into `LD_LIBRARY_PATH` of an unpacked server.
+/// The folder of the unpacked libraries: the `LD_LIBRARY_PATH` of an unpacked server.
 fn libraries(root: &Path) -> PathBuf {
     root.join("usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH))
 }
@@ -167,7 +168,7 @@ fn finds_its_libraries(root: &Path, program: &str) -> bool {
     ldd.is_ok_and(|ldd| ldd.status.success() && !String::from_utf8_lossy(&ldd.stdout).contains("not found"))
 }
 
-/// apt-get that never asks; as `_apt` cannot write into the repository, downloads run unsandboxed.
+/// apt-get without questions; because `_apt` cannot write into the repository, downloads run unsandboxed.
 fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "APT::Sandbox::User=root"]);

@@ -1,24 +1,25 @@
-//! Running other programs, with words before and after.
+//! Runs other programs, with error messages that name them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the repository: where the workspace's `Cargo.toml` lies.
+/// The root of the repository: the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
-    // CARGO_MANIFEST_DIR at run time, so that a moved or copied checkout with an old binary still finds itself.
+    // CARGO_MANIFEST_DIR is read at run time, so that an old binary in a moved or copied checkout still finds
+    // it.
     let here = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
-/// The `cargo` that runs us.
+/// The `cargo` that runs this program.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Run a program with its output on ours and nothing on its stdin; an exit code other than 0 is an error.
+/// Runs a program with inherited output and empty stdin; an exit code other than 0 is an error.
 pub(crate) fn check(command: &mut Command) -> Result<()> {
     let shown = show(command);
     eprintln!("$ {shown}");
@@ -29,7 +30,7 @@ pub(crate) fn check(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Run a program and give back what it printed on stdout.
+/// Runs a program and returns its standard output.
 pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>> {
     let shown = show(command);
     let output = command
@@ -43,13 +44,13 @@ pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether a program of that name is on the PATH.
+/// Whether a program of this name is on the PATH.
 pub(crate) fn on_path(program: &str) -> bool {
     let Some(path) = std::env::var_os("PATH") else { return false };
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// A command as one would type it.
+/// Formats a command as typed in a shell.
 fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")

@@ -1,16 +1,15 @@
-//! `cargo xtask test [FILTER]`: the whole suite, with the Debian programs that the interoperation tests talk to.
+//! `cargo xtask test [FILTER]`: the whole suite, with the Debian programs of the interoperability tests.
 //!
-//! Tests find the unpacked servers by the variable `BRAIDFTP_PEERS`, a folder laid out like `/`; they run with its
-//! `usr/lib/<arch>-linux-gnu` as `LD_LIBRARY_PATH`. With
-//! `BRAIDFTP_REQUIRE_PEERS=1`, which is set when everything is there, a test that cannot find its peer fails instead
-//! of leaving itself out.
+//! Tests find the unpacked servers by the variable `BRAIDFTP_PEERS`, a folder with the layout of `/`, and run
+//! them with its `usr/lib/<arch>-linux-gnu` as `LD_LIBRARY_PATH`. If all programs are available,
+//! `BRAIDFTP_REQUIRE_PEERS=1` is set, and a test that cannot find its peer fails instead of being skipped.
 
 use anyhow::{Result, bail};
 
 use crate::peers;
 use crate::shell::{cargo, check};
 
-/// The files of tests against other people's programs.
+/// The test files that use third-party programs.
 const INTEROP: &[&str] = &[
     "interop",
     "server_clients",
@@ -25,7 +24,7 @@ const INTEROP: &[&str] = &[
     "linux_multihomed",
 ];
 
-/// Those of them with heavy tests, which only `cargo xtask test interop` runs.
+/// Those with heavy tests, which only `cargo xtask test interop` runs.
 const HEAVY: &[&str] = &[
     "usrsctp_features",
     "usrsctp_multihomed",
@@ -35,7 +34,7 @@ const HEAVY: &[&str] = &[
     "linux_multihomed",
 ];
 
-/// Run the tests that `args` asks for: all, those of one crate, or those with a name.
+/// Runs the tests that `args` selects: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let filter = match args {
         [] => None,
@@ -69,14 +68,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             heavy.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
             result = check(&mut heavy);
         }
-        // Again at the end, where it is seen.
+        // Repeated at the end, where it is seen.
         state.tell();
         return result;
     }
     check(&mut command)
 }
 
-/// The package of a crate named as in ARCHITECTURE.md.
+/// The package of a crate given by its short name.
 fn package(filter: &str) -> Option<&'static str> {
     Some(match filter {
         "base" => "braidftp-base",

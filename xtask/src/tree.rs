@@ -1,8 +1,10 @@
-//! `cargo xtask tree DIR [--files N] [--seed N] [--big SIZE] [--plain SIZE]`: trees to move, the nasty and the plain.
+//! `cargo xtask tree DIR [--files N] [--seed N] [--big SIZE] [--plain SIZE]`: creates test trees, nasty or
+//! plain.
 //!
-//! The same arguments give the same tree, times of change included. A nasty one has empty files, names with spaces, in
-//! UTF-8 and in no encoding, names that look like listings, options and patterns, twelve levels of folders, an empty
-//! folder, and symbolic links inside and out. A plain one has many small files in folders of a thousand.
+//! The same arguments create the same tree, modification times included. A nasty tree has empty files, names
+//! with spaces, in UTF-8 and in no valid encoding, names that look like listings, options and patterns,
+//! twelve levels of folders, an empty folder, and symbolic links inside and out. A plain tree has many small
+//! files in folders of a thousand.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,47 +15,47 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-/// How links that lead out of the tree are called. A copy must not have them.
+/// The name prefix of links that lead out of the tree. A copy must not have them.
 pub(crate) const OUTSIDE: &str = "outside-";
 
-/// How deep the folders go.
+/// The depth of the folders.
 const LEVELS: usize = 12;
 
-/// What tree to make.
+/// The parameters of a tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// Regular files in it, the big one included.
+    /// The number of regular files, the big one included.
     pub(crate) files: usize,
-    /// What it is made from.
+    /// The seed.
     pub(crate) seed: u64,
-    /// Bytes of the big file; none if 0.
+    /// The size of the big file in bytes; 0: none.
     pub(crate) big: u64,
-    /// What kind of names and sizes.
+    /// The kind of names and sizes.
     pub(crate) kind: Kind,
 }
 
-/// What kind of tree.
+/// The kind of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Everything that a name or a folder may hold.
+    /// Unusual names and folders.
     Nasty,
-    /// Files of exactly so many bytes, with plain names.
+    /// Files of equal size with plain names.
     Plain {
-        /// Bytes of every file.
+        /// The size of every file, in bytes.
         size: u64,
     },
 }
 
-/// What a tree has.
+/// The contents of a created tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Made {
-    /// Regular files.
+    /// The number of regular files.
     pub(crate) files: usize,
-    /// Bytes in them.
+    /// The bytes in them.
     pub(crate) bytes: u64,
 }
 
-/// Names that have broken file movers before.
+/// Names that have broken file transfer programs.
 const NAMES: &[&[u8]] = &[
     b"a name with spaces",
     b" a leading space",
@@ -98,7 +100,7 @@ const NAMES: &[&[u8]] = &[
     b"half a \xe6\x97 character",
 ];
 
-/// A small generator whose numbers never change (SplitMix64).
+/// A small generator with a fixed sequence (SplitMix64).
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(pub(crate) u64);
 
@@ -143,7 +145,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Reads `1GB`, `500kB`, `1GiB`, `10240`.
+/// Parses `1GB`, `500kB`, `1GiB`, `10240`.
 pub(crate) fn bytes(text: &str) -> Result<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit: u64 = match &text[digits..] {
@@ -160,7 +162,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64> {
     number.checked_mul(unit).with_context(|| format!("`{text}` is too large"))
 }
 
-/// Make the tree at `dir`, which must not be there yet.
+/// Creates the tree at `dir`, which must not exist.
 pub(crate) fn make(dir: &Path, shape: &Shape) -> Result<Made> {
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let mut maker = Maker { rng: Rng(shape.seed), made: Made::default() };
@@ -183,7 +185,7 @@ pub(crate) fn make(dir: &Path, shape: &Shape) -> Result<Made> {
     Ok(maker.made)
 }
 
-/// Makes a tree, and counts what it made.
+/// Creates a tree and counts its contents.
 struct Maker {
     rng: Rng,
     made: Made,
@@ -218,7 +220,7 @@ impl Maker {
         Ok(())
     }
 
-    /// A file of noise, last changed at some second of the last twenty years.
+    /// A file of random bytes, last modified at some second of the last twenty years.
     fn file(&mut self, path: &Path, size: u64) -> Result<()> {
         let failed = || format!("cannot write {}", path.display());
         let mut file = File::create_new(path).with_context(failed)?;
@@ -240,7 +242,7 @@ impl Maker {
     }
 }
 
-/// The folders that files are spread over: a chain of twelve, some beside it, and some with names like the files'.
+/// The folders for the files: a chain of twelve, some beside it, and some with names like the files'.
 fn folders(dir: &Path) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned(), dir.join("names")];
     let mut deep = dir.to_owned();
@@ -257,7 +259,7 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Links inside, which a copy keeps, and outside, which it must not.
+/// Links inside the tree, which a copy keeps, and links outside, which it must not have.
 fn links(dir: &Path) -> Result<()> {
     let link = |target: &[u8], name: &str| {
         std::os::unix::fs::symlink(OsStr::from_bytes(target), dir.join(name))
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_as_people_write_them() {
+    fn parses_sizes_with_units() {
         assert_eq!(bytes("1GB").unwrap(), 1_000_000_000);
         assert_eq!(bytes("10240").unwrap(), 10_240);
         assert_eq!(bytes("2MiB").unwrap(), 2 << 20);
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_never_change() {
+    fn the_sequence_of_numbers_is_fixed() {
         let mut rng = Rng(1);
         assert_eq!([rng.next(), rng.next()], [0x910a_2dec_8902_5cc1, 0xbeeb_8da1_658e_ec67]);
     }

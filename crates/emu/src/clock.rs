@@ -1,4 +1,4 @@
-//! The wall clock as a [`Time`], sleep that is precise, and what both engines share: counting and capturing.
+//! The wall clock as a [`Time`], precise sleep, and the counters and captures that both engines share.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -17,7 +17,7 @@ use crate::sys;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     origin: Instant,
-    /// The origin since 1970.
+    /// The origin, as time since 1970.
     pub(crate) epoch: Duration,
 }
 
@@ -31,13 +31,13 @@ impl Clock {
         Time::ZERO + self.origin.elapsed()
     }
 
-    /// A time of day as the kernel stamps packets with.
+    /// Converts a kernel timestamp, given as time since 1970.
     pub(crate) fn at(&self, since_1970: Duration) -> Time {
         Time::ZERO + since_1970.saturating_sub(self.epoch)
     }
 
-    /// Sleeps until something can be read or the deadline is there. Says how late it is, if it is the deadline that
-    /// woke it.
+    /// Sleeps until a descriptor is readable or the deadline passes. Returns the lateness if the deadline
+    /// ended the sleep.
     pub(crate) fn wait(
         &self,
         fds: &mut [PollFd<'_>],
@@ -55,27 +55,27 @@ impl Clock {
     }
 }
 
-/// Nice value of an engine's thread that may not go before all others.
+/// The nice value of an engine's thread that may not use real-time scheduling.
 const NICE: i32 = -15;
 
-/// Asks the kernel to wake this thread when it said, not up to 50 µs later to save power, and before others, where it
-/// allows that: a link does not wait for what runs over it.
+/// Asks the kernel to wake this thread without the timer slack of 50 µs and before other threads, where
+/// permitted: a link must not wait for the programs that use it.
 pub(crate) fn wake_on_time() {
-    // Without either the sleep is only a little longer.
+    // Without these permissions the sleep is only slightly longer.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    if sys::go_before_others().is_err() {
+    if sys::use_realtime_scheduling().is_err() {
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     }
 }
 
-/// How late the engine woke for what a link had due.
+/// How late the engine woke up for due packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// How often it slept to a deadline.
+    /// The number of sleeps that a deadline ended.
     pub wakes: u64,
-    /// All lateness together.
+    /// The sum of all lateness.
     pub total: Duration,
-    /// The worst.
+    /// The largest lateness.
     pub max: Duration,
 }
 
@@ -86,17 +86,17 @@ impl Lateness {
         self.max = self.max.max(late);
     }
 
-    /// The mean.
+    /// The mean lateness.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.total.as_nanos().checked_div(self.wakes.into()).unwrap_or(0) as u64)
     }
 }
 
-/// A pcapng file being written; the first error ends it.
+/// A pcapng file being written; writing stops at the first error.
 #[derive(Debug)]
 pub(crate) struct Capture {
     writer: Option<Writer<BufWriter<File>>>,
-    /// Why the file is not whole.
+    /// Why the file is incomplete.
     pub(crate) error: Option<String>,
 }
 

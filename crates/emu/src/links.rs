@@ -1,9 +1,9 @@
-//! The links between two TUN devices, run by the wall clock on a thread of their own. Whose devices they are, in which
-//! namespaces, is told by `tun` and `named`.
+//! The links between two TUN devices, run by the wall clock on a thread of their own. `tun` and `named`
+//! create the devices and the namespaces.
 //!
-//! At a low rate the engine wakes for each packet. Where packets come and go faster than every [`NAP`] it looks after
-//! both devices and both links once in so long, as network drivers do: waking is what costs most, and a packet is late by
-//! no more than that.
+//! At a low packet rate the engine wakes up for each packet. Where packets come and go more often than every
+//! [`NAP`], it polls both devices and both links at that interval, as network drivers do: wake-ups cost most,
+//! and a packet is late by at most one interval.
 
 use std::io::{self, PipeReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,27 +20,28 @@ use rustix::event::{PollFd, PollFlags};
 use crate::clock::{Capture, Clock, Lateness, wake_on_time};
 use crate::running::{Running, Shown};
 
-/// Packets read from one device before the links get their turn.
+/// The most packets read from one device before the links are polled.
 const READS_IN_A_ROW: usize = 64;
-/// How long an engine in a rush sleeps, whatever comes. Of the 0.3 ms by which packets may be late it is a small part.
+/// The sleep of an engine that polls: a small part of the 0.3 ms by which packets may be late.
 const NAP: Duration = Duration::from_micros(60);
-/// How old the counters that others see may be, in a rush.
+/// The largest age of the published counters while polling.
 const PUBLISHED_EACH: Duration = Duration::from_millis(10);
 
-/// What lies between the two hosts.
+/// The configuration of the two links between the hosts.
 #[derive(Debug, Clone)]
 pub struct TunConfig {
-    /// The link from the client to the server. What is configured as overhead does not count: IP headers are there.
+    /// The link from the client to the server. The configured overhead is ignored, because these packets
+    /// include their IP headers.
     pub forward: LinkConfig,
     /// The link from the server to the client.
     pub back: LinkConfig,
-    /// What steers the links' chances.
+    /// The seed of the links' random draws.
     pub seed: u64,
-    /// Which of several paths this is: each has chances of its own under the same seed. 0.
+    /// The number of the path: paths with one seed have independent draws. Default: 0.
     pub number: u32,
-    /// The MTU of both devices, in bytes. 1500.
+    /// The MTU of both devices, in bytes. Default: 1500.
     pub mtu: u16,
-    /// Writes what the client sends and gets to this file, as pcapng.
+    /// A pcapng file for the packets that the client sends and receives.
     pub pcap: Option<PathBuf>,
 }
 
@@ -57,7 +58,7 @@ impl Default for TunConfig {
     }
 }
 
-/// Why there can be no such net here, and what to try.
+/// Why the net is not available here, and what to try.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TunUnavailable(pub String);
@@ -77,29 +78,29 @@ impl TunUnavailable {
     }
 }
 
-/// What happened so far.
+/// The counters so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
     /// From the client to the server.
     pub forward: link::Counters,
     /// From the server to the client.
     pub back: link::Counters,
-    /// Packets that came out of a link and that the device did not take.
+    /// Packets that left a link and that the device did not accept.
     pub unsent: u64,
-    /// How late packets left.
+    /// How late packets were sent.
     pub late: Lateness,
-    /// Why the capture file is not whole.
+    /// Why the capture file is incomplete.
     pub pcap_error: Option<String>,
 }
 
-/// The links at work. Dropping them stops them, and both devices are gone.
+/// Running links. Dropping them stops them and removes both devices.
 #[derive(Debug)]
 pub struct Links {
     running: Running<Counters>,
 }
 
 impl Links {
-    /// Starts them between two TUN devices.
+    /// Starts the links between two TUN devices.
     pub fn start(client: OwnedFd, server: OwnedFd, config: &TunConfig) -> Result<Self, TunUnavailable> {
         let clock = Clock::start();
         let capture = match &config.pcap {
@@ -125,12 +126,12 @@ impl Links {
         Ok(Self { running })
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.running.counters()
     }
 
-    /// Stops them. What still uses the devices finds its network gone.
+    /// Stops the links and removes the devices.
     pub fn stop(self) -> Counters {
         self.running.stop()
     }
@@ -144,7 +145,7 @@ struct Engine {
     forward: Link,
     back: Link,
     counters: Counters,
-    /// What the client's device sees.
+    /// The capture at the client's device.
     capture: Capture,
 }
 
@@ -160,7 +161,7 @@ impl Engine {
             let mut moved = self.take_in(&mut buffer, ready);
             let (sent, deadline) = self.drain();
             moved += sent;
-            let in_a_rush = pace.is_a_rush(began, moved);
+            let in_a_rush = pace.should_poll(began, moved);
             if !in_a_rush || began.since(published) >= PUBLISHED_EACH {
                 self.publish(shown);
                 published = began;
@@ -195,7 +196,7 @@ impl Engine {
         self.publish(shown);
     }
 
-    /// Gives the links what the devices have. Says how many packets that were.
+    /// Passes packets from the devices to the links. Returns their number.
     fn take_in(&mut self, buffer: &mut [u8], [client, server]: [bool; 2]) -> usize {
         let mut packets = 0;
         for _ in 0..if client { READS_IN_A_ROW } else { 0 } {
@@ -213,7 +214,7 @@ impl Engine {
         packets
     }
 
-    /// Gives the devices what comes out of the links. Says how many packets that were, and when more come out.
+    /// Passes packets from the links to the devices. Returns their number and when more are due.
     fn drain(&mut self) -> (usize, Option<Time>) {
         let now = self.clock.now();
         let mut packets = 0;
@@ -249,31 +250,32 @@ impl Engine {
     }
 }
 
-/// How fast packets come and go.
+/// Decides whether the engine polls.
 #[derive(Debug, Default)]
 struct Pace {
-    /// When a round began in which some did.
+    /// The last round that moved packets.
     last: Option<Time>,
-    /// Whether the round before was in a rush.
-    rushing: bool,
+    /// Whether the previous round polled.
+    polling: bool,
 }
 
 impl Pace {
-    /// Whether the next round can wait for a [`NAP`], after one that began then and moved so many packets: a round in a
-    /// rush moves some, and one begins with two rounds that do so close to each other.
-    fn is_a_rush(&mut self, began: Time, moved: usize) -> bool {
+    /// Whether the next round may wait for a [`NAP`], after a round that began at `began` and moved `moved`
+    /// packets. Polling begins with two rounds with packets close to each other and lasts as long as rounds
+    /// find packets.
+    fn should_poll(&mut self, began: Time, moved: usize) -> bool {
         if moved == 0 {
-            self.rushing = false;
+            self.polling = false;
             return false;
         }
         let close = self.last.is_some_and(|last| began.since(last) < NAP);
         self.last = Some(began);
-        self.rushing |= close;
-        self.rushing
+        self.polling |= close;
+        self.polling
     }
 }
 
-/// The next IPv4 packet, if one is there. The link does not look at addresses.
+/// The next IPv4 packet, if any. The link does not look at addresses.
 fn read(device: &OwnedFd, buffer: &mut [u8]) -> Option<Datagram> {
     loop {
         let length = rustix::io::read(device, &mut *buffer).ok()?;
@@ -286,7 +288,7 @@ fn read(device: &OwnedFd, buffer: &mut [u8]) -> Option<Datagram> {
     }
 }
 
-/// Whether the device took it.
+/// Writes a packet; returns whether the device accepted it.
 fn write(device: &OwnedFd, packet: &Datagram) -> bool {
     rustix::io::write(device, &packet.payload).is_ok_and(|length| length == packet.payload.len())
 }
@@ -295,25 +297,25 @@ fn write(device: &OwnedFd, packet: &Datagram) -> bool {
 mod tests {
     use super::*;
 
-    /// What comes of rounds that begin at these microseconds and move so many packets.
-    fn rushes(rounds: &[(u64, usize)]) -> Vec<bool> {
+    /// The decisions for rounds that begin at these microseconds and move so many packets.
+    fn polls(rounds: &[(u64, usize)]) -> Vec<bool> {
         let mut pace = Pace::default();
         let at = |microseconds| Time::ZERO + Duration::from_micros(microseconds);
-        rounds.iter().map(|(began, moved)| pace.is_a_rush(at(*began), *moved)).collect()
+        rounds.iter().map(|(began, moved)| pace.should_poll(at(*began), *moved)).collect()
     }
 
     #[test]
-    fn packets_far_apart_are_waited_for_one_by_one() {
-        // 3 Mbit/s is a packet in 4 ms, 100 Mbit/s one in 120 µs.
-        assert_eq!(rushes(&[(0, 1), (4_000, 1), (8_000, 1)]), [false; 3]);
-        assert_eq!(rushes(&[(0, 1), (120, 1), (240, 1)]), [false; 3]);
-        assert_eq!(rushes(&[(0, 0), (20, 0), (40, 1)]), [false; 3], "rounds without a packet are none");
+    fn at_a_low_rate_the_engine_waits_for_each_packet() {
+        // At 3 Mbit/s a packet takes 4 ms, at 100 Mbit/s 120 µs.
+        assert_eq!(polls(&[(0, 1), (4_000, 1), (8_000, 1)]), [false; 3]);
+        assert_eq!(polls(&[(0, 1), (120, 1), (240, 1)]), [false; 3]);
+        assert_eq!(polls(&[(0, 0), (20, 0), (40, 1)]), [false; 3], "rounds without packets do not count");
     }
 
     #[test]
-    fn a_rush_lasts_as_long_as_each_nap_finds_packets() {
-        // 500 Mbit/s is a packet in 24 µs.
+    fn polling_lasts_as_long_as_each_round_finds_packets() {
+        // At 500 Mbit/s a packet takes 24 µs.
         let rounds = [(0, 1), (24, 1), (84, 2), (144, 3), (204, 0), (1_000, 1), (1_024, 1)];
-        assert_eq!(rushes(&rounds), [false, true, true, true, false, false, true]);
+        assert_eq!(polls(&rounds), [false, true, true, true, false, false, true]);
     }
 }

@@ -1,8 +1,8 @@
-//! Two hosts with names, for any program: the network namespaces `NAME-client` and `NAME-server`, a TUN device a path in
-//! each, and links between them. Unlike those of `tun`, they are seen by `ip netns` and outlive the process that made
-//! them, until [`remove`].
+//! Two named hosts for any program: the network namespaces `NAME-client` and `NAME-server`, with a TUN device
+//! per path in each and links between them. Unlike those of `tun`, the namespaces are visible to `ip netns`
+//! and remain until [`remove`], even if the process that made them ends.
 //!
-//! It needs root, `/dev/net/tun` and the program `ip` (Debian: iproute2). IPv4 only, as in `tun`.
+//! Requires root, `/dev/net/tun` and the program `ip` (Debian: iproute2). IPv4 only, as in `tun`.
 
 use std::fmt;
 use std::fs;
@@ -21,16 +21,16 @@ use crate::links::{Links, TunConfig, TunUnavailable};
 use crate::sys;
 pub use crate::wires::End;
 
-/// More paths between two hosts are not of use.
+/// The maximum number of paths.
 pub const PATHS_MAX: usize = 8;
-/// With `-client` behind it a name is still short enough to be seen whole.
+/// The longest name; with `-client` appended tools still show it in full.
 const NAME_MAX: usize = 20;
-/// Each path is a network of its own.
+/// Each path is a separate network.
 const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
-/// How long programs in a net have to end when it goes down.
+/// The time that programs in a net have to end when it is removed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The name of a net: small letters, digits and `-`.
+/// The name of a net: lower-case letters, digits and `-`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);
 
@@ -41,7 +41,7 @@ impl FromStr for Name {
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if text.is_empty() || text.len() > NAME_MAX || text.starts_with('-') || !text.chars().all(good) {
             return Err(format!(
-                "`{}` is not a name for a net: write up to {NAME_MAX} of a to z, 0 to 9 and -",
+                "`{}` is not a name for a net: use up to {NAME_MAX} characters of a to z, 0 to 9 and -",
                 text.escape_debug()
             ));
         }
@@ -56,7 +56,7 @@ impl fmt::Display for Name {
 }
 
 impl Name {
-    /// What `ip netns` calls a host of this net.
+    /// The namespace of a host of this net.
     pub fn namespace(&self, end: End) -> String {
         format!("{self}-{}", if end == End::Client { "client" } else { "server" })
     }
@@ -65,12 +65,12 @@ impl Name {
         PathBuf::from("/run/netns").join(self.namespace(end))
     }
 
-    /// Whether there is a host of this name, from a net that is up or from one that crashed.
+    /// Whether the namespace of a host exists, of a running net or of one that crashed.
     pub fn is_taken(&self) -> bool {
         [End::Client, End::Server].iter().any(|end| self.file(*end).exists())
     }
 
-    /// A command that runs a program on a host.
+    /// Returns a command that runs a program on a host.
     pub fn command(&self, end: End, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(end)]).arg(program);
@@ -78,21 +78,24 @@ impl Name {
     }
 }
 
-/// The address of a host on a path, counted from 0: 10.1.1.1 is the server's on the first, 10.1.1.2 the client's.
+/// The address of a host on a path, counted from 0: on the first path the server has 10.1.1.1 and the client
+/// 10.1.1.2.
 pub fn address(path: usize, end: End) -> Ipv4Addr {
     let network = u8::try_from(path + 1).expect("there are not that many paths");
     Ipv4Addr::new(10, 1, network, if end == End::Client { 2 } else { 1 })
 }
 
-/// The device of a path in either host.
+/// The name of a path's device, the same on both hosts.
 pub fn device(path: usize) -> String {
     format!("path{}", path + 1)
 }
 
-/// Makes both hosts, without a path between them.
+/// Creates both hosts, without a path.
 pub fn create(name: &Name) -> Result<(), TunUnavailable> {
     if !rustix::process::geteuid().is_root() {
-        return Err(TunUnavailable("network namespaces with names take root: say it again with sudo".into()));
+        return Err(TunUnavailable(
+            "named network namespaces require root: run the command with sudo".into(),
+        ));
     }
     for end in [End::Client, End::Server] {
         ip(&["netns", "add", &name.namespace(end)])?;
@@ -101,7 +104,8 @@ pub fn create(name: &Name) -> Result<(), TunUnavailable> {
     Ok(())
 }
 
-/// Joins both hosts by links, the `n`th configuration being the `n`th path. They live as long as what is given back.
+/// Joins the hosts by links; the `n`th configuration is the `n`th path. The links exist until the returned
+/// values are dropped.
 pub fn join(name: &Name, paths: &[TunConfig]) -> Result<Vec<Links>, TunUnavailable> {
     let link = |(n, config): (usize, &TunConfig)| {
         let client = attach(name, End::Client, n, config.mtu)?;
@@ -111,7 +115,7 @@ pub fn join(name: &Name, paths: &[TunConfig]) -> Result<Vec<Links>, TunUnavailab
     paths.iter().enumerate().map(link).collect()
 }
 
-/// Ends what runs on both hosts and takes them away. What is not there is no error.
+/// Ends the programs on both hosts and removes the hosts. Missing hosts are no error.
 pub fn remove(name: &Name) -> Result<(), TunUnavailable> {
     for end in [End::Client, End::Server].into_iter().filter(|end| name.file(*end).exists()) {
         let started = Instant::now();
@@ -122,7 +126,7 @@ pub fn remove(name: &Name) -> Result<(), TunUnavailable> {
             }
             let signal = if started.elapsed() < PATIENCE { Signal::TERM } else { Signal::KILL };
             for process in running {
-                // It fails only if the process is gone.
+                // This fails only if the process has ended.
                 let _ = kill_process(process, signal);
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -138,7 +142,8 @@ fn running(name: &Name, end: End) -> Result<Vec<Pid>, TunUnavailable> {
     Ok(said.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect())
 }
 
-/// Makes the device of a path on a host. A thread of its own goes there, so that nothing else of this process does.
+/// Creates the device of a path on a host. A thread of its own enters the namespace, so that the rest of the
+/// process stays outside.
 fn attach(name: &Name, end: End, path: usize, mtu: u16) -> Result<OwnedFd, TunUnavailable> {
     let (file, host) = (name.file(end), name.namespace(end));
     let make = move || -> io::Result<OwnedFd> {
@@ -161,7 +166,7 @@ fn ip(words: &[&str]) -> Result<String, TunUnavailable> {
         }
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            "the program `ip` is not here; it is in Debian's package iproute2".to_owned()
+            "the program `ip` is not installed; it is in Debian's package iproute2".to_owned()
         }
         Err(error) => error.to_string(),
     };
@@ -173,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_short_and_plain() {
+    fn names_are_short_and_of_plain_characters() {
         for name in ["t1", "satellite-2", "0"] {
             assert_eq!(name.parse::<Name>().unwrap().to_string(), name);
         }
@@ -183,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_path_is_a_network_of_its_own() {
+    fn each_path_is_a_separate_network() {
         assert_eq!(address(0, End::Server), Ipv4Addr::new(10, 1, 1, 1));
         assert_eq!(address(0, End::Client), Ipv4Addr::new(10, 1, 1, 2));
         assert_eq!(address(PATHS_MAX - 1, End::Client), Ipv4Addr::new(10, 1, 8, 2));

@@ -1,8 +1,8 @@
-//! A relay between UDP ports: what comes in on one side goes out on the other as the links have it.
+//! A relay between UDP ports: forwards datagrams between clients and a target through the configured links.
 //!
-//! Each client address gets a socket of its own towards the target, so that the target can tell clients apart; all
-//! clients share the two links, as they would share a wire. ECN marks pass. It does not look into packets and keeps
-//! none that the links do not hold.
+//! Each client address gets its own socket towards the target, so that the target can distinguish clients.
+//! All clients share the two links, as they would share a wire. ECN marks are preserved. The relay does not
+//! look into packets, and stores only those in the links.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut, PipeReader};
@@ -20,36 +20,36 @@ use rustix::event::{PollFd, PollFlags};
 use crate::clock::{Capture, Clock, Lateness, wake_on_time};
 use crate::running::{Running, Shown};
 
-/// What the kernel may keep for the relay while its thread does not run, in bytes.
+/// The kernel's socket buffer while the relay's thread does not run, in bytes.
 const SOCKET_BUFFER_BYTES: usize = 8 << 20;
-/// What one read takes at most, in bytes: a GRO batch.
+/// The largest read, in bytes: a GRO batch.
 const RECEIVE_BYTES: usize = 65_536;
-/// Reads of one socket before the links get their turn.
+/// The most reads of one socket before the links are polled.
 const READS_IN_A_ROW: usize = 4;
 
-/// What a relay is to do.
+/// The configuration of a relay.
 #[derive(Debug, Clone)]
 pub struct RelayConfig {
-    /// Where clients send to. Port 0 lets the kernel choose.
+    /// The address that clients send to. Port 0 lets the kernel choose.
     pub listen: SocketAddr,
-    /// Where their packets go.
+    /// The target address.
     pub to: SocketAddr,
     /// The link from clients to the target.
     pub forward: LinkConfig,
     /// The link from the target to clients.
     pub back: LinkConfig,
-    /// What steers the links' chances.
+    /// The seed of the links' random draws.
     pub seed: u64,
-    /// Writes what comes in and what goes out to this file, as pcapng.
+    /// A pcapng file for the packets that arrive and leave.
     pub pcap: Option<PathBuf>,
-    /// How many clients there may be at a time; packets of more are dropped. 64.
+    /// The maximum number of clients at a time; packets of further clients are dropped. Default: 64.
     pub clients_max: usize,
-    /// A client of whom nothing was heard for so long is forgotten. 5 minutes.
+    /// The idle time after which a client is removed. Default: 5 minutes.
     pub idle: Duration,
 }
 
 impl RelayConfig {
-    /// Links without any property, seed 0, default limits.
+    /// A relay with links without any property, seed 0 and default limits.
     pub fn new(listen: SocketAddr, to: SocketAddr) -> Self {
         Self {
             listen,
@@ -67,13 +67,13 @@ impl RelayConfig {
 /// Why a relay did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// The port is taken.
+    /// The port is in use.
     #[error(
         "cannot listen on UDP {0}: another program has that port; stop it (`ss -ulpn` shows it) or choose another \
          port, or port 0 for any free one"
     )]
     PortInUse(SocketAddr),
-    /// Any other trouble with the address.
+    /// Any other error of the address.
     #[error(
         "cannot listen on UDP {address}: {source}; use an address of this machine, such as 127.0.0.1, and a port above \
          1023"
@@ -81,18 +81,18 @@ pub enum RelayError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The capture file.
+    /// The capture file cannot be written.
     #[error("cannot write the capture file {}: {source}", path.display())]
     Pcap {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The kernel refused a pipe or a thread.
+    /// The kernel refused to create a pipe or a thread.
     #[error("cannot start the relay: {0}")]
     System(#[from] io::Error),
 }
@@ -108,11 +108,11 @@ pub struct Counters {
     pub clients: u64,
     /// Packets dropped because they came from one client too many.
     pub refused: u64,
-    /// Packets that came out of a link and that the kernel did not take, or whose client was forgotten.
+    /// Packets that left a link and that the kernel did not accept, or whose client was removed.
     pub unsent: u64,
-    /// How late packets left.
+    /// How late packets were sent.
     pub late: Lateness,
-    /// Why the capture file is not whole.
+    /// Why the capture file is incomplete.
     pub pcap_error: Option<String>,
 }
 
@@ -121,7 +121,7 @@ pub struct Counters {
 pub struct Relay;
 
 impl Relay {
-    /// Starts a relay on a thread of its own. It runs until its handle is stopped or dropped.
+    /// Starts a relay on its own thread. It runs until its handle is stopped or dropped.
     pub fn spawn(config: RelayConfig) -> Result<RelayHandle, RelayError> {
         let listen = Socket::bind(config.listen).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => RelayError::PortInUse(config.listen),
@@ -160,23 +160,23 @@ pub struct RelayHandle {
 }
 
 impl RelayHandle {
-    /// Where clients send to.
+    /// The address that clients send to.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.running.counters()
     }
 
-    /// Stops the relay; what its links still hold is lost. Waits for its thread, which ends at once.
+    /// Stops the relay and waits for its thread; packets in the links are lost.
     pub fn stop(self) -> Counters {
         self.running.stop()
     }
 }
 
-/// A UDP socket and how quinn-udp speaks with it.
+/// A UDP socket with its quinn-udp state.
 #[derive(Debug)]
 struct Socket {
     socket: UdpSocket,
@@ -188,7 +188,7 @@ impl Socket {
     fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
-        // Root may have more than the system's limit; others get what the limit allows.
+        // Root may exceed the system's limit; others get the limit.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES)
             .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES));
         let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SOCKET_BUFFER_BYTES)
@@ -200,14 +200,14 @@ impl Socket {
 
 #[derive(Debug)]
 struct Client {
-    /// Towards the target.
+    /// The socket towards the target.
     upstream: Socket,
-    /// The address of ours that the client sends to.
+    /// The local address that the client sends to.
     ours: Option<IpAddr>,
     heard: Time,
 }
 
-/// What was read and is not yet on a link.
+/// A datagram that was read and not yet passed to a link.
 #[derive(Debug)]
 struct Received {
     at: Time,
@@ -228,9 +228,9 @@ struct Engine {
     counters: Counters,
     capture: Capture,
     received: Vec<Received>,
-    /// When the forward link was last told something: time does not go back.
+    /// The last input time of the forward link: time must not go back.
     last_forward: Time,
-    /// Likewise.
+    /// The same for the back link.
     last_back: Time,
 }
 
@@ -274,7 +274,7 @@ impl Engine {
         self.publish(shown);
     }
 
-    /// Sends what the links have due. Says when there is more to do.
+    /// Sends the due packets. Returns when to call again.
     fn drain(&mut self) -> Option<Time> {
         let now = self.clock.now().max(self.last_forward).max(self.last_back);
         (self.last_forward, self.last_back) = (now, now);
@@ -342,7 +342,7 @@ impl Engine {
             read(&client.upstream, &self.clock, buffers, &mut received);
             for Received { at, from, ecn, payload, .. } in received.drain(..) {
                 if !same_address(from, self.config.to) {
-                    continue; // a stranger
+                    continue; // not from the target
                 }
                 let at = at.min(self.clock.now()).max(self.last_back);
                 self.last_back = at;
@@ -355,7 +355,7 @@ impl Engine {
         self.received = received;
     }
 
-    /// Whether there is room for this client; makes some by forgetting those that are idle.
+    /// Whether there is room for this client; removes idle clients if necessary.
     fn admit(&mut self, now: Time, from: SocketAddr, ours: Option<IpAddr>) -> bool {
         if let Some(client) = self.clients.get_mut(&from) {
             client.heard = now;
@@ -389,7 +389,8 @@ fn read(socket: &Socket, clock: &Clock, buffers: &mut [u8], received: &mut Vec<R
     let mut slices: Vec<_> = buffers.chunks_mut(RECEIVE_BYTES).map(IoSliceMut::new).collect();
     let mut metas = [RecvMeta::default(); BATCH_SIZE];
     for _ in 0..READS_IN_A_ROW {
-        // An error is either that nothing is there, or the target's port being closed, which the next packet will tell.
+        // The error means either that no data is available, or that the target's port is closed, which the
+        // next packet shows too.
         let Ok(count) = socket.state.recv((&socket.socket).into(), &mut slices, &mut metas) else { return };
         for (meta, slice) in metas[..count].iter().zip(&slices) {
             let at = meta.timestamp.map_or_else(|| clock.now(), |since_1970| clock.at(since_1970));
@@ -420,7 +421,8 @@ fn send(
         Ecn::Ce => Some(EcnCodepoint::Ce),
     };
     let transmit = Transmit { destination, ecn, contents: &datagram.payload, segment_size: None, src_ip };
-    // A closed port at the other end shows as an error of a later send: that packet did not go, so try once more.
+    // The error of an earlier packet (port unreachable) is reported by a later send, which then sends
+    // nothing: retry once.
     let attempt = || socket.state.try_send((&socket.socket).into(), &transmit);
     if attempt().or_else(|_| attempt()).is_err() {
         counters.unsent += 1;
@@ -456,13 +458,13 @@ fn captured(
     }
 }
 
-/// The address of this machine from which packets to `to` leave.
+/// The local address from which packets to `to` are sent.
 fn address_towards(to: SocketAddr) -> IpAddr {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Connecting a UDP socket sends nothing: it only asks for the route.
+    // Connecting a UDP socket sends nothing; it only looks up the route.
     let route =
         UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(to).and_then(|()| socket.local_addr()));
     route.map_or(any, |local| local.ip())

@@ -1,10 +1,10 @@
-//! The thread that runs a pair of links until it is told to stop, and what others see of it meanwhile.
+//! A thread that runs a pair of links until it is stopped, and the counters it publishes.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// Counters as the thread has last shown them.
+/// The counters as the thread last published them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shown<C>(Arc<Mutex<C>>);
 
@@ -18,7 +18,7 @@ impl<C: Clone> Shown<C> {
     }
 }
 
-/// A thread at work. Dropping it stops it, and waits for its end.
+/// A running thread. Dropping it stops the thread and waits for its end.
 #[derive(Debug)]
 pub(crate) struct Running<C> {
     shown: Shown<C>,
@@ -26,7 +26,7 @@ pub(crate) struct Running<C> {
 }
 
 impl<C: Clone + Default + Send + 'static> Running<C> {
-    /// Starts it. It is to stop when its pipe is at an end.
+    /// Starts the thread. The thread must stop when its pipe is closed.
     pub(crate) fn start(
         name: &str,
         run: impl FnOnce(PipeReader, Shown<C>) + Send + 'static,
@@ -38,12 +38,12 @@ impl<C: Clone + Default + Send + 'static> Running<C> {
         Ok(Self { shown, thread: Some((stop, thread)) })
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub(crate) fn counters(&self) -> C {
         self.shown.last()
     }
 
-    /// Stops it.
+    /// Stops the thread.
     pub(crate) fn stop(mut self) -> C {
         self.end();
         self.counters()
@@ -54,7 +54,7 @@ impl<C> Running<C> {
     fn end(&mut self) {
         if let Some((stop, thread)) = self.thread.take() {
             drop(stop);
-            // A panic there was printed there.
+            // A panic in the thread was printed there.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
-//! The few calls that have no safe wrapper: leaving a namespace, setting up a TUN device, going before others, and giving free
-//! memory back.
+//! System calls without a safe wrapper: leaving a namespace, setting up a TUN device, real-time scheduling,
+//! and returning free memory.
 #![allow(
     unsafe_code,
     reason = "unshare, scheduling and the ioctls of TUN devices and interfaces have no safe wrapper"
@@ -13,8 +13,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::thread::UnshareFlags;
 
-/// Gives memory that the allocator keeps for later back to the system, where the allocator is glibc's. Elsewhere nothing
-/// happens. It takes some milliseconds.
+/// Returns free memory that glibc's allocator keeps to the system. Takes some milliseconds. With other
+/// allocators this function does nothing.
 pub fn release_free_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: malloc_trim takes a number and touches memory that is free alone; it may be called from any thread.
@@ -23,28 +23,28 @@ pub fn release_free_memory() {
     }
 }
 
-/// The device through which TUN interfaces are made.
+/// The device that creates TUN interfaces.
 pub(crate) const TUN_DEVICE: &str = "/dev/net/tun";
 
-/// Packets that a TUN device keeps while nobody reads: at 500 Mbit/s, those of 50 ms. It is empty but for a machine that
-/// stalls.
+/// The queue of a TUN device in packets: 50 ms at 500 Mbit/s. It is empty unless the machine stalls.
 const QUEUE_PACKETS: u16 = 2_000;
 
-/// Moves this thread, and those that it will start, into a network namespace of its own.
+/// Moves this thread, and those that it will start, into a new network namespace.
 pub(crate) fn leave_network() -> io::Result<()> {
     // SAFETY: CLONE_NEWNET changes which network this thread's new sockets belong to. Unlike CLONE_FILES and CLONE_FS,
     // of which the function warns, it takes nothing away that other code relies on: open sockets stay as they are.
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 
-/// Moves this process into a user namespace of its own, in which it may do all. It must have one thread only.
+/// Moves this process into a new user namespace in which it has all capabilities. The process must have a
+/// single thread.
 pub(crate) fn leave_users() -> io::Result<()> {
     // SAFETY: as above; the kernel refuses it to a process with several threads.
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }?)
 }
 
-/// Makes a TUN interface in this thread's namespace. It lives as long as the descriptor, which does not block and reads
-/// and writes whole IP packets.
+/// Creates a TUN interface in this thread's namespace. The interface exists as long as the descriptor, which
+/// is non-blocking and reads and writes whole IP packets.
 pub(crate) fn open_tun(name: &str) -> io::Result<OwnedFd> {
     let fd = rustix::fs::open(TUN_DEVICE, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
     let mut request = request(name);
@@ -53,7 +53,7 @@ pub(crate) fn open_tun(name: &str) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Gives an interface of this thread's namespace an address, a netmask and an MTU, and brings it up.
+/// Sets the address, netmask and MTU of an interface in this thread's namespace, and brings the interface up.
 pub(crate) fn configure(name: &str, address: Ipv4Addr, netmask: Ipv4Addr, mtu: u16) -> io::Result<()> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     let change = |kind, value| {
@@ -68,18 +68,17 @@ pub(crate) fn configure(name: &str, address: Ipv4Addr, netmask: Ipv4Addr, mtu: u
     bring_up(name)
 }
 
-/// Gives an interface of this thread's namespace room for so many packets that its reader did not take yet.
+/// Sets the queue length of an interface in this thread's namespace, in packets.
 fn set_queue(name: &str, packets: u16) -> io::Result<()> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     let mut request = request(name);
-    // `ifr_qlen`, which is as the metric an integer.
+    // The field `ifr_qlen` is an integer like the metric.
     request.ifr_ifru.ifru_metric = packets.into();
     ioctl(socket.as_fd(), libc::SIOCSIFTXQLEN, &mut request)
 }
 
-/// Lets this thread run before all that share the machine's time, whenever it has something to do. The threads that it
-/// starts are as others.
-pub(crate) fn go_before_others() -> io::Result<()> {
+/// Gives this thread real-time priority. Threads that it starts have normal priority.
+pub(crate) fn use_realtime_scheduling() -> io::Result<()> {
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
     // SAFETY: a `sched_param` is plain bytes, of which some systems have more than the priority; it is read and not kept.
     let done = unsafe {
@@ -99,8 +98,8 @@ pub(crate) fn bring_up(name: &str) -> io::Result<()> {
 }
 
 fn ioctl(fd: BorrowedFd<'_>, kind: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: all requests used in this file (TUNSETIFF, SIOCSIF*) take a pointer to one `ifreq`, which they read and
-    // perhaps write within its bounds, and keep nothing.
+    // SAFETY: all requests used in this file (TUNSETIFF, SIOCSIF*) take a pointer to one `ifreq`, which they
+    // read and may write within its bounds, and do not keep.
     match unsafe { libc::ioctl(fd.as_raw_fd(), kind, std::ptr::from_mut(request)) } {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -110,7 +109,7 @@ fn ioctl(fd: BorrowedFd<'_>, kind: libc::Ioctl, request: &mut libc::ifreq) -> io
 fn request(name: &str) -> libc::ifreq {
     // SAFETY: an `ifreq` is plain bytes; all zero is an empty name and a zero union.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    assert!(name.len() < request.ifr_name.len(), "the names are ours, and short");
+    assert!(name.len() < request.ifr_name.len(), "interface names of this crate are short");
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }

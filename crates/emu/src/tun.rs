@@ -1,10 +1,10 @@
-//! Two hosts on one machine: a client and a server, each a network namespace of this process with a TUN device, and
-//! the links between the two devices. What runs in them uses the kernel's own TCP over the very links that other
-//! traffic is measured on.
+//! Two hosts on one machine: a client and a server, each a network namespace of this process with a TUN
+//! device, and the links between the devices. Programs in them use the kernel's TCP over the same links that
+//! other traffic is measured on.
 //!
-//! Nothing appears in the host's own namespace, and everything vanishes with the [`Net`]. It needs root, or a user
-//! namespace in which this process is root ([`enter_user_namespace`]), and `/dev/net/tun`. IPv4 only: the chatter by
-//! which IPv6 configures itself would make no two runs alike.
+//! Nothing appears in the host's namespace, and everything is removed with the [`Net`]. Requires
+//! `/dev/net/tun`, and root or a user namespace in which this process is root ([`enter_user_namespace`]).
+//! IPv4 only: IPv6 autoconfiguration would make runs differ.
 
 use std::any::Any;
 use std::io;
@@ -16,10 +16,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub use crate::links::{Counters, Links, TunConfig, TunUnavailable};
 use crate::sys;
 
-/// Both addresses are within it.
+/// The netmask of both addresses.
 const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 252);
 
-/// A client host, a server host, and the links between them. Dropping it takes them down.
+/// A client host, a server host, and the links between them. Dropping the value removes all of them.
 #[derive(Debug)]
 pub struct Net {
     client: Host,
@@ -37,29 +37,29 @@ impl Net {
     /// The name of the device in either namespace.
     pub const DEVICE: &str = "braid0";
 
-    /// Makes both hosts and starts the links.
+    /// Creates both hosts and starts the links.
     pub fn up(config: TunConfig) -> Result<Self, TunUnavailable> {
         let (client, client_device) = Host::new("client", Self::CLIENT, config.mtu)?;
         let (server, server_device) = Host::new("server", Self::SERVER, config.mtu)?;
         Ok(Self { client, server, links: Links::start(client_device, server_device, &config)? })
     }
 
-    /// The host from which the forward link leads.
+    /// The host at the begin of the forward link.
     pub fn client(&self) -> &Host {
         &self.client
     }
 
-    /// The host to which the forward link leads.
+    /// The host at the end of the forward link.
     pub fn server(&self) -> &Host {
         &self.server
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.links.counters()
     }
 
-    /// Takes the net down. What still runs in it finds its network gone.
+    /// Removes the net.
     pub fn down(self) -> Counters {
         self.links.stop()
     }
@@ -67,10 +67,10 @@ impl Net {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A network namespace of this process, in which threads can run.
+/// A network namespace of this process in which threads can run.
 #[derive(Debug)]
 pub struct Host {
-    /// To the thread that lives in the namespace and starts others there.
+    /// The channel to the thread that lives in the namespace and starts others there.
     jobs: Sender<Job>,
 }
 
@@ -85,7 +85,7 @@ impl Host {
                 return;
             }
             for job in todo {
-                // A thread started here is in the namespace too. Should none start, dropping the job tells.
+                // A thread started here is in the namespace too. If none starts, dropping the job reports it.
                 let _ = std::thread::Builder::new().spawn(job);
             }
         };
@@ -97,12 +97,12 @@ impl Host {
         Ok((Self { jobs }, device))
     }
 
-    /// Starts something on a thread of its own in this namespace. All sockets that it, and the threads that it starts,
-    /// open are in the namespace.
+    /// Runs `work` on a new thread in this namespace. Sockets opened by that thread and the threads it starts
+    /// belong to the namespace.
     pub fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Running<T> {
         let (done, result) = channel();
         let job = Box::new(move || {
-            // Whoever does not join does not want to know.
+            // The receiver is gone if nobody joins.
             let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
         });
         // The thread lives as long as `jobs`.
@@ -110,30 +110,30 @@ impl Host {
         Running { result }
     }
 
-    /// Does something on a thread of its own in this namespace and waits for it. A panic there is a panic here.
+    /// Runs `work` on a new thread in this namespace and waits for it. A panic there is passed on.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         self.spawn(work).join()
     }
 }
 
-/// Something that runs in a [`Host`].
+/// Work that runs in a [`Host`].
 #[derive(Debug)]
 pub struct Running<T> {
     result: Receiver<Result<T, Box<dyn Any + Send>>>,
 }
 
 impl<T> Running<T> {
-    /// Waits for it. A panic there is a panic here.
+    /// Waits for the work. A panic there is passed on.
     pub fn join(self) -> T {
         match self.result.recv() {
             Ok(Ok(value)) => value,
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(_) => panic!("the kernel gives no more threads"),
+            Err(_) => panic!("the kernel refuses to start a thread"),
         }
     }
 }
 
-/// In a fresh thread: makes the namespace and its device.
+/// Creates the namespace and its device; must run in a new thread.
 fn set_up(address: Ipv4Addr, mtu: u16) -> Result<OwnedFd, TunUnavailable> {
     let failed = |what: &'static str| move |error: io::Error| TunUnavailable::new(what, &error);
     sys::leave_network().map_err(failed("cannot make a network namespace"))?;
@@ -145,9 +145,9 @@ fn set_up(address: Ipv4Addr, mtu: u16) -> Result<OwnedFd, TunUnavailable> {
     Ok(device)
 }
 
-/// Makes this process root in a user namespace of its own, so that it can have a [`Net`] without being root outside.
-/// Files belong to the same user as before. It must be called before any thread is started, and does nothing where
-/// namespaces can be made already.
+/// Makes this process root in a new user namespace, so that it can create a [`Net`] without being root
+/// outside. File ownership is unchanged. Must be called before any thread is started; does nothing where
+/// namespaces can already be created.
 pub fn enter_user_namespace() -> Result<(), TunUnavailable> {
     use rustix::thread::{CapabilitySet, capabilities};
     let wanted = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;

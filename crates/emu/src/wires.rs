@@ -1,10 +1,12 @@
-//! Two hosts on one machine, joined by several wires that can be cut: named network namespaces and veth pairs, made
-//! with `ip` and `tc` of Linux's iproute2. Programs run in them by [`Wires::command`].
+//! Two hosts on one machine, joined by several wires that can be cut: named network namespaces and veth
+//! pairs, made with `ip` and `tc` of Linux's iproute2. [`Wires::command`] runs programs in them.
 //!
-//! It needs root. The names hold the process id, so that several may be up at a time; everything vanishes with the
-//! [`Wires`], or, where the process was ended before it could see to that, when the next begins. A wire has a rate and a queue and no more: for loss and delay there is `tun.rs`.
+//! Requires root. The names contain the process id, so that several instances can exist at a time. Everything
+//! is removed with the [`Wires`], or, where the process was killed, by the next instance. A wire has a rate
+//! and a queue only; for loss and delay see `tun.rs`.
 //!
-//! This file needs nothing but the standard library, so that `xtask` may include it, which imports no crate of ours.
+//! This file uses the standard library only, so that `xtask`, which imports no crate of this workspace, can
+//! include it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,12 +15,12 @@ use std::process::Command;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One wire: an address at either end, of one family and of its own network.
+/// A wire: an address at either end, of one family and in a network of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wire {
     /// The client's address on it.
     pub client: IpAddr,
-    /// The server's.
+    /// The server's address on it.
     pub server: IpAddr,
 }
 
@@ -35,24 +37,24 @@ impl Wire {
     }
 }
 
-/// How the names of hosts begin, before the process id.
+/// The prefix of host names, before the process id.
 pub const LEADING: &str = "bw";
 
 /// One of the two hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The one that asks.
+    /// The client.
     Client,
-    /// The one that is asked.
+    /// The server.
     Server,
 }
 
 /// How a wire is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// An interface goes down: that host knows, and the other sees no carrier.
+    /// An interface goes down: that host is notified, and the other loses the carrier.
     Down(End),
-    /// Packets leave and arrive nowhere; nobody is told.
+    /// Packets are dropped silently.
     Silent,
 }
 
@@ -66,7 +68,7 @@ impl fmt::Display for Cut {
     }
 }
 
-/// Why there can be no such hosts here.
+/// Why the hosts cannot be created here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoWires(String);
 
@@ -74,7 +76,7 @@ impl fmt::Display for NoWires {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}; network namespaces take root and the programs `ip` and `tc` (Debian: iproute2)",
+            "{}; network namespaces require root and the programs `ip` and `tc` (Debian: iproute2)",
             self.0
         )
     }
@@ -90,12 +92,13 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// Makes both hosts. `rate`, if any, is that of each wire each way, as `tc` reads it: `40mbit`.
+    /// Creates both hosts. `rate`, if any, is the rate of each wire and direction in the notation of `tc`:
+    /// `40mbit`.
     pub fn up(wires: &[Wire], rate: Option<&str>) -> Result<Self, NoWires> {
         sweep();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // From here on dropping it takes down what there is.
+        // From here on dropping the value removes what was created.
         let it = Self { name: format!("{LEADING}{}-{count}", std::process::id()), wires: wires.to_vec() };
         for end in [End::Client, End::Server] {
             ip(&["netns", "add", &it.namespace(end)])?;
@@ -123,12 +126,12 @@ impl Wires {
         Ok(it)
     }
 
-    /// The file that is a host's namespace, to be entered.
+    /// The file of a host's namespace, for entering it.
     pub fn path(&self, end: End) -> PathBuf {
         PathBuf::from("/run/netns").join(self.namespace(end))
     }
 
-    /// A command that runs a program on a host.
+    /// Returns a command that runs a program on a host.
     pub fn command(&self, end: End, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(end)]).arg(program);
@@ -140,7 +143,7 @@ impl Wires {
         match how {
             Cut::Down(end) => self.ip(end, &["link", "set", &device(n), "down"]),
             Cut::Silent => {
-                // To a station that is not there; the device drops what is not for it.
+                // To a MAC address that does not exist: the device drops the packets.
                 self.point(n, End::Client, "02:00:00:00:00:99")?;
                 self.point(n, End::Server, "02:00:00:00:00:99")
             }
@@ -158,7 +161,7 @@ impl Wires {
         }
     }
 
-    /// Puts an interface up, with its address and the way to its neighbour: going down takes them away.
+    /// Brings an interface up with its address and the neighbour entry, which going down removes.
     fn raise(&self, n: usize, end: End) -> Result<(), NoWires> {
         let (own, prefix) = match self.wires[n] {
             Wire { client, .. } if end == End::Client => (client, if client.is_ipv4() { 24 } else { 64 }),
@@ -175,7 +178,7 @@ impl Wires {
         self.point(n, end, &mac(n, if end == End::Client { End::Server } else { End::Client }))
     }
 
-    /// To which station packets for the other end of a wire go.
+    /// Sets the MAC address to which packets for the other end of a wire are sent.
     fn point(&self, n: usize, end: End, station: &str) -> Result<(), NoWires> {
         let Wire { client, server } = self.wires[n];
         let other = if end == End::Client { server } else { client }.to_string();
@@ -197,14 +200,15 @@ impl Wires {
 impl Drop for Wires {
     fn drop(&mut self) {
         for end in [End::Client, End::Server] {
-            // It fails only if it is not there.
+            // This fails only if the namespace does not exist.
             let _ = ip(&["netns", "del", &self.namespace(end)]);
         }
     }
 }
 
-/// Takes down hosts that were left behind, and ends what runs on them: those whose name is [`LEADING`], the id of a process
-/// that is no more, and a dash. Only the first call of a process does so, before it makes any of its own.
+/// Removes hosts left behind by processes that were killed, and ends the programs on them: those named
+/// [`LEADING`], the id of a process that no longer exists, and a dash. Only the first call in a process does
+/// so, before it creates its own hosts.
 pub fn sweep() {
     static SWEPT: Once = Once::new();
     SWEPT.call_once(|| {
@@ -213,7 +217,7 @@ pub fn sweep() {
             let Ok(name) = entry.file_name().into_string() else { continue };
             let owner = name.strip_prefix(LEADING).and_then(|rest| rest.split_once('-'));
             let Some(owner) = owner.and_then(|(owner, _)| owner.parse::<u32>().ok()) else { continue };
-            // Our own id was another's before.
+            // A host with our own process id belongs to an earlier process.
             if owner != own && Path::new("/proc").join(owner.to_string()).exists() {
                 continue;
             }

@@ -1,4 +1,5 @@
-//! The relay between real sockets on loopback. Nothing here is timed: what is due in the end must come.
+//! Tests of the relay between real sockets on loopback. No test depends on timing: due packets must arrive in
+//! the end.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use braidftp_base::{Datagram, Ecn, Output, Time};
 use braidftp_emu::{LinkConfig, Relay, RelayConfig, RelayHandle};
 use braidftp_sim::Link;
 
-/// Far longer than any test takes, on however busy a machine.
+/// Far longer than any test takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn socket() -> UdpSocket {
@@ -56,7 +57,7 @@ fn each_client_gets_its_own_answers() {
 }
 
 #[test]
-fn packets_meet_the_fate_that_the_simulation_gives_them() {
+fn packets_are_lost_and_kept_as_in_the_simulation() {
     let text = "loss=0.3,duplicate=0.1,corrupt=0.1";
     let packet = |number: u8| vec![number; 100];
 
@@ -76,7 +77,7 @@ fn packets_meet_the_fate_that_the_simulation_gives_them() {
     let client = socket();
     for number in 0..=255 {
         client.send_to(&packet(number), relay.local_addr()).unwrap();
-        // The kernel keeps a few hundred small datagrams, if nobody takes them.
+        // The kernel buffers only a few hundred small datagrams.
         while number % 16 == 15 && relay.counters().forward.packets_in <= number.into() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -111,7 +112,7 @@ fn ecn_marks_pass() {
 }
 
 #[test]
-fn one_client_too_many_is_refused_and_the_first_still_served() {
+fn a_client_beyond_the_limit_is_refused_and_the_first_still_served() {
     let server = socket();
     let relay = relay(&server, |config| config.clients_max = 1);
     let (first, second) = (socket(), socket());
@@ -139,7 +140,7 @@ fn an_idle_client_makes_room_for_another() {
 }
 
 #[test]
-fn a_stranger_who_knows_the_upstream_port_is_not_heard() {
+fn datagrams_from_other_addresses_to_the_upstream_port_are_ignored() {
     let (server, stranger, client) = (socket(), socket(), socket());
     let relay = relay(&server, |_| {});
     client.send_to(b"hello", relay.local_addr()).unwrap();
@@ -151,7 +152,7 @@ fn a_stranger_who_knows_the_upstream_port_is_not_heard() {
 }
 
 #[test]
-fn a_port_in_use_is_said_with_what_to_try() {
+fn the_error_for_a_port_in_use_says_what_to_try() {
     let (server, taken) = (socket(), socket());
     let config = RelayConfig::new(taken.local_addr().unwrap(), server.local_addr().unwrap());
     let error = Relay::spawn(config).unwrap_err().to_string();
@@ -159,7 +160,7 @@ fn a_port_in_use_is_said_with_what_to_try() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_said_to_be_none_of_ours() {
+fn the_error_for_an_address_of_another_machine_says_so() {
     let server = socket();
     let config = RelayConfig::new("192.0.2.1:22000".parse().unwrap(), server.local_addr().unwrap());
     let error = Relay::spawn(config).unwrap_err().to_string();
@@ -177,7 +178,7 @@ fn both_hops_are_captured() {
     assert_eq!(relay.stop().pcap_error, None);
     let file = std::fs::read(&path).unwrap();
     assert_eq!(file.windows(6).filter(|window| window == b"needle").count(), 2);
-    // From and to 127.0.0.1, as the wire would show it, never 0.0.0.0.
+    // From and to 127.0.0.1, never 0.0.0.0.
     let both_ends = [127, 0, 0, 1, 127, 0, 0, 1];
     assert_eq!(file.windows(8).filter(|window| *window == both_ends).count(), 2);
 

@@ -1,4 +1,4 @@
-//! The kernel's TCP over simulated links. Skipped, and said so, where there may be no TUN device.
+//! The kernel's TCP over simulated links. The tests print SKIPPED where TUN devices are not permitted.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ fn up(link: &str) -> Option<Net> {
     }
 }
 
-/// Sends that much from server to client over one connection; gives what the client got.
+/// Sends `bytes` bytes from server to client over one connection; returns what the client received.
 fn bulk(net: &Net, bytes: usize) -> Vec<u8> {
     let listener = net.server().run(|| TcpListener::bind((Net::SERVER, 2121)).unwrap());
     let serving = net.server().spawn(move || {
@@ -47,11 +47,11 @@ fn tcp_moves_bytes_and_every_packet_is_accounted_for() {
     }
     let back = counters.back;
     assert!(back.dropped_loss > 0 && back.bytes_out as usize > BYTES, "{back:?}");
-    assert!(back.bytes_in / back.packets_in <= 1_500, "offloads are off: packets are of the MTU");
+    assert!(back.bytes_in / back.packets_in <= 1_500, "without offloads, packets are at most the MTU");
 }
 
 #[test]
-fn several_nets_do_not_meet() {
+fn several_nets_are_isolated_from_each_other() {
     let (Some(one), Some(two)) = (up("delay=1ms"), up("delay=1ms")) else { return };
     assert_eq!(bulk(&one, 10_000).len(), 10_000);
     let before = two.counters();
@@ -60,7 +60,7 @@ fn several_nets_do_not_meet() {
 }
 
 #[test]
-fn the_hosts_own_network_does_not_see_it() {
+fn a_net_is_invisible_in_the_hosts_own_namespace() {
     let Some(net) = up("") else { return };
     let devices = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     assert!(net.client().run(devices).contains("braid0"));
@@ -72,10 +72,11 @@ fn a_panic_in_a_host_is_a_panic_here() {
     let Some(net) = up("") else { return };
     let running = net.client().spawn(|| panic!("on purpose"));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.join())).is_err());
-    assert_eq!(net.client().run(|| 7), 7, "and the host lives on");
+    assert_eq!(net.client().run(|| 7), 7, "the host is still usable");
 }
 
-/// Not a test of rightness but of precision: `cargo test --release -p braidftp-emu --test tun -- --ignored --nocapture`.
+/// Measures precision, not correctness: `cargo test --release -p braidftp-emu --test tun -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "measures time, which depends on the machine"]
 fn measure_goodput_against_the_rate() {

@@ -1,5 +1,5 @@
-//! A net without being root outside: this test has no harness, because a user namespace is entered before any thread.
-//! Skipped, and said so, where there may be none.
+//! A net without root privileges. This test has no harness, because a user namespace must be entered before
+//! any thread starts. It prints SKIPPED where user namespaces are not permitted.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,6 +21,6 @@ fn main() {
     net.client().run(|| TcpStream::connect((Net::SERVER, 2121)).unwrap()).read_to_string(&mut got).unwrap();
     serving.join();
     assert_eq!(got, "hello");
-    assert_eq!(rustix::process::getuid(), user, "files belong to the same user as before");
+    assert_eq!(rustix::process::getuid(), user, "file ownership is unchanged");
     println!("a net for user {}: {:?}", user.as_raw(), net.down());
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask bench loopback`: one flow between two processes over loopback: ours, usrsctp's, quinn's.
+//! `cargo xtask bench loopback`: one flow between two processes over loopback, for this stack, usrsctp and
+//! quinn.
 //!
-//! Each round runs all of them, one after another, so that whatever else the machine does falls on all alike; ratios
-//! are taken within a round, and medians over the rounds. Ours and quinn write 64 KiB at a time, usrsctp 1,400 bytes
-//! (its packets hold one message); ours is also run with messages of 1,400 bytes. usrsctp has checksums on and 4 MB
-//! buffers, as its own tsctp is run; quinn encrypts.
+//! Each round runs all of them one after another, so that other load on the machine affects all alike. Ratios
+//! are taken within a round, and medians over the rounds. This stack and quinn write 64 KiB at a time,
+//! usrsctp 1,400 bytes (its packets hold one message); this stack is also run with messages of 1,400 bytes.
+//! usrsctp has checksums on and buffers of 4 MB, as its tsctp is run; quinn encrypts.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -18,17 +19,17 @@ use crate::shell::{cargo, check, root};
 
 const USAGE: &str = "usage: cargo xtask bench loopback [--rounds N] [--quick]";
 
-/// What ours must reach, as a multiple of usrsctp's goodput.
+/// The required multiple of usrsctp's goodput.
 const TARGET: f64 = 4.0;
 
-/// What usrsctp's program is built with.
+/// The packages needed to build usrsctp's program.
 const USRSCTP_PACKAGES: &[(Proof, &str)] =
     &[(Proof::Program("cc"), "gcc"), (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev")];
 
-/// One run, at the slowest rate that is still worth waiting for.
+/// The time limit of one run, for the slowest acceptable rate.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Who runs, and how.
+/// A program under test and its arguments.
 #[derive(Debug)]
 struct Contestant {
     name: &'static str,
@@ -36,7 +37,7 @@ struct Contestant {
     options: &'static [&'static str],
 }
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     mbit_per_second: f64,
@@ -46,14 +47,14 @@ struct Outcome {
     receiver_peak_mib: f64,
 }
 
-/// Run it all and print the table.
+/// Runs the benchmark and prints the table.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let (mut rounds, mut quick) = (3, false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--rounds" => {
-                rounds = args.next().context(USAGE)?.parse().context("--rounds wants a number")?;
+                rounds = args.next().context(USAGE)?.parse().context("--rounds takes a number")?;
             }
             "--quick" => quick = true,
             _ => bail!("{USAGE}"),
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds who can be built here; who cannot is left out, aloud.
+/// Builds the contestants; those that cannot be built here are left out with a notice.
 fn contestants() -> Result<Vec<Contestant>> {
     let target = root().join("target");
     check(cargo().args(["build", "--release", "--package", "braidftp-net", "--example", "blast"]))?;
@@ -127,7 +128,7 @@ fn contestants() -> Result<Vec<Contestant>> {
 }
 
 fn left_out(who: &str, error: &anyhow::Error, remedy: &str) {
-    eprintln!("LEFT OUT: {who}, since it cannot be built here: {error:#}; {remedy}");
+    eprintln!("LEFT OUT: {who} cannot be built here: {error:#}; {remedy}");
 }
 
 impl Contestant {
@@ -167,7 +168,7 @@ impl Contestant {
     }
 }
 
-/// A program under way; killed if we give up on it.
+/// A running program; killed when dropped.
 struct Running(Child);
 
 impl Running {
@@ -190,7 +191,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Of one that ended, neither does anything.
+        // Both calls do nothing if the program has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -211,7 +212,7 @@ impl Report {
         from.read_to_string(&mut text)?;
         let line = text.lines().last().unwrap_or_default();
         let json: serde_json::Value =
-            serde_json::from_str(line).with_context(|| format!("`{line}` is no report"))?;
+            serde_json::from_str(line).with_context(|| format!("`{line}` is not a report"))?;
         let number = |name: &str| json[name].as_f64().with_context(|| format!("`{line}` has no {name}"));
         Ok(Self {
             bytes: json["bytes"].as_u64().with_context(|| format!("`{line}` has no bytes"))?,
@@ -250,7 +251,7 @@ fn print_table(contestants: &[Contestant], results: &[Vec<Outcome>], bytes: u64,
     println!();
 }
 
-/// Ours over theirs, round by round.
+/// Our values divided by theirs, round by round.
 fn ratios(ours: &[Outcome], theirs: &[Outcome]) -> Vec<f64> {
     ours.iter().zip(theirs).map(|(ours, theirs)| ours.mbit_per_second / theirs.mbit_per_second).collect()
 }
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_the_last_line() {
+    fn the_report_is_the_last_line() {
         let mut text =
             "noise\n{\"bytes\":5,\"seconds\":0.5,\"cpu_seconds\":1,\"peak_kib\":2048}\n".as_bytes();
         let report = Report::read(&mut text).unwrap();

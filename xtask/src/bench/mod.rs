@@ -1,5 +1,5 @@
-//! `cargo xtask bench NAME`: measurements beside peers, in the same run, so that their ratio means something on any
-//! machine.
+//! `cargo xtask bench NAME`: benchmarks against other implementations, in the same run, so that the ratios
+//! are meaningful on any machine.
 
 mod loopback;
 mod multipath;
@@ -8,7 +8,7 @@ mod tails;
 
 use anyhow::{Result, bail};
 
-/// Run the benchmark that `args` names.
+/// Runs the benchmark that `args` names.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
         Some((name, rest)) if name == "loopback" => loopback::run(rest),

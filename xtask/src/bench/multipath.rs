@@ -1,9 +1,9 @@
-//! `cargo xtask bench multipath`: a tree is mirrored over two and three real paths at once, and over each alone, by the
-//! released programs; and the kernel's MPTCP beside it, which moves as many bytes in one flow.
+//! `cargo xtask bench multipath`: mirrors a tree over two and three real paths at once and over each alone,
+//! with the released programs. For comparison the kernel's MPTCP transfers as many bytes in one flow.
 //!
-//! The paths are those of `braidlab net`: network namespaces, TUN devices and links run by the wall clock; so it takes root.
-//! Each round runs all of them one after another, and ratios are taken within a round: to the sum of what each path carries
-//! alone, and to the better one alone. Medians are over the rounds.
+//! The paths are those of `braidlab net`: network namespaces, TUN devices and links run by the wall clock; so
+//! the benchmark requires root. Each round runs all of them one after another, and ratios are taken within a
+//! round: to the sum of what the paths carry alone, and to the best path alone. Medians are over the rounds.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ const USAGE: &str =
 /// The name of the hosts.
 const NET: &str = "xtask-mp";
 const MPTCP_PORT: &str = "5001";
-/// How long the longest run is to take at the sum of the rates, in seconds.
+/// The duration of the longest run at the sum of the rates, in seconds.
 const SECONDS: u64 = 12;
 const FILE_BYTES: u64 = 200_000;
 
-/// Which paths there are: their links, and the sum of their rates in Mbit/s.
+/// A set of paths: their links, and the sum of their rates in Mbit/s.
 struct Scenario {
     name: &'static str,
     paths: &'static [&'static str],
     mbit: u64,
-    /// What all paths at once must reach, of the sum of what each carries alone.
+    /// The required ratio of all paths at once to the sum of each alone.
     target: f64,
 }
 
@@ -66,13 +66,13 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// Runs it all and prints a table.
+/// Runs the benchmark and prints a table.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let (mut rounds, mut quick, mut only, mut programs) = (3, false, String::new(), None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--rounds" => rounds = args.next().context(USAGE)?.parse().context("--rounds wants a number")?,
+            "--rounds" => rounds = args.next().context(USAGE)?.parse().context("--rounds takes a number")?,
             "--quick" => quick = true,
             "--only" => only = args.next().context(USAGE)?.clone(),
             "--programs" => programs = Some(PathBuf::from(args.next().context(USAGE)?)),
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Mbit/s of what each run of a round brought.
+/// The goodputs of a round, in Mbit/s.
 #[derive(Debug)]
 struct Round {
     alone: Vec<f64>,
@@ -154,17 +154,17 @@ struct Bench {
     seconds: u64,
 }
 
-/// The two hosts; they go with it.
+/// The two hosts; dropping this removes them.
 struct Net<'a>(&'a Bench);
 
 impl Drop for Net<'_> {
     fn drop(&mut self) {
-        // What cannot be taken down was said when it was put up.
+        // Errors were reported when the net was created.
         let _ = Command::new(&self.0.braidlab).args(["net", "down", NET]).output();
     }
 }
 
-/// A server; it ends with it.
+/// A server; dropping this ends it.
 struct Server(Child);
 
 impl Drop for Server {
@@ -202,9 +202,9 @@ impl Bench {
         scenario.paths.iter().for_each(|path| {
             up.args(["--path", path]);
         });
-        // One that was interrupted.
+        // Removes the net of an interrupted run.
         let _ = Command::new(&self.braidlab).args(["net", "down", NET]).output();
-        check(up.stdout(Stdio::null())).context("it needs root, and network namespaces")?;
+        check(up.stdout(Stdio::null())).context("this requires root and network namespaces")?;
         let net = Net(self);
         let paths: Vec<usize> = (1..=scenario.paths.len()).collect();
         let alone = paths.iter().map(|path| net.mirror(scenario, &[*path])).collect::<Result<_>>()?;
@@ -229,7 +229,7 @@ impl Net<'_> {
         command
     }
 
-    /// Starts a server and waits until it says that it listens.
+    /// Starts a server and waits until it reports that it listens.
     fn serve(&self, command: &mut Command) -> Result<Server> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -256,7 +256,7 @@ impl Net<'_> {
         bail!("the server does not listen: {words}")
     }
 
-    /// Mbit/s of files, mirrored by these paths.
+    /// The goodput of mirroring files over these paths, in Mbit/s.
     fn mirror(&self, scenario: &Scenario, paths: &[usize]) -> Result<f64> {
         let (tree, copy) = (self.0.tree(scenario, paths)?, self.0.dir.join("copy"));
         let _ = std::fs::remove_dir_all(&copy);
@@ -278,7 +278,7 @@ impl Net<'_> {
         Ok(number("bytes")? * 8.0 / 1e6 / number("seconds")?)
     }
 
-    /// Mbit/s of one flow of the kernel's MPTCP over all paths.
+    /// The goodput of one flow of the kernel's MPTCP over all paths, in Mbit/s.
     fn mptcp(&self, scenario: &Scenario) -> Result<f64> {
         let count = scenario.paths.len().to_string();
         for host in ["client", "server"] {
@@ -292,7 +292,7 @@ impl Net<'_> {
         let program = root().join("bench-peers/mptcp_flow.py");
         let bytes = (scenario.mbit * 1_000_000 / 8 * self.0.seconds).to_string();
         let mut serve = self.on("server", "python3");
-        // At any address: a subflow to one that was announced finds this listener or none.
+        // The server listens on any address, so that subflows to announced addresses find a listener.
         let server = self.serve(serve.arg(&program).args(["serve", "0.0.0.0", MPTCP_PORT, &bytes]))?;
         let mut fetch = self.on("client", "python3");
         let said = capture(fetch.arg(&program).args(["fetch", "10.1.1.1", MPTCP_PORT]))?;
@@ -307,7 +307,7 @@ impl Net<'_> {
 }
 
 impl Bench {
-    /// A tree that takes these paths as long as all of it takes all of them.
+    /// A tree whose transfer over these paths takes as long as that of the whole tree over all paths.
     fn tree(&self, scenario: &Scenario, paths: &[usize]) -> Result<PathBuf> {
         let tree = self.dir.join("tree");
         let _ = std::fs::remove_dir_all(&tree);
@@ -319,7 +319,7 @@ impl Bench {
     }
 }
 
-/// Runs a program that says nothing worth reading unless it fails.
+/// Runs a program and discards its output unless it fails.
 fn quietly(command: &mut Command) -> Result<()> {
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {

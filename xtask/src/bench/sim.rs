@@ -1,9 +1,11 @@
-//! `cargo xtask bench sim`: packet events a second on a core: ours and ns-3's on the same dumbbell.
+//! `cargo xtask bench sim`: packet events per second and core, of this simulator and of ns-3 on the same
+//! dumbbell.
 //!
-//! A packet event is one of: a packet is handed to a link; its last bit is on the wire; it comes out of the link. Both are
-//! set up alike (`crates/sim/src/bin/dumbbell.rs`, `bench-peers/ns3_dumbbell.cc`), and each is timed by the time that its
-//! process had a core, so that what else the machine does falls out. ns-3's events are counted in a run of their own, since
-//! its traces cost time. Rounds are interleaved, ratios taken within a round, and medians over the rounds.
+//! A packet event is one of: a packet is passed to a link; its last bit is sent; it leaves the link. Both
+//! simulators use the same setup (`crates/sim/src/bin/dumbbell.rs`, `bench-peers/ns3_dumbbell.cc`), and time
+//! is the CPU time of the process, which excludes other load on the machine. ns-3's events are counted in a
+//! separate run, because its traces take time. Rounds are interleaved, ratios are taken within a round, and
+//! medians over the rounds.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,19 +18,19 @@ use crate::shell::{cargo, check, root};
 
 const USAGE: &str = "usage: cargo xtask bench sim [--rounds N] [--quick]";
 
-/// What ours must reach, in packet events a second on a core.
+/// The required packet events per second and core.
 const TARGET: f64 = 2e6;
-/// What ours must reach, as a multiple of ns-3's.
+/// The required multiple of ns-3's speed.
 const TARGET_RATIO: f64 = 5.0;
 
 const RATE: &str = "100mbit";
 const DELAY: &str = "10ms";
 const QUEUE: &str = "100p";
 
-/// What its dumbbell is built with.
+/// The packages needed to build ns-3's dumbbell.
 const NS3_PACKAGES: &[(Proof, &str)] =
     &[(Proof::Program("c++"), "g++"), (Proof::File("/usr/include/ns3/applications-module.h"), "libns3-dev")];
-/// Debian's libraries; its pkg-config files name some that it does not install.
+/// Debian's libraries; its pkg-config files name some that are not installed.
 const NS3_LIBRARIES: &[&str] = &[
     "-lns3-applications",
     "-lns3-point-to-point",
@@ -46,11 +48,11 @@ struct Contestant {
     name: &'static str,
     program: PathBuf,
     words: Vec<String>,
-    /// Its events, if they were counted before.
+    /// The number of events, if counted before.
     events: Option<f64>,
 }
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     events: f64,
@@ -64,13 +66,13 @@ impl Outcome {
     }
 }
 
-/// Run it all and print the table.
+/// Runs the benchmark and prints the table.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let (mut rounds, mut seconds) = (5, 20);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--rounds" => rounds = args.next().context(USAGE)?.parse().context("--rounds wants a number")?,
+            "--rounds" => rounds = args.next().context(USAGE)?.parse().context("--rounds takes a number")?,
             "--quick" => (rounds, seconds) = (1, 10),
             _ => bail!("{USAGE}"),
         }
@@ -112,7 +114,7 @@ fn judge(contestants: &[Contestant], results: &[Vec<Outcome>], pairs: u32) -> Re
     Ok(())
 }
 
-/// Builds who can be built here; who cannot is left out, aloud.
+/// Builds the contestants; those that cannot be built here are left out with a notice.
 fn contestants(pairs: u32, seconds: u32) -> Result<Vec<Contestant>> {
     let target = root().join("target");
     check(cargo().args(["build", "--release", "--package", "braidftp-sim", "--bin", "dumbbell"]))?;
@@ -146,7 +148,7 @@ fn contestants(pairs: u32, seconds: u32) -> Result<Vec<Contestant>> {
             contestants.push(Contestant { name, program, words: words("time"), events });
         }
         Err(error) => {
-            eprintln!("LEFT OUT: ns-3, since it cannot be built here: {error:#}");
+            eprintln!("LEFT OUT: ns-3 cannot be built here: {error:#}");
         }
     }
     Ok(contestants)
@@ -164,7 +166,7 @@ impl Contestant {
         }
         let line = text.lines().last().unwrap_or_default();
         let json: serde_json::Value =
-            serde_json::from_str(line).with_context(|| format!("`{line}` is no report"))?;
+            serde_json::from_str(line).with_context(|| format!("`{line}` is not a report"))?;
         let number = |name: &str| json[name].as_f64().with_context(|| format!("`{line}` has no {name}"));
         Ok(Outcome {
             events: self.events.map_or_else(|| number("events"), Ok)?,
@@ -204,7 +206,7 @@ fn print_table(
     println!();
 }
 
-/// Ours over theirs, round by round.
+/// Our values divided by theirs, round by round.
 fn ratios(ours: &[Outcome], theirs: &[Outcome]) -> Vec<f64> {
     ours.iter().zip(theirs).map(|(ours, theirs)| ours.speed() / theirs.speed()).collect()
 }

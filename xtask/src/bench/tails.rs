@@ -1,11 +1,11 @@
-//! `cargo xtask bench tails`: the tail of the times that short jobs take over lossy links: braid beside `curl --parallel`
-//! over HTTP/2 (nginx) and rsync's daemon, both over the kernel's BBR.
+//! `cargo xtask bench tails`: the tail of transfer times of short jobs over lossy links, for braid, `curl
+//! --parallel` over HTTP/2 (nginx) and rsync's daemon, the latter two over the kernel's BBR.
 //!
-//! Each run has a net of its own (`braidlab net`: network namespaces and emulated links; root). In a cell, the links of all
-//! programs have the same seed for the same run. HTTP/2 goes over TLS 1.3, which costs a round trip that braid and rsync do
-//! not have: `curl --parallel` of Debian 12 (7.88.1) fails in clear text (h2c, exit code 16). A time is from the client's
-//! start to its exit, over `payload × 1480/1424 / (rate (1 − loss)) + 1 RTT`. A failed run counts as infinitely long in the
-//! quantiles.
+//! Each run has its own net (`braidlab net`: network namespaces and emulated links; root). In a cell the
+//! links of all programs have the same seed in the same run. HTTP/2 runs over TLS 1.3, which costs a round
+//! trip that braid and rsync do not have, because `curl --parallel` of Debian 12 (7.88.1) fails in clear text
+//! (h2c, exit code 16). A time is that from the client's start to its exit, divided by `payload × 1480/1424 /
+//! (rate (1 − loss)) + 1 RTT`. A failed run counts as infinitely long in the quantiles.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,15 +26,15 @@ const USAGE: &str = "usage: cargo xtask bench tails [--seeds N] [--seed FIRST] [
 
 const FILES: usize = 100;
 const SEEDS: u64 = 60;
-/// How many runs go on at once: the links are slow, so that a run takes a few percent of a core.
+/// The number of concurrent runs: the links are slow, so that a run takes a few percent of a core.
 const JOBS: usize = 4;
 /// The shortest time limit of a run.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The time limit of a run that is to take long, as a multiple of what it is to take.
+/// The time limit of a longer run, as a multiple of its minimum time.
 const PATIENCE_FACTOR: f64 = 4.0;
-/// How long a server may take until it listens.
+/// The time limit for a server to listen.
 const START: Duration = Duration::from_secs(20);
-/// How often a client is looked at: the resolution of the times.
+/// The polling interval of a client: the resolution of the times.
 const POLL: Duration = Duration::from_millis(2);
 
 const PACKAGES: &[(Proof, &str)] = &[
@@ -115,7 +115,7 @@ impl Cell {
         format!("rate={name},delay={delay_ms}ms,loss={},queue=500kB", f64::from(loss_percent) / 100.0)
     }
 
-    /// Seconds that a job takes at least, at this loss.
+    /// The minimum time of a job at this loss rate, in seconds.
     fn limit(&self, loss_percent: u32) -> f64 {
         let payload = (FILES as u64 * self.file_bytes * 8) as f64;
         let rate = self.link.bits_per_second * (1.0 - f64::from(loss_percent) / 100.0);
@@ -192,7 +192,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What a run came to: the multiple of the limit, or why it failed.
+/// The result of a run: its time as a multiple of the limit, or why it failed.
 type Outcome = std::result::Result<f64, String>;
 
 struct Bench {
@@ -203,14 +203,14 @@ struct Bench {
     _guard: Guard,
 }
 
-/// A shell that takes down the nets and removes the files as soon as its standard input ends: when this program ends, by
-/// Ctrl-C or a kill too. It is in a process group of its own, which Ctrl-C does not reach.
+/// A shell that removes the nets and the files as soon as its standard input is closed: when this program
+/// ends, by Ctrl-C or a kill too. It has its own process group, which Ctrl-C does not reach.
 struct Guard(Child, Option<ChildStdin>);
 
 impl Guard {
     fn new(braidlab: &Path, dir: &Path, nets: &[String]) -> Result<Self> {
         use std::os::unix::process::CommandExt;
-        // A `net up` that Ctrl-C ended in the middle has ended after a second.
+        // A `net up` interrupted by Ctrl-C ends within a second.
         let script = "trap '' INT TERM HUP; lab=$1; dir=$2; shift 2; cat >/dev/null; sleep 1; \
             for net; do \"$lab\" net down \"$net\"; done; rm -rf \"$dir\"";
         let mut shell = Command::new("sh");
@@ -233,7 +233,7 @@ impl Drop for Guard {
     }
 }
 
-/// A net that is up; dropping it ends its programs too.
+/// A running net; dropping it also ends its programs.
 struct Net<'a> {
     bench: &'a Bench,
     name: &'a str,
@@ -255,7 +255,7 @@ impl Drop for Process {
     }
 }
 
-/// One run: which program, over which seed.
+/// One run: a program and a seed.
 #[derive(Debug, Clone, Copy)]
 struct Task {
     program: Program,
@@ -286,7 +286,8 @@ impl Bench {
         let nets: Vec<_> = (0..options.jobs).map(|job| format!("t{process}-{job}")).collect();
         let guard = Guard::new(&braidlab, &dir, &nets)?;
         fs::create_dir_all(&dir)?;
-        // The module may be built in, or there may be no modprobe; setting it tells.
+        // The module may be built in, or modprobe may be missing; setting the controller shows whether it is
+        // available.
         let _ = Command::new("modprobe").arg("tcp_bbr").output();
         Ok(Self { braidftp, braidlab, dir, nets, _guard: guard })
     }
@@ -308,7 +309,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs one cell. Gives what braid misses.
+    /// Runs one cell. Returns the quantiles at which braid is slower.
     fn cell(&self, cell: &Cell, options: &Options) -> Result<Option<String>> {
         let tree = self.dir.join("tree");
         let _ = fs::remove_dir_all(&tree);
@@ -345,7 +346,7 @@ impl Bench {
         Ok(missed)
     }
 
-    /// Does all tasks, as many at once as there are nets.
+    /// Runs all tasks, as many at once as there are nets.
     fn all(&self, cell: &Cell, tree: &Path, tasks: &[Task]) -> Result<Vec<Outcome>> {
         let next = AtomicUsize::new(0);
         let done: Mutex<BTreeMap<usize, Result<Outcome>>> = Mutex::default();
@@ -378,7 +379,7 @@ impl Bench {
         let seed = task.seed.to_string();
         let mut up = Command::new(&self.braidlab);
         capture(up.args(["net", "up", name, "--seed", &seed, "--path", &path]))
-            .context("this takes root and network namespaces")?;
+            .context("this requires root and network namespaces")?;
         let net = Net { bench: self, name };
         for host in ["client", "server"] {
             let bbr = "echo bbr > /proc/sys/net/ipv4/tcp_congestion_control";
@@ -525,13 +526,13 @@ impl Net<'_> {
     }
 }
 
-/// Whether a table of /proc/net has a socket bound to this port (TCP: listening; the servers' only other state is later).
+/// Whether a table of /proc/net has a socket bound to this port (TCP: listening).
 fn listens(table: &str, port: u16) -> bool {
     let port = format!(":{port:04X}");
     table.lines().any(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&port)))
 }
 
-/// The names of all files below a folder, relative to it.
+/// The names of all files in a folder, relative to it.
 fn files(folder: &Path) -> Result<Vec<String>> {
     let (mut names, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -561,12 +562,12 @@ fn same(tree: &Path, copy: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// The distribution of one program's times in a cell.
+/// The distribution of a program's times in a cell.
 #[derive(Debug, PartialEq)]
 struct Tail {
-    /// Ascending; a failed run is infinite.
+    /// In ascending order; a failed run is infinite.
     sorted: Vec<(f64, u64)>,
-    /// Why runs failed, and how many.
+    /// The causes of failed runs, with their numbers.
     failures: BTreeMap<String, usize>,
 }
 
@@ -600,7 +601,7 @@ impl std::fmt::Display for Tail {
     }
 }
 
-/// What braid misses of being no slower than the better peer, quantile by quantile.
+/// The quantiles at which braid is slower than the better peer.
 fn missed(braid: &Tail, peers: &[Tail]) -> Option<String> {
     let mut missed = Vec::new();
     for (name, percent) in [("median", 50), ("p90", 90), ("p95", 95), ("worst", 100)] {
@@ -631,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn each_quantile_is_held_against_the_better_peer() {
+    fn each_quantile_is_compared_with_the_better_peer() {
         let (one, two) = (tail(&[Ok(1.0), Ok(3.0)]), tail(&[Ok(2.0), Ok(2.0)]));
         assert_eq!(missed(&tail(&[Ok(1.0), Ok(2.0)]), &[one, two]), None);
         let (one, two) = (tail(&[Ok(1.0), Ok(3.0)]), tail(&[Ok(2.0), Ok(2.0)]));
@@ -640,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_the_issues() {
+    fn the_limit_is_payload_over_rate_plus_a_round_trip() {
         let cell = Cell { link: LINKS[0], file_bytes: 10_000, loss_percent: 10 };
         assert!((cell.limit(10) - 3.0815).abs() < 0.001, "{}", cell.limit(10));
         assert_eq!(cell.name(), "10kB 10% 3mbit");

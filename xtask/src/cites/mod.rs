@@ -6,12 +6,13 @@
 //! = type=test
 //! # the words as they stand in that section
 //! ```
-//! each behind `//`. White space does not count; everything else does. A packet script (`.pkt`) is a test, so its citations
-//! need no type. What the code leaves undone is confessed in `specs/exceptions/<spec>.toml`, with its reason, and checked
-//! alike. The counts tell how many of the sentences that say MUST or SHOULD are cited, tested or excepted, and what is left:
-//! `untested`, cited over code and proven by no test, and `open`, none of all.
+//! each after `//`. White space is ignored; everything else must match. A packet script (`.pkt`) is a test,
+//! so its citations need no type. What the code does not implement is listed in
+//! `specs/exceptions/<spec>.toml` with a reason, and verified in the same way. The summary counts the
+//! sentences with MUST or SHOULD that are cited, tested or excepted, and those left: `untested`, cited over
+//! code but over no test, and `open`, neither cited nor excepted.
 //!
-//! A wrong quotation fails. So does a sentence that is open or untested in a specification whose exceptions say
+//! A wrong quotation is an error. So is an open or untested sentence in a specification whose exceptions say
 //! `complete = true`.
 
 mod spec;
@@ -27,26 +28,26 @@ use crate::tidy::tracked_files;
 /// A quotation in a source file, or an exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Citation {
-    /// Where it stands: file and line.
+    /// The file and line of the citation.
     at: String,
-    /// The file it quotes: `specs/rfc9260.txt`.
+    /// The quoted file: `specs/rfc9260.txt`.
     spec: String,
     /// The section, as written.
     section: String,
-    /// What it is for.
+    /// The kind of the citation.
     kind: Kind,
-    /// The words; empty only for an exception of a whole section.
+    /// The quoted text; empty only for an exception of a whole section.
     quote: String,
 }
 
-/// What a citation is for.
+/// The kind of a citation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// The code below obeys it.
+    /// The code below implements the sentence.
     Code,
-    /// The test below proves it.
+    /// The test below verifies the sentence.
     Test,
-    /// It is left undone, for a reason.
+    /// The sentence is not implemented, for a given reason.
     Exception,
 }
 
@@ -54,14 +55,14 @@ enum Kind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exceptions {
-    /// Whether every sentence that obliges is accounted for.
+    /// Whether every normative sentence must be accounted for.
     #[serde(default)]
     complete: bool,
     #[serde(default)]
     exception: Vec<Exception>,
 }
 
-/// One sentence, or one whole section, that the code leaves undone.
+/// A sentence or a whole section that the code does not implement.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exception {
@@ -71,17 +72,17 @@ struct Exception {
     reason: String,
 }
 
-/// A stretch of a section that a citation covers, wherever it stands there; none: all of the section.
+/// A range of a section covered by a citation; without ranges the whole section.
 type Covered = (Kind, Vec<spec::Range>);
 
-/// How much of the text is covered, by force.
+/// The coverage of the text, by force.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     must: Counts,
     should: Counts,
 }
 
-/// Sentences, and how many of them are covered how. A sentence may be cited and tested.
+/// The number of sentences, and of those covered in each way. A sentence may be both cited and tested.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     all: usize,
@@ -92,7 +93,7 @@ struct Counts {
     open: usize,
 }
 
-/// What is said of a sentence that obliges.
+/// The citations of a normative sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Marks {
     code: bool,
@@ -110,20 +111,20 @@ impl Marks {
     }
 }
 
-/// What to print beside the totals.
+/// What to print in addition to the totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Totals,
     Sections,
-    /// Every sentence that is open.
+    /// Every open sentence.
     Missing,
-    /// Every sentence that is untested.
+    /// Every untested sentence.
     Untested,
-    /// Every sentence that obliges.
+    /// Every normative sentence.
     List,
 }
 
-/// Check every quotation and print the counts.
+/// Checks every quotation and prints the counts.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut detail = Detail::Totals;
     let mut only = None;
@@ -210,7 +211,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
                 }
                 if (marks.open() || marks.untested()) && complete.contains(name) {
                     problems.push(format!(
-                        "{name} section {id}: it is said to be complete, but this has {marks} and no more: `{}`",
+                        "{name} section {id}: marked as complete, but this sentence has only {marks}: `{}`",
                         sentence.text
                     ));
                 }
@@ -248,8 +249,8 @@ impl std::fmt::Display for Marks {
     }
 }
 
-/// The citations of one source file or script, and what is wrong with how they are written. Without a type line they are
-/// of this kind.
+/// Returns the citations of a source file or script, and the malformed ones. Citations without a type line
+/// are of the kind `kind`.
 fn citations_in(file: &str, text: &str, kind: Kind) -> (Vec<Citation>, Vec<String>) {
     let mut found: Vec<Citation> = Vec::new();
     let mut problems = Vec::new();
@@ -281,7 +282,9 @@ fn citations_in(file: &str, text: &str, kind: Kind) -> (Vec<Citation>, Vec<Strin
                         quote: String::new(),
                     });
                 }
-                _ => problems.push(format!("{at}: `{rest}` is no target; write specs/rfcN.txt#section-X.Y")),
+                _ => {
+                    problems.push(format!("{at}: `{rest}` is not a target; write specs/rfcN.txt#section-X.Y"))
+                }
             }
         } else if let Some(quoted) = line.strip_prefix("//#") {
             match &mut open {
@@ -301,7 +304,7 @@ fn citations_in(file: &str, text: &str, kind: Kind) -> (Vec<Citation>, Vec<Strin
     (found, problems)
 }
 
-/// Everything in `specs/exceptions`, and which specifications are said to be complete.
+/// Reads everything in `specs/exceptions`; also returns the specifications marked as complete.
 fn exceptions() -> Result<(Vec<Citation>, BTreeSet<String>)> {
     let mut all = Vec::new();
     let mut complete = BTreeSet::new();
@@ -313,8 +316,7 @@ fn exceptions() -> Result<(Vec<Citation>, BTreeSet<String>)> {
     for path in files {
         let at = path.display().to_string();
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {at}"))?;
-        let exceptions: Exceptions =
-            toml::from_str(&text).with_context(|| format!("{at} is not as it should be"))?;
+        let exceptions: Exceptions = toml::from_str(&text).with_context(|| format!("{at} is malformed"))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let spec = ["txt", "md"].map(|extension| format!("specs/{stem}.{extension}"));
         let Some(spec) = spec.into_iter().find(|spec| Path::new(spec).exists()) else {
@@ -340,7 +342,7 @@ fn exceptions() -> Result<(Vec<Citation>, BTreeSet<String>)> {
     Ok((all, complete))
 }
 
-/// Reads a specification; none if it is not there.
+/// Reads a specification; `None` if the file does not exist.
 fn load(path: &str) -> Result<Option<Spec>> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
@@ -351,7 +353,7 @@ fn load(path: &str) -> Result<Option<Spec>> {
     Ok(Some(if path.ends_with(".md") { Spec::from_markdown(&text) } else { Spec::from_rfc(&text) }))
 }
 
-/// Where a citation's words stand, or what is wrong with it. A whole section's exception has no ranges.
+/// Locates a citation's text, or says what is wrong with it. An exception of a whole section has no ranges.
 fn verify(citation: &Citation, spec: &Spec) -> Result<(SectionId, Vec<spec::Range>), String> {
     let Citation { at, section, quote, kind, .. } = citation;
     let section_id = SectionId::parse(section);
@@ -365,13 +367,15 @@ fn verify(citation: &Citation, spec: &Spec) -> Result<(SectionId, Vec<spec::Rang
         };
     }
     if quote.split_whitespace().count() < 3 {
-        return Err(format!("{at}: `{quote}` is too short to say anything; quote three words or more"));
+        return Err(format!(
+            "{at}: `{quote}` is too short to identify a sentence; quote three words or more"
+        ));
     }
     let ranges = section.find(quote);
     if ranges.is_empty() {
         let hint = match spec.whose(quote) {
-            Some(other) => format!("it stands in section {other}"),
-            None => "nor anywhere else in it".to_owned(),
+            Some(other) => format!("found in section {other}"),
+            None => "nor found anywhere else".to_owned(),
         };
         return Err(format!(
             "{at}: not the words of {} section {id}, {hint}: `{}`",
@@ -386,7 +390,7 @@ fn verify(citation: &Citation, spec: &Spec) -> Result<(SectionId, Vec<spec::Rang
 mod tests {
     use super::*;
 
-    // The slashes are put on here, since this file is searched for citations like any other.
+    // The slashes are added here, because this file is searched for citations like any other.
     fn source(lines: &[&str]) -> String {
         lines.iter().map(|line| line.replacen('@', "//", 1) + "\n").collect()
     }
@@ -438,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_code_claims_is_untested_and_what_nothing_says_is_open() {
+    fn a_sentence_cited_over_code_only_is_untested_and_an_uncited_one_is_open() {
         let marks = |code, test, exception| Marks { code, test, exception };
         assert!(marks(true, false, false).untested());
         assert!(!marks(true, true, false).untested() && !marks(true, false, true).untested());
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_citation_badly_written_is_a_problem() {
+    fn a_malformed_citation_is_reported() {
         for lines in [
             &["@# words without a target"][..],
             &["@= https://www.rfc-editor.org/rfc/rfc9260#section-6.2"],
@@ -471,7 +475,9 @@ mod tests {
         };
         let wrong = |section, quote| verify(&citation(section, quote), &spec()).unwrap_err();
         assert!(verify(&citation("6.2", "MUST  acknowledge each packet."), &spec()).is_ok());
-        assert!(wrong("6.2", "The endpoint SHOULD acknowledge each packet.").contains("nor anywhere else"));
+        assert!(
+            wrong("6.2", "The endpoint SHOULD acknowledge each packet.").contains("nor found anywhere else")
+        );
         assert!(wrong("6.2", "It SHOULD back off.").contains("section 6.3"));
         assert!(wrong("6.9", "It SHOULD back off.").contains("no section 6.9"));
         assert!(wrong("6.3", "SHOULD back").contains("too short"));

@@ -1,7 +1,8 @@
-//! A specification as sections of text: RFCs as the RFC Editor prints them, and our own in Markdown.
+//! Parses a specification into sections of text: RFCs as the RFC Editor publishes them, and our own in
+//! Markdown.
 //!
-//! A section is what stands between its heading and the next one; its subsections are sections of their own. A number
-//! that stands in the table of contents too has two texts, and a quotation may be in either.
+//! A section is the text between its heading and the next one; its subsections are separate sections. A
+//! number that also appears in the table of contents has two texts, and a quotation may be in either.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ pub(crate) struct Spec {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SectionId(Vec<Part>);
 
-/// One part of a section's number. Numbers come before letters: the appendix is last.
+/// One part of a section's number. Numbers sort before letters: the appendix is last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Number(u32),
@@ -25,24 +26,24 @@ enum Part {
 /// The text of one section.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    /// The text without any white space, so that line breaks, page breaks and breaks at a hyphen cannot matter.
+    /// The text without white space, so that line breaks, page breaks and hyphenation do not matter.
     squeezed: String,
-    /// The sentences that oblige, in order.
+    /// The normative sentences, in order.
     pub(crate) sentences: Vec<Sentence>,
 }
 
-/// A sentence that says MUST, SHOULD or the like.
+/// A sentence with MUST, SHOULD or the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sentence {
     /// The sentence, with single spaces.
     pub(crate) text: String,
-    /// The strongest word in it.
+    /// The strongest key word in the sentence.
     pub(crate) force: Force,
-    /// Where the key words stand in the section's squeezed text.
+    /// The positions of the key words in the section's squeezed text.
     key_words: Vec<usize>,
 }
 
-/// How strongly a sentence obliges (RFC 2119).
+/// The requirement level of a sentence (RFC 2119).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Force {
     /// SHOULD, RECOMMENDED.
@@ -51,7 +52,7 @@ pub(crate) enum Force {
     Must,
 }
 
-/// A stretch of a section's squeezed text.
+/// A range of a section's squeezed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     start: usize,
@@ -59,7 +60,7 @@ pub(crate) struct Range {
 }
 
 impl SectionId {
-    /// Reads `6.3.3` or `A.1`.
+    /// Parses `6.3.3` or `A.1`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let part = |part: &str| match part.parse() {
             Ok(number) => Some(Part::Number(number)),
@@ -84,10 +85,11 @@ impl std::fmt::Display for SectionId {
 }
 
 impl Spec {
-    /// Reads an RFC's text, with or without pages.
+    /// Parses an RFC's text, with or without pages.
     pub(crate) fn from_rfc(text: &str) -> Self {
         let lines = without_pages(text);
-        // Since about 2000 headings stand at the margin; before, subsections were indented with their text.
+        // Since about 2000 headings begin at the margin; before, those of subsections were indented with the
+        // text.
         let at_margin =
             lines.iter().filter(|line| rfc_heading(line).is_some_and(|id| id.0.len() > 1)).count() > 2;
         let heading = |line: &str| {
@@ -98,7 +100,7 @@ impl Spec {
         Self::from_lines(&lines, heading)
     }
 
-    /// Reads Markdown whose headings are numbered: `## 3.2 Title`.
+    /// Parses Markdown with numbered headings: `## 3.2 Title`.
     pub(crate) fn from_markdown(text: &str) -> Self {
         let lines: Vec<&str> = text.lines().collect();
         Self::from_lines(&lines, |line| {
@@ -123,7 +125,7 @@ impl Spec {
         Self { sections: texts.into_iter().map(|(id, text)| (id, Section::new(&text))).collect() }
     }
 
-    /// The section of that number.
+    /// The section with this number.
     pub(crate) fn section(&self, id: &SectionId) -> Option<&Section> {
         self.sections.get(id)
     }
@@ -133,7 +135,7 @@ impl Spec {
         self.sections.iter()
     }
 
-    /// The first section that has this quotation, for a hint.
+    /// The first section that contains this quotation, for a hint.
     pub(crate) fn whose(&self, quote: &str) -> Option<&SectionId> {
         self.sections.iter().find(|(_, section)| !section.find(quote).is_empty()).map(|(id, _)| id)
     }
@@ -179,7 +181,7 @@ impl Section {
         }
     }
 
-    /// Everywhere this quotation stands in the section, word for word, however its lines are broken.
+    /// All places of this quotation in the section, regardless of line breaks.
     pub(crate) fn find(&self, quote: &str) -> Vec<Range> {
         let quote: String = quote.split_whitespace().collect();
         if quote.is_empty() {
@@ -191,13 +193,13 @@ impl Section {
 }
 
 impl Sentence {
-    /// Whether a quotation covers a word that obliges.
+    /// Whether a quotation covers a key word of the sentence.
     pub(crate) fn is_covered_by(&self, range: Range) -> bool {
         self.key_words.iter().any(|&place| range.start <= place && place < range.end)
     }
 }
 
-/// The lines without page footers, form feeds and page headers; a sentence goes on over the page.
+/// The lines without page footers, form feeds and page headers; sentences may continue over a page break.
 fn without_pages(text: &str) -> Vec<&str> {
     let mut kept: Vec<&str> = Vec::new();
     let mut between_pages = false;
@@ -211,7 +213,7 @@ fn without_pages(text: &str) -> Vec<&str> {
             continue;
         }
         if between_pages {
-            // The running header stands at the margin and names the RFC.
+            // The running header begins at the margin and names the RFC.
             if line.trim().is_empty() || line.starts_with("RFC ") {
                 continue;
             }
@@ -225,7 +227,7 @@ fn without_pages(text: &str) -> Vec<&str> {
     kept
 }
 
-/// Reads `6.3.3.  Title`, `A.1.  Title` or `Appendix A.  Title` at the margin.
+/// Parses `6.3.3.  Title`, `A.1.  Title` or `Appendix A.  Title` at the margin.
 fn rfc_heading(line: &str) -> Option<SectionId> {
     let appendix = line.strip_prefix("Appendix ").or_else(|| line.strip_prefix("APPENDIX "));
     let (number, title) = appendix.unwrap_or(line).split_once(' ')?;
@@ -240,7 +242,7 @@ fn rfc_heading(line: &str) -> Option<SectionId> {
     SectionId::parse(number)
 }
 
-/// Whether this is what an appendix is called: `A`, or `II` as RFC 959 has it.
+/// Whether this is the name of an appendix: `A`, or `II` as in RFC 959.
 fn is_letter(text: &str) -> bool {
     !text.is_empty() && text.len() <= 3 && text.bytes().all(|b| b.is_ascii_uppercase())
 }
@@ -316,7 +318,7 @@ Appendix A.  Sums
     }
 
     #[test]
-    fn sentences_that_oblige_are_counted_with_their_force() {
+    fn normative_sentences_are_counted_by_force() {
         let spec = Spec::from_rfc(PAGED);
         let rules = &spec.section(&id("2.3")).unwrap().sentences;
         let forces: Vec<Force> = rules.iter().map(|sentence| sentence.force).collect();

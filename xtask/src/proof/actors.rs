@@ -1,4 +1,4 @@
-//! The programs that a proof runs: the server, the link, the client; and what they cost.
+//! The programs that a proof runs (server, link, client) and what they cost.
 
 use std::fs::{self, File};
 use std::io::BufRead;
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::shell::{cargo, check, root};
 
-/// Between two looks at a process.
+/// The polling interval of a process.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long a program gets to come up, or to end after it was asked to.
+/// The time limit for a program to start, or to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The two programs, as released.
+/// The two released programs.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
     braidftp: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Those in a folder, built before.
+    /// Programs built before, in this folder.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self {
             braidftp: folder.join("braidftp"),
@@ -37,7 +37,7 @@ impl Programs {
         }
     }
 
-    /// Build them.
+    /// Builds the programs.
     pub(crate) fn build() -> Result<Self> {
         check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
         check(cargo().args(["build", "--release", "--package", "braidftp-sim", "--example", "attack"]))?;
@@ -51,7 +51,7 @@ impl Programs {
         &self.braidftp
     }
 
-    /// An example that was built with them.
+    /// An example built with them.
     pub(crate) fn example(&self, name: &str) -> PathBuf {
         self.examples.join(name)
     }
@@ -67,17 +67,17 @@ impl Programs {
     }
 }
 
-/// A process that is ended when this is dropped.
+/// A process that is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    /// Where it writes.
+    /// The file of its standard output.
     stdout: PathBuf,
     stderr: PathBuf,
 }
 
 impl Running {
-    /// Start a program whose output goes to `NAME.out` and `NAME.err` in a folder.
+    /// Starts a program whose output goes to `NAME.out` and `NAME.err` in a folder.
     pub(crate) fn start(command: &mut Command, dir: &Path, name: &str) -> Result<Self> {
         let (stdout, stderr) = (dir.join(format!("{name}.out")), dir.join(format!("{name}.err")));
         let child = command
@@ -89,12 +89,12 @@ impl Running {
         Ok(Self { child, stdout, stderr })
     }
 
-    /// The most memory it ever had resident, in bytes (VmHWM); none if it is gone.
+    /// The peak resident memory in bytes (VmHWM); `None` if the process has ended.
     pub(crate) fn peak_memory(&self) -> Option<u64> {
         self.status_bytes("VmHWM:")
     }
 
-    /// The memory it has resident now, in bytes (VmRSS); none if it is gone.
+    /// The resident memory in bytes (VmRSS); `None` if the process has ended.
     pub(crate) fn memory(&self) -> Option<u64> {
         self.status_bytes("VmRSS:")
     }
@@ -105,30 +105,30 @@ impl Running {
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
-    /// What the system calls it; none if it is gone.
+    /// The process name known to the kernel; `None` if the process has ended.
     pub(crate) fn program_name(&self) -> Option<String> {
         let name = fs::read_to_string(format!("/proc/{}/comm", self.child.id())).ok()?;
         Some(name.trim().to_owned())
     }
 
-    /// Whether it ended, and how.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// Send it SIGINT, as Ctrl-C does.
+    /// Sends SIGINT, as Ctrl-C does.
     pub(crate) fn interrupt(&self) -> Result<()> {
         check(Command::new("kill").args(["-INT", &self.child.id().to_string()]))
     }
 
-    /// Stop it without a word (SIGKILL).
+    /// Kills the process (SIGKILL).
     pub(crate) fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Wait until it ends, and give up after `limit`. What it printed, and its memory, are in the result.
+    /// Waits until the process ends, at most for `limit`. Returns its output and peak memory.
     pub(crate) fn finish(&mut self, limit: Duration) -> Result<Finished> {
         let start = Instant::now();
         let mut peak = None;
@@ -140,25 +140,25 @@ impl Running {
             if start.elapsed() > limit {
                 self.kill()?;
                 bail!(
-                    "it did not end in {} s and was killed; its last words: {}",
+                    "it did not end in {} s and was killed; the end of its stderr: {}",
                     limit.as_secs(),
-                    self.words()?
+                    self.stderr_tail()?
                 );
             }
             sleep(LOOK);
         };
         let stdout = fs::read(&self.stdout)?;
-        Ok(Finished { status, stdout, stderr: self.words()?, peak_memory: peak.unwrap_or(0) })
+        Ok(Finished { status, stdout, stderr: self.stderr_tail()?, peak_memory: peak.unwrap_or(0) })
     }
 
-    /// Whether a line that it wrote, on stdout or stderr, begins so.
-    pub(crate) fn has_said(&self, beginning: &str) -> Result<bool> {
+    /// Whether a line of its stdout or stderr begins with `beginning`.
+    pub(crate) fn has_printed(&self, beginning: &str) -> Result<bool> {
         let text = [fs::read(&self.stdout)?, fs::read(&self.stderr)?].concat();
         Ok(String::from_utf8_lossy(&text).lines().any(|line| line.starts_with(beginning)))
     }
 
-    /// The last lines it wrote to stderr.
-    pub(crate) fn words(&self) -> Result<String> {
+    /// The last lines of its stderr.
+    pub(crate) fn stderr_tail(&self) -> Result<String> {
         let text = fs::read(&self.stderr)?;
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
@@ -168,32 +168,32 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
+        // Both calls fail only if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// How a program ended.
+/// The result of a finished program.
 #[derive(Debug)]
 pub(crate) struct Finished {
     /// Its exit status.
     pub(crate) status: ExitStatus,
-    /// All it printed.
+    /// Its complete standard output.
     pub(crate) stdout: Vec<u8>,
-    /// Its last words on stderr.
+    /// The end of its stderr.
     pub(crate) stderr: String,
-    /// The most memory seen, in bytes.
+    /// The peak memory, in bytes.
     pub(crate) peak_memory: u64,
 }
 
 impl Finished {
-    /// The exit code; -1 if a signal ended it.
+    /// The exit code; -1 if a signal ended the program.
     pub(crate) fn code(&self) -> i32 {
         self.status.code().unwrap_or(-1)
     }
 
-    /// The last line of `--json`.
+    /// The last line of the output of `--json`.
     pub(crate) fn summary(&self) -> Result<Value> {
         let last = self.stdout.lines().map_while(Result::ok).last().unwrap_or_default();
         let value: Value = serde_json::from_str(&last)
@@ -210,19 +210,19 @@ impl Finished {
 pub(crate) struct Server {
     /// The process.
     pub(crate) running: Running,
-    /// Where it listens for FTP over TCP.
+    /// The address of FTP over TCP.
     pub(crate) tcp: SocketAddr,
-    /// Where it listens for SCTP in UDP.
+    /// The address of SCTP in UDP.
     pub(crate) udp: SocketAddr,
 }
 
 impl Server {
-    /// Start it on free ports and wait until it answers. Its output goes to `dir`.
+    /// Starts a server on free ports and waits until it answers. Its output goes to `dir`.
     pub(crate) fn start(programs: &Programs, served: &Path, dir: &Path, more: &[&str]) -> Result<Self> {
         Self::start_at(programs, served, dir, more, None)
     }
 
-    /// The same, on these ports of TCP and UDP.
+    /// Starts a server on these ports of TCP and UDP.
     pub(crate) fn start_at(
         programs: &Programs,
         served: &Path,
@@ -241,13 +241,13 @@ impl Server {
         let start = Instant::now();
         while TcpStream::connect(tcp).is_err() {
             if let Some(status) = running.ended()? {
-                bail!("the server ended at once ({status}): {}", running.words()?);
+                bail!("the server ended at once ({status}): {}", running.stderr_tail()?);
             }
             if start.elapsed() > PATIENCE {
                 bail!(
                     "the server does not listen on {tcp} after {} s: {}",
                     PATIENCE.as_secs(),
-                    running.words()?
+                    running.stderr_tail()?
                 );
             }
             sleep(LOOK);
@@ -255,7 +255,7 @@ impl Server {
         Ok(Self { running, tcp, udp })
     }
 
-    /// The URL to reach it in a mode, by a link or not.
+    /// The URL of the server in a mode, optionally through a link.
     pub(crate) fn url(&self, mode: &str, link: Option<&Link>) -> String {
         match (mode, link) {
             ("tcp", None) => format!("ftp://{}/", self.tcp),
@@ -265,33 +265,33 @@ impl Server {
     }
 }
 
-/// What `braidlab link` is asked to do to packets.
+/// The options of `braidlab link`.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkOptions {
     /// `3mbit`.
     pub(crate) rate: &'static str,
     /// `1ms`, one way.
     pub(crate) delay: &'static str,
-    /// The share of packets lost each way.
+    /// The fraction of packets lost each way.
     pub(crate) loss: f64,
-    /// The queue before the wire.
+    /// The queue of the link.
     pub(crate) queue: &'static str,
-    /// What more, as on the command line.
+    /// Further options as on the command line.
     pub(crate) more: Vec<&'static str>,
-    /// Chooses who is lost.
+    /// The seed of the losses.
     pub(crate) seed: u64,
 }
 
-/// `braidlab link` before a server.
+/// A `braidlab link` in front of a server.
 #[derive(Debug)]
 pub(crate) struct Link {
     running: Running,
-    /// Where clients send.
+    /// The address that clients send to.
     pub(crate) listen: SocketAddr,
 }
 
 impl Link {
-    /// Start it. Its output goes to `dir`.
+    /// Starts a link. Its output goes to `dir`.
     pub(crate) fn start(
         programs: &Programs,
         to: SocketAddr,
@@ -306,11 +306,11 @@ impl Link {
             .args(["--loss", &options.loss.to_string(), "--seed", &options.seed.to_string()])
             .args(&options.more);
         let mut running = Running::start(&mut command, dir, "link")?;
-        // UDP does not tell when someone listens; the port is taken once the link is up.
+        // UDP does not show listeners; the port is in use once the link is up.
         let start = Instant::now();
         while UdpSocket::bind(listen).is_ok() {
             if let Some(status) = running.ended()? {
-                bail!("the link ended at once ({status}): {}", running.words()?);
+                bail!("the link ended at once ({status}): {}", running.stderr_tail()?);
             }
             if start.elapsed() > PATIENCE {
                 bail!("the link does not listen on {listen} after {} s", PATIENCE.as_secs());
@@ -320,7 +320,7 @@ impl Link {
         Ok(Self { running, listen })
     }
 
-    /// Stop it, and give back the counters that it prints at its end.
+    /// Stops the link and returns the counters that it prints.
     pub(crate) fn counters(mut self) -> Result<Value> {
         self.running.interrupt()?;
         let finished = self.running.finish(PATIENCE)?;
@@ -329,7 +329,7 @@ impl Link {
             .with_context(|| format!("the link's counters are not JSON: `{text}`"))
     }
 
-    /// Stop it without a word: every path through it is dead.
+    /// Kills the link: every path through it is dead.
     pub(crate) fn kill(mut self) -> Result<()> {
         self.running.kill()
     }
@@ -342,12 +342,12 @@ pub(crate) fn mirror(programs: &Programs, url: &str, copy: &Path, mode: &str) ->
     command
 }
 
-/// A TCP port of this machine that nobody has at the moment.
+/// A TCP port of this machine that is free at the moment.
 fn free_tcp_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-/// A UDP port of this machine that nobody has at the moment.
+/// A UDP port of this machine that is free at the moment.
 fn free_udp_port() -> Result<SocketAddr> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?)
 }

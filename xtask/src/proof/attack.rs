@@ -1,5 +1,5 @@
-//! Attacks on a live server: those of `sim::attack`, over loopback. Its resident memory is watched, and what an honest client
-//! gets meanwhile.
+//! Attacks on a live server over loopback: those of `sim::attack`. Measures the server's resident memory and
+//! the service an honest client gets meanwhile.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,26 +15,26 @@ use crate::tree::{Kind, Shape, make};
 
 /// The attack that is not in the attacker's table.
 const PASSWORDS: &str = "passwords";
-/// What the server may have resident.
+/// The limit of the server's resident memory.
 const MOST_BYTES: u64 = 256_000_000;
-/// What it may have more than before, once the attack is over for [`GIVES_BACK`].
+/// The limit of the memory kept [`GIVES_BACK`] after the attack, above that before.
 const KEPT_BYTES: u64 = 48_000_000;
-/// How long it has to give memory back.
+/// The time in which the server must return memory.
 const GIVES_BACK: Duration = Duration::from_secs(30);
-/// How long an honest client may take to log in and list a folder.
+/// The time limit for an honest client to log in and list a folder.
 const LOGIN: Duration = Duration::from_secs(1);
-/// The least share of its goodput that an honest client keeps.
+/// The minimum share of its goodput that an honest client keeps.
 const KEPT_GOODPUT: f64 = 0.8;
-/// Bytes of the file that an honest client fetches.
+/// The size of the file that an honest client fetches.
 const FILE_BYTES: u64 = 40_000_000;
-/// How long an attack goes on before an honest client comes.
+/// The time from the start of an attack to the honest client.
 const LEAD: Duration = Duration::from_secs(4);
-/// How long it lasts in all.
+/// The duration of an attack.
 const LASTS: Duration = Duration::from_secs(14);
-/// Longest that an honest client may take.
+/// The time limit of an honest client.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs them all.
+/// Runs all attacks.
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     make(&tree, &Shape { files: 0, seed: 1, big: FILE_BYTES, kind: Kind::Plain { size: 0 } })?;
@@ -54,7 +54,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
         bail!("there is no attack `{unknown}`");
     }
     for name in names.into_iter().filter(|name| wanted(name)) {
-        // Others' work on this machine takes from both sides, and from goodput most of all.
+        // Other load on this machine takes from both sides, and from goodput most of all.
         println!(
             "proof: {name}: load {}",
             std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim()
@@ -65,7 +65,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn attack(bench: &mut Bench, attacker: &Path, tree: &Path, file: &str, name: &str) -> Result<()> {
-    // Everybody may write: what clients can make it hold is the most.
+    // All clients may write: uploads make the server hold the most.
     let server = Server::start(&bench.programs, tree, &bench.dir, &["--writable"])?;
     let options =
         LinkOptions { rate: "100mbit", delay: "2ms", loss: 0.0, queue: "500kB", more: Vec::new(), seed: 1 };
@@ -120,7 +120,7 @@ fn seconds(took: Option<Duration>) -> String {
     took.map_or_else(|| "vain".to_owned(), |took| format!("{:.2} s", took.as_secs_f64()))
 }
 
-/// How long an honest client takes to fetch the tree, if it can.
+/// The time in which an honest client fetches the tree, if it succeeds.
 fn fetch(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>> {
     let copy = bench.dir.join("copy");
     remove(&copy)?;
@@ -128,7 +128,7 @@ fn fetch(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>
     timed(bench, &mut command)
 }
 
-/// How long one takes to list the folder.
+/// The time in which an honest client lists the folder.
 fn list(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>> {
     let mut command = bench.programs.braidftp();
     command.args(["ls", &server.url("braid", Some(link))]);
@@ -141,7 +141,7 @@ fn timed(bench: &Bench, command: &mut Command) -> Result<Option<Duration>> {
     Ok((finished.code() == 0).then(|| start.elapsed()))
 }
 
-/// Removes what broken uploads have left.
+/// Removes the remains of interrupted uploads.
 fn remove_unfinished(tree: &Path) -> Result<()> {
     for entry in std::fs::read_dir(tree)? {
         let entry = entry?;
@@ -156,7 +156,7 @@ fn remove_unfinished(tree: &Path) -> Result<()> {
 fn only_file(tree: &Path) -> Result<String> {
     let mut files = std::fs::read_dir(tree)?.collect::<std::io::Result<Vec<_>>>()?;
     match (files.pop(), files.is_empty()) {
-        (Some(file), true) => file.file_name().into_string().ok().context("the file's name is no text"),
+        (Some(file), true) => file.file_name().into_string().ok().context("the file's name is not UTF-8"),
         _ => bail!("{} does not hold one file", tree.display()),
     }
 }

@@ -1,4 +1,4 @@
-//! Other people's clients against our server over TCP, and the demo.
+//! Third-party clients against this server over TCP, and the demo.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::tree::{Kind, Shape, make};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Longest that the demo may take, with its sources and a link of 3 Mbit/s.
+/// The time limit of the demo, with its source tree and a link of 3 Mbit/s.
 const DEMO_LIMIT: Duration = Duration::from_secs(900);
 
-/// lftp and curl fetch and send a plain tree.
+/// lftp and curl download and upload a plain tree.
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     let made =
@@ -65,7 +65,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// One command of theirs: exit code 0, and perhaps a tree to compare.
+/// Runs a command of theirs: requires exit code 0, and optionally equal trees.
 fn one(bench: &mut Bench, what: &str, command: &mut Command, trees: Option<(&Path, &Path)>) -> Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     if !on_path(&program) {
@@ -91,7 +91,7 @@ fn one(bench: &mut Bench, what: &str, command: &mut Command, trees: Option<(&Pat
     Ok(())
 }
 
-/// The demo, on the sources of this project.
+/// Runs the demo on the sources of this project.
 pub(super) fn demo(bench: &mut Bench) -> Result<()> {
     let mut command = bench.programs.braidftp();
     command.arg("demo").current_dir(&bench.dir);

@@ -1,4 +1,4 @@
-//! Whether a copy is the tree: names as bytes, kinds, contents, times of change, targets of links.
+//! Compares a copy with its tree: names as bytes, kinds, contents, modification times, targets of links.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,19 +11,19 @@ use anyhow::{Context, Result};
 
 use crate::tree::OUTSIDE;
 
-/// How many differences are told before the comparison stops.
+/// The number of differences after which the comparison stops.
 const MAX_DIFFERENCES: usize = 20;
 
-/// What to hold against a copy.
+/// Whether to compare modification times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
-    /// The times of change of files, to the second.
+    /// Modification times of files, to the second.
     Compared,
-    /// Not the times: the program that copied does not keep them.
+    /// The times are ignored, because the copying program does not keep them.
     Ignored,
 }
 
-/// What differs between a tree and its copy; links that lead out of the tree must not be in the copy.
+/// The differences between a tree and its copy; links that lead out of the tree must not be in the copy.
 pub(crate) fn differences(tree: &Path, copy: &Path, times: Times) -> Result<Vec<String>> {
     let mut comparison = Comparison { times, found: Vec::new() };
     comparison.folder(tree, copy)?;
@@ -48,7 +48,7 @@ impl Comparison {
             match (found.is_some(), must_be_there) {
                 (true, true) => self.entry(&here, &there)?,
                 (false, true) => self.differs(&there, "is missing"),
-                (true, false) => self.differs(&there, "leads out of the tree, and was made"),
+                (true, false) => self.differs(&there, "leads out of the tree, and was created"),
                 (false, false) => {}
             }
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_tree_twice_does_not_differ() {
+    fn equal_trees_have_no_differences() {
         assert_eq!(with_two_trees("same", |_| ()), Vec::<String>::new());
     }
 

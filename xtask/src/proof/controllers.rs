@@ -1,5 +1,5 @@
-//! A tree by every congestion control there is, over the relay that needs no root and over a net of two hosts that does:
-//! identical, whichever it is. How fast each is belongs to `braidlab run utilisation`.
+//! Mirrors a tree with every congestion controller, through a relay that needs no root and over a net of two
+//! hosts that does: the copies must be identical. `braidlab run utilisation` measures their speed.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,17 +13,17 @@ use super::{Bench, remove};
 use crate::shell::capture;
 use crate::tree::{Kind, Made, Shape, make};
 
-/// A tree that takes some seconds at the links' rate: its names and sizes matter less here than that windows open and shut.
+/// A tree that takes some seconds at the links' rate, so that the windows open and close.
 const FILES: usize = 100;
 const BIG: u64 = 2_000_000;
-/// Longest that one mirror may take.
+/// The time limit of one mirror.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The links, both ways.
 const RATE: &str = "20mbit";
 const DELAY: &str = "10ms";
 const LOSS: f64 = 0.01;
 const QUEUE: &str = "100kB";
-/// What the net is called while it is up, and its server's address.
+/// The name of the net while it is up, and its server's address.
 const NET: &str = "proof";
 const SERVER: &str = "10.1.1.1";
 
@@ -56,9 +56,9 @@ pub(super) fn net(bench: &mut Bench) -> Result<()> {
         serve.arg("serve").arg(tree).args(["--listen", &url, "--cc", name]);
         let server = Running::start(&mut serve, &bench.dir, "server")?;
         let start = Instant::now();
-        while !server.has_said("listening")? {
+        while !server.has_printed("listening")? {
             if start.elapsed() > LIMIT {
-                bail!("the server does not listen: {}", server.words()?);
+                bail!("the server does not listen: {}", server.stderr_tail()?);
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -68,7 +68,7 @@ pub(super) fn net(bench: &mut Bench) -> Result<()> {
     })
 }
 
-/// Moves the tree by each controller, which `job` does, and tells how long it took.
+/// Mirrors the tree with each controller by `job`, and reports the time.
 fn each(bench: &mut Bench, job: impl Fn(&Bench, &Path, &str) -> Result<f64>) -> Result<()> {
     let tree = bench.dir.join("tree");
     let Made { files, bytes } = make(&tree, &Shape { files: FILES, seed: 1, big: BIG, kind: Kind::Nasty })?;
@@ -90,7 +90,7 @@ fn each(bench: &mut Bench, job: impl Fn(&Bench, &Path, &str) -> Result<f64>) -> 
     Ok(())
 }
 
-/// Runs a mirror by a controller; its seconds.
+/// Runs a mirror with a controller; returns the seconds.
 fn run(bench: &Bench, mut command: Command, name: &str) -> Result<f64> {
     let start = Instant::now();
     let mut client = Running::start(command.args(["--cc", name]), &bench.dir, &format!("client-{name}"))?;
@@ -101,7 +101,7 @@ fn run(bench: &Bench, mut command: Command, name: &str) -> Result<f64> {
     }
 }
 
-/// All that there are, as the program says to who names one that is none.
+/// The names of all controllers, taken from the program's error for an unknown one.
 fn names(bench: &Bench) -> Result<Vec<String>> {
     let url = "ftp+sctp://127.0.0.1:9/";
     let output =
@@ -119,7 +119,7 @@ fn on(bench: &Bench, host: &str) -> Command {
     command
 }
 
-/// The net, which goes down with this.
+/// The net; dropping it removes the net.
 struct Net {
     down: Command,
 }
@@ -139,7 +139,7 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        // Its counters are of no interest.
+        // The counters are not used.
         let _ = self.down.output();
     }
 }

@@ -1,9 +1,11 @@
-//! Crash rounds: the client is killed, the server is killed, or the receiving host loses its power, at a random moment of a
-//! mirror down or up. Afterwards no file of the source has wrong contents, and the same command at once does the rest.
+//! Crash rounds: at a random moment of a mirror down or up the client is killed, the server is killed, or the
+//! receiving host loses power. Afterwards no file of the source may have wrong contents, and the same command
+//! must complete the job at once.
 //!
-//! The processes killed are those that do the work: both programs are started without a wrapper. A loss of power is a copy of
-//! the receiver's tree, taken while the job runs, to which the tree goes back after both programs were killed; unfinished
-//! files lose a part of their tail as well, as file systems that order data before metadata leave them.
+//! The killed processes are those that do the work: both programs are started without a wrapper. A loss of
+//! power is simulated by a copy of the receiver's tree taken while the job runs. After both programs are
+//! killed the tree is restored to this copy, and unfinished files lose a part of their tail, as on file
+//! systems that order data before metadata.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,31 +24,31 @@ use super::compare::{Times, differences};
 use super::{Bench, remove};
 use crate::tree::{Kind as Files, Rng, Shape, make};
 
-/// How much longer than a clean run the run after a crash may take.
+/// The allowed duration of the run after a crash, as a multiple of a clean run.
 const SLOWER: f64 = 1.5;
-/// Clean runs before the first round of a cell, and rounds between two more of them.
+/// Clean runs before the first round of a cell, and the number of rounds between two further ones.
 const CLEAN_RUNS: usize = 5;
 const CLEAN_EVERY: u64 = 15;
-/// Clean runs that are made at once when a run after a crash was slow, so that both are held against the same load.
+/// Clean runs made at once if a run after a crash was slow, so that both see the same load.
 const CLEAN_AGAIN: usize = 3;
-/// How long the rounds of one kind of crash may take in all.
+/// The time limit of all rounds of one kind of crash.
 const KIND_LIMIT: Duration = Duration::from_secs(20 * 60);
-/// Longest that one run may take.
+/// The time limit of one run.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
-/// How many rounds there may be for one whose crash came in time.
+/// The number of attempts until a crash comes before the end of the job.
 const TRIES: u64 = 3;
-/// How the names of unfinished files end.
+/// The suffix of unfinished files.
 pub(super) const PART: &str = ".braidftp-part";
-/// When the older files that the receiver has were changed.
+/// The modification time of the older files at the receiver.
 const OLD: i64 = 1_000_000_000;
 
-/// What crashes.
+/// The kinds of crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Crash {
     Client,
     /// Both programs are killed, the server first, and the server starts again.
     Server,
-    /// The server is killed and starts again; the client is left alone.
+    /// The server is killed and restarted; the client keeps running.
     ServerAlone,
     Power,
 }
@@ -64,7 +66,7 @@ enum Direction {
     Up,
 }
 
-/// A mode and a direction, and what was found of the rounds.
+/// A mode and a direction, with the results of their rounds.
 #[derive(Debug)]
 struct Cell {
     mode: &'static str,
@@ -79,18 +81,18 @@ struct Cell {
     again: Vec<String>,
 }
 
-/// What all rounds have in common.
+/// What all rounds share.
 struct Ground {
-    /// What the server serves.
+    /// The served folder.
     served: PathBuf,
-    /// The source, beneath it.
+    /// The source tree in it.
     tree: PathBuf,
-    /// Where downloads go, and both programs write.
+    /// The folder of downloads and of the programs' output.
     dir: PathBuf,
     seed: u64,
 }
 
-/// What a run has to be told.
+/// The parameters of a run.
 struct Run {
     url: String,
     from: Option<PathBuf>,
@@ -99,7 +101,7 @@ struct Run {
     copy: PathBuf,
 }
 
-/// Runs them all.
+/// Runs all rounds.
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let rounds = bench.options.rounds;
     let seed = bench.options.seed.unwrap_or_else(|| {
@@ -123,7 +125,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
         }
         let count = cells.len() as u64;
         for (at, cell) in cells.iter_mut().enumerate() {
-            // So that the cells together have as many rounds as were asked for, and no cell takes the time of others.
+            // Divides the rounds evenly among the cells, so that no cell takes the time of others.
             let share = (rounds + count - 1 - at as u64) / count;
             let until = start + KIND_LIMIT * (at as u32 + 1) / count as u32;
             rounds_of(bench, &ground, crash, cell, share, until).with_context(|| format!("{name} {cell}"))?;
@@ -159,13 +161,13 @@ fn rounds_of(
 }
 
 impl Ground {
-    /// Starts the server, on the ports of the one before.
+    /// Starts the server, on the ports of the previous one.
     fn serve(&self, bench: &Bench, before: Option<&Server>) -> Result<Server> {
         let ports = before.map(|server| (server.tcp, server.udp));
         Server::start_at(&bench.programs, &self.served, &self.dir, &["--writable"], ports)
     }
 
-    /// A receiver's tree that has older versions of some files.
+    /// Creates a receiver's tree with older versions of some files.
     fn prepare(&self, server: &Server, cell: &Cell, name: &str) -> Result<Run> {
         let run = match cell.direction {
             Direction::Down => Run {
@@ -235,7 +237,7 @@ impl Ground {
     ) -> Result<()> {
         let mut dice = Rng(self.seed ^ (number << 8) ^ ((crash as u64) << 4) ^ (cell.direction as u64));
         let part = (dice.below(1_000_000) as f64) / 1e6;
-        // Half of them late in the job.
+        // Half of the crashes come late in the job.
         let part = if dice.below(2) == 0 { part } else { 0.6 + 0.4 * part };
         let told = format!("round {number} at {part:.3} of a clean run");
         let run = self.prepare(server, cell, &format!("round-{number}"))?;
@@ -278,7 +280,8 @@ impl Ground {
                 *server = self.serve(bench, Some(server))?;
             }
         }
-        // Links are quick, and files under final names are never written again: what they are now can be looked at later.
+        // Hard links are quick to create, and files under final names are never rewritten: they can be
+        // examined later.
         let frozen = self.dir.join("frozen");
         remove(&frozen)?;
         link_tree(&run.copy, &frozen)?;
@@ -311,7 +314,7 @@ impl Ground {
         }
         if crash != Crash::ServerAlone {
             for _ in 0..CLEAN_AGAIN {
-                // The machine may be busier than it was.
+                // The machine may be busier than before.
                 if seconds > SLOWER * cell.clean_longest() {
                     self.clean_run(bench, server, cell, 0)?;
                 }
@@ -331,7 +334,7 @@ impl Ground {
         if found.is_empty() { remove(&run.copy) } else { Ok(()) }
     }
 
-    /// Files that have their final contents by length and time, as a mirror compares them.
+    /// Files with their final contents by size and time, as a mirror compares them.
     fn whole(&self, copy: &Path) -> Result<BTreeSet<String>> {
         let mut whole = BTreeSet::new();
         each_file(&self.tree, &mut |path| {
@@ -345,7 +348,8 @@ impl Ground {
         Ok(whole)
     }
 
-    /// Removes unfinished files whose whole file was copied, too: it got its name while the copy was made, and no disk has both.
+    /// Removes unfinished files whose complete file was copied too: the file was renamed during the copy, and
+    /// no disk has both.
     fn forget_finished(&self, copy: &Path) -> Result<()> {
         for name in self.whole(copy)? {
             let path = copy.join(name);
@@ -358,7 +362,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Names of the source that have neither its contents nor those that were there before.
+    /// The names in the source tree whose contents are neither the source's nor the former ones.
     fn wrong(&self, copy: &Path) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         each_file(&self.tree, &mut |path| {
@@ -437,7 +441,7 @@ fn old_content(name: &std::ffi::OsStr) -> String {
     format!("the older {}\n", name.to_string_lossy())
 }
 
-/// Sees to it that the process to be killed is the program, and no wrapper of it.
+/// Checks that the process to be killed is the program itself, not a wrapper.
 fn does_the_work(running: &Running) -> Result<()> {
     match running.program_name().as_deref() {
         Some("braidftp") | None => Ok(()),
@@ -445,7 +449,7 @@ fn does_the_work(running: &Running) -> Result<()> {
     }
 }
 
-/// Files that a run moved, with how many of their bytes.
+/// The files that a run transferred, with the bytes transferred.
 fn sent(finished: &Finished) -> Vec<(String, u64)> {
     let text = String::from_utf8_lossy(&finished.stdout);
     let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -471,7 +475,7 @@ fn each_file(dir: &Path, look: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()
     Ok(())
 }
 
-/// What a disk would hold if the power went now. Files come and go meanwhile.
+/// Copies what a disk would hold if the power failed now. Files appear and disappear meanwhile.
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for name in sorted(from)? {
@@ -501,7 +505,7 @@ fn lose_tails(dir: &Path, dice: &mut Rng) -> Result<()> {
     })
 }
 
-/// The files under final names, by hard links.
+/// Links the files under their final names.
 fn link_tree(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for name in sorted(from)? {

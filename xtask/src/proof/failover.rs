@@ -1,11 +1,12 @@
-//! One path of two is cut: hundreds of trials in the simulator, and by which time the other carries all that it can.
+//! Failover: cuts one of two paths in hundreds of simulated trials and measures when the other carries its
+//! full rate.
 
 use anyhow::Result;
 
 use super::Bench;
 use crate::shell;
 
-/// Run them; the program's exit code is the verdict.
+/// Runs the trials; the program's exit code is the verdict.
 pub(super) fn cut(bench: &mut Bench) -> Result<()> {
     let mut command = shell::cargo();
     command.args(["run", "--release", "-q", "-p", "braidftp-sim", "--bin", "failover"]);

@@ -1,4 +1,5 @@
-//! What goes wrong outside, and what a person sees of it: codes, words, and no half file under a final name.
+//! Failures from outside and what the user sees: exit codes, messages, and no incomplete file under a final
+//! name.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -15,14 +16,14 @@ use super::{Bench, remove};
 use crate::shell::check;
 use crate::tree::{Kind, Shape, make};
 
-/// A link on which the tree of these proofs takes some ten seconds.
+/// A link over which the tree of these proofs takes some ten seconds.
 const LINK: LinkOptions =
     LinkOptions { rate: "200mbit", delay: "1ms", loss: 0.0, queue: "500kB", more: Vec::new(), seed: 1 };
 
-/// How long the job runs before it is disturbed.
+/// The time before a job is disturbed.
 const UNDISTURBED: Duration = Duration::from_secs(3);
 
-/// The time-out that the client is given, and how long it may then take to end.
+/// The client's time-out, and how long it may then take to end.
 const TIMEOUT: &str = "5";
 const TIMEOUT_LIMIT: Duration = Duration::from_secs(60);
 
@@ -60,7 +61,7 @@ pub(super) fn interrupt(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The link dies in the middle.
+/// The link dies during the job.
 pub(super) fn vanish(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     make(&tree, &shape())?;
@@ -91,7 +92,7 @@ pub(super) fn vanish(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Whatever has a final name is whole.
+/// Checks that every file under a final name is complete.
 fn no_half_files(bench: &mut Bench, mode: &str, tree: &Path, copy: &Path) -> Result<()> {
     let mut half = Vec::new();
     let mut whole = 0;
@@ -121,7 +122,7 @@ fn no_half_files(bench: &mut Bench, mode: &str, tree: &Path, copy: &Path) -> Res
     Ok(())
 }
 
-/// The same command again does the rest, and only the rest.
+/// The same command again must transfer the rest, and only the rest.
 fn goes_on(bench: &mut Bench, mode: &str, server: &Server, link: &Link, copy: &Path) -> Result<()> {
     let mut command = mirror(&bench.programs, &server.url(mode, Some(link)), copy, mode);
     let finished = Running::start(&mut command, &bench.dir, "client-again")?.finish(JOB_LIMIT)?;
@@ -139,13 +140,13 @@ fn goes_on(bench: &mut Bench, mode: &str, server: &Server, link: &Link, copy: &P
     remove(copy)
 }
 
-/// Mistakes and refusals.
+/// User errors and refusals.
 pub(super) fn refusals(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     make(&tree, &Shape { files: 200, seed: 1, big: 30_000_000, kind: Kind::Nasty })?;
     let server = Server::start(&bench.programs, &tree, &bench.dir, &[])?;
     let (tcp, udp) = (server.tcp, server.udp);
-    // No word of these holds a space.
+    // The arguments are split at spaces.
     let quick = "--timeout 3 --retries 0";
     let served = bench.dir.join("tree");
     let served = served.display();
@@ -163,9 +164,9 @@ pub(super) fn refusals(bench: &mut Bench) -> Result<()> {
         refused("no such path over TCP", format!("cat ftp://{tcp}/no-such"), &[5]),
         refused("no such path over SCTP", format!("cat ftp+sctp://{udp}/no-such"), &[5]),
         refused("an upload where none is allowed", format!("put Cargo.toml ftp+sctp://{udp}/x"), &[4, 7]),
-        refused("a URL that is none", "ls gopher://127.0.0.1/x".into(), &[1]),
-        refused("a mode that is none", format!("ls ftp+sctp://{udp}/ --mode warp"), &[1]),
-        refused("an option that is none", "ls --no-such-option".into(), &[1]),
+        refused("an invalid URL", "ls gopher://127.0.0.1/x".into(), &[1]),
+        refused("an unknown mode", format!("ls ftp+sctp://{udp}/ --mode warp"), &[1]),
+        refused("an unknown option", "ls --no-such-option".into(), &[1]),
     ];
     for (what, args, codes) in cases {
         let mut command = bench.programs.braidftp();
@@ -184,7 +185,8 @@ pub(super) fn refusals(bench: &mut Bench) -> Result<()> {
     disk_full(bench, &server)
 }
 
-/// A receiver without room: exit code 6, and no half file. Needs root, for a file system of its own.
+/// A receiver without disk space: exit code 6, and no incomplete file. Requires root for a file system of its
+/// own.
 fn disk_full(bench: &mut Bench, server: &Server) -> Result<()> {
     let copy = bench.dir.join("small");
     fs::create_dir_all(&copy)?;

@@ -1,7 +1,7 @@
-//! A flood of INITs, each from an address and port of its own.
+//! A flood of INITs, each from a different address and port.
 //!
-//! A server keeps no state before a valid COOKIE ECHO (RFC 9260 §5.1.3), so its memory stays what it was, and a client
-//! that comes during the flood and one that comes after are served.
+//! A server keeps no state before a valid COOKIE ECHO (RFC 9260 §5.1.3), so its memory must stay constant,
+//! and clients during and after the flood must be served.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -15,18 +15,18 @@ use crate::tree::{Kind, Rng, Shape, make};
 
 const INITS: u32 = 100_000;
 
-/// Every so manieth sender stays to hear the INIT ACK: a flood that nobody answers proves nothing.
+/// Every so many senders one waits for the INIT ACK, which shows that the flood is answered.
 const LISTENERS_EVERY: u32 = 1_000;
 
-/// What the server's memory may grow by.
+/// The limit of the growth of the server's memory.
 const MOST_GROWTH_BYTES: u64 = 4_000_000;
 
-/// Send them, while a client mirrors a small tree.
+/// Sends the flood while a client mirrors a small tree.
 pub(super) fn flood(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     make(&tree, &Shape { files: 300, seed: 1, big: 0, kind: Kind::Nasty })?;
     let server = Server::start(&bench.programs, &tree, &bench.dir, &[])?;
-    // Once before, so that what any client costs is not counted.
+    // A client before the flood, so that the cost of a first client is not counted.
     client(bench, &server, "before")?;
     let before = server.running.memory().context("the server is gone")?;
 
@@ -72,7 +72,7 @@ pub(super) fn flood(bench: &mut Bench) -> Result<()> {
     client(bench, &server, "after")
 }
 
-/// Mirror once, and tell how it went.
+/// Mirrors once and reports the result.
 fn client(bench: &mut Bench, server: &Server, when: &str) -> Result<()> {
     let copy = bench.dir.join(format!("copy-{when}"));
     let mut command = mirror(&bench.programs, &server.url("braid", None), &copy, "braid");
@@ -85,12 +85,12 @@ fn client(bench: &mut Bench, server: &Server, when: &str) -> Result<()> {
     remove(&copy)
 }
 
-/// A packet with an INIT (RFC 9260 §3.3.2), from a port and with a tag of the generator's.
+/// A packet with an INIT (RFC 9260 §3.3.2), with pseudo-random port and tag.
 fn init(rng: &mut Rng) -> Vec<u8> {
     let mut packet = Vec::with_capacity(32);
     packet.extend_from_slice(&(1_024 + rng.below(60_000) as u16).to_be_bytes());
     packet.extend_from_slice(&21u16.to_be_bytes());
-    // The tag of a packet with INIT is 0; the checksum is filled in below.
+    // The tag of a packet with an INIT is 0; the checksum is written below.
     packet.extend_from_slice(&[0; 8]);
     packet.extend_from_slice(&[1, 0, 0, 20]);
     packet.extend_from_slice(&(rng.next() as u32 | 1).to_be_bytes());

@@ -1,4 +1,4 @@
-//! How much memory client and server have resident while they work hard.
+//! The resident memory of client and server under load.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use super::compare::{Times, differences};
 use super::{Bench, megabytes, remove};
 use crate::tree::{Kind, Shape, make};
 
-/// What client and server may each have resident.
+/// The limit of the resident memory of client and server each.
 const MOST_BYTES: u64 = 64_000_000;
 
-/// Longest that one mirror may take.
+/// The time limit of one mirror.
 const MIRROR_LIMIT: Duration = Duration::from_secs(3600);
 
 /// 100,000 files.

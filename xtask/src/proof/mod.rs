@@ -1,8 +1,8 @@
-//! `cargo xtask proof`: what the main job must reach, run end to end with the released programs.
+//! `cargo xtask proof`: the requirements of the main job, tested end to end with the released programs.
 //!
-//! Each proof prints its figures, what they must be, and PASS or FAIL. It is no part of CI: moving the large files alone
-//! takes minutes, and figures belong to the machine that printed them. Its files lie in `target/proof`, and stay there
-//! when a proof fails.
+//! Each proof prints its figures, the required values, and PASS or FAIL. Proofs are not part of CI: moving
+//! the large files alone takes minutes, and the figures depend on the machine. Their files are in
+//! `target/proof`, and are kept if a proof fails.
 
 mod actors;
 mod attack;
@@ -27,7 +27,7 @@ use anyhow::{Context, Result, bail};
 use self::actors::Programs;
 use crate::tree;
 
-/// What is proved, in order.
+/// The proofs, in order.
 const PROOFS: &[(&str, &str, Proof)] = &[
     ("trees", "identical trees in every mode, over loopback", trees::loopback),
     ("trees-link", "the same through a link that loses 10 %, reorders and duplicates", trees::link),
@@ -41,24 +41,24 @@ const PROOFS: &[(&str, &str, Proof)] = &[
     ("inits", "100,000 INITs from as many ports: memory flat, a client served", inits::flood),
     (
         "attack",
-        "attacks over SCTP: the server's memory, what an honest client gets meanwhile; passwords guessed",
+        "attacks over SCTP: the server's memory, the service of an honest client meanwhile; password guessing",
         attack::run,
     ),
-    ("interrupt", "Ctrl-C in the middle: no half file, and the same command goes on", faults::interrupt),
+    ("interrupt", "Ctrl-C during a job: no incomplete file, and the same command resumes", faults::interrupt),
     (
         "crash",
-        "kill -9 of client and server, and power losses, at random moments: no wrong file, and the same command goes on",
+        "kill -9 of client and server, and power losses, at random moments: no wrong file, and the same command resumes",
         crash::run,
     ),
-    ("vanish", "the peer vanishes: a clear exit code in time, and the same command goes on", faults::vanish),
+    ("vanish", "the peer vanishes: a clear exit code in time, and the same command resumes", faults::vanish),
     (
         "path-cut",
-        "of two paths one is cut, comes back, then the other is cut: the job goes on (root)",
+        "one of two paths is cut and restored, then the other is cut: the job continues (root)",
         path_cut::run,
     ),
     (
         "refusals",
-        "a port in use, no server, no such path, an unreadable folder: codes and words",
+        "a port in use, no server, no such path, an unreadable folder: exit codes and messages",
         faults::refusals,
     ),
     (
@@ -66,7 +66,7 @@ const PROOFS: &[(&str, &str, Proof)] = &[
         "one path of two is cut, at 50 ms: the other's goodput within a second, simulated",
         failover::cut,
     ),
-    ("cc-link", "a tree by every congestion control, through a link that loses 1 %", controllers::link),
+    ("cc-link", "a tree with every congestion controller, through a link that loses 1 %", controllers::link),
     ("cc-net", "the same between two hosts of a net (root)", controllers::net),
     ("clients", "lftp and curl fetch the tree over TCP", clients::run),
     ("demo", "the demo: exit code 0, a table, a picture", clients::demo),
@@ -75,18 +75,18 @@ const PROOFS: &[(&str, &str, Proof)] = &[
 /// Runs one proof.
 type Proof = fn(&mut Bench) -> Result<()>;
 
-/// What a proof has to work with, and where it tells what it found.
+/// The environment of a proof, and its results.
 #[derive(Debug)]
 pub(crate) struct Bench {
     /// The programs under proof.
     programs: Programs,
-    /// The proof that runs.
+    /// The name of the running proof.
     name: &'static str,
-    /// Its own folder.
+    /// The folder of the proof.
     dir: PathBuf,
     /// What was asked for on the command line.
     options: Options,
-    /// Every figure that is not what it must be.
+    /// Every figure that misses its required value.
     failures: Vec<String>,
 }
 
@@ -95,25 +95,25 @@ pub(crate) struct Bench {
 struct Options {
     /// Names of proofs; all if empty.
     only: Vec<String>,
-    /// Modes; all that make sense if empty.
+    /// Modes; all applicable ones if empty.
     modes: Vec<String>,
-    /// Files of the nasty tree.
+    /// The number of files of the nasty tree.
     files: usize,
     /// Bytes of its big file.
     big: u64,
     /// Bytes of the big file of the tree that goes through the link.
     link_big: u64,
-    /// The folder of programs that were built before; none: build them.
+    /// The folder of programs built before; `None`: build them.
     programs: Option<PathBuf>,
-    /// How many seeds a median is taken of.
+    /// The number of seeds over which a median is taken.
     seeds: u64,
-    /// Crashes of each kind.
+    /// The number of crashes of each kind.
     rounds: u64,
-    /// What the moments of crashes are drawn from; none: the time of day.
+    /// The seed of the moments of crashes; `None`: the time of day.
     seed: Option<u64>,
     /// Attacks to run, by name; all if empty.
     attacks: Vec<String>,
-    /// Whether files stay after a proof that passed.
+    /// Which files to keep after a proof.
     keep: Keep,
 }
 
@@ -129,7 +129,7 @@ const USAGE: &str = "usage: cargo xtask proof [--list] [--only NAME,...] [--mode
 [--link-big SIZE] [--seeds N] [--rounds N] [--seed N] [--attacks NAME,...] \
 [--programs DIR] [--keep]";
 
-/// Run what `args` asks for.
+/// Runs the proofs that `args` asks for.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut options = Options {
         only: Vec::new(),
@@ -197,14 +197,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         count += 1;
     }
-    println!("proof: {count} proofs, {} figures not as they must be", bench.failures.len());
+    println!("proof: {count} proofs, {} figures missed", bench.failures.len());
     if !bench.failures.is_empty() {
         bail!("{}", bench.failures.join("\n"));
     }
     Ok(())
 }
 
-/// What became of a figure.
+/// The verdict on a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,
@@ -218,7 +218,7 @@ impl From<bool> for Verdict {
 }
 
 impl Bench {
-    /// Tell a figure, and whether it is as it must be.
+    /// Reports a figure and whether it meets its requirement.
     fn verdict(&mut self, verdict: impl Into<Verdict>, what: &str) {
         match verdict.into() {
             Verdict::Pass => println!("proof: PASS {}: {what}", self.name),
@@ -229,7 +229,7 @@ impl Bench {
         }
     }
 
-    /// The modes to run, of those that a proof is about.
+    /// The modes to run, of those that a proof covers.
     fn modes(&self, all: &[&'static str]) -> Vec<&'static str> {
         let asked = &self.options.modes;
         all.iter()
@@ -238,14 +238,14 @@ impl Bench {
             .collect()
     }
 
-    /// An empty folder for the proof.
+    /// Creates an empty folder for the proof.
     fn fresh_dir(&self) -> Result<()> {
         remove(&self.dir)?;
         std::fs::create_dir_all(&self.dir).with_context(|| format!("cannot create {}", self.dir.display()))
     }
 }
 
-/// Remove a folder with all that is in it, if it is there.
+/// Removes a folder with all its contents, if it exists.
 fn remove(dir: &Path) -> Result<()> {
     match std::fs::remove_dir_all(dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -255,12 +255,12 @@ fn remove(dir: &Path) -> Result<()> {
     }
 }
 
-/// Bytes as people read them.
+/// Formats bytes in MB.
 fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// The middle one; of an even number, the greater of the two.
+/// The median; of an even number, the larger of the two middle values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,7 +1,9 @@
-//! Password guessing on a live server, over TCP from several addresses and over SCTP at once: how many guesses are checked.
+//! Password guessing on a live server, over TCP from several addresses and over SCTP at once: measures how
+//! many guesses are checked.
 //!
-//! The guessers use sessions in parallel, log in to other accounts between their guesses, change USER, and spell the name in
-//! several ways. A reply that says that the password is wrong counts as a check; one that says that there were too many does not.
+//! The guessers use parallel sessions, log in to other accounts between their guesses, change USER, and vary
+//! the spelling of the name. A reply that the password is wrong counts as a check; a reply that there were
+//! too many guesses does not.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -18,9 +20,9 @@ use socket2::{Domain, Socket, Type};
 use super::Bench;
 use super::actors::{Programs, Running, Server};
 
-/// What an address may have checked.
+/// The limit of checks per address.
 const ADDRESS_MAX: usize = 20;
-/// What may be checked of one user's passwords.
+/// The limit of checks of one user's passwords.
 const USER_MAX: usize = 100;
 /// From how many addresses the guesses come, besides the one that SCTP and TCP share: so many that what one may have checked is no
 /// limit for all of them. The delays of an address grow with its failures, so that many that guess a few times each are the fastest.
@@ -38,19 +40,19 @@ const CLIENT: Duration = Duration::from_secs(90);
 
 const NAME: &str = "anna";
 const PASSWORD: &str = "the right one";
-/// How guessers spell the name.
+/// The spellings of the name.
 const SPELLINGS: [&str; 6] = [NAME, NAME, NAME, "Anna", "anna ", "ANNA"];
-/// Where the user logs in from.
+/// The address from which the user logs in.
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 4, 0, 1));
 /// Where nobody has been before.
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 5, 0, 1));
 /// What the server says of a password that it does not check.
 const NOT_CHECKED: &str = "or for that name";
 
-/// Guesses that were checked, by address and by name.
+/// The number of checked guesses, by address and name.
 type Checks = Mutex<BTreeMap<(IpAddr, String), usize>>;
 
-/// Lets them guess.
+/// Runs the guessers.
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let hash = hash(&bench.programs)?;
     let users = bench.dir.join("users.toml");
@@ -60,7 +62,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     std::fs::write(&users, text)?;
     let served = bench.dir.join("guessed");
     std::fs::create_dir_all(&served)?;
-    let users = users.to_str().context("the folder's name is no text")?;
+    let users = users.to_str().context("the folder's name is not UTF-8")?;
     let server = Server::start(&bench.programs, &served, &bench.dir, &["--users", users])?;
     let says = |from, name: &str, password: &str| -> Result<String> {
         Session::open(server.tcp, from)?.log_in(name, password)
@@ -81,7 +83,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
             let to = server.tcp;
             scope.spawn(move || {
                 while Instant::now() < until {
-                    // It ends when the server ends the session.
+                    // The session ends when the server closes it.
                     let _ = guess(to, address, nth, until, checks);
                     thread::sleep(Duration::from_millis(50));
                 }
@@ -162,7 +164,7 @@ fn guess(to: SocketAddr, from: IpAddr, nth: usize, until: Instant, checks: &Chec
         if reply.starts_with("530") || reply.contains("too many wrong passwords, goodbye") {
             count(checks, from, name);
         }
-        // What a success takes back must not be another's count.
+        // A successful login must not reset the count of another name.
         match turn % 3 {
             0 => session.log_in("anonymous", "x")?,
             1 => session.log_in("mine", PASSWORD)?,
@@ -224,7 +226,7 @@ impl Session {
         self.reply()
     }
 
-    /// The reply to the password.
+    /// Sends USER and PASS; returns the reply to the password.
     fn log_in(&mut self, name: &str, password: &str) -> Result<String> {
         let reply = self.ask(&format!("USER {name}"))?;
         if !reply.starts_with("331") {

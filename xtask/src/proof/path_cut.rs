@@ -1,9 +1,9 @@
-//! A path is cut in the middle of a job, comes back, and then the other is cut: over UDP and over IP itself, IPv4, IPv6
-//! and a mix, by interfaces that go down and by packets that vanish silently. Then one of the two goes and comes all the
-//! time, beside what the steady one carries alone.
+//! Path failures during a job: one path is cut and restored, then the other is cut, over UDP and over IP
+//! itself, with IPv4, IPv6 and a mix, by interfaces that go down and by silent loss. Then one of the paths
+//! flaps, compared with what the steady path carries alone.
 //!
-//! Both paths carry data at once. What a cut costs is how long the path that is left would need, at nine tenths of what it
-//! carries alone, to bring what is missing of that two seconds after the cut.
+//! Both paths carry data at once. The cost of a cut is the time that the remaining path needs, at nine tenths
+//! of its goodput alone, to transfer what is missing two seconds after the cut.
 
 use std::fs;
 use std::path::Path;
@@ -18,37 +18,38 @@ use super::compare::{Times, differences};
 use crate::tree::{Kind, Shape, make};
 use crate::wires::{Cut, End, Wire, Wires};
 
-/// Of each wire each way. By both the job takes 8 s then, by one 16 s.
+/// The rate of each wire and direction. Over both the job takes 8 s, over one 16 s.
 const RATE: &str = "40mbit";
-/// Of this many bytes, so that what is on the disk shows progress.
+/// Files of this size, so that the disk shows the progress.
 const FILE_BYTES: u64 = 100_000;
 const FILES: usize = 800;
-/// What happens to which wire, and when: the first is cut, mended, and then the second is cut, for good.
+/// The schedule: the first wire is cut and restored, then the second is cut for good.
 const CUT_FIRST: Duration = Duration::from_millis(1_500);
 const MEND_FIRST: Duration = Duration::from_millis(3_500);
 const CUT_SECOND: Duration = Duration::from_millis(5_500);
-/// The longest that nothing may arrive. With an RTT of at most the 40 ms of a full queue and `modern` defaults, an RTO
-/// is some 150 ms; a path is left at its first, and a path that returns shows at a HEARTBEAT.
+/// The longest allowed time without progress. With an RTT of at most 40 ms (a full queue) and `modern`
+/// defaults an RTO is some 150 ms; data leaves a path at its first time-out, and a HEARTBEAT finds a restored
+/// path.
 const STALL_MAX: Duration = Duration::from_secs(2);
-/// The most that a cut may cost, at this share of what the other path carries alone.
+/// The largest allowed cost of a cut, at this share of the other path's goodput alone.
 const COST_MAX: Duration = Duration::from_secs(1);
 const SHARE: f64 = 0.9;
-/// How long after a cut it is summed up.
+/// The time after a cut at which its cost is computed.
 const AFTER: Duration = Duration::from_secs(2);
-/// How a path flaps, and what must be left of what the other carries alone.
+/// The flapping, and the required share of the steady path's goodput alone.
 const FLAP_UP: Duration = Duration::from_secs(2);
 const FLAP_DOWN: Duration = Duration::from_secs(1);
 const FLAP_SHARE: f64 = 0.95;
-/// Longest that the job may take in all.
+/// The time limit of the job.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Between two looks at what arrived.
+/// The polling interval of the received files.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// `ftp+sctp` and `ftp+sctp-ip`, over two wires each.
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     let made = make(&tree, &Shape { files: FILES, seed: 1, big: 0, kind: Kind::Plain { size: FILE_BYTES } })?;
-    // What one path carries alone is measured with the very programs: headers, framing, the disk and the look.
+    // The same programs measure one path alone, so that headers, framing, disk and polling are included.
     let steady =
         Job { tree: &tree, scheme: "ftp+sctp", wires: &[Wire::v4(1), Wire::v4(2)], cut: Cut::Silent };
     let alone = steady.run(bench, &[0], &mut Vec::new()).context("one path alone")?;
@@ -80,7 +81,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
                 }
                 let stall = outcome.longest_stall;
                 if stall > STALL_MAX {
-                    found.push("it stood still for too long".into());
+                    found.push("no progress for too long".into());
                 }
                 let costs = [CUT_FIRST, CUT_SECOND].map(|at| outcome.cost(at, alone));
                 if costs.iter().any(|cost| *cost > COST_MAX.as_secs_f64()) {
@@ -106,7 +107,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The second path goes and comes all the time.
+/// The second path flaps.
 fn flap(bench: &mut Bench, job: &Job<'_>, bytes: f64, alone: f64) -> Result<()> {
     let mut deeds = Vec::new();
     let mut at = Duration::ZERO;
@@ -134,7 +135,7 @@ fn flap(bench: &mut Bench, job: &Job<'_>, bytes: f64, alone: f64) -> Result<()> 
     Ok(())
 }
 
-/// Something that is done to a wire.
+/// An action on a wire.
 type Deed = fn(&Wires, usize, Cut) -> std::result::Result<(), crate::wires::NoWires>;
 
 struct Job<'a> {
@@ -148,14 +149,14 @@ struct Outcome {
     finished: Finished,
     took: Duration,
     longest_stall: Duration,
-    /// When the longest stall began, since the job did.
+    /// The begin of the longest stall, since the start of the job.
     stalled_at: Duration,
-    /// How many bytes had arrived when.
+    /// The bytes received, by time.
     seen: Vec<(Duration, u64)>,
 }
 
 impl Outcome {
-    /// What a cut at this time cost, in seconds: see above.
+    /// The cost of a cut at `at`, in seconds; see the module documentation.
     fn cost(&self, at: Duration, alone: f64) -> f64 {
         let by = |when: Duration| {
             let before = self.seen.iter().take_while(|(seen, _)| *seen <= when).last();
@@ -168,7 +169,8 @@ impl Outcome {
 }
 
 impl Job<'_> {
-    /// Mirrors by these wires, and does meanwhile what is to be done, of which the first is last.
+    /// Mirrors over these wires and performs the scheduled actions meanwhile; the next action is last in the
+    /// list.
     fn run(&self, bench: &Bench, by: &[usize], deeds: &mut Vec<(Duration, Deed, usize)>) -> Result<Outcome> {
         let net = Wires::up(self.wires, Some(RATE))?;
         let [one, other] = self.wires;
@@ -183,9 +185,9 @@ impl Job<'_> {
             mirror.args(["--path", &self.wires[*wire].client.to_string()]);
         }
         let start = Instant::now();
-        while !server.has_said("listening")? {
+        while !server.has_printed("listening")? {
             if start.elapsed() > LIMIT {
-                bail!("the server does not listen: {}", server.words()?);
+                bail!("the server does not listen: {}", server.stderr_tail()?);
             }
             sleep(LOOK);
         }
@@ -218,12 +220,12 @@ impl Job<'_> {
     }
 }
 
-/// The server's address as a URL has it.
+/// The server's address in the notation of URLs.
 fn host(wire: &Wire) -> String {
     if wire.server.is_ipv6() { format!("[{}]", wire.server) } else { wire.server.to_string() }
 }
 
-/// Bytes in all files below a folder, those that are not whole yet among them. What vanishes meanwhile does not count.
+/// The bytes of all files in a folder, unfinished ones included. Files that vanish meanwhile are not counted.
 fn bytes_below(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {

@@ -1,4 +1,5 @@
-//! Many small files over a slow, lossy link, against the physical limit and against one association a file.
+//! Many small files over a slow, lossy link, compared with the physical limit and with one association per
+//! file.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +15,13 @@ const FILE_BYTES: u64 = 10_000;
 const RATE_BITS_PER_SECOND: f64 = 3e6;
 const LOSS: f64 = 0.03;
 
-/// At most so many times the limit.
+/// The largest allowed multiple of the limit.
 const MOST_OF_LIMIT: f64 = 1.25;
 
-/// At least so many times faster than `naive`.
+/// The required speedup over `naive`.
 const LEAST_OF_NAIVE: f64 = 3.0;
 
-/// The time of the whole command, from start to exit, in `braid` and in `naive`; medians of several seeds.
+/// The time of the whole command, from start to exit, in `braid` and in `naive`; medians over several seeds.
 pub(super) fn small_files(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
     let made = make(&tree, &Shape { files: FILES, seed: 1, big: 0, kind: Kind::Plain { size: FILE_BYTES } })?;

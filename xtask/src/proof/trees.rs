@@ -9,7 +9,7 @@ use super::compare::{Times, differences};
 use super::{Bench, remove};
 use crate::tree::{Kind, Shape, make};
 
-/// Longest that one mirror may take. The papers' variants wait out many time-outs at 10 % loss.
+/// The time limit of one mirror. The papers' variants wait for many time-outs at 10 % loss.
 const MIRROR_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
 /// Over loopback, in five modes.
@@ -18,7 +18,7 @@ pub(super) fn loopback(bench: &mut Bench) -> Result<()> {
     run(bench, big, &["tcp", "naive", "ms", "ms-cp", "braid"], None)
 }
 
-/// Through a bad link, in the modes that go over UDP.
+/// Through a lossy link, in the modes that use UDP.
 pub(super) fn link(bench: &mut Bench) -> Result<()> {
     let options = LinkOptions {
         rate: "1gbit",

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             }
             let lines = text.lines().count();
             if lines > LONG_FILE_LINES {
-                println!("tidy: note: {name} has {lines} lines, and wants a joint");
+                println!("tidy: note: {name} has {lines} lines: consider splitting it");
             }
         }
         problems.extend(machine_paths(&name, &text));
@@ -88,7 +88,7 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The edges between our crates, as cargo sees them, against the list.
+/// Compares the dependencies between the workspace's crates, as cargo reports them, with the list of allowed imports.
 fn imports(problems: &mut Vec<String>) -> Result<()> {
     let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: serde_json::Value =
@@ -107,7 +107,7 @@ fn imports(problems: &mut Vec<String>) -> Result<()> {
             let crate_name =
                 dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
             if !holds_word(&sources, &crate_name.replace('-', "_")) {
-                problems.push(format!("{name} depends on {crate_name} and never says its name"));
+                problems.push(format!("{name} depends on {crate_name} and does not use it"));
             }
             let Some(full) = dependency["name"].as_str().filter(|full| ours.contains(full)) else { continue };
             let to = short(full);
@@ -121,7 +121,7 @@ fn imports(problems: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// All that a package's sources say.
+/// The concatenated sources of a package.
 fn sources_of(package: &serde_json::Value) -> Result<String> {
     let manifest = package["manifest_path"].as_str().context("a package has no manifest")?;
     let mut files = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn is_pure(name: &str) -> bool {
     PURE.contains(&name)
 }
 
-/// A crate's name as ARCHITECTURE.md has it.
+/// The short name of a crate, as in ARCHITECTURE.md.
 fn short(package: &str) -> &str {
     package.strip_prefix("braidftp-").unwrap_or(package)
 }
@@ -150,7 +150,7 @@ fn of(list: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static [
     list.iter().find(|(from, _)| *from == name).map(|(_, to)| *to)
 }
 
-/// No unsafe code, no clock, no socket, no thread and no hash order in the pure crates.
+/// Checks that pure crates have no unsafe code, clock, socket, thread or hash order.
 fn pure_crates(problems: &mut Vec<String>) -> Result<()> {
     for name in PURE {
         let root = Path::new("crates").join(name);
@@ -163,7 +163,7 @@ fn pure_crates(problems: &mut Vec<String>) -> Result<()> {
         let mut sources = Vec::new();
         walk(&root.join("src"), &mut sources)?;
         for path in sources {
-            // A program of the crate drives its machines, and may look at the clock.
+            // A binary of the crate is a driver and may read the clock.
             if path.starts_with(root.join("src/bin")) || path.extension().is_none_or(|ext| ext != "rs") {
                 continue;
             }
@@ -180,7 +180,7 @@ fn pure_crates(problems: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The words of a pure crate's source that have no business there: line, word, reason.
+/// The forbidden words in a pure crate's source: line, word, reason.
 fn impure_words(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -194,7 +194,7 @@ fn impure_words(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     found
 }
 
-/// Whether a word stands in a line as itself, not as a part of a longer one.
+/// Whether a line contains a word as a whole word.
 fn holds_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(start, _)| {
@@ -204,9 +204,9 @@ fn holds_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Paths that exist on one machine only.
+/// Finds paths that exist on one machine only.
 fn machine_paths(name: &str, text: &str) -> Vec<String> {
-    // Put together here, so that this file does not accuse itself.
+    // Concatenated here, so that this file does not report itself.
     let paths = [concat!("/wo", "rk/"), concat!("/fa", "rm/"), concat!("/ro", "ot/")];
     let mut problems = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -217,7 +217,7 @@ fn machine_paths(name: &str, text: &str) -> Vec<String> {
     problems
 }
 
-/// Links of a page to files that are not there.
+/// Finds links of a page to files that do not exist.
 fn dead_links(page: &Path, text: &str) -> Vec<String> {
     let folder = page.parent().unwrap_or(Path::new(""));
     let mut problems = Vec::new();
@@ -228,7 +228,11 @@ fn dead_links(page: &Path, text: &str) -> Vec<String> {
                 continue;
             }
             if !folder.join(target).exists() {
-                problems.push(format!("{}:{}: there is no {target}", page.display(), number + 1));
+                problems.push(format!(
+                    "{}:{}: dead link: {target} does not exist",
+                    page.display(),
+                    number + 1
+                ));
             }
         }
     }

@@ -1,6 +1,6 @@
-//! The rules of the house as data. ARCHITECTURE.md gives their reasons.
+//! The rules that `tidy` checks, as data. ARCHITECTURE.md gives their reasons.
 
-/// Who may import whom. An edge that is not listed does not exist.
+/// The allowed imports between crates. Any other import is an error.
 pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("cc", &["base"]),
@@ -21,34 +21,34 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// What tests may import beyond that.
+/// Additional imports allowed in tests.
 pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
     // One body, run in the simulator and over the kernel; links and wires between it and other stacks.
     ("net", &["sim", "emu"]),
     ("braidftp", &["sctp", "sim"]),
 ];
 
-/// The crates without clock, socket, thread, global or hash order.
+/// The pure crates: no clock, socket, thread, global or hash order.
 pub(super) const PURE: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap"];
 
-/// Words that the sources of a pure crate do not hold, outside comments, and why.
+/// Words forbidden in the sources of pure crates outside comments, with reasons.
 pub(super) const IMPURE: &[(&str, &str)] = &[
     ("Instant", "time is an argument (base::Time)"),
     ("SystemTime", "time is an argument (base::Time)"),
-    ("HashMap", "its order differs from run to run; BTreeMap or a table of your own"),
-    ("HashSet", "its order differs from run to run; BTreeSet or a table of your own"),
+    ("HashMap", "its order differs from run to run; use BTreeMap or a sorted table"),
+    ("HashSet", "its order differs from run to run; use BTreeSet or a sorted table"),
     ("RandomState", "randomness comes from a seed"),
     ("UdpSocket", "datagrams come by handle and go by poll"),
     ("TcpStream", "bytes come by handle and go by poll"),
     ("TcpListener", "bytes come by handle and go by poll"),
-    ("std::thread", "a machine has no threads"),
-    ("thread_local", "state belongs to a machine, not to a thread"),
-    ("static mut", "state belongs to a machine"),
-    ("std::fs", "files are the drivers'"),
-    ("std::env", "what steers a machine is in its arguments"),
-    ("std::process", "a machine does not run programs"),
-    ("tokio", "a machine waits for nothing"),
+    ("std::thread", "a state machine has no threads"),
+    ("thread_local", "state belongs to a state machine, not to a thread"),
+    ("static mut", "state belongs to a state machine"),
+    ("std::fs", "only drivers access files"),
+    ("std::env", "a state machine is configured by arguments"),
+    ("std::process", "a state machine runs no programs"),
+    ("tokio", "a state machine does not wait"),
 ];
 
-/// Lines above which a file is named, as one that wants a joint.
+/// Files with more lines are reported as candidates for splitting.
 pub(super) const LONG_FILE_LINES: usize = 900;
