@@ -7,12 +7,16 @@
 //! Options: `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `cc` (the profile's;
 //! as in `bbr:version=1`), `threads` (0: one thread for all; else the workers of the runtime), `buffer` (bytes, both
 //! directions; the profile's), `stats` (0; 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before
-//! the receiver reads). At the end one line of JSON.
+//! the receiver reads), `trust` (a file: the association is protected; the receiver writes its certificate there, and the sender
+//! trusts it). At the end one line of JSON.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use braidftp_cc::Choice;
+use braidftp_net::keys::Settings;
+use braidftp_net::keys::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
 use bytes::Bytes;
 
@@ -53,7 +57,11 @@ async fn run(args: &[String]) -> Result<()> {
     match *words.as_slice() {
         ["recv", local] => {
             let endpoint = bind(args, local)?;
-            let listener = endpoint.listen(port, config)?;
+            let trust = option(args, "trust", String::new())?;
+            let listener = match trust.as_str() {
+                "" => endpoint.listen(port, config)?,
+                file => endpoint.listen_protected(port, config, Arc::new(server(file)?))?,
+            };
             println!("listening");
             let association = listener.accept().await.ok_or("the endpoint is gone")?;
             let pause = Duration::from_millis(option(args, "pause", 0)?);
@@ -74,7 +82,11 @@ async fn run(args: &[String]) -> Result<()> {
             let endpoint = bind(args, local)?;
             let peer = vec![format!("127.0.0.1:{peer}").parse()?];
             let connect = Connect { local: vec![], peer, source_port: None, destination_port: port, config };
-            let association = endpoint.connect(connect)?;
+            let trust = option(args, "trust", String::new())?;
+            let association = match trust.as_str() {
+                "" => endpoint.connect(connect)?,
+                file => endpoint.connect_protected(connect, Arc::new(client(file)?))?,
+            };
             let bytes: usize = option(args, "bytes", 0)?;
             let size = option(args, "message", 65_536)?;
             let payload = Bytes::from((0..size).map(|at| (at * 7 + at / 251) as u8).collect::<Vec<u8>>());
@@ -97,6 +109,24 @@ async fn run(args: &[String]) -> Result<()> {
         }
         _ => Err("usage: blast recv LOCAL_UDP | send LOCAL_UDP PEER_UDP [OPTION=VALUE]...".into()),
     }
+}
+
+/// Is the server of a certificate that it makes and writes to a file.
+fn server(file: &str) -> Result<Settings> {
+    let made = rcgen::generate_simple_self_signed(vec!["blast.example".into()])?;
+    let certificate = made.cert.der().clone();
+    std::fs::write(file, &certificate)?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let tls = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key)?;
+    Ok(Settings::server(Arc::new(tls)))
+}
+
+/// Trusts the certificate in a file.
+fn client(file: &str) -> Result<Settings> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(std::fs::read(file)?))?;
+    let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    Ok(Settings::client(Arc::new(tls), ServerName::try_from("blast.example")?))
 }
 
 fn bind(args: &[String], port: &str) -> Result<Endpoint> {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_keys::KeyError;
+use braidftp_keys::rustls::pki_types::CertificateDer;
 use braidftp_sctp::{
     self as sctp, AssociationId, Message, NoSuchPath, PathId, PathUse, PathUseError, Piece, Reason,
     ReconfigError, Stats, StreamId, StreamReset,
@@ -15,6 +17,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::core::{Core, Seat, Shared, Signals, Up};
+use crate::protection::Protection;
 
 /// One association, to be cloned and shared at will: every stream can have its own task.
 ///
@@ -40,7 +43,7 @@ pub enum SendError {
     TooLong,
     /// SCTP cannot carry a message without a byte (RFC 9260 §3.3.1).
     Empty,
-    /// Packets are to be protected, and there are no keys yet.
+    /// Packets are to be protected with keys that somebody else sets, and there are none yet.
     NotProtected,
     /// The association has no such outbound stream.
     NoSuchStream,
@@ -97,6 +100,7 @@ impl Association {
                 Err(sctp::SendError::ShuttingDown) => Some(Err(SendError::ShuttingDown)),
                 Err(sctp::SendError::TooLong) => Some(Err(SendError::TooLong)),
                 Err(sctp::SendError::Empty) => Some(Err(SendError::Empty)),
+                Err(sctp::SendError::NotProtected) if core.is_to_be_protected(id) => None,
                 Err(sctp::SendError::NotProtected) => Some(Err(SendError::NotProtected)),
                 Err(sctp::SendError::NoSuchStream) => Some(Err(SendError::NoSuchStream)),
                 Err(sctp::SendError::Closed) => closed(core),
@@ -181,6 +185,28 @@ impl Association {
     /// Why the association is over, if it is.
     pub fn reason(&self) -> Option<Reason> {
         self.seated.shared.lock().seats.get(&self.seated.id)?.closed.clone()
+    }
+
+    /// Whether all that is sent is protected, and the peer authentic.
+    pub fn is_protected(&self) -> bool {
+        let core = self.seated.shared.lock();
+        core.protection(self.seated.id).is_some_and(Protection::is_up)
+    }
+
+    /// The certificates that the peer showed, its own first.
+    pub fn peer_certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
+        let core = self.seated.shared.lock();
+        core.protection(self.seated.id)?.peer_certificates().map(<[_]>::to_vec)
+    }
+
+    /// The epoch of the keys that protect what is sent: 3 at first, and one more each time that they are replaced.
+    pub fn keys_epoch(&self) -> Option<u64> {
+        self.seated.shared.lock().protection(self.seated.id)?.epoch()
+    }
+
+    /// Why the association could not be protected, if that is why it is over.
+    pub fn key_error(&self) -> Option<KeyError> {
+        self.seated.shared.lock().protection(self.seated.id)?.failed().cloned()
     }
 
     /// Lets the peer use all of the receive buffer: see [`admit`](sctp::Association::admit).
@@ -383,6 +409,15 @@ impl Drop for Seated {
 }
 
 impl Core {
+    fn protection(&self, id: AssociationId) -> Option<&Protection> {
+        self.seats.get(&id)?.protection.as_ref()
+    }
+
+    /// Whether what is to be sent waits for keys.
+    fn is_to_be_protected(&self, id: AssociationId) -> bool {
+        self.protection(id).is_some_and(|protection| !protection.is_up())
+    }
+
     fn try_recv(&mut self, id: AssociationId, stream: StreamId) -> Option<Result<Option<Piece>, Reason>> {
         let piece = self.machine.association_mut(id).and_then(|association| association.recv(stream));
         match piece {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_keys::Settings;
 use braidftp_sctp::{self as sctp, AssociationId, Event, Reason, StreamId};
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::addresses::Leaving;
+use crate::protection::{Protection, Wakes};
 use crate::sockets::{Carrier, Socket};
 
 /// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
@@ -70,6 +72,7 @@ impl Shared {
             local_addrs,
             arriving: Vec::new(),
             leaving: Vec::new(),
+            wakes: Wakes::default(),
         };
         Self {
             core: Mutex::new(core),
@@ -107,6 +110,8 @@ pub(crate) struct Core {
     pub(crate) arriving: Vec<Socket>,
     /// Addresses that were given up, whose sockets some association may still need.
     pub(crate) leaving: Vec<Leaving>,
+    /// When to look after keys.
+    pub(crate) wakes: Wakes,
 }
 
 /// What all associations of an endpoint did together, those that are over included.
@@ -174,6 +179,8 @@ pub(crate) struct Seat {
     pub(crate) reconfigured: VecDeque<Event>,
     /// Whether a handle exists or may still be accepted; otherwise what arrives is discarded.
     pub(crate) held: bool,
+    /// If it is to be protected.
+    pub(crate) protection: Option<Protection>,
 }
 
 /// What an association came up with (RFC 9260 §5.1.1).
@@ -195,7 +202,13 @@ impl Seat {
             closed: None,
             reconfigured: VecDeque::new(),
             held: true,
+            protection: None,
         }
+    }
+
+    /// The same for an association that is to be protected.
+    pub(crate) fn protected(settings: Option<Arc<Settings>>) -> Self {
+        Self { protection: settings.map(Protection::new), ..Self::new() }
     }
 
     fn wake_readers(&self) {
@@ -221,20 +234,27 @@ pub(crate) struct NobodyListens;
 pub(crate) struct Backlog {
     pub(crate) waiting: VecDeque<AssociationId>,
     pub(crate) arrived: Arc<Notify>,
+    /// How those that come are protected, if they are.
+    pub(crate) protection: Option<Arc<Settings>>,
 }
 
 impl Core {
     /// Takes note of what the machine says of an association.
-    pub(crate) fn on_event(&mut self, id: AssociationId, event: Event) {
-        if event == Event::Accepted {
-            self.on_accepted(id);
-            return;
+    pub(crate) fn on_event(&mut self, now: Time, id: AssociationId, event: Event) {
+        match event {
+            Event::Accepted => return self.on_accepted(id),
+            Event::Dtls(event) => return self.on_keys(now, id, Some(event)),
+            _ => {}
         }
         let Some(seat) = self.seats.get_mut(&id) else { return };
         match event {
-            Event::Accepted => unreachable!("handled above"),
+            Event::Accepted | Event::Dtls(_) => unreachable!("handled above"),
             Event::Up { outbound_streams, inbound_streams, .. } => {
-                seat.up = Some(Up { outbound_streams, inbound_streams });
+                let up = Up { outbound_streams, inbound_streams };
+                match &mut seat.protection {
+                    Some(protection) if !protection.is_up() => protection.up = Some(up),
+                    _ => seat.up = Some(up),
+                }
                 seat.signals.state.notify_waiters();
             }
             // Those who hold the association spoke with the peer that forgot everything: it has to connect anew.
@@ -261,7 +281,6 @@ impl Core {
             Event::LocalAddress(address, change) => {
                 debug!(association = id.0, %address, ?change, "local address");
             }
-            Event::Dtls(what) => debug!(association = id.0, ?what, "keys"),
             Event::Authentication(what) => debug!(association = id.0, ?what, "authentication"),
             Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
             event @ (Event::StreamReset { .. }
@@ -289,7 +308,9 @@ impl Core {
                 self.open -= usize::from(seat.closed.is_none());
                 seat.closed = Some(reason);
                 seat.wake_all();
-                if !seat.held {
+                let held = seat.held;
+                self.rest_keys(id);
+                if !held {
                     self.forget(id);
                 }
             }
@@ -299,7 +320,8 @@ impl Core {
     fn on_accepted(&mut self, id: AssociationId) {
         let Some(association) = self.machine.association_mut(id) else { return };
         let backlog = self.backlogs.get_mut(&association.ports().0);
-        let mut seat = Seat::new();
+        let settings = backlog.as_ref().and_then(|backlog| backlog.protection.clone());
+        let mut seat = Seat::protected(settings);
         match backlog.filter(|backlog| backlog.waiting.len() < MAX_BACKLOG) {
             Some(backlog) if self.phase == Phase::Open => {
                 backlog.waiting.push_back(id);
@@ -313,11 +335,15 @@ impl Core {
         self.seat(id, seat);
     }
 
-    /// The next association on `port` that may be had: who comes first, once its COOKIE ACK has left.
+    /// The next association on `port` that may be had: once its COOKIE ACK has left, and once it is protected if it is to be.
     pub(crate) fn accept(&mut self, port: u16) -> Result<Option<AssociationId>, NobodyListens> {
         let waiting = &mut self.backlogs.get_mut(&port).ok_or(NobodyListens)?.waiting;
-        let ready = waiting.front().is_some_and(|first| !self.unanswered.contains(first));
-        Ok(if ready { waiting.pop_front() } else { None })
+        let is_ready = |id: &AssociationId| {
+            let protection = self.seats.get(id).and_then(|seat| seat.protection.as_ref());
+            !self.unanswered.contains(id) && protection.is_none_or(Protection::is_up)
+        };
+        let ready = waiting.iter().position(is_ready);
+        Ok(ready.and_then(|ready| waiting.remove(ready)))
     }
 
     /// Lets those be accepted whose COOKIE ACK has left meanwhile, or never will.
@@ -426,6 +452,7 @@ impl Core {
     }
 
     fn forget(&mut self, id: AssociationId) {
+        self.rest_keys(id);
         if let Some(association) = self.machine.association(id) {
             self.forgotten.add(&association.stats());
         }

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use braidftp_keys::Settings;
 use braidftp_sctp::{self as sctp, Announce, Config, Connect, Counters, Limits, ListenError, Sharing};
 
 use crate::association::Association;
@@ -229,15 +230,54 @@ impl Endpoint {
 
     /// Takes associations on SCTP port `port` from now on.
     pub fn listen(&self, port: u16, config: Arc<Config>) -> Result<Listener, ListenError> {
+        self.listen_as(port, config, None)
+    }
+
+    /// The same, for associations that are protected (draft-ietf-tsvwg-sctp-dtls-chunk) with these keys: peers that cannot be are
+    /// refused, and nobody is accepted before it is authentic.
+    pub fn listen_protected(
+        &self,
+        port: u16,
+        config: Arc<Config>,
+        settings: Arc<Settings>,
+    ) -> Result<Listener, ListenError> {
+        self.listen_as(port, protected(&config, &settings), Some(settings))
+    }
+
+    fn listen_as(
+        &self,
+        port: u16,
+        config: Arc<Config>,
+        protection: Option<Arc<Settings>>,
+    ) -> Result<Listener, ListenError> {
         let mut core = self.shared.lock();
         core.machine.listen(port, config)?;
-        core.backlogs.insert(port, Backlog::default());
+        core.backlogs.insert(port, Backlog { protection, ..Backlog::default() });
         Ok(Listener { shared: self.shared.clone(), port })
     }
 
     /// Opens an association; returns at once. Wait for [`Association::up`], or just send: the first messages ride
     /// with COOKIE ECHO. With [`Connect::local`] empty, all of the endpoint's addresses of the peer's families serve.
-    pub fn connect(&self, mut connect: Connect) -> Result<Association, ConnectError> {
+    pub fn connect(&self, connect: Connect) -> Result<Association, ConnectError> {
+        self.connect_as(connect, None)
+    }
+
+    /// The same, protected (draft-ietf-tsvwg-sctp-dtls-chunk): [`Association::up`] waits until the peer is authentic, and what is
+    /// sent waits, too. A peer that cannot protect packets is refused.
+    pub fn connect_protected(
+        &self,
+        connect: Connect,
+        settings: Arc<Settings>,
+    ) -> Result<Association, ConnectError> {
+        let config = protected(&connect.config, &settings);
+        self.connect_as(Connect { config, ..connect }, Some(settings))
+    }
+
+    fn connect_as(
+        &self,
+        mut connect: Connect,
+        protection: Option<Arc<Settings>>,
+    ) -> Result<Association, ConnectError> {
         for addr in connect.local.iter_mut().chain(&mut connect.peer) {
             *addr = self.shared.carrier.address(*addr);
         }
@@ -249,7 +289,7 @@ impl Endpoint {
             return Err(ConnectError::Closed);
         }
         let id = core.machine.connect(self.shared.clock.now(), connect).map_err(ConnectError::Refused)?;
-        let seat = Seat::new();
+        let seat = Seat::protected(protection);
         let association = Association::new(self.shared.clone(), id, &seat);
         core.seat(id, seat);
         drop(core);
@@ -354,6 +394,11 @@ impl Endpoint {
         }
         if sources.is_empty() { Err(ConnectError::NoLocalAddress) } else { Ok(sources) }
     }
+}
+
+/// The same configuration, with protection.
+fn protected(config: &Config, settings: &Settings) -> Arc<Config> {
+    Arc::new(Config { dtls: Some(settings.dtls()), ..config.clone() })
 }
 
 fn is_over(phase: Phase) -> bool {

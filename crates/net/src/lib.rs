@@ -12,6 +12,7 @@ mod endpoint;
 mod icmp;
 mod packet_log;
 mod pool;
+mod protection;
 mod raw;
 mod sockets;
 mod task;
@@ -20,6 +21,7 @@ mod udp;
 pub use addresses::NoSuchAddress;
 pub use association::{Association, SendError};
 pub use braidftp_cc as cc;
+pub use braidftp_keys as keys;
 pub use braidftp_sctp::{
     self as sctp, AddressError, AllowedPath, AssociationId, Config, Connect, Counters, Limits, ListenError,
     Message, NoSuchPath, Order, PathId, PathState, PathStats, PathUse, PathUseError, Piece, Ppid, Profile,

@@ -95,11 +95,12 @@ impl Task {
         for notice in self.notices.drain(..) {
             core.machine.handle_icmp(now, notice.message());
         }
+        core.drive_keys(now);
         let freed = core.settle(now, &mut self.sockets);
-        let deadline = [self.mind_the_end(&mut core, now), freed].into_iter().flatten().min();
+        let end = self.mind_the_end(&mut core, now);
         if self.sockets.all_blocked() {
             // The kernel is full: what the machine has to say now would only wait here.
-            return Next::Wait(deadline);
+            return Next::Wait([end, freed, core.wakes.next()].into_iter().flatten().min());
         }
         let open_before = core.open;
         let next = loop {
@@ -113,8 +114,11 @@ impl Task {
                     }
                     break Next::Send(transmit);
                 }
-                Output::Event((id, event)) => core.on_event(id, event),
-                Output::Wait(wait) => break Next::Wait([wait, deadline].into_iter().flatten().min()),
+                Output::Event((id, event)) => core.on_event(now, id, event),
+                Output::Wait(wait) => {
+                    let wakes = [wait, end, freed, core.wakes.next()];
+                    break Next::Wait(wakes.into_iter().flatten().min());
+                }
             }
         };
         core.let_in();

@@ -1,0 +1,163 @@
+//! Associations over UDP on loopback that are protected, with keys of TLS handshakes.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_net::keys::rustls::crypto::aws_lc_rs;
+use braidftp_net::keys::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use braidftp_net::keys::{KeyError, Settings};
+use braidftp_net::{Association, Config, Endpoint, Message, Ppid, Profile, Reason, StreamId};
+use common::{PORT, content, endpoint, receive_all, send_all, soon, to};
+
+fn modern() -> Arc<Config> {
+    Arc::new(Profile::Modern.config())
+}
+
+/// The settings of a client and a server who know each other.
+fn settings() -> [Settings; 2] {
+    let made = rcgen::generate_simple_self_signed(vec!["server.example".into()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let client = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let server = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let name = ServerName::try_from("server.example").unwrap();
+    [Settings::client(Arc::new(client), name), Settings::server(Arc::new(server))]
+}
+
+struct Pair {
+    client: Association,
+    server: Association,
+    _endpoints: [Endpoint; 2],
+}
+
+async fn pair([client, server]: [Settings; 2]) -> Pair {
+    let endpoints = [endpoint(), endpoint()];
+    let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    let connect = to(&endpoints[1], &modern());
+    let client = endpoints[0].connect_protected(connect, Arc::new(client)).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    soon(client.up()).await.unwrap();
+    Pair { client, server, _endpoints: endpoints }
+}
+
+#[tokio::test]
+async fn a_protected_echo_comes_back_and_both_sides_end_in_peace() {
+    let pair = pair(settings()).await;
+    assert!(pair.client.is_protected() && pair.server.is_protected());
+    assert_eq!(pair.client.peer_certificates().unwrap().len(), 1);
+    assert_eq!(pair.server.peer_certificates(), None);
+    pair.client.send(StreamId(0), Message::new(Ppid(0), "hello")).await.unwrap();
+    let piece = soon(pair.server.recv(StreamId(0))).await.unwrap().unwrap();
+    pair.server.send(StreamId(0), Message::new(Ppid(0), piece.payload.concat())).await.unwrap();
+    let piece = soon(pair.client.recv(StreamId(0))).await.unwrap().unwrap();
+    assert_eq!(piece.payload.concat(), b"hello");
+    assert_eq!(soon(pair.client.shutdown()).await, Reason::Shutdown);
+    assert_eq!(soon(pair.server.closed()).await, Reason::Shutdown);
+}
+
+#[tokio::test]
+async fn what_is_sent_before_there_are_keys_waits_for_them() {
+    let [client, server] = settings();
+    let endpoints = [endpoint(), endpoint()];
+    let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    let connect = to(&endpoints[1], &modern());
+    let client = endpoints[0].connect_protected(connect, Arc::new(client)).unwrap();
+    assert!(!client.is_protected());
+    soon(client.send(StreamId(0), Message::new(Ppid(0), "at once"))).await.unwrap();
+    assert!(client.is_protected());
+    let server = soon(listener.accept()).await.unwrap();
+    let piece = soon(server.recv(StreamId(0))).await.unwrap().unwrap();
+    assert_eq!(piece.payload.concat(), b"at once");
+}
+
+#[tokio::test]
+async fn megabytes_go_each_way_while_keys_are_replaced() {
+    let settings = settings().map(|settings| Settings {
+        rekey_after: Duration::from_millis(20),
+        drain: Duration::from_millis(10),
+        ..settings
+    });
+    let pair = pair(settings).await;
+    let (client, server) = (&pair.client, &pair.server);
+    let mut tasks = Vec::new();
+    for stream in 0..4 {
+        tasks.push(tokio::spawn(send_all(client.clone(), stream, 2_000_000, 40_000)));
+        tasks.push(tokio::spawn(receive_all(server.clone(), stream, 2_000_000)));
+        tasks.push(tokio::spawn(send_all(server.clone(), stream, 2_000_000, 40_000)));
+        tasks.push(tokio::spawn(receive_all(client.clone(), stream, 2_000_000)));
+    }
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+    assert_eq!((client.key_error(), server.key_error()), (None, None));
+    // Until they have been replaced at least once, however fast it went.
+    while client.keys_epoch().unwrap() < 5 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    client.send(StreamId(9), Message::new(Ppid(7), content(9, 0, 1_000))).await.unwrap();
+    soon(receive_all(server.clone(), 9, 1_000)).await;
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_vouches_for_is_refused_on_both_sides_with_a_sentence() {
+    let ([client, _], [_, server]) = (settings(), settings());
+    let endpoints = [endpoint(), endpoint()];
+    let _listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    let connect = to(&endpoints[1], &modern());
+    let client = endpoints[0].connect_protected(connect, Arc::new(client)).unwrap();
+    let reason = soon(client.up()).await.unwrap_err();
+    assert!(reason.to_string().contains("invalid peer certificate"), "{reason}");
+    assert!(matches!(client.key_error(), Some(KeyError::Tls(_))));
+    let sent = soon(client.send(StreamId(0), Message::new(Ppid(0), "never"))).await;
+    assert!(sent.is_err());
+}
+
+#[tokio::test]
+async fn who_is_plain_and_who_is_protected_do_not_come_together() {
+    let [client, server] = settings().map(Arc::new);
+    let endpoints = [endpoint(), endpoint()];
+    let _protected = endpoints[1].listen_protected(PORT, modern(), server).unwrap();
+    let plain = endpoints[0].connect(to(&endpoints[1], &modern())).unwrap();
+    let reason = soon(plain.up()).await.unwrap_err();
+    assert!(matches!(reason, Reason::PeerAborted(_)), "{reason}");
+    let listening = endpoint();
+    let _plain = listening.listen(PORT, modern()).unwrap();
+    let client = endpoints[0].connect_protected(to(&listening, &modern()), client).unwrap();
+    let reason = soon(client.up()).await.unwrap_err();
+    assert!(reason.to_string().contains("no offer to protect packets"), "{reason}");
+}
+
+/// Nobody waits for one who begins and says nothing more.
+#[tokio::test]
+async fn who_does_not_finish_its_handshake_holds_nobody_up() {
+    let [client, server] = settings();
+    let endpoints = [endpoint(), endpoint()];
+    let server = Settings { handshake_timeout: Duration::from_secs(2), ..server };
+    let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    // It agrees to protection, and nobody looks after its keys.
+    let silent = Arc::new(Config { dtls: Some(client.dtls()), ..Profile::Modern.config() });
+    let silent = endpoints[0].connect(to(&endpoints[1], &silent)).unwrap();
+    soon(silent.up()).await.unwrap();
+    let connect = to(&endpoints[1], &modern());
+    let client = endpoints[0].connect_protected(connect, Arc::new(client)).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    soon(client.send(StreamId(0), Message::new(Ppid(0), "hello"))).await.unwrap();
+    assert!(soon(server.recv(StreamId(0))).await.unwrap().is_some());
+    let reason = soon(silent.closed()).await;
+    assert!(reason.to_string().contains("the TLS handshake took too long"), "{reason}");
+}
