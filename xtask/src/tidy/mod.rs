@@ -41,6 +41,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         problems.extend(machine_paths(&name, &text));
         if name.ends_with(".md") {
             problems.extend(dead_links(path, &text));
+            problems.extend(lost_files(path, &text, &files));
         }
     }
     if !diagram::is_fresh()? {
@@ -239,6 +240,32 @@ fn dead_links(page: &Path, text: &str) -> Vec<String> {
     problems
 }
 
+/// Source files that a page names in code font, as `sent/sack.rs`, and that no path of the repository ends with. A page may
+/// leave out `src`.
+fn lost_files(page: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut in_block = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        }
+        // What stands between backticks is every second part.
+        for name in line.split('`').skip(1).step_by(2).filter(|_| !in_block) {
+            if !name.ends_with(".rs") || name.contains([' ', '<', '*', '{']) {
+                continue;
+            }
+            let is_it = |file: &PathBuf| {
+                let without_src: PathBuf = file.iter().filter(|part| *part != "src").collect();
+                file.ends_with(name) || without_src.ends_with(name)
+            };
+            if !files.iter().any(is_it) {
+                problems.push(format!("{}:{}: no file is called {name}", page.display(), number + 1));
+            }
+        }
+    }
+    problems
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +284,16 @@ mod tests {
         let text = format!("fine\nsee {}shared\n", concat!("/wo", "rk/"));
         assert_eq!(machine_paths("a.md", &text).len(), 1);
         assert!(machine_paths("a.md", "net/work and network/").is_empty());
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_found_in_pages_that_name_it() {
+        let files = [PathBuf::from("crates/sctp/src/association/sent/sack.rs")];
+        let text = "see `sack.rs`, `sctp/association/sent/sack.rs`, `<figure>.rs`\n```\n`none.rs`\n```\n`ack.rs`, `a` and `b/sack.rs`\n";
+        assert_eq!(
+            lost_files(Path::new("a.md"), text, &files),
+            ["a.md:5: no file is called ack.rs", "a.md:5: no file is called b/sack.rs"]
+        );
     }
 
     #[test]
