@@ -5,6 +5,7 @@
 mod bench;
 mod ci;
 mod cites;
+mod daily;
 mod diagram;
 mod fuzz;
 mod map;
@@ -27,6 +28,7 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 cargo xtask COMMAND
 
+  check                    format, rules, lints and tests of the crates that differ from the upstream branch
   ci                       everything that must hold before a change lands; what .ci/run runs
   test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
                            interop, or part of a test's name
@@ -63,6 +65,7 @@ fn run(args: &[String]) -> Result<()> {
         bail!("no command was given");
     };
     match command.as_str() {
+        "check" => daily::run(rest),
         "ci" => ci::run(rest),
         "test" => suite::run(rest),
         "tidy" => tidy::run(rest),

@@ -76,12 +76,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 /// The package of a crate given by its short name.
-fn package(filter: &str) -> Option<&'static str> {
+pub(crate) fn package(filter: &str) -> Option<&'static str> {
     Some(match filter {
         "base" => "braidftp-base",
         "cc" => "braidftp-cc",
         "sctp" => "braidftp-sctp",
+        "tcp" => "braidftp-tcp",
+        "pcap" => "braidftp-pcap",
         "ftp" => "braidftp-ftp",
+        "keys" => "braidftp-keys",
         "sim" => "braidftp-sim",
         "net" => "braidftp-net",
         "emu" => "braidftp-emu",

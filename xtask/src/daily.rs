@@ -1,0 +1,119 @@
+//! `cargo xtask check`: format, rules, spelling, lints, and tests of the crates that a change touches. `ci` checks everything.
+//!
+//! A change is what differs from the upstream branch, in commits, in the working tree and in files that git does not track yet. Of a
+//! crate that changed, the unit tests run, and of its integration tests those whose own files changed.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::shell::{capture, cargo, check};
+use crate::{suite, tidy, typos};
+
+/// Check what has changed.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(arg) = args.first() {
+        bail!("check takes no arguments, and got `{arg}`");
+    }
+    check(cargo().args(["fmt", "--all", "--check"]))?;
+    tidy::run(&[])?;
+    typos::run(&[])?;
+    let base = base()?;
+    let files = changed(&base)?;
+    let touched = Touched::of(files.iter().map(String::as_str));
+    println!("check: {} files differ from {}; crates: {}", files.len(), &base[..12.min(base.len())], touched);
+    if touched.packages.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = touched.packages.iter().flat_map(|package| ["--package", package]).collect();
+    check(cargo().arg("clippy").args(&packages).args(["--all-targets", "--", "-D", "warnings"]))?;
+    // `--lib` is an error where no package has a library.
+    let libraries = touched.packages.iter().any(|package| *package != "xtask");
+    let units: &[&str] = if libraries { &["--lib", "--bins"] } else { &["--bins"] };
+    check(cargo().arg("test").args(&packages).args(units))?;
+    for (package, test) in &touched.tests {
+        check(cargo().args(["test", "--package", package, "--test", test]))?;
+    }
+    Ok(())
+}
+
+/// The commit that a change starts from: where it left its upstream branch or `origin/main`, or the commit before.
+fn base() -> Result<String> {
+    for upstream in ["@{upstream}", "origin/main"] {
+        let mut git = Command::new("git");
+        git.args(["merge-base", "HEAD", upstream]).stderr(std::process::Stdio::null());
+        if let Ok(output) = git.output()
+            && output.status.success()
+        {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+    }
+    let before = capture(Command::new("git").args(["rev-parse", "HEAD~1"]))?;
+    Ok(String::from_utf8_lossy(&before).trim().to_owned())
+}
+
+/// Every file that differs from a commit, and every new one.
+fn changed(base: &str) -> Result<BTreeSet<String>> {
+    let tracked = capture(Command::new("git").args(["diff", "--name-only", base]))?;
+    let new = capture(Command::new("git").args(["ls-files", "--others", "--exclude-standard"]))?;
+    let text = [tracked, new].concat();
+    Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
+}
+
+/// What a change touches.
+#[derive(Debug, Default, PartialEq)]
+struct Touched {
+    packages: BTreeSet<&'static str>,
+    /// Integration tests whose files changed, with their packages.
+    tests: BTreeSet<(&'static str, String)>,
+}
+
+impl Touched {
+    fn of<'a>(files: impl Iterator<Item = &'a str>) -> Self {
+        let mut touched = Self::default();
+        for file in files {
+            let mut parts = file.split('/');
+            let name = match parts.next() {
+                Some("crates") => parts.next().unwrap_or_default(),
+                Some(top) => top,
+                None => continue,
+            };
+            let Some(package) = suite::package(name) else { continue };
+            touched.packages.insert(package);
+            if parts.next() == Some("tests")
+                && let Some(test) = parts.next()
+                && parts.next().is_none()
+                && let Some(test) = test.strip_suffix(".rs")
+                && std::path::Path::new(file).exists()
+            {
+                touched.tests.insert((package, test.to_owned()));
+            }
+        }
+        touched
+    }
+}
+
+impl std::fmt::Display for Touched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.packages.is_empty() {
+            return f.write_str("none");
+        }
+        f.write_str(&self.packages.iter().copied().collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_belongs_to_its_crate_and_a_changed_test_file_runs() {
+        let files = ["crates/sctp/src/lib.rs", "README.md", "xtask/src/main.rs", "docs/auto.md"];
+        assert_eq!(Touched::of(files.into_iter()).to_string(), "braidftp-sctp, xtask");
+        assert_eq!(Touched::of(["STYLE.md"].into_iter()).to_string(), "none");
+        // Tests run in the folder of their package, from which this file exists and the second does not.
+        let tests = ["crates/sctp/tests/gone.rs", "crates/sctp/tests/common/mod.rs"];
+        assert_eq!(Touched::of(tests.into_iter()).tests, BTreeSet::new());
+    }
+}
