@@ -2,7 +2,7 @@
 //! reached, and what is logged.
 //!
 //! A row reads its limit from the constant or the setting that enforces it; no number stands here. `braidftp serve --check` prints
-//! the table, ARCHITECTURE.md shows it with the defaults, and `tests/budget.rs` attacks each row. What one association holds
+//! the table, ARCHITECTURE.md shows it with the defaults, and `tests/budget/` attacks each row. What one association holds
 //! within itself (runs of TSNs, duplicates, requests) has constants in `braidftp-sctp`, with tests there, and counts towards
 //! [`Row::SctpMemory`].
 
@@ -55,6 +55,9 @@ impl fmt::Display for Amount {
                 }
             }
             Self::Time(time) if time.as_secs() == 0 => write!(f, "{} ms", time.as_millis()),
+            Self::Time(time) if time.as_secs() >= 2 * 86_400 && time.as_secs().is_multiple_of(86_400) => {
+                write!(f, "{} days", time.as_secs() / 86_400)
+            }
             Self::Time(time) => write!(f, "{} s", time.as_secs()),
             Self::Rate(rate) => write!(f, "{} a second", grouped(*rate)),
             Self::Machine(words) => f.write_str(words),
@@ -234,8 +237,26 @@ rows! { now;
     NameBytes Server "bytes of a name" NONE, bytes(NAME_MAX), "the command: 553", "nothing";
     TreeDepth Server "levels of folders in a listing of a tree; each takes two open files" NONE, count(MAX_DEPTH),
         "the folder: listed as incomplete", "nothing";
-    UploadSize Server "bytes of an upload whose length is told" NONE, Amount::Machine("what the disk has free"),
-        "the upload: 452", "debug: the store refused";
+    UploadSize Server "bytes of an upload whose length is told" NONE, Amount::Machine("what the disk has free beyond the reserve"),
+        "the upload, before it begins: 452", "debug: the store refused";
+    DiskReserve Server "bytes of the disk that uploads leave free" Some("disk-reserve"), match now.settings.disk_reserve {
+            Some(bytes) => Amount::Bytes(bytes),
+            None => Amount::Machine("1 % of the disk, 1 GiB at most"),
+        },
+        "the upload: 452, and nothing of it is kept", "debug: the store refused";
+    PartsBytes Server "bytes of unfinished uploads of a home, besides those under way" Some("parts-quota"),
+        match now.settings.parts_quota {
+            Some(bytes) => Amount::Bytes(bytes),
+            None => Amount::Machine("a tenth of the disk, or the newest of them"),
+        },
+        "nobody; the oldest are removed", "info: made room for a newer one";
+    PartsCount Server "unfinished uploads of a home, besides those under way" NONE, count(server::PARTS_MAX),
+        "nobody; the oldest are removed", "info: made room for a newer one";
+    PartsAge Server "time that an unfinished upload is kept" Some("parts-kept-days"), match now.settings.parts_kept {
+            Some(time) => Amount::Time(time),
+            None => Amount::Machine("for ever"),
+        },
+        "nobody; it is removed within an hour", "info: too old";
     Streams Server "data streams of an association, each way" NONE, Amount::Count(DATA_STREAMS_MAX as u64),
         "nobody; the INIT ACK offers no more", "nothing";
     PeerAddresses Server "addresses of a peer" NONE, count(MAX_ADDRESSES), "nobody; the others are left out", "nothing";
@@ -373,6 +394,7 @@ mod tests {
             (Amount::Bytes(123_456), "120.6 KiB"),
             (Amount::Time(Duration::from_secs(300)), "300 s"),
             (Amount::Time(Duration::from_millis(20)), "20 ms"),
+            (Amount::Time(Duration::from_secs(7 * 86_400)), "7 days"),
             (Amount::Rate(10_000), "10,000 a second"),
         ] {
             assert_eq!(amount.to_string(), text);

@@ -9,6 +9,7 @@ use braidftp_net::machine_memory_bytes;
 use rustix::process::{Resource, getrlimit};
 
 use super::command::{Plan, ServeError};
+use super::parts;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Server, Settings};
 use crate::budget::{self, Effective};
@@ -55,6 +56,31 @@ pub(super) async fn check(plan: Plan) -> Result<(), ServeError> {
         let _ = writeln!(said, "user {}: {access} {}", account.name.escape_debug(), home.display());
     }
     describe(&mut said, &settings);
+    if writers > 0
+        && let Ok(root) = Root::open(&dir)
+        && let (Ok(disk), Ok(free)) = (root.disk_bytes(), root.free_bytes())
+    {
+        let reserve = parts::reserve_bytes(&settings, disk);
+        let bytes = |bytes| budget::Amount::Bytes(bytes);
+        let _ = writeln!(
+            said,
+            "disk: {}, {} of it free; uploads leave {} free, and {} is kept of unfinished ones of a home",
+            bytes(disk),
+            bytes(free),
+            bytes(reserve),
+            bytes(parts::quota_bytes(&settings, disk))
+        );
+        if free < reserve {
+            findings.add(
+                6,
+                format!(
+                    "the disk has {} free, less than disk-reserve, which is {}: every upload would be refused",
+                    bytes(free),
+                    bytes(reserve)
+                ),
+            );
+        }
+    }
     check_limits(&mut findings, &listen, &settings);
     match Root::open(&dir) {
         Err(error) => findings.add(6, error.to_string()),

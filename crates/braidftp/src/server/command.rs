@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use super::check::check;
 use super::log::LineLimit;
 use super::{Listen, Server, Settings, StartError};
-use crate::client::{Mode, MultipathChoice, default_multipath};
+use crate::client::{Mode, MultipathChoice, Size, default_multipath};
 use crate::store::fs::{Durability, Root};
 use crate::users::{Access, Users};
 
@@ -103,6 +103,10 @@ struct File {
     stall_seconds: Option<u64>,
     /// How long unfinished uploads are kept; 0: for ever.
     parts_kept_days: Option<u64>,
+    /// What the unfinished uploads of a home may have of the disk, as in "10GiB".
+    parts_quota: Option<String>,
+    /// What of the disk no upload takes; "0": nothing.
+    disk_reserve: Option<String>,
     login_attempts: Option<u32>,
     /// `full`, `bytes` or `none`.
     durability: Option<String>,
@@ -357,6 +361,12 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
     if let Some(days) = file.parts_kept_days {
         settings.parts_kept = (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)));
     }
+    let size = |key: &str, text: Option<String>| {
+        let parsed = text.map(|text| text.parse::<Size>().map(|Size(bytes)| bytes));
+        parsed.transpose().map_err(|why| usage(format!("{key}: {why}")))
+    };
+    settings.parts_quota = size("parts-quota", file.parts_quota)?;
+    settings.disk_reserve = size("disk-reserve", file.disk_reserve)?;
     set(&mut settings.stall, file.stall_seconds.map(Duration::from_secs));
     set(&mut settings.max_sessions, file.max_sessions);
     set(&mut settings.max_sessions_per_address, file.max_sessions_per_address);
@@ -547,7 +557,7 @@ mod tests {
     fn a_file_of_settings_is_read_and_the_command_line_goes_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("serve.toml");
-        let text = "parts-kept-days = 2\ndir = '/srv'\nlisten = ['ftp://127.0.0.1:2121']\nwritable = true\npassive-ports = '50000-50100'\n\
+        let text = "parts-kept-days = 2\nparts-quota = '3GB'\ndisk-reserve = '0'\ndir = '/srv'\nlisten = ['ftp://127.0.0.1:2121']\nwritable = true\npassive-ports = '50000-50100'\n\
                     active = true\nidle-seconds = 60\ndurability = 'bytes'\nprofile = 'rfc9260'\n";
         std::fs::write(&path, text).unwrap();
         let plan1 = plan(Args { config: Some(path.clone()), ..args(None) }).unwrap();
@@ -556,6 +566,7 @@ mod tests {
         assert_eq!(plan1.settings.session.idle, Duration::from_secs(60));
         assert_eq!(plan1.settings.durability, Durability::Bytes);
         assert_eq!(plan1.settings.parts_kept, Some(Duration::from_secs(2 * 86_400)));
+        assert_eq!((plan1.settings.parts_quota, plan1.settings.disk_reserve), (Some(3_000_000_000), Some(0)));
         let both = Args {
             config: Some(path.clone()),
             listen: vec!["ftp://127.0.0.1:7".into()],
@@ -570,6 +581,8 @@ mod tests {
             ("passive-ports = '50100-50000'", "passive-ports"),
             ("passive-ports = '0-1'", "passive-ports"),
             ("durability = 'some'", "durability"),
+            ("parts-quota = '3 apples'", "parts-quota"),
+            ("disk-reserve = 'all'", "disk-reserve"),
             ("profile = 'mordern'", "mordern"),
             ("users = '/nowhere'", "/nowhere"),
         ] {

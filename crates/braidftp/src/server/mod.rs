@@ -58,6 +58,7 @@ use crate::users::{Access, Users};
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
 pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
+pub(crate) use parts::PARTS_MAX;
 pub(crate) use session::OUT_BYTES;
 use session::{Accepted, Data, Driver, post};
 pub(crate) use transfers::TRANSFERS_MAX;
@@ -69,6 +70,8 @@ const UP: Duration = Duration::from_secs(15);
 pub(crate) const BEFORE_LOGIN_BYTES: usize = 32 << 10;
 /// How long a client may take to acknowledge half of the last replies, and then to end its association.
 pub(crate) const CLOSING: Duration = Duration::from_secs(15);
+/// What of the disk stays free at most where [`Settings::disk_reserve`] says nothing. 1 GiB.
+pub const DISK_RESERVE_MAX: u64 = 1 << 30;
 /// How long sessions may take to finish what they do once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -138,6 +141,11 @@ pub struct Settings {
     /// How long an unfinished upload is kept that nobody goes on with; `None`: for ever. 7 days. Where nobody may change
     /// anything, nothing is removed.
     pub parts_kept: Option<Duration>,
+    /// Bytes of unfinished uploads that the users of a home keep, besides those under way; the oldest make room, and the newest
+    /// stays however long it is. `None`: a tenth of the disk.
+    pub parts_quota: Option<u64>,
+    /// Bytes of the disk that no upload takes. `None`: 1 % of it, [`DISK_RESERVE_MAX`] at most.
+    pub disk_reserve: Option<u64>,
     /// What must be on the disk before an upload is called complete.
     pub durability: Durability,
     /// The transport, of SCTP.
@@ -161,6 +169,8 @@ impl Default for Settings {
             awaited: Duration::from_secs(60),
             silent_upload: Duration::from_secs(60),
             parts_kept: Some(Duration::from_secs(7 * 86_400)),
+            parts_quota: None,
+            disk_reserve: None,
             durability: Durability::Full,
             sctp: {
                 let mut config = Profile::Modern.config();
@@ -181,6 +191,8 @@ struct Shared {
     settings: Arc<Settings>,
     limits: Arc<Limits>,
     all_held: Arc<control::AllHeld>,
+    /// What interrupted uploads have left.
+    parts: parts::Parts,
     /// What all transfers hold of files.
     blocks: Arc<Pool>,
     /// How many are under way.
@@ -255,7 +267,8 @@ impl Builder {
         let users = users.unwrap_or_else(|| Users::anonymous(access));
         let settings = Arc::new(settings);
         let (all_held, blocks, transfers) = Default::default();
-        let shared = Arc::new(Shared { root, users, settings, limits, all_held, blocks, transfers });
+        let parts = parts::Parts::new(&root, &users, &settings);
+        let shared = Arc::new(Shared { root, users, settings, limits, all_held, parts, blocks, transfers });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
 }
@@ -465,7 +478,7 @@ impl Server {
         tokio::select! {
             () = no_longer_serving(&mut stop) => {}
             () = memory::give_back(endpoints.clone(), shared.blocks.clone()) => {}
-            () = parts::remove_old(shared.clone()) => {}
+            () = parts::look_after(shared.clone()) => {}
         }
         let all = async { while tasks.join_next().await.is_some() {} };
         let stopped = stop.wait_for(|phase| *phase == Phase::Stopped);

@@ -1,35 +1,131 @@
-//! Unfinished uploads that nobody goes on with are removed after a time (`Settings::parts_kept`).
+//! What interrupted uploads have left: too old ones are removed ([`Settings::parts_kept`]), and those of a home may be so much
+//! ([`Settings::parts_quota`]).
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::Shared;
-use crate::store::fs::Removal;
+use super::{DISK_RESERVE_MAX, Settings, Shared};
+use crate::store::fs::{Allowance, Kept, Part, Removal, Root};
+use crate::users::{Access, Users};
 
 /// How often they are looked for: at the start, and then after so long.
 const LOOK: Duration = Duration::from_secs(3600);
-/// How many are removed in one look.
+/// How many are removed, or found, in one look.
 const MOST: usize = 100_000;
+/// How many of a home are kept.
+pub(crate) const PARTS_MAX: usize = 10_000;
 
-/// Looks for them, for ever.
-pub(super) async fn remove_old(shared: Arc<Shared>) {
-    let Some(kept) = shared.settings.parts_kept.filter(|_| shared.users.any_may_write()) else {
-        return std::future::pending().await;
-    };
-    loop {
-        let unchanged_since = SystemTime::now().checked_sub(kept);
-        let removal = Removal { unchanged_since, most: MOST, claimant: None };
-        if unchanged_since.is_some() {
-            let removed = shared.root.blocking(move |root| root.remove_parts(Path::new(""), &removal)).await;
-            match removed {
-                Ok(removed) => removed.iter().for_each(|part| {
-                    let (path, size) = (part.path.display(), part.size);
-                    tracing::info!(%path, size, "an unfinished upload that is too old was removed");
-                }),
-                Err(error) => tracing::warn!(%error, "cannot look for old unfinished uploads"),
+/// Of each home in which somebody may write.
+#[derive(Debug)]
+pub(super) struct Parts {
+    reserve_bytes: u64,
+    by_home: BTreeMap<PathBuf, Arc<Kept>>,
+}
+
+/// What uploads leave free of a disk of so many bytes.
+pub(super) fn reserve_bytes(settings: &Settings, disk_bytes: u64) -> u64 {
+    settings.disk_reserve.unwrap_or((disk_bytes / 100).min(DISK_RESERVE_MAX))
+}
+
+/// What the unfinished uploads of a home may have of it.
+pub(super) fn quota_bytes(settings: &Settings, disk_bytes: u64) -> u64 {
+    settings.parts_quota.unwrap_or(disk_bytes / 10)
+}
+
+impl Parts {
+    pub(super) fn new(root: &Root, users: &Users, settings: &Settings) -> Self {
+        // A disk that does not tell its size takes what it takes.
+        let disk_bytes = root.disk_bytes().unwrap_or(u64::MAX);
+        let quota_bytes = quota_bytes(settings, disk_bytes);
+        let writers = users.accounts().filter(|account| account.access == Access::Writable);
+        let by_home = writers.map(|account| (account.home.to_owned(), Kept::new(quota_bytes, PARTS_MAX)));
+        Self { reserve_bytes: reserve_bytes(settings, disk_bytes), by_home: by_home.collect() }
+    }
+
+    /// What writers in this home may take of the disk.
+    pub(super) fn allowance(&self, home: &Path) -> Allowance {
+        Allowance { reserve_bytes: self.reserve_bytes, kept: self.by_home.get(home).cloned() }
+    }
+
+    /// All that there are, as paths of the server's root: each counts in the innermost home that it lies in.
+    fn found(&self, root: &Root, parts: Vec<Part>) {
+        let mut by_home: BTreeMap<&Path, Vec<Part>> =
+            self.by_home.keys().map(|home| (home.as_path(), Vec::new())).collect();
+        for part in parts {
+            let home = part.path.ancestors().skip(1).find(|above| by_home.contains_key(above));
+            let Some(home) = home.map(Path::to_owned) else { continue };
+            let path = part.path.strip_prefix(&home).map(Path::to_owned);
+            if let (Ok(path), Some(of_home)) = (path, by_home.get_mut(home.as_path())) {
+                of_home.push(Part { path, ..part });
             }
         }
+        for (home, parts) in by_home {
+            let root = if home.as_os_str().is_empty() { Ok(root.clone()) } else { root.beneath(home) };
+            if let (Ok(root), Some(kept)) = (root, self.by_home.get(home)) {
+                kept.found(&root, parts);
+            }
+        }
+    }
+}
+
+/// Looks for them, for ever. Where nobody may change anything, nothing is removed.
+pub(super) async fn look_after(shared: Arc<Shared>) {
+    if !shared.users.any_may_write() {
+        return std::future::pending().await;
+    }
+    loop {
+        let since = shared.settings.parts_kept.and_then(|kept| SystemTime::now().checked_sub(kept));
+        let looked = shared.clone();
+        let removed = shared.root.blocking(move |root| {
+            let removal = Removal { unchanged_since: since, most: MOST, claimant: None };
+            let everything = Path::new("");
+            let removed = match since {
+                Some(_) => root.remove_parts(everything, &removal)?,
+                None => Vec::new(),
+            };
+            looked.parts.found(root, root.parts(everything, MOST)?);
+            Ok(removed)
+        });
+        match removed.await as Result<Vec<Part>, crate::store::fs::Error> {
+            Ok(removed) => removed.iter().for_each(|part| {
+                let (path, size) = (part.path.display(), part.size);
+                tracing::info!(%path, size, "an unfinished upload that is too old was removed");
+            }),
+            Err(error) => tracing::warn!(%error, "cannot look for unfinished uploads"),
+        }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_unfinished_file_counts_in_the_innermost_home_and_defaults_follow_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in
+            [(".a.braidftp-part", 1), ("anna/.b.braidftp-part", 20), ("anna/x/.c.braidftp-part", 300)]
+        {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, vec![0; bytes]).unwrap();
+        }
+        let root = Root::open(folder.path()).unwrap();
+        let text = "[[user]]\nname = 'anonymous'\n[[user]]\nname = 'ftp'\nhome = 'anna'\n";
+        let users = Users::parse(text, Access::Writable).unwrap();
+        let parts = Parts::new(&root, &users, &Settings::default());
+        parts.found(&root, root.parts(Path::new(""), 10).unwrap());
+        let held = |home: &str| parts.allowance(Path::new(home)).kept.unwrap().held();
+        assert_eq!((held(""), held("anna")), ((1, 1), (320, 2)));
+        assert!(parts.allowance(Path::new("bert")).kept.is_none());
+
+        let with = |bytes| Settings { parts_quota: bytes, disk_reserve: bytes, ..Settings::default() };
+        let both = |settings: &Settings, disk| (reserve_bytes(settings, disk), quota_bytes(settings, disk));
+        assert_eq!(both(&with(None), 50 << 30), ((50 << 30) / 100, 5 << 30));
+        assert_eq!(both(&with(None), 1 << 50), (DISK_RESERVE_MAX, (1 << 50) / 10));
+        assert_eq!(both(&with(Some(7)), 1 << 50), (7, 7));
     }
 }

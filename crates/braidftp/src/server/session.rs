@@ -475,7 +475,8 @@ impl Driver {
                     match opened.await {
                         Ok(root) => {
                             let claimant = claimant(&grant.name, peer);
-                            let store = Store { root, access: grant.access, claimant, blocks };
+                            let allowance = shared.parts.allowance(&grant.home);
+                            let store = Store { root, access: grant.access, claimant, blocks, allowance };
                             Ok((grant, store))
                         }
                         Err(error) => {

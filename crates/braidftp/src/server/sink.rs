@@ -56,7 +56,10 @@ impl Intake {
         };
         let hint = sink.length.map(|length| length.saturating_add(before)).or(sink.told_size);
         let writer = store.root.writer(&path, start, hint, Digest::None);
-        let writer = writer.claimed_by(store.claimant.clone()).counted_by(store.blocks.clone());
+        let writer = writer
+            .claimed_by(store.claimant.clone())
+            .counted_by(store.blocks.clone())
+            .within(store.allowance.clone());
         let text = (sink.representation == Type::Ascii).then(Lf::default);
         Ok(Self { writer, text, name, bytes: 0, offset: before, told_size: sink.told_size })
     }

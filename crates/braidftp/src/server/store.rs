@@ -14,7 +14,7 @@ use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 use bytes::Bytes;
 
-use crate::store::fs::{self, Blocks, Claimant, Kind, Removal, Root, Why};
+use crate::store::fs::{self, Allowance, Blocks, Claimant, Kind, Removal, Root, Why};
 use crate::users::Access;
 
 /// What the user of a session sees: a root and what may be done in it. Cheap to clone.
@@ -26,6 +26,8 @@ pub(super) struct Store {
     pub claimant: Claimant,
     /// Where transfers get room for what they hold of files.
     pub blocks: Blocks,
+    /// What uploads may take of the disk.
+    pub allowance: Allowance,
 }
 
 /// Unfinished uploads that one command lists or removes.

@@ -12,6 +12,7 @@
 mod blocks;
 mod claims;
 mod error;
+mod kept;
 mod list;
 mod name;
 mod parts;
@@ -35,6 +36,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 pub use blocks::{Blocks, POOL_BYTES, Pool, SESSION_BYTES, SMALLEST_BYTES};
 pub use claims::Claimant;
 pub use error::{Error, Why};
+pub use kept::{Allowance, Kept};
 pub use list::{Entry, Lister, MAX_DEPTH, Walk, WalkItem};
 pub use name::{MAX_PATH_BYTES, component, escaped, is_unfinished, link_stays_inside, relative};
 pub use parts::{Part, Removal};
@@ -321,6 +323,16 @@ impl Root {
         let stat = rustix::fs::fstatvfs(&*self.dir)
             .map_err(|e| Error::io("ask for the free space of", Path::new(""), &e.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    /// Bytes of the file system that the root is on.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn disk_bytes(&self) -> Result<u64, Error> {
+        let stat = rustix::fs::fstatvfs(&*self.dir)
+            .map_err(|e| Error::io("ask for the size of", Path::new(""), &e.into()))?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
     }
 
     /// Bytes that an interrupted transfer of `path` has left behind, ready to be continued; `None` if there was none.

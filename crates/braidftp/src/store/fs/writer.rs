@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use super::blocks::{Blocks, Permit};
 use super::claims::{Claim, Claimant};
 use super::error::{Error, Why};
+use super::kept::Allowance;
 use super::reader::{BLOCK_BYTES, Digest};
 use super::{Root, blocking, metadata_at, name, timespec};
 
@@ -111,6 +112,7 @@ struct Core {
     hasher: Option<Box<blake3::Hasher>>,
     claimant: Option<Claimant>,
     claim: Option<Arc<Claim>>,
+    allowance: Allowance,
 }
 
 /// An unfinished file, open and locked.
@@ -141,6 +143,7 @@ impl Root {
             hasher: (digest != Digest::None).then(Default::default),
             claimant: None,
             claim: None,
+            allowance: Allowance::default(),
         };
         Writer {
             disk: Disk::Idle(Box::new(core)),
@@ -159,6 +162,15 @@ impl Writer {
     pub fn claimed_by(mut self, claimant: Claimant) -> Self {
         if let Disk::Idle(core) = &mut self.disk {
             core.claimant = Some(claimant);
+        }
+        self
+    }
+
+    /// Says how much of the disk it may take.
+    #[must_use]
+    pub fn within(mut self, allowance: Allowance) -> Self {
+        if let Disk::Idle(core) = &mut self.disk {
+            core.allowance = allowance;
         }
         self
     }
@@ -362,11 +374,7 @@ impl Core {
             rustix::fs::seek(&open.file, rustix::fs::SeekFrom::Start(open.length)).map_err(fail)?;
             // Said before the first byte rather than after the last that fits. Nothing is claimed: the hint is a
             // peer's word, and must not take the room of others.
-            let free = self.root.free_bytes()?;
-            if self.size_hint.is_some_and(|size| size.saturating_sub(open.length) > free) {
-                return Err(Error::new(what, &self.path, Why::NoSpace));
-            }
-            Ok(())
+            self.check_room(self.size_hint.map_or(0, |size| size.saturating_sub(open.length)))
         })();
         if let Err(error) = begun {
             // A place to begin at that is not there says nothing about what is: that stays.
@@ -385,7 +393,20 @@ impl Core {
             hasher.update_reader(&mut before).map_err(|e| Error::io(what, &self.path, &e))?;
         }
         drop(held);
+        if let Some(kept) = &self.allowance.kept {
+            kept.taken(&self.path);
+        }
         Ok(claim)
+    }
+
+    /// Whether so many bytes more leave the reserve free.
+    fn check_room(&self, more: u64) -> Result<(), Error> {
+        let free = self.root.free_bytes()?;
+        let reserve = self.allowance.reserve_bytes;
+        if more > free.saturating_sub(reserve) || (reserve > 0 && free < reserve) {
+            return Err(Error::new("write to", &self.path, Why::NoSpace));
+        }
+        Ok(())
     }
 
     /// Opens or makes the unfinished file, locked against a second writer.
@@ -455,10 +476,18 @@ impl Core {
 
     fn append(&mut self, blocks: &[Bytes]) -> Result<(), Error> {
         let claim = self.claim()?;
+        let more = blocks.iter().map(|block| block.len() as u64).sum::<u64>();
+        if self.allowance.reserve_bytes > 0
+            && more > 0
+            && let Err(error) = self.check_room(more)
+        {
+            self.remove()?;
+            return Err(error);
+        }
         let mut held = claim.lock();
         let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
         let result = write_all(&mut open.file, blocks);
-        open.length += blocks.iter().map(|block| block.len() as u64).sum::<u64>();
+        open.length += more;
         drop(held);
         if let Err(e) = result {
             let error = Error::io("write to", &self.path, &e);
@@ -544,11 +573,13 @@ impl Drop for Core {
     /// An unfinished file without a byte helps nobody.
     fn drop(&mut self) {
         let Some(claim) = &self.claim else { return };
-        let mut held = claim.lock();
-        if let Some(open) = held.take()
-            && open.length == 0
-        {
+        let Some(open) = claim.lock().take() else { return };
+        if open.length == 0 {
             let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
+        } else if let Some(kept) = &self.allowance.kept {
+            let length = open.length;
+            drop(open);
+            kept.left(&self.root, &self.path, length);
         }
     }
 }

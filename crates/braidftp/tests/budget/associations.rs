@@ -1,0 +1,178 @@
+//! Attacks over SCTP, by peers and by strangers.
+
+use super::*;
+
+pub(super) fn many_addresses(row: Row) {
+    in_tokio(async {
+        let most = limit(row, &quick());
+        let server = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
+        let listener = server.listen(CONTROL_PORT, Arc::new(Profile::Modern.config())).unwrap();
+        let addresses = (1..=most as u8 + 5).map(|nth| SocketAddr::from(([127, 0, 7, nth], 0)));
+        let client = Endpoint::bind(Bind::to(addresses)).unwrap();
+        let mut to = Connect::to([server.local_addrs()[0]], CONTROL_PORT);
+        to.config = Arc::new(Profile::Modern.config());
+        let association = client.connect(to).unwrap();
+        association.up().await.unwrap();
+        let accepted = listener.accept().await.unwrap();
+        let paths = accepted.stats().paths.len();
+        assert!((2..=most + 1).contains(&paths), "{paths} paths");
+    });
+}
+
+pub(super) fn full_endpoint(_: Row) {
+    in_tokio(async {
+        let mut bind = Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))]);
+        bind.limits.associations = 4;
+        let server = Endpoint::bind(bind).unwrap();
+        let _listener = server.listen(CONTROL_PORT, Arc::new(Profile::Modern.config())).unwrap();
+        let clients: Vec<_> = (0..7).map(|_| connect(server.local_addrs()[0], streams(2))).collect();
+        let mut up = 0;
+        for (_, association) in &clients {
+            up += usize::from(association.up().await.is_ok());
+        }
+        assert_eq!((up, server.associations()), (4, 4));
+    });
+}
+
+pub(super) fn silent_associations(_: Row) {
+    in_tokio(async {
+        let settings = Settings { max_sessions: 8, max_sessions_per_address: 40, ..quick() };
+        let half_open = limit(Row::SctpHalfOpen, &settings);
+        let served = sctp_server(settings, |_| {});
+        let mut clients = Vec::new();
+        for _ in 0..3 * half_open {
+            let client = connect(served.address, streams(3));
+            let _ = client.1.up().await;
+            clients.push(client);
+            assert!(served.endpoint.half_open() <= half_open, "{} half-open", served.endpoint.half_open());
+        }
+        // Of those that log in, one address may have so many.
+        let settings = Settings { max_sessions: 40, max_sessions_per_address: 4, ..quick() };
+        let most = limit(Row::SctpAssociationsPerAddress, &settings);
+        let served = sctp_server(settings, |_| {});
+        for _ in 0..3 * most {
+            let client = connect(served.address, streams(3));
+            if client.1.up().await.is_ok() {
+                let lines = Message::new(Ppid(ppid::LINES), LOG_IN);
+                let _ = client.1.send(StreamId(0), lines).await;
+            }
+            clients.push(client);
+            assert!(
+                served.endpoint.associations() <= most,
+                "{} associations",
+                served.endpoint.associations()
+            );
+        }
+    });
+}
+
+pub(super) fn window_before_login(row: Row) {
+    in_tokio(async {
+        let served = sctp_server(quick(), |_| {});
+        let (_endpoint, association) = connect(served.address, streams(3));
+        association.up().await.unwrap();
+        let window = association.stats().peer_rwnd;
+        assert!(window <= limit(row, &quick()), "{window} bytes");
+    });
+}
+
+/// Attacks of raw peers, in the simulator.
+pub(super) fn raw_peers(_: Row) {
+    const MEMORY: usize = 24 << 20;
+    for name in ["hoard", "fragments", "zero-window", "outlive"] {
+        let attack = ATTACKS.iter().find(|attack| attack.name == name).copied().unwrap();
+        let attack = Attack { associations: attack.associations.min(40), packets_a_second: 2_000, ..attack };
+        let mut trial = Trial::of(Some(attack), MEMORY);
+        trial.lasts = Duration::from_secs(2);
+        let outcome = trial.run();
+        assert!(outcome.memory_most <= MEMORY + (1 << 20), "{name}: {outcome:?}");
+        assert!(outcome.login.is_some(), "{name}: {outcome:?}");
+        if name == "outlive" {
+            // What closes is over when T5-shutdown-guard has expired.
+            assert!(outcome.associations_after <= 1, "{name}: {outcome:?}");
+        }
+    }
+}
+
+/// Packets of those who have no association, at an endpoint that is told of them all at one moment.
+pub(super) fn strangers(_: Row) {
+    let now = Time::from_millis(100_000);
+    let from = |nth: u32| SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0001 + (nth << 8)), 9_899));
+    let to = SocketAddr::from(([10, 255, 0, 1], 9_899));
+    let packet = |nth: u32, tag: u32, chunk: Chunk| {
+        let source_port = 1_024 + (nth % 60_000) as u16;
+        let header = Header { source_port, destination_port: CONTROL_PORT, tag: VerificationTag(tag) };
+        let mut builder = PacketBuilder::new();
+        builder.begin(header, PacketBuilder::MAX_BYTES);
+        builder.push(&chunk);
+        builder.seal();
+        builder.finish().unwrap().payload
+    };
+    let limits = Limits { init_acks: 100, out_of_the_blue: 20, answers: 50, ..Limits::default() };
+    let settings = quick();
+    let effective = Effective { limits, ..Effective::of(&settings) };
+    let endpoint = || {
+        let mut endpoint = sctp::Endpoint::with_limits([7; 32], limits);
+        endpoint.listen(CONTROL_PORT, Arc::new(Profile::Modern.config())).unwrap();
+        endpoint
+    };
+    let answers = |endpoint: &mut sctp::Endpoint| {
+        let mut answers = 0_u64;
+        while let Output::Send(transmit) = endpoint.poll(now) {
+            answers += 1;
+            drop(transmit);
+        }
+        answers
+    };
+    let init = |nth: u32| {
+        let init = sctp::wire::Init {
+            initiate_tag: VerificationTag(nth + 1),
+            a_rwnd: 100_000,
+            outbound_streams: 2,
+            inbound_streams: 2,
+            initial_tsn: Tsn(nth),
+            parameters: Vec::new(),
+        };
+        packet(nth, 0, Chunk::Init(init))
+    };
+    let data = |nth: u32| {
+        let data = Data {
+            begin: true,
+            end: true,
+            unordered: false,
+            immediate: false,
+            tsn: Tsn(nth),
+            stream: StreamId(0),
+            ssn: Ssn(0),
+            interleaved: None,
+            ppid: Ppid(0),
+            payload: Bytes::from_static(b"x"),
+        };
+        packet(nth, 7, Chunk::Data(data))
+    };
+    let datagram = |nth: u32, payload| Datagram { from: from(nth), to, ecn: Ecn::NotEct, payload };
+    // All at once: as many wait as may.
+    let mut flooded = endpoint();
+    (0..1_000).for_each(|nth| flooded.handle(now, datagram(nth, init(nth))));
+    let at_once = answers(&mut flooded);
+    assert_eq!(Amount::Count(at_once), Row::SctpAnswers.limit(&effective));
+    // One after the other: as many a second as may.
+    let mut flooded = endpoint();
+    let one_by_one = |endpoint: &mut sctp::Endpoint, make: &dyn Fn(u32) -> Bytes| {
+        let each = (0..1_000).map(|nth| {
+            endpoint.handle(now, datagram(nth, make(nth)));
+            answers(endpoint)
+        });
+        each.sum::<u64>()
+    };
+    let inits = one_by_one(&mut flooded, &init);
+    assert_eq!(Amount::Rate(inits), Row::SctpInitAcks.limit(&effective));
+    let strays = one_by_one(&mut flooded, &data);
+    assert!(
+        strays > 0 && Amount::Rate(strays) == Row::SctpOutOfTheBlue.limit(&effective),
+        "{strays} answers"
+    );
+    assert_eq!(flooded.len(), 0, "nothing is kept of them");
+    assert!(flooded.counters().answers_dropped > 0);
+    let _ = Packet::decode(init(1)).unwrap();
+}

@@ -1,0 +1,62 @@
+//! Attacks by commands: long ones, and ones without end.
+
+use super::*;
+
+pub(super) fn long_words(_: Row) {
+    let (folder, served) = with(quick());
+    let mut control = Control::anonymous(&served);
+    let of = |bytes: usize| "x".repeat(bytes);
+    control.command(&format!("CWD {}", of(limit(Row::CommandLine, &quick()))), "500");
+    let name = limit(Row::NameBytes, &quick());
+    control.command(&format!("MKD {}", of(name)), "257");
+    control.command(&format!("MKD {}", of(name + 1)), "553");
+    let path = vec![of(200); limit(Row::PathBytes, &quick()) / 200 + 1].join("/");
+    control.command(&format!("MKD {path}"), "553");
+    control.command("NOOP", "200");
+    assert_eq!(folder.names().len(), 1);
+}
+
+pub(super) fn commands_without_end(_: Row) {
+    let (_folder, served) = with(quick());
+    let mut control = Control::anonymous(&served);
+    control.stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let line = b"NOOP\r\n".repeat(10_000);
+    let mut written = 0;
+    // Until the server, and the sockets between, take no more.
+    while let Ok(bytes) = control.stream.write(&line) {
+        written += bytes;
+        assert!(written < 64 << 20, "it reads on, though nobody takes its replies");
+    }
+    let held = limit(Row::CommandBytesAhead, &quick()) + limit(Row::Replies, &quick());
+    assert!(limit(Row::CommandsAhead, &quick()) * 6 < held);
+    // None is lost: as many replies as commands.
+    let whole = written / 6;
+    (0..whole).for_each(|_| assert!(control.reply().starts_with("200")));
+}
+
+pub(super) fn lines_without_end(row: Row) {
+    in_tokio(async {
+        // Buffers of both stay small, so that replies soon wait in the server.
+        let sctp =
+            Config { send_buffer_bytes: 64 << 10, send_buffer_max_bytes: None, ..Profile::Modern.config() };
+        let served = sctp_server(Settings { sctp, ..quick() }, |_| {});
+        let config = Config {
+            receive_buffer_bytes: 64 << 10,
+            receive_buffer_max_bytes: None,
+            send_buffer_bytes: 64 << 10,
+            send_buffer_max_bytes: None,
+            ..streams(3)
+        };
+        let (_endpoint, association) = connect(served.address, config);
+        say(&association, LOG_IN).await;
+        let lines = Bytes::from(b"NOOP\r\n".repeat(2_000));
+        let mut sent = 0;
+        let patience = Duration::from_secs(2);
+        while tokio::time::timeout(patience, say(&association, lines.clone())).await.is_ok() {
+            sent += lines.len();
+            assert!(sent < 256 << 20, "it reads on, though nobody takes its replies");
+        }
+        let held = limit(row, &quick()) + limit(Row::SctpMemory, &quick());
+        assert!(served.endpoint.memory_bytes() < held);
+    });
+}

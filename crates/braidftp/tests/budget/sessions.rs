@@ -1,0 +1,61 @@
+//! Attacks by sessions: their number, their silence.
+
+use super::*;
+
+pub(super) fn sessions(_: Row) {
+    let settings = Settings { max_sessions: 5, max_sessions_per_address: 3, ..quick() };
+    let (all, each) = (limit(Row::Sessions, &settings), limit(Row::SessionsPerAddress, &settings));
+    let (_folder, served) = with(settings);
+    let user = |from: u8| Control::open_from(&served, Some(Ipv4Addr::new(127, 0, 0, from).into())).log_in();
+    let mut users: Vec<Control> = (0..each).map(|_| user(2)).collect();
+    let refused = |from: u8| {
+        let mut words = String::new();
+        let mut refused = connect_from(served.address, Some(Ipv4Addr::new(127, 0, 0, from).into()));
+        let _ = refused.read_to_string(&mut words);
+        words
+    };
+    assert!(refused(2).starts_with("421"), "{each} from one address");
+    // Those without a login make room for each other and for users.
+    let silent = (0..3 * all).map(|_| {
+        let mut silent = connect_from(served.address, None);
+        // Its place is given, or refused.
+        let _ = silent.read(&mut [0; 3]);
+        silent
+    });
+    let silent: Vec<_> = silent.collect();
+    users.extend((each..all).map(|_| user(3)));
+    assert!(refused(4).starts_with("421"), "{all} in all");
+    users.iter_mut().for_each(|user| drop(user.command("NOOP", "200")));
+    drop(silent);
+}
+
+/// Sessions that logged in and do nothing: those of an hour ago are no reason to refuse a user. The time is `limits`' own, and
+/// its test is there; here they keep nobody out for longer than that.
+pub(super) fn idle_sessions(row: Row) {
+    let settings = Settings { max_sessions: 2, ..quick() };
+    let silence = limit(row, &settings) as u64;
+    assert!(silence < limit(Row::IdleTime, &settings) as u64, "it is told before the session ends by itself");
+    let (_folder, served) = with(settings);
+    let idle: Vec<Control> = (0..2).map(|_| Control::anonymous(&served)).collect();
+    assert!(Control::try_open(&served).is_none(), "they were heard just now");
+    drop(idle);
+}
+
+pub(super) fn silence(_: Row) {
+    let (_folder, served) = with(session(|config| {
+        config.idle = Duration::from_millis(400);
+        config.idle_before_login = Duration::from_millis(200);
+    }));
+    assert!(Control::open(&served).rest().contains("421"));
+    // One that speaks all the time and never logs in.
+    let (_folder, speaks) = with(session(|config| config.login_within = Duration::from_millis(400)));
+    let mut control = Control::open(&speaks);
+    let mut words = String::new();
+    while !words.contains("421") {
+        let _ = control.stream.write_all(b"NOOP\r\n");
+        words = control.reply();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut logged_in = Control::open(&served).log_in();
+    assert!(logged_in.rest().contains("421"));
+}

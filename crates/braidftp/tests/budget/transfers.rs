@@ -1,0 +1,169 @@
+//! Attacks by transfers: many, slow ones, and such as never begin or end.
+
+use super::*;
+
+pub(super) fn transfers(_: Row) {
+    in_tokio(async {
+        let served = sctp_server(quick(), |folder| folder.put("big", pattern(1 << 20)));
+        let most = limit(Row::Streams, &quick());
+        let (_endpoint, association) = connect(served.address, streams(most as u16 + 30));
+        let up = association.up().await.unwrap();
+        assert_eq!(usize::from(up.outbound_streams), 1 + most);
+        assert_eq!(usize::from(up.inbound_streams.min(up.outbound_streams)), 1 + most);
+        say(&association, LOG_IN).await;
+        hear(&association, "230").await;
+        let at_once = limit(Row::Transfers, &quick());
+        say(&association, "RETR big\r\n".repeat(2 * at_once)).await;
+        // No credit is given: each stream brings a HEADER and then nothing but what the first credit lets through.
+        let mut headers = 0;
+        while headers < at_once {
+            let (_, piece) = association.recv_any().await.unwrap().expect("a frame");
+            headers += usize::from(piece.ppid.0 == ppid::HEADER);
+        }
+        let more = async {
+            while let Ok(Some((_, piece))) = association.recv_any().await {
+                assert_ne!(piece.ppid.0, ppid::HEADER, "more than {at_once} at once");
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(1), more).await;
+    });
+}
+
+pub(super) fn slow_readers(row: Row) {
+    const READERS: u64 = 40;
+    let (folder, room) = (Folder::new(), Room::new());
+    folder.put("big", pattern(64 << 20));
+    let (server, address) = program(&folder, &room, "ftp://127.0.0.1:0");
+    let before = resident(server.0.id());
+    let mut readers: Vec<Control> = (0..READERS).map(|_| Control::at(address, None).log_in()).collect();
+    let data: Vec<_> = readers.iter_mut().map(|control| control.begin("RETR big")).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    let grown = resident(server.0.id()).saturating_sub(before);
+    // What a session, a task and its buffers take besides.
+    let most = READERS * (limit(row, &quick()) as u64 + (256 << 10)) + (16 << 20);
+    assert!(grown < most, "{grown} bytes for {READERS} transfers that nobody reads; may be {most}");
+    drop(data);
+}
+
+/// Sessions of braid that ask for more files than all may have at once, and take no more than a first window.
+pub(super) fn many_slow_readers(_: Row) {
+    const SESSIONS: usize = 24;
+    let (folder, room) = (Folder::new(), Room::new());
+    folder.put("big", pattern(2 << 20));
+    let (server, address) = program(&folder, &room, "ftp+sctp://127.0.0.1:0");
+    let process = server.0.id();
+    let open_files = || std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
+    let (before, files_before) = (resident(process), open_files());
+    in_tokio(async {
+        let asks = limit(Row::Transfers, &quick());
+        let all = limit(Row::TransfersInAll, &quick());
+        assert!(SESSIONS * asks > all);
+        let window = 64 << 10;
+        let config = Config {
+            receive_buffer_bytes: window,
+            receive_buffer_max_bytes: None,
+            ..streams(1 + asks as u16)
+        };
+        let mut clients = Vec::new();
+        for _ in 0..SESSIONS {
+            let (endpoint, association) = connect(address, config.clone());
+            say(&association, LOG_IN).await;
+            hear(&association, "200").await;
+            say(&association, "RETR big\r\n".repeat(asks)).await;
+            clients.push((endpoint, association));
+        }
+        // Until nothing is opened any more.
+        let mut most = 0;
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if open_files() <= most {
+                break;
+            }
+            most = open_files();
+        }
+        assert!(most > files_before + all / 2, "{most} files are open: the attack was none");
+        // One more a session is what else it may have open, and a few are those of threads.
+        assert!(most <= files_before + all + 3 * SESSIONS + 32, "{most} files are open");
+        let grown = resident(process).saturating_sub(before) as usize;
+        let files = limit(Row::FileBytesInAll, &quick())
+            + SESSIONS * limit(Row::FileBytesOfSession, &quick())
+            + (all + 2 * SESSIONS) * (4 << 10);
+        // What associations hold has a row of its own.
+        let besides = limit(Row::SctpMemory, &quick());
+        assert!(grown < files + besides, "{grown} bytes; may be {files} and {besides}");
+    });
+}
+
+pub(super) fn passive_sockets(row: Row) {
+    assert_eq!(limit(row, &quick()), 1);
+    let (_folder, served) = with(quick());
+    let mut control = Control::anonymous(&served);
+    let sockets: Vec<SocketAddr> = (0..20).map(|_| control.passive()).collect();
+    let open = sockets.iter().filter(|address| std::net::TcpStream::connect(address).is_ok()).count();
+    assert_eq!(open, 1, "of {} that were asked for", sockets.len());
+}
+
+pub(super) fn no_data_connection(_: Row) {
+    let (folder, served) = with(Settings { data_open: Duration::from_millis(200), ..quick() });
+    folder.put("a", "hello");
+    let mut control = Control::anonymous(&served);
+    control.passive();
+    control.send("RETR a");
+    let replies = [control.reply(), control.reply()].concat();
+    assert!(replies.contains("425"), "{replies}");
+}
+
+pub(super) fn standstill(_: Row) {
+    let (folder, served) = with(Settings { stall: Duration::from_millis(300), ..quick() });
+    folder.put("big", pattern(64 << 20));
+    let mut control = Control::anonymous(&served);
+    let unread = control.begin("RETR big");
+    control.expect("426");
+    drop(unread);
+}
+
+pub(super) fn upload_without_frames(_: Row) {
+    in_tokio(async {
+        let served = sctp_server(Settings { awaited: Duration::from_millis(300), ..quick() }, |_| {});
+        let (_endpoint, association) = connect(served.address, streams(3));
+        say(&association, [LOG_IN, "STOR never\r\n"].concat()).await;
+        hear(&association, "426").await;
+    });
+}
+
+/// A peer that acknowledges nothing any more, in the middle of an upload.
+pub(super) fn vanished_uploader(_: Row) {
+    in_tokio(async {
+        // Without heartbeats of its own, so that nothing else ends the association.
+        let sctp = Config { heartbeat_interval: None, ..Profile::Modern.config() };
+        let silent_upload = Duration::from_secs(2);
+        let served = sctp_server(Settings { silent_upload, sctp, ..quick() }, |_| {});
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (through, to) = (socket.local_addr().unwrap(), served.address);
+        let relay = tokio::spawn(async move {
+            let (mut buffer, mut client) = (vec![0; 65_536], None);
+            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+                client = if from == to { client } else { Some(from) };
+                let target = if from == to { client } else { Some(to) };
+                if let Some(target) = target {
+                    let _ = socket.send_to(&buffer[..length], target).await;
+                }
+            }
+        });
+        let (_endpoint, association) = connect(through, streams(3));
+        say(&association, [LOG_IN, "STOR half\r\n"].concat()).await;
+        hear(&association, "200").await;
+        let header = Frame { transfer: TransferNumber(1), offset: 0, size: None, modified: None };
+        for (kind, payload) in [(ppid::HEADER, header.encode()), (ppid::BYTES, Bytes::from_static(b"half"))] {
+            association.send(StreamId(1), Message::new(Ppid(kind), payload)).await.unwrap();
+        }
+        // When all of it is acknowledged the wire is cut.
+        while association.stats().outstanding_bytes + association.stats().queued_bytes > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        relay.abort();
+        while served.endpoint.associations() > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+}
