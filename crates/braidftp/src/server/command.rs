@@ -550,7 +550,7 @@ mod tests {
             error("vegas")
                 .contains("cc: no congestion control is called `vegas`; there are sctp, reno, cubic")
         );
-        assert!(error("hybla:rtt0=0s").contains("it is 1ms to 10s"));
+        assert!(error("hybla:rtt0=0s").contains("expected 1ms to 10s"));
     }
 
     #[test]
