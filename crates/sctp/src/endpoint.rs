@@ -28,7 +28,7 @@ use rand_core::{Rng, SeedableRng};
 
 use self::admission::Admission;
 use self::answers::Answers;
-use self::dtls::Pool;
+use self::dtls::{LastWords, Pool};
 pub use self::icmp::Icmp;
 use self::memory::Memory;
 use self::ootb::Budget;
@@ -210,6 +210,8 @@ pub struct Endpoint {
     counters: Counters,
     /// What packets that were protected are opened into.
     opened: Pool,
+    /// What protected associations said last.
+    last_words: LastWords,
 }
 
 /// The dynamic ports (RFC 6335 §6).
@@ -243,6 +245,7 @@ impl Endpoint {
             rng,
             counters: Counters::default(),
             opened: Pool::default(),
+            last_words: LastWords::default(),
         }
     }
 
@@ -460,6 +463,9 @@ impl Endpoint {
             match slot.association.poll(now) {
                 // What it sends it keeps, and is counted once it has sent all it may.
                 Output::Send(transmit) => {
+                    if slot.association.has_shut_down_protected() {
+                        self.last_words.keep(now, slot.known.tag, &transmit.payload);
+                    }
                     self.table.ready(id);
                     return Output::Send(transmit);
                 }

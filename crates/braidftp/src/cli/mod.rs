@@ -104,6 +104,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         multipath: common.multipath,
         control: PathControl::default(),
         trace: if common.verbose > 1 { Trace::Lines } else { Trace::No },
+        sctp_trust: None,
     };
     if !mode.is_sctp() {
         for (given, option) in [

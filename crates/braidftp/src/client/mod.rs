@@ -44,6 +44,7 @@ pub use limit::Limiter;
 use crate::cli::PathRule;
 use crate::cli::login::Login;
 use crate::exit::{Error, Exit, Result};
+use crate::identity::Trust;
 use crate::progress::{Limit, Probe};
 use crate::report::PathSummary;
 use crate::url::{Scheme, Url};
@@ -75,6 +76,8 @@ pub struct Options {
     pub control: PathControl,
     /// Whether the lines of the protocol are shown on standard error.
     pub trace: Trace,
+    /// SCTP: the association is protected, and the server is one of those who are trusted so.
+    pub sctp_trust: Option<Arc<Trust>>,
 }
 
 /// Whether the lines of the protocol are shown.
@@ -102,6 +105,7 @@ impl Options {
             multipath: None,
             control: PathControl::default(),
             trace: Trace::No,
+            sctp_trust: None,
         }
     }
 }

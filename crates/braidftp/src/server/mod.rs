@@ -46,13 +46,14 @@ use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::{CONTROL_PORT, DATA_STREAMS_MAX};
 use braidftp_ftp::server as machine;
 use braidftp_net::sctp::{Config, Profile};
-use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, Listener};
+use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, Listener, keys};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::client::default_multipath;
+use crate::identity::ServerIdentity;
 use crate::store::fs::{Durability, Pool, Root};
 use crate::users::{Access, Users};
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
@@ -150,6 +151,8 @@ pub struct Settings {
     pub durability: Durability,
     /// The transport, of SCTP.
     pub sctp: Config,
+    /// SCTP: takes protected associations alone, with this key and certificate.
+    pub sctp_identity: Option<Arc<ServerIdentity>>,
     /// A file to write all SCTP packets to.
     pub pcap: Option<PathBuf>,
     /// A file to write all SCTP packets to as text.
@@ -177,6 +180,7 @@ impl Default for Settings {
                 default_multipath(Mode::Braid).apply(&mut config);
                 config
             },
+            sctp_identity: None,
             pcap: None,
             packet_log: None,
         }
@@ -278,7 +282,14 @@ fn bind_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<Bound, St
     bind.packet_log = settings.packet_log.clone();
     bind.limits = sctp_limits(settings);
     let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
-    let listener = endpoint.listen(port, Arc::new(listening(&settings.sctp)));
+    let config = Arc::new(listening(&settings.sctp));
+    let listener = match &settings.sctp_identity {
+        None => endpoint.listen(port, config),
+        Some(identity) => {
+            let tls = identity.config_tls13(&[]).map_err(StartError::Tls)?;
+            endpoint.listen_protected(port, config, Arc::new(keys::Settings::server(Arc::new(tls))))
+        }
+    };
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
     Ok(Bound::Sctp(endpoint, listener))
 }
@@ -329,6 +340,8 @@ pub enum StartError {
     Sctp(BindError),
     /// SCTP's own port cannot be had.
     SctpPort(String),
+    /// There is no TLS to be had.
+    Tls(crate::exit::Error),
 }
 
 impl fmt::Display for StartError {
@@ -353,6 +366,7 @@ impl fmt::Display for StartError {
                 }
             }
             Self::Sctp(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
             Self::SctpPort(why) => write!(f, "cannot listen on the SCTP port: {why}"),
         }
     }

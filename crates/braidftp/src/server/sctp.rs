@@ -44,6 +44,8 @@ pub(super) enum Way {
 impl Data {
     pub(super) fn way(&self, path: DataPath) -> Way {
         match path {
+            // Its data would travel in the clear beside it.
+            DataPath::Association { .. } if self.control.is_protected() => Way::Nowhere,
             //= specs/ftp-over-sctp.md#section-3.1
             //# The server MUST connect to the addresses of the control association's peer, over the same UDP ports, and to nothing else
             DataPath::Association { port } => Way::Associate {

@@ -502,6 +502,12 @@ impl Association {
         }
     }
 
+    /// Whether it is over since both sides said so, and what it says last is protected.
+    pub(crate) fn has_shut_down_protected(&self) -> bool {
+        let is_over = matches!(self.state, State::Closed(Reason::Shutdown));
+        is_over && self.builder.sending().is_some_and(|sending| sending.in_use().is_some())
+    }
+
     /// Bytes of memory of keys and what is known of them.
     pub(super) fn keys_bytes(&self) -> usize {
         self.dtls.as_ref().map_or(0, |dtls| {

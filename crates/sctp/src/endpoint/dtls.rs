@@ -1,12 +1,16 @@
 //! The door of an endpoint for protected packets (draft-ietf-tsvwg-sctp-dtls-chunk §5.2): they are opened before anything else is
 //! asked about them, and what was in them then goes the way of all packets.
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use braidftp_base::Time;
 use bytes::{Bytes, BytesMut};
 
 use super::{Endpoint, Route};
 use crate::cookie::Contents;
-use crate::ids::AssociationId;
-use crate::wire::{Header, Kinds, Packet};
+use crate::ids::{AssociationId, VerificationTag};
+use crate::wire::{Dtls, Header, Kinds, Packet};
 
 /// Bytes of one block.
 const BLOCK_BYTES: usize = 1 << 16;
@@ -42,6 +46,48 @@ impl Pool {
         }
         self.own = BytesMut::with_capacity(bytes);
         &mut self.own
+    }
+}
+
+/// The most last words that are kept.
+const LAST_WORDS_MAX: usize = 256;
+/// How long one is kept: until the peer, if it has not heard it, has asked several times.
+const LAST_WORD_KEPT: Duration = Duration::from_secs(60);
+
+/// The protected SHUTDOWN COMPLETE of associations that are over. A peer that missed it repeats SHUTDOWN ACK, and believes nobody
+/// who has no keys; these are gone, but the same record says it as well, and no peer takes it twice.
+#[derive(Debug, Default)]
+pub(super) struct LastWords(VecDeque<LastWord>);
+
+#[derive(Debug)]
+struct LastWord {
+    until: Time,
+    /// What the peer puts in its packets.
+    tag: VerificationTag,
+    header: Header,
+    chunk: Dtls,
+}
+
+impl LastWords {
+    /// The last packet of an association whose own tag this is.
+    pub(super) fn keep(&mut self, now: Time, tag: VerificationTag, packet: &Bytes) {
+        let Ok(packet) = Packet::decode(packet.clone()) else { return };
+        let Some(chunk) = packet.dtls() else { return };
+        // A copy, so that it keeps no buffer of packets.
+        let chunk = Dtls { record: Bytes::copy_from_slice(&chunk.record), ..chunk };
+        if self.0.len() >= LAST_WORDS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(LastWord { until: now + LAST_WORD_KEPT, tag, header: packet.header, chunk });
+    }
+
+    /// What was said last to who has this tag.
+    pub(super) fn of(&mut self, now: Time, tag: VerificationTag) -> Option<(Header, Dtls)> {
+        while self.0.front().is_some_and(|word| word.until <= now) {
+            self.0.pop_front();
+        }
+        let word = self.0.iter().find(|word| word.tag == tag)?;
+        Some((word.header, word.chunk.clone()))
     }
 }
 
@@ -101,6 +147,33 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Chunk, PacketBuilder};
+
+    #[test]
+    fn last_words_are_kept_for_a_while_and_no_more_than_so_many() {
+        let mut builder = PacketBuilder::new();
+        let header = Header { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
+        builder.begin(header, 1_000);
+        let record = Bytes::from_static(b"a record");
+        builder.push(&Chunk::Dtls(Dtls { is_restart: false, record: record.clone() }));
+        builder.seal();
+        let packet = builder.finish().unwrap().payload;
+        let mut words = LastWords::default();
+        let (start, end) = (Time::ZERO, Time::ZERO + LAST_WORD_KEPT);
+        words.keep(start, VerificationTag(9), &packet);
+        words.keep(start, VerificationTag(8), &Bytes::from_static(b"no packet"));
+        let just_before = Time::from_nanos(end.as_nanos() - 1);
+        let (said_in, said) = words.of(just_before, VerificationTag(9)).unwrap();
+        assert_eq!((said_in, said.record), (header, record));
+        assert!(words.of(start, VerificationTag(8)).is_none());
+        assert!(words.of(end, VerificationTag(9)).is_none());
+        for tag in 0..=LAST_WORDS_MAX as u32 {
+            words.keep(start, VerificationTag(tag), &packet);
+        }
+        assert!(
+            words.of(start, VerificationTag(0)).is_none() && words.of(start, VerificationTag(1)).is_some()
+        );
+    }
 
     fn fill(pool: &mut Pool, bytes: usize) -> Bytes {
         let room = pool.room(bytes);

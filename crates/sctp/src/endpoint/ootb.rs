@@ -51,6 +51,12 @@ impl Endpoint {
         packet: &Packet,
     ) {
         self.counters.out_of_the_blue += 1;
+        if kinds.has_dtls()
+            && let Some((header, chunk)) = self.last_words.of(now, header.tag)
+        {
+            return self
+                .answer_within_budget(now, Answer { route, header, chunks: vec![Chunk::Dtls(chunk)] });
+        }
         //= specs/rfc9260.txt#section-8.4
         //# 1)  If the OOTB packet is to or from a non-unicast address, a
         //# receiver SHOULD silently discard the packet.  Otherwise,

@@ -10,6 +10,11 @@ use std::time::Duration;
 use braidftp_ftp::client::{Data, Tag};
 use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, INITIAL_CREDIT};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAMS_DEFAULT, Mode, ppid};
+use braidftp_net::keys::rustls::Error as TlsError;
+use braidftp_net::keys::{KeyError, Settings};
+use braidftp_net::sctp::Violation;
+use braidftp_net::sctp::dtls::Disagreement;
+use braidftp_net::sctp::wire::Cause;
 use braidftp_net::{
     AllowedPath, Association, Bind, Carrier, Config, Connect, Endpoint, Listener, Message, Order, Piece,
     Ppid, Reason, StreamId,
@@ -25,6 +30,7 @@ use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
 use crate::client::{MultipathChoice, Options, default_multipath, default_profile};
 use crate::exit::{Again, Error, Exit, Result};
+use crate::identity::{Peer, Trust, Verifier};
 use crate::url::{Scheme, Url};
 
 /// The first SCTP port that naive listens on for data.
@@ -89,7 +95,18 @@ impl Sctp {
         let mode = options.mode;
         let config = Arc::new(config(options));
         let (endpoint, candidates) = bind(url, options).await?;
-        let association = associate(url, &endpoint, candidates, &config).await?;
+        let trust =
+            options.sctp_trust.as_ref().map(|trust| Protected::towards(url, mode, trust)).transpose()?;
+        let association = match &trust {
+            None => associate(url, &endpoint, candidates, &config, None).await?,
+            Some(trust) => {
+                let within = tokio::time::timeout(
+                    options.timeout,
+                    protected(url, &endpoint, candidates, &config, trust),
+                );
+                within.await.map_err(|_| no_answer(url, options.timeout))??
+            }
+        };
         gauge.opened(&association);
         let was_up = Arc::new(AtomicBool::new(false));
         if mode == Mode::Braid {
@@ -280,12 +297,7 @@ impl Sctp {
 
     /// The error of a server that has said nothing at all.
     pub(super) fn never_answered(&self, silent: Duration) -> Error {
-        Error::new(
-            Exit::Connect,
-            format_args!("connect to {}", self.url),
-            format_args!("no answer within {:.0} s", silent.as_secs_f64()),
-        )
-        .hint(no_answer_hint(&self.url))
+        no_answer(&self.url, silent)
     }
 
     pub(super) async fn close(self) {
@@ -474,17 +486,21 @@ async fn associate(
     endpoint: &Endpoint,
     candidates: Vec<Vec<SocketAddr>>,
     config: &Arc<Config>,
+    keys: Option<&Arc<Settings>>,
 ) -> Result<Association> {
     let connect = |peer: Vec<SocketAddr>| {
-        endpoint
-            .connect(Connect {
-                local: vec![],
-                peer,
-                source_port: None,
-                destination_port: if carrier(url) == Carrier::Ip { url.port } else { CONTROL_PORT },
-                config: config.clone(),
-            })
-            .map_err(|error| Error::new(Exit::Connect, format_args!("connect to {url}"), error))
+        let connect = Connect {
+            local: vec![],
+            peer,
+            source_port: None,
+            destination_port: if carrier(url) == Carrier::Ip { url.port } else { CONTROL_PORT },
+            config: config.clone(),
+        };
+        match keys {
+            Some(keys) => endpoint.connect_protected(connect, keys.clone()),
+            None => endpoint.connect(connect),
+        }
+        .map_err(|error| Error::new(Exit::Connect, format_args!("connect to {url}"), error))
     };
     let alone = candidates.len() == 1;
     let mut tries = tokio::task::JoinSet::new();
@@ -515,7 +531,84 @@ async fn associate(
     Err(last.unwrap_or_else(|| cannot_connect(url, &Reason::NoAnswer)))
 }
 
+/// Whom a protected association is to reach.
+struct Protected {
+    verifier: Verifier,
+    keys: Arc<Settings>,
+}
+
+impl Protected {
+    fn towards(url: &Url, mode: Mode, trust: &Arc<Trust>) -> Result<Self> {
+        if mode == Mode::Naive {
+            return Err(Error::usage(
+                "protect --mode naive",
+                "it moves each file in an association of its own, which the server opens",
+            )
+            .hint("use --mode braid, ms or ms-cp"));
+        }
+        let verifier = trust.verifier_tls13(Peer::new(&url.host.to_string(), url.port), &[])?;
+        let keys = Arc::new(Settings::client(Arc::new(verifier.config()), verifier.name()));
+        Ok(Self { verifier, keys })
+    }
+}
+
+/// An association whose server is known to be the right one before anything is said to it.
+async fn protected(
+    url: &Url,
+    endpoint: &Endpoint,
+    candidates: Vec<Vec<SocketAddr>>,
+    config: &Arc<Config>,
+    trust: &Protected,
+) -> Result<Association> {
+    // Why the server is not trusted comes before why the association ended.
+    let in_words = |error: Error| match trust.verifier.refusal() {
+        Some(_) => trust.verifier.explain(&TlsError::HandshakeNotComplete),
+        None => error,
+    };
+    let association =
+        associate(url, endpoint, candidates, config, Some(&trust.keys)).await.map_err(in_words)?;
+    match association.up().await {
+        Ok(_) => {}
+        Err(reason) => {
+            return Err(match association.key_error() {
+                Some(KeyError::Tls(error)) => trust.verifier.explain(&error),
+                _ => in_words(cannot_connect(url, &reason)),
+            });
+        }
+    }
+    trust.verifier.settle(association.peer_certificates().as_deref())?;
+    Ok(association)
+}
+
+fn no_answer(url: &Url, silent: Duration) -> Error {
+    Error::new(
+        Exit::Connect,
+        format_args!("connect to {url}"),
+        format_args!("no answer within {:.0} s", silent.as_secs_f64()),
+    )
+    .hint(no_answer_hint(url))
+}
+
 fn cannot_connect(url: &Url, reason: &Reason) -> Error {
+    match reason {
+        Reason::PeerAborted(causes) if causes.contains(&Cause::MissingDtlsSupport) => {
+            return Error::new(
+                Exit::Trust,
+                format_args!("connect to {url}"),
+                "the server takes protected associations alone, and this one is plain",
+            )
+            .hint("say --protect");
+        }
+        Reason::PeerViolation(Violation::Dtls(Disagreement::NotOffered)) => {
+            return Error::new(
+                Exit::Trust,
+                format_args!("connect to {url}"),
+                "the server offers no protection, or somebody on the way took its offer out",
+            )
+            .hint("without --protect all can be read on the way, and nobody knows who the server is");
+        }
+        _ => {}
+    }
     let hint = match reason {
         Reason::PeerAborted(_) => {
             "the port is right, but the server there does not serve FTP over SCTP, or is full"

@@ -334,6 +334,36 @@ fn what_agrees_on_keys_leaves_with_cookie_echo_though_it_takes_several_packets()
 }
 
 #[test]
+fn a_lost_shutdown_complete_is_said_again_though_the_keys_are_gone() {
+    let ended = |lost: Option<usize>| {
+        let mut pair = protected(strict());
+        let before = pair.sent[0];
+        pair.drop = lost
+            .map(|lost| -> super::Drop { Box::new(move |side, count, _| side == Client && count == lost) });
+        pair.send(Client, 1, pattern(500));
+        pair.association(Client).shutdown();
+        pair.run(Duration::from_secs(5));
+        assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+        assert!(pair.sent[0] > before);
+        pair
+    };
+    let said = |pair: &Pair| -> Vec<_> {
+        pair.log.iter().filter(|(_, side, _)| *side == Client).map(|(.., packet)| packet.dtls()).collect()
+    };
+    // SHUTDOWN COMPLETE is what the client says last.
+    let without_loss = ended(None);
+    let pair = ended(Some(without_loss.sent[0] - 1));
+    assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
+    let (once, twice) = (said(&without_loss), said(&pair));
+    assert_eq!(twice.len(), once.len() + 1);
+    assert_eq!(
+        twice[twice.len() - 2..],
+        [twice[once.len()].clone(), twice[once.len()].clone()],
+        "the same record"
+    );
+}
+
+#[test]
 fn keys_that_nothing_came_with_may_come_to_be_others() {
     let mut pair = protected(strict());
     let server = pair.association(Server);
