@@ -96,6 +96,9 @@ pub(crate) fn config() -> Config {
 /// Says what becomes of a packet, by its sender and how many that one sent before: it is lost, or arrives as it says.
 pub(crate) type Edit = Box<dyn FnMut(usize, usize, Vec<u8>) -> Option<Vec<u8>>>;
 
+/// Packets that somebody on the way sends in the name of who just sent one.
+pub(crate) type Inject = Box<dyn FnMut(usize, &[u8]) -> Vec<Vec<u8>>>;
+
 pub(crate) struct Node {
     pub(crate) endpoint: Endpoint,
     pub(crate) settings: Option<Arc<Settings>>,
@@ -221,6 +224,7 @@ pub(crate) struct Pair {
     pub(crate) loss: u64,
     pub(crate) reordering: u64,
     pub(crate) edit: Option<Edit>,
+    pub(crate) inject: Option<Inject>,
     /// All that left: when, from whom, which bytes.
     pub(crate) log: Vec<(Time, usize, Vec<u8>)>,
     dice: u64,
@@ -253,6 +257,7 @@ impl Pair {
             loss: 0,
             reordering: 0,
             edit: None,
+            inject: None,
             log: Vec::new(),
             dice: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         }
@@ -277,6 +282,12 @@ impl Pair {
         self.log.push((self.now, from, datagram.payload.to_vec()));
         let before = self.nodes[from].sent;
         self.nodes[from].sent += 1;
+        if let Some(inject) = &mut self.inject {
+            for payload in inject(from, &datagram.payload) {
+                let late = Duration::from_micros(self.roll(30_000));
+                self.inject(late, Datagram { payload: payload.into(), ..datagram.clone() });
+            }
+        }
         if let Some(edit) = &mut self.edit {
             let Some(edited) = edit(from, before, datagram.payload.to_vec()) else { return };
             datagram.payload = edited.into();
