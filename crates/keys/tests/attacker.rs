@@ -24,7 +24,9 @@ struct Dice(u64);
 impl Dice {
     fn new(seed: u64) -> Self {
         let mut dice = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03);
-        (0..4).for_each(|_| drop(dice.roll(2)));
+        for _ in 0..4 {
+            dice.roll(2);
+        }
         dice
     }
 
