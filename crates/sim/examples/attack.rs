@@ -4,8 +4,9 @@
 //! attack --list
 //! attack NAME SERVER:PORT SECONDS [FILE]
 //! ```
-//! It attacks the server, which must be on this host (the attack comes from addresses of 127/8), for so many seconds, asks for
-//! FILE (`big`) if the attack asks for data, and then vanishes. It prints what came of its associations.
+//! Attacks the server, which must be on this host because the attack uses addresses of 127/8, for the given
+//! number of seconds. Attacks that request data ask for FILE (default: `big`). Then the attacker vanishes and
+//! prints a summary of its associations.
 #![expect(clippy::disallowed_types, reason = "this is a driver: it has sockets and a clock")]
 
 use std::io::ErrorKind;
@@ -21,11 +22,11 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The SCTP port of an FTP server.
 const PORT: u16 = 21;
-/// The first address that an attack comes from.
+/// The first source address of an attack.
 const FIRST: u32 = 0x7f02_0001;
-/// How long nothing is looked at where nothing is to do.
+/// The sleep when there is nothing to do.
 const NAP: Duration = Duration::from_micros(200);
-/// Packets sent before the sockets are looked at.
+/// The most packets sent between two reads of the sockets.
 const BURST: usize = 64;
 
 fn main() -> Result<()> {
@@ -75,7 +76,7 @@ fn main() -> Result<()> {
                         attacker.handle(now(), Datagram { from, to, ecn: Ecn::NotEct, payload });
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // What an ICMP message said of an earlier packet.
+                    // An ICMP error for an earlier packet.
                     Err(_) => idle = false,
                 }
             }

@@ -1,6 +1,6 @@
-//! One multiple get in the simulator, and what came of it:
-//! `cargo run --release -p braidftp-sim --example get -- ms-cp 100 1000000 rate=3mbit,delay=1ms,loss=0.1 [seeds]`.
-#![allow(clippy::disallowed_types, reason = "how long a run takes is what it tells")]
+//! A multiple get in the simulator, with its result: `cargo run --release -p braidftp-sim --example get --
+//! ms-cp 100 1000000 rate=3mbit,delay=1ms,loss=0.1 [seeds]`.
+#![allow(clippy::disallowed_types, reason = "the program measures its run time")]
 
 use std::time::Instant;
 

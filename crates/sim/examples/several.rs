@@ -1,7 +1,8 @@
-//! What several paths bring together, beside what each brings alone: `several BUFFER CHOICE CC SECONDS SEED LINK LINK...`, as in
-//! `several 64kB default auto 20 1 rate=20mbit,delay=10ms,queue=100p rate=5mbit,delay=150ms,queue=100p`. CHOICE is what
-//! `Multipath` reads, or `shared:` and that for all paths over the first link beside a flow that has it alone. With `CUT=0@10-20` in
-//! the environment the first link is cut from 10 s to 20 s; with `SECONDS` each second is shown.
+//! Compares the goodput of several paths at once with that of each path alone: `several BUFFER CHOICE CC
+//! SECONDS SEED LINK LINK...`, as in `several 64kB default auto 20 1 rate=20mbit,delay=10ms,queue=100p
+//! rate=5mbit,delay=150ms,queue=100p`. CHOICE is what `Multipath` parses; with the prefix `shared:` all paths
+//! use the first link beside a competing flow. With `CUT=0@10-20` in the environment the first link is down
+//! from 10 s to 20 s; with `SECONDS` the goodput of each second is printed.
 
 use std::time::Duration;
 

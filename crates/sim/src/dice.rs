@@ -1,8 +1,8 @@
-//! Randomness from a seed, in streams that do not disturb one another.
+//! Randomness from a seed, in independent streams.
 //!
-//! Every purpose has a stream of its own and takes the same number of draws for every packet. So two runs with one
-//! seed stay paired: a higher loss rate loses the packets that the lower one loses, and more, and reordering does not
-//! change which are lost.
+//! Every purpose has its own stream and takes the same number of draws for every packet. So runs with one
+//! seed stay paired: a higher loss rate loses the packets that a lower one loses and more, and reordering
+//! does not change which packets are lost.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ impl Dice {
         Self(rng)
     }
 
-    /// One draw: whether something of this probability happens.
+    /// One draw: returns whether an event of this probability happens.
     pub fn hits(&mut self, probability: Probability) -> bool {
         self.0.next_u64() >> 1 < probability.0
     }
@@ -33,17 +33,17 @@ impl Dice {
         ((u128::from(self.0.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// One draw: a number from 0 to 1, 1 excluded, in steps of 2⁻⁵³.
+    /// One draw: a number in [0, 1), in steps of 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Some bytes, as for a key.
+    /// Fills `bytes`, as for a key.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);
     }
 
-    /// What an endpoint draws all its numbers from.
+    /// The seed of an endpoint's own generator.
     pub fn seed(&mut self) -> [u8; 32] {
         let mut seed = [0; 32];
         self.fill(&mut seed);
@@ -51,7 +51,7 @@ impl Dice {
     }
 }
 
-/// How likely something is: 0 to 1, in steps of 2⁻⁶³.
+/// A probability: 0 to 1, in steps of 2⁻⁶³.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Probability(u64);
 
@@ -63,17 +63,17 @@ impl Probability {
     /// 1.
     pub const ALWAYS: Self = Self(ONE);
 
-    /// `value` as a probability, if it is one.
+    /// `value` as a probability, if it is in range.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then_some(Self((value * ONE as f64) as u64))
     }
 
-    /// As a number, for print and plot.
+    /// The probability as a number, for output.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / ONE as f64
     }
 
-    /// That it does not happen.
+    /// The probability of the opposite.
     #[must_use]
     pub const fn complement(self) -> Self {
         Self(ONE - self.0)
@@ -92,7 +92,7 @@ impl fmt::Debug for Probability {
     }
 }
 
-/// Why a text is not a [`Probability`].
+/// The text that could not be parsed as a [`Probability`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseProbabilityError(String);
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probabilities_read_as_people_write_them() {
+    fn parses_numbers_and_percentages() {
         for (text, value) in
             [("0", 0.0), ("0.03", 0.03), ("3%", 0.03), ("1", 1.0), ("100%", 1.0), ("1e-3", 0.001)]
         {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn never_and_always_mean_it() {
+    fn never_and_always_are_exact() {
         let mut dice = Dice::new(1, 1);
         for _ in 0..10_000 {
             assert!(!dice.hits(Probability::NEVER));
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(draws(7, 0), draws(7, 0));
         assert_ne!(draws(7, 0), draws(7, 1));
         assert_ne!(draws(7, 0), draws(8, 0));
-        // Fixed for all time: recorded seeds must mean the same on every machine and after every update.
+        // Fixed values: recorded seeds must mean the same on every machine and after every update.
         assert_eq!(
             draws(7, 3),
             [
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probability_is_met_in_the_long_run() {
+    fn hits_occur_with_the_given_probability() {
         let mut dice = Dice::new(42, 0);
         let probability = Probability::new(0.03).unwrap();
         let hits = (0..100_000).filter(|_| dice.hits(probability)).count();

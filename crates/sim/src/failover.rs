@@ -1,7 +1,8 @@
-//! Two hosts with two paths between them, of which the one in use is cut while data flows, and later comes back: how much
-//! reaches the receiver's user in every tenth of a second.
+//! A failover trial: two hosts with two paths, of which the one in use is cut while data flows and may return
+//! later. Measures the goodput in every tenth of a second.
 //!
-//! What is not the same bytes in the same order, once, ends the run with a panic. There is one bulk flow, one way.
+//! There is one bulk flow in one direction. Data that does not arrive unchanged, in order and once ends the
+//! run with a panic.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -19,79 +20,79 @@ pub use crate::apps::numbered::WINDOW;
 
 /// Half a second, in windows.
 const HALF_SECOND: usize = 5;
-/// The stream of draws of endpoints' seeds.
+/// The stream of draws for the endpoints' seeds.
 const DICE: u64 = 1 << 49;
-/// What UDP and IPv4 add to a packet.
+/// The length of the UDP and IPv4 headers.
 const OVERHEAD: usize = 28;
 
-/// What is tried.
+/// The parameters of a trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// Of both hosts.
+    /// The configuration of both hosts.
     pub config: Config,
-    /// Steers everything that is random in the endpoints.
+    /// The seed of the endpoints.
     pub seed: u64,
-    /// Of the primary path and of the other, both ways.
+    /// The rates of the primary and the other path, in both directions.
     pub rates: [Rate; 2],
-    /// One way.
+    /// The one-way delay.
     pub delay: Duration,
-    /// How long a packet waits at most for each link.
+    /// The longest queueing delay of each link.
     pub queue: Duration,
-    /// Who sends.
+    /// The direction of the data.
     pub flow: Flow,
-    /// What is cut of the primary path.
+    /// The directions of the primary path that are cut.
     pub cut: Cut,
-    /// When, after the start.
+    /// The time of the cut, after the start.
     pub cut_at: Duration,
-    /// When it is whole again, after the start.
+    /// When the path is restored, after the start.
     pub whole_at: Option<Duration>,
-    /// When to stop looking.
+    /// The end of the trial.
     pub end: Duration,
 }
 
-/// Who sends the data.
+/// The direction of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// The one that opened the association.
+    /// From the side that opened the association.
     FromClient,
-    /// The one that accepted it.
+    /// From the side that accepted it.
     FromServer,
 }
 
-/// What is cut of a path.
+/// The directions of a path that are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// Both ways.
+    /// Both directions.
     Both,
-    /// The way of the data.
+    /// The direction of the data.
     Data,
-    /// The way of the acknowledgements.
+    /// The direction of the acknowledgements.
     Acknowledgements,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Bytes of user data that the receiver read, window by window from the start.
+    /// Bytes of user data read per window, from the start.
     pub windows: Vec<u64>,
     /// The sender's paths at the end.
     pub paths: Vec<PathStats>,
-    /// DATA chunks that came twice.
+    /// DATA chunks received twice.
     pub duplicates: u64,
     /// When the primary path was found to work again, after the start.
     pub primary_back: Option<Duration>,
-    /// The run as a number: the same trial gives the same.
+    /// The fingerprint of the run, equal for equal trials.
     pub fingerprint: u64,
 }
 
 impl Outcome {
-    /// Bits a second that the receiver's user got between two instants, in whole windows.
+    /// The goodput between two instants in bits per second, in whole windows.
     pub fn goodput(&self, from: Duration, to: Duration) -> f64 {
         numbered::goodput(&self.windows, from, to)
     }
 
-    /// How long after `from` it takes until the user gets `share` of a rate: in the mean of the half second that begins
-    /// then, for delivery in order comes in bursts.
+    /// The time after `from` until the user gets `share` of a rate, averaged over the following half second,
+    /// because in-order delivery comes in bursts.
     pub fn back_after(&self, from: Duration, rate: Rate, share: f64) -> Option<Duration> {
         let whole = WINDOW * from.as_nanos().div_ceil(WINDOW.as_nanos()) as u32;
         let last = WINDOW * self.windows.len().saturating_sub(HALF_SECOND) as u32;
@@ -104,7 +105,7 @@ impl Outcome {
 }
 
 impl Trial {
-    /// Lets it happen.
+    /// Runs the trial.
     pub fn run(&self) -> Outcome {
         let mut dice = Dice::new(self.seed, DICE);
         let ends = [1, 2].map(|host| [1, 2].map(|net| address(net, host)).to_vec());

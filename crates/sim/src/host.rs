@@ -1,8 +1,8 @@
-//! A host of a [`World`](crate::World): an SCTP and a TCP endpoint and what uses them, through the very API that the
-//! driver for real sockets uses.
+//! A host of a [`World`](crate::World): an SCTP and a TCP endpoint and the application that uses them,
+//! through the same API as the driver for real sockets.
 //!
-//! A datagram to port 0 is SCTP over IP (protocol 132), one to the host's UDP encapsulation port is SCTP over UDP; every
-//! other port is TCP's, and the payload a whole TCP segment.
+//! A datagram to port 0 is SCTP over IP (protocol 132), one to the host's UDP encapsulation port is SCTP over
+//! UDP; any other port belongs to TCP, and the payload is a TCP segment.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,10 +13,10 @@ use braidftp_tcp as tcp;
 
 use crate::world::Actor;
 
-/// The UDP port of SCTP that a host has unless it is told another (RFC 6951 §6).
+/// The default UDP port of SCTP (RFC 6951 §6).
 pub const UDP_ENCAPSULATION_PORT: u16 = 9_899;
 
-/// What a host's user talks through.
+/// The endpoints of a host.
 #[derive(Debug)]
 pub struct Endpoints {
     /// All its associations.
@@ -39,12 +39,12 @@ impl From<tcp::Endpoint> for Endpoints {
     }
 }
 
-/// What uses a host's endpoints.
+/// An application on a host.
 pub trait App {
-    /// Something happened in an association.
+    /// Handles an event of an association.
     fn on_event(&mut self, _now: Time, _endpoints: &mut Endpoints, _id: AssociationId, _event: Event) {}
 
-    /// Something happened in a TCP connection.
+    /// Handles an event of a TCP connection.
     fn on_tcp_event(
         &mut self,
         _now: Time,
@@ -54,8 +54,8 @@ pub trait App {
     ) {
     }
 
-    /// The endpoints have nothing more to say for now: a time to do what is due. Gives when the next thing will be; asked
-    /// again at the same time, it finds nothing left to do.
+    /// Called when the endpoints have no more output for now: does what is due. Returns when to call again; a
+    /// second call at the same time must find nothing to do.
     fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time>;
 }
 
@@ -65,12 +65,12 @@ pub struct Host<A> {
     endpoints: Endpoints,
     app: A,
     udp_encapsulation: Option<u16>,
-    /// Packets of a batch that were not handed out yet.
+    /// Packets of a batch that were not returned yet.
     outgoing: VecDeque<Datagram>,
 }
 
 impl<A: App> Host<A> {
-    /// A host with this user. Its SCTP over UDP is on [`UDP_ENCAPSULATION_PORT`].
+    /// A host with this application. Its SCTP over UDP uses [`UDP_ENCAPSULATION_PORT`].
     pub fn new(endpoints: impl Into<Endpoints>, app: A) -> Self {
         Self {
             endpoints: endpoints.into(),
@@ -86,7 +86,7 @@ impl<A: App> Host<A> {
         Self { udp_encapsulation: port, ..self }
     }
 
-    /// Its user.
+    /// The application.
     pub fn app(&self) -> &A {
         &self.app
     }
@@ -106,7 +106,7 @@ impl<A: App> Host<A> {
         &self.endpoints
     }
 
-    /// Endpoints and user, to do something outside of the events.
+    /// Endpoints and application, for actions outside of events.
     pub fn parts_mut(&mut self) -> (&mut Endpoints, &mut A) {
         (&mut self.endpoints, &mut self.app)
     }
@@ -122,7 +122,7 @@ impl<A: App> Actor for Host<A> {
     }
 
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
-        // When the user, who found the endpoints waiting, wants to be woken.
+        // When the application, which found the endpoints waiting, wants to be called.
         let mut woken = None;
         loop {
             if let Some(datagram) = self.outgoing.pop_front() {
@@ -154,14 +154,14 @@ impl<A: App> Actor for Host<A> {
                 Some(next) => {
                     return Output::Wait(sctp_waits.into_iter().chain(tcp_waits).chain(next).min());
                 }
-                // What the user does now may give an endpoint something to say.
+                // The application may give an endpoint new output.
                 None => woken = Some(self.app.wake(now, &mut self.endpoints)),
             }
         }
     }
 }
 
-/// What goes out for a batch: one datagram a packet.
+/// Splits a batch: one datagram per packet.
 fn packets(transmit: Transmit) -> impl Iterator<Item = Datagram> {
     let Transmit { from, to, ecn, mut payload, segment_size, .. } = transmit;
     let size = segment_size.unwrap_or(payload.len()).max(1);
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_goes_out_packet_by_packet() {
+    fn a_batch_is_sent_packet_by_packet() {
         let transmit = |payload: &'static [u8], segment_size| Transmit {
             from: "10.0.0.1:1".parse().unwrap(),
             to: "10.0.0.2:2".parse().unwrap(),

@@ -1,7 +1,7 @@
-//! What is seen of a run: numbers over time ([`Probes`]), and the packets of a link as a file ([`Capture`]).
+//! Records of a run: numbers over time ([`Probes`]), and the packets of a link as a file ([`Capture`]).
 //!
-//! Nothing here is called by what it looks at: a probe reads getters between two events, so that a run that is watched
-//! is, packet by packet, the run that is not.
+//! Observation is passive: a probe reads getters between two events, so that an observed run equals an
+//! unobserved one, packet by packet.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use braidftp_tcp as tcp;
 use crate::link::{Drop, Fate, Sighting};
 use crate::world::{Actor, LinkId, Seen, Sight, World};
 
-/// What reads one number of a world.
+/// Reads one number of a world.
 type Reading<'a, H> = Box<dyn FnMut(&World<H>) -> f64 + 'a>;
 
 /// Numbers that are read again and again while a world runs.
@@ -37,9 +37,9 @@ pub struct Probes<'a, H> {
 /// A table of numbers over time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
-    /// What each column is.
+    /// The names of the columns.
     pub names: Vec<String>,
-    /// A time, and the columns at that time.
+    /// A time, and the values of the columns at that time.
     pub rows: Vec<(Time, Vec<f64>)>,
 }
 
@@ -56,12 +56,12 @@ impl<H: Actor> Default for Probes<'_, H> {
 }
 
 impl<'a, H: Actor> Probes<'a, H> {
-    /// None yet.
+    /// Probes without columns.
     pub fn new() -> Self {
         Self { readings: Vec::new(), series: Series::default() }
     }
 
-    /// A column that is read by a function of the world. NaN stands for a number that is not there.
+    /// Adds a column read by a function of the world. NaN stands for a missing value.
     #[must_use]
     pub fn watch(mut self, name: &str, reading: impl FnMut(&World<H>) -> f64 + 'a) -> Self {
         self.series.names.push(name.to_owned());
@@ -69,7 +69,7 @@ impl<'a, H: Actor> Probes<'a, H> {
         self
     }
 
-    /// A column that is the rate of a counter of bytes, in bits a second, since the row before.
+    /// Adds a column with the rate of a byte counter since the previous row, in bits per second.
     #[must_use]
     pub fn rate(self, name: &str, mut counter: impl FnMut(&World<H>) -> u64 + 'a) -> Self {
         let mut last: Option<(Time, u64)> = None;
@@ -81,26 +81,26 @@ impl<'a, H: Actor> Probes<'a, H> {
         })
     }
 
-    /// What waits at a link, the packet on the wire included, in packets.
+    /// Adds the queue of a link in packets, the packet on the wire included.
     #[must_use]
     pub fn queue(self, name: &str, link: LinkId) -> Self {
         self.watch(name, move |world| world.link(link).waiting_packets() as f64)
     }
 
-    /// What waits at a link, the packet on the wire included, in bytes.
+    /// Adds the queue of a link in bytes, the packet on the wire included.
     #[must_use]
     pub fn queue_bytes(self, name: &str, link: LinkId) -> Self {
         self.watch(name, move |world| world.link(link).waiting_bytes() as f64)
     }
 
-    /// What comes out of a link, headers and all, in bits a second.
+    /// Adds the output rate of a link, headers included, in bits per second.
     #[must_use]
     pub fn throughput(self, name: &str, link: LinkId) -> Self {
         self.rate(name, move |world| world.link(link).counters().bytes_out)
     }
 
-    /// What one path of an association knows: its window (`cwnd`), threshold (`ssthresh`) and what is in flight
-    /// (`flight`), in bytes, and its round-trip time (`srtt`), in seconds; each column with `prefix` before its name.
+    /// Adds columns for one path of an association: its window (`cwnd`), threshold (`ssthresh`) and flight
+    /// (`flight`), in bytes, and its round-trip time (`srtt`), in seconds; `prefix` precedes each name.
     #[must_use]
     pub fn sctp_path(
         self,
@@ -125,7 +125,7 @@ impl<'a, H: Actor> Probes<'a, H> {
         })
     }
 
-    /// What a TCP connection knows, in the same columns as [`Probes::sctp_path`].
+    /// Adds columns for a TCP connection, the same as those of [`Probes::sctp_path`].
     #[must_use]
     pub fn tcp_connection(
         self,
@@ -147,9 +147,9 @@ impl<'a, H: Actor> Probes<'a, H> {
         })
     }
 
-    /// Lets so much time pass, and reads a row now and at the end of each interval.
+    /// Runs the world for `lasts`, and reads a row now and at the end of each interval.
     pub fn run(&mut self, world: &mut World<H>, lasts: Duration, every: Duration) {
-        assert!(!every.is_zero(), "an interval is longer than nothing");
+        assert!(!every.is_zero(), "the interval must be longer than 0");
         let end = world.now() + lasts;
         let mut next = world.now();
         loop {
@@ -162,7 +162,7 @@ impl<'a, H: Actor> Probes<'a, H> {
         }
     }
 
-    /// Lets time pass up to `until`, and reads a row at each event at which some column changes.
+    /// Runs the world until `until`, and reads a row at each event at which some column changes.
     pub fn run_by_events(&mut self, world: &mut World<H>, until: Time) {
         self.read(world);
         while world.step(until) {
@@ -203,7 +203,7 @@ impl<'a, H: Actor> Probes<'a, H> {
 }
 
 impl Series {
-    /// A column, as pairs of seconds and numbers, where there are any.
+    /// A column as pairs of seconds and values, without missing values.
     pub fn column(&self, name: &str) -> Vec<(f64, f64)> {
         let Some(index) = self.names.iter().position(|other| other == name) else { return Vec::new() };
         let rows = self.rows.iter().map(|(at, row)| (at.as_secs_f64(), row[index]));
@@ -211,7 +211,7 @@ impl Series {
     }
 }
 
-/// CSV: seconds and the columns; what is not there is empty.
+/// CSV: seconds and the columns; missing values are empty.
 impl fmt::Display for Series {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted = |name: &String| match name.contains([',', '"', '\n']) {
@@ -231,11 +231,10 @@ impl fmt::Display for Series {
     }
 }
 
-/// What carries which packet of a world.
+/// Which protocol the packets of a world belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
-    /// The UDP port of SCTP over UDP. Packets to or from it are that; those to and from port 0 are SCTP over IP, all
-    /// others TCP.
+    /// The UDP port of SCTP over UDP. Packets to or from port 0 are SCTP over IP, all others TCP.
     pub udp_encapsulation: Option<u16>,
 }
 
@@ -246,7 +245,7 @@ impl Default for Ports {
 }
 
 impl Ports {
-    /// What carries a packet.
+    /// The protocol below a packet's payload.
     pub fn carrier(self, datagram: &Datagram) -> pcap::Carrier {
         let ports = [datagram.from.port(), datagram.to.port()];
         if ports.contains(&0) {
@@ -270,16 +269,18 @@ impl<W: Write> Capture<W> {
     /// Begins a file, at 1970 on a virtual clock.
     ///
     /// # Errors
-    /// `out` says so.
+    ///
+    /// Errors of `out`.
     pub fn new(out: W, ports: Ports) -> io::Result<Self> {
         Ok(Self { writer: pcap::Writer::new(out, Duration::ZERO)?, ports })
     }
 
-    /// Writes what was recorded of a link: each packet as it got its place in the queue (or none, then with the reason as a
-    /// comment), and as it came out.
+    /// Writes the record of a link: each packet as it was queued (or dropped, with the reason as a comment),
+    /// and as it left the link.
     ///
     /// # Errors
-    /// The file says so.
+    ///
+    /// Errors of the underlying writer.
     pub fn link(&mut self, record: &[Sighting]) -> io::Result<()> {
         record.iter().try_for_each(|sighting| {
             let (direction, comment) = match sighting.what {
@@ -292,19 +293,21 @@ impl<W: Write> Capture<W> {
         })
     }
 
-    /// Writes what came out of a link, and nothing else: what a capture on the wire's far end shows.
+    /// Writes only the packets that left a link, as a capture at the far end of the wire shows them.
     ///
     /// # Errors
-    /// The file says so.
+    ///
+    /// Errors of the underlying writer.
     pub fn link_arrivals(&mut self, record: &[Sighting]) -> io::Result<()> {
         let arrivals = record.iter().filter(|sighting| sighting.what == Fate::Arrives);
         arrivals.into_iter().try_for_each(|seen| self.write(seen.at, pcap::Direction::In, "", &seen.datagram))
     }
 
-    /// Writes what hosts sent and got: what a capture on these hosts shows.
+    /// Writes the packets that hosts sent and received, as a capture on these hosts shows them.
     ///
     /// # Errors
-    /// The file says so.
+    ///
+    /// Errors of the underlying writer.
     pub fn hosts(&mut self, record: &[Seen]) -> io::Result<()> {
         record.iter().try_for_each(|seen| {
             let direction = match seen.what {
@@ -315,10 +318,11 @@ impl<W: Write> Capture<W> {
         })
     }
 
-    /// Ends the file, and gives it back.
+    /// Ends the file and returns the writer.
     ///
     /// # Errors
-    /// The file says so.
+    ///
+    /// Errors of the underlying writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.writer.flush()?;
         Ok(self.writer.into_inner())
@@ -347,7 +351,7 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// A datagram as packetdrill would write it, with who sends to whom.
+/// Formats a datagram in packetdrill's notation, with its source and destination.
 pub fn line(seen: &Seen) -> String {
     let way = match seen.what {
         Sight::Sent => '>',
@@ -357,10 +361,10 @@ pub fn line(seen: &Seen) -> String {
     format!("{:.6} {way} {from} {to} {}", seen.at.as_secs_f64(), chunks(&seen.datagram))
 }
 
-/// The chunks of an SCTP packet as packetdrill would write them.
+/// The chunks of an SCTP packet in packetdrill's notation.
 pub fn chunks(datagram: &Datagram) -> String {
     let payload = &datagram.payload;
-    // With a checksum of zero it may be agreed that there is none.
+    // A zero checksum may have been negotiated.
     let packet = match wire::Packet::decode(payload.clone()) {
         Err(_) if payload.get(8..12) == Some(&[0; 4]) => {
             wire::Packet::decode_without_checksum(payload.clone())
@@ -430,24 +434,26 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_gets_twice_what_its_wire_takes_grows_by_half_of_it() {
+    fn a_queue_at_twice_the_wire_rate_grows_by_half_of_the_input() {
         let (mut world, link) = world();
         let mut probes =
             Probes::new().queue("queue", link).queue_bytes("bytes", link).throughput("out", link);
         probes.run(&mut world, Duration::from_millis(100), Duration::from_millis(8));
         let series = probes.into_series();
-        // Four come in 8 ms and two leave; at 8 ms the fifth comes, whose like the first row had.
+        // Four packets arrive in 8 ms and two leave; at 8 ms the fifth arrives, as the first row showed the
+        // first.
         let queue: Vec<_> = series.column("queue").iter().map(|(_, packets)| *packets).collect();
         assert_eq!(queue[..6], [1.0, 3.0, 5.0, 7.0, 9.0, 10.0]);
         assert_eq!(series.column("bytes")[2].1, 7_500.0);
-        // From 14 ms on a packet arrives every 4 ms: none in the first interval, and 3 Mbit/s in the last whole one.
+        // From 14 ms on a packet leaves every 4 ms: none in the first interval, and 3 Mbit/s in the last
+        // complete one.
         let out = series.column("out");
         assert_eq!((out[0].1, out[10].1), (0.0, 3e6));
         assert_eq!(series.rows.last().unwrap().0, Time::from_millis(100));
     }
 
     #[test]
-    fn watching_changes_nothing_and_events_are_seen_as_they_come() {
+    fn observation_does_not_change_a_run_and_shows_every_event() {
         let (mut plain, link) = world();
         plain.run_until(Time::from_millis(100));
         let (mut watched, _) = world();
@@ -459,7 +465,7 @@ mod tests {
         let rows = &probes.series().rows;
         let first: Vec<_> =
             rows.iter().take(4).map(|(at, row)| (at.as_nanos() / 1_000_000, row[0])).collect();
-        // At 4 ms one comes and one leaves.
+        // At 4 ms one packet arrives and one leaves.
         assert_eq!(first, [(0, 0.0), (0, 1.0), (2, 2.0), (6, 3.0)]);
     }
 
@@ -475,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_written_with_what_became_of_each_packet() {
+    fn a_captured_link_shows_the_fate_of_each_packet() {
         let (mut world, link) = world();
         world.record_link(link);
         world.run_until(Time::from_millis(80));
@@ -496,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_tell_what_carries_a_packet() {
+    fn ports_determine_the_protocol_of_a_packet() {
         let carrier = |from: u16, to: u16| {
             let [a, b] = ends();
             let (from, to) = (SocketAddr::new(a.ip(), from), SocketAddr::new(b.ip(), to));

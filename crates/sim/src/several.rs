@@ -1,8 +1,8 @@
-//! Flows over several paths: how much each brings to its reader, in every tenth of a second. Paths may share links, with each
+//! Flows over several paths: the goodput of each in every tenth of a second. Paths may share links with each
 //! other and with those of other flows, and links may change while data flows.
 //!
-//! What is not the same bytes in the same order, once, ends the run with a panic. Each flow is one association that sends
-//! one way without end.
+//! Data that does not arrive unchanged, in order and once ends the run with a panic. Each flow is one
+//! association that sends in one direction without end.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -18,64 +18,64 @@ use crate::world::World;
 
 pub use crate::apps::numbered::WINDOW;
 
-/// The stream of draws of endpoints' seeds.
+/// The stream of draws for the endpoints' seeds.
 const DICE: u64 = 1 << 48;
 
-/// What is tried.
+/// The parameters of a trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// Steers everything that is random.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// There, and back.
+    /// The links, each in both directions.
     pub links: Vec<[LinkConfig; 2]>,
-    /// Who sends over them.
+    /// The flows over them.
     pub flows: Vec<Flow>,
-    /// What becomes of links while data flows, in the order of time.
+    /// The changes of links while data flows, in order of time.
     pub changes: Vec<Change>,
-    /// When to stop looking.
+    /// The end of the trial.
     pub end: Duration,
 }
 
 /// One association.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Of both sides.
+    /// The configuration of both sides.
     pub config: Config,
-    /// Which link each of its paths takes.
+    /// The link of each of its paths.
     pub over: Vec<usize>,
 }
 
-/// A link becomes another.
+/// A change of a link.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// When, after the start.
+    /// The time after the start.
     pub at: Duration,
-    /// Which.
+    /// The link.
     pub link: usize,
-    /// What it is then.
+    /// Its new properties.
     pub to: [LinkConfig; 2],
 }
 
-/// What came of a flow.
+/// The result of a flow.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Bytes of user data that were read, window by window from the start.
+    /// Bytes of user data read per window, from the start.
     pub windows: Vec<u64>,
-    /// Of the side that sends, at the end.
+    /// The statistics of the sender at the end.
     pub sender: Stats,
-    /// Of the side that reads.
+    /// The statistics of the reader.
     pub reader: Stats,
 }
 
 impl Outcome {
-    /// Bits a second that the reader got between two instants, in whole windows.
+    /// The goodput between two instants in bits per second, in whole windows.
     pub fn goodput(&self, from: Duration, to: Duration) -> f64 {
         numbered::goodput(&self.windows, from, to)
     }
 }
 
 impl Trial {
-    /// Lets it happen; what came of each flow.
+    /// Runs the trial; returns the result of each flow.
     pub fn run(&self) -> Vec<Outcome> {
         let mut dice = Dice::new(self.seed, DICE);
         let mut world = World::new(self.seed);

@@ -1,15 +1,15 @@
-//! The networks that experiments stand on, by name: which links there are, and which way packets take over them.
+//! The network topologies of experiments, by name: their links and routes.
 //!
-//! Each function adds links and routes to a [`World`]; the hosts are added by whoever knows what they are, before or
-//! after. A link is one way, so each connection is two: `[there, back]`, with "there" away from the client, or from the
-//! left to the right.
+//! Each function adds links and routes to a [`World`]; the caller adds the hosts, before or after. A link is
+//! one-way, so each connection is a pair `[there, back]`, where "there" leads away from the client, or from
+//! left to right.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::link::LinkConfig;
 use crate::world::{Actor, LinkId, World};
 
-/// A connection: there, and back.
+/// A connection: there and back.
 pub type Both<T> = [T; 2];
 
 /// The address of a host in one of the networks `10.0.0.0/24`, `10.0.1.0/24`, …
@@ -17,7 +17,7 @@ pub fn address(network: u8, host: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, network, host))
 }
 
-/// One path: a link there and a link back.
+/// A path: a link there and a link back.
 ///
 /// ```text
 /// client ──links──> server
@@ -58,7 +58,7 @@ pub fn paths<H: Actor>(
     ends.zip(links).map(|((client, server), links)| path(world, *client, *server, links)).collect()
 }
 
-/// Client and server in networks of their own, and a router between them.
+/// Client and server in separate networks, with a router between them.
 ///
 /// ```text
 /// client ──near──> router ──far──> server
@@ -85,7 +85,7 @@ pub fn client_router_server<H: Actor>(
     ClientRouterServer { near, far }
 }
 
-/// A bottleneck that all share, and for each host a link to it.
+/// A shared bottleneck, and an access link for each host.
 ///
 /// ```text
 /// left[0] ──left──┐                             ┌──right── right[0]
@@ -94,23 +94,23 @@ pub fn client_router_server<H: Actor>(
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dumbbell<T> {
-    /// Each left host's own: there, towards the bottleneck, and back.
+    /// The access links of the left hosts: towards the bottleneck, and back.
     pub left: Vec<Both<T>>,
-    /// What they share: from left to right, and back.
+    /// The bottleneck: from left to right, and back.
     pub bottleneck: Both<T>,
-    /// Each right host's own: there, away from the bottleneck, and back.
+    /// The access links of the right hosts: away from the bottleneck, and back.
     pub right: Vec<Both<T>>,
 }
 
 impl Dumbbell<LinkConfig> {
-    /// A dumbbell of `pairs` hosts a side whose own links are all alike.
+    /// A dumbbell of `pairs` hosts per side with equal access links.
     pub fn of(pairs: usize, access: &LinkConfig, bottleneck: &LinkConfig) -> Self {
         let access = vec![[access.clone(), access.clone()]; pairs];
         Self { left: access.clone(), bottleneck: [bottleneck.clone(), bottleneck.clone()], right: access }
     }
 }
 
-/// The addresses of a dumbbell's hosts: those on the left, and those on the right, numbered from 0.
+/// The addresses of a dumbbell's hosts on the left and on the right, numbered from 0.
 pub fn dumbbell_addresses(pairs: usize) -> Both<Vec<IpAddr>> {
     [10, 20].map(|net| {
         let host = |number: usize| IpAddr::V4(Ipv4Addr::from_bits(net << 24 | (number as u32 + 1)));
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends what it is given, and keeps what comes.
+    /// Sends the given datagrams and stores those received.
     #[derive(Debug, Default)]
     struct Mute {
         to_send: VecDeque<Datagram>,
@@ -200,7 +200,8 @@ mod tests {
         let answer = [datagram(server, client)].into();
         let there = world.add_host(Mute { to_send: answer, ..Mute::default() }, [server]);
         world.run_until(Time::from_millis(100));
-        // 1 ms on the first wire and 1 ms of way, 4 ms on the second and 10 of way; the second waits for the first.
+        // 1 ms on the first wire and 1 ms of delay, 4 ms on the second and 10 ms of delay; the second packet
+        // waits for the first.
         let times: Vec<_> = world.host(there).got.iter().map(|(at, _)| at.as_nanos() / 1_000).collect();
         assert_eq!(times, [16_000, 20_000]);
         assert_eq!(world.link(ids.near[0]).counters().packets_out, 2);
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_dumbbell_all_reach_all_over_their_own_links_and_the_shared_one() {
+    fn in_a_dumbbell_every_left_host_reaches_every_right_host_over_three_links() {
         let [left, right] = dumbbell_addresses(3);
         let mut world = World::new(1);
         let ids =
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_share_nothing() {
+    fn paths_share_no_links() {
         let mut world = World::new(1);
         let (clients, servers) = ([address(0, 1), address(1, 1)], [address(0, 2), address(1, 2)]);
         let links = [link("delay=1ms"), link("delay=5ms")].map(|link| [link.clone(), link]);

@@ -1,12 +1,12 @@
-//! The loop that every simulation is: hosts, links between them, and a clock that jumps to the next thing due.
+//! The simulation loop: hosts, links between them, and a clock that jumps to the next event.
 //!
-//! Two runs of the same hosts with the same seeds are the same run, packet by packet ([`World::fingerprint`]): what is
-//! due at one time happens in the order in which it became due, and a host is drained before it is told anything
-//! new. The world knows addresses and nothing of what packets hold. A packet follows the [`route`](World::route_via)
-//! that it began with: a chain of links, with a router wherever two of them meet.
+//! Two runs of the same hosts with the same seeds are equal, packet by packet ([`World::fingerprint`]):
+//! events at one time happen in the order in which they became due, and a host is drained before its next
+//! input. The world knows addresses but not the contents of packets. A packet keeps the
+//! [`route`](World::route_via) on which it was sent: a chain of links, with a router between any two.
 //!
-//! The road of a packet is bare: it stays in one allocation, which is used again, from host to host; its route is looked
-//! up once, where it leaves; and each host and each link has one entry in the heap at most that counts.
+//! The path of a packet through the loop is short: it stays in one reused allocation from host to host, its
+//! route is looked up once when it is sent, and each host and link has at most one valid entry in the heap.
 
 mod routes;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use bytes::Bytes;
 use self::routes::{Route, RouteId, Routes};
 use crate::link::{self, Cargo, LinkConfig, LinkOf};
 
-/// A host that says more than that without letting time pass never stops.
+/// The limit of outputs of a host at one instant: beyond, it would never stop.
 const WORDS_AT_ONCE_MAX: u32 = 10_000_000;
 
 /// Something that sends and receives datagrams.
@@ -36,16 +36,16 @@ pub trait Actor {
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible>;
 }
 
-/// Names a host of a [`World`].
+/// Identifies a host of a [`World`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(usize);
 
-/// Names a link of a [`World`].
+/// Identifies a link of a [`World`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(usize);
 
 impl LinkId {
-    /// Its number: links are numbered from 0 as they are added.
+    /// The number of the link: links are numbered from 0 in the order of addition.
     pub fn number(self) -> usize {
         self.0
     }
@@ -60,11 +60,11 @@ pub struct World<H> {
     links: Vec<Place<LinkOf<Parcel>>>,
     addresses: BTreeMap<IpAddr, HostId>,
     routes: Routes,
-    /// Those that were told something from outside, to be drained first.
+    /// Nodes with input from outside, to be drained first.
     ready: VecDeque<Node>,
     due: BinaryHeap<Reverse<Entry>>,
     sequence: u64,
-    /// Parcels that arrived, to be used again.
+    /// Parcels whose packets have arrived, for reuse.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept: they travel through the links")]
     idle_parcels: Vec<Parcel>,
     traffic: Traffic,
@@ -79,21 +79,21 @@ enum Node {
     Link(usize),
 }
 
-/// A host or a link, and when it is to be asked again.
+/// A host or a link, and when to poll it.
 #[derive(Debug)]
 struct Place<T> {
     what: T,
     alarm: Alarm,
-    /// The route that was taken last from here.
+    /// The last route used from here.
     last_route: Option<(IpAddr, IpAddr, RouteId)>,
 }
 
-/// When a host or link is to be asked again.
+/// When to poll a host or link.
 #[derive(Debug, Clone, Copy)]
 struct Alarm {
-    /// When: [`NEVER`] if only once it is told something.
+    /// The next time to poll, or [`NEVER`] if only after an input.
     due: Time,
-    /// The time of its entry in the heap that counts; others are stale. Not after `due`.
+    /// The time of its valid entry in the heap; other entries are stale. Not after `due`.
     armed: Time,
 }
 
@@ -105,12 +105,12 @@ impl<T> Place<T> {
     }
 }
 
-/// Time, order of coming, and who: in one number, which compares as the three do.
+/// Time, sequence number and node in one number that sorts as the three do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
 impl Entry {
-    /// Entries of a run, and hosts and links of a world, are fewer than their bits can count: 2⁴⁰ and 2²³.
+    /// Entries of a run, and hosts and links of a world, are limited by their bits: 2⁴⁰ and 2²³.
     fn new(at: Time, sequence: u64, node: Node) -> Self {
         let node = match node {
             Node::Host(index) => index << 1,
@@ -136,7 +136,7 @@ type Parcel = Box<Routed>;
 struct Routed {
     datagram: Datagram,
     route: RouteId,
-    /// How many links of the route it has behind it.
+    /// The number of links of the route already passed.
     hops: u32,
 }
 
@@ -150,14 +150,14 @@ impl Cargo for Parcel {
     }
 }
 
-/// What hosts sent and got, all together, in packets.
+/// The packets that all hosts sent and received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Packets that hosts sent.
     pub sent: u64,
     /// Packets that reached a host.
     pub arrived: u64,
-    /// Packets for which there was no route or no host.
+    /// Packets without a route or a host.
     pub lost_in_space: u64,
 }
 
@@ -166,23 +166,23 @@ pub struct Traffic {
 pub struct Seen {
     /// When.
     pub at: Time,
-    /// Whether it left or arrived.
+    /// Whether it was sent or received.
     pub what: Sight,
     /// The datagram.
     pub datagram: Datagram,
 }
 
-/// Where a datagram was seen.
+/// Whether a datagram was sent or received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// Leaving a host.
+    /// Sent by a host.
     Sent,
-    /// Reaching a host.
+    /// Received by a host.
     Arrived,
 }
 
 impl<H: Actor> World<H> {
-    /// An empty world at [`Time::ZERO`]. The seed steers the links' chances.
+    /// Creates an empty world at [`Time::ZERO`]. The seed determines the links' random draws.
     pub fn new(seed: u64) -> Self {
         Self {
             now: Time::ZERO,
@@ -211,48 +211,49 @@ impl<H: Actor> World<H> {
         id
     }
 
-    /// Adds a link. It is numbered as they are added, and its number and the seed alone steer its chances.
+    /// Adds a link. Links are numbered in the order of addition, and only the number and the seed determine a
+    /// link's draws.
     pub fn add_link(&mut self, config: LinkConfig) -> LinkId {
         let id = LinkId(self.links.len());
         self.links.push(Place::new(LinkOf::new(config, self.seed, id.0 as u32)));
         id
     }
 
-    /// Sends what goes from one address to another over a link. Several routes may share one.
+    /// Routes datagrams from one address to another over a link. Several routes may share a link.
     pub fn route(&mut self, from: IpAddr, to: IpAddr, link: LinkId) {
         self.route_via(from, to, &[link]);
     }
 
-    /// Sends what goes from one address to another over these links, one after the other. What is under way already
-    /// keeps to its old route.
+    /// Routes datagrams from one address to another over these links in turn. Packets in transit keep their
+    /// old route.
     pub fn route_via(&mut self, from: IpAddr, to: IpAddr, links: &[LinkId]) {
         self.add_route(from, to, links, None);
     }
 
-    /// As [`World::route_via`], to a host that need not have the address: one that looks into packets on their way, as a
-    /// NAT does, and sends them on as its own.
+    /// As [`World::route_via`], to a host that need not have the address: a middlebox such as a NAT, which
+    /// rewrites packets and sends them on.
     pub fn route_to(&mut self, from: IpAddr, to: IpAddr, links: &[LinkId], host: HostId) {
         self.add_route(from, to, links, Some(host));
     }
 
     fn add_route(&mut self, from: IpAddr, to: IpAddr, links: &[LinkId], end: Option<HostId>) {
-        assert!(!links.is_empty(), "a route has a link at least");
+        assert!(!links.is_empty(), "a route needs at least one link");
         let links = links.iter().map(|link| link.0 as u32).collect();
         self.routes.insert(from, to, Route { links, end: end.map(|host| host.0) });
         self.hosts.iter_mut().for_each(|host| host.last_route = None);
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// A host, to look at.
+    /// Returns a host, for reading.
     pub fn host(&self, id: HostId) -> &H {
         &self.hosts[id.0].what
     }
 
-    /// A host, to tell it something; it is drained next.
+    /// Returns a host, for input; it is drained next.
     pub fn host_mut(&mut self, id: HostId) -> &mut H {
         self.ready.push_front(Node::Host(id.0));
         &mut self.hosts[id.0].what
@@ -263,7 +264,8 @@ impl<H: Actor> World<H> {
         (0..self.hosts.len()).map(HostId)
     }
 
-    /// A link, to look at, as it was when it was last told or asked something; after [`World::settle`], as it is.
+    /// Returns a link, for reading, in its state at its last call; after [`World::settle`], in its current
+    /// state.
     pub fn link(&self, id: LinkId) -> &LinkOf<impl Cargo + use<H>> {
         &self.links[id.0].what
     }
@@ -273,67 +275,67 @@ impl<H: Actor> World<H> {
         self.links.iter().map(|place| &place.what)
     }
 
-    /// From now on a link is like this.
+    /// Changes the properties of a link from now on.
     pub fn set_link(&mut self, id: LinkId, config: LinkConfig) {
         self.links[id.0].what.set_config(self.now, config);
         self.ready.push_back(Node::Link(id.0));
     }
 
-    /// When something last reached a host.
+    /// The time of the last packet received by a host.
     pub fn last_event(&self) -> Time {
         self.last_event
     }
 
-    /// What happened so far, as a number: every datagram that reached a host, with its time.
+    /// The fingerprint of the run: a hash over every datagram received by a host, with its time.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// What hosts sent and got.
+    /// The traffic of all hosts.
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// Datagrams for which there was no route or no host.
+    /// Datagrams without a route or a host.
     pub fn lost_in_space(&self) -> u64 {
         self.traffic.lost_in_space
     }
 
-    /// Packet events so far: each time that a packet was handed to a link, was on the wire with its last bit, or came
-    /// out at the far end.
+    /// The number of packet events: a packet was passed to a link, its last bit was sent, or it left the
+    /// link.
     pub fn packet_events(&self) -> u64 {
         self.links.iter().map(|place| place.what.counters().packet_events()).sum()
     }
 
-    /// From now on, keeps every datagram that leaves or reaches a host until [`World::take_record`].
+    /// Records every datagram that a host sends or receives from now on, until [`World::take_record`].
     pub fn record(&mut self) {
         self.record.get_or_insert_default();
     }
 
-    /// What was recorded since the last call.
+    /// The record since the last call.
     pub fn take_record(&mut self) -> Vec<Seen> {
         self.record.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// From now on, keeps what happens to each packet on a link until [`World::take_link_record`].
+    /// Records what happens to each packet on a link from now on, until [`World::take_link_record`].
     pub fn record_link(&mut self, id: LinkId) {
         self.links[id.0].what.record();
     }
 
-    /// What was recorded of a link since the last call, in order of time.
+    /// The record of a link since the last call, in order of time.
     pub fn take_link_record(&mut self, id: LinkId) -> Vec<link::Sighting> {
         self.settle();
         self.links[id.0].what.take_record()
     }
 
-    /// Each link does what its wire did up to now, so that it looks as it is. This changes nothing about what happens.
+    /// Advances each link to the current time, so that its state is up to date. This does not change the run.
     pub fn settle(&mut self) {
         let now = self.now;
         self.links.iter_mut().for_each(|place| place.what.advance(now));
     }
 
-    /// Does the next thing, and first lets time pass if nothing is left to do now: one host or link is drained. Says
-    /// whether there was anything to do up to `until`; if not, the time is then `until`.
+    /// Handles the next event, after advancing the time if nothing is left to do now: drains one host or
+    /// link. Returns whether there was an event up to `until`; if not, the time is then `until`.
     pub fn step(&mut self, until: Time) -> bool {
         let Some(node) = self.ready.pop_front().or_else(|| self.next_due(until)) else {
             self.now = self.now.max(until);
@@ -346,13 +348,13 @@ impl<H: Actor> World<H> {
         true
     }
 
-    /// Lets time pass up to then.
+    /// Runs until `until`.
     pub fn run_until(&mut self, until: Time) {
         while self.step(until) {}
         self.check();
     }
 
-    /// Lets time pass until `busy` no longer says so, for this long at most. Gives whether it came to that.
+    /// Runs while `busy` returns true, at most for `at_most`. Returns whether `busy` became false.
     pub fn run_while(&mut self, at_most: Duration, mut busy: impl FnMut(&Self) -> bool) -> bool {
         let until = self.now + at_most;
         let done = loop {
@@ -367,7 +369,8 @@ impl<H: Actor> World<H> {
         done
     }
 
-    /// Panics unless every packet is accounted for: on each link, and between the hosts. Every run ends with it.
+    /// Panics unless every packet is accounted for: on each link, and between the hosts. Every run ends with
+    /// this check.
     pub fn check(&self) {
         let (mut within, mut added, mut dropped) = (0, 0, 0);
         for (number, place) in self.links.iter().enumerate() {
@@ -407,7 +410,7 @@ impl<H: Actor> World<H> {
                 self.arm(node, due); // put off since
                 continue;
             }
-            // A deadline that has passed is due now: time does not go back.
+            // A passed deadline is due now: time does not go back.
             self.now = self.now.max(at);
             return Some(node);
         }
@@ -420,7 +423,7 @@ impl<H: Actor> World<H> {
         }
     }
 
-    /// The node is to be asked again then.
+    /// Schedules the node to be polled at `at`.
     fn arm(&mut self, node: Node, at: Time) {
         let alarm = self.alarm(node);
         alarm.due = at;
@@ -449,10 +452,10 @@ impl<H: Actor> World<H> {
                 Output::Wait(at) => return self.arm(Node::Host(index), at.unwrap_or(NEVER)),
             }
         }
-        panic!("at {} host {index} talks without end", self.now);
+        panic!("at {} host {index} sends packets endlessly", self.now);
     }
 
-    /// A datagram leaves a host.
+    /// A host sends a datagram.
     fn send(&mut self, host: usize, datagram: Datagram) {
         self.traffic.sent += 1;
         self.see(Sight::Sent, &datagram);
@@ -480,7 +483,7 @@ impl<H: Actor> World<H> {
         self.enter(link as usize, parcel);
     }
 
-    /// A parcel comes out of a link.
+    /// A parcel leaves a link.
     fn forward(&mut self, mut parcel: Parcel) {
         parcel.hops += 1;
         let route = self.routes.get(parcel.route);
@@ -518,20 +521,20 @@ impl<H: Actor> World<H> {
         }
     }
 
-    /// Headers are enough: a checksum over the rest is among them. FNV-1a, eight bytes at a time.
+    /// The first bytes suffice: the headers contain a checksum over the rest. FNV-1a, eight bytes at a time.
     fn note(&mut self, datagram: &Datagram) {
         let payload = &datagram.payload;
         let (head, _) = payload.as_chunks::<8>();
         let words = head.iter().take(3).map(|word| u64::from_le_bytes(*word));
         for word in [self.now.as_nanos(), payload.len() as u64].into_iter().chain(words) {
-            // The top bits, which a product mixes best, go back to the bottom.
+            // The top bits, which the product mixes best, are moved to the bottom.
             let mixed = (self.fingerprint ^ word).wrapping_mul(0x100_0000_01b3);
             self.fingerprint = mixed ^ mixed >> 32;
         }
     }
 }
 
-/// What is left in a parcel that was emptied.
+/// The placeholder in an empty parcel.
 fn nothing() -> Datagram {
     let nowhere = std::net::SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
     Datagram { from: nowhere, to: nowhere, ecn: Ecn::NotEct, payload: Bytes::new() }

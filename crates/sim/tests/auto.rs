@@ -1,6 +1,6 @@
-//! `auto` over whole simulated paths: it fills a path that loses packets, fills no queue for seconds, and beside TCP with Reno or
-//! CUBIC and beside its own kind each has its share. What it does packet by packet is in `cc/src/auto/tests.rs`; the tables of all
-//! paths are `braidlab run utilisation fairness`.
+//! Tests of `auto` over simulated paths: it fills a lossy path, keeps no queue of seconds, and shares fairly
+//! with Reno, CUBIC and itself. Tests of its rules are in `cc/src/auto/tests.rs`; the tables over all paths
+//! come from `braidlab run utilisation fairness`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use braidftp_sim::apps::bulk::{self, Bulk, Protocol, Span};
 use braidftp_sim::{Host, HostId, LinkConfig, LinkId, World, topology};
 use braidftp_tcp as tcp;
 
-/// More than any path of these holds.
+/// Larger than any of these paths.
 const BUFFER: usize = 4 << 20;
 
 fn auto() -> Protocol {
@@ -38,7 +38,7 @@ fn by_tcp(congestion_control: Kind) -> Protocol {
     Protocol::Tcp(Arc::new(config))
 }
 
-/// Flows over one link, the same both ways.
+/// Flows over one link, equal in both directions.
 struct Dumbbell {
     world: World<Host<Bulk>>,
     there: LinkId,
@@ -46,7 +46,7 @@ struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// Each flow begins so many milliseconds after the start.
+    /// Each flow begins at the given time in milliseconds.
     fn new(link: &str, flows: &[(Protocol, u64)]) -> Self {
         let link: LinkConfig = format!("overhead=20,{link}").parse().unwrap();
         let mut world = World::new(7);
@@ -67,7 +67,7 @@ impl Dumbbell {
         Self { world, there, readers }
     }
 
-    /// Bits a second that each reader got between two seconds.
+    /// The bits per second that each reader got between two seconds.
     fn rates(&mut self, from: u64, to: u64) -> Vec<f64> {
         let mut read = |second| {
             self.world.run_until(Time::ZERO + Duration::from_secs(second));
@@ -79,7 +79,7 @@ impl Dumbbell {
         before.into_iter().zip(after).map(rate).collect()
     }
 
-    /// What the first has of an equal part of what both have.
+    /// The first flow's rate relative to an equal share.
     fn share(&mut self, from: u64, to: u64) -> f64 {
         let rates = self.rates(from, to);
         2.0 * rates[0] / (rates[0] + rates[1])
@@ -112,7 +112,7 @@ fn a_queue_of_sixteen_seconds_is_left_empty_for_the_most_part() {
 fn beside_reno_and_cubic_each_has_its_share() {
     for (link, from, to) in [
         ("rate=2mbit,delay=25ms,queue=12kB", 20, 60),
-        // A round trip of 300 ms: beside Reno, CUBIC has three quarters and more.
+        // At an RTT of 300 ms CUBIC takes three quarters and more beside Reno.
         ("rate=2mbit,delay=150ms,queue=75kB", 60, 240),
     ] {
         for kind in [Kind::Reno, Kind::Cubic] {

@@ -1,4 +1,4 @@
-//! What a pencil says of a network, and the simulator too: rates, round trips, windows.
+//! Compares the simulator with closed forms: rates, round trips, windows.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

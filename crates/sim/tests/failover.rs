@@ -1,5 +1,5 @@
-//! One path of two is cut while data flows: how soon the other carries all it can, and what happens when the first returns.
-//! `cargo xtask proof --only failover` runs hundreds of these.
+//! One of two paths is cut while data flows: how soon the other carries its full rate, and what happens when
+//! the first returns. `cargo xtask proof --only failover` runs hundreds of such trials.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use braidftp_base::Rate;
 use braidftp_sctp::{Config, PathState, Profile};
 use braidftp_sim::failover::{Cut, Flow, Trial};
 
-/// One way.
+/// The one-way delay.
 const DELAY: Duration = Duration::from_millis(25);
 
 fn trial(config: Config, seed: u64, mbits: [u64; 2]) -> Trial {
@@ -30,7 +30,7 @@ fn modern() -> Config {
     Profile::Modern.config()
 }
 
-/// The user gets 90 % of the other path's rate within a second.
+/// Checks that the user gets 90 % of the other path's rate within a second.
 fn check(trial: &Trial) {
     let outcome = trial.run();
     let other = trial.rates[1];
@@ -43,24 +43,24 @@ fn check(trial: &Trial) {
 }
 
 #[test]
-fn within_a_second_the_other_path_carries_what_it_can() {
+fn the_other_path_carries_its_full_rate_within_a_second() {
     for (seed, mbits) in [[5, 5], [10, 20], [20, 10], [20, 20]].into_iter().enumerate() {
         check(&trial(modern(), seed as u64, mbits));
     }
 }
 
 #[test]
-fn whichever_way_the_data_goes() {
+fn failover_works_in_both_directions_of_data() {
     check(&Trial { flow: Flow::FromServer, ..trial(modern(), 1, [10, 10]) });
 }
 
 #[test]
-fn when_only_the_way_of_the_data_is_cut() {
+fn failover_works_if_only_the_data_direction_is_cut() {
     check(&Trial { cut: Cut::Data, ..trial(modern(), 2, [10, 10]) });
 }
 
 #[test]
-fn when_only_the_way_of_the_acknowledgements_is_cut() {
+fn failover_works_if_only_the_ack_direction_is_cut() {
     check(&Trial { cut: Cut::Acknowledgements, ..trial(modern(), 3, [10, 10]) });
     for (seed, mbits) in (4..).zip([[20, 10], [5, 20], [10, 10], [20, 5]]) {
         let trial = trial(modern(), seed, mbits);
@@ -69,8 +69,8 @@ fn when_only_the_way_of_the_acknowledgements_is_cut() {
 }
 
 #[test]
-fn by_the_rfcs_values_acknowledgements_that_get_lost_take_the_other_path() {
-    // What arrives still arrives, and only its SACKs do not: they have another way to go.
+fn with_rfc_values_sacks_move_to_the_other_path_after_losses() {
+    // Data still arrives, and only its SACKs are lost; they can use the other path.
     let trial = Trial {
         cut: Cut::Acknowledgements,
         end: Duration::from_secs(12),
@@ -83,7 +83,7 @@ fn by_the_rfcs_values_acknowledgements_that_get_lost_take_the_other_path() {
 }
 
 #[test]
-fn data_returns_to_the_path_that_returned_and_does_not_stall() {
+fn data_returns_to_a_restored_path_without_a_stall() {
     let base = trial(modern(), 1, [10, 10]);
     let whole_at = base.cut_at + Duration::from_secs(2);
     let trial = Trial { whole_at: Some(whole_at), end: whole_at + Duration::from_secs(6), ..base };
@@ -92,9 +92,9 @@ fn data_returns_to_the_path_that_returned_and_does_not_stall() {
     assert!(found >= whole_at && found < whole_at + Duration::from_secs(2), "{found:?}");
     let back = outcome.back_after(found, trial.rates[0], 0.9);
     assert!(back.is_some_and(|back| back < Duration::from_millis(1_500)), "{back:?}");
-    // While the window of the path that returned grows, something arrives in every three tenths of a second.
+    // While the window of the restored path grows, data arrives in every 300 ms.
     let first = (found.as_millis() / 100) as usize;
     assert!(outcome.windows[first..].windows(3).all(|three| three.iter().sum::<u64>() > 0));
     assert_eq!(outcome.paths[0].state, PathState::Active);
-    assert!(outcome.paths[0].flight_bytes > 0, "data goes by the primary path again");
+    assert!(outcome.paths[0].flight_bytes > 0, "the primary path carries data again");
 }

@@ -1,5 +1,5 @@
-//! FAST over a network, with its sources in a closed loop: late starters take a queue for a part of the way, and bases that are
-//! measured anew mend that, since all sources dip together.
+//! FAST over a network, with its sources in a closed loop: late flows mistake the queue for propagation
+//! delay, and a refresh of the base corrects this, because all sources reduce together.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use braidftp_tcp as tcp;
 const ALPHA: u32 = 8;
 /// When flows begin, in seconds.
 const BEGIN: [u64; 4] = [0, 3, 8, 15];
-/// When they are looked at.
+/// The measured interval, in seconds.
 const WATCHED: std::ops::Range<u64> = 40..50;
 
-/// What came of it: each flow's part of all that was brought, the mean queue, and packets dropped.
+/// The result: each flow's share, the mean queue, and dropped packets.
 struct Came {
     shares: Vec<f64>,
     queue: f64,
@@ -99,7 +99,8 @@ fn params(refresh: Option<u64>) -> Params {
 #[test]
 fn sources_that_begin_late_have_more_than_their_share() {
     let Came { shares, queue, drops, .. } = run(&over_tcp(params(None)));
-    // The fixed point of four that came one after the other: .15, .17, .24 and .45 with 6.84 α in the queue.
+    // The fixed point of four flows that start one after the other: .15, .17, .24 and .45 with 6.84 α in the
+    // queue.
     for (share, predicted) in shares.iter().zip([0.146, 0.171, 0.236, 0.447]) {
         assert!((share - predicted).abs() < 0.06, "{shares:?}");
     }
@@ -108,7 +109,7 @@ fn sources_that_begin_late_have_more_than_their_share() {
 }
 
 #[test]
-fn bases_that_are_measured_anew_give_late_sources_no_more_than_others() {
+fn refreshing_the_base_gives_late_sources_an_equal_share() {
     for (name, protocol) in [("tcp", over_tcp(params(Some(10)))), ("sctp", over_sctp(params(Some(10))))] {
         let Came { shares, queue, drops, utilisation } = run(&protocol);
         for share in &shares {

@@ -1,8 +1,9 @@
-//! `fingerprints.csv`: scenario, seed, and the run as a number: that runs are the same, not that they are right.
+//! `fingerprints.csv`: scenario, seed, and the fingerprint of the run. The test shows that runs are
+//! unchanged, not that they are right.
 //!
-//! Each row is run twice, once alone and once beside all others in threads. A change of the protocols' or the links' code
-//! may change rows that it ought to; then look whether it ought to, and write them anew:
-//! `BRAIDFTP_FINGERPRINTS=write cargo test -p braidftp-sim --test fingerprints`.
+//! Each row is run twice, once alone and once beside all others in threads. A change of a protocol or of the
+//! links may change rows: check that it should, and rewrite them with `BRAIDFTP_FINGERPRINTS=write cargo test
+//! -p braidftp-sim --test fingerprints`.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use braidftp_tcp as tcp;
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fingerprints.csv");
 const HEADER: &str = "scenario,seed,fingerprint";
 
-/// Bulk flows over a dumbbell of two pairs, by the bottleneck.
+/// The bottlenecks for bulk flows over a dumbbell of two pairs.
 const BOTTLENECKS: &[(&str, &str)] = &[
     ("lossless", "rate=3mbit,delay=10ms,queue=50p"),
     ("loss", "rate=3mbit,delay=10ms,queue=50p,loss=0.01"),
@@ -35,7 +36,7 @@ const BOTTLENECKS: &[(&str, &str)] = &[
 const SEEDS: std::ops::Range<u64> = 1..3;
 const SOAK_SEEDS: std::ops::Range<u64> = 0..8;
 
-/// Everything there is to run.
+/// All scenarios.
 fn rows() -> Vec<(String, u64)> {
     let mut rows = Vec::new();
     for protocol in ["sctp", "tcp"] {
@@ -78,7 +79,7 @@ fn dumbbell(protocol: &str, name: &str, seed: u64) -> u64 {
 }
 
 #[test]
-fn each_run_is_the_recorded_one_alone_and_beside_others() {
+fn each_run_matches_its_fingerprint_alone_and_in_threads() {
     let rows = rows();
     let alone: Vec<u64> = rows.iter().map(|(scenario, seed)| run(scenario, *seed)).collect();
     let threads: Vec<u64> = std::thread::scope(|scope| {

@@ -1,5 +1,6 @@
-//! What several paths bring together with the default choices, beside what they bring alone: all paths that there is room for,
-//! and never less than the better one. `cargo run --release -p braidftp-sim --example several` shows the same of any links.
+//! The goodput of several paths with the default choices, compared with each path alone: the sum where the
+//! buffers allow it, and never less than the best path. `cargo run --release -p braidftp-sim --example
+//! several` does the same for any links.
 
 use std::time::Duration;
 
@@ -7,21 +8,21 @@ use braidftp_sctp::{Config, Multipath, Profile};
 use braidftp_sim::LinkConfig;
 use braidftp_sim::several::{Change, Flow, Outcome, Trial};
 
-/// Ten megabits a second, 90 ms.
+/// 10 Mbit/s, RTT 90 ms.
 const EQUAL: &str = "rate=10mbit,delay=45ms,queue=100p";
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Both ways; what loses packets loses those with data.
+/// Both directions; only the data direction has losses.
 fn link(text: &str) -> [LinkConfig; 2] {
     let there: LinkConfig = text.parse().expect("a link");
     let back = LinkConfig { loss: braidftp_sim::link::Loss::None, ..there.clone() };
     [there, back]
 }
 
-/// One path at a time, with buffers of so many bytes; `None`: as large as they grow.
+/// One path at a time, with buffers of this size; `None`: growing buffers.
 fn alone(buffer: Option<usize>) -> Config {
     let mut config = Config { nr_sack: true, ..Profile::Modern.config() };
     if let Some(bytes) = buffer {
@@ -31,7 +32,7 @@ fn alone(buffer: Option<usize>) -> Config {
     config
 }
 
-/// All at once.
+/// All paths at once.
 fn together(buffer: Option<usize>) -> Config {
     Config { multipath: Some(Multipath::default()), ..alone(buffer) }
 }
@@ -42,7 +43,7 @@ fn run(links: &[&str], config: Config, over: &[usize], seed: u64, end: Duration)
     Trial { seed, links, flows, changes: Vec::new(), end }.run().remove(0)
 }
 
-/// What each path brings alone, and all bring together, in bits a second: the mean of so many seeds.
+/// The goodput of each path alone and of all together, in bits per second: means over `seeds` seeds.
 fn compare(links: &[&str], buffer: Option<usize>, seeds: u64, [from, to]: [u64; 2]) -> (Vec<f64>, f64) {
     let (from, end) = (seconds(from), seconds(to));
     let mean = |config: &Config, over: &[usize]| {
@@ -61,19 +62,19 @@ fn assert_sum(links: &[&str], seeds: u64, span: [u64; 2], part: f64) {
 }
 
 #[test]
-fn equal_paths_bring_their_sum() {
+fn equal_paths_carry_their_sum() {
     assert_sum(&[EQUAL; 2], 1, [3, 10], 0.95);
     assert_sum(&[EQUAL; 3], 1, [3, 10], 0.93);
 }
 
 #[test]
-fn paths_that_differ_bring_nine_tenths_of_their_sum() {
+fn dissimilar_paths_carry_nine_tenths_of_their_sum() {
     let links = ["rate=20mbit,delay=10ms,queue=100p", "rate=5mbit,delay=150ms,queue=100p"];
     assert_sum(&links, 1, [5, 15], 0.9);
 }
 
 #[test]
-fn a_long_path_of_which_a_short_ones_answers_tell_first_carries_what_it_does_alone() {
+fn a_long_path_with_sacks_on_a_shorter_path_carries_its_full_rate() {
     let short = "rate=1.5mbit,delay=1ms,queue=16p,loss=0.0029";
     assert_sum(&[short, "rate=31mbit,delay=30ms,queue=128p,loss=0.0052"], 3, [5, 20], 0.95);
     let short = "rate=1.3mbit,delay=1ms,queue=16p,loss=0.0158";
@@ -81,7 +82,7 @@ fn a_long_path_of_which_a_short_ones_answers_tell_first_carries_what_it_does_alo
 }
 
 #[test]
-fn with_too_small_a_buffer_they_bring_no_less_than_the_better() {
+fn with_a_small_buffer_two_paths_carry_no_less_than_the_better_one() {
     let pairs = [
         [EQUAL; 2],
         ["rate=20mbit,delay=10ms,queue=100p", "rate=5mbit,delay=150ms,queue=100p"],
@@ -97,9 +98,9 @@ fn with_too_small_a_buffer_they_bring_no_less_than_the_better() {
 }
 
 #[test]
-fn which_of_two_is_the_better_shows_in_what_they_carry_and_lose() {
-    // What is small beside a packet, lost now and then, told by another way back, or no longer than a queue: each pair was
-    // once taken the wrong way round, or held up by chunks that left twice.
+fn the_better_path_is_chosen_by_delivery_rate_and_loss() {
+    // Small buffers, occasional losses, SACKs on the other path, or short queues: for each of these pairs the
+    // wrong path was once chosen, or duplicate chunks delayed the transfer.
     let cases = [
         ("rate=11mbit,delay=189ms,queue=320p", "rate=4.2mbit,delay=54ms,queue=41p,loss=0.0013", 65_536),
         ("rate=23mbit,delay=2ms,queue=16p", "rate=1.9mbit,delay=1ms,queue=16p,loss=0.002", 32_768),
@@ -115,9 +116,9 @@ fn which_of_two_is_the_better_shows_in_what_they_carry_and_lose() {
 }
 
 #[test]
-fn a_far_path_that_alone_would_fill_the_window_is_joined_by_a_near_one() {
-    // Alone, each brings 7.5 Mbit/s: this much is all that the near one carries, and the far one in this window. The near one
-    // brings each chunk sooner, and was used alone.
+fn a_far_path_that_fills_the_window_is_supplemented_by_a_near_one() {
+    // Regression: alone each path carries 7.5 Mbit/s, the near one limited by its rate and the far one by
+    // this window. The near path delivers each chunk sooner, and was used alone.
     let links = ["rate=7.763mbit,delay=8092us,queue=16p", "rate=21.488mbit,delay=131412us,queue=470p"];
     let (each, all) = compare(&links, Some(262_144), 1, [5, 15]);
     let better = each.iter().copied().fold(0.0, f64::max);
@@ -125,7 +126,7 @@ fn a_far_path_that_alone_would_fill_the_window_is_joined_by_a_near_one() {
 }
 
 #[test]
-fn a_path_that_dies_costs_a_second_of_what_the_other_brings() {
+fn a_failed_path_costs_at_most_a_second_of_the_others_goodput() {
     let cut = seconds(4);
     let dead = link("rate=10mbit,delay=45ms,queue=100p,loss=1");
     let change = Change { at: cut, link: 0, to: [dead[0].clone(), dead[0].clone()] };
@@ -142,7 +143,7 @@ fn a_path_that_dies_costs_a_second_of_what_the_other_brings() {
 }
 
 #[test]
-fn a_path_that_heals_is_found_within_two_seconds_however_long_it_was_dead() {
+fn a_restored_path_is_used_within_two_seconds_after_any_outage() {
     let (dead, healed) = (seconds(2), seconds(14));
     let cut = link("rate=5mbit,delay=45ms,queue=100p,loss=1");
     let whole = "rate=5mbit,delay=45ms,queue=100p";
@@ -163,7 +164,7 @@ fn a_path_that_heals_is_found_within_two_seconds_however_long_it_was_dead() {
 }
 
 #[test]
-fn a_path_whose_first_round_trip_was_long_by_chance_is_used_nevertheless() {
+fn a_path_with_a_long_first_rtt_sample_is_still_used() {
     let near = "rate=10mbit,delay=25ms,queue=100p";
     let [slow, fast] = ["rate=20mbit,delay=250ms,queue=100p", "rate=20mbit,delay=5ms,queue=100p"].map(link);
     let trial = Trial {
@@ -179,7 +180,7 @@ fn a_path_whose_first_round_trip_was_long_by_chance_is_used_nevertheless() {
 }
 
 #[test]
-fn a_path_that_comes_and_goes_costs_the_steady_one_nothing() {
+fn a_flapping_path_does_not_slow_down_the_steady_one() {
     let end = seconds(16);
     let steady = run(&[EQUAL], alone(None), &[0], 1, end).goodput(seconds(3), end);
     let mut changes = Vec::new();
@@ -201,7 +202,7 @@ fn a_path_that_comes_and_goes_costs_the_steady_one_nothing() {
 }
 
 #[test]
-fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
+fn two_paths_over_a_shared_bottleneck_take_one_flows_share() {
     let end = seconds(30);
     let taken = |multipath: &str, seed: u64| {
         let several = Config { multipath: Some(multipath.parse().unwrap()), ..alone(None) };
@@ -212,16 +213,16 @@ fn two_paths_that_share_a_bottleneck_take_no_more_than_one() {
         let [ours, other] = [0, 1].map(|flow| outcomes[flow].goodput(seconds(10), end));
         2.0 * ours / (ours + other)
     };
-    // Who has how much of so few packets is chance from seed to seed. What two that are coupled take is less than one's, rather: what
-    // must not be is more.
+    // With so few packets the shares vary from seed to seed. Coupled paths may take less than one flow's
+    // share, but not more.
     let mean = |multipath| (1..=8).map(|seed| taken(multipath, seed)).sum::<f64>() / 8.0;
     let (coupled, uncoupled) = (mean("default"), mean("default,coupling=none"));
     assert!((0.7..1.2).contains(&coupled), "{coupled:.3} of its half");
-    assert!(uncoupled > 1.2, "{uncoupled:.3}: there is nothing to find out");
+    assert!(uncoupled > 1.2, "{uncoupled:.3}: the test shows nothing");
 }
 
 #[test]
-fn of_four_paths_in_two_pairs_each_pair_takes_one_share_of_its_bottleneck() {
+fn two_pairs_of_paths_take_one_flows_share_of_each_bottleneck() {
     let end = seconds(40);
     let one = || Config { multipath: None, ..alone(None) };
     let taken = |seed: u64| {
@@ -237,14 +238,14 @@ fn of_four_paths_in_two_pairs_each_pair_takes_one_share_of_its_bottleneck() {
     };
     let each: Vec<f64> = (1..=4).map(taken).collect();
     let mean = each.iter().sum::<f64>() / each.len() as f64;
-    // Not one share of one of them, which pairs that are taken for one group would have; and not two of each.
+    // Neither one share in total, as of a single group, nor two shares of each bottleneck.
 
     assert!((0.75..1.2).contains(&mean), "{mean:.3} of half of both: {each:.3?}");
 }
 
 #[test]
-fn every_choice_brings_all_bytes_once_and_in_order() {
-    // The readers of `several` look at each byte.
+fn every_multipath_choice_delivers_all_bytes_once_and_in_order() {
+    // The readers of `several` verify each byte.
     let links = ["rate=10mbit,delay=5ms,queue=50p,loss=0.02", "rate=2mbit,delay=60ms,queue=50p,loss=0.05"];
     for scheduler in braidftp_sctp::PathScheduler::ALL {
         for remedy in braidftp_sctp::Remedy::ALL {

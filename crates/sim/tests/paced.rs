@@ -1,5 +1,5 @@
-//! Flows of controllers that pace, over whole simulated paths, by SCTP and by TCP: they leave evenly, fill what loses a
-//! tenth, and keep to a path that becomes slower. What a controller does round by round is in `cc/tests`.
+//! Pacing controllers over simulated paths, by SCTP and by TCP: they send evenly, fill a path that loses a
+//! tenth, and follow a changing rate. Tests per round trip are in `cc/tests`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use braidftp_sim::topology::{self, ClientRouterServer};
 use braidftp_sim::{Host, HostId, LinkConfig, LinkId, World};
 use braidftp_tcp as tcp;
 
-/// More than any path of these holds.
+/// Larger than any of these paths.
 const BUFFER: usize = 16 << 20;
 
 fn link(text: &str) -> LinkConfig {
@@ -42,7 +42,7 @@ struct Flow {
     links: ClientRouterServer<LinkId>,
 }
 
-/// A fast near link, and a far one each way.
+/// A fast access link, and a far link in each direction.
 fn flow(protocol: &Protocol, there: &str, back: &str) -> Flow {
     let mut world = World::new(7);
     let ends = [0, 1].map(|network| SocketAddr::new(topology::address(network, 1), 0));
@@ -56,7 +56,7 @@ fn flow(protocol: &Protocol, there: &str, back: &str) -> Flow {
 }
 
 impl Flow {
-    /// Bits a second that the reader got between two seconds.
+    /// The bits per second that the reader got between two seconds.
     fn goodput(&mut self, from: u64, to: u64) -> f64 {
         let mut read = |second| {
             self.world.run_until(Time::ZERO + Duration::from_secs(second));
@@ -68,8 +68,8 @@ impl Flow {
 }
 
 #[test]
-fn version_1_of_bbr_fills_what_loses_a_tenth() {
-    // Of a packet's 1,500 bytes, 1,436 or so are data; over 300 ms, ProbeRTT takes a twentieth.
+fn bbr_version_1_fills_a_path_that_loses_a_tenth() {
+    // About 1,436 of a packet's 1,500 bytes are data; at 300 ms ProbeRTT takes a twentieth of the time.
     for (rate, there, from, least) in [
         (1e6, "rate=1mbit,delay=35ms,queue=64kB,loss=0.1", 5, 0.95),
         (50e6, "rate=50mbit,delay=150ms,queue=4MB,loss=0.1", 10, 0.88),
@@ -106,7 +106,7 @@ fn a_paced_flow_keeps_a_short_queue_where_cubic_fills_it() {
 }
 
 #[test]
-fn a_path_that_becomes_slower_and_faster_again_is_kept_to() {
+fn a_paced_flow_follows_a_rate_that_falls_and_rises() {
     for protocol in [by_sctp("bbr"), by_tcp("bbr"), by_sctp("bbr:version=1"), by_tcp("bbr:version=1")] {
         let there = "rate=8mbit:1mbit@10s:8mbit@30s,delay=20ms,queue=60kB";
         let mut flow = flow(&protocol, there, "rate=8mbit,delay=20ms");

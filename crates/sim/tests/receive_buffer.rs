@@ -1,5 +1,5 @@
-//! A receive buffer that grows by itself is as good as an ample one, over one path and over two that differ, stays below
-//! its limit, and holds back who sends to a slow reader as a small one does.
+//! Automatic receive-buffer growth: as fast as a large buffer over one path and over two dissimilar ones,
+//! bounded by its limit, and still limiting the sender to a slow reader's rate.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use bytes::Bytes;
 
 const PORT: u16 = 21;
 const MESSAGE: usize = 16 << 10;
-/// How often a slow reader reads.
+/// The reading interval of a slow reader.
 const SIP_EVERY: Duration = Duration::from_millis(100);
 
-/// Sends without end, or reads: all there is at once, or so many bytes each tenth of a second.
+/// Sends without end, or reads: everything available at once, or a number of bytes each tenth of a second.
 #[derive(Debug, Default)]
 struct Side {
     sends: bool,
@@ -71,7 +71,7 @@ impl App for Side {
 }
 
 struct Outcome {
-    /// Bits a second that were read from the fifth second on.
+    /// The goodput from the fifth second on, in bits per second.
     goodput: f64,
     receiver: Stats,
     most_held: usize,
@@ -138,7 +138,7 @@ fn fixed(bytes: usize) -> Config {
     }
 }
 
-/// From 64 KiB on; what waits to be sent besides what is under way likewise.
+/// Growing from 64 KiB; the send buffer beyond the flight likewise.
 fn tuned(max: usize) -> Config {
     Config {
         receive_buffer_bytes: 64 << 10,
@@ -150,19 +150,19 @@ fn tuned(max: usize) -> Config {
 }
 
 #[test]
-fn over_one_long_path_it_is_as_good_as_an_ample_one() {
+fn a_growing_buffer_is_as_fast_as_a_large_one_over_a_long_path() {
     let path = ["rate=10mbit,delay=150ms,queue=200kB"];
     let ample = run(&fixed(AMPLE), &path, None);
     let grown = run(&tuned(AMPLE), &path, None);
     let small = run(&fixed(64 << 10), &path, None);
     assert!(grown.goodput >= 0.98 * ample.goodput, "{} of {}", grown.goodput, ample.goodput);
     assert!(small.goodput < 0.2 * ample.goodput, "{} of {}", small.goodput, ample.goodput);
-    // Twice 10 Mbit/s over 300 ms is 750 kB; and the queue, and what the slow start overshoots.
+    // Twice 10 Mbit/s over 300 ms is 750 kB, plus the queue and the overshoot of slow start.
     assert!(grown.receiver.receive_buffer_bytes < 4 << 20, "{}", grown.receiver.receive_buffer_bytes);
 }
 
 #[test]
-fn over_two_paths_that_differ_it_is_as_good_as_an_ample_one() {
+fn a_growing_buffer_is_as_fast_as_a_large_one_over_dissimilar_paths() {
     let paths = ["rate=10mbit,delay=150ms,queue=200kB", "rate=4mbit,delay=15ms,queue=40kB"];
     let both = |config: Config| Config { multipath: Some(Multipath::default()), ..config };
     let ample = run(&both(fixed(AMPLE)), &paths, None);
@@ -172,7 +172,7 @@ fn over_two_paths_that_differ_it_is_as_good_as_an_ample_one() {
 }
 
 #[test]
-fn it_stays_below_its_limit() {
+fn a_growing_buffer_stays_below_its_limit() {
     let path = ["rate=20mbit,delay=150ms,queue=1MB"];
     let max = 256 << 10;
     let grown = run(&tuned(max), &path, None);
@@ -181,7 +181,7 @@ fn it_stays_below_its_limit() {
 }
 
 #[test]
-fn a_slow_reader_holds_the_sender_back() {
+fn a_slow_reader_limits_the_sender() {
     // 800 kbit/s of 10 Mbit/s.
     let slow = run(&tuned(AMPLE), &["rate=10mbit,delay=20ms,queue=1MB"], Some(10_000));
     assert!((600_000.0..1_600_000.0).contains(&slow.goodput), "{}", slow.goodput);

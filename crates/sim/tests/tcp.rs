@@ -1,4 +1,5 @@
-//! TCP over links against closed forms: what a window lets through, and what loss does (PFTK). And profiles against each other.
+//! TCP over links compared with closed forms: the throughput of a window, and of loss (PFTK); and comparisons
+//! of profiles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use bytes::Bytes;
 
 const PORT: u16 = 20;
 
-/// Sends without end, or reads what comes.
+/// Sends without end, or reads.
 #[derive(Debug, Default)]
 struct Bulk {
     sends: bool,
@@ -43,7 +44,7 @@ impl App for Bulk {
     }
 }
 
-/// Segments of 1460 bytes that arrive in a second, over so many seconds after the first twenty.
+/// Segments of 1460 bytes delivered per second, over `seconds` seconds after the first twenty.
 fn segments_a_second(config: &Config, links: [&str; 2], seconds: u64, seed: u64) -> f64 {
     let mut world = World::new(seed);
     let [from, to] = [1, 2].map(|host| topology::address(0, host));
@@ -64,8 +65,8 @@ fn segments_a_second(config: &Config, links: [&str; 2], seconds: u64, seed: u64)
 }
 
 #[test]
-fn without_loss_the_window_is_let_through_once_a_round_trip() {
-    // P3: 44 segments in 65,535 bytes; the round trip is 520 ms and what a segment takes on 2 Mbit/s.
+fn without_loss_one_window_per_round_trip_is_delivered() {
+    // P3: 44 segments in 65,535 bytes; the RTT is 520 ms plus the transmission time at 2 Mbit/s.
     let links =
         ["rate=2mbit,delay=260ms,queue=500kB,overhead=20", "rate=2mbit,delay=260ms,queue=500kB,overhead=20"];
     let measured = segments_a_second(&Profile::Opnet11.config(), links, 100, 1);
@@ -88,8 +89,8 @@ fn a_link_is_filled_by_every_profile_with_room_enough() {
     }
 }
 
-/// Segments a second by Padhye, Firoiu, Towsley and Kurose, "Modeling TCP Throughput" (1998), equation 30, for
-/// acknowledgements of every second segment.
+/// Segments per second by Padhye, Firoiu, Towsley and Kurose, "Modeling TCP Throughput" (1998), equation 30,
+/// for acknowledgements of every second segment.
 fn pftk(p: f64, round_trip: f64, timeout: f64) -> f64 {
     let b = 2.0;
     let in_recovery = round_trip * (2.0 * b * p / 3.0).sqrt();
@@ -98,7 +99,7 @@ fn pftk(p: f64, round_trip: f64, timeout: f64) -> f64 {
 }
 
 #[test]
-fn newreno_under_loss_is_in_the_region_of_pftk() {
+fn newreno_under_loss_is_close_to_pftk() {
     let config = Config {
         sack: false,
         ack_delay: Duration::from_millis(100),
@@ -114,13 +115,14 @@ fn newreno_under_loss_is_in_the_region_of_pftk() {
         let measured = segments_a_second(&config, [&there, "delay=50ms"], seconds, 7);
         let expected = pftk(p, 0.1, 1.0) * (1.0 - p);
         println!("{p}: {measured:.2}, PFTK {expected:.2}, ratio {:.2}", measured / expected);
-        // Over 600 to 6,000 s it is 1.08 to 1.20: losses fall one by one here, and in bursts in the model.
+        // Over 600 to 6,000 s the ratio is 1.08 to 1.20: losses are independent here, and in bursts in the
+        // model.
         assert!((0.7..1.6).contains(&(measured / expected)), "{p}: {measured} and PFTK has {expected}");
     }
 }
 
 #[test]
-fn what_later_profiles_add_makes_loss_cheaper() {
+fn later_profiles_recover_faster_from_loss() {
     let at = |profile: Profile| {
         let link = "rate=3mbit,delay=1ms,queue=500kB,overhead=20,loss=0.06";
         (0..2).map(|seed| segments_a_second(&profile.config(), [link, link], 100, seed)).sum::<f64>() / 2.0

@@ -1,6 +1,7 @@
-//! What the variants of FTP say for two files of 10 kB, packet by packet, as the second paper's Figures 3 to 5 have it.
+//! The packets of each FTP variant for two files of 10 kB, compared with transcripts that follow Figures 3 to
+//! 5 of the second paper.
 //!
-//! A packet more or less, or one in another place, fails. To take what is said now for right, once it was looked at:
+//! Any additional, missing or moved packet fails the test. To accept the current packets after review:
 //! `BLESS=1 cargo test -p braidftp-sim --test transcripts`.
 
 use braidftp_sctp as sctp;
@@ -8,7 +9,7 @@ use braidftp_sim::LinkConfig;
 use braidftp_sim::apps::ftp::{Session, Variant, Watch};
 
 #[test]
-fn each_variant_says_what_its_transcript_says() {
+fn each_variant_matches_its_transcript() {
     let link: LinkConfig = "rate=3mbit,delay=1ms,queue=500kB,overhead=20".parse().unwrap();
     for variant in [Variant::Tcp, Variant::Naive, Variant::Ms, Variant::MsCp, Variant::Braid] {
         let session = Session {

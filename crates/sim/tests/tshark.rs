@@ -1,4 +1,4 @@
-//! What simulated hosts send and links carry, as tshark reads it: no packet is malformed to it, whatever it holds.
+//! Decodes simulated hosts' packets and links' captures with tshark: no packet may be malformed.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -16,14 +16,14 @@ use braidftp_sim::scenario::Scenario;
 use braidftp_sim::world::{Seen, Sight};
 use braidftp_sim::{LinkConfig, World, topology};
 
-/// Scenarios that together have packets of every kind.
+/// Scenarios whose packets together have every chunk type.
 const SEEDS: std::ops::Range<u64> = 0..40;
-/// The chunk types that must be among them: all of RFC 9260 but those that answer mistakes; I-DATA, RE-CONFIG,
-/// FORWARD-TSN and I-FORWARD-TSN, ECNE and CWR, AUTH, ASCONF and its answer, PAD, NR-SACK.
+/// The required chunk types: all of RFC 9260 except those that report errors; I-DATA, RE-CONFIG, FORWARD-TSN
+/// and I-FORWARD-TSN, ECNE and CWR, AUTH, ASCONF and ASCONF-ACK, PAD, NR-SACK.
 const KINDS: &[u8] =
     &[0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 64, 128, 130, 132, 192, 193, 194];
 
-/// Packets with a sequence of chunk types that none before had.
+/// Packets with a sequence of chunk types not seen before.
 #[derive(Default)]
 struct Samples {
     seen: BTreeSet<Vec<u8>>,
@@ -71,7 +71,7 @@ fn tshark_finds_no_packet_malformed_whatever_chunks_it_holds() {
     let mut tshark = Command::new("tshark");
     tshark
         .args(["-d", "udp.port==9899,sctp", "-o", "sctp.checksum:CRC 32c"])
-        // What the messages hold is nothing that a PPID names.
+        // The payloads are not of the protocols that their PPIDs name.
         .args(["-d", "sctp.ppi==0-1000,data"])
         .args(["-e", "_ws.malformed", "-e", "sctp.checksum.status", "-e", "sctp.chunk_type"]);
     let Some(text) = fields(tshark, &file) else { return };
@@ -88,7 +88,7 @@ fn tshark_finds_no_packet_malformed_whatever_chunks_it_holds() {
     assert!(missing.is_empty(), "chunk types {missing:?} are not among {kinds:?}");
 }
 
-/// What it prints of a capture file, which is removed: a line a packet. `None` if it is not here.
+/// Decodes a capture file and removes it; one line per packet. `None` if tshark is not installed.
 fn fields(mut tshark: Command, capture: &std::path::Path) -> Option<String> {
     let output = tshark.arg("-r").arg(capture).args(["-T", "fields"]).output();
     std::fs::remove_file(capture).unwrap();
@@ -104,7 +104,7 @@ fn fields(mut tshark: Command, capture: &std::path::Path) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// A flow over a lossy link, as the capture file of that link.
+/// The capture file of the lossy link of a flow.
 fn link_capture(protocol: &Protocol, file: &std::path::Path) -> usize {
     let mut world = World::new(1);
     let ends = [1, 2].map(|host| SocketAddr::new(topology::address(0, host), 0));

@@ -1,7 +1,7 @@
-//! One flow: a host sends as much as it may, from some time on and for ever or up to another, and one reads as fast as it
-//! can. Over SCTP, by one path or several, or over TCP.
+//! A bulk flow: one host sends as much as it can, from a start time on and optionally until an end time, and
+//! one reads as fast as it can. Over SCTP, on one or several paths, or over TCP.
 //!
-//! It does not look at the bytes: `apps::messages` does. Here only how many they are counts.
+//! The flow only counts bytes; `apps::messages` checks their contents.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const PORT: u16 = 5_001;
 /// How much a sender writes at a time, in bytes.
 const WRITE: usize = 64 << 10;
 
-/// Over which protocol, and how it is configured.
+/// The protocol of a flow and its configuration.
 #[derive(Debug, Clone)]
 pub enum Protocol {
     /// SCTP over IP.
@@ -33,7 +33,8 @@ pub enum Protocol {
 pub struct Span {
     /// When its sender connects.
     pub begins: Time,
-    /// When it writes for the last time, and closes: what it wrote, no more than its buffer holds, still arrives.
+    /// When it writes for the last time and closes. What it wrote, at most one send buffer, is still
+    /// delivered.
     pub ends: Option<Time>,
 }
 
@@ -45,17 +46,17 @@ impl Span {
 /// One side of the flow.
 #[derive(Debug)]
 pub struct Bulk {
-    /// What the sender still has to do: connect, and later close.
+    /// The pending actions of the sender: to connect, and later to close.
     connects: Option<Connects>,
     ends: Option<Time>,
-    /// What is sent, again and again; nothing at the side that reads.
+    /// The data sent repeatedly; empty on the reading side.
     bytes: Bytes,
     association: Option<sctp::AssociationId>,
     connection: Option<tcp::ConnectionId>,
     read: u64,
 }
 
-/// A connection that is to be.
+/// A connection to be opened.
 #[derive(Debug)]
 struct Connects {
     at: Time,
@@ -64,7 +65,7 @@ struct Connects {
     protocol: Protocol,
 }
 
-/// The two hosts of a flow, which begins at the start of the world: the one that sends, and the one that reads.
+/// The two hosts of a flow that begins at the start of the world: the sender and the reader.
 pub fn flow(protocol: &Protocol, sender: SocketAddr, reader: SocketAddr, seed: u64) -> [Host<Bulk>; 2] {
     flow_during(Span::ALWAYS, protocol, sender, reader, seed)
 }
@@ -125,15 +126,15 @@ impl Bulk {
         Self { connects, ends, bytes, association: None, connection: None, read: 0 }
     }
 
-    /// From now on it writes so much at a time, in bytes, at least one: over SCTP a message, of which the reader counts nothing
-    /// before all of it is there. 64 KiB if it is told nothing. The side that reads writes nothing, whatever it is told.
+    /// Sets how many bytes are written at a time, at least one: over SCTP a message, which the reader counts
+    /// once it is complete. Default: 64 KiB. No effect on the reading side.
     pub fn write_at_a_time(&mut self, bytes: usize) {
         if self.sends() {
             self.bytes = Bytes::from(vec![0x5a; bytes.max(1)]);
         }
     }
 
-    /// Whether it is the side that sends.
+    /// Whether this side sends.
     fn sends(&self) -> bool {
         !self.bytes.is_empty()
     }
@@ -167,7 +168,7 @@ impl Bulk {
         }
     }
 
-    /// Bytes of user data that were read.
+    /// Bytes of user data read.
     pub fn bytes_read(&self) -> u64 {
         self.read
     }

@@ -1,12 +1,13 @@
-//! Two sides that send each other messages which both know beforehand, and check what comes: ordered messages in
-//! order, each exactly once, byte for byte, and no more held than the configuration allows. A mistake panics and says
-//! what was wrong. How an association ends is part of the plan.
+//! Two sides that exchange messages known to both beforehand, and check what arrives: ordered messages in
+//! order, each exactly once, byte for byte, and no more data held than the configuration allows. A violation
+//! panics with a description. The plan also says how an association ends.
 //!
-//! A message that may be given up need not come; whether it then was said to be is for [`Messages::loose`] to show.
+//! A message of partial reliability need not arrive; [`Messages::loose`] shows whether its abandonment was
+//! reported.
 //!
-//! A host may lose its memory in the middle: its user begins every plan again from the start, in another *life*, whose
-//! number is in each message. So what is received at any time is from one life of the other side, in order and once, and
-//! from no life that had its time.
+//! A host may lose its memory during the run: its user then begins every plan again from the start, in
+//! another *life*, whose number is in each message. What is received at any time belongs to one life of the
+//! other side, in order and once, and never to an earlier life.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -20,26 +21,26 @@ use bytes::Bytes;
 
 use crate::host::{App, Endpoints};
 
-/// No packet of any configuration here is larger, in bytes.
+/// The largest packet of any configuration here, in bytes.
 const CHUNK_MAX: usize = 9_000;
 
-/// A message that is to be sent: what it holds follows from who sends it, its stream and its number.
+/// A planned message: its contents follow from the sender, the stream and the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planned {
     /// On which stream.
     pub stream: StreamId,
     /// How long, in bytes. An unordered one has four bytes at least, for its number.
     pub bytes: usize,
-    /// Whether it waits for those before it.
+    /// Whether it is ordered.
     pub order: Order,
     /// Its number among those of its stream and order.
     pub number: u32,
-    /// How long it is tried for.
+    /// How long it is retransmitted.
     pub reliability: Reliability,
 }
 
 impl Planned {
-    /// Whether it is to come whatever happens.
+    /// Whether it must arrive.
     fn must_come(&self) -> bool {
         self.reliability == Reliability::Full
     }
@@ -69,18 +70,18 @@ impl Planned {
 /// A message of one side: its stream, whether it is unordered, and its number.
 pub type Key = (StreamId, bool, u32);
 
-/// What became of the messages that may be given up.
+/// The fate of the messages of partial reliability.
 #[derive(Debug, Clone, Default)]
 pub struct Loose {
-    /// Those that the association took.
+    /// Those that the association accepted.
     pub accepted: BTreeSet<Key>,
-    /// Those of them that it gave up, and whether they had left.
+    /// Those of them that it abandoned, and whether they had been sent.
     pub abandoned: BTreeMap<Key, bool>,
-    /// Those of the other side that came.
+    /// Those of the other side that arrived.
     pub received: BTreeSet<Key>,
 }
 
-/// Of whom a message is.
+/// The origin of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sender {
     side: Side,
@@ -90,27 +91,27 @@ struct Sender {
 /// Who sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Whoever opened the association.
+    /// The side that opens the association.
     Client,
-    /// The other.
+    /// The side that accepts it.
     Server,
 }
 
-/// How fast an application reads.
+/// How an application reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appetite {
-    /// All that is there, at once.
+    /// Everything available, at once.
     Eager,
-    /// So many bytes at a time.
+    /// A number of bytes at a time.
     Sips {
-        /// At least this many bytes, or all that there are.
+        /// At least this many bytes, or all available ones.
         bytes: usize,
-        /// How often.
+        /// The interval.
         every: Duration,
     },
 }
 
-/// What passes over one association.
+/// The messages of one association.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// What the client sends, in this order.
@@ -128,11 +129,12 @@ pub struct Plan {
 /// How an association ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// These shut it down, each once it has sent and received everything.
+    /// These sides shut it down, each once it has sent and received everything.
     Complete(&'static [Side]),
-    /// This one shuts it down once all that it sends is queued. What the other had queued by then still arrives.
+    /// This side shuts it down once all its messages are queued. What the other side has queued by then is
+    /// still delivered.
     Early(Side),
-    /// This one aborts it when so many messages of the other have come, or all.
+    /// This side aborts it after it received this many messages, or all.
     Abort(Side, usize),
 }
 
@@ -168,9 +170,9 @@ pub struct Messages {
 /// Whether one of the hosts may lose its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restarts {
-    /// They keep it.
+    /// Both keep their memory.
     Never,
-    /// They may: associations may break, and are opened again.
+    /// They may lose it: associations may break, and are opened again.
     Perhaps,
 }
 
@@ -179,11 +181,11 @@ pub enum Restarts {
 struct Lives {
     /// How many this side had.
     own: u8,
-    /// Those of the other side of which something came.
+    /// The lives of the other side from which messages arrived.
     peer: BTreeSet<u8>,
 }
 
-/// No association is opened more often than that.
+/// The maximum number of times an association is opened.
 const LIVES_MAX: u8 = 50;
 
 /// One association of it.
@@ -204,7 +206,7 @@ struct Exchange {
     partial: BTreeMap<StreamId, Vec<u8>>,
     appetite: Appetite,
     ending: Ending,
-    /// Whether this side opened the association although the client does.
+    /// Whether this side opened the association although the client opens it too.
     met: bool,
     receive_buffer: usize,
     next_sip: Time,
@@ -217,7 +219,7 @@ struct Exchange {
     received: usize,
     /// Of those that may be given up, which neither counts.
     loose: Loose,
-    /// Packets sent and received when the core was last asked whether all is well with it.
+    /// Packets sent and received at the last check of the core's invariants.
     looked_at: (u64, u64),
 }
 
@@ -260,8 +262,8 @@ impl Messages {
         self.begin(id, client_port);
     }
 
-    /// The server opens the association of one of the client's ports as well, unless it has accepted it: the two INITs
-    /// meet (RFC 9260 §5.2.1).
+    /// The server opens the association of one of the client's ports as well, unless it has accepted it: an
+    /// INIT collision (RFC 9260 §5.2.1).
     pub fn meet(&mut self, now: Time, endpoint: &mut Endpoint, connect: Connect) {
         let client_port = connect.destination_port;
         if !self.lives.contains_key(&client_port)
@@ -272,7 +274,7 @@ impl Messages {
         }
     }
 
-    /// The host lost its memory. Gives the client's ports of the associations there were.
+    /// The host lost its memory. Returns the client's ports of its associations.
     pub fn forget(&mut self) -> BTreeSet<u16> {
         self.forgot += 1;
         std::mem::take(&mut self.exchanges).into_values().map(|exchange| exchange.client_port).collect()
@@ -306,8 +308,8 @@ impl Messages {
         let lives = self.lives.entry(client_port).or_default();
         let plan = self.plans.get(&client_port);
         let plan = plan.unwrap_or_else(|| panic!("port {client_port} was accepted and never opened")).clone();
-        // Then a client opens a port once, and its cookie makes one association.
-        // But one that never hears of its end asks again when its cookie is too old.
+        // Normally a client opens a port once, and its cookie creates one association. A client that is not
+        // notified of the end connects again when its cookie is stale.
         let unheard = plan.ending.may_go_unheard();
         let once = self.restarts == Restarts::Never && self.forgot == 0 && !unheard;
         assert!(!once || lives.own == 0, "port {client_port} was accepted twice");
@@ -316,11 +318,11 @@ impl Messages {
         self.exchanges.insert(id, Exchange::new(self.side, client_port, lives.own - 1, plan));
     }
 
-    /// Whether an association may end like this because the other host lost its memory. The one that opened it opens it
-    /// again.
+    /// Whether an association may end like this because the other host lost its memory. The side that opened
+    /// it opens it again.
     fn is_broken(&self, exchange: &Exchange, reason: &Reason) -> bool {
         let broken = match self.side {
-            // The new life answers with ABORT, or not at all to the cookie of the old one.
+            // The new life answers with ABORT, or does not answer the old cookie at all.
             Side::Client => matches!(reason, Reason::PeerAborted(_) | Reason::NoAnswer | Reason::StaleCookie),
             Side::Server => matches!(reason, Reason::PeerAborted(_)),
         };
@@ -353,7 +355,7 @@ impl App for Messages {
             return;
         }
         self.with(id, |exchange, side, lives| {
-            // What an association that ended takes with it may be anything.
+            // An association that ends may abandon any message.
             if let Event::Abandoned(abandoned) = event
                 && association.closed().is_none()
             {
@@ -373,7 +375,7 @@ impl App for Messages {
                 let stats = association.stats();
                 let sum = |of: fn(&PathStats) -> u64| stats.paths.iter().map(of).sum::<u64>();
                 let so_far = (sum(|path| path.packets_sent), sum(|path| path.packets_received));
-                // Debug builds look for themselves.
+                // Debug builds check at each drain.
                 if std::mem::replace(&mut exchange.looked_at, so_far) != so_far && !cfg!(debug_assertions) {
                     association.check();
                 }
@@ -400,7 +402,7 @@ impl Ending {
         matches!(self, Self::Abort(..))
     }
 
-    /// Whether the server may be done with it while the client takes its handshake for unfinished.
+    /// Whether the server may be done while the client considers its handshake unfinished.
     fn may_go_unheard(self) -> bool {
         matches!(self, Self::Abort(Side::Server, _))
     }
@@ -445,7 +447,7 @@ impl Exchange {
         }
     }
 
-    /// How many messages must still come.
+    /// The number of messages that must still arrive.
     fn to_come(&self) -> usize {
         self.awaited().filter(|planned| planned.must_come()).count()
     }
@@ -456,16 +458,19 @@ impl Exchange {
 
     fn on_abandoned(&mut self, side: Side, abandoned: Abandoned) {
         let key = (abandoned.stream, abandoned.order == Order::Unordered, abandoned.context);
-        assert!(self.loose.accepted.contains(&key), "{side:?} is told of {abandoned:?}, which is reliable");
+        assert!(
+            self.loose.accepted.contains(&key),
+            "{side:?}: {abandoned:?} was abandoned although it is reliable"
+        );
         let before = self.loose.abandoned.insert(key, abandoned.was_sent);
-        assert_eq!(before, None, "{side:?} is told twice of {abandoned:?}");
+        assert_eq!(before, None, "{side:?}: {abandoned:?} was reported twice");
     }
 
-    /// Neither side holds more than it may, whatever the other does.
+    /// Checks that neither side holds more than its limits.
     fn check_limits(&self, side: Side, association: &Association) {
         let stats = association.stats();
-        // Beyond its buffer a receiver takes no more than one chunk, the next in sequence, which can then be read; but
-        // where messages are interleaved it may belong to one that has to wait for another of its stream.
+        // Beyond its buffer a receiver accepts at most one chunk, the next in sequence, which can then be
+        // read; with interleaving that chunk may belong to a message that waits for another of its stream.
         let interleaved = stats.extensions.is_some_and(|agreed| agreed.interleaving);
         let most = if interleaved { 2 * self.receive_buffer } else { self.receive_buffer } + CHUNK_MAX;
         assert!(stats.unread_bytes <= most, "{side:?} holds {} bytes, may hold {most}", stats.unread_bytes);
@@ -478,7 +483,7 @@ impl Exchange {
         );
     }
 
-    /// Sends and reads what it can. Gives when it wants to read again.
+    /// Sends and reads what it can. Returns when it reads again.
     fn go_on(
         &mut self,
         now: Time,
@@ -506,11 +511,11 @@ impl Exchange {
                 }
                 Err(SendError::Full) => break,
                 Err(SendError::ShuttingDown) if self.may_be_cut_short() => break,
-                // The other side has all that it waits for.
+                // The other side has received everything it waits for.
                 Err(SendError::ShuttingDown) if !self.to_send.iter().any(Planned::must_come) => {
                     self.to_send.clear();
                 }
-                // Events of before come out before the one that tells.
+                // Earlier events are returned before the one that reports the end.
                 Err(SendError::Closed) if association.closed().is_some() => break,
                 Err(error) => panic!("{side:?}: {planned:?} was refused: {error}"),
             }
@@ -532,7 +537,7 @@ impl Exchange {
         again
     }
 
-    /// This side's part of the ending, once it is time.
+    /// Performs this side's part of the ending when it is due.
     fn end(&mut self, side: Side, association: &mut Association) {
         let has_sent = self.to_send.is_empty();
         let (is_time, abort) = match self.ending {
@@ -593,7 +598,7 @@ impl Exchange {
             Order::Ordered => {
                 let awaited = self.ordered.entry(stream).or_default();
                 let came = |planned: &Planned| planned.number == piece.ppid.0 & 0xff_ffff;
-                // Those before it that may be given up were.
+                // Messages of partial reliability before this one were abandoned.
                 while awaited.front().is_some_and(|planned| !planned.must_come() && !came(planned)) {
                     awaited.pop_front();
                 }
@@ -607,7 +612,7 @@ impl Exchange {
         let length = bytes.len();
         let Some(planned) = planned else {
             panic!(
-                "{side:?} got a message of {length} bytes on {stream:?} that was not to come, or came before"
+                "{side:?} got a message of {length} bytes on {stream:?} that was not expected, or arrived before"
             )
         };
         let life = (piece.ppid.0 >> 24) as u8;
@@ -618,7 +623,8 @@ impl Exchange {
         }
         assert_eq!(piece.ppid, planned.ppid(sender), "{side:?} got another message than {planned:?}");
         if first {
-            // One whose association was aborted unheard sends again what it was never up to send.
+            // A side whose association was aborted without notice sends again what it had not sent before it
+            // was established.
             assert!(
                 lives.peer.insert(life) || self.ending.may_go_unheard(),
                 "{side:?} got messages of life {life} before, in another association"
@@ -648,11 +654,13 @@ impl Exchange {
             }
             (Ending::Abort(by, _), Reason::Aborted(_)) => assert_eq!(by, side),
             (Ending::Abort(by, _), Reason::PeerAborted(_)) => assert_ne!(by, side),
-            // Its INIT came when the client was through, and was refused in words that end what is left of it (RFC 9260 §8.4).
+            // Its INIT arrived after the client was done, and the refusal ended what was left of it (RFC 9260
+            // §8.4).
             (Ending::Complete(_), Reason::PeerAborted(causes)) if self.met && causes.is_empty() => {
                 assert!(self.to_send.is_empty() && self.to_come() == 0, "{side:?}: aborted before the end");
             }
-            // What was aborted before its handshake was done here: the cookie is not taken twice, and gets old.
+            // Aborted before the handshake was done here: the cookie is not accepted twice, and becomes
+            // stale.
             (Ending::Abort(Side::Server, _), Reason::StaleCookie) => assert_eq!(side, Side::Client),
             (ending, reason) => panic!("{side:?}: {ending:?} became {reason:?}"),
         }
@@ -700,7 +708,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_comes_as_planned_is_taken() {
+    fn planned_messages_are_accepted() {
         let (mut exchange, planned) = receiver(&SENDS);
         for index in [0, 3, 2, 1] {
             exchange.take(Side::Server, &mut Lives::default(), planned[index].stream, piece(planned[index]));
@@ -709,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_may_come_in_pieces() {
+    fn a_message_may_arrive_in_pieces() {
         let (mut exchange, planned) = receiver(&SENDS[..1]);
         let mut whole = planned[0].payload(CLIENT);
         let first = Piece { payload: vec![whole.split_to(3)], end: false, ..piece(planned[0]) };
@@ -721,14 +729,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "another message than")]
-    fn a_message_out_of_order_is_noticed() {
+    fn a_message_out_of_order_is_detected() {
         let (mut exchange, planned) = receiver(&SENDS);
         exchange.take(Side::Server, &mut Lives::default(), StreamId(1), piece(planned[1]));
     }
 
     #[test]
-    #[should_panic(expected = "or came before")]
-    fn a_message_that_comes_twice_is_noticed() {
+    #[should_panic(expected = "or arrived before")]
+    fn a_duplicate_message_is_detected() {
         let (mut exchange, planned) = receiver(&SENDS);
         exchange.take(Side::Server, &mut Lives::default(), StreamId(2), piece(planned[2]));
         exchange.take(Side::Server, &mut Lives::default(), StreamId(2), piece(planned[2]));
@@ -736,7 +744,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "and they differ")]
-    fn a_flipped_bit_is_noticed() {
+    fn a_flipped_bit_is_detected() {
         let (mut exchange, planned) = receiver(&SENDS);
         let mut bytes = planned[0].payload(CLIENT).to_vec();
         bytes[5] ^= 1;

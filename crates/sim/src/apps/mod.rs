@@ -1,4 +1,4 @@
-//! What simulated hosts do.
+//! Applications for simulated hosts.
 
 pub mod bulk;
 pub mod ftp;

@@ -1,7 +1,8 @@
-//! One bulk flow of SCTP whose bytes are looked at: a side that sends numbered messages without end, and one that reads, counts what
-//! it gets in every tenth of a second, and panics over anything but the same bytes in the same order, once.
+//! An SCTP bulk flow with verified contents: one side sends numbered messages without end; the other reads
+//! them, counts the bytes of each tenth of a second, and panics unless they arrive unchanged, in order and
+//! once.
 //!
-//! `several` and `failover` run it. `apps::bulk` is the one that is cheap and counts alone, over TCP, too.
+//! Used by `several` and `failover`. `apps::bulk` is cheaper, only counts bytes, and also runs over TCP.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -18,10 +19,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
 
-/// How long the windows are in which bytes are counted.
+/// The length of the windows in which bytes are counted.
 pub const WINDOW: Duration = Duration::from_millis(100);
 
-/// The SCTP port of the side that is asked.
+/// The SCTP port of the accepting side.
 const PORT: u16 = 21;
 /// Bytes of a message.
 const MESSAGE: usize = 8_192;
@@ -33,7 +34,7 @@ pub(crate) struct Numbered {
     id: Option<AssociationId>,
     /// Messages sent, or read whole.
     messages: u64,
-    /// Of a message that came in part.
+    /// The pieces of an incomplete message.
     partial: VecDeque<Bytes>,
     windows: Vec<u64>,
     primary_back: Option<Time>,
@@ -51,7 +52,7 @@ impl Numbered {
         Self { side, id: None, messages: 0, partial, windows, primary_back: None }
     }
 
-    /// What a host counted of its association.
+    /// The sender's or reader's statistics of its association.
     ///
     /// # Panics
     /// If it never had one.
@@ -60,14 +61,14 @@ impl Numbered {
         host.endpoint().association(id).expect("nothing removes it").stats()
     }
 
-    /// Bytes of user data that were read, window by window from the start up to then.
+    /// Bytes of user data read per window, from the start until `end`.
     pub(crate) fn windows(&self, end: Duration) -> Vec<u64> {
         let mut windows = self.windows.clone();
         windows.resize((end.as_nanos() / WINDOW.as_nanos()) as usize, 0);
         windows
     }
 
-    /// When the primary path was last found to work.
+    /// When the primary path was last found to work again.
     pub(crate) fn primary_back(&self) -> Option<Time> {
         self.primary_back
     }
@@ -80,7 +81,7 @@ impl Numbered {
                 self.windows.resize(window + 1, 0);
             }
             self.windows[window] += piece.len() as u64;
-            assert_eq!(piece.begin, self.partial.is_empty(), "pieces of one message follow each other");
+            assert_eq!(piece.begin, self.partial.is_empty(), "the pieces of a message are contiguous");
             self.partial.extend(piece.payload);
             if piece.end {
                 let message: Vec<u8> = self.partial.drain(..).flatten().collect();
@@ -120,7 +121,7 @@ impl App for Numbered {
     }
 }
 
-/// Two endpoints with these addresses, of which the first has asked the other for an association by all of them.
+/// Two endpoints with these addresses; the first has opened an association to all addresses of the second.
 pub(crate) fn endpoints(
     dice: &mut Dice,
     config: &Config,
@@ -143,7 +144,7 @@ fn message_of(number: u64) -> Bytes {
     message.freeze()
 }
 
-/// Bits a second that a reader got between two instants, in whole windows.
+/// The rate in bits per second at which a reader got data between two instants, in whole windows.
 pub(crate) fn goodput(windows: &[u64], from: Duration, to: Duration) -> f64 {
     let index = |at: Duration| (at.as_nanos() / WINDOW.as_nanos()) as usize;
     let windows = &windows[index(from)..index(to)];

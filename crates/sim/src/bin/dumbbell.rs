@@ -1,8 +1,9 @@
-//! How fast the simulator is: bulk flows over a dumbbell, and packet events a second on a core.
+//! Measures the speed of the simulator: bulk flows over a dumbbell, and packet events per second and core.
 //!
-//! `dumbbell [tcp|sctp] [seconds=60] [pairs=1] [rate=100mbit] [delay=10ms] [queue=100p]` prints one line of JSON. A packet
-//! event is one of: a packet is handed to a link; its last bit is on the wire; it comes out of the link. Each pair has
-//! 1 Gbit/s and 1 ms of its own on either side. `cargo xtask bench sim` runs this beside ns-3, set up alike.
+//! `dumbbell [tcp|sctp] [seconds=60] [pairs=1] [rate=100mbit] [delay=10ms] [queue=100p]` prints one line of
+//! JSON. A packet event is one of: a packet is passed to a link; its last bit is sent; it leaves the link.
+//! Each pair has access links of 1 Gbit/s and 1 ms. `cargo xtask bench sim` runs this program and an ns-3
+//! program with the same setup.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ use braidftp_sim::topology::{self, Dumbbell};
 use braidftp_sim::{LinkConfig, World};
 use braidftp_tcp as tcp;
 
-/// Both buffers of a flow, in bytes: more than the bottleneck and its queue hold.
+/// Both buffers of a flow, in bytes: larger than the bottleneck with its queue.
 const BUFFER: usize = 2 << 20;
 
 fn main() -> ExitCode {
@@ -77,7 +78,7 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Seconds that this process, which has one thread, was on a core: what else the machine does is not counted.
+/// The CPU time of this single-threaded process in seconds, which excludes other load on the machine.
 fn on_core() -> Result<f64, String> {
     let file = "/proc/self/schedstat";
     let text = std::fs::read_to_string(file)
@@ -105,7 +106,7 @@ fn protocol(name: &str) -> Protocol {
         };
         return Protocol::Sctp(Arc::new(buffers));
     }
-    // As ns-3 has it: segments of 1,448 bytes and timestamps, SACK, an acknowledgement for every second segment.
+    // As in ns-3: segments of 1,448 bytes with timestamps, SACK, an acknowledgement for every second segment.
     let config = tcp::Config {
         send_buffer_bytes: BUFFER,
         receive_buffer_bytes: BUFFER,

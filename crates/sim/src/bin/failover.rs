@@ -1,8 +1,10 @@
-//! Cuts the path in use, again and again, and tells how soon the other carries all that it can.
+//! Failover trials: cuts the path in use many times, and measures how soon the other path carries its full
+//! rate.
 //!
-//! 50 ms there and back by each of two paths, rates of 5 to 100 Mbit/s, queues of 50 to 200 ms, whatever is cut, whoever
-//! sends. The exit code is that of the requirement: with the `modern` values the user gets 90 % of the other path's rate
-//! within a second, and every byte once. `--only N` takes every N-th trial; `-v` prints each in tenths of a second.
+//! Two paths with an RTT of 50 ms, rates of 5 to 100 Mbit/s, queues of 50 to 200 ms, cuts of either direction
+//! or both, data in either direction. The exit code says whether the requirement holds: with the `modern`
+//! values the user gets 90 % of the other path's rate within a second, and every byte once. `--only N` runs
+//! every N-th trial; `-v` prints each in tenths of a second.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,15 +13,15 @@ use braidftp_base::Rate;
 use braidftp_sctp::{Config, Profile};
 use braidftp_sim::failover::{Cut, Flow, Outcome, Trial, WINDOW};
 
-/// One way.
+/// The one-way delay.
 const DELAY: Duration = Duration::from_millis(25);
-/// What part of the rate is enough.
+/// The required share of the other path's rate.
 const SHARE: f64 = 0.9;
-/// How long it may take.
+/// The time limit to reach it.
 const LIMIT: Duration = Duration::from_secs(1);
-/// How long it may take by RFC 9260's own values: 64 RTOs, of which a full queue may make 1.25 s each, and the ramp.
+/// The time limit with RFC 9260's own values: 64 RTOs, of up to 1.25 s each with a full queue, and the ramp.
 const RFC_LIMIT: Duration = Duration::from_secs(90);
-/// How long the path is gone, where it returns.
+/// The duration of the failure, in trials where the path returns.
 const GONE: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
@@ -108,26 +110,26 @@ fn main() -> ExitCode {
         println!("{mbit:>3} Mbit/s: {timeouts} time-outs, 90 % after {:.1} s", back.as_secs_f64());
         failed += usize::from(back > RFC_LIMIT);
     }
-    println!("{failed} not as they must be");
+    println!("{failed} trials missed the requirement");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What is judged of a trial.
+/// The judged values of a trial.
 struct Row {
-    /// How long the return to [`SHARE`] took.
+    /// The time until [`SHARE`] was reached again.
     back: Option<Duration>,
-    /// The part of the other path's rate from 1 s to 3 s after the cut.
+    /// The share of the other path's rate from 1 s to 3 s after the cut.
     later: f64,
 }
 
 impl Row {
     fn of(trial: &Trial, outcome: &Outcome) -> Self {
         let other = trial.rates[1];
-        // What a packet lost at the end holds back comes in within two windows.
+        // Data blocked by a packet lost at the end arrives within two windows.
         let spans = (0..3)
             .map(|more| outcome.goodput(trial.cut_at + LIMIT, trial.cut_at + LIMIT * 3 + WINDOW * more));
         let later = spans.fold(0.0, f64::max);
-        // What was under way by the path that was cut is not the other's doing: it has come in by then.
+        // Data in flight on the cut path does not count for the other path; it has arrived by then.
         let drained = trial.cut_at + trial.queue + DELAY;
         let back = outcome.back_after(drained, other, SHARE).map(|back| back + (drained - trial.cut_at));
         Self { back, later: later / other.bits_per_second() as f64 }
@@ -173,7 +175,7 @@ fn trial(config: Config, seed: u64, mbits: [u64; 2], queue_ms: u64) -> Trial {
     }
 }
 
-/// Per cent of the other path's rate in each tenth of a second from the cut on.
+/// The goodput in percent of the other path's rate for each tenth of a second from the cut on.
 fn tenths(trial: &Trial, outcome: &Outcome) -> String {
     let [primary, other] = trial.rates.map(Rate::bits_per_second);
     let start = (trial.cut_at.as_millis() / 100) as usize;

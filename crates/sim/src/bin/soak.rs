@@ -1,6 +1,6 @@
-//! Runs scenario after scenario, each from a seed, and says how to replay those that fail.
+//! Runs scenarios, each from a seed, and prints how to replay those that fail.
 //!
-//! It is the one program of this crate, so it may know the time of day; the scenarios may not.
+//! This binary may read the time of day; the scenarios may not.
 #![allow(clippy::disallowed_types, reason = "a soak of so many seconds needs a clock; no scenario sees it")]
 
 use std::collections::BTreeMap;
@@ -30,9 +30,9 @@ soak [OPTIONS]    order, exactly-once delivery and an end, under faults drawn fr
   --log           with --seed: print the same in packetdrill's notation
   --samples DIR   with --seed: write a packet of each kind that the hosts send, a file each
 ";
-/// So many failures are enough to look at.
+/// The number of failures after which the run ends.
 const FAILURES_MAX: usize = 10;
-/// A packet of every kind is written so often at most.
+/// The number of samples written per kind of packet.
 const SAMPLES_OF_A_KIND: usize = 2;
 
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ struct Args {
     replay: Replay,
 }
 
-/// One seed, and what is to be seen of it.
+/// The replay of one seed, and what to record of it.
 #[derive(Debug, Default)]
 struct Replay {
     seed: Option<u64>,
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         Some(seed) => match replay(seed, &args.replay) {
             Ok(code) => code,
             Err(error) => {
-                eprintln!("soak: cannot write what was seen: {error}");
+                eprintln!("soak: cannot write the record: {error}");
                 ExitCode::FAILURE
             }
         },
@@ -111,7 +111,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Args>, String
     Ok(Some(args))
 }
 
-/// What all threads did so far.
+/// The progress of all threads.
 #[derive(Debug, Default)]
 struct Progress {
     runs: u64,
@@ -156,7 +156,7 @@ fn soak(args: &Args) -> ExitCode {
             }
         }
     };
-    // A failure is told once, with its seed.
+    // A failure is printed once, with its seed.
     let words = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
@@ -217,7 +217,7 @@ fn replay(seed: u64, how: &Replay) -> std::io::Result<ExitCode> {
     })
 }
 
-/// Packets to begin fuzzing with: some of each sequence of chunk types.
+/// Packets as a fuzzing corpus: some of each sequence of chunk types.
 struct Samples<'a> {
     folder: &'a Path,
     written: BTreeMap<Vec<u8>, usize>,
@@ -233,7 +233,7 @@ impl<'a> Samples<'a> {
         let Ok(decoded) = wire::Packet::decode(packet.clone()) else { return Ok(()) };
         let mut kinds: Vec<u8> = decoded.chunks().flatten().map(|chunk| chunk.kind()).collect();
         kinds.dedup();
-        // Long ones say no more than short ones.
+        // Long packets add nothing over short ones.
         if packet.len() > 512 {
             return Ok(());
         }

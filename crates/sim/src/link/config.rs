@@ -1,4 +1,4 @@
-//! What a link is like, and how people write it: `rate=3mbit,delay=1ms,loss=0.03,queue=500kB`.
+//! The properties of a link, and their notation: `rate=3mbit,delay=1ms,loss=0.03,queue=500kB`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,47 +12,47 @@ use super::text::{Text, bytes, duration, parsed, probability};
 use super::wire::{Bandwidth, Down, Reader, Trace};
 use crate::dice::Probability;
 
-/// The overhead that a packet may have, in bytes.
+/// The range of the overhead per packet, in bytes.
 const OVERHEAD: RangeInclusive<usize> = 0..=65_535;
-/// The most packets that a script may name.
+/// The most packets that a loss script may name.
 const SCRIPT_MAX: usize = 100_000;
 
-/// How long the longest packet may be, in bytes: every IP module forwards the least of these (RFC 791 §3.2), none holds more.
+/// The range of a link's MTU, in bytes: every IP module forwards packets of the minimum (RFC 791 §3.2).
 const MTU: RangeInclusive<usize> = 68..=65_535;
 
-/// For those who have no files.
+/// A reader for callers without files.
 const NO_FILES: Reader<'static> = &|_| Err("there are no files here".to_owned());
 
-/// What a link is like.
+/// The properties of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// Which packets are lost. None.
+    /// Which packets are lost. Default: none.
     pub loss: Loss,
-    /// How much may wait for the wire. 500 kB, as in the papers' experiments.
+    /// The limit of the queue. Default: 500 kB, as in the papers' experiments.
     pub queue: Queue,
-    /// From how much that waits on, packets that are ECN-capable get a congestion mark, whatever the queue's management
-    /// does. `None`: none is marked so.
+    /// The queue length from which ECN-capable packets are marked, independent of the queue's management.
+    /// `None`: no such marks.
     pub ecn: Option<Queue>,
-    /// What the queue does before it is full. Nothing.
+    /// The queue's management before it is full. Default: none.
     pub management: Management,
-    /// How fast the wire is. Unlimited.
+    /// The rate. Default: unlimited.
     pub rate: Bandwidth,
-    /// When the link is down. Never.
+    /// When the link is down. Default: never.
     pub down: Down,
-    /// How long a packet travels. None.
+    /// The propagation delay. Default: none.
     pub delay: Duration,
-    /// How much longer it may travel, as chance has it, but behind those that left before it. No longer.
+    /// The maximum of a random additional delay that preserves the order of packets. Default: none.
     pub jitter: Duration,
-    /// Whether some packets are held back. No.
+    /// Whether some packets are held back. Default: no.
     pub reorder: Option<Reorder>,
-    /// How likely a packet comes twice. Never.
+    /// The probability that a packet is duplicated. Default: 0.
     pub duplicate: Probability,
-    /// How likely a bit of a packet is flipped. Never.
+    /// The probability that a bit of a packet is flipped. Default: 0.
     pub corrupt: Probability,
-    /// What a packet takes on the wire beyond its payload, in bytes: 28 for UDP in IPv4, 48 in IPv6, 0 for whole IP
-    /// packets. 28.
+    /// The bytes of a packet on the wire beyond its payload: 28 for UDP in IPv4, 48 in IPv6, 0 for whole IP
+    /// packets. Default: 28.
     pub overhead_bytes: usize,
-    /// Packets that are longer on the wire, in bytes, vanish without a word. `None`: none is too long.
+    /// Packets longer on the wire, in bytes, are dropped silently. `None`: no limit.
     pub mtu: Option<usize>,
 }
 
@@ -79,9 +79,9 @@ impl Default for LinkConfig {
 /// Packets held back so that later ones overtake them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reorder {
-    /// How likely a packet is held back.
+    /// The probability that a packet is held back.
     pub probability: Probability,
-    /// For how long, beyond the link's delay.
+    /// The delay, in addition to the link's.
     pub extra_delay: Duration,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl LinkConfig {
-    /// The names that [`LinkConfig::set`] knows.
+    /// The names that [`LinkConfig::set`] accepts.
     pub const KEYS: &[&str] = &[
         "rate",
         "trace",
@@ -129,15 +129,17 @@ impl LinkConfig {
     /// Sets one property from text, as in `set("rate", "3mbit")`. Lists are separated by `,` or `:`.
     ///
     /// # Errors
-    /// There is no such property, or this is no value of it; and no trace is found: see [`LinkConfig::set_reading`].
+    ///
+    /// The property is unknown or the value invalid. Traces are not found: see [`LinkConfig::set_reading`].
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         self.set_reading(key, value, NO_FILES)
     }
 
-    /// As [`LinkConfig::set`], and `trace` names what `read` knows.
+    /// As [`LinkConfig::set`]; `read` resolves the names of traces.
     ///
     /// # Errors
-    /// There is no such property, or this is no value of it.
+    ///
+    /// The property is unknown or the value invalid.
     pub fn set_reading(&mut self, key: &str, value: &str, read: Reader<'_>) -> Result<(), ConfigError> {
         let parts: Vec<_> = value.split([',', ':']).map(str::trim).collect();
         match (key, &parts[..]) {
@@ -216,18 +218,20 @@ impl LinkConfig {
         Ok(())
     }
 
-    /// Sets the properties that a text like `rate=3mbit,delay=1ms` names and leaves the others. Within it lists are
+    /// Sets the properties named in a text like `rate=3mbit,delay=1ms` and keeps the others. Lists in it are
     /// separated by `:`, as in `reorder=0.01:10ms`.
     ///
     /// # Errors
+    ///
     /// As [`LinkConfig::set`].
     pub fn apply(&mut self, text: &str) -> Result<(), ConfigError> {
         self.apply_reading(text, NO_FILES)
     }
 
-    /// As [`LinkConfig::apply`], and `trace` names what `read` knows.
+    /// As [`LinkConfig::apply`]; `read` resolves the names of traces.
     ///
     /// # Errors
+    ///
     /// As [`LinkConfig::set`].
     pub fn apply_reading(&mut self, text: &str, read: Reader<'_>) -> Result<(), ConfigError> {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -253,7 +257,7 @@ impl FromStr for LinkConfig {
     }
 }
 
-/// As [`FromStr`] reads it; what is as by default is left out, except rate, delay and queue.
+/// In the notation of [`FromStr`]. Default values are omitted, except rate, delay and queue.
 impl fmt::Display for LinkConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.rate)?;
@@ -337,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_reads_as_people_write_it_and_prints_so_that_it_reads_back() {
+    fn a_link_parses_from_text_and_its_text_parses_back() {
         let text = "rate=3mbit,delay=1ms,loss=0.03,queue=500kB";
         let config: LinkConfig = text.parse().unwrap();
         assert_eq!(config.rate, Bandwidth::Fixed(Rate::from_bits_per_second(3_000_000)));
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_would_be_right() {
+    fn errors_name_the_valid_notation() {
         for (text, said) in [
             ("rate=3furlongs", "is not a rate: write a number and bit"),
             ("rate=1mbit:2mbit", "does not say from when on"),
@@ -386,7 +390,7 @@ mod tests {
             ("red=5p:15p:2", "is not a probability"),
             ("red=5p:15p:0.1:0.2:0.3", "is not RED"),
             ("codel=5ms", "is not CoDel: write its target and interval"),
-            ("codel=5ms:0ms", "is longer than nothing"),
+            ("codel=5ms:0ms", "must be longer than 0"),
             ("down=1s", "write from-to"),
             ("down=3s-1s", "follow one another"),
             ("down=1s-3s:2s-4s", "follow one another"),
@@ -418,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_asked_for_by_name_and_reads_back() {
+    fn a_trace_is_read_by_name_and_its_text_parses_back() {
         let mut config = LinkConfig::default();
         let read: Reader<'_> = &|name| match name {
             "up.trace" => Ok("1\n2\n4\n".to_owned()),
@@ -435,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn apply_changes_what_it_names_and_nothing_else() {
+    fn apply_changes_only_the_named_properties() {
         let mut config: LinkConfig = "rate=3mbit,loss=0.1".parse().unwrap();
         config.apply("loss=0").unwrap();
         assert_eq!(config.to_string(), "rate=3mbit,delay=0ms,queue=500kB");

@@ -1,4 +1,4 @@
-//! Which packets a link loses.
+//! Loss models of a link.
 
 use crate::dice::{Dice, Probability};
 
@@ -12,31 +12,31 @@ pub enum Loss {
     Bernoulli(Probability),
     /// In bursts.
     GilbertElliott(GilbertElliott),
-    /// Those with these numbers, counted from 0 in the order of their coming; sorted.
+    /// The packets with these numbers, counted from 0 in the order of arrival; sorted.
     Script(Vec<u64>),
 }
 
-/// The two-state model of Gilbert (1960) and Elliott (1963). It starts in the good state; each packet may first change
-/// the state and then passes or is lost as the state has it.
+/// The two-state model of Gilbert (1960) and Elliott (1963). It starts in the good state; each packet may
+/// first change the state, and is then lost with the probability of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GilbertElliott {
     /// p: from good to bad.
     pub to_bad: Probability,
     /// r: from bad to good. A burst is 1/r packets long on average.
     pub to_good: Probability,
-    /// k: that a packet passes in the good state.
+    /// k: the probability that a packet passes in the good state.
     pub pass_good: Probability,
-    /// h: that a packet passes in the bad state.
+    /// h: the probability that a packet passes in the bad state.
     pub pass_bad: Probability,
 }
 
-/// The model at work.
+/// The state of a loss model.
 #[derive(Debug)]
 pub(super) struct Losses {
     model: Loss,
     dice: Dice,
     in_bad_state: bool,
-    /// Packets asked about so far.
+    /// The number of packets so far.
     seen: u64,
 }
 
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_loses_those_it_names() {
+    fn a_script_loses_the_named_packets() {
         assert_eq!(fates(Loss::Script(vec![0, 2]), 4), [true, false, true, false]);
     }
 

@@ -1,11 +1,12 @@
-//! What lies between two hosts, one way: loss, then a queue, then a rate, then a delay, always in that order.
+//! A one-way link between two hosts: loss, then a queue, then a rate, then a delay, always in this order.
 //!
-//! A [`Link`] is told of datagrams by [`Link::handle`] and drained by [`Link::poll`]. A packet lost here never takes
-//! room in the queue or time on the wire, as in Dummynet. When and what comes out depends on the packets, their times and
-//! the seed alone, never on how often or how late it is polled. It does not look into packets.
+//! [`Link::handle`] takes datagrams and [`Link::poll`] returns them. A packet lost by the loss model never
+//! takes room in the queue or time on the wire, as in Dummynet. When and what comes out depends only on the
+//! packets, their times and the seed, never on how often or how late the link is polled. Links do not look
+//! into packets.
 //!
-//! A link takes part in no heap but by the time of its next arrival: what its wire did meanwhile is done, at the right
-//! times, when it is next told or asked something.
+//! A link has one deadline: its next arrival. What the wire did before is computed, with the right times, at
+//! the next call.
 
 mod config;
 mod loss;
@@ -34,11 +35,11 @@ use loss::Losses;
 use queue::{Level, codel, red};
 use wire::Opportunity;
 
-/// The most that a link holds, waiting and travelling, whatever its queue allows, in bytes: a long fat one must not
-/// eat the memory.
+/// The most bytes a link holds, queued and in transit, whatever its queue allows: it bounds the memory of a
+/// link with a large bandwidth-delay product.
 pub const HELD_BYTES_MAX: usize = 256 << 20;
 
-/// What travels over a link: a datagram, or something that has one and knows more.
+/// The content of a link: a datagram, or a type that contains one.
 pub trait Cargo: Clone {
     /// The datagram.
     fn datagram(&self) -> &Datagram;
@@ -59,7 +60,7 @@ impl Cargo for Datagram {
 /// A link for datagrams, one way.
 pub type Link = LinkOf<Datagram>;
 
-/// A link, one way, for whatever holds a datagram.
+/// A one-way link for any type that contains a datagram.
 #[derive(Debug)]
 pub struct LinkOf<P> {
     config: LinkConfig,
@@ -70,58 +71,58 @@ pub struct LinkOf<P> {
     jittering: Dice,
     detection: Dice,
     queue: Waiting<P>,
-    /// The packet on the wire, and when its last bit is on its way.
+    /// The packet on the wire, and when its last bit is sent.
     wire: Option<(Packet<P>, Time)>,
-    /// When the wire takes the next packet, if any waits and the wire is free.
+    /// When the wire takes the next packet, if one waits and the wire is free.
     takes: Time,
     opportunity: Opportunity,
     mean: red::Mean,
     codel: codel::State,
     travelling: Travelling<P>,
-    /// When the last packet arrives whose delay was drawn: the next one does not before.
+    /// The last arrival with jitter: the next one is not earlier.
     jittered: Time,
     counters: Counters,
     log: Option<Vec<Sighting>>,
 }
 
-/// What happened on a link so far. Bytes are those on the wire, the overhead of each packet included.
+/// The counters of a link. Bytes are those on the wire, the overhead of each packet included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets handed to the link.
+    /// Packets passed to the link.
     pub packets_in: u64,
-    /// Packets that came out.
+    /// Packets that left the link.
     pub packets_out: u64,
-    /// Bytes handed to the link.
+    /// Bytes passed to the link.
     pub bytes_in: u64,
-    /// Bytes that came out.
+    /// Bytes that left the link.
     pub bytes_out: u64,
     /// Packets whose last bit the wire sent.
     pub transmitted: u64,
-    /// Packets lost on the way.
+    /// Packets lost by the loss model.
     pub dropped_loss: u64,
-    /// Packets handed to it while it was down.
+    /// Packets passed to the link while it was down.
     pub dropped_down: u64,
-    /// Packets that the queue had no room for.
+    /// Packets dropped by a full queue.
     pub dropped_queue: u64,
     /// Packets that the queue's management dropped before it was full.
     pub dropped_early: u64,
-    /// Packets that were too long.
+    /// Packets longer than the MTU.
     pub dropped_mtu: u64,
-    /// Bytes of all packets that were dropped or lost.
+    /// Bytes of all dropped and lost packets.
     pub dropped_bytes: u64,
-    /// Packets that got a congestion mark.
+    /// Packets marked with congestion experienced.
     pub marked: u64,
-    /// Copies made.
+    /// Duplicates made.
     pub duplicated: u64,
-    /// Bytes of the copies.
+    /// Bytes of the duplicates.
     pub duplicated_bytes: u64,
     /// Packets with a flipped bit.
     pub corrupted: u64,
-    /// Packets held back so that later ones may overtake them.
+    /// Packets held back.
     pub reordered: u64,
-    /// Packets in the link now, waiting or travelling.
+    /// Packets in the link now, queued or in transit.
     pub queued: u64,
-    /// The most that ever waited, in bytes, the packet on the wire included.
+    /// The peak of the queue in bytes, the packet on the wire included.
     pub queue_peak_bytes: u64,
 }
 
@@ -131,53 +132,54 @@ impl Counters {
         self.packets_in + self.duplicated == self.packets_out + self.dropped() + self.queued
     }
 
-    /// Packets that went in and will not come out, whatever the reason.
+    /// Packets that were passed in and will not come out, for any reason.
     pub fn dropped(&self) -> u64 {
         self.dropped_loss + self.dropped_down + self.dropped_queue + self.dropped_early + self.dropped_mtu
     }
 
-    /// Each time that a packet was handed to the link, was on the wire with its last bit, or came out at the far end.
+    /// The number of packet events: a packet was passed to the link, its last bit was sent, or it left the
+    /// link.
     pub fn packet_events(&self) -> u64 {
         self.packets_in + self.transmitted + self.packets_out
     }
 }
 
-/// Something that happened to a packet on a link, as a record keeps it.
+/// An event of a packet on a link, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     /// When.
     pub at: Time,
-    /// What happened.
+    /// The event.
     pub what: Fate,
-    /// The packet, as it then was.
+    /// The packet at that time.
     pub datagram: Datagram,
 }
 
-/// What happens to packets on a link. The signs are those of ns-2's traces.
+/// The events of packets on a link, with the signs of ns-2's traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// `+`: it got its place in the queue, or on an idle wire.
+    /// `+`: the packet was queued, or passed to an idle wire.
     Queued,
-    /// `-`: its first bit goes onto the wire.
+    /// `-`: its transmission begins.
     Leaves,
-    /// `r`: it comes out.
+    /// `r`: it leaves the link.
     Arrives,
     /// `d`: it is dropped.
     Dropped(Drop),
 }
 
-/// Why a packet does not come out.
+/// Why a packet is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drop {
-    /// It was lost.
+    /// By the loss model.
     Loss,
     /// The link was down.
     Down,
     /// The queue was full.
     Full,
-    /// The queue's management picked it.
+    /// By the queue's management.
     Early,
-    /// It was too long.
+    /// It was longer than the MTU.
     Mtu,
 }
 
@@ -198,35 +200,35 @@ impl Fate {
 struct Packet<P> {
     cargo: P,
     wire_bytes: usize,
-    /// Beyond the link's delay.
+    /// The delay in addition to the link's.
     extra_delay: Duration,
     queued_at: Time,
 }
 
-/// Packets that wait, first in, first out.
+/// The queue, first in, first out.
 #[derive(Debug)]
 struct Waiting<P> {
     packets: VecDeque<Packet<P>>,
     bytes: usize,
-    /// The largest packet that there was, in bytes.
+    /// The largest packet so far, in bytes.
     largest_bytes: usize,
 }
 
-/// Packets on the way.
+/// Packets in transit.
 #[derive(Debug)]
 struct Travelling<P> {
-    /// Those that arrive in the order in which they left: nearly always all.
+    /// Those that arrive in the order in which they were sent: nearly all.
     orderly: VecDeque<Arrival<P>>,
     /// The others, earliest first.
     odd: BinaryHeap<Reverse<Arrival<P>>>,
     bytes: usize,
-    /// Numbers packets, so that those due together keep their order.
+    /// A sequence number that keeps the order of packets due at the same time.
     sequence: u64,
-    /// How many of the orderly ones are read already.
+    /// The number of `orderly` packets already prefetched.
     warmed: usize,
 }
 
-/// How many packets are read ahead at once.
+/// The number of packets prefetched at once.
 const WARMED_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
@@ -274,7 +276,7 @@ impl<P> Travelling<P> {
         }
     }
 
-    /// The next one that arrives, if it has by then.
+    /// The next packet, if it has arrived by now.
     fn take(&mut self, now: Time) -> Option<Arrival<P>> {
         let orderly = self.orderly.front().map(Arrival::key);
         let odd = self.odd.peek().map(|Reverse(arrival)| arrival.key());
@@ -297,8 +299,9 @@ impl<P> Travelling<P> {
         arrival
     }
 
-    /// Reads from what arrives next, so that it is at hand by then: of ten thousand packets under way none is in a cache.
-    /// Several at once, for then a processor waits for all of them together: one by one it was a fifth of a run.
+    /// Prefetches the next arrivals into the cache: of ten thousand packets in transit none is in a cache.
+    /// Several at once, so that the processor waits for all of them together; one by one this was a fifth of
+    /// a run's time.
     fn warm(&mut self)
     where
         P: Cargo,
@@ -326,7 +329,7 @@ impl<P> Travelling<P> {
 }
 
 impl<P: Cargo> LinkOf<P> {
-    /// Link number `id` of a world with this seed. Its draws depend on nothing else.
+    /// Link number `id` of a world with this seed. Its draws depend on these numbers only.
     pub fn new(config: LinkConfig, seed: u64, id: u32) -> Self {
         let dice = |purpose: u64| Dice::new(seed, u64::from(id) << 8 | purpose);
         Self {
@@ -356,7 +359,7 @@ impl<P: Cargo> LinkOf<P> {
         }
     }
 
-    /// A datagram enters.
+    /// Takes a datagram.
     pub fn handle(&mut self, now: Time, mut cargo: P) {
         self.advance(now);
         let payload_bytes = cargo.datagram().payload.len();
@@ -364,7 +367,7 @@ impl<P: Cargo> LinkOf<P> {
         self.counters.packets_in += 1;
         self.counters.bytes_in += wire_bytes as u64;
 
-        // All draws before any verdict, so that each stream advances alike for every packet.
+        // All draws before any decision, so that each stream advances alike for every packet.
         let lost = self.losses.next_is_lost();
         let duplicate = self.duplication.hits(self.config.duplicate);
         let corrupt = self.corruption.hits(self.config.corrupt);
@@ -398,7 +401,7 @@ impl<P: Cargo> LinkOf<P> {
         }
     }
 
-    /// What comes out next, or when something may.
+    /// Returns the next datagram to leave, or when one may leave.
     pub fn poll(&mut self, now: Time) -> Output<P, Infallible> {
         self.advance(now);
         let Some(arrival) = self.travelling.take(now) else { return Output::Wait(self.next_arrival()) };
@@ -410,7 +413,7 @@ impl<P: Cargo> LinkOf<P> {
         Output::Send(arrival.cargo)
     }
 
-    /// When something may come out next: nothing does before.
+    /// When a datagram may leave next: none does before.
     pub fn next_arrival(&self) -> Option<Time> {
         let wire = match &self.wire {
             Some((_, leaves)) => Some(*leaves + self.config.delay),
@@ -420,27 +423,27 @@ impl<P: Cargo> LinkOf<P> {
         self.travelling.next().into_iter().chain(wire).min()
     }
 
-    /// What happened so far: up to when it was last told or asked something.
+    /// The counters up to the last call.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What waits, the packet on the wire included, in packets.
+    /// The queue length in packets, the packet on the wire included.
     pub fn waiting_packets(&self) -> usize {
         self.queue.packets.len() + usize::from(self.wire.is_some())
     }
 
-    /// What waits, the packet on the wire included, in bytes on the wire.
+    /// The queue length in bytes on the wire, the packet on the wire included.
     pub fn waiting_bytes(&self) -> usize {
         self.queue.bytes + self.wire.as_ref().map_or(0, |(packet, _)| packet.wire_bytes)
     }
 
-    /// RED's mean queue, in its unit.
+    /// RED's mean queue, in the unit of its configuration.
     pub fn mean_queue(&self) -> f64 {
         self.mean.value()
     }
 
-    /// Panics unless every packet is accounted for, by what there is and not by what was counted.
+    /// Panics unless every packet is accounted for, by the actual contents and not by the counters.
     pub fn check(&self, number: usize) {
         let counters = self.counters;
         assert!(counters.is_conserved(), "link {number} lost count: {counters:?}");
@@ -455,13 +458,13 @@ impl<P: Cargo> LinkOf<P> {
         );
     }
 
-    /// What the link is like.
+    /// The properties of the link.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
 
-    /// From now on the link is like this: one that goes down, or heals. What is in it stays and leaves in order; the
-    /// packet on the wire leaves when it was to leave.
+    /// Changes the properties from now on, as when a link goes down or heals. Packets in the link stay and
+    /// leave in order; the packet on the wire leaves when planned.
     pub fn set_config(&mut self, now: Time, config: LinkConfig) {
         self.advance(now);
         self.losses.set_model(config.loss.clone());
@@ -471,12 +474,12 @@ impl<P: Cargo> LinkOf<P> {
         }
     }
 
-    /// From now on, keeps what happens to each packet until [`LinkOf::take_record`].
+    /// Records what happens to each packet from now on, until [`LinkOf::take_record`].
     pub fn record(&mut self) {
         self.log.get_or_insert_default();
     }
 
-    /// What was recorded since the last call, in order of time.
+    /// The record since the last call, in order of time.
     pub fn take_record(&mut self) -> Vec<Sighting> {
         let mut record = self.log.as_mut().map(std::mem::take).unwrap_or_default();
         record.sort_by_key(|sighting| sighting.at);
@@ -488,7 +491,7 @@ impl<P: Cargo> LinkOf<P> {
         let (waiting, wire) = (self.queue.packets.len(), usize::from(self.wire.is_some()));
         let waiting_bytes = self.waiting_bytes();
         self.counters.queued += 1;
-        // An idle wire takes any packet at once: one that is on the wire does not wait.
+        // An idle wire takes any packet at once: a packet on the wire is not queued.
         let idle = waiting + wire == 0;
         let room = idle
             || match self.config.queue {
@@ -498,7 +501,7 @@ impl<P: Cargo> LinkOf<P> {
             };
         if let Management::Red(red) = self.config.management {
             let level = Level { packets: waiting, bytes: self.queue.bytes };
-            // 500 bytes are a small packet, as in ns-2 (`mean_pktsize_`).
+            // A small packet has 500 bytes, as in ns-2 (`mean_pktsize_`).
             let small = self.config.rate.about(now, 500);
             let verdict = self.mean.verdict(&red, now, level, small, &mut self.detection);
             let marked =
@@ -520,7 +523,7 @@ impl<P: Cargo> LinkOf<P> {
             Some(Queue::Waiting(threshold)) => waiting >= threshold,
             None => false,
         };
-        // An empty queue is none.
+        // An idle link has no queue.
         if congested && !idle {
             self.mark(&mut packet);
         }
@@ -536,12 +539,12 @@ impl<P: Cargo> LinkOf<P> {
         self.advance(now);
     }
 
-    /// Gives a packet a congestion mark, if it can have one.
+    /// Marks a packet if it is ECN-capable; returns whether it was marked.
     fn mark(&mut self, packet: &mut Packet<P>) -> bool {
         mark(&mut self.counters, packet)
     }
 
-    /// Does what the wire did up to `now`, at the times at which it did it.
+    /// Advances the wire to `now`: computes what it did, with the right times.
     pub fn advance(&mut self, now: Time) {
         loop {
             if let Some((_, leaves)) = self.wire {
@@ -576,7 +579,7 @@ impl<P: Cargo> LinkOf<P> {
         self.mean.falls_idle(at);
     }
 
-    /// The packet that the wire takes.
+    /// The next packet for the wire.
     fn next_from_queue(&mut self, at: Time) -> Option<Packet<P>> {
         let Management::CoDel(codel) = self.config.management else { return self.queue.pop() };
         let mut source = Picking {
@@ -600,7 +603,7 @@ impl<P: Cargo> LinkOf<P> {
         self.travelling.insert(arrives, packet.wire_bytes, packet.cargo);
     }
 
-    /// A packet ends before it was queued.
+    /// Drops a packet before it is queued.
     fn drop(&mut self, now: Time, why: Drop, wire_bytes: usize, cargo: P) {
         self.counters.queued += 1;
         self.discard(now, why, Packet { cargo, wire_bytes, extra_delay: Duration::ZERO, queued_at: now });
@@ -666,7 +669,7 @@ impl<P> Waiting<P> {
     }
 }
 
-/// The queue as CoDel sees it.
+/// The queue as CoDel accesses it.
 struct Picking<'a, P> {
     now: Time,
     signal: Signal,

@@ -1,4 +1,4 @@
-//! What the link does, and what it never does, packet by packet.
+//! Tests of the link, packet by packet.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::dice::Probability;
 
 const A: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 1);
 
-/// A packet of `wire_bytes` on the wire of a default link, with its number in front.
+/// A packet of `wire_bytes` on the wire of a default link, with its number in the first bytes.
 fn datagram(number: u16, wire_bytes: usize) -> Datagram {
     let mut payload = vec![0; wire_bytes - 28];
     payload[..2].copy_from_slice(&number.to_be_bytes());
@@ -22,7 +22,7 @@ fn link(config: &str) -> Link {
     Link::new(config.parse().unwrap(), 1, 0)
 }
 
-/// What comes out, by number, in microseconds, until nothing is left.
+/// Drains the link; returns the numbers and the times in microseconds.
 fn drain(link: &mut Link) -> Vec<(u64, u16)> {
     let mut now = Time::ZERO;
     let mut out = Vec::new();
@@ -43,7 +43,7 @@ fn drain(link: &mut Link) -> Vec<(u64, u16)> {
 }
 
 #[test]
-fn without_any_property_packets_come_out_at_once_and_in_order() {
+fn a_default_link_delivers_at_once_and_in_order() {
     let mut link = link("");
     for number in 0..3 {
         link.handle(Time::ZERO, datagram(number, 1_500));
@@ -52,7 +52,7 @@ fn without_any_property_packets_come_out_at_once_and_in_order() {
 }
 
 #[test]
-fn packets_that_would_wait_long_are_marked_if_they_can_be() {
+fn ecn_capable_packets_are_marked_above_the_threshold() {
     let mut link = link("rate=3mbit,ecn=3000B");
     for number in 0..5 {
         let ecn = if number == 3 { Ecn::NotEct } else { Ecn::Ect0 };
@@ -67,17 +67,17 @@ fn packets_that_would_wait_long_are_marked_if_they_can_be() {
             _ => break,
         }
     }
-    // The third finds 3,000 bytes before it.
+    // The third packet finds 3,000 bytes queued.
     assert_eq!(seen, [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::NotEct, Ecn::Ce]);
     assert_eq!((link.counters().marked, link.counters().dropped_queue), (2, 0));
     let mut alone = self::link("rate=3mbit,ecn=1p");
     alone.handle(Time::ZERO, datagram(0, 1_500));
     alone.poll(Time::ZERO);
-    assert_eq!(alone.counters().marked, 0, "an empty queue is none");
+    assert_eq!(alone.counters().marked, 0, "an empty queue does not mark");
 }
 
 #[test]
-fn packets_take_turns_on_the_wire_and_then_travel() {
+fn packets_are_serialized_and_then_propagated() {
     let mut link = link("rate=3mbit,delay=1ms");
     for number in 0..3 {
         link.handle(Time::ZERO, datagram(number, 1_500));
@@ -87,7 +87,7 @@ fn packets_take_turns_on_the_wire_and_then_travel() {
 }
 
 #[test]
-fn an_idle_wire_starts_when_a_packet_comes_however_late_it_is_polled() {
+fn an_idle_wire_starts_when_a_packet_arrives_even_if_polled_late() {
     let mut link = link("rate=3mbit,delay=1ms");
     link.handle(Time::ZERO, datagram(0, 1_500));
     link.handle(Time::from_millis(50), datagram(1, 1_500));
@@ -96,7 +96,7 @@ fn an_idle_wire_starts_when_a_packet_comes_however_late_it_is_polled() {
 }
 
 #[test]
-fn the_queue_takes_what_fits_in_bytes_or_packets() {
+fn the_queue_is_limited_in_bytes_or_packets() {
     for config in ["rate=3mbit,queue=3000B", "rate=3mbit,queue=2p"] {
         let mut link = link(config);
         for number in 0..5 {
@@ -106,7 +106,7 @@ fn the_queue_takes_what_fits_in_bytes_or_packets() {
         assert_eq!(link.counters().queue_peak_bytes, 3_000);
         assert_eq!(drain(&mut link).len(), 2);
     }
-    // One byte less than two packets is room for one.
+    // One byte less than two packets has room for one.
     let mut link = link("rate=3mbit,queue=2999B");
     link.handle(Time::ZERO, datagram(0, 1_500));
     link.handle(Time::ZERO, datagram(1, 1_500));
@@ -114,7 +114,7 @@ fn the_queue_takes_what_fits_in_bytes_or_packets() {
 }
 
 #[test]
-fn packets_up_to_the_mtu_pass_and_longer_ones_vanish() {
+fn packets_longer_than_the_mtu_are_dropped() {
     let mut link = link("mtu=1280");
     for (number, bytes) in [1_279, 1_280, 1_281].into_iter().enumerate() {
         link.handle(Time::ZERO, datagram(number as u16, bytes));
@@ -149,13 +149,13 @@ fn a_packet_held_back_is_overtaken() {
 }
 
 #[test]
-fn with_jitter_packets_travel_longer_as_chance_has_it_and_in_order() {
+fn jitter_delays_packets_randomly_and_preserves_their_order() {
     let mut link = link("delay=10ms,jitter=5ms");
     for number in 0..1_000 {
         link.handle(Time::from_millis(u64::from(number)), datagram(number, 100));
     }
     let seen = drain(&mut link);
-    assert!(seen.iter().map(|(_, number)| *number).eq(0..1_000), "none is overtaken");
+    assert!(seen.iter().map(|(_, number)| *number).eq(0..1_000), "the order is preserved");
     let longer: Vec<u64> =
         seen.iter().map(|(micros, number)| micros - 1_000 * u64::from(*number) - 10_000).collect();
     assert!(longer.iter().all(|micros| *micros <= 5_000));
@@ -165,7 +165,7 @@ fn with_jitter_packets_travel_longer_as_chance_has_it_and_in_order() {
 }
 
 #[test]
-fn a_packet_held_back_holds_up_nobody_where_there_is_jitter() {
+fn a_held_back_packet_does_not_delay_others_with_jitter() {
     let mut link = link("delay=10ms,jitter=1ms,reorder=1:50ms");
     link.handle(Time::ZERO, datagram(0, 100));
     link.config.reorder = None;
@@ -176,7 +176,7 @@ fn a_packet_held_back_holds_up_nobody_where_there_is_jitter() {
 }
 
 #[test]
-fn a_duplicate_comes_too_and_takes_its_own_time() {
+fn a_duplicate_is_delivered_and_takes_time_on_the_wire() {
     let mut link = link("rate=3mbit,duplicate=1");
     link.handle(Time::ZERO, datagram(7, 1_500));
     assert_eq!(drain(&mut link), [(4_000, 7), (8_000, 7)]);
@@ -196,7 +196,7 @@ fn corruption_flips_one_bit() {
 }
 
 #[test]
-fn a_link_holds_no_more_than_its_limit_however_fast_and_long() {
+fn a_link_holds_at_most_its_limit() {
     let mut link = link("delay=3600s,overhead=65535");
     let packets = HELD_BYTES_MAX / 65_540;
     for _ in 0..packets + 10 {
@@ -217,7 +217,7 @@ fn a_link_that_goes_down_loses_all_until_it_is_up_again() {
 }
 
 #[test]
-fn what_waits_when_the_rate_changes_leaves_in_order_at_the_new_one() {
+fn queued_packets_leave_in_order_at_a_new_rate() {
     for (rate, arrivals) in [
         ("6mbit", [(4_000, 0), (6_000, 1), (8_000, 2), (10_000, 3)]),
         ("unlimited", [(4_000, 0), (4_000, 1), (4_000, 2), (4_000, 3)]),
@@ -232,7 +232,7 @@ fn what_waits_when_the_rate_changes_leaves_in_order_at_the_new_one() {
     }
 }
 
-/// What goes in: gaps in microseconds and sizes.
+/// The traffic: gaps in microseconds and sizes.
 fn traffic() -> impl Strategy<Value = Vec<(u64, usize)>> {
     prop::collection::vec((0..3_000_u64, 30..1_600_usize), 0..120)
 }
@@ -309,7 +309,7 @@ fn word(text: &str) -> LinkConfig {
     text.parse().unwrap()
 }
 
-/// Feeds the traffic, polling at least every `step`, and gives all that came out.
+/// Feeds the traffic, polling at least every `step`; returns everything that came out.
 fn run(config: &LinkConfig, seed: u64, traffic: &[(u64, usize)], step: Duration) -> (Vec<Bytes>, Counters) {
     let mut link = Link::new(config.clone(), seed, 3);
     let mut out = Vec::new();
@@ -338,7 +338,8 @@ fn run(config: &LinkConfig, seed: u64, traffic: &[(u64, usize)], step: Duration)
     (out, link.counters())
 }
 
-/// One packet of 1,500 bytes every `gap_us`, so many, each drained in time; and what came out, in microseconds.
+/// Sends `count` packets of 1,500 bytes every `gap_us`, each drained in time; returns what came out, in
+/// microseconds.
 fn stream(link: &mut Link, gap_us: u64, count: u16) -> Vec<(u64, u16)> {
     let mut out = Vec::new();
     let mut now = Time::ZERO;
@@ -367,7 +368,7 @@ fn stream(link: &mut Link, gap_us: u64, count: u16) -> Vec<(u64, u16)> {
 }
 
 #[test]
-fn a_queue_of_those_that_wait_does_not_count_the_one_on_the_wire() {
+fn a_waiting_limit_does_not_count_the_packet_on_the_wire() {
     for (config, taken) in [("queue=2p", 2), ("queue=2w", 3)] {
         let mut link = link(&format!("rate=3mbit,{config}"));
         for number in 0..5 {
@@ -380,33 +381,33 @@ fn a_queue_of_those_that_wait_does_not_count_the_one_on_the_wire() {
 }
 
 #[test]
-fn a_recorded_link_lets_packets_go_when_it_could() {
+fn a_trace_link_delivers_at_its_recorded_opportunities() {
     let mut config = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };
     config.rate = Bandwidth::Trace(Arc::new(Trace::parse("t", "2\n3\n7\n").unwrap()));
     let mut link = Link::new(config, 1, 0);
-    // 1,504 bytes are one of 1,500, or three of 500, or one of 1,000 and a half of the next.
+    // 1,504 bytes carry one packet of 1,500, or three of 500, or one of 1,000 and half of the next.
     for (number, bytes) in [1_500, 500, 500, 500, 1_000, 1_000].into_iter().enumerate() {
         link.handle(Time::ZERO, datagram(number as u16, bytes));
     }
     let opportunities = [(2, 0), (3, 1), (3, 2), (3, 3), (7, 4), (9, 5)];
     assert_eq!(drain(&mut link), opportunities.map(|(ms, number)| ((ms + 10) * 1_000, number)));
-    // An opportunity at the instant of coming is too early, and those that found nothing are gone.
+    // An opportunity at the instant of arrival is too early, and unused opportunities are lost.
     link.handle(Time::from_millis(30), datagram(9, 1_500));
     assert_eq!(drain(&mut link), [(41_000, 9)]); // 30 is 4 × 7 + 2: the next is 31
 }
 
 #[test]
-fn a_wire_changes_its_rate_at_the_time_it_says() {
+fn a_rate_schedule_changes_the_rate_at_its_times() {
     let mut link = link("rate=3mbit:6mbit@6ms");
     for number in 0..4 {
         link.handle(Time::ZERO, datagram(number, 1_500));
     }
-    // The second has half of its bits sent at 6 ms.
+    // At 6 ms half of the bits of the second packet are sent.
     assert_eq!(drain(&mut link), [(4_000, 0), (7_000, 1), (9_000, 2), (11_000, 3)]);
 }
 
 #[test]
-fn what_comes_while_a_link_is_down_is_lost_and_what_came_before_arrives() {
+fn packets_sent_while_a_link_is_down_are_lost_and_earlier_ones_arrive() {
     let mut link = link("rate=12mbit,delay=5ms,down=2ms-4ms");
     let came = stream(&mut link, 1_000, 6);
     assert_eq!(came, [(6_000, 0), (7_000, 1), (10_000, 4), (11_000, 5)]);
@@ -415,7 +416,7 @@ fn what_comes_while_a_link_is_down_is_lost_and_what_came_before_arrives() {
 
 #[test]
 fn codel_ends_a_standing_queue_and_drop_tail_keeps_it() {
-    // A tenth more comes than the wire takes: 1,500 bytes in 1 ms.
+    // A tenth more arrives than the wire transmits: 1,500 bytes in 1 ms.
     let longest = |config: &str| {
         let mut link = link(&format!("rate=12mbit,queue=1000p{config}"));
         let came = stream(&mut link, 909, 10_000);
@@ -426,7 +427,7 @@ fn codel_ends_a_standing_queue_and_drop_tail_keeps_it() {
     assert!(wait < 60_000, "{wait} us");
     assert!(counters.dropped_early > 500 && counters.dropped_queue == 0, "{counters:?}");
     let (wait, counters) = longest("");
-    // 909 of 10,000 wait at the end, each for as long as the queue took to grow.
+    // 909 of 10,000 packets are queued at the end, each delayed by the time the queue took to grow.
     assert!((890_000..920_000).contains(&wait), "{wait} us");
     assert_eq!((counters.dropped_early, counters.dropped_queue), (0, 0));
     let (_, counters) = longest(",codel=default:mark");
@@ -434,10 +435,11 @@ fn codel_ends_a_standing_queue_and_drop_tail_keeps_it() {
 }
 
 #[test]
-fn codel_drops_after_an_interval_in_which_all_waited_longer_than_the_target() {
+fn codel_drops_after_an_interval_above_the_target() {
     let mut link = link("rate=12mbit,queue=1000p,codel=default");
     link.record();
-    // Twice what the wire takes: the wait of the n-th is n/2 ms, so that it is 5 ms for the one that leaves at 10 ms.
+    // Twice the rate of the wire: the n-th packet waits n/2 ms, so the delay is 5 ms for the one sent at 10
+    // ms.
     stream(&mut link, 500, 400);
     let record = link.take_record();
     let drops = record.iter().filter(|seen| seen.what == Fate::Dropped(Drop::Early));
@@ -447,11 +449,11 @@ fn codel_drops_after_an_interval_in_which_all_waited_longer_than_the_target() {
 }
 
 #[test]
-fn red_holds_the_mean_of_the_queue_between_its_thresholds() {
+fn red_keeps_the_mean_queue_between_its_thresholds() {
     let mut link = link("rate=12mbit,queue=1000p,red=20p:60p:0.1:0.02");
     stream(&mut link, 800, 20_000);
     let counters = link.counters();
-    // A quarter more comes than goes: all that is too much is dropped, mostly early and never for want of room.
+    // A quarter more arrives than leaves: all excess is dropped, mostly early and never for lack of room.
     let dropped = counters.dropped_early;
     assert!((3_900..4_100).contains(&dropped), "{counters:?}");
     assert_eq!(counters.dropped_queue, 0);
@@ -462,7 +464,7 @@ fn red_holds_the_mean_of_the_queue_between_its_thresholds() {
 }
 
 #[test]
-fn a_record_has_the_life_of_each_packet() {
+fn a_record_holds_all_events_of_each_packet() {
     let mut link = link("rate=3mbit,delay=1ms,queue=1w,lose=3");
     link.record();
     for number in 0..4 {

@@ -1,4 +1,4 @@
-//! Words that several properties of a link share: numbers with units.
+//! Parsing and formatting of numbers with units, shared by the properties of links.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,9 +10,9 @@ use braidftp_base::Time;
 use super::config::ConfigError;
 use crate::dice::Probability;
 
-/// The longest delay that may be asked for: Mars at its farthest is 22 minutes away.
+/// The longest delay: Mars at its farthest is 22 light minutes away.
 const DELAY_MAX: Duration = Duration::from_secs(3_600);
-/// The latest instant that a schedule may name.
+/// The latest time in a schedule.
 const INSTANT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, ConfigError> {
@@ -41,7 +41,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, ConfigError> {
     span(text).filter(|span| *span <= DELAY_MAX).ok_or_else(wrong)
 }
 
-/// A time since the start.
+/// Parses a time since the start.
 pub(super) fn instant(text: &str) -> Result<Time, ConfigError> {
     let wrong = || {
         ConfigError::new(format!(
@@ -63,11 +63,11 @@ fn span(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let nanos = number.trim().parse::<f64>().ok()? * nanos_a_unit;
-    // Above that, not every nanosecond is a number.
+    // Above this an f64 does not represent every nanosecond.
     (0.0..=9e18).contains(&nanos).then(|| Duration::from_nanos(nanos.round() as u64))
 }
 
-/// A duration as [`duration`] and [`instant`] read it.
+/// Formats a duration for [`duration`] and [`instant`].
 pub(super) struct Text(pub(super) Duration);
 
 impl Text {

@@ -1,4 +1,4 @@
-//! How fast a wire is: always, from some time on, or as it was once recorded; and when it is cut.
+//! The rate of a wire: constant, scheduled, or recorded in a trace; and when the link is down.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use braidftp_base::{Rate, Time};
 use super::config::ConfigError;
 use super::text::{Text, instant, parsed};
 
-/// What one opportunity of a trace carries, in bytes: a packet of Ethernet's size with its IP and TUN headers, as
-/// Mahimahi has it (`PACKET_SIZE`).
+/// The bytes of one opportunity of a trace: an Ethernet packet with IP and TUN headers, as in Mahimahi
+/// (`PACKET_SIZE`).
 pub const OPPORTUNITY_BYTES: usize = 1_504;
-/// The most opportunities that a trace may have.
+/// The most opportunities of a trace.
 const OPPORTUNITIES_MAX: usize = 10_000_000;
-/// The latest opportunity of a trace, in milliseconds: a day.
+/// The latest opportunity of a trace, in milliseconds: one day.
 const TRACE_MS_MAX: u64 = 86_400_000;
-/// The most changes of rate, or times down, that a schedule may have.
+/// The most rate changes, or down times, of a schedule.
 const SCHEDULE_MAX: usize = 10_000;
 
-/// How fast a wire is.
+/// The rate of a wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bandwidth {
-    /// Packets take no time and never wait.
+    /// Packets take no time and never queue.
     Unlimited,
-    /// Always the same.
+    /// A constant rate.
     Fixed(Rate),
-    /// One after the other.
+    /// A schedule of rates.
     Steps(Arc<Steps>),
-    /// As recorded.
+    /// A recorded trace.
     Trace(Arc<Trace>),
 }
 
-/// Rates that follow one another. A packet that is on the wire when the rate changes goes on at the new one.
+/// A schedule of rates. A packet on the wire when the rate changes continues at the new rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
     first: Rate,
-    /// From when on, and how fast; in order of time.
+    /// The start time and the rate of each step, in order of time.
     later: Vec<(Time, Rate)>,
 }
 
@@ -57,16 +57,17 @@ impl Steps {
         past.checked_sub(1).map_or(self.first, |last| self.later[last].1)
     }
 
-    /// The slowest of them.
+    /// The lowest rate.
     pub fn slowest(&self) -> Rate {
         self.later.iter().map(|(_, rate)| *rate).chain([self.first]).min().unwrap_or(self.first)
     }
 
-    /// When the last bit of a packet is on its way whose first one goes now; rounded up to whole nanoseconds.
+    /// When the last bit is sent of a packet whose transmission starts at `start`; rounded up to whole
+    /// nanoseconds.
     fn leaves(&self, start: Time, bytes: usize) -> Time {
         let past = self.later.partition_point(|(at, _)| *at <= start);
         let mut rate = past.checked_sub(1).map_or(self.first, |last| self.later[last].1);
-        // In bits of a rate of one a second over a nanosecond.
+        // In units of one bit per second times one nanosecond.
         let mut work = bytes as u128 * 8 * 1_000_000_000;
         let mut from = start;
         for (at, next) in &self.later[past..] {
@@ -81,23 +82,24 @@ impl Steps {
     }
 }
 
-/// Gives the text of the trace that has a name, or says why it cannot. Links read no files; whoever runs them may.
+/// Returns the text of the trace with this name, or why it is not available. Links do not read files; their
+/// callers may.
 pub type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// A recorded link, as Mahimahi keeps it: the milliseconds at which a packet could leave.
+/// A recorded link in the format of Mahimahi: the milliseconds at which a packet could be sent.
 ///
-/// Each such opportunity carries [`OPPORTUNITY_BYTES`]: several packets, or a part of one whose rest waits for the next.
-/// One that finds nothing to send is gone, and one at the very instant at which a packet comes is too early for it.
-/// After the last one the trace begins anew.
+/// Each opportunity carries [`OPPORTUNITY_BYTES`]: several packets, or part of one whose rest waits for the
+/// next. An unused opportunity is lost, and one at the very instant at which a packet arrives is too early
+/// for it. After the last opportunity the trace repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     name: String,
-    /// In milliseconds, in order; one at least, and the last one above 0.
+    /// In milliseconds, in order; at least one, and the last one above 0.
     opportunities: Vec<u32>,
 }
 
 impl Trace {
-    /// Reads the text of a trace: a line for each opportunity, and on it its millisecond.
+    /// Parses the text of a trace: one line per opportunity with its millisecond.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
         let wrong = |line: usize, what: &str| {
             ConfigError::new(format!(
@@ -130,7 +132,7 @@ impl Trace {
         Ok(Self { name: name.to_owned(), opportunities })
     }
 
-    /// Asks for the text of a trace by its name, and reads it.
+    /// Reads the text of a trace by its name and parses it.
     pub(super) fn read(name: &str, read: Reader<'_>) -> Result<Self, ConfigError> {
         let text = read(name).map_err(|why| {
             ConfigError::new(format!(
@@ -141,12 +143,12 @@ impl Trace {
         Self::parse(name, &text)
     }
 
-    /// What it is called: the file it was read from.
+    /// The name: the file it was read from.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it carries in the mean.
+    /// The mean rate.
     pub fn mean_rate(&self) -> Rate {
         let bits = self.opportunities.len() as u128 * OPPORTUNITY_BYTES as u128 * 8;
         Rate::from_bits_per_second((bits * 1_000 / u128::from(self.period_ms())) as u64)
@@ -156,14 +158,14 @@ impl Trace {
         u64::from(*self.opportunities.last().expect("a trace has an opportunity"))
     }
 
-    /// When an opportunity is, counted from 0 through all its rounds.
+    /// The time of an opportunity, counted from 0 through all repetitions.
     fn time(&self, number: u64) -> Time {
         let length = self.opportunities.len() as u64;
         let within = self.opportunities[(number % length) as usize];
         Time::from_millis(number / length * self.period_ms() + u64::from(within))
     }
 
-    /// The first one after a time.
+    /// The first opportunity after a time.
     fn first_after(&self, time: Time) -> u64 {
         let nanos = time.as_nanos();
         let round = nanos / (self.period_ms() * 1_000_000);
@@ -177,7 +179,7 @@ fn shortened(line: &str) -> String {
     line.chars().take(40).collect::<String>().escape_debug().to_string()
 }
 
-/// Where a wire is in its trace: what is left of an opportunity.
+/// The position of a wire in its trace: the rest of an opportunity.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Opportunity {
     number: u64,
@@ -185,14 +187,14 @@ pub(super) struct Opportunity {
 }
 
 impl Opportunity {
-    /// When a wire that was idle takes a packet that comes now.
+    /// When an idle wire begins to transmit a packet that arrives now.
     pub(super) fn begin(&mut self, bandwidth: &Bandwidth, now: Time) -> Time {
         let Bandwidth::Trace(trace) = bandwidth else { return now };
         *self = Self { number: trace.first_after(now), left_bytes: OPPORTUNITY_BYTES };
         trace.time(self.number)
     }
 
-    /// When a wire that has just sent a packet takes the next.
+    /// When a wire that has just sent a packet begins the next.
     pub(super) fn go_on(&mut self, bandwidth: &Bandwidth, now: Time) -> Time {
         let Bandwidth::Trace(trace) = bandwidth else { return now };
         if self.left_bytes == 0 || trace.time(self.number) != now {
@@ -201,7 +203,7 @@ impl Opportunity {
         now
     }
 
-    /// When the last bit of a packet is on its way that the wire takes now.
+    /// When the last bit is sent of a packet whose transmission begins at `start`.
     pub(super) fn leaves(&mut self, bandwidth: &Bandwidth, start: Time, bytes: usize) -> Time {
         match bandwidth {
             Bandwidth::Unlimited => start,
@@ -221,7 +223,7 @@ impl Opportunity {
 }
 
 impl Bandwidth {
-    /// The slowest that it is for long: of a trace the mean. `None` if it is unlimited.
+    /// The lowest sustained rate: of a trace the mean. `None` if unlimited.
     pub fn slowest(&self) -> Option<Rate> {
         match self {
             Self::Unlimited => None,
@@ -231,7 +233,7 @@ impl Bandwidth {
         }
     }
 
-    /// How long so many bytes take at about that time; of a trace in the mean.
+    /// The transmission time of `bytes` at about that time; of a trace in the mean.
     pub(super) fn about(&self, time: Time, bytes: usize) -> Duration {
         match self {
             Self::Unlimited => Duration::ZERO,
@@ -241,7 +243,7 @@ impl Bandwidth {
         }
     }
 
-    /// Reads `unlimited`, `3mbit`, or `3mbit:1mbit@10s:5mbit@20s`.
+    /// Parses `unlimited`, `3mbit`, or `3mbit:1mbit@10s:5mbit@20s`.
     pub(super) fn parse(parts: &[&str]) -> Result<Self, ConfigError> {
         match parts {
             ["unlimited"] => Ok(Self::Unlimited),
@@ -264,7 +266,7 @@ impl Bandwidth {
     }
 }
 
-/// As `key=value`, since a trace has a key of its own.
+/// As `key=value`, because a trace has its own key.
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -279,25 +281,25 @@ impl fmt::Display for Bandwidth {
     }
 }
 
-/// When a link is down: what is handed to it then is lost. What it was handed before still comes out.
+/// When a link is down: packets passed in are lost. Packets passed in before still arrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Down {
     /// Never.
     #[default]
     Never,
-    /// Between these times, the second not included; in order.
+    /// Between these times, the second excluded; in order.
     Between(Arc<[(Time, Time)]>),
-    /// Again and again: at the end of each period, for so long.
+    /// Periodically: at the end of each period.
     Flapping {
-        /// From one time down to the next.
+        /// The time from one down time to the next.
         period: Duration,
-        /// How long of each period: at its end.
+        /// The down time at the end of each period.
         down: Duration,
     },
 }
 
 impl Down {
-    /// Whether it is down then.
+    /// Whether the link is down at this time.
     pub fn at(&self, time: Time) -> bool {
         match self {
             Self::Never => false,
@@ -312,7 +314,7 @@ impl Down {
         }
     }
 
-    /// Reads `never`, or `1s-3s:10s-12s`.
+    /// Parses `never`, or `1s-3s:10s-12s`.
     pub(super) fn parse(parts: &[&str]) -> Result<Self, ConfigError> {
         if parts == ["never"] {
             return Ok(Self::Never);
@@ -337,7 +339,7 @@ impl Down {
         Ok(Self::Between(spans.into()))
     }
 
-    /// Reads `period:down`, as in `10s:500ms`.
+    /// Parses `period:down`, as in `10s:500ms`.
     pub(super) fn parse_flapping(parts: &[&str]) -> Result<Self, ConfigError> {
         let wrong = || {
             ConfigError::new(format!(
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_the_rate_changes_under_takes_the_bits_of_both() {
+    fn a_packet_during_a_rate_change_is_sent_at_both_rates() {
         let bandwidth = rate("8kbit:16kbit@1s:4kbit@2s");
         let leaves = |start, bytes| {
             Opportunity::default().leaves(&bandwidth, Time::from_millis(start), bytes).as_nanos() / 1_000_000
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_says_when_packets_leave_and_begins_anew() {
+    fn a_trace_gives_the_opportunities_and_repeats() {
         let trace = Trace::parse("t", "2\n2\n# two at once\n\n5\n10\n").unwrap();
         // Four packets of 1,504 bytes in 10 ms.
         assert_eq!(trace.mean_rate().bits_per_second(), 4 * 1_504 * 8 * 100);
@@ -391,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_traces_say_where_and_why() {
+    fn errors_of_malformed_traces_name_the_line() {
         for (text, said) in [
             ("", "without any time having passed"),
             ("0\n0\n", "without any time having passed"),
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_down_when_its_schedule_says_so() {
+    fn a_link_is_down_at_the_scheduled_times() {
         let down = Down::parse(&["1s-3s", "10s-12s"]).unwrap();
         let at = |ms| down.at(Time::from_millis(ms));
         let times = [0, 999, 1_000, 2_999, 3_000, 9_999, 10_000, 12_000];

@@ -1,17 +1,17 @@
-//! Draws for scenarios, from streams that do not disturb one another: see [`Dice`].
+//! Random draws for scenarios, from independent streams; see [`Dice`].
 
 use std::time::Duration;
 
 use crate::dice::{Dice, Probability};
 
-/// The streams of draws that make scenarios; those of links are numbered from 0.
+/// The base of the stream numbers of scenarios; those of links are numbered from 0.
 const DICE: u64 = 1 << 48;
 
 /// A stream of draws.
 pub(super) struct Draw(Dice);
 
 impl Draw {
-    /// The draws of this name: a name more or less changes nothing about those of the others.
+    /// The draws of this name, independent of those of other names.
     pub(super) fn new(seed: u64, name: &str) -> Self {
         // FNV-1a
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -27,7 +27,7 @@ impl Draw {
         least + self.up_to(most - least)
     }
 
-    /// Each order of magnitude is as likely as another.
+    /// Draws so that each order of magnitude is equally likely.
     pub(super) fn scale(&mut self, least: u64, most: u64) -> u64 {
         let doublings = (most / least).ilog2();
         let low = least << self.up_to(doublings.into());

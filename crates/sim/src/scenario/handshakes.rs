@@ -1,4 +1,4 @@
-//! That scenarios reach the states of a handshake that loses, repeats and delays packets, as their packets show.
+//! Checks that the scenarios reach the states of a handshake with lost, repeated and delayed packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::{PORT, Planned, Scenario};
 use crate::apps::messages::Side;
 use crate::world::{Seen, Sight};
 
-/// The type of the parameter that numbers a repeated INIT, as its first bytes.
+/// The type of the parameter that numbers a repeated INIT, as bytes.
 const INIT_NUMBER: [u8; 2] = [0xFF, 0xA5];
-/// Scenarios that move more are left out.
+/// Scenarios that transfer more are skipped.
 const BYTES_MAX: usize = 50_000;
 
-/// What is to be reached.
+/// The states to be reached.
 const STATES: [&str; 11] = [
     "an INIT ACK reports the number of its INIT",
     "an INIT ACK comes in COOKIE-ECHOED",
@@ -30,12 +30,12 @@ const STATES: [&str; 11] = [
     "a HEARTBEAT leaves with DATA",
 ];
 
-/// What was seen of the associations of one of the client's ports.
+/// The observed state of the associations of one client port.
 #[derive(Default)]
 struct Handshake {
-    /// The client's, as its last INIT has it.
+    /// The client's tag by its last INIT.
     tag: VerificationTag,
-    /// The first address that an INIT went to.
+    /// The first destination of an INIT.
     asked: Option<std::net::IpAddr>,
     has_echoed: bool,
     is_acknowledged: bool,
@@ -43,7 +43,7 @@ struct Handshake {
     up_at: Option<Time>,
     /// Whether the server has accepted the cookie.
     is_accepted: bool,
-    /// When a COOKIE ECHO came again.
+    /// When a COOKIE ECHO was repeated.
     repeated_at: Option<Time>,
     server_tsns: BTreeSet<u32>,
 }

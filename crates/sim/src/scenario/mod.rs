@@ -1,9 +1,9 @@
-//! A whole run from one number: how two hosts are configured, what lies between them and how it fails, and what they
-//! send each other. The soak runs thousands of them.
+//! A complete run from one number: the configuration of two hosts, the network between them with its
+//! failures, and the messages they exchange. The soak runs thousands of scenarios.
 //!
-//! Every scenario can be won: after a while the links heal, and then everything must arrive, in order, once, and
-//! both sides must close. It covers the messages of [`apps::messages`](crate::apps::messages), no files. What there is to
-//! draw is a table, in `rows`.
+//! Every scenario can succeed: after some time the links heal. Then everything must arrive, in order and
+//! once, and both sides must close. Scenarios exchange the messages of
+//! [`apps::messages`](crate::apps::messages), no files. The table in `rows` defines what is drawn.
 
 mod draw;
 #[cfg(test)]
@@ -31,63 +31,63 @@ use crate::world::{HostId, LinkId, Seen, World};
 const PORT: u16 = 21;
 /// The client's first port; those of further associations follow.
 const FIRST_CLIENT_PORT: u16 = 10_000;
-/// No cookie that lives so long is found too old before the links are whole.
+/// A cookie with this lifetime does not become stale before the links heal.
 const LONG_COOKIE_LIFE: Duration = Duration::from_secs(3_600);
-/// More steps than that without time passing are a livelock.
+/// More steps at one instant are a livelock.
 const STEPS_AT_ONCE_MAX: u64 = 1_000_000;
 
-/// What one seed stands for.
+/// The scenario of a seed.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     seed: u64,
-    /// Of client and server.
+    /// The configurations of client and server.
     configs: [Config; 2],
     network: Network,
-    /// To whom the server lists its addresses.
+    /// How the server announces its addresses.
     announce: Announce,
-    /// How many of the server's addresses the client knows beforehand.
+    /// The number of the server's addresses that the client knows beforehand.
     known_addresses: usize,
-    /// How many of its own addresses the client begins with.
+    /// The number of its own addresses that the client begins with.
     first_addresses: usize,
-    /// When each association is opened, and what passes over it.
+    /// When each association is opened, and its plan.
     plans: Vec<(Duration, Plan)>,
-    /// What users do and hosts suffer, and when.
+    /// The actions of users and the failures of hosts, by time.
     acts: Vec<(Duration, Act)>,
 }
 
-/// Something that users do or hosts suffer.
+/// An action of a user or a failure of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Act {
     /// The client opens the association with this number.
     Open(usize),
-    /// The server opens it too.
+    /// The server opens the association too.
     Meet(usize),
-    /// Some link is to change.
+    /// A link changes.
     Links,
     /// A host loses its memory.
     Restart(Side),
-    /// The client opens again all that it had opened.
+    /// The client reopens all associations it had opened.
     Reopen,
-    /// In all of its associations a side makes this path the primary one, if there is such.
+    /// A side makes this path the primary path of all its associations, where it exists.
     Primary { side: Side, path: u8 },
-    /// In all of its associations a side takes this path out of use or puts it back, if there is such.
+    /// A side changes the use of this path in all its associations, where it exists.
     Use { side: Side, path: u8, path_use: PathUse },
-    /// In all of its associations a side asks for other streams.
+    /// A side requests a change of streams in all its associations.
     Reconfigure { side: Side, what: Reconfiguration },
-    /// In all of its associations a side changes something about one of its addresses.
+    /// A side changes one of its addresses in all its associations.
     Address { side: Side, nth: usize, what: AddressWish },
 }
 
-/// What a side wants of an address of its own (RFC 5061).
+/// A change that a side requests for one of its addresses (RFC 5061).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AddressWish {
     Add,
     Remove,
-    /// That the peer sends to it first.
+    /// The peer sends to it first.
     Prefer,
 }
 
-/// What a side asks for (RFC 6525).
+/// A request for a change of streams (RFC 6525).
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reconfiguration {
     Reset(StreamReset),
@@ -95,10 +95,10 @@ enum Reconfiguration {
     Add { outgoing: u16, incoming: u16 },
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// The run as a number: the same seed gives the same.
+    /// The fingerprint of the run, equal for equal seeds.
     pub fingerprint: u64,
     /// The virtual time it took.
     pub took: Duration,
@@ -106,16 +106,16 @@ pub struct Outcome {
     pub packets: u64,
 }
 
-/// A world and who is who in it.
+/// A world and the roles of its hosts.
 struct Stage {
     world: World<Host<Messages>>,
     /// Client and server.
     hosts: [HostId; 2],
     /// By network: forward and back.
     links: Vec<[LinkId; 2]>,
-    /// For the endpoints: fresh ones are unlike those before.
+    /// Seeds of endpoints: new endpoints differ from earlier ones.
     seeds: Draw,
-    /// Clients' associations opened so far.
+    /// The associations that clients opened so far.
     opened: Vec<usize>,
 }
 
@@ -138,19 +138,20 @@ impl Scenario {
         scenario
     }
 
-    /// Both sides ask after idle paths.
+    /// Enables HEARTBEATs on both sides.
     fn beat(&mut self) {
         for config in &mut self.configs {
             config.heartbeat_interval.get_or_insert(Duration::from_secs(10));
         }
     }
 
-    /// Runs it. Tells what was still missing when patience ended; panics where a side sees something wrong.
+    /// Runs the scenario. The error says what was missing when the time limit passed; panics if a side
+    /// detects a violation.
     pub fn run(&self) -> Result<Outcome, String> {
         self.run_in(self.stage(), &mut |_| {})
     }
 
-    /// As [`Scenario::run`], and shows every datagram that leaves or reaches a host.
+    /// As [`Scenario::run`], and reports every datagram that leaves or reaches a host.
     pub fn watch(&self, mut see: impl FnMut(Seen)) -> Result<Outcome, String> {
         let mut stage = self.stage();
         stage.world.record();
@@ -171,7 +172,7 @@ impl Scenario {
         self.judge(&stage)
     }
 
-    /// Lets time pass, up to then or until all is done.
+    /// Advances the time until `until`, or until everything is done.
     fn pass(
         &self,
         world: &mut World<Host<Messages>>,
@@ -183,7 +184,7 @@ impl Scenario {
             steps = if world.now() == now { steps + 1 } else { 0 };
             now = world.now();
             if steps > STEPS_AT_ONCE_MAX {
-                return Err(format!("at {now} the hosts talk without end and no time passes"));
+                return Err(format!("at {now} the hosts exchange packets endlessly without time passing"));
             }
             world.take_record().into_iter().for_each(&mut *see);
         }
@@ -198,7 +199,7 @@ impl Scenario {
                 let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
                 for id in app.tallies().values().map(|tally| tally.id) {
                     if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // It may not be agreed on, or another be under way.
+                        // The extension may not be negotiated, or another request may be in progress.
                         let _ = match what {
                             Reconfiguration::Reset(streams) => association.reset_streams(streams.clone()),
                             Reconfiguration::ResetAssociation => association.reset_association(now),
@@ -215,7 +216,7 @@ impl Scenario {
                 let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
                 for id in app.tallies().values().map(|tally| tally.id) {
                     if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // It may have it already, or have lost it.
+                        // The address may already be in use, or removed.
                         let _ = match what {
                             AddressWish::Add => association.add_address(local),
                             AddressWish::Remove => association.remove_address(local),
@@ -266,7 +267,7 @@ impl Scenario {
                 let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
                 for id in app.tallies().values().map(|tally| tally.id) {
                     if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // There may be no such path, or no other.
+                        // The path may not exist, or be the only one.
                         let _ = association.set_path_use(now, PathId(path), path_use);
                     }
                 }
@@ -275,7 +276,7 @@ impl Scenario {
                 let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
                 for id in app.tallies().values().map(|tally| tally.id) {
                     if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // There may be no such path, or not yet.
+                        // The path may not exist, or not yet.
                         let _ = association.set_primary(PathId(path));
                     }
                 }
@@ -309,7 +310,7 @@ impl Scenario {
             let [client, server] =
                 stage.hosts.map(|id| world.host(id).app().tallies().remove(&client_port(index)));
             for (id, tally) in stage.hosts.into_iter().zip([client, server]) {
-                // A server that lost its memory when all was done on the other side hears of it no more.
+                // A server that lost its memory when the other side was done is not notified any more.
                 let forgotten = id == stage.hosts[1] && tally.is_none() && forgot(Side::Server);
                 if !forgotten && !has_ended(world.host(id).endpoint(), plan.ending, tally) {
                     let association = tally.and_then(|tally| world.host(id).endpoint().association(tally.id));
@@ -325,11 +326,14 @@ impl Scenario {
             }
             if let (Ending::Early(_), Some(client), Some(server)) = (plan.ending, client, server) {
                 let delivered = client.accepted == server.received && server.accepted == client.received;
-                assert!(delivered, "association {index}: taken and not delivered: {client:?}, {server:?}");
+                assert!(delivered, "association {index}: accepted and not delivered: {client:?}, {server:?}");
             }
         }
         if !missing.is_empty() {
-            return Err(format!("at {} it has not ended, and the links are whole{missing}", world.now()));
+            return Err(format!(
+                "at {} the scenario has not ended although the links have healed{missing}",
+                world.now()
+            ));
         }
         Ok(Outcome { fingerprint: world.fingerprint(), took: world.last_event().since(Time::ZERO), packets })
     }
@@ -369,14 +373,15 @@ impl Scenario {
         Stage { world, hosts, links, seeds, opened: Vec::new() }
     }
 
-    /// Whether associations may break off and be opened again: a host loses its memory, or cookies are soon too old.
+    /// Whether associations may break and be reopened: a host loses its memory, or cookies have a short
+    /// lifetime.
     fn restarts(&self) -> Restarts {
         let forgets = self.acts.iter().any(|(_, act)| matches!(act, Act::Restart(_)));
         let is_short = |config: &Config| config.valid_cookie_life < LONG_COOKIE_LIFE;
         if forgets || self.configs.iter().any(is_short) { Restarts::Perhaps } else { Restarts::Never }
     }
 
-    /// A fresh endpoint.
+    /// A new endpoint.
     fn endpoint(&self, side: Side, seeds: &mut Draw) -> Endpoint {
         let mut endpoint = Endpoint::new(seeds.seed());
         if side == Side::Server {
@@ -387,11 +392,11 @@ impl Scenario {
         endpoint
     }
 
-    /// How long the end may take once the links are whole and the last act is done.
+    /// The time limit for the end, from when the links are healed and the last action is done.
     fn patience(&self) -> Duration {
         let max = |value: fn(&Config) -> Duration| self.configs.iter().map(value).max().unwrap_or_default();
-        // A time-out that has backed off on each path, another to find that out, the same for the shutdown; and who
-        // hears of an end by a HEARTBEAT alone waits for that.
+        // A backed-off time-out on each path, another to detect that, the same for the shutdown; and a side
+        // that detects an end only by a HEARTBEAT waits for it.
         let paths = self.network.routes().len() as u32;
         let rto_max = max(|config| config.rto.max);
         let mut patience =
@@ -404,13 +409,13 @@ impl Scenario {
             for (messages, way) in [(&plan.client_sends, 0), (&plan.server_sends, 1)] {
                 let bytes: usize = messages.iter().map(|message| message.bytes).sum();
                 if let Some(rate) = slowest(way) {
-                    // Small queues and windows make bad use of a link.
+                    // Small queues and windows use a link poorly.
                     patience += rate.transmit_time(bytes) * 50;
                 }
                 if let Appetite::Sips { bytes: sip, every } = plan.appetite {
                     patience += every * (2 * bytes / sip + 2 * messages.len() + 2) as u32;
                 }
-                // And small windows make one round trip for every packet or so.
+                // Small windows may need one round trip per packet.
                 let round_trip = delay + Duration::from_millis(500);
                 patience += round_trip * (bytes / 400 + messages.len()) as u32;
             }
@@ -468,20 +473,21 @@ fn client_port(index: usize) -> u16 {
     FIRST_CLIENT_PORT + index as u16
 }
 
-/// What was taken and may be given up has come, or was said to be given up; what was said never to have left has not come.
+/// Checks messages of partial reliability: each accepted one arrived or was reported as abandoned; one
+/// reported as never sent did not arrive.
 fn check_loose(sender: &Loose, receiver: &Loose) {
     for key in &sender.accepted {
         let abandoned = sender.abandoned.get(key);
         let came = receiver.received.contains(key);
-        assert!(came || abandoned.is_some(), "{key:?} did not come, and nobody said that it was given up");
-        assert!(!came || abandoned != Some(&false), "{key:?} came, and is said never to have left");
+        assert!(came || abandoned.is_some(), "{key:?} did not arrive and was not reported as abandoned");
+        assert!(!came || abandoned != Some(&false), "{key:?} arrived although it was reported as never sent");
     }
     let unasked = receiver.received.difference(&sender.accepted).next();
-    assert_eq!(unasked, None, "it came, and was never taken");
+    assert_eq!(unasked, None, "received but never accepted");
 }
 
-/// Whether this side is done. An abort may hit a handshake in which the other side cannot learn of it: nothing more than
-/// a limit on repetitions ends that, and scenarios have none.
+/// Whether this side is done. After an abort during a handshake the other side may not be notified: only a
+/// limit on retransmissions would end its attempts, and scenarios have none.
 fn has_ended(endpoint: &Endpoint, ending: Ending, tally: Option<Tally>) -> bool {
     match (ending, tally) {
         (Ending::Abort(..), None) => true,
@@ -503,7 +509,7 @@ mod tests {
     use crate::link::{Bandwidth, Down, Loss, Management};
 
     #[test]
-    fn some_scenarios_end_well_and_the_same_when_run_again() {
+    fn scenarios_succeed_and_repeat_identically() {
         for seed in 0..15 {
             let outcome =
                 Scenario::from_seed(seed).run().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -512,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_cover_what_there_is_to_cover() {
+    fn scenarios_cover_every_feature() {
         let scenarios: Vec<_> = (0..200).map(Scenario::from_seed).collect();
         let plans = || scenarios.iter().flat_map(|scenario| &scenario.plans).map(|(_, plan)| plan);
         let links = || scenarios.iter().flat_map(|scenario| scenario.network.links.iter().flatten());
@@ -567,7 +573,7 @@ mod tests {
                 .iter()
                 .all(|both| scenarios.iter().any(|s| sides(s) == *both))
         };
-        // On both sides, one, the other and none.
+        // On both sides, on either one, and on none.
         assert!(configs(|config| config.interleaving));
         assert!(configs(|config| config.zero_checksum.is_some()));
         assert!(configs(|config| config.ecn));

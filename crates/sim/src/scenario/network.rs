@@ -1,7 +1,8 @@
-//! What lies between the two hosts of a scenario: their addresses, the links between them, and how these fail.
+//! The network of a scenario: the hosts' addresses, the links between them, and their failures.
 //!
-//! The k-th addresses of the two hosts are in the same network, with a link each way. Where a host has no k-th address,
-//! its last one is reached from there too; where networks are crossed, all of one family are.
+//! The k-th addresses of the two hosts are in the same network, with a link in each direction. Where a host
+//! has no k-th address, its last one is reached from that network too; with full crossing all addresses of
+//! one family reach each other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -13,54 +14,55 @@ use crate::link::{LinkConfig, Loss, Reorder};
 /// The UDP encapsulation port of both hosts.
 const UDP_PORT: u16 = 9_899;
 
-/// The addresses and links.
+/// The addresses and links of a scenario.
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
-    /// Of client and server.
+    /// The addresses of client and server.
     pub(crate) addresses: [Vec<SocketAddr>; 2],
-    /// By network: from client to server, and back, while they fail.
+    /// By network: from client to server and back, with their failures.
     pub(crate) links: Vec<[LinkConfig; 2]>,
-    /// Whether the networks are connected with each other.
+    /// Whether the networks are interconnected.
     pub(crate) crossing: Crossing,
     pub(crate) faults: Vec<Fault>,
-    /// When the links are whole again, for good.
+    /// When the links heal for good.
     pub(crate) heal: Duration,
 }
 
-/// Whether networks are connected with each other.
+/// Whether networks are interconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Crossing {
     None,
     Full,
 }
 
-/// A family of addresses.
+/// An address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
     V6,
 }
 
-/// Something that befalls links for a while.
+/// A temporary failure of links.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) from: Duration,
     pub(crate) lasts: Duration,
-    /// Network, and way: 0 to the server, 1 back.
+    /// Network and direction: 0 to the server, 1 back.
     pub(crate) hits: Vec<(usize, usize)>,
     pub(crate) what: Trouble,
 }
 
-/// What befalls a link.
+/// A kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Everything is lost.
+    /// All packets are lost.
     Outage,
-    /// What is longer on the wire, in bytes, is lost.
+    /// Packets longer on the wire than this, in bytes, are lost.
     Narrow(usize),
-    /// Each packet is lost with this probability.
+    /// Packets are lost with this probability.
     Lossy(Probability),
-    /// Each packet is duplicated with this probability, and held back with the same: some of them come at once and again later.
+    /// Packets are duplicated with this probability, and held back with the same: some arrive at once and
+    /// again later.
     Replays(Reorder),
 }
 
@@ -76,7 +78,7 @@ impl Network {
         }
     }
 
-    /// Which way from one address of the client to one of the server goes over which network.
+    /// The network used between each pair of addresses of client and server.
     pub(super) fn routes(&self) -> Vec<(IpAddr, IpAddr, usize)> {
         let [client, server] = &self.addresses;
         let mut routes = Vec::new();
@@ -92,7 +94,7 @@ impl Network {
         routes
     }
 
-    /// When some link changes, after the start.
+    /// When links change, after the start.
     pub(super) fn changes(&self) -> Vec<Duration> {
         let ends = |fault: &Fault| [fault.from, fault.from + fault.lasts];
         let mut times: Vec<_> = self.faults.iter().flat_map(ends).filter(|at| *at < self.heal).collect();
@@ -102,7 +104,7 @@ impl Network {
         times
     }
 
-    /// What a link is like from a time on.
+    /// The properties of a link from a time on.
     pub(super) fn link_at(&self, at: Duration, net: usize, way: usize) -> LinkConfig {
         let config = &self.links[net][way];
         if at >= self.heal {
@@ -134,7 +136,7 @@ pub(crate) fn address(side: Side, nth: usize, family: Family) -> SocketAddr {
     SocketAddr::new(ip, UDP_PORT)
 }
 
-/// The same link without its faults.
+/// The same link without faults.
 fn whole(config: &LinkConfig) -> LinkConfig {
     let LinkConfig { queue, rate, delay, overhead_bytes, .. } = config.clone();
     LinkConfig { queue, rate, delay, overhead_bytes, ..LinkConfig::default() }

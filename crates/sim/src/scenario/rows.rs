@@ -1,9 +1,10 @@
-//! What scenarios differ in: a table, a row for each thing that is drawn.
+//! The table of what scenarios draw, one row per feature.
 //!
-//! To make the soak cover something new, add a row: a function that changes the scenario made so far, from draws of
-//! its own, so that it changes nothing about the others. A value of `Config` is set by chance, on both sides, one or
-//! none. What users do at a time is an `Act`. What must hold then is checked in `apps::messages` and, between drains, in
-//! the core's own `Association::check`. The test `scenarios_cover_what_there_is_to_cover` says that it is really drawn.
+//! To make the soak cover a new feature, add a row: a function that changes the scenario made so far by its
+//! own draws, which do not affect those of other rows. A value of `Config` is set at random, on both sides,
+//! one or none. Actions of users are an `Act`. The invariants are checked in `apps::messages` and, between
+//! drains, in the core's `Association::check`. The test `scenarios_cover_every_feature` checks that a feature
+//! is really drawn.
 
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -30,17 +31,17 @@ use crate::link::{
     Signal, Slope, Steps, Trace,
 };
 
-/// So many messages of any size never fill a small receive buffer by their overhead.
+/// This many messages of any size do not fill a small receive buffer by their overhead.
 const SMALL_BUFFER_MESSAGES: usize = 20;
 
-/// A thing that is drawn.
+/// A drawn feature.
 pub(super) struct Row {
-    /// Names its draws.
+    /// The name of its draws.
     pub(super) name: &'static str,
     pub(super) draw: fn(&mut Draw, &mut Scenario),
 }
 
-/// All of them, in their order: a row sees what those above it made.
+/// All rows, in order: a row sees the changes of those above.
 pub(super) const ROWS: &[Row] = &[
     Row { name: "profiles", draw: profiles },
     Row { name: "sizes", draw: sizes },
@@ -82,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "restarts in the handshake", draw: restarts_in_the_handshake },
 ];
 
-/// Something about both configurations, each with its own draws.
+/// Applies a change to both configurations, with separate draws.
 fn each(draw: &mut Draw, scenario: &mut Scenario, change: impl Fn(&mut Draw, &mut Config)) {
     for config in &mut scenario.configs {
         change(draw, config);
@@ -92,7 +93,7 @@ fn each(draw: &mut Draw, scenario: &mut Scenario, change: impl Fn(&mut Draw, &mu
 fn profiles(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         *config = Config {
-            // Patience is the scenario's: no peer gives up before.
+            // The scenario has a time limit, so peers never give up.
             max_init_retransmits: 100_000,
             association_max_retrans: 100_000,
             path_max_retrans: 100_000,
@@ -134,7 +135,7 @@ fn sending(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// Data by all paths at once; now and then by one side that the other does not expect it of.
+/// Multipath transfer; sometimes by one side although the other does not expect it.
 fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(4);
     each(draw, scenario, |draw, config| {
@@ -149,7 +150,7 @@ fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// Congestion control of every kind, some of which pace what leaves.
+/// Any congestion controller, pacing ones included.
 fn controllers(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         if draw.one_in(2) {
@@ -159,7 +160,7 @@ fn controllers(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// What standards of several years say otherwise.
+/// Values that differ between the standards of several years.
 fn eras(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         if !draw.one_in(3) {
@@ -202,7 +203,7 @@ fn buffers(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// Buffers that grow by themselves.
+/// Automatically growing receive buffers.
 fn growth(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         let more =
@@ -231,19 +232,19 @@ fn interleaving(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| config.interleaving = both || draw.one_in(4));
 }
 
-/// Receivers that promise to keep what arrived. That nothing is missing in the end is what is checked.
+/// Receivers that promise not to renege. The check is that everything arrives.
 fn nr_sack(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| config.nr_sack = both || draw.one_in(4));
 }
 
-/// Gaps that are named as bits.
+/// Gaps encoded as a bit map.
 fn compact_sack(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| config.compact_sack = both || draw.one_in(4));
 }
 
-/// Users reset streams and add some while messages are under way, and are allowed to or not.
+/// Users reset and add streams while messages are in flight, with and without permission.
 fn reconfiguration(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| {
@@ -274,7 +275,7 @@ fn reconfiguration(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// Messages that may be given up, and whether both sides agree that they may be once they have left.
+/// Messages of partial reliability, with and without agreement on abandoning sent ones.
 fn partial(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| config.partial_reliability = both || draw.one_in(4));
@@ -312,15 +313,16 @@ fn addresses(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// Chunks that are to be authenticated, with the null key or with one that both have.
+/// Authenticated chunks, with the null key or with a shared one.
 fn auth(draw: &mut Draw, scenario: &mut Scenario) {
-    // One that wants chunks authenticated takes none from a peer that cannot: both, or one that wants none.
+    // A side that requires authentication rejects a peer without support: enable it on both sides, or require
+    // nothing.
     let both = draw.one_in(4);
     let alone = draw.one_in(4);
     let keyed = draw.one_in(2);
     each(draw, scenario, |draw, config| {
-        // DATA, SACK, HEARTBEAT, SHUTDOWN, COOKIE ECHO, COOKIE ACK, I-DATA, RE-CONFIG, FORWARD-TSN. An ABORT is often
-        // that of one who has no association to authenticate it with.
+        // DATA, SACK, HEARTBEAT, SHUTDOWN, COOKIE ECHO, COOKIE ACK, I-DATA, RE-CONFIG, FORWARD-TSN. An ABORT
+        // often comes from a side without an association to authenticate it.
         let some = [0, 3, 4, 7, 10, 11, 64, 130, 192];
         let chunks = some.into_iter().filter(|_| both && draw.one_in(3)).collect();
         let keys = if both && keyed {
@@ -334,7 +336,7 @@ fn auth(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// One side's addresses come and go.
+/// The addresses of one side are added and removed.
 fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(4);
     each(draw, scenario, |draw, config| config.asconf = both || draw.one_in(6));
@@ -342,7 +344,7 @@ fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
         return;
     }
     let side = draw.pick(&[Side::Client, Side::Server]);
-    // All that it may have reach the other.
+    // All its possible addresses reach the other host.
     scenario.network.crossing = Crossing::Full;
     for (list, count) in scenario.network.addresses.iter_mut().zip([3, 2]) {
         let which = if count == 3 { Side::Client } else { Side::Server };
@@ -385,7 +387,7 @@ fn link(draw: &mut Draw) -> LinkConfig {
     }
 }
 
-/// Queues are managed, wires change their rate, links flap.
+/// Managed queues, changing rates, flapping links.
 fn queues(draw: &mut Draw, scenario: &mut Scenario) {
     for link in scenario.network.links.iter_mut().flatten() {
         let signal = draw.pick(&[Signal::Drop, Signal::Mark]);
@@ -407,7 +409,7 @@ fn queues(draw: &mut Draw, scenario: &mut Scenario) {
                 (Time::from_millis(second * draw.between(900, 1_100)), rate)
             })
             .collect();
-        // Some draws are no schedule: the times must rise.
+        // Some draws are no valid schedule: the times must rise.
         let steps = Steps::new(Rate::from_bits_per_second(draw.scale(64_000, 100_000_000)), steps);
         let lines: Vec<_> = (0..draw.between(2, 40)).map(|_| draw.between(0, 300)).collect();
         let changing = match steps {
@@ -438,7 +440,7 @@ fn links(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.network.heal = draw.duration(0, 60_000);
 }
 
-/// Hosts are ECN-capable or not, and links mark or do not.
+/// ECN-capable hosts, and links that mark.
 fn marks(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| config.ecn = both || draw.one_in(4));
@@ -448,7 +450,7 @@ fn marks(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// Where no link corrupts anything, hosts may do without checksums.
+/// Without corruption on any link, hosts may disable checksums.
 fn checksums(draw: &mut Draw, scenario: &mut Scenario) {
     if scenario.network.links.iter().flatten().all(|link| link.corrupt == Probability::NEVER) {
         let both = draw.one_in(3);
@@ -458,7 +460,7 @@ fn checksums(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// Links that are hit together: all of some networks, or one way of one.
+/// Links that fail together: all of some networks, or one direction of one.
 fn hits(draw: &mut Draw, scenario: &Scenario) -> Vec<(usize, usize)> {
     let nets = scenario.network.links.len();
     let one = draw.up_to(nets as u64 - 1) as usize;
@@ -480,7 +482,7 @@ fn outages(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// For a while large packets get lost, and small ones do not.
+/// Large packets are lost for some time, and small ones are not.
 fn narrows(draw: &mut Draw, scenario: &mut Scenario) {
     if !draw.one_in(4) {
         return;
@@ -504,7 +506,7 @@ fn traffic(draw: &mut Draw, scenario: &mut Scenario) {
         })
         .collect();
     if scenario.plans.iter().any(|(_, plan)| matches!(plan.ending, Ending::Abort(..))) {
-        // An ABORT may get lost: who then has nothing to send learns of it by a HEARTBEAT alone.
+        // An ABORT may be lost: a side with nothing to send detects that only by a HEARTBEAT.
         scenario.beat();
     }
 }
@@ -550,7 +552,7 @@ fn messages(draw: &mut Draw, streams: u16) -> Vec<Planned> {
     numbered(messages)
 }
 
-/// Users prefer another path now and then.
+/// Users sometimes prefer another path.
 fn primary(draw: &mut Draw, scenario: &mut Scenario) {
     if scenario.network.links.len() == 1 || !draw.one_in(3) {
         return;
@@ -562,7 +564,7 @@ fn primary(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// Users take paths out of use, and put them back before long.
+/// Users take paths out of use, and soon put them back.
 fn use_of_paths(draw: &mut Draw, scenario: &mut Scenario) {
     if scenario.network.links.len() == 1 || !draw.one_in(4) {
         return;
@@ -577,16 +579,16 @@ fn use_of_paths(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// Whether several paths at once have to be agreed on, or have not.
+/// Whether multipath transfer is negotiated.
 fn agreement(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         config.multipath_with = draw.pick(&[MultipathWith::Anyone, MultipathWith::WhereAgreed]);
     });
 }
 
-/// Hosts lose their memory, and begin again.
+/// Hosts lose their memory and restart.
 fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
-    if !draw.one_in(5) || !may_begin_again(scenario) {
+    if !draw.one_in(5) || !may_reopen(scenario) {
         return;
     }
     for _ in 0..draw.between(1, 2) {
@@ -596,11 +598,11 @@ fn restarts(draw: &mut Draw, scenario: &mut Scenario) {
     after_restarts(draw, scenario);
 }
 
-/// Whether associations may break off and be opened again. Only what is to complete survives that.
-fn may_begin_again(scenario: &Scenario) -> bool {
-    // One that lists an address which it lost before is refused (RFC 9260 §5.2.2).
+/// Whether associations may break and be reopened. Only plans that must complete survive that.
+fn may_reopen(scenario: &Scenario) -> bool {
+    // A side that lists an address removed before is refused (RFC 9260 §5.2.2).
     let moved = scenario.acts.iter().any(|(_, act)| matches!(act, Act::Address { .. }));
-    // Nor is the COOKIE ECHO of a restart taken where it is to be authenticated.
+    // A COOKIE ECHO that must be authenticated is not accepted in a restart.
     let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
     !moved && !scenario.configs.iter().any(sealed)
 }
@@ -618,38 +620,38 @@ fn after_restarts(draw: &mut Draw, scenario: &mut Scenario) {
     for (_, plan) in &mut scenario.plans {
         plan.ending = complete(draw);
     }
-    // Who waits only for the other learns by a HEARTBEAT that it has lost its memory.
+    // A side that only waits for the other detects the loss of its memory by a HEARTBEAT.
     scenario.beat();
-    // Whose cookie comes to a server that has lost its key, or one that a late cookie of its former life has made an
-    // association with (X X 0 0 in RFC 9260 §5.2.4), is not answered, and begins anew.
+    // A cookie that arrives at a server which lost its key, or which a late cookie of an earlier life made an
+    // association with (X X 0 0 in RFC 9260 §5.2.4), is not answered; the client restarts.
     let client = &mut scenario.configs[Side::Client as usize];
     client.max_init_retransmits = draw.between(4, 8) as u32;
-    // So few INITs a quarter of a second apart would be over before a long path has brought an answer.
+    // A few INITs a quarter of a second apart would end before a long path returns an answer.
     client.init_interval = None;
 }
 
 /// Both sides open an association at the same time.
 fn meetings(draw: &mut Draw, scenario: &mut Scenario) {
     let other = |act: &Act| matches!(act, Act::Address { .. } | Act::Restart(_));
-    // Who answers one INIT and then sends its own has two sets of keys, and an authenticated COOKIE ECHO is taken by those of
-    // its own alone (RFC 4895 §6.3).
+    // A side that answers an INIT and then sends its own has two sets of keys, and accepts an authenticated
+    // COOKIE ECHO only by those of its own INIT (RFC 4895 §6.3).
     let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
     let open = !scenario.acts.iter().any(|(_, act)| other(act)) && !scenario.configs.iter().any(sealed);
     if !draw.one_in(6) || !open {
         return;
     }
-    // An INIT with an address that the INIT ACK has not listed is refused (RFC 9260 §5.2.1).
+    // An INIT with an address that the INIT ACK did not list is refused (RFC 9260 §5.2.1).
     scenario.known_addresses = scenario.network.addresses[1].len();
     scenario.announce = Announce::Always;
     for (index, (start, plan)) in scenario.plans.iter_mut().enumerate() {
         plan.ending = complete(draw);
-        // Not later: of an INIT that it has answered before it sends its own, a server knows nothing, and the cookie of then
-        // makes an association even if it comes when all is over.
+        // Not later: a server has no state of an INIT that it answered before it sends its own, and that
+        // cookie would create an association even after everything is done.
         scenario.acts.push((*start, Act::Meet(index)));
     }
 }
 
-/// Losses of the handshake are repaired early, by both sides, one or none.
+/// Early repair of handshake losses, by both sides, one or none.
 fn early_repair(draw: &mut Draw, scenario: &mut Scenario) {
     if !draw.one_in(2) {
         return;
@@ -666,7 +668,7 @@ fn early_repair(draw: &mut Draw, scenario: &mut Scenario) {
     });
 }
 
-/// While a handshake lasts most of it is lost, or comes again, and late: INIT ACK and COOKIE ECHO among it.
+/// During a handshake most packets are lost, or duplicated and delayed, INIT ACK and COOKIE ECHO included.
 fn lossy_handshakes(draw: &mut Draw, scenario: &mut Scenario) {
     if !draw.one_in(3) {
         return;
@@ -685,7 +687,7 @@ fn lossy_handshakes(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// Of the first packets of a link some are lost, and of the others none: COOKIE ACK alone, or all but that.
+/// Some of the first packets of a link are lost and no others: COOKIE ACK alone, or all but that.
 fn lost_first_packets(draw: &mut Draw, scenario: &mut Scenario) {
     if !draw.one_in(4) {
         return;
@@ -697,7 +699,7 @@ fn lost_first_packets(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// The server's first address is dead for a while, and the client knows others.
+/// The server's first address is unreachable for some time, and the client knows others.
 fn dead_first_address(draw: &mut Draw, scenario: &mut Scenario) {
     let known = scenario.network.addresses[Side::Server as usize].len();
     if known == 1 || !draw.one_in(3) {
@@ -711,8 +713,8 @@ fn dead_first_address(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.network.faults.push(Fault { from: Duration::ZERO, lasts, hits, what });
 }
 
-/// The server sends at once, into a buffer that holds a few packets. Of many tiny messages behind a gap a small buffer is full
-/// by its overhead alone, and then takes some at each time-out: no scenario has the patience for that.
+/// The server sends at once, into a buffer for a few packets. Many tiny messages behind a gap fill a small
+/// buffer by their overhead, and then a few are accepted per time-out: no scenario's time limit allows that.
 fn early_data(draw: &mut Draw, scenario: &mut Scenario) {
     if !draw.one_in(4) {
         return;
@@ -729,7 +731,7 @@ fn early_data(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// An association is shut down while its handshake lasts.
+/// An association is shut down during its handshake.
 fn early_ends(draw: &mut Draw, scenario: &mut Scenario) {
     if !draw.one_in(4) || has(scenario, |act| matches!(act, Act::Restart(_) | Act::Meet(_))) {
         return;
@@ -744,11 +746,11 @@ fn early_ends(draw: &mut Draw, scenario: &mut Scenario) {
     }
 }
 
-/// Cookies live hardly longer than a round trip. One that is too old for the second time ends the association, and the client
-/// opens it again.
+/// Cookies live hardly longer than a round trip. A cookie that is stale twice ends the association, and the
+/// client opens a new one.
 fn stale_cookies(draw: &mut Draw, scenario: &mut Scenario) {
     let met = has(scenario, |act| matches!(act, Act::Meet(_)));
-    if !draw.one_in(6) || met || !may_begin_again(scenario) {
+    if !draw.one_in(6) || met || !may_reopen(scenario) {
         return;
     }
     for (_, plan) in &mut scenario.plans {
@@ -757,14 +759,15 @@ fn stale_cookies(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.beat();
     let lives = Duration::from_millis(draw.scale(50, 2_000));
     scenario.configs[Side::Server as usize].valid_cookie_life = lives;
-    // So long is the extension at least that a renewed cookie has: it is enough for a client that begins anew with each.
+    // The minimum lifetime extension of a renewed cookie, which suffices for a client that restarts with
+    // each.
     scenario.network.heal = scenario.network.heal.min(Duration::from_secs(10));
 }
 
-/// A host loses its memory after a round trip or two.
+/// A host loses its memory after one or two round trips.
 fn restarts_in_the_handshake(draw: &mut Draw, scenario: &mut Scenario) {
     let met = has(scenario, |act| matches!(act, Act::Meet(_)));
-    if !draw.one_in(6) || met || !may_begin_again(scenario) {
+    if !draw.one_in(6) || met || !may_reopen(scenario) {
         return;
     }
     let [forward, back] = &scenario.network.links[0];

@@ -1,26 +1,25 @@
-//! Which links lie between two addresses: a table that is asked for every packet that a host sends elsewhere than the
-//! last one, and never walked through.
+//! The routes between addresses: a hash table looked up whenever a host sends to another address than before.
 
 use std::net::IpAddr;
 
-/// Names a route of a world.
+/// Identifies a route of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RouteId(u32);
 
-/// A way through the network.
+/// A route through the network.
 #[derive(Debug)]
 pub(super) struct Route {
-    /// One after the other; one at least.
+    /// The links in turn; at least one.
     pub(super) links: Box<[u32]>,
-    /// The host at its end, once that is known.
+    /// The host at its end, once known.
     pub(super) end: Option<usize>,
 }
 
-/// All routes, by the addresses at their ends.
+/// All routes, by their end addresses.
 #[derive(Debug)]
 pub(super) struct Routes {
     routes: Vec<Route>,
-    /// Open addressing, at most half full; a power of two long.
+    /// Open addressing, at most half full; the length is a power of two.
     slots: Vec<Option<(IpAddr, IpAddr, RouteId)>>,
     taken: usize,
 }
@@ -34,7 +33,7 @@ impl Routes {
         &self.routes[id.0 as usize]
     }
 
-    /// Its end has been found.
+    /// Stores the end of a route.
     pub(super) fn set_end(&mut self, id: RouteId, host: usize) {
         self.routes[id.0 as usize].end = Some(host);
     }
@@ -43,7 +42,7 @@ impl Routes {
         self.slots[self.slot(from, to)].map(|(_, _, id)| id)
     }
 
-    /// The way between two addresses from now on.
+    /// Sets the route between two addresses.
     pub(super) fn insert(&mut self, from: IpAddr, to: IpAddr, route: Route) {
         let id = RouteId(self.routes.len() as u32);
         self.routes.push(route);
@@ -65,7 +64,7 @@ impl Routes {
         self.taken = 0;
     }
 
-    /// Where it is, or would be.
+    /// The slot of a route, or where it would be.
     fn slot(&self, from: IpAddr, to: IpAddr) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = (mixed(mixed(0, from), to) >> 32) as usize & mask;

@@ -1,4 +1,4 @@
-//! The loop with actors that only count: order, time and sameness; no protocol.
+//! Tests of the loop with actors that only count: order, time and determinism; no protocol.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use braidftp_base::Ecn;
 
 use super::*;
 
-/// Sends a numbered packet every millisecond, and answers each that comes with half of it.
+/// Sends a numbered packet every millisecond, and answers each received one with half of it.
 #[derive(Debug)]
 struct Chatter {
     here: SocketAddr,
@@ -84,7 +84,7 @@ fn packets_take_the_time_of_their_link() {
 }
 
 #[test]
-fn a_host_is_drained_before_it_is_told_anything_new() {
+fn a_host_is_drained_before_its_next_input() {
     let (mut world, hosts) = world(1, "duplicate=1");
     world.run_until(Time::from_millis(100));
     for host in hosts {
@@ -94,7 +94,7 @@ fn a_host_is_drained_before_it_is_told_anything_new() {
 }
 
 #[test]
-fn one_seed_is_one_run_and_another_is_another() {
+fn equal_seeds_give_equal_runs_and_other_seeds_others() {
     let run = |seed| {
         let (mut world, hosts) =
             world(seed, "rate=1mbit,delay=3ms,loss=0.2,reorder=0.1:4ms,duplicate=0.1,corrupt=0.1");
@@ -107,7 +107,7 @@ fn one_seed_is_one_run_and_another_is_another() {
 }
 
 #[test]
-fn where_there_is_no_route_packets_are_counted_as_gone() {
+fn packets_without_a_route_are_counted() {
     let (mut world, _) = world(1, "");
     world.routes.clear();
     world.run_until(Time::from_millis(100));
@@ -115,7 +115,7 @@ fn where_there_is_no_route_packets_are_counted_as_gone() {
 }
 
 #[test]
-fn a_record_holds_what_left_and_what_arrived() {
+fn a_record_holds_sent_and_received_packets() {
     let (mut world, _) = world(1, "lose=0");
     world.record();
     world.run_until(Time::ZERO);
@@ -126,7 +126,7 @@ fn a_record_holds_what_left_and_what_arrived() {
 
 #[test]
 #[should_panic(expected = "packets sent and duplicated are those that arrived")]
-fn a_packet_that_nobody_has_is_noticed() {
+fn a_missing_packet_is_detected() {
     let (mut world, _) = world(1, "delay=1ms");
     world.run_until(Time::from_millis(10));
     world.traffic.sent += 1;
@@ -135,7 +135,7 @@ fn a_packet_that_nobody_has_is_noticed() {
 
 proptest::proptest! {
     #[test]
-    fn whatever_the_links_of_a_route_do_every_packet_is_accounted_for(
+    fn on_any_links_every_packet_is_accounted_for(
         seed in 0..1_000_u64,
         picks in proptest::collection::vec(0..LINKS.len(), 2..6),
         until_ms in 0..120_u64,
@@ -146,7 +146,7 @@ proptest::proptest! {
         let (there, back) = links.split_at(links.len() / 2);
         world.route_via(ends[0], ends[1], there);
         world.route_via(ends[1], ends[0], back);
-        // In the middle of it, and when all is over.
+        // During the run, and at its end.
         world.run_until(Time::from_millis(until_ms));
         world.run_until(Time::from_millis(60_000));
         let held: u64 = world.links().map(|link| link.counters().queued).sum();

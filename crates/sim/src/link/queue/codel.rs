@@ -1,8 +1,8 @@
-//! Controlled delay (RFC 8289 §5): packets are dropped as they leave, once the least time that packets wait has stayed
-//! above a target for an interval, and then the more often the longer that lasts.
+//! Controlled delay (RFC 8289 §5): packets are dropped at the head of the queue, once the minimum sojourn
+//! time has stayed above a target for an interval, and more often the longer this lasts.
 //!
-//! The names are those of the RFC's pseudocode. Its square root is taken of whole numbers, so that every machine draws
-//! the same one.
+//! The names are those of the RFC's pseudocode. The square root is computed in integers, so that every
+//! machine gets the same result.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,14 +13,15 @@ use super::super::config::ConfigError;
 use super::super::text::{Text, duration};
 use super::Signal;
 
-/// What CoDel is told.
+/// The parameters of CoDel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoDel {
-    /// TARGET: how long packets may wait all the time. 5 ms (RFC 8289 §4.4)
+    /// TARGET: the acceptable standing delay. Default: 5 ms (RFC 8289 §4.4).
     pub target: Duration,
-    /// INTERVAL: for how long they may wait longer; about a round trip. 100 ms (RFC 8289 §4.3)
+    /// INTERVAL: how long the delay may exceed the target; about a round trip. Default: 100 ms (RFC 8289
+    /// §4.3).
     pub interval: Duration,
-    /// What is done with the packets that are picked.
+    /// What is done with selected packets.
     pub signal: Signal,
 }
 
@@ -30,10 +31,10 @@ impl Default for CoDel {
     }
 }
 
-/// What CoDel keeps.
+/// The state of CoDel.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct State {
-    /// When packets will have waited too long for an interval, if they do.
+    /// When the delay will have exceeded the target for an interval, if it does now.
     first_above_time: Option<Time>,
     drop_next: Time,
     count: u64,
@@ -41,22 +42,22 @@ pub(in super::super) struct State {
     dropping: bool,
 }
 
-/// The queue that CoDel takes packets from.
+/// The queue from which CoDel takes packets.
 pub(in super::super) trait Source {
     type Packet;
 
-    /// Takes the first packet, and says how long it waited and how many bytes wait still.
+    /// Takes the first packet; also returns its sojourn time and the bytes that remain.
     fn pop(&mut self) -> Option<(Self::Packet, Duration, usize)>;
 
-    /// The packet was picked: gives it back if it was marked instead of dropped.
+    /// Drops or marks the packet; returns it if it was marked.
     fn pick(&mut self, packet: Self::Packet) -> Option<Self::Packet>;
 
-    /// The largest packet that there was, in bytes: so much is no standing queue.
+    /// The largest packet so far, in bytes: a queue of one packet is no standing queue.
     fn largest_bytes(&self) -> usize;
 }
 
 impl State {
-    /// The next packet for the wire.
+    /// Returns the next packet for the wire.
     pub(in super::super) fn deque<S: Source>(
         &mut self,
         codel: &CoDel,
@@ -85,7 +86,7 @@ impl State {
                 None => self.do_deque(codel, now, source).0,
             };
             self.dropping = true;
-            // After a short pause it goes on about where it was.
+            // After a short pause CoDel resumes at about the former drop rate.
             let delta = self.count - self.last_count;
             let recent = now < self.drop_next + codel.interval * 16;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -123,7 +124,7 @@ fn control_law(codel: &CoDel, t: Time, count: u64) -> Time {
     t + Duration::from_nanos(nanos as u64)
 }
 
-/// As `CoDel::parse` reads it.
+/// In the notation of `CoDel::parse`.
 impl fmt::Display for CoDel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", Text(self.target), Text(self.interval))?;
@@ -135,7 +136,7 @@ impl fmt::Display for CoDel {
 }
 
 impl CoDel {
-    /// Reads `target:interval[:mark]`, as in `5ms:100ms`, or `default[:mark]`.
+    /// Parses `target:interval[:mark]`, as in `5ms:100ms`, or `default[:mark]`.
     pub(in super::super) fn parse(parts: &[&str]) -> Result<Self, ConfigError> {
         let (parts, signal) = match parts {
             [parts @ .., "mark"] => (parts, Signal::Mark),
@@ -154,7 +155,7 @@ impl CoDel {
         };
         if codel.interval.is_zero() {
             return Err(ConfigError::new(
-                "CoDel's interval is longer than nothing, as in 5ms:100ms".to_owned(),
+                "CoDel's interval must be longer than 0, as in 5ms:100ms".to_owned(),
             ));
         }
         Ok(Self { signal, ..codel })
@@ -165,7 +166,7 @@ impl CoDel {
 mod tests {
     use super::*;
 
-    /// A queue that never ends, in which all wait equally long.
+    /// An endless queue with a constant sojourn time.
     struct Standing {
         sojourn: Duration,
         behind: usize,
@@ -203,15 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_queue_is_cut_after_an_interval_and_then_by_its_root() {
-        // The first after 100 ms; then after 100/sqrt(1), 100/sqrt(2), 100/sqrt(3), … ms, each at the next whole one.
+    fn a_standing_queue_is_dropped_from_after_an_interval_and_then_by_the_control_law() {
+        // The first after 100 ms; then after 100/sqrt(1), 100/sqrt(2), 100/sqrt(3), … ms, each rounded up to
+        // whole ms.
         let times = [100, 200, 271, 329, 379, 424, 464, 502, 538, 571];
         assert_eq!(picked(6, 10_000, false)[..10], times);
         assert_eq!(picked(6, 10_000, true)[..10], times, "a mark counts as a drop");
     }
 
     #[test]
-    fn who_waits_less_than_the_target_or_alone_is_left_alone() {
+    fn packets_below_the_target_or_alone_in_the_queue_are_kept() {
         assert!(picked(4, 10_000, false).is_empty());
         assert!(picked(50, 1_500, false).is_empty());
     }

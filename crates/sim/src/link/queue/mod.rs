@@ -1,7 +1,7 @@
-//! What waits for the wire: how much may, and who else is dropped or marked: [`Queue`] and [`Management`].
+//! The queue of a link: its limit ([`Queue`]) and its active management ([`Management`]).
 //!
-//! A queue is first in, first out. Its limit is kept at the tail (drop-tail); beyond that RED decides when a packet
-//! comes, CoDel when one leaves. Both see what waits, and not the packet that is on the wire.
+//! A queue is first in, first out, with a drop-tail limit. In addition RED decides when a packet arrives,
+//! CoDel when one leaves. Both see the queued packets without the packet on the wire.
 
 pub(super) mod codel;
 pub(super) mod red;
@@ -17,13 +17,13 @@ use super::config::ConfigError;
 /// A drop-tail limit. An idle wire takes a packet of any size at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
-    /// So many bytes, those of the packet on the wire included. `500kB`
+    /// A limit in bytes, the packet on the wire included. `500kB`
     Bytes(usize),
-    /// So many packets, the one on the wire included. `50p`
+    /// A limit in packets, the packet on the wire included. `50p`
     Packets(usize),
-    /// So many packets, the one on the wire not counted. `49w`
+    /// A limit in packets, the packet on the wire not included. `49w`
     ///
-    /// ns-2's rule is to drop when `waiting + 1 >= limit`: its limit of 50 is 49 that wait ([`Queue::ns2`]).
+    /// ns-2 drops when `waiting + 1 >= limit`: its limit of 50 allows 49 waiting packets ([`Queue::ns2`]).
     Waiting(usize),
 }
 
@@ -34,7 +34,7 @@ impl Queue {
     }
 }
 
-/// What a queue does before it is full.
+/// Active queue management.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Management {
     /// Nothing.
@@ -46,16 +46,16 @@ pub enum Management {
     CoDel(CoDel),
 }
 
-/// What is done with a packet that a queue's management picks.
+/// What is done with a packet that the management selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// It is dropped.
     Drop,
-    /// It gets a congestion mark if it can have one (RFC 3168), and is dropped otherwise.
+    /// Marked if it is ECN-capable (RFC 3168), else dropped.
     Mark,
 }
 
-/// What waits at a moment.
+/// The current queue length.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Level {
     pub(super) packets: usize,

@@ -1,11 +1,11 @@
 //! Random early detection: S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
 //! IEEE/ACM Transactions on Networking 1(4), 1993; with the "gentle" slope of Floyd (2000) where asked.
 //!
-//! The mean of the queue is taken when a packet comes. Below `min` nobody is picked; between `min` and `max` a packet is
-//! picked with a chance that rises with the mean and with the packets since the last one picked; above, every one is
-//! dropped, or, gently, with a chance that rises to 1 at twice `max`. Sizes of packets do not steer the chance, not even
-//! where the queue is measured in bytes. Numbers are added, multiplied and divided, and nothing else, so that they are
-//! the same on every machine.
+//! The mean queue is updated when a packet arrives. Below `min` no packet is selected. Between `min` and
+//! `max` a packet is selected with a probability that rises with the mean and with the packets since the last
+//! selected one. Above `max` every packet is dropped, or, in gentle mode, with a probability that rises to 1
+//! at twice `max`. Packet sizes do not affect the probability, even where the queue is measured in bytes.
+//! Only addition, multiplication and division are used, so that results are the same on every machine.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use super::super::text::parsed;
 use super::{Level, Signal};
 use crate::dice::{Dice, Probability};
 
-/// What RED is told.
+/// The parameters of RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Red {
-    /// In which unit the queue is measured.
+    /// The unit of the queue length.
     pub measure: Measure,
-    /// `min_th`: nobody is picked while the mean is below.
+    /// `min_th`: below this mean no packet is selected.
     pub min: usize,
-    /// `max_th`: above it all are dropped, or many if `slope` is gentle.
+    /// `max_th`: above this mean all packets are dropped, or many if `slope` is gentle.
     pub max: usize,
-    /// `max_p`: how likely a packet is picked when the mean comes to `max`. 0.1
+    /// `max_p`: the probability of selection as the mean reaches `max`. Default: 0.1.
     pub max_probability: Probability,
-    /// `w_q`: how much of the mean is the queue that a packet meets. 0.002
+    /// `w_q`: the weight of the current queue in the mean. Default: 0.002.
     pub weight: Probability,
-    /// What is above `max`.
+    /// The behaviour above `max`.
     pub slope: Slope,
-    /// What is done with the packets that are picked. Those above `max` are dropped in any case.
+    /// What is done with selected packets. Those above `max` are always dropped.
     pub signal: Signal,
 }
 
-/// In which unit a queue is measured.
+/// The unit of a queue length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// Packets.
@@ -45,7 +45,7 @@ pub enum Measure {
     Bytes,
 }
 
-/// What is above RED's `max`.
+/// The behaviour of RED above `max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slope {
     /// A step: every packet is dropped.
@@ -54,22 +54,22 @@ pub enum Slope {
     Gentle,
 }
 
-/// The mean queue and what follows from it.
+/// The mean queue and the state of the selection.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Mean {
     /// `avg`, in the unit of the configuration.
     avg: f64,
-    /// Packets since the last one picked, while the mean is above `min`; -1 while it is below.
+    /// Packets since the last selected one, while the mean is above `min`; -1 below.
     count: i64,
-    /// When the queue fell empty, if it is.
+    /// Since when the queue is empty, if it is.
     idle_since: Option<Time>,
 }
 
-/// What becomes of a packet that comes.
+/// The verdict on an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Verdict {
     Pass,
-    /// Picked early: marked or dropped.
+    /// Selected early: marked or dropped.
     Picked,
     /// The mean is too high: dropped.
     Forced,
@@ -85,13 +85,13 @@ impl Mean {
         self.avg
     }
 
-    /// Nothing waits any longer, and nothing is on the wire.
+    /// Nothing is queued or on the wire any more.
     pub(in super::super) fn falls_idle(&mut self, at: Time) {
         self.idle_since = Some(at);
     }
 
-    /// A packet comes and finds so much waiting. `small` is how long a small packet takes on the wire: so many could have
-    /// left while nothing was there.
+    /// Decides on an arriving packet that finds `level` queued. `small` is the transmission time of a small
+    /// packet: it determines how many packets could have left during idle time.
     pub(in super::super) fn verdict(
         &mut self,
         red: &Red,
@@ -111,7 +111,7 @@ impl Mean {
         } else {
             self.avg = keep * self.avg + red.weight.as_f64() * queue as f64;
         }
-        // One draw for every packet, whatever the verdict.
+        // One draw per packet, whatever the verdict.
         let chance = dice.unit();
         let (min, max, max_p) = (red.min as f64, red.max as f64, red.max_probability.as_f64());
         let p_b = if self.avg < min {
@@ -137,7 +137,7 @@ impl Mean {
     }
 }
 
-/// By squaring: the same on every machine.
+/// Exponentiation by squaring: the same on every machine.
 fn power(base: f64, mut exponent: u128) -> f64 {
     let (mut square, mut product) = (base, 1.0);
     while exponent > 0 && product > 0.0 {
@@ -150,7 +150,7 @@ fn power(base: f64, mut exponent: u128) -> f64 {
     product
 }
 
-/// As `Red::parse` reads it.
+/// In the notation of `Red::parse`.
 impl fmt::Display for Red {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.measure {
@@ -169,7 +169,8 @@ impl fmt::Display for Red {
 }
 
 impl Red {
-    /// Reads `min:max[:max_p[:weight]][:gentle][:mark]`, as in `5p:15p:0.1:0.002:gentle:mark` or `30kB:90kB`.
+    /// Parses `min:max[:max_p[:weight]][:gentle][:mark]`, as in `5p:15p:0.1:0.002:gentle:mark` or
+    /// `30kB:90kB`.
     pub(in super::super) fn parse(parts: &[&str]) -> Result<Self, ConfigError> {
         let text = parts.join(":");
         let wrong = || {
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_picked_between_the_thresholds_and_all_dropped_above() {
+    fn packets_are_selected_between_the_thresholds_and_all_dropped_above() {
         let red = red("5p:15p:0.1:1");
         let verdicts = |queue: usize| {
             let (mut mean, mut dice) = (Mean::new(), Dice::new(3, 0));
@@ -255,8 +256,8 @@ mod tests {
         };
         assert!(verdicts(4).iter().all(|verdict| *verdict == Verdict::Pass));
         assert!(verdicts(15).iter().all(|verdict| *verdict == Verdict::Forced));
-        // Half way p_b is 1/20. As the paper's code counts, the gaps between those picked are uniform over 1 to 19: one in
-        // 10 is picked.
+        // Half way p_b is 1/20. By the counting of the paper's code, the gaps between selected packets are
+        // uniform over 1 to 19: one in 10 is selected.
         let half_way = verdicts(10);
         let picked: Vec<_> =
             half_way.iter().enumerate().filter(|(_, v)| **v == Verdict::Picked).map(|(at, _)| at).collect();
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gentle_slope_reaches_all_at_twice_the_maximum() {
+    fn a_gentle_slope_drops_all_at_twice_the_maximum() {
         let red = red("5p:15p:0.1:1:gentle");
         let dropped = |queue: usize| {
             let (mut mean, mut dice) = (Mean::new(), Dice::new(3, 0));
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_is_a_product() {
+    fn power_equals_repeated_multiplication() {
         assert_eq!(power(0.5, 0), 1.0);
         assert_eq!(power(0.5, 10), 1.0 / 1024.0);
         assert_eq!(power(0.998, u128::MAX), 0.0);
