@@ -91,7 +91,7 @@ const TRAPS: &[(&str, &[&str])] = &[
         "the RTO is shifted out of its bounds (CVE-2025-40281)",
         &[
             "back_off_doubles_up_to_the_maximum_and_a_sample_ends_it",
-            "no_measurement_leads_out_of_the_bounds",
+            "the_rto_stays_within_the_bounds",
         ],
     ),
     (
