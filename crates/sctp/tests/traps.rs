@@ -89,10 +89,7 @@ const TRAPS: &[(&str, &[&str])] = &[
     ),
     (
         "the RTO is shifted out of its bounds (CVE-2025-40281)",
-        &[
-            "back_off_doubles_up_to_the_maximum_and_a_sample_ends_it",
-            "the_rto_stays_within_the_bounds",
-        ],
+        &["back_off_doubles_up_to_the_maximum_and_a_sample_ends_it", "the_rto_stays_within_the_bounds"],
     ),
     (
         "AUTH before there is a key, and ASCONF of a length that is believed (CVE-2026-23125, usrsctp #380, \
