@@ -24,6 +24,7 @@ const COLUMNS: &[(&str, f64, &str)] = &[
     ("tcp", 0.0, "TCP, simulated alone"),
     ("sim", 1.65, "links, hosts, worlds"),
     ("keys", 0.3, "TLS for the DTLS chunk"),
+    ("pkt", 1.3, "packet scripts"),
     ("net", 0.3, "SCTP on tokio"),
     ("emu", 1.8, "links by the wall clock"),
     ("braidftp", 2.9, "client, server, files"),

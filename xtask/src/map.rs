@@ -13,7 +13,7 @@ use crate::tidy::tracked_files;
 
 /// The order in which to read; crates that are not named here follow.
 const ORDER: &[&str] =
-    &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap", "keys", "net", "emu", "braidftp", "lab"];
+    &["base", "cc", "sctp", "pkt", "tcp", "ftp", "sim", "pcap", "keys", "net", "emu", "braidftp", "lab"];
 
 /// Print the list on standard output.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -81,6 +81,7 @@ pub(crate) fn package(filter: &str) -> Option<&'static str> {
         "base" => "braidftp-base",
         "cc" => "braidftp-cc",
         "sctp" => "braidftp-sctp",
+        "pkt" => "braidftp-pkt",
         "tcp" => "braidftp-tcp",
         "pcap" => "braidftp-pcap",
         "ftp" => "braidftp-ftp",

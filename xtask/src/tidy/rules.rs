@@ -11,6 +11,8 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     ("pcap", &["base"]),
     // TLS for the DTLS chunk. rustls draws random numbers and asks for the time of day: it is not pure.
     ("keys", &["base", "sctp"]),
+    // A driver of the core that reads script files.
+    ("pkt", &["base", "cc", "sctp"]),
     ("sim", &["base", "cc", "sctp", "tcp", "ftp", "pcap"]),
     ("net", &["base", "cc", "sctp", "pcap", "keys"]),
     ("emu", &["base", "sim", "pcap"]),

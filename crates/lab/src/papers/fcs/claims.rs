@@ -327,7 +327,7 @@ const RESULTS: &[Claim] = &[
         needs: &[],
         check: |_| {
             Finding::shown_by(
-                "INIT, INIT ACK, COOKIE ECHO, COOKIE ACK: crates/sctp/tests/scripts/rfc9260/5.1-active.pkt; SYN, SYN ACK, ACK: \
+                "INIT, INIT ACK, COOKIE ECHO, COOKIE ACK: crates/pkt/tests/scripts/rfc9260/5.1-active.pkt; SYN, SYN ACK, ACK: \
                  crates/tcp/src/connection/mod.rs. What the fourth leg costs is P2-C16",
             )
         },
