@@ -19,7 +19,7 @@ use braidftp_net::sctp::cookie::MAX_ADDRESSES;
 use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
 use crate::progress::LINES_MAX;
 use crate::server::{self, Settings, log};
-use crate::store::fs::{BLOCK_BYTES, MAX_DEPTH, POOL_BYTES, SESSION_BYTES};
+use crate::store::fs::{BLOCK_BYTES, FOLDERS_MAX, MAX_DEPTH, POOL_BYTES, SESSION_BYTES};
 use crate::users;
 
 /// A limit.
@@ -219,8 +219,8 @@ rows! { now;
         "nobody; the next one waits for another of its session", "nothing";
     TransferBytes Server "bytes of a file in memory, a transfer" NONE, bytes(2 * BLOCK_BYTES),
         "nobody; the disk, or the network, is waited for", "nothing";
-    FileBytesInAll Server "bytes of files in memory, of all transfers together, but for a little of each session and transfer" NONE,
-        bytes(POOL_BYTES), "nobody; blocks are smaller, and not read ahead", "nothing";
+    FileBytesInAll Server "bytes of files in memory, and of listings in ms and ms-cp, of all transfers together, but for a little of each session and transfer" NONE,
+        bytes(POOL_BYTES), "nobody; blocks are smaller, and not read ahead; a listing in ms and ms-cp: 451", "nothing";
     FileBytesOfSession Server "the little of a session" NONE, bytes(SESSION_BYTES),
         "nobody; a transfer has a block of 4 KiB", "nothing";
     PassiveSockets Server "listening sockets of a session over TCP" NONE, Amount::Count(1),
@@ -235,8 +235,10 @@ rows! { now;
         Amount::Time(now.settings.silent_upload), "the session: ABORT", "info: session lost";
     PathBytes Server "bytes of a path" NONE, bytes(PATH_MAX), "the command: 553", "nothing";
     NameBytes Server "bytes of a name" NONE, bytes(NAME_MAX), "the command: 553", "nothing";
-    TreeDepth Server "levels of folders in a listing of a tree; each takes two open files" NONE, count(MAX_DEPTH),
+    TreeDepth Server "levels of folders in a listing of a tree" NONE, count(MAX_DEPTH),
         "the folder: listed as incomplete", "nothing";
+    OpenFolders Server "open folders of all listings of trees together, but for two of each" NONE, count(FOLDERS_MAX),
+        "nobody; the outer folders of a listing are closed while it is further inside", "nothing";
     UploadSize Server "bytes of an upload whose length is told" NONE, Amount::Machine("what the disk has free beyond the reserve"),
         "the upload, before it begins: 452", "debug: the store refused";
     DiskReserve Server "bytes of the disk that uploads leave free" Some("disk-reserve"), match now.settings.disk_reserve {

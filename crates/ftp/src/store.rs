@@ -78,6 +78,8 @@ pub enum StoreError {
     Busy,
     /// A newer session of the same user writes the file now.
     TakenOver,
+    /// It needs more memory than there is for such things now.
+    NoMemory,
     /// The device failed, or anything else went wrong underneath.
     Io,
     /// The store cannot do such a thing at all.
@@ -100,7 +102,7 @@ impl StoreError {
             Self::NoSpace => Code::NO_SPACE,
             Self::Quota => Code::QUOTA,
             Self::Busy | Self::TakenOver => Code::FILE_BUSY,
-            Self::Io => Code::LOCAL_ERROR,
+            Self::NoMemory | Self::Io => Code::LOCAL_ERROR,
             Self::Unsupported => Code::NOT_FOR_THAT_PARAMETER,
         }
     }
@@ -122,6 +124,7 @@ impl fmt::Display for StoreError {
             Self::Quota => "quota exceeded",
             Self::Busy => "file is busy",
             Self::TakenOver => "a newer session of the same user writes this file",
+            Self::NoMemory => "too little memory is free for it; try again later",
             Self::Io => "local error",
             Self::Unsupported => "not supported by this store",
         })

@@ -14,7 +14,7 @@ use braidftp_ftp::{SafeName, SafePath};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::store::{Store, failure, metadata, native, stamp};
-use crate::store::fs::{self, BLOCK_BYTES, Digest, Kind, Lister, Pieces, Reader, Walk, WalkItem};
+use crate::store::fs::{self, BLOCK_BYTES, Blocks, Digest, Kind, Lister, Pieces, Reader, Walk, WalkItem};
 
 /// Bytes of a file that share a message over SCTP. A reply on stream 0 waits for one of each data stream at most, so that short
 /// ones keep it quick on a slow link; where a message is all data of a stream, its size is left to the sender
@@ -41,6 +41,8 @@ pub(super) struct Body {
     pub length: Option<u64>,
     /// When the file changed last.
     pub modified: Option<Timestamp>,
+    /// Where room for what it holds comes from.
+    pub blocks: Blocks,
     kind: BodyKind,
 }
 
@@ -55,13 +57,14 @@ enum BodyKind {
 impl Body {
     /// Opens what shall be sent.
     pub(super) async fn open(store: &Store, source: Source, pieces: Gives) -> Result<Self, Failure> {
+        let blocks = store.blocks.clone();
         match source {
             Source::File { path, offset, representation, extent } => {
                 let bytes = match (pieces, representation) {
                     (Gives::Messages, _) | (_, Type::Ascii) => MESSAGE_BYTES,
                     (Gives::Blocks, _) => BLOCK_BYTES,
                 };
-                let pieces = Pieces { bytes, blocks: store.blocks.clone() };
+                let pieces = Pieces { bytes, blocks: blocks.clone() };
                 let place = native(&path)?;
                 let reader = store.root.reader_in(pieces, &place, offset, Digest::None);
                 let reader = reader.await.map_err(|e| failure(&e))?;
@@ -74,12 +77,12 @@ impl Body {
                     (Extent::ToEnd, Type::Ascii) => (BodyKind::Text(reader, Crlf::default()), None),
                     (Extent::ToEnd, _) => (BodyKind::File(reader), Some(size - offset)),
                 };
-                Ok(Self { offset, size: Some(size), length, modified: Some(modified), kind })
+                Ok(Self { offset, size: Some(size), length, modified: Some(modified), blocks, kind })
             }
             Source::Listing { path, form, pattern } => {
                 let listing = Listing::open(store, path, form, pattern).await?;
                 let kind = BodyKind::Listing(listing);
-                Ok(Self { offset: 0, size: None, length: None, modified: None, kind })
+                Ok(Self { offset: 0, size: None, length: None, modified: None, blocks, kind })
             }
         }
     }

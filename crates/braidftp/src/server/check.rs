@@ -13,14 +13,17 @@ use super::parts;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Server, Settings};
 use crate::budget::{self, Effective};
-use crate::store::fs::{POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
+use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::users::Access;
 
+/// Open files of a transfer: a listing of a tree has this many folders, whatever the others have.
+const FILES_PER_TRANSFER: u64 = FOLDERS_ALWAYS as u64;
 /// Open files of a session: its control connection, a listening socket, a data connection, and those of its transfers that it
 /// may have whatever the others have.
-const FILES_PER_SESSION: u64 = 3 + TRANSFERS_ALWAYS as u64;
-/// Open files of the process besides: what the runtime and the standard streams have.
-const FILES_BESIDES: u64 = 32;
+const FILES_PER_SESSION: u64 = 3 + TRANSFERS_ALWAYS as u64 * FILES_PER_TRANSFER;
+/// Open files of the process besides: what the runtime and the standard streams have, the transfers of all sessions together, and
+/// further folders of listings.
+const FILES_BESIDES: u64 = 32 + TRANSFERS_MAX as u64 * FILES_PER_TRANSFER + FOLDERS_MAX as u64;
 
 /// What is wrong, and the exit code of the first of it.
 #[derive(Debug, Default)]
@@ -195,7 +198,7 @@ fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings)
     }
     let files = (sessions as u64)
         .saturating_mul(FILES_PER_SESSION)
-        .saturating_add(FILES_BESIDES + TRANSFERS_MAX as u64 + listen.len() as u64);
+        .saturating_add(FILES_BESIDES + listen.len() as u64);
     if let Some(may) = getrlimit(Resource::Nofile).maximum.filter(|may| files > *may) {
         findings.add(
             1,

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::Settings;
 use super::body::{Body, MESSAGE_BYTES};
 use super::sink::Intake;
+use crate::store::fs::Growing;
 
 /// How long an association of naive may take to come up, and to end: time for the sixth INIT or SHUTDOWN, 31 s after
 /// the first (RFC 9260 §5.1, §9.2), which a bad link needs now and then.
@@ -143,7 +144,9 @@ impl Way {
                 Ok(Outcome::Sent { bytes })
             }
             Self::Stream1 { control, .. } if body.size.is_none() => {
-                let listing = whole(body).await?;
+                // Until the transport has it, which counts what it holds itself.
+                let mut room = Growing::new(body.blocks.clone());
+                let listing = whole(body, &mut room).await?;
                 started(Some(listing.len() as u64)).await;
                 said(&control).await;
                 let bytes = listing.len() as u64;
@@ -242,8 +245,8 @@ async fn send_block(
     Ok(bytes)
 }
 
-/// A listing as the one message that it is (specs/ftp-over-sctp.md §4.4).
-async fn whole(body: &mut Body) -> Result<Bytes, Failure> {
+/// A listing as the one message that it is (specs/ftp-over-sctp.md §4.4). `room` is what it takes of memory.
+async fn whole(body: &mut Body, room: &mut Growing) -> Result<Bytes, Failure> {
     let mut listing = BytesMut::new();
     while let Some(block) = body.next().await? {
         //= specs/ftp-over-sctp.md#section-4.4
@@ -252,9 +255,58 @@ async fn whole(body: &mut Body) -> Result<Bytes, Failure> {
             return Err(Failure::Store(StoreError::Quota));
         }
         listing.extend_from_slice(&block);
+        if !room.grow_to(listing.capacity()) {
+            return Err(Failure::Store(StoreError::NoMemory));
+        }
     }
     if listing.is_empty() {
         return Ok(Bytes::from_static(b"\r\n"));
     }
     Ok(listing.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use braidftp_ftp::SafePath;
+    use braidftp_ftp::server::{Form, Source};
+
+    use super::super::body::Gives;
+    use super::super::store::{Store, claimant};
+    use super::*;
+    use crate::store::fs::{Allowance, Blocks, Pool, Root};
+    use crate::users::Access;
+
+    #[tokio::test]
+    async fn listings_that_are_one_message_take_no_more_memory_than_all_transfers_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "n".repeat(200);
+        (0..3_000).for_each(|nth| std::fs::write(folder.path().join(format!("{name}{nth}")), "").unwrap());
+        let pool = Arc::new(Pool::new(2 << 20));
+        let list = async |room: &mut Growing| {
+            let store = Store {
+                root: Root::open(folder.path()).unwrap(),
+                access: Access::ReadOnly,
+                claimant: claimant("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                blocks: Blocks::of_session(&pool),
+                allowance: Allowance::default(),
+            };
+            let source = Source::Listing { path: SafePath::ROOT, form: Form::Names, pattern: None };
+            let mut body = Body::open(&store, source, Gives::Blocks).await.unwrap();
+            *room = Growing::new(body.blocks.clone());
+            whole(&mut body, room).await
+        };
+        let mut rooms: Vec<Growing> = (0..10).map(|_| Growing::default()).collect();
+        let first = list(&mut rooms[0]).await.unwrap();
+        assert!(first.len() > 600_000 && pool.held() >= first.len(), "{} of {}", pool.held(), first.len());
+        let mut refused = 0;
+        for room in &mut rooms[1..] {
+            refused += usize::from(list(room).await == Err(Failure::Store(StoreError::NoMemory)));
+        }
+        assert!(refused >= 7 && pool.held() <= 2 << 20, "{refused}, {} bytes held", pool.held());
+        drop(rooms);
+        assert_eq!(pool.held(), 0);
+        assert_eq!(list(&mut Growing::default()).await.unwrap(), first);
+    }
 }

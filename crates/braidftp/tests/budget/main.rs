@@ -62,6 +62,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::AwaitedUpload => transfers::upload_without_frames,
         Row::SilentUpload => transfers::vanished_uploader,
         Row::TreeDepth => files::deep_tree,
+        Row::OpenFolders => transfers::deep_listings,
         Row::UploadSize => files::giant_upload,
         Row::DiskReserve => files::full_disk,
         Row::PartsBytes | Row::PartsCount => files::broken_uploads,

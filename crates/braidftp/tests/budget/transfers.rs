@@ -94,6 +94,47 @@ pub(super) fn many_slow_readers(_: Row) {
     });
 }
 
+/// Sessions of braid that list a deep tree as often as they may at once, and stop reading while the server is far inside.
+pub(super) fn deep_listings(row: Row) {
+    const SESSIONS: usize = 8;
+    let (folder, room) = (Folder::new(), Room::new());
+    let deepest = "d/".repeat(limit(Row::TreeDepth, &quick()) - 2);
+    (0..2_000).for_each(|nth| folder.put(format!("{deepest}{nth}"), ""));
+    let (server, address) = program(&folder, &room, "ftp+sctp://127.0.0.1:0");
+    let process = server.0.id();
+    let open_files = || std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
+    let before = open_files();
+    in_tokio(async {
+        let asks = limit(Row::Transfers, &quick());
+        let config = Config {
+            receive_buffer_bytes: 64 << 10,
+            receive_buffer_max_bytes: None,
+            ..streams(1 + asks as u16)
+        };
+        let mut clients = Vec::new();
+        for _ in 0..SESSIONS {
+            let (endpoint, association) = connect(address, config.clone());
+            say(&association, LOG_IN).await;
+            hear(&association, "200").await;
+            say(&association, "XTREE\r\n".repeat(asks)).await;
+            clients.push((endpoint, association));
+        }
+        // Until nothing is opened any more.
+        let mut most = 0;
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if open_files() <= most {
+                break;
+            }
+            most = open_files();
+        }
+        let walks = SESSIONS * asks;
+        assert!(most > before + walks / 2, "{most} files are open: the attack was none");
+        let may = before + 2 * walks + limit(row, &quick()) + 3 * SESSIONS + 32;
+        assert!(most <= may, "{most} files are open; may be {may}");
+    });
+}
+
 pub(super) fn passive_sockets(row: Row) {
     assert_eq!(limit(row, &quick()), 1);
     let (_folder, served) = with(quick());

@@ -3,6 +3,8 @@
 //!
 //! While the pool has room, blocks are as large as is wanted; as it fills they become smaller. What is counted is what lies
 //! between the disk and the transport; what the transport holds, the transport counts.
+//!
+//! The pool also counts the folders that walks of trees hold open ([`Folders`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,12 +21,22 @@ const SHARE: usize = 8;
 const SESSION_SHARE: usize = 4;
 /// The pool gives no less: smaller blocks are for those who have nothing else.
 const POOL_LEAST: usize = 16 << 10;
+/// Steps in which [`Growing`] takes room.
+const GROWS_BY: usize = 64 << 10;
+
+/// Open folders of all walks together, besides [`FOLDERS_ALWAYS`] of each.
+pub const FOLDERS_MAX: usize = 512;
+/// Open folders that each walk may have whatever the others have: the one that is read, and the one above it.
+pub const FOLDERS_ALWAYS: usize = 2;
+/// One walk gets no more than one in so many of the folders that are left.
+const FOLDERS_SHARE: usize = 4;
 
 /// What all sessions share.
 #[derive(Debug)]
 pub struct Pool {
     bytes: usize,
     held: AtomicUsize,
+    folders: AtomicUsize,
 }
 
 impl Default for Pool {
@@ -36,7 +48,7 @@ impl Default for Pool {
 impl Pool {
     /// A pool of so many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self { bytes, held: AtomicUsize::new(0) }
+        Self { bytes, held: AtomicUsize::new(0), folders: AtomicUsize::new(0) }
     }
 
     /// Bytes that are taken from it now.
@@ -91,6 +103,96 @@ impl Blocks {
     /// The same, and the smallest block if there is no room.
     pub(super) fn take_some(&self, want: usize) -> Permit {
         self.take(want).unwrap_or(Permit { from: None, bytes: want.min(SMALLEST_BYTES) })
+    }
+
+    /// The count of the folders that a walk holds open.
+    pub(super) fn folders(&self) -> Folders {
+        let pool = self.0.as_ref().map(|session| session.pool.clone());
+        Folders { supply: pool.map_or(Supply::Unbounded, Supply::Pool), held: 0 }
+    }
+}
+
+/// Room for something that must be in memory whole, and grows until it is. Given back when dropped.
+#[derive(Debug, Default)]
+pub struct Growing {
+    blocks: Blocks,
+    permits: Vec<Permit>,
+    bytes: usize,
+}
+
+impl Growing {
+    /// Room from these blocks.
+    pub fn new(blocks: Blocks) -> Self {
+        Self { blocks, ..Self::default() }
+    }
+
+    /// Takes room until there is enough for `bytes`; false if there is none.
+    pub fn grow_to(&mut self, bytes: usize) -> bool {
+        while self.bytes < bytes {
+            let Some(permit) = self.blocks.take(GROWS_BY) else { return false };
+            self.bytes += permit.bytes();
+            self.permits.push(permit);
+        }
+        true
+    }
+}
+
+/// The folders that one walk holds open besides [`FOLDERS_ALWAYS`]. Given back when dropped.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    supply: Supply,
+    held: usize,
+}
+
+/// How many folders a walk may hold open.
+#[derive(Debug, Default)]
+enum Supply {
+    /// As many as it likes.
+    #[default]
+    Unbounded,
+    /// No more than [`FOLDERS_ALWAYS`].
+    Fewest,
+    /// What this has.
+    Pool(Arc<Pool>),
+}
+
+impl Folders {
+    /// No more than [`FOLDERS_ALWAYS`].
+    pub(super) fn fewest() -> Self {
+        Self { supply: Supply::Fewest, held: 0 }
+    }
+
+    /// Counts one more folder as open, if that leaves other walks their share.
+    pub(super) fn take(&mut self) -> bool {
+        let taken = match &self.supply {
+            Supply::Unbounded => true,
+            Supply::Fewest => false,
+            Supply::Pool(pool) => {
+                let may = |all: usize| {
+                    let left = FOLDERS_MAX.saturating_sub(all);
+                    (self.held < left / FOLDERS_SHARE).then_some(all + 1)
+                };
+                pool.folders.fetch_update(Ordering::Relaxed, Ordering::Relaxed, may).is_ok()
+            }
+        };
+        self.held += usize::from(taken);
+        taken
+    }
+
+    /// One folder fewer is open.
+    pub(super) fn give_back(&mut self) {
+        self.held -= 1;
+        if let Supply::Pool(pool) = &self.supply {
+            pool.folders.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        if let Supply::Pool(pool) = &self.supply {
+            pool.folders.fetch_sub(self.held, Ordering::Relaxed);
+        }
     }
 }
 
@@ -161,6 +263,39 @@ mod tests {
         let honest = Blocks::of_session(&pool);
         let blocks = [honest.take(BLOCK).unwrap(), honest.take(BLOCK).unwrap()];
         assert!(blocks.iter().all(|permit| permit.bytes() >= 16 << 10), "{blocks:?}");
+    }
+
+    #[test]
+    fn what_grows_has_what_the_pool_leaves_and_gives_it_back() {
+        let pool = Arc::new(Pool::new(1 << 20));
+        let mut growing = Growing::new(Blocks::of_session(&pool));
+        assert!(growing.grow_to(300_000) && pool.held() >= 300_000);
+        assert!(growing.grow_to(300_000));
+        assert!(!growing.grow_to(2 << 20), "more than there is");
+        assert!(pool.held() <= 1 << 20);
+        let mut little = Growing::new(Blocks::of_session(&pool));
+        assert!(little.grow_to(64 << 10), "what each session has for itself");
+        drop((growing, little));
+        assert_eq!(pool.held(), 0);
+        assert!(Growing::default().grow_to(1 << 30), "without a session there is no bound");
+    }
+
+    #[test]
+    fn walks_hold_no_more_folders_open_than_the_pool_has_and_give_them_back() {
+        let pool = Arc::new(Pool::default());
+        let mut walks: Vec<Folders> = (0..400).map(|_| Blocks::of_session(&pool).folders()).collect();
+        let held: Vec<usize> = walks.iter_mut().map(|walk| (0..98).filter(|_| walk.take()).count()).collect();
+        assert_eq!(held[0], 98, "one walk has a whole tree open");
+        let all: usize = held.iter().sum();
+        assert!(all <= FOLDERS_MAX && all > FOLDERS_MAX / 2, "{all}");
+        assert_eq!((held[399], walks[399].take()), (0, false));
+        walks[0].give_back();
+        assert!(walks[399].take(), "what was given back");
+        drop(walks);
+        assert_eq!(pool.folders.load(Ordering::Relaxed), 0);
+        let mut alone = Folders::default();
+        assert!((0..10_000).all(|_| alone.take()), "without a pool there is no bound");
+        alone.give_back();
     }
 
     #[test]

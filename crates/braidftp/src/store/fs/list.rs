@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, ReadDir};
 
-use super::blocks::{Blocks, Permit};
-use super::error::{Error, Why};
+use super::blocks::{Blocks, Folders, Permit};
+use super::error::Error;
+use super::levels::Levels;
 use super::{Kind, Metadata, Root, blocking, metadata_at, name};
 
 /// Entries read at one go: enough to make a trip to another thread worth it, little enough to be nothing.
@@ -16,9 +17,6 @@ const FEW_ENTRIES: usize = 16;
 
 /// Bytes of names or paths read at one go, which those of a deep tree come to soon; also what a chunk is counted as.
 const CHUNK_BYTES: usize = 64 << 10;
-
-/// Folders within folders that a walk enters; each costs two open files.
-pub const MAX_DEPTH: usize = 100;
 
 /// One name in a folder.
 #[derive(Debug, Clone)]
@@ -63,11 +61,7 @@ impl Open {
     fn new(root: &Root, path: &Path) -> Result<Self, Error> {
         let what = "read the folder";
         let dir = root.open_dir(what, path)?;
-        Self::of(dir, path)
-    }
-
-    fn of(dir: Dir, path: &Path) -> Result<Self, Error> {
-        let entries = dir.entries().map_err(|e| Error::io("read the folder", path, &e))?;
+        let entries = dir.entries().map_err(|e| Error::io(what, path, &e))?;
         Ok(Self { dir, entries })
     }
 
@@ -117,8 +111,8 @@ impl Root {
     pub async fn walk(&self, path: &Path) -> Result<Walk, Error> {
         let path = path.to_owned();
         self.blocking(move |root| {
-            let level = Level { open: Open::new(root, &path)?, path: PathBuf::new() };
-            Ok(Walk { stack: Some(vec![level]), room: Room::default() })
+            let levels = Levels::new(root, &path, Folders::default())?;
+            Ok(Walk { levels: Some(levels), room: Room::default() })
         })
         .await
     }
@@ -160,18 +154,11 @@ impl Lister {
     }
 }
 
-/// Reads a whole tree, depth first, a chunk at a time. Memory: one open folder a level.
+/// Reads a whole tree, depth first, a chunk at a time. Holds a few folders open.
 #[derive(Debug)]
 pub struct Walk {
-    stack: Option<Vec<Level>>,
+    levels: Option<Levels>,
     room: Room,
-}
-
-#[derive(Debug)]
-struct Level {
-    open: Open,
-    /// Relative to where the walk began.
-    path: PathBuf,
 }
 
 /// What a walk comes across.
@@ -194,9 +181,12 @@ pub enum WalkItem {
 }
 
 impl Walk {
-    /// Says where room for chunks comes from.
+    /// Says where room for chunks and open folders comes from.
     #[must_use]
     pub fn counted_by(mut self, blocks: Blocks) -> Self {
+        if let Some(levels) = &mut self.levels {
+            levels.counted_by(blocks.folders());
+        }
         self.room.blocks = blocks;
         self
     }
@@ -206,56 +196,57 @@ impl Walk {
     /// # Cancel safety
     /// Not safe: a cancelled call ends the walk, and the next one says `None`.
     pub async fn next_chunk(&mut self) -> Option<Vec<WalkItem>> {
-        let mut stack = self.stack.take()?;
+        let mut levels = self.levels.take()?;
         let most = self.room.entries();
-        let (stack, chunk) = blocking(move || {
+        let (levels, chunk) = blocking(move || {
             let mut chunk = Vec::with_capacity(32);
             let mut path_bytes = 0;
             while chunk.len() < most && path_bytes < CHUNK_BYTES {
-                let Some(level) = stack.last_mut() else { break };
-                match level.open.next(&level.path) {
-                    None => {
-                        stack.pop();
-                    }
-                    Some(Err(error)) => {
-                        // A folder that fails in the middle would fail again: leave it.
-                        let path = std::mem::take(&mut level.path);
-                        stack.pop();
-                        chunk.push(WalkItem::Unreadable { path, error });
-                    }
-                    Some(Ok(entry)) => {
-                        let path = level.path.join(&entry.name);
-                        path_bytes += path.as_os_str().len();
-                        let is_folder = entry.metadata.kind == Kind::Folder;
-                        chunk.push(WalkItem::Found { path: path.clone(), metadata: entry.metadata });
-                        if is_folder {
-                            let below = if stack.len() >= MAX_DEPTH {
-                                Err(Error::new("read the folder", &path, Why::TooDeep))
-                            } else {
-                                enter(stack.last().map(|level| &level.open.dir), &entry.name, &path)
-                            };
-                            match below {
-                                Ok(open) => stack.push(Level { open, path }),
-                                Err(error) => chunk.push(WalkItem::Unreadable { path, error }),
-                            }
-                        }
-                    }
-                }
+                let Some(item) = next_item(&mut levels) else { break };
+                let (WalkItem::Found { path, .. } | WalkItem::Unreadable { path, .. }) = &item;
+                path_bytes += path.as_os_str().len();
+                let entered = match &item {
+                    WalkItem::Found { path, metadata } if metadata.kind == Kind::Folder => levels
+                        .enter(path.file_name().unwrap_or_default())
+                        .err()
+                        .map(|error| (path.clone(), error)),
+                    _ => None,
+                };
+                chunk.push(item);
+                chunk.extend(entered.map(|(path, error)| WalkItem::Unreadable { path, error }));
             }
-            (stack, chunk)
+            (levels, chunk)
         })
         .await;
-        self.stack = Some(stack);
+        self.levels = Some(levels);
         if chunk.is_empty() { None } else { Some(chunk) }
     }
 }
 
-/// Opens the folder `name` of `dir`, unless it has become a link meanwhile.
-fn enter(dir: Option<&Dir>, name: &OsString, path: &Path) -> Result<Open, Error> {
-    use rustix::fs::{Mode, OFlags};
-    let Some(dir) = dir else { return Err(Error::new("read the folder", path, Why::NotFound)) };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(dir, name, flags, Mode::empty())
-        .map_err(|e| Error::io("read the folder", path, &e.into()))?;
-    Open::of(Dir::from_std_file(fd.into()), path)
+/// The next thing in the innermost folder, or in one above it once that is at its end.
+pub(super) fn next_item(levels: &mut Levels) -> Option<WalkItem> {
+    loop {
+        let name = match levels.next_name() {
+            Some(Ok((name, _))) => name,
+            // A folder that fails in the middle would fail again: leave it.
+            Some(Err(error)) => return Some(WalkItem::Unreadable { path: levels.leave()?, error }),
+            None => {
+                levels.leave()?;
+                continue;
+            }
+        };
+        if !name::is_listed(&name) {
+            continue;
+        }
+        let path = levels.path()?.join(&name);
+        match metadata_at(levels.dir()?, Path::new(&name)) {
+            Ok(metadata) => return Some(WalkItem::Found { path, metadata }),
+            // One that vanishes between its name and its metadata was never there.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => {
+                let error = Error::io("look at", &path, &e);
+                return Some(WalkItem::Unreadable { path: levels.leave()?, error });
+            }
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod blocks;
 mod claims;
 mod error;
 mod kept;
+mod levels;
 mod list;
 mod name;
 mod parts;
@@ -33,11 +34,14 @@ use std::time::{Duration, SystemTime};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 
-pub use blocks::{Blocks, POOL_BYTES, Pool, SESSION_BYTES, SMALLEST_BYTES};
+pub use blocks::{
+    Blocks, FOLDERS_ALWAYS, FOLDERS_MAX, Growing, POOL_BYTES, Pool, SESSION_BYTES, SMALLEST_BYTES,
+};
 pub use claims::Claimant;
 pub use error::{Error, Why};
 pub use kept::{Allowance, Kept};
-pub use list::{Entry, Lister, MAX_DEPTH, Walk, WalkItem};
+pub use levels::MAX_DEPTH;
+pub use list::{Entry, Lister, Walk, WalkItem};
 pub use name::{MAX_PATH_BYTES, component, escaped, is_unfinished, link_stays_inside, relative};
 pub use parts::{Part, Removal};
 pub use reader::{BLOCK_BYTES, Change, Digest, Pieces, Reader, Summary};

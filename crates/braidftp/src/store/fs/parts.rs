@@ -4,15 +4,16 @@
 //! Their age is that of the last change of the inode, since a download's unfinished file bears the time of its source.
 
 use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use cap_std::fs::Dir;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 
+use super::blocks::Folders;
 use super::claims::Claimant;
 use super::error::{Error, Why};
-use super::list::MAX_DEPTH;
+use super::levels::Levels;
 use super::{Kind, Root, metadata_at, name, system_time};
 
 /// What an interrupted transfer has left, or one under way has so far.
@@ -68,7 +69,12 @@ impl Root {
     }
 
     /// Removes one, unless a transfer writes it that does not give way.
-    fn remove_part(&self, dir: &Dir, name: &Path, removal: &Removal) -> Result<(), rustix::io::Errno> {
+    fn remove_part(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &Path,
+        removal: &Removal,
+    ) -> Result<(), rustix::io::Errno> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file: File = rustix::fs::openat(dir, name, flags, Mode::empty())?.into();
         let stat = rustix::fs::fstat(&file)?;
@@ -91,19 +97,22 @@ impl Root {
     }
 
     /// Calls `look` with the folder and the name of each, until that returns false.
-    fn each_part(&self, path: &Path, look: &mut dyn FnMut(&Dir, &Path, Part) -> bool) -> Result<(), Error> {
+    fn each_part(
+        &self,
+        path: &Path,
+        look: &mut dyn FnMut(BorrowedFd<'_>, &Path, Part) -> bool,
+    ) -> Result<(), Error> {
         match self.metadata(path) {
             Ok(found) if found.kind == Kind::Folder => {
-                let dir = self.open_dir("read the folder", path)?;
-                walk(&dir, path, 0, look);
+                walk(Levels::new(self, path, Folders::fewest())?, path, look);
                 Ok(())
             }
             // The file may be there or not.
             Ok(_) | Err(Error { why: Why::NotFound, .. }) => {
                 let place = self.place("look at", path)?;
                 let own = name::unfinished(place.name.as_os_str());
-                if let Some(part) = part(&place.dir, &own, path.to_owned()) {
-                    look(&place.dir, &own, part);
+                if let Some(part) = part(place.dir.as_fd(), &own, path.to_owned()) {
+                    look(place.dir.as_fd(), &own, part);
                 }
                 Ok(())
             }
@@ -112,9 +121,9 @@ impl Root {
     }
 }
 
-fn part(dir: &Dir, name: &Path, path: PathBuf) -> Option<Part> {
+fn part(dir: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Option<Part> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file.then(|| Part {
         path,
         size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -122,27 +131,27 @@ fn part(dir: &Dir, name: &Path, path: PathBuf) -> Option<Part> {
     })
 }
 
-/// Whether the walk goes on.
-fn walk(dir: &Dir, path: &Path, depth: usize, look: &mut dyn FnMut(&Dir, &Path, Part) -> bool) -> bool {
-    let Ok(entries) = dir.entries() else { return true };
-    for entry in entries {
-        let Ok(entry) = entry else { return true };
-        let own = entry.file_name();
+/// Looks at the unfinished files of a whole tree, which begins at `base`, until `look` returns false.
+fn walk(mut levels: Levels, base: &Path, look: &mut dyn FnMut(BorrowedFd<'_>, &Path, Part) -> bool) {
+    loop {
+        let Some(Ok((own, kind))) = levels.next_name() else {
+            match levels.leave() {
+                Some(_) => continue,
+                None => return,
+            }
+        };
+        let (Some(path), Some(dir)) = (levels.path(), levels.dir()) else { return };
         if name::is_unfinished(&own) {
-            let wanted = name::finished(&own).unwrap_or(&own);
-            let Some(part) = part(dir, Path::new(&own), path.join(wanted)) else { continue };
+            let wanted = base.join(path).join(name::finished(&own).unwrap_or(&own));
+            let Some(part) = part(dir, Path::new(&own), wanted) else { continue };
             if !look(dir, Path::new(&own), part) {
-                return false;
+                return;
             }
-        } else if depth < MAX_DEPTH && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let Ok(below) = rustix::fs::openat(dir, &own, flags, Mode::empty()) else { continue };
-            if !walk(&Dir::from_std_file(below.into()), &path.join(&own), depth + 1, look) {
-                return false;
-            }
+        } else if matches!(kind, FileType::Directory | FileType::Unknown) {
+            // What cannot be read, or is no folder, is passed over.
+            let _ = levels.enter(&own);
         }
     }
-    true
 }
 
 #[cfg(test)]

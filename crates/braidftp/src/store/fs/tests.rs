@@ -472,7 +472,7 @@ async fn a_tree_is_walked_folders_first_and_an_unreadable_folder_is_one_item() {
 #[tokio::test]
 async fn a_walk_goes_no_deeper_than_its_limit() {
     let bench = bench();
-    std::fs::create_dir_all(bench.path("d/".repeat(list::MAX_DEPTH + 1))).unwrap();
+    std::fs::create_dir_all(bench.path("d/".repeat(MAX_DEPTH + 1))).unwrap();
     let mut walk = bench.root.walk(Path::new("")).await.unwrap();
     let mut last = None;
     let mut found = 0;
@@ -481,7 +481,72 @@ async fn a_walk_goes_no_deeper_than_its_limit() {
         last = chunk.into_iter().last().or(last);
     }
     assert!(matches!(last, Some(WalkItem::Unreadable { error: Error { why: Why::TooDeep, .. }, .. })));
-    assert_eq!(found, list::MAX_DEPTH);
+    assert_eq!(found, MAX_DEPTH);
+}
+
+/// The paths that a walk finds, in order, and the most folders that it had open.
+fn walked(mut levels: levels::Levels) -> (Vec<PathBuf>, usize) {
+    let (mut paths, mut open) = (Vec::new(), 0);
+    while let Some(item) = list::next_item(&mut levels) {
+        let WalkItem::Found { path, metadata } = item else { panic!("{item:?}") };
+        if metadata.kind == Kind::Folder {
+            levels.enter(path.file_name().unwrap()).unwrap();
+        }
+        open = open.max(levels.open_folders());
+        paths.push(path);
+    }
+    assert_eq!(levels.open_folders(), 0);
+    (paths, open)
+}
+
+#[test]
+fn a_walk_that_may_open_few_folders_finds_what_others_find() {
+    let bench = bench();
+    // Folders with files before and behind their folders, in whatever order the file system has them.
+    for depth in 0..12 {
+        let path = "d/".repeat(depth);
+        std::fs::create_dir_all(bench.path(format!("{path}d"))).unwrap();
+        std::fs::create_dir_all(bench.path(format!("{path}e/f/g"))).unwrap();
+        (0..40).for_each(|nth| bench.put(format!("{path}{nth}"), "x"));
+    }
+    let levels = |folders| levels::Levels::new(&bench.root, Path::new(""), folders).unwrap();
+    let (all, open) = walked(levels(blocks::Folders::default()));
+    assert_eq!((all.len(), open), (12 * (1 + 3 + 40), 15));
+    assert_eq!(walked(levels(blocks::Folders::fewest())), (all.clone(), FOLDERS_ALWAYS));
+    // Beneath a folder that is not the root.
+    let below = |folders| levels::Levels::new(&bench.root, Path::new("d/d"), folders).unwrap();
+    assert_eq!(walked(below(blocks::Folders::fewest())).0, walked(below(blocks::Folders::default())).0);
+    // With what other walks leave.
+    let pool = Arc::new(Pool::default());
+    let one = || Blocks::of_session(&pool).folders();
+    let mut others: Vec<_> = (0..FOLDERS_MAX).map(|_| one()).collect();
+    others.iter_mut().for_each(|other| while other.take() {});
+    assert_eq!(walked(levels(one())).0, all);
+    drop(others);
+    assert_eq!(walked(levels(one())), (all, 15));
+}
+
+#[test]
+fn a_folder_that_was_closed_and_is_another_one_now_is_not_read_on() {
+    let bench = bench();
+    std::fs::create_dir_all(bench.path("a/b/c/d")).unwrap();
+    let mut levels = levels::Levels::new(&bench.root, Path::new(""), blocks::Folders::fewest()).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(levels.next_name().unwrap().unwrap().0, name);
+        levels.enter(name.as_ref()).unwrap();
+    }
+    std::fs::rename(bench.path("a"), bench.path("gone")).unwrap();
+    std::fs::create_dir_all(bench.path("a/b/c/other")).unwrap();
+    symlink("gone", bench.path("link")).unwrap();
+    assert!(levels.next_name().is_none());
+    // The innermost two were open and go on.
+    for folder in ["a/b/c/d", "a/b/c"] {
+        assert_eq!(levels.leave().unwrap(), Path::new(folder));
+        if folder == "a/b/c/d" {
+            assert!(levels.next_name().is_none());
+        }
+    }
+    assert_eq!(levels.next_name().unwrap().unwrap_err().why, Why::NotFound);
 }
 
 #[tokio::test]
