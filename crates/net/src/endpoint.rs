@@ -16,7 +16,7 @@ use crate::budget::default_memory_bytes;
 use crate::capture::Capture;
 use crate::core::{Backlog, Phase, Seat, Shared, Totals};
 use crate::packet_log::PacketLog;
-use crate::sockets::{self, Carrier, Socket, Sockets};
+use crate::sockets::{self, BoundSocket, Carrier, Socket, Sockets};
 use crate::task::Task;
 
 /// Where an endpoint is bound and how it behaves.
@@ -172,10 +172,64 @@ pub struct Endpoint {
     linger: Duration,
 }
 
+/// The open sockets and files of an endpoint that does not run yet. Packets wait in the kernel.
+#[derive(Debug)]
+pub struct Opened {
+    bind: Bind,
+    seed: [u8; 32],
+    sockets: Vec<BoundSocket>,
+    /// The addresses of the host at which peers reach it, and to whom they are told.
+    reachable: (Vec<SocketAddr>, Announce),
+    capture: Option<Capture>,
+    log: Option<PacketLog>,
+}
+
+impl Opened {
+    /// What will carry its packets.
+    pub fn carrier(&self) -> Carrier {
+        self.bind.carrier
+    }
+
+    /// The addresses bound, in the order of [`Bind::addrs`], with the ports that the system chose.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().map(BoundSocket::local).collect()
+    }
+
+    /// Spawns the task that drives the endpoint. Must be called within a tokio runtime with I/O and time enabled.
+    ///
+    /// # Errors
+    /// The runtime does not take a socket.
+    pub fn start(self) -> Result<Endpoint, BindError> {
+        let Self { bind, seed, sockets, reachable, capture, log } = self;
+        let carrier = bind.carrier;
+        let local_addrs: Vec<SocketAddr> = sockets.iter().map(BoundSocket::local).collect();
+        let registered = sockets.into_iter().map(|socket| {
+            let addr = socket.local();
+            socket.register().map_err(|error| BindError::Address { carrier, addr, error })
+        });
+        let sockets: Vec<Socket> = registered.collect::<Result<_, _>>()?;
+        let mut machine = sctp::Endpoint::with_limits(seed, bind.limits);
+        machine.set_addresses(reachable.0, reachable.1);
+        machine.set_sharing(match carrier {
+            Carrier::Udp => Sharing::Alone,
+            Carrier::Ip => Sharing::WithOthers,
+        });
+        let shared = Arc::new(Shared::new(machine, carrier, local_addrs));
+        shared.lock().endpoints = 1;
+        tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), (capture, log), bind.linger).run());
+        Ok(Endpoint { shared, linger: bind.linger })
+    }
+}
+
 impl Endpoint {
     /// Binds the addresses and spawns the task that drives them. Must be called within a tokio runtime with I/O and
     /// time enabled.
     pub fn bind(bind: Bind) -> Result<Self, BindError> {
+        Self::open(bind)?.start()
+    }
+
+    /// Binds the addresses and opens the files of `bind`, for a program that gives up privileges before it starts a runtime.
+    pub fn open(bind: Bind) -> Result<Opened, BindError> {
         if bind.addrs.is_empty() {
             return Err(BindError::NoAddress);
         }
@@ -183,17 +237,17 @@ impl Endpoint {
             Some(seed) => seed,
             None => system_seed().map_err(BindError::NoRandomness)?,
         };
-        let mut sockets: Vec<Socket> = Vec::with_capacity(bind.addrs.len());
+        let mut sockets: Vec<BoundSocket> = Vec::with_capacity(bind.addrs.len());
         for &addr in &bind.addrs {
             // Peers hear of the other addresses without their ports, so that one port for all is what they expect.
             let carrier = bind.carrier;
             let port = sockets.first().map_or(0, |first| first.local().port());
             let alike = Some(port).filter(|_| addr.port() == 0 && port != 0);
-            let socket = alike.and_then(|port| Socket::bind(carrier, SocketAddr::new(addr.ip(), port)).ok());
-            let socket = socket.map_or_else(|| Socket::bind(carrier, addr), Ok);
+            let socket =
+                alike.and_then(|port| BoundSocket::bind(carrier, SocketAddr::new(addr.ip(), port)).ok());
+            let socket = socket.map_or_else(|| BoundSocket::bind(carrier, addr), Ok);
             sockets.push(socket.map_err(|error| BindError::Address { carrier, addr, error })?);
         }
-        let local_addrs: Vec<SocketAddr> = sockets.iter().map(Socket::local).collect();
         let capture = bind.pcap.as_deref().map(|path| {
             Capture::create(path, bind.carrier)
                 .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
@@ -204,17 +258,9 @@ impl Endpoint {
                 .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
         });
         let log = log.transpose()?;
-        let mut machine = sctp::Endpoint::with_limits(seed, bind.limits);
-        let (addresses, announce) = reachable_at(&local_addrs);
-        machine.set_addresses(addresses, announce);
-        machine.set_sharing(match bind.carrier {
-            Carrier::Udp => Sharing::Alone,
-            Carrier::Ip => Sharing::WithOthers,
-        });
-        let shared = Arc::new(Shared::new(machine, bind.carrier, local_addrs));
-        shared.lock().endpoints = 1;
-        tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), (capture, log), bind.linger).run());
-        Ok(Self { shared, linger: bind.linger })
+        let local_addrs: Vec<SocketAddr> = sockets.iter().map(BoundSocket::local).collect();
+        let reachable = reachable_at(&local_addrs);
+        Ok(Opened { bind, seed, sockets, reachable, capture, log })
     }
 
     /// What carries its packets.

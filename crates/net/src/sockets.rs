@@ -97,8 +97,18 @@ pub(crate) struct Socket {
     failed: bool,
 }
 
-impl Socket {
-    /// Binds `addr`; port 0 lets the system choose one of UDP. Must be called within a tokio runtime.
+/// A bound socket that no runtime knows yet.
+#[derive(Debug)]
+pub(crate) struct BoundSocket {
+    carrier: Carrier,
+    socket: std::net::UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    split: Split,
+}
+
+impl BoundSocket {
+    /// Binds `addr`; port 0 lets the system choose one of UDP.
     pub(crate) fn bind(carrier: Carrier, addr: SocketAddr) -> io::Result<Self> {
         let socket = match carrier {
             Carrier::Udp => udp::open(addr)?,
@@ -119,12 +129,23 @@ impl Socket {
                 Split::Allowed
             }
         };
-        // To tokio a socket is one that takes and gives datagrams, of whatever protocol.
-        let io = UdpSocket::from_std(socket.into())?;
-        let local = carrier.address(io.local_addr()?);
-        Ok(Self {
+        // The standard library, like tokio, takes a socket of any protocol for one that sends and receives datagrams.
+        let socket = std::net::UdpSocket::from(socket);
+        let local = carrier.address(socket.local_addr()?);
+        Ok(Self { carrier, socket, state, local, split })
+    }
+
+    /// The address it is bound to; its IP may be unspecified.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Registers the socket with the runtime. Must be called within a tokio runtime.
+    pub(crate) fn register(self) -> io::Result<Socket> {
+        let Self { carrier, socket, state, local, split } = self;
+        Ok(Socket {
             carrier,
-            io,
+            io: UdpSocket::from_std(socket)?,
             state,
             local,
             queue: VecDeque::new(),
@@ -133,6 +154,13 @@ impl Socket {
             split,
             failed: false,
         })
+    }
+}
+
+impl Socket {
+    /// Binds `addr`; port 0 lets the system choose one of UDP. Must be called within a tokio runtime.
+    pub(crate) fn bind(carrier: Carrier, addr: SocketAddr) -> io::Result<Self> {
+        BoundSocket::bind(carrier, addr)?.register()
     }
 
     /// The address it is bound to; its IP may be unspecified.

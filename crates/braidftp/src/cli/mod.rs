@@ -47,13 +47,14 @@ pub fn run() -> ExitCode {
 }
 
 fn execute(cli: Cli) -> Result<ExitCode> {
+    if let Command::Serve(args) = cli.command {
+        // Before there are threads: the server confines its process.
+        return Ok(serve(args));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::local("start the runtime", &error))?;
-    if let Command::Serve(args) = cli.command {
-        return Ok(serve(&runtime, args));
-    }
     if let Command::Demo(args) = cli.command {
         return crate::demo::run(&args, &runtime).map(|()| ExitCode::SUCCESS);
     }
@@ -77,8 +78,8 @@ fn execute(cli: Cli) -> Result<ExitCode> {
 }
 
 /// Serves until it is told to stop. Its errors are told as they are: each already says what to try.
-fn serve(runtime: &tokio::runtime::Runtime, args: crate::server::command::Args) -> ExitCode {
-    match runtime.block_on(crate::server::command::serve_command(args)) {
+fn serve(args: crate::server::command::Args) -> ExitCode {
+    match crate::server::command::serve_command(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("braidftp: {error}");

@@ -3,7 +3,7 @@
 //! It opens what the server would open, and closes it again; nothing is written. Each thing that is wrong is a sentence.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use braidftp_net::machine_memory_bytes;
 use rustix::process::{Resource, getrlimit};
@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use super::command::{Plan, ServeError};
 use super::parts;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
-use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Server, Settings};
+use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::users::Access;
@@ -41,71 +41,50 @@ impl Findings {
     }
 }
 
-/// Checks a plan; what a person wants to know of it.
+/// Checks a plan; what a person wants to know of it. Opens the sockets and confines the process as it would to serve, so that
+/// the folders are looked at by the user and within the bounds that will hold.
 ///
 /// # Errors
 /// [`ServeError::Check`]: what is wrong. What is known of the plan is on standard output all the same.
-pub(super) async fn check(plan: Plan) -> Result<(), ServeError> {
-    let Plan { dir, listen, users, mut settings } = plan;
+pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     // Captures are not begun.
-    (settings.pcap, settings.packet_log) = (None, None);
+    (plan.settings.pcap, plan.settings.packet_log) = (None, None);
     let mut findings = Findings::default();
     let mut said = String::new();
-    let writers = users.accounts().filter(|account| account.access == Access::Writable).count();
-    let _ = writeln!(said, "folder: {}", dir.display());
-    for account in users.accounts() {
+    let writers = plan.users.accounts().filter(|account| account.access == Access::Writable).count();
+    let _ = writeln!(said, "folder: {}", plan.dir.display());
+    for account in plan.users.accounts() {
         let access = if account.access == Access::Writable { "reads and writes" } else { "reads" };
         let home = if account.home.as_os_str().is_empty() { Path::new(".") } else { account.home };
         let _ = writeln!(said, "user {}: {access} {}", account.name.escape_debug(), home.display());
     }
-    describe(&mut said, &settings);
-    if writers > 0
-        && let Ok(root) = Root::open(&dir)
-        && let (Ok(disk), Ok(free)) = (root.disk_bytes(), root.free_bytes())
-    {
-        let reserve = parts::reserve_bytes(&settings, disk);
-        let bytes = |bytes| budget::Amount::Bytes(bytes);
-        let _ = writeln!(
-            said,
-            "disk: {}, {} of it free; uploads leave {} free, and {} is kept of unfinished ones of a home",
-            bytes(disk),
-            bytes(free),
-            bytes(reserve),
-            bytes(parts::quota_bytes(&settings, disk))
-        );
-        if free < reserve {
-            findings.add(
-                6,
-                format!(
-                    "the disk has {} free, less than disk-reserve, which is {}: every upload would be refused",
-                    bytes(free),
-                    bytes(reserve)
-                ),
-            );
+    describe(&mut said, &plan.settings);
+    check_limits(&mut findings, &plan.listen, &plan.settings);
+    let (dir, settings) = (plan.dir.clone(), plan.settings.clone());
+    let homes: Vec<(String, PathBuf)> = plan
+        .users
+        .accounts()
+        .filter(|account| !account.home.as_os_str().is_empty())
+        .map(|account| (account.name.escape_debug().to_string(), account.home.to_owned()))
+        .collect();
+    let processors = super::command::processors();
+    match plan.open() {
+        Ok((opened, report)) => {
+            let _ = write!(said, "{report}");
+            for place in opened.local_addrs() {
+                let _ = writeln!(said, "can listen: {place}");
+            }
         }
+        Err(error) => findings.add(error.exit_code(), error.to_string()),
     }
-    check_limits(&mut findings, &listen, &settings);
-    match Root::open(&dir) {
-        Err(error) => findings.add(6, error.to_string()),
-        Ok(root) => {
-            check_folder(&mut findings, &root, &dir, writers).await;
-            for account in users.accounts().filter(|account| !account.home.as_os_str().is_empty()) {
-                if let Err(error) = root.beneath(account.home) {
-                    let name = account.name.escape_debug();
-                    findings.add(6, format!("the home of user {name} cannot be opened: {error}"));
-                }
-            }
-            let mut builder = Server::builder(root).settings(settings.clone());
-            for place in listen {
-                builder = builder.listen(place);
-            }
-            match builder.bind() {
-                Ok(server) => {
-                    for place in server.local_addrs() {
-                        let _ = writeln!(said, "can listen: {place}");
-                    }
-                }
-                Err(error) => findings.add(2, error.to_string()),
+    if let Ok(root) = Root::open(&dir) {
+        if writers > 0 {
+            check_disk(&mut findings, &mut said, &root, &settings);
+        }
+        super::command::runtime(processors)?.block_on(check_folder(&mut findings, &root, &dir, writers));
+        for (name, home) in homes {
+            if let Err(error) = root.beneath(&home) {
+                findings.add(6, format!("the home of user {name} cannot be opened: {error}"));
             }
         }
     }
@@ -115,6 +94,30 @@ pub(super) async fn check(plan: Plan) -> Result<(), ServeError> {
     match findings.sentences.is_empty() {
         true => Ok(()),
         false => Err(ServeError::Check { sentences: findings.sentences, code: findings.code }),
+    }
+}
+
+fn check_disk(findings: &mut Findings, said: &mut String, root: &Root, settings: &Settings) {
+    let (Ok(disk), Ok(free)) = (root.disk_bytes(), root.free_bytes()) else { return };
+    let reserve = parts::reserve_bytes(settings, disk);
+    let bytes = |bytes| budget::Amount::Bytes(bytes);
+    let _ = writeln!(
+        said,
+        "disk: {}, {} of it free; uploads leave {} free, and {} is kept of unfinished ones of a home",
+        bytes(disk),
+        bytes(free),
+        bytes(reserve),
+        bytes(parts::quota_bytes(settings, disk))
+    );
+    if free < reserve {
+        findings.add(
+            6,
+            format!(
+                "the disk has {} free, less than disk-reserve, which is {}: every upload would be refused",
+                bytes(free),
+                bytes(reserve)
+            ),
+        );
     }
 }
 

@@ -17,8 +17,9 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use super::check::check;
+use super::confine::{ConfineError, Confinement, Level, Network, Place, Report, Rights, RunAs, confine};
 use super::log::LineLimit;
-use super::{Listen, Server, Settings, StartError};
+use super::{Listen, Opened, Server, Settings, StartError};
 use crate::client::{Mode, MultipathChoice, Size, default_multipath};
 use crate::store::fs::{Durability, Root};
 use crate::users::{Access, Users};
@@ -68,6 +69,13 @@ pub struct Args {
     /// Write every SCTP packet to FILE, a line each, in packetdrill's notation
     #[arg(long, value_name = "FILE")]
     pub packet_log: Option<PathBuf>,
+    /// Become USER once the sockets are open and keys are read; NAME and GROUP may be numbers
+    #[arg(long, value_name = "NAME[:GROUP]")]
+    pub user: Option<String>,
+    /// Confine the process to what it serves, by Landlock and seccomp: required (or do not start), best-effort (warn of what
+    /// the kernel lacks) or off [default: best-effort]
+    #[arg(long, value_name = "LEVEL")]
+    pub confine: Option<Level>,
     /// Say on standard error who comes and goes; twice: and why things are refused
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -88,6 +96,8 @@ struct File {
     listen: Option<Vec<String>>,
     users: Option<PathBuf>,
     writable: Option<bool>,
+    user: Option<String>,
+    confine: Option<String>,
     profile: Option<String>,
     cc: Option<String>,
     multipath: Option<String>,
@@ -121,6 +131,8 @@ pub enum ServeError {
     Folder(String),
     /// An address cannot be had: exit code 2.
     Start(StartError),
+    /// The process cannot be confined as it must be: exit code 1.
+    Confine(ConfineError),
     /// `--check` found this wrong: the code is that of the first of it.
     Check {
         /// What is wrong, a sentence each.
@@ -136,7 +148,7 @@ impl ServeError {
     /// The exit code for it.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) => 1,
+            Self::Usage(_) | Self::Confine(_) => 1,
             Self::Start(_) => 2,
             Self::Folder(_) => 6,
             Self::Check { code, .. } => *code,
@@ -150,6 +162,7 @@ impl fmt::Display for ServeError {
         match self {
             Self::Usage(why) | Self::Folder(why) => f.write_str(why),
             Self::Start(error) => error.fmt(f),
+            Self::Confine(error) => error.fmt(f),
             Self::Check { sentences, .. } => f.write_str(&sentences.join("\nbraidftp: ")),
             Self::Sctp => f.write_str(
                 "SCTP has failed: the task that drives it panicked, as said above, and all of its associations are lost; \
@@ -168,28 +181,93 @@ pub(super) struct Plan {
     pub(super) listen: Vec<Listen>,
     pub(super) users: Users,
     pub(super) settings: Settings,
+    pub(super) confinement: Confinement,
 }
 
-/// Serves until SIGINT or SIGTERM. Says `listening URL` on standard error for each listener once it can be reached.
+impl Plan {
+    /// Opens the folder and the sockets, and confines the process. What the confinement lacks is in its report.
+    pub(super) fn open(self) -> Result<(Opened, Report), ServeError> {
+        let Self { dir, listen, users, settings, mut confinement } = self;
+        let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
+        confinement.network = network(&listen, &settings);
+        confinement.places = places(&dir, &users, &settings);
+        let mut builder = Server::builder(root).users(users).settings(settings);
+        for place in listen {
+            builder = builder.listen(place);
+        }
+        let opened = builder.open().map_err(ServeError::Start)?;
+        let report = confine(&confinement).map_err(ServeError::Confine)?;
+        Ok((opened, report))
+    }
+}
+
+/// The TCP sockets that the server makes while it runs.
+fn network(listen: &[Listen], settings: &Settings) -> Network {
+    let ports = settings.passive_ports.clone();
+    match (listen.iter().any(Listen::is_tcp), settings.session.active) {
+        (false, _) => Network::Nothing,
+        (true, machine::Active::Refused) => Network::Listen(ports),
+        (true, _) => Network::ListenAndConnect(ports),
+    }
+}
+
+/// The folders that the server has to do with while it runs.
+fn places(dir: &Path, users: &Users, settings: &Settings) -> Vec<Place> {
+    let rights = if users.any_may_write() { Rights::ReadWrite } else { Rights::Read };
+    // Homes are beneath it, those that are made later among them.
+    let mut places = vec![Place { path: dir.to_owned(), rights }];
+    if let Some(identity) = &settings.sctp_identity {
+        // They are read anew when they change, and change by being replaced: with them, their folders stay within reach. What
+        // certbot gives are links to files of another folder.
+        let files = [&identity.files().certificate, &identity.files().key];
+        for file in
+            files.into_iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten()
+        {
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let path = folder.unwrap_or(Path::new(".")).to_owned();
+            places.push(Place { path, rights: Rights::ReadFiles });
+        }
+    }
+    places.sort();
+    places.dedup();
+    places
+}
+
+/// Serves until SIGINT or SIGTERM. Says `listening URL` on standard error for each listener once it can be reached. Must be
+/// called before the process has other threads.
 ///
 /// # Errors
 /// [`ServeError`]; nothing was served.
-pub async fn serve_command(args: Args) -> Result<(), ServeError> {
+pub fn serve_command(args: Args) -> Result<(), ServeError> {
     if args.hash_password {
         return hash_password();
     }
     if args.check {
-        return check(plan(args)?).await;
+        return check(plan(args)?);
     }
     let limit = log(args.verbose);
     allow_open_files();
-    let Plan { dir, listen, users, settings } = plan(args)?;
-    let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
-    let mut builder = Server::builder(root).users(users).settings(settings);
-    for place in listen {
-        builder = builder.listen(place);
-    }
-    let server = builder.bind().map_err(ServeError::Start)?;
+    // What a control group allows, which is out of reach later.
+    let processors = processors();
+    let (opened, report) = plan(args)?.open()?;
+    report.holds.iter().for_each(|line| tracing::info!("confined: {line}"));
+    report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
+    runtime(processors)?.block_on(serve(opened, limit))
+}
+
+/// The processors that this process may use at once.
+pub(super) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The runtime that serves, with a thread for each processor.
+pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, ServeError> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(processors).enable_all().build();
+    built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
+}
+
+async fn serve(opened: Opened, limit: LineLimit) -> Result<(), ServeError> {
+    let server = opened.start().map_err(ServeError::Start)?;
     // Before the first line, so that who waits for it may send a signal at once.
     let signals =
         Signals::new().map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
@@ -379,7 +457,15 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
         Some(other) => return Err(usage(format!("durability is `full`, `bytes` or `none`, not `{other}`"))),
     };
     settings.session = Arc::new(session);
-    Ok(Plan { dir, listen, users, settings })
+    let level = match (args.confine, file.confine) {
+        (Some(level), _) => level,
+        (None, Some(text)) => text.parse().map_err(usage)?,
+        (None, None) => Level::default(),
+    };
+    let run_as = args.user.or(file.user).map(|user| user.parse::<RunAs>()).transpose().map_err(usage)?;
+    // The rest follows from what is opened.
+    let confinement = Confinement { level, run_as, ..Confinement::default() };
+    Ok(Plan { dir, listen, users, settings, confinement })
 }
 
 fn set<T>(value: &mut T, given: Option<T>) {
@@ -480,6 +566,8 @@ mod tests {
             pcap: None,
             packet_log: None,
             multipath: None,
+            user: None,
+            confine: None,
             verbose: 0,
             check: false,
             hash_password: false,

@@ -22,6 +22,7 @@ mod body;
 mod braid;
 mod check;
 pub mod command;
+pub mod confine;
 mod control;
 mod limits;
 pub mod log;
@@ -85,6 +86,13 @@ pub enum Listen {
     SctpUdp(Vec<SocketAddr>),
     /// FTP over SCTP, over IP itself, at these addresses of one endpoint.
     SctpIp(Vec<IpAddr>, u16 /* SCTP port */),
+}
+
+impl Listen {
+    /// Whether it is a place of TCP.
+    fn is_tcp(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
 }
 
 impl fmt::Display for Listen {
@@ -242,33 +250,95 @@ impl Builder {
         self
     }
 
-    /// Opens the sockets. From now on clients can connect; they are served by [`Server::run`]. Must be called within
-    /// a tokio runtime.
+    /// Opens the sockets and starts what drives them. From now on clients can connect; they are served by [`Server::run`].
+    /// Must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`StartError`]; nothing stays open.
     pub fn bind(self) -> Result<Server, StartError> {
+        self.open()?.start()
+    }
+
+    /// Opens the sockets, without a runtime: privileges and threads can be seen to before [`Opened::start`]. From now on
+    /// clients can connect, and wait.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing stays open.
+    pub fn open(self) -> Result<Opened, StartError> {
         let Self { root, listen, users, access, settings } = self;
         if listen.is_empty() {
             return Err(StartError::Nowhere);
         }
-        let mut bound = Vec::new();
+        let mut places = Vec::new();
         for place in listen {
-            bound.push(match place {
+            places.push(match place {
                 Listen::Tcp(address) => {
-                    let listener = tcp::bind(address, 1024);
-                    Bound::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?)
+                    let listener = tcp::open(address, 1024);
+                    OpenedAt::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?)
                 }
-                Listen::SctpUdp(addresses) => bind_sctp(Bind::to(addresses), CONTROL_PORT, &settings)?,
+                Listen::SctpUdp(addresses) => open_sctp(Bind::to(addresses), CONTROL_PORT, &settings)?,
                 Listen::SctpIp(addresses, port) => {
                     let mut bind = Bind::to(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0)));
                     bind.carrier = Carrier::Ip;
-                    bind_sctp(bind, port, &settings)?
+                    open_sctp(bind, port, &settings)?
                 }
             });
         }
-        let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let users = users.unwrap_or_else(|| Users::anonymous(access));
+        Ok(Opened { root, users, settings, places })
+    }
+}
+
+/// A server whose sockets are open and that does not run yet.
+#[derive(Debug)]
+pub struct Opened {
+    root: Root,
+    users: Users,
+    settings: Settings,
+    places: Vec<OpenedAt>,
+}
+
+/// An open socket, or several of one endpoint.
+#[derive(Debug)]
+enum OpenedAt {
+    Tcp(std::net::TcpListener),
+    Sctp(Box<braidftp_net::Opened>, u16 /* SCTP port */),
+}
+
+impl Opened {
+    /// Where it will listen, with the ports that the system chose.
+    pub fn local_addrs(&self) -> Vec<Listen> {
+        let addr = |place: &OpenedAt| match place {
+            OpenedAt::Tcp(listener) => Listen::Tcp(local_addr(listener)),
+            OpenedAt::Sctp(opened, port) => match opened.carrier() {
+                Carrier::Udp => Listen::SctpUdp(opened.local_addrs()),
+                Carrier::Ip => {
+                    let addresses = opened.local_addrs().iter().map(SocketAddr::ip).collect();
+                    Listen::SctpIp(addresses, *port)
+                }
+            },
+        };
+        self.places.iter().map(addr).collect()
+    }
+
+    /// Starts what drives the sockets. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing stays open.
+    pub fn start(self) -> Result<Server, StartError> {
+        let Self { root, users, settings, places } = self;
+        let mut bound = Vec::new();
+        for place in places {
+            bound.push(match place {
+                OpenedAt::Tcp(listener) => {
+                    let address = local_addr(&listener);
+                    let listener = TcpListener::from_std(listener);
+                    Bound::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?)
+                }
+                OpenedAt::Sctp(opened, port) => start_sctp(*opened, port, &settings)?,
+            });
+        }
+        let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let settings = Arc::new(settings);
         let (all_held, blocks, transfers) = Default::default();
         let parts = parts::Parts::new(&root, &users, &settings);
@@ -277,11 +347,19 @@ impl Builder {
     }
 }
 
-fn bind_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<Bound, StartError> {
+fn local_addr(listener: &std::net::TcpListener) -> SocketAddr {
+    listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)))
+}
+
+fn open_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<OpenedAt, StartError> {
     bind.pcap = settings.pcap.clone();
     bind.packet_log = settings.packet_log.clone();
     bind.limits = sctp_limits(settings);
-    let endpoint = Endpoint::bind(bind).map_err(StartError::Sctp)?;
+    Ok(OpenedAt::Sctp(Box::new(Endpoint::open(bind).map_err(StartError::Sctp)?), port))
+}
+
+fn start_sctp(opened: braidftp_net::Opened, port: u16, settings: &Settings) -> Result<Bound, StartError> {
+    let endpoint = opened.start().map_err(StartError::Sctp)?;
     let config = Arc::new(listening(&settings.sctp));
     let listener = match &settings.sctp_identity {
         None => endpoint.listen(port, config),

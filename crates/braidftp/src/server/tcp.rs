@@ -108,8 +108,13 @@ fn bind_in(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> std::io::Result<Tc
     Err(last)
 }
 
+/// A listening socket. Must be called within a tokio runtime.
+fn bind(address: SocketAddr, backlog: i32) -> std::io::Result<TcpListener> {
+    TcpListener::from_std(open(address, backlog)?)
+}
+
 /// A listening socket; created here and now, in the network namespace of this thread.
-pub(super) fn bind(address: SocketAddr, backlog: i32) -> std::io::Result<TcpListener> {
+pub(super) fn open(address: SocketAddr, backlog: i32) -> std::io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // For the well-known port; a random one with it could steal from a socket in TIME-WAIT, and needs none.
     if backlog > 1 {
@@ -121,7 +126,7 @@ pub(super) fn bind(address: SocketAddr, backlog: i32) -> std::io::Result<TcpList
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(backlog)?;
-    TcpListener::from_std(socket.into())
+    Ok(socket.into())
 }
 
 impl Way {

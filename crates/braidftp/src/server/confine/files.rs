@@ -1,0 +1,112 @@
+//! Landlock: folders and TCP ports.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, PathFd,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus,
+    Scope, make_bitflags,
+};
+
+use super::{Confinement, Network, Place, Rights, Step};
+
+/// What is asked for: that of Linux 6.12. Older kernels do less, newer ones no more.
+const WANTED: ABI = ABI::V6;
+/// From which on Landlock has to do with TCP.
+const TCP_SINCE: ABI = ABI::V4;
+
+/// Nothing of the file system but the places, and no TCP but what the network allows. One step for each.
+pub(super) fn restrict(wanted: &Confinement) -> [Step; 2] {
+    let missing = |why: &str| {
+        [
+            Err(format!("files: {why}; a server that was taken over reaches all that its user may")),
+            Err(format!("TCP: {why}; a server that was taken over connects to and listens at what it likes")),
+        ]
+    };
+    let status = match ruleset(wanted).and_then(RulesetCreated::restrict_self) {
+        Ok(status) => status,
+        Err(error) => return missing(&format!("Landlock refuses: {error}")),
+    };
+    let abi = match &status.landlock {
+        LandlockStatus::NotEnabled => return missing("Landlock is off; boot with lsm=landlock,…"),
+        LandlockStatus::NotImplemented => return missing("this kernel has no Landlock; it takes Linux 5.13"),
+        LandlockStatus::Available { effective_abi, .. } => *effective_abi,
+    };
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return missing("the Landlock of this kernel would forbid to rename files; it takes Linux 5.19");
+    }
+    [files(wanted, abi, &status), tcp(&wanted.network, abi)]
+}
+
+fn files(wanted: &Confinement, abi: ABI, status: &RestrictionStatus) -> Step {
+    let shown: Vec<String> = wanted.places.iter().map(shown).collect();
+    let mut said = format!("files by Landlock (version {}): {}; no others", abi as i32, shown.join(", "));
+    if abi < WANTED && status.ruleset != RulesetStatus::FullyEnforced {
+        said.push_str("; newer kernels also forbid ioctl on devices, and signals to other processes");
+    }
+    Ok(said)
+}
+
+fn shown(place: &Place) -> String {
+    let what = match place.rights {
+        Rights::ReadFiles => "reads files of",
+        Rights::Append => "makes and appends to files of",
+        Rights::Read => "reads",
+        Rights::ReadWrite => "reads and writes",
+    };
+    format!("{what} {}", place.path.display())
+}
+
+fn tcp(network: &Network, abi: ABI) -> Step {
+    if abi < TCP_SINCE {
+        return Err("TCP: the Landlock of this kernel does not restrict it; it takes Linux 6.7".into());
+    }
+    let ports = |ports: &Option<std::ops::RangeInclusive<u16>>| match ports {
+        Some(ports) => format!("listens at ports {}-{}", ports.start(), ports.end()),
+        None => "listens at ports that the system chooses".into(),
+    };
+    Ok(match network {
+        Network::Nothing => "TCP by Landlock: none".into(),
+        Network::Listen(range) => format!("TCP by Landlock: {}; connects to nothing", ports(range)),
+        Network::ListenAndConnect(range) => {
+            format!("TCP by Landlock: {}; connects to any port, for active mode", ports(range))
+        }
+    })
+}
+
+fn ruleset(wanted: &Confinement) -> Result<RulesetCreated, RulesetError> {
+    let handled = Ruleset::default().handle_access(AccessFs::from_all(WANTED))?;
+    let tcp = match wanted.network {
+        // There is no rule for any port.
+        Network::ListenAndConnect(_) => AccessNet::BindTcp.into(),
+        Network::Nothing | Network::Listen(_) => AccessNet::from_all(WANTED),
+    };
+    let mut rules = handled.handle_access(tcp)?.scope(Scope::from_all(WANTED))?.create()?;
+    for place in &wanted.places {
+        // What is not there is nobody's.
+        let Ok(folder) = PathFd::new(&place.path) else { continue };
+        rules = rules.add_rule(PathBeneath::new(folder, rights(place.rights)))?;
+    }
+    let ports = match &wanted.network {
+        Network::Nothing => return Ok(rules),
+        Network::Listen(ports) | Network::ListenAndConnect(ports) => ports.clone(),
+    };
+    if matches!(wanted.network, Network::ListenAndConnect(_)) || ports.is_none() {
+        // To the kernel, port 0 is that of those that it chooses.
+        rules = rules.add_rule(NetPort::new(0, AccessNet::BindTcp))?;
+    }
+    for port in ports.into_iter().flatten() {
+        rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp))?;
+    }
+    Ok(rules)
+}
+
+fn rights(rights: Rights) -> BitFlags<AccessFs> {
+    match rights {
+        Rights::ReadFiles => AccessFs::ReadFile.into(),
+        Rights::Append => make_bitflags!(AccessFs::{WriteFile | MakeReg}),
+        Rights::Read => make_bitflags!(AccessFs::{ReadFile | ReadDir}),
+        // No devices, pipes or sockets; nothing is executed.
+        Rights::ReadWrite => make_bitflags!(AccessFs::{
+            ReadFile | ReadDir | WriteFile | Truncate | RemoveFile | RemoveDir | MakeReg | MakeDir | MakeSym | Refer
+        }),
+    }
+}
