@@ -18,6 +18,7 @@ use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use zeroize::Zeroizing;
 
 use crate::store::fs;
 
@@ -373,7 +374,8 @@ impl Users {
             tokio::time::sleep(delay_after(failures_before)).await;
         }
         let Ok(turn) = self.turn.clone().acquire_owned().await else { return Err(LoginError::Refused) };
-        let (password, failures, is_user) = (password.to_vec(), self.failures.clone(), guess.is_user);
+        let password = Zeroizing::new(password.to_vec());
+        let (failures, is_user) = (self.failures.clone(), guess.is_user);
         // Counted only now, when no other check is under way: sessions that log in at once with the right password do
         // not use up each other's count, and those that guess at once do.
         let charged = lock(&failures).charge(&guess).ok_or(LoginError::TooMany)?;

@@ -15,6 +15,7 @@ use braidftp_net::sctp::Profile;
 use braidftp_net::{Ended, Endpoint};
 use serde::Deserialize;
 use tokio::task::JoinSet;
+use zeroize::Zeroizing;
 
 use super::check::check;
 use super::confine::{ConfineError, Confinement, Level, Network, Place, Report, Rights, RunAs, confine};
@@ -30,6 +31,9 @@ const TCP_PORT_UNPRIVILEGED: u16 = 2121;
 const TCP_PORT: u16 = 21;
 /// The port of `ftp+sctp://` (RFC 6951 §5.1).
 const UDP_PORT: u16 = 9899;
+
+/// Bytes of a password that `--hash-password` reads.
+const HASHED_BYTES_MAX: usize = 4096;
 
 /// What may be written after `braidftp serve`.
 #[derive(Debug, Clone, clap::Args)]
@@ -250,9 +254,7 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     // What a control group allows, which is out of reach later.
     let processors = processors();
     let (opened, report) = plan(args)?.open()?;
-    report.holds.iter().for_each(|line| tracing::info!("confined: {line}"));
-    report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
-    runtime(processors)?.block_on(serve(opened, limit))
+    runtime(processors)?.block_on(serve(opened, &report, limit))
 }
 
 /// The processors that this process may use at once.
@@ -266,7 +268,7 @@ pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, Serv
     built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
 }
 
-async fn serve(opened: Opened, limit: LineLimit) -> Result<(), ServeError> {
+async fn serve(opened: Opened, report: &Report, limit: LineLimit) -> Result<(), ServeError> {
     let server = opened.start().map_err(ServeError::Start)?;
     // Before the first line, so that who waits for it may send a signal at once.
     let signals =
@@ -277,6 +279,8 @@ async fn serve(opened: Opened, limit: LineLimit) -> Result<(), ServeError> {
             let _ = writeln!(stderr, "listening {place}");
         }
     }
+    report.holds.iter().for_each(|line| tracing::info!("confined: {line}"));
+    report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
     let handle = server.handle();
     let endpoints = server.endpoints();
     let mut told = std::pin::pin!(limit.tell());
@@ -363,8 +367,9 @@ impl Signals {
 }
 
 fn hash_password() -> Result<(), ServeError> {
-    let mut password = Vec::new();
-    let read = std::io::stdin().lock().take(4096).read_to_end(&mut password);
+    // Room for all of it, so that no copy stays behind.
+    let mut password = Zeroizing::new(Vec::with_capacity(2 * HASHED_BYTES_MAX));
+    let read = std::io::stdin().lock().take(HASHED_BYTES_MAX as u64).read_to_end(&mut password);
     read.map_err(|error| {
         ServeError::Usage(format!("cannot read the password from standard input: {error}"))
     })?;

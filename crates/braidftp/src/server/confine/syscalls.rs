@@ -250,7 +250,7 @@ fn conditional(network: &Network) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, 
         (libc::SYS_socketpair, vec![rule(vec![word(0, Eq, libc::AF_UNIX as u64)?])?]),
     ]);
     let requests: Result<Vec<_>, BackendError> =
-        IOCTLS.iter().map(|request| rule(vec![word(1, Eq, *request as u64)?])).collect();
+        IOCTLS.iter().map(|request| rule(vec![word(1, Eq, *request)?])).collect();
     calls.insert(libc::SYS_ioctl, requests?);
     if *network != Network::Nothing {
         // Above these four bits are flags.
