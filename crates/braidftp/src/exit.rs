@@ -6,6 +6,8 @@
 use std::fmt;
 use std::io;
 
+use crate::identity::Stranger;
+
 /// How the program ends. The numbers are promised to scripts and never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -61,6 +63,8 @@ pub struct Error {
     pub told: Told,
     /// Whether asking for the same once more may well help.
     pub again: Again,
+    /// The server that was refused because nobody vouches for it, where a person may be asked ([`crate::identity::ask`]).
+    pub stranger: Option<Box<Stranger>>,
 }
 
 /// Whether asking for the same thing once more may well help, over whichever connection.
@@ -96,6 +100,7 @@ impl Error {
             hint: None,
             told: Told::No,
             again: Again::Vain,
+            stranger: None,
         }
     }
 

@@ -247,6 +247,11 @@ impl Users {
         self.known.values().any(|user| user.access == Access::Writable)
     }
 
+    /// Whether anybody logs in with a password that is a secret.
+    pub(crate) fn any_has_password(&self) -> bool {
+        self.known.values().any(|user| user.hash.is_some())
+    }
+
     /// Nobody has a name: `anonymous` (or `ftp`) with any password sees all of the root.
     pub fn anonymous(access: Access) -> Self {
         let user = || User { hash: None, home: PathBuf::new(), access };

@@ -24,7 +24,7 @@ fn run(mode: &str, says: Says, command: &[&str]) -> Ran {
     let out = room.folder("out");
     let (verb, more) = command.split_first().unwrap();
     let (url, out_arg) = (server.url(), out.to_str().unwrap().to_owned());
-    let mut args = vec![*verb, "--mode", mode, "--timeout", "60", "--retries", "1", "-q"];
+    let mut args = vec![*verb, "--plain", "--mode", mode, "--timeout", "60", "--retries", "1", "-q"];
     let named = format!("{url}a");
     match *verb {
         "mirror" => args.extend([url.as_str(), &out_arg]),

@@ -239,7 +239,8 @@ fn each_fault_has_its_code_and_says_what_to_try() {
         (&["ls", &format!("ftp://{free}/"), "--timeout", "4"], 2),
         (&["ls", &format!("ftp+sctp://{free}/"), "--timeout", "4"], 2),
         (&["ls", "ftp://no-such-host.invalid/"], 2),
-        (&["ls", &tcp.replace("://", "://nobody:x@")], 4),
+        (&["ls", &tcp.replace("://", "://nobody:x@")], 1),
+        (&["ls", "--plain", &tcp.replace("://", "://nobody:x@")], 4),
         (&["ls", &sctp.replace("://", "://nobody:x@")], 4),
         (&["get", &format!("{tcp}nothing"), "-o", out], 5),
         (&["get", &format!("{sctp}nothing"), "-o", out], 5),
@@ -287,7 +288,7 @@ fn passwords_come_from_the_environment_and_from_netrc_and_are_warned_of_in_the_u
     let (code, _, err) = cli(&room.home(), &["ls", &url]);
     assert_eq!(code, 0, "{err}");
     let (code, _, _) = run(braidftp(&room.home())
-        .args(["ls", &url])
+        .args(["ls", "--plain", &url])
         .env("BRAIDFTP_USER", "bob")
         .env("BRAIDFTP_PASSWORD", "x"));
     assert_eq!(code, 4);

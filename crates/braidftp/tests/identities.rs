@@ -1,9 +1,8 @@
 //! The files of identities on a disk that is full.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use braidftp::identity::{Authorities, Files, KnownHosts, OnUnknown, Peer, ServerIdentity, Trust};
+use braidftp::identity::{Files, KnownHosts, Peer, ServerIdentity, Stranger, Trust};
 
 /// Does `work` with a folder on a file system of its own of so many bytes; `None` if this process may not mount.
 fn on_small_disk<T: Send + 'static>(
@@ -34,17 +33,12 @@ fn a_full_disk_under_known_hosts_is_told_and_loses_nothing() {
     let key = ServerIdentity::load_or_make(Files::one(keys.path().join("k.pem")), &[]).unwrap().fingerprint();
     let done = on_small_disk(64 << 10, move |disk| {
         let known_hosts = KnownHosts::at(disk.join("known_hosts"));
-        let trust = Arc::new(Trust {
-            pins: Vec::new(),
-            known_hosts: known_hosts.clone(),
-            authorities: Authorities::system(),
-            on_unknown: OnUnknown::Refuse,
-        });
-        let server = |port| trust.verifier(Peer::new("localhost", port), &[]).unwrap();
-        server(1).remember(key).unwrap();
+        let trust = Trust::new(known_hosts.clone());
+        let server = |port| Stranger { peer: Peer::new("localhost", port), key };
+        trust.remember(&server(1)).unwrap();
         let before = std::fs::read(known_hosts.path()).unwrap();
         let _ = std::fs::write(disk.join("filler"), vec![0; 1 << 20]);
-        let error = server(2).remember(key).unwrap_err().to_string();
+        let error = trust.remember(&server(2)).unwrap_err().to_string();
         assert!(
             error.contains("known_hosts (it is what it was)") && error.contains("free some space"),
             "{error}"
@@ -57,7 +51,7 @@ fn a_full_disk_under_known_hosts_is_told_and_loses_nothing() {
         assert!(error.contains("make the server's key"), "{error}");
         assert!(!files.key.exists());
         std::fs::remove_file(disk.join("filler")).unwrap();
-        server(2).remember(key).unwrap();
+        trust.remember(&server(2)).unwrap();
     });
     if done.is_none() {
         eprintln!("SKIPPED: no right to mount a small file system");

@@ -162,7 +162,8 @@ fn greeted(server: &mut Running, address: SocketAddr) -> Result<(), ExitStatus> 
 fn mirror_from(url: &str, root: &Path) {
     let copy = root.with_file_name("copy");
     for turn in ["first", "second"] {
-        let output = our_program().args(["mirror", url]).arg(&copy).args(["--json"]).output().unwrap();
+        let output =
+            our_program().args(["mirror", url, "--plain"]).arg(&copy).args(["--json"]).output().unwrap();
         let (stdout, stderr) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{turn} mirror: {}: {stderr}\n{stdout}", output.status);
@@ -175,7 +176,7 @@ fn mirror_from(url: &str, root: &Path) {
     // What is to be known of single files is asked for in one flight with the login and the data connection.
     let got = root.with_file_name("got");
     let urls = ["one", "empty", "folder/big"].map(|name| format!("{url}{name}"));
-    let output = our_program().arg("get").args(&urls).arg("-o").arg(&got).output().unwrap();
+    let output = our_program().args(["get", "--plain"]).args(&urls).arg("-o").arg(&got).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for name in ["one", "empty", "folder/big"] {
         let (ours, theirs) = (got.join(name.trim_start_matches("folder/")), root.join(name));
@@ -258,10 +259,10 @@ fn tshark_reads_our_capture() {
     let (tcp, udp) = (own_address(), own_address());
     let mut command = our_program();
     command.arg("serve").arg(&root).args(["--listen", &format!("ftp://{tcp}")]);
-    let _running = serve(command.args(["--listen", &format!("ftp+sctp://{udp}")]), tcp);
+    let _running = serve(command.args(["--plain", "--listen", &format!("ftp+sctp://{udp}")]), tcp);
     let capture = dir.path().join("packets.pcapng");
     let mut mirror = our_program();
-    mirror.args(["mirror", &format!("ftp+sctp://{udp}/")]).arg(dir.path().join("copy"));
+    mirror.args(["mirror", "--plain", &format!("ftp+sctp://{udp}/")]).arg(dir.path().join("copy"));
     let output = mirror.arg("--pcap").arg(&capture).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     tshark.arg("-r").arg(&capture).args(["-d", &format!("udp.port=={},sctp", udp.port())]);

@@ -68,9 +68,14 @@ impl Job {
             std::fs::write(tree.join(file.to_string()), vec![file as u8; FILE_BYTES]).unwrap();
         }
         let url = format!("ftp+sctp://{}/?addr={}", between[0].server, between[1].server);
-        let server = serve(&net, &tree, &url);
+        let (server, key) = serve(&net, &tree, &url);
         let mut mirror = net.command(End::Client, PROGRAM);
-        mirror.args(["mirror", &url]).arg(folder.path().join("copy")).args(["--json", "--control"]);
+        mirror.args(["mirror", &url]).arg(folder.path().join("copy")).args([
+            "--json",
+            "--pin",
+            &key,
+            "--control",
+        ]);
         mirror.arg(folder.path().join("control")).stdout(Stdio::piped());
         for wire in between {
             mirror.args(["--path", &format!("{}={}", wire.client, wire.server)]);
@@ -87,7 +92,7 @@ impl Job {
     fn restart_server(&mut self) {
         self.server.0.kill().unwrap();
         self.server.0.wait().unwrap();
-        self.server = serve(&self.net, &self.folder.path().join("tree"), &self.url);
+        (self.server, _) = serve(&self.net, &self.folder.path().join("tree"), &self.url);
     }
 
     /// The mirror ends well, with every byte; what it told.

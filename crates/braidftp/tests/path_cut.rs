@@ -42,9 +42,9 @@ fn a_job_survives(scheme: &str, between: [Wire; 2], cut: Cut) {
         ip => ip.to_string(),
     };
     let url = format!("{scheme}://{first}/?addr={}", between[1].server);
-    let _server = serve(&net, &tree, &url);
+    let (_server, key) = serve(&net, &tree, &url);
     let mut mirror = net.command(End::Client, PROGRAM);
-    mirror.args(["mirror", &url]).arg(&copy).arg("-q");
+    mirror.args(["mirror", &url]).arg(&copy).args(["-q", "--pin", &key]);
     for wire in between {
         mirror.args(["--path", &wire.client.to_string()]);
     }

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use braidftp::cli::login::Login;
-use braidftp::client::{Mode, Options};
+use braidftp::client::{Mode, Options, Protection};
 use braidftp::exit::{Error, Exit};
-use braidftp::identity::{Authorities, Files, KnownHosts, OnUnknown, ServerIdentity, Trust};
+use braidftp::identity::{Files, KnownHosts, OnUnknown, ServerIdentity, Trust};
 use braidftp::job::{self, Delete, Filter, Job, Mirror, MirrorDown, MirrorUp, Record};
 use braidftp::progress::{Reporter, Style};
-use braidftp::server::{Handle, Listen, Server, Settings};
+use braidftp::server::{self, Handle, Listen, Server, Settings};
 use braidftp::store::fs::Root;
 use braidftp::users::Access;
 use client_support::{Room, assert_same, awkward_tree, names};
@@ -31,7 +31,10 @@ impl Served {
         let keys = tempfile::tempdir().unwrap();
         let files = Files::one(keys.path().join("server.pem"));
         let identity = is_protected.then(|| ServerIdentity::load_or_make(files, &[]).unwrap());
-        let settings = Settings { sctp_identity: identity.clone(), ..Settings::default() };
+        let settings = Settings {
+            protection: server::Protection { identity: identity.clone(), ..server::Protection::default() },
+            ..Settings::default()
+        };
         let builder = Server::builder(Root::open(dir).unwrap()).access(Access::Writable).settings(settings);
         let server = builder.listen(Listen::SctpUdp(vec!["127.0.0.1:0".parse().unwrap()])).bind().unwrap();
         let Listen::SctpUdp(at) = server.local_addrs().remove(0) else { panic!("it listens on UDP") };
@@ -41,7 +44,8 @@ impl Served {
     }
 
     fn job(&self, mode: Mode, trust: Option<&Arc<Trust>>) -> Job {
-        let options = Options { sctp_trust: trust.cloned(), ..Options::new(mode) };
+        let protection = trust.cloned().map_or(Protection::Plain, Protection::Required);
+        let options = Options { protection, ..Options::new(mode) };
         Job {
             url: format!("ftp+sctp://{}/", self.udp).parse().unwrap(),
             login: Login { user: b"anonymous".to_vec(), password: b"braidftp@".to_vec() },
@@ -60,12 +64,7 @@ impl Drop for Served {
 }
 
 fn trust(known_hosts: &Path, on_unknown: OnUnknown) -> Arc<Trust> {
-    Arc::new(Trust {
-        pins: Vec::new(),
-        known_hosts: KnownHosts::at(known_hosts.join("known_hosts")),
-        authorities: Authorities::system(),
-        on_unknown,
-    })
+    Arc::new(Trust { on_unknown, ..Trust::new(KnownHosts::at(known_hosts.join("known_hosts"))) })
 }
 
 fn whole() -> Mirror {

@@ -165,6 +165,7 @@ impl Braid {
             fs::write(room.path("f"), b"hello").unwrap();
             let args: Vec<String> = args
                 .iter()
+                .chain(&["--plain"])
                 .map(|arg| match *arg {
                     "URL" => url.clone(),
                     file => file.replace("ROOM", room.path("").to_str().unwrap()),

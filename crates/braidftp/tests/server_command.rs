@@ -14,6 +14,9 @@ use server_support::{Folder, assert_same_tree, connect_from, eventually, pattern
 fn braidftp(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // The server's key goes there, and a client finds its user's own server there.
+    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/command-keys"));
+    command.env_remove("STATE_DIRECTORY");
     command
 }
 
@@ -32,8 +35,13 @@ impl Running {
         let mut child = braidftp(&all).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut places = Vec::new();
+        let mut line = String::new();
+        if !arguments.contains(&"--plain") {
+            stderr.read_line(&mut line).unwrap();
+            assert!(line.starts_with("key SHA256:"), "{line}");
+        }
         for _ in 0..listeners {
-            let mut line = String::new();
+            line.clear();
             stderr.read_line(&mut line).unwrap();
             let place = line.strip_prefix("listening ").unwrap_or_else(|| panic!("{line}"));
             places.push(place.trim_end().to_owned());
@@ -201,7 +209,8 @@ fn a_password_becomes_a_line_for_the_users_file() {
     let users = folder.outer.path().join("users.toml");
     let text = format!("[[user]]\nname = 'anna'\nhash = '{}'\nhome = 'anna'\n", hash.trim_end());
     std::fs::write(&users, text).unwrap();
-    let listen = ["--listen", "ftp://127.0.0.1:0", "--users", users.to_str().unwrap()];
+    let listen =
+        ["--listen", "ftp://127.0.0.1:0", "--users", users.to_str().unwrap(), "--allow-plain-passwords"];
     let server = Running::start(&folder.path(""), &listen);
     let url = format!("ftp://anna:pass%20word@{}/f", server.tcp());
     if let Some(got) = run_well("curl", &["-sS", "--max-time", "120", &url], &folder.path(""), "") {
@@ -218,7 +227,7 @@ fn ms_cp_moves_many_small_files_beside_a_large_one() {
         folder.put(format!("d{}/f{i}", i % 20), pattern(i * 37 % 9000));
     }
     folder.put("large", pattern(30_000_000));
-    let server = Running::start(&folder.path(""), &["--listen", "ftp+sctp://127.0.0.1:0"]);
+    let server = Running::start(&folder.path(""), &["--allow-plain", "--listen", "ftp+sctp://127.0.0.1:0"]);
     let copy = folder.outer.path().join("copy");
     let arguments =
         ["mirror", "--mode", "ms-cp", "--timeout", "60", "-q", &server.places[0], copy.to_str().unwrap()];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_sctp::DtlsConfig;
-use braidftp_sctp::dtls::Roles;
+use braidftp_sctp::dtls::{Mode, Roles};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
@@ -44,6 +44,8 @@ pub struct Settings {
     pub client: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// To be the server of one. A side that has none cannot be asked for new keys.
     pub server: Option<Arc<ServerConfig>>,
+    /// Whether there may be an association without protection, with a peer that asks for none. Strict: there is not.
+    pub mode: Mode,
     /// How long keys are used. An hour.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# Implementations SHOULD
@@ -71,6 +73,7 @@ impl Default for Settings {
         Self {
             client: None,
             server: None,
+            mode: Mode::Strict,
             rekey_after: Duration::from_secs(3_600),
             rekey_bytes: 90_000_000_000,
             handshake_timeout: Duration::from_secs(30),
@@ -99,6 +102,6 @@ impl Settings {
             _ => Roles::Both,
         };
         let methods = Method::ALL.map(Method::identifier).to_vec();
-        DtlsConfig { roles, methods, ..DtlsConfig::default() }
+        DtlsConfig { mode: self.mode, roles, methods, ..DtlsConfig::default() }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_keys::Settings;
+use braidftp_sctp::dtls::Mode;
 use braidftp_sctp::{self as sctp, AssociationId, Event, Reason, StreamId};
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -321,6 +322,9 @@ impl Core {
         let Some(association) = self.machine.association_mut(id) else { return };
         let backlog = self.backlogs.get_mut(&association.ports().0);
         let settings = backlog.as_ref().and_then(|backlog| backlog.protection.clone());
+        // In loose mode a peer that asks for no protection has none. In strict mode there is no such association.
+        let agreed = association.dtls_agreement().is_some();
+        let settings = settings.filter(|settings| agreed || settings.mode == Mode::Strict);
         let mut seat = Seat::protected(settings);
         match backlog.filter(|backlog| backlog.waiting.len() < MAX_BACKLOG) {
             Some(backlog) if self.phase == Phase::Open => {

@@ -279,8 +279,9 @@ impl Endpoint {
         self.listen_as(port, config, None)
     }
 
-    /// The same, for associations that are protected (draft-ietf-tsvwg-sctp-dtls-chunk) with these keys: peers that cannot be are
-    /// refused, and nobody is accepted before it is authentic.
+    /// The same, for associations that are protected (draft-ietf-tsvwg-sctp-dtls-chunk) with these keys: peers that ask for no
+    /// protection are refused, or accepted without it if [`Settings::mode`] is loose ([`Association::is_protected`] tells). No
+    /// other is accepted before it is authentic.
     pub fn listen_protected(
         &self,
         port: u16,

@@ -9,6 +9,7 @@ use braidftp_net::keys::rustls::crypto::aws_lc_rs;
 use braidftp_net::keys::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use braidftp_net::keys::{KeyError, Settings};
+use braidftp_net::sctp::dtls::Mode;
 use braidftp_net::{Association, Config, Endpoint, Message, Ppid, Profile, Reason, StreamId};
 use common::{PORT, content, endpoint, receive_all, send_all, soon, to};
 
@@ -68,6 +69,28 @@ async fn a_protected_echo_comes_back_and_both_sides_end_in_peace() {
     assert_eq!(piece.payload.concat(), b"hello");
     assert_eq!(soon(pair.client.shutdown()).await, Reason::Shutdown);
     assert_eq!(soon(pair.server.closed()).await, Reason::Shutdown);
+}
+
+#[tokio::test]
+async fn a_loose_listener_takes_both_and_protects_those_who_ask_for_it() {
+    let [client, server] = settings();
+    let server = Settings { mode: Mode::Loose, ..server };
+    let endpoints = [endpoint(), endpoint()];
+    let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    let connect = || to(&endpoints[1], &modern());
+    for is_protected in [true, false] {
+        let near = match is_protected {
+            true => endpoints[0].connect_protected(connect(), Arc::new(client.clone())),
+            false => endpoints[0].connect(connect()),
+        };
+        let near = near.unwrap();
+        let far = soon(listener.accept()).await.unwrap();
+        soon(near.up()).await.unwrap();
+        assert_eq!((near.is_protected(), far.is_protected()), (is_protected, is_protected));
+        near.send(StreamId(0), Message::new(Ppid(0), "hello")).await.unwrap();
+        let piece = soon(far.recv(StreamId(0))).await.unwrap().unwrap();
+        assert_eq!(piece.payload.concat(), b"hello");
+    }
 }
 
 #[tokio::test]

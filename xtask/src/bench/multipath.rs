@@ -263,10 +263,13 @@ impl Net<'_> {
         let more: Vec<_> = paths[1..].iter().map(|path| format!("addr=10.1.{path}.1")).collect();
         let url = format!("ftp+sctp://10.1.{}.1:9899/?{}", paths[0], more.join("&"));
         let mut serve = self.on("server", &self.0.braidftp);
-        let server =
-            self.serve(serve.arg("serve").arg(&tree).args(["--listen", url.trim_end_matches('?')]))?;
+        let server = self.serve(serve.arg("serve").arg(&tree).args([
+            "--plain",
+            "--listen",
+            url.trim_end_matches('?'),
+        ]))?;
         let mut mirror = self.on("client", &self.0.braidftp);
-        mirror.args(["mirror", url.trim_end_matches('?')]).arg(&copy).arg("--json");
+        mirror.args(["mirror", url.trim_end_matches('?')]).arg(&copy).args(["--json", "--plain"]);
         for path in paths {
             mirror.args(["--path", &format!("10.1.{path}.2=10.1.{path}.1")]);
         }

@@ -432,7 +432,7 @@ impl Net<'_> {
             Program::Braid => {
                 let mut command = self.on("server", &self.bench.braidftp);
                 command.arg("serve").arg(tree.to_string());
-                command.args(["--listen", &format!("ftp+sctp://10.1.1.1:{port}/")]);
+                command.args(["--plain", "--listen", &format!("ftp+sctp://10.1.1.1:{port}/")]);
                 command
             }
             Program::Curl => {
@@ -498,7 +498,7 @@ impl Net<'_> {
         Ok(match program {
             Program::Braid => {
                 let mut command = self.on("client", &self.bench.braidftp);
-                command.args(["mirror", &format!("ftp+sctp://10.1.1.1:{port}/")]).arg(copy);
+                command.args(["mirror", "--plain", &format!("ftp+sctp://10.1.1.1:{port}/")]).arg(copy);
                 command
             }
             Program::Curl => {

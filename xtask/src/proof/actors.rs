@@ -217,7 +217,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server on free ports and waits until it answers. Its output goes to `dir`.
+    /// Starts a plain server on free ports and waits until it answers. Its output goes to `dir`.
     pub(crate) fn start(programs: &Programs, served: &Path, dir: &Path, more: &[&str]) -> Result<Self> {
         Self::start_at(programs, served, dir, more, None)
     }
@@ -236,7 +236,7 @@ impl Server {
         };
         let mut command = programs.braidftp();
         command.arg("serve").arg(served).args(["--listen", &format!("ftp://{tcp}")]);
-        command.args(["--listen", &format!("ftp+sctp://{udp}")]).args(more);
+        command.args(["--listen", &format!("ftp+sctp://{udp}"), "--plain"]).args(more);
         let mut running = Running::start(&mut command, dir, "server")?;
         let start = Instant::now();
         while TcpStream::connect(tcp).is_err() {
@@ -335,10 +335,10 @@ impl Link {
     }
 }
 
-/// `braidftp mirror URL DIR --mode MODE --json`.
+/// `braidftp mirror URL DIR --plain --mode MODE --json`.
 pub(crate) fn mirror(programs: &Programs, url: &str, copy: &Path, mode: &str) -> Command {
     let mut command = programs.braidftp();
-    command.args(["mirror", url]).arg(copy).args(["--mode", mode, "--json"]);
+    command.args(["mirror", url]).arg(copy).args(["--plain", "--mode", mode, "--json"]);
     command
 }
 

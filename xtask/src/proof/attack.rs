@@ -131,7 +131,7 @@ fn fetch(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>
 /// The time in which an honest client lists the folder.
 fn list(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>> {
     let mut command = bench.programs.braidftp();
-    command.args(["ls", &server.url("braid", Some(link))]);
+    command.args(["ls", "--plain", &server.url("braid", Some(link))]);
     timed(bench, &mut command)
 }
 

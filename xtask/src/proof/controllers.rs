@@ -53,7 +53,7 @@ pub(super) fn net(bench: &mut Bench) -> Result<()> {
     each(bench, |bench, tree, name| {
         let url = format!("ftp+sctp://{SERVER}/");
         let mut serve = on(bench, "server");
-        serve.arg("serve").arg(tree).args(["--listen", &url, "--cc", name]);
+        serve.arg("serve").arg(tree).args(["--listen", &url, "--cc", name, "--plain"]);
         let server = Running::start(&mut serve, &bench.dir, "server")?;
         let start = Instant::now();
         while !server.has_printed("listening")? {
@@ -63,7 +63,10 @@ pub(super) fn net(bench: &mut Bench) -> Result<()> {
             std::thread::sleep(Duration::from_millis(10));
         }
         let mut command = on(bench, "client");
-        command.args(["mirror", &url]).arg(bench.dir.join("copy")).args(["--mode", "braid", "--json"]);
+        command
+            .args(["mirror", &url])
+            .arg(bench.dir.join("copy"))
+            .args(["--mode", "braid", "--json", "--plain"]);
         run(bench, command, name)
     })
 }

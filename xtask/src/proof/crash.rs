@@ -205,7 +205,7 @@ impl Ground {
             (None, Some(to)) => command.arg(&run.url).arg(to),
             (None, None) => bail!("a run goes somewhere"),
         };
-        command.args(["--mode", cell.mode, "--json"]);
+        command.args(["--plain", "--mode", cell.mode, "--json"]);
         Running::start(&mut command, &self.dir, name)
     }
 

@@ -152,18 +152,23 @@ pub(super) fn refusals(bench: &mut Bench) -> Result<()> {
     let served = served.display();
     let refused = |what, args: String, codes: &'static [i32]| (what, args, codes);
     let cases = [
-        refused("a TCP port in use", format!("serve {served} --listen ftp://{tcp}"), &[1, 2, 6]),
-        refused("a UDP port in use", format!("serve {served} --listen ftp+sctp://{udp}"), &[1, 2, 6]),
+        refused("a TCP port in use", format!("serve {served} --plain --listen ftp://{tcp}"), &[1, 2, 6]),
+        refused("a UDP port in use", format!("serve {served} --plain --listen ftp+sctp://{udp}"), &[1, 2, 6]),
         refused(
             "a folder that is not there",
-            "serve /no/such/folder --listen ftp://127.0.0.1:0".into(),
+            "serve /no/such/folder --plain --listen ftp://127.0.0.1:0".into(),
             &[1, 5, 6],
         ),
         refused("no server on TCP", format!("ls ftp://127.0.0.1:9/ {quick}"), &[2]),
-        refused("no server on UDP", format!("ls ftp+sctp://127.0.0.1:9/ {quick}"), &[2, 8]),
+        refused("no server on UDP", format!("ls --plain ftp+sctp://127.0.0.1:9/ {quick}"), &[2, 8]),
+        refused("a plain server", format!("ls ftp+sctp://{udp}/ --accept-new"), &[3]),
         refused("no such path over TCP", format!("cat ftp://{tcp}/no-such"), &[5]),
-        refused("no such path over SCTP", format!("cat ftp+sctp://{udp}/no-such"), &[5]),
-        refused("an upload where none is allowed", format!("put Cargo.toml ftp+sctp://{udp}/x"), &[4, 7]),
+        refused("no such path over SCTP", format!("cat --plain ftp+sctp://{udp}/no-such"), &[5]),
+        refused(
+            "an upload where none is allowed",
+            format!("put --plain Cargo.toml ftp+sctp://{udp}/x"),
+            &[4, 7],
+        ),
         refused("an invalid URL", "ls gopher://127.0.0.1/x".into(), &[1]),
         refused("an unknown mode", format!("ls ftp+sctp://{udp}/ --mode warp"), &[1]),
         refused("an unknown option", "ls --no-such-option".into(), &[1]),

@@ -63,7 +63,8 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let served = bench.dir.join("guessed");
     std::fs::create_dir_all(&served)?;
     let users = users.to_str().context("the folder's name is not UTF-8")?;
-    let server = Server::start(&bench.programs, &served, &bench.dir, &["--users", users])?;
+    let server =
+        Server::start(&bench.programs, &served, &bench.dir, &["--users", users, "--allow-plain-passwords"])?;
     let says = |from, name: &str, password: &str| -> Result<String> {
         Session::open(server.tcp, from)?.log_in(name, password)
     };
@@ -177,7 +178,7 @@ fn guess(to: SocketAddr, from: IpAddr, nth: usize, until: Instant, checks: &Chec
 /// One guess by the client; whether it was checked.
 fn guess_over_sctp(programs: &Programs, dir: &Path, nth: usize, udp: SocketAddr) -> Result<bool> {
     let mut command = programs.braidftp();
-    command.args(["ls", &format!("ftp+sctp://{NAME}:wrong@{udp}/"), "--retries", "0"]);
+    command.args(["ls", &format!("ftp+sctp://{NAME}:wrong@{udp}/"), "--retries", "0", "--plain"]);
     let finished = Running::start(&mut command, dir, &format!("guesser-{nth}"))?.finish(CLIENT)?;
     Ok(finished.stderr.contains("530"))
 }

@@ -176,11 +176,11 @@ impl Job<'_> {
         let [one, other] = self.wires;
         let url = format!("{}://{}/?addr={}", self.scheme, host(one), other.server);
         let mut serve = net.command(End::Server, bench.programs.path());
-        serve.arg("serve").arg(self.tree).args(["--listen", &url]);
+        serve.arg("serve").arg(self.tree).args(["--listen", &url, "--plain"]);
         let server = Running::start(&mut serve, &bench.dir, "server")?;
         let copy = bench.dir.join("copy");
         let mut mirror = net.command(End::Client, bench.programs.path());
-        mirror.args(["mirror", &url]).arg(&copy).arg("--json");
+        mirror.args(["mirror", &url]).arg(&copy).args(["--json", "--plain"]);
         for wire in by {
             mirror.args(["--path", &self.wires[*wire].client.to_string()]);
         }

@@ -10,6 +10,7 @@ use braidftp_net::cc;
 use braidftp_net::sctp::{PathScheduler, Remedy, RetransmitBy};
 use clap::{Args, Parser, Subcommand};
 
+use super::protection::Protection;
 use crate::client::{Bounds, Mode, MultipathChoice, Size};
 use crate::url::Url;
 
@@ -57,8 +58,10 @@ URLs: ftp://[USER@]HOST[:PORT]/PATH (TCP, port 21), ftp+sctp://[USER@]HOST[:UDPP
   ftp+sctp-ip://[USER@]HOST[:SCTPPORT]/PATH (SCTP over IP itself, port 21; needs CAP_NET_RAW).
   More addresses of a multihomed server: ?addr=ADDRESS&addr=ADDRESS.
   PATH is relative to the login folder; %2F at its start makes it absolute; %XX writes any byte.
+Protection: ftp+sctp:// in mode braid is protected, or refused; --plain does without on both sides. A server is known by --pin,
+  by known_hosts, or by an authority; one that is new is asked about at a terminal, and refused in a script.
 Passwords: BRAIDFTP_PASSWORD (with USER in the URL or in BRAIDFTP_USER), ~/.netrc, or the URL, which others can see.
-Exit codes: 0 ok; 1 usage; 2 cannot connect; 4 login; 5 no such remote path; 6 local file error; 7 remote refused;
+Exit codes: 0 ok; 1 usage; 2 cannot connect; 3 not trusted or not protected; 4 login; 5 no such remote path; 6 local file error; 7 remote refused;
   8 timed out; 9 verify mismatch; 10 some files failed; 11 interrupted, can resume; 14 protocol violation; 130 Ctrl-C.";
 
 /// Options of every command that talks to a server.
@@ -118,6 +121,9 @@ pub struct Common {
     /// Make a Unix socket of this name, by which `braidftp path` takes paths out and puts them back while the job runs
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
+    /// Whether what travels is protected.
+    #[command(flatten)]
+    pub protection: Protection,
 }
 
 impl Common {

@@ -33,6 +33,12 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
+    /// Whether the password is no secret: that of `anonymous`, or none.
+    pub fn is_anonymous(&self) -> bool {
+        let anonymous = |name: &[u8]| self.user.eq_ignore_ascii_case(name);
+        anonymous(b"anonymous") || anonymous(b"ftp") || self.password.is_empty()
+    }
+
     /// RFC 1635.
     pub fn anonymous() -> Self {
         Self { user: b"anonymous".to_vec(), password: b"braidftp@".to_vec() }

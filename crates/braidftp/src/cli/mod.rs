@@ -4,6 +4,7 @@
 
 mod args;
 pub mod login;
+mod protection;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use clap::Parser;
 
 pub use args::{Cli, Command, Common, PathRule};
+pub use protection::Protection;
 
 use crate::client::{
     Client, Limiter, Options, PathControl, Trace, check_mode, default_mode, parse_name, say,
@@ -105,7 +107,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         multipath: common.multipath,
         control: PathControl::default(),
         trace: if common.verbose > 1 { Trace::Lines } else { Trace::No },
-        sctp_trust: None,
+        protection: common.protection.of_client()?,
     };
     if !mode.is_sctp() {
         for (given, option) in [

@@ -11,6 +11,7 @@ mod carrier;
 mod control;
 mod engine;
 mod limit;
+mod protection;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -40,11 +41,11 @@ pub use carrier::Totals;
 pub use control::{PathControl, say};
 pub(crate) use engine::{of_reply, of_write_reply};
 pub use limit::Limiter;
+pub use protection::Protection;
 
 use crate::cli::PathRule;
 use crate::cli::login::Login;
 use crate::exit::{Error, Exit, Result};
-use crate::identity::Trust;
 use crate::progress::{Limit, Probe};
 use crate::report::PathSummary;
 use crate::url::{Scheme, Url};
@@ -76,8 +77,8 @@ pub struct Options {
     pub control: PathControl,
     /// Whether the lines of the protocol are shown on standard error.
     pub trace: Trace,
-    /// SCTP: the association is protected, and the server is one of those who are trusted so.
-    pub sctp_trust: Option<Arc<Trust>>,
+    /// Whether what travels is protected, and which servers are trusted.
+    pub protection: Protection,
 }
 
 /// Whether the lines of the protocol are shown.
@@ -105,7 +106,7 @@ impl Options {
             multipath: None,
             control: PathControl::default(),
             trace: Trace::No,
-            sctp_trust: None,
+            protection: Protection::Plain,
         }
     }
 }
@@ -281,6 +282,9 @@ impl Client {
     /// The name cannot be resolved, or nobody answers.
     pub async fn connect(url: &Url, login: Login, options: Options) -> Result<Self> {
         check_mode(options.mode, url.scheme)?;
+        if !options.mode.is_sctp() || options.protection.of_association(options.mode).is_none() {
+            options.protection.check_plain_login(&login)?;
+        }
         let activity = Arc::new(body::Activity::new());
         let (stop, stopped) = watch::channel(false);
         let pump = body::Pump { activity: activity.clone(), limiter: options.limiter.clone(), stop: stopped };

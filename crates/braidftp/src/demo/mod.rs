@@ -202,7 +202,7 @@ pub fn run(args: &Args, runtime: &tokio::runtime::Runtime) -> Result<()> {
         );
         println!("packets, sent again: of both sides; opened: connections or associations");
         println!(
-            "tcp: as this kernel has it; naive, ms, ms-cp: SCTP with the values of RFC 9260; braid: with profile modern"
+            "tcp: as this kernel has it; naive, ms, ms-cp: SCTP with the values of RFC 9260; braid: with profile modern, protected"
         );
         println!("picture: {shown}");
     }

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_emu::tun::{Net, TunConfig};
@@ -10,11 +11,12 @@ use braidftp_ftp::Mode;
 
 use super::tree;
 use crate::cli::login::Login;
-use crate::client::{Options, default_profile};
+use crate::client::{Options, Protection, default_profile};
 use crate::exit::{Error, Exit, Result};
+use crate::identity::{Files, KnownHosts, ServerIdentity, Trust};
 use crate::job::{Delete, Filter, Job, Mirror, MirrorDown, Record, mirror_down};
 use crate::progress::{Reporter, Style};
-use crate::server::{Handle, Listen, Server, Settings};
+use crate::server::{self, Handle, Listen, Server, Settings};
 use crate::store::fs::{Durability, Root};
 use crate::url::Url;
 
@@ -74,7 +76,10 @@ pub(super) fn mode(
 
 async fn sctp(mode: Mode, source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Ran> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = serve(source, Listen::SctpUdp(vec![any]), mode)?;
+    // The papers' modes are plain, as the papers had them.
+    let identity = if mode == Mode::Braid { Some(identity()?) } else { None };
+    let protection = identity.as_ref().map_or(Protection::Plain, |identity| pinned(identity));
+    let server = serve(source, Listen::SctpUdp(vec![any]), mode, identity)?;
     let Some(Listen::SctpUdp(addresses)) = server.local_addrs().into_iter().next() else {
         return Err(Error::new(Exit::Local, "start the server", "it has no address"));
     };
@@ -92,7 +97,7 @@ async fn sctp(mode: Mode, source: &Path, copy: &Path, link: &LinkConfig, seed: u
     })
     .map_err(|error| Error::new(Exit::Local, "start the link", error))?;
     let url = format!("ftp+sctp://{}/", relay.local_addr()).parse()?;
-    let result = transfer(url, mode, copy.to_owned()).await;
+    let result = transfer(url, mode, protection, copy.to_owned()).await;
     let counters = relay.stop();
     let retransmitted: u64 = endpoints.iter().map(|endpoint| endpoint.totals().retransmitted_chunks).sum();
     drop(endpoints);
@@ -118,7 +123,8 @@ fn tcp(source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Outco
     let serving = net.server().spawn(move || {
         let served = alone().and_then(|runtime| {
             runtime.block_on(async {
-                let server = serve(&tree, Listen::Tcp(SocketAddr::from((Net::SERVER, TCP_PORT))), Mode::Tcp)?;
+                let listen = Listen::Tcp(SocketAddr::from((Net::SERVER, TCP_PORT)));
+                let server = serve(&tree, listen, Mode::Tcp, None)?;
                 // Who waits for the handle is still there.
                 let _ = started.send(Ok(server.handle()));
                 server.run().await;
@@ -136,7 +142,7 @@ fn tcp(source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Outco
     let (result, resent_by_client) = net.client().run(move || {
         let result = alone().and_then(|runtime| {
             let url: Url = format!("ftp://{}:{TCP_PORT}/", Net::SERVER).parse()?;
-            runtime.block_on(transfer(url, Mode::Tcp, to))
+            runtime.block_on(transfer(url, Mode::Tcp, Protection::Plain, to))
         });
         (result, resent())
     });
@@ -167,11 +173,24 @@ fn resent() -> Option<u64> {
     lines.next()?.split(' ').nth(at)?.parse().ok()
 }
 
-fn serve(tree: &Path, listen: Listen, mode: Mode) -> Result<Server> {
+/// A key for one server, which is never used again.
+fn identity() -> Result<Arc<ServerIdentity>> {
+    let folder = tempfile::tempdir().map_err(|e| Error::local("make a temporary folder", &e))?;
+    ServerIdentity::load_or_make(Files::one(folder.path().join(Files::NAME)), &[])
+}
+
+/// A client that knows this server, and no other.
+fn pinned(server: &ServerIdentity) -> Protection {
+    let known_hosts = KnownHosts::at("/dev/null");
+    Protection::Required(Arc::new(Trust { pins: vec![server.fingerprint()], ..Trust::new(known_hosts) }))
+}
+
+fn serve(tree: &Path, listen: Listen, mode: Mode, identity: Option<Arc<ServerIdentity>>) -> Result<Server> {
     let root = Root::open(tree).map_err(|error| Error::store(&error))?;
     let settings = Settings {
         sctp: default_profile(mode).config(),
         durability: Durability::None,
+        protection: server::Protection { identity, ..server::Protection::default() },
         ..Settings::default()
     };
     Server::builder(root)
@@ -187,13 +206,13 @@ struct Moved {
     retransmitted: u64,
 }
 
-async fn transfer(url: Url, mode: Mode, to: PathBuf) -> Result<Moved> {
+async fn transfer(url: Url, mode: Mode, protection: Protection, to: PathBuf) -> Result<Moved> {
     let reporter = Reporter::new(Style::Quiet, mode);
     reporter.remember_finished();
     let job = Job {
         url,
         login: Login::anonymous(),
-        options: Options { timeout: TIMEOUT, ..Options::new(mode) },
+        options: Options { timeout: TIMEOUT, protection, ..Options::new(mode) },
         retries: 3,
         reporter: reporter.clone(),
         record: Record::default(),

@@ -12,12 +12,12 @@ use rcgen::{
     CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
     date_time_ymd,
 };
-use rustls::RootCertStore;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, RootCertStore};
 
 use super::{CHAIN_BYTES_MAX, Fingerprint, provider};
 use crate::exit::{Error, Exit, Result};
@@ -47,6 +47,9 @@ pub(super) struct Loaded {
 }
 
 impl Files {
+    /// What a server calls the file that it makes.
+    pub const NAME: &str = "server.pem";
+
     /// One file for both.
     pub fn one(path: impl Into<PathBuf>) -> Self {
         let certificate: PathBuf = path.into();
@@ -68,7 +71,7 @@ impl Files {
             Error::usage("find a place for the server's key", "$HOME is not set")
                 .hint("set XDG_DATA_HOME to a folder, or name files with --tls-cert and --tls-key")
         })?;
-        Ok(Self::one(place.join("server.pem")))
+        Ok(Self::one(place.join(Self::NAME)))
     }
 
     /// Makes a key and a certificate for `names`, if the file is not there. Whether it was made.
@@ -119,15 +122,17 @@ impl Files {
         Ok(Loaded { certified: Arc::new(certified), fingerprint, complaint })
     }
 
+    /// The key in one file that only this user, or root, may change and nobody else may read; `None` for any other.
+    pub(super) fn own_key(&self) -> Option<Fingerprint> {
+        let metadata = fs::metadata(&self.key).ok()?;
+        let (owner, me) = (metadata.uid(), rustix::process::geteuid().as_raw());
+        let is_own = (owner == me || owner == 0) && metadata.mode() & 0o077 == 0;
+        is_own.then(|| self.load().ok()).flatten().map(|loaded| loaded.fingerprint)
+    }
+
     fn read_chain(&self) -> Result<Vec<CertificateDer<'static>>> {
         let what = format!("read the certificate {}", self.certificate.display());
-        let (text, _) = read(&self.certificate, &what)?;
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-        let chain = chain.map_err(|error| Error::usage(&what, format_args!("it is not PEM: {error}")))?;
-        if chain.is_empty() {
-            return Err(Error::usage(what, "there is no certificate in it")
-                .hint("it must be PEM, and begin with -----BEGIN CERTIFICATE-----"));
-        }
+        let chain = read_certificates(&self.certificate)?;
         let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
         if bytes > CHAIN_BYTES_MAX {
             return Err(Error::usage(
@@ -163,6 +168,22 @@ impl Files {
                 .hint("restore it, or move it away: a new one is made, which clients have to be told of"),
         })
     }
+}
+
+/// The certificates of a file in PEM.
+///
+/// # Errors
+/// It cannot be read, or there is none in it.
+pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let what = format!("read the certificate {}", path.display());
+    let (text, _) = read(path, &what)?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(|error| Error::usage(&what, format_args!("it is not PEM: {error}")))?;
+    if chain.is_empty() {
+        return Err(Error::usage(what, "there is no certificate in it")
+            .hint("it must be PEM, and begin with -----BEGIN CERTIFICATE-----"));
+    }
+    Ok(chain)
 }
 
 /// The content of a file, and its mode at that time.
@@ -222,6 +243,8 @@ fn complaint(chain: &[CertificateDer<'static>]) -> Option<String> {
     let verdict =
         verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &chain[1..], UnixTime::now(), algorithms);
     match verdict {
+        // The authority's own certificate is not among them, and has the same name as the first.
+        Err(rustls::Error::InvalidCertificate(CertificateError::BadSignature)) if chain.len() == 1 => None,
         Err(rustls::Error::InvalidCertificate(error)) => super::trust::in_words(&error),
         _ => None,
     }

@@ -9,7 +9,7 @@
 //! ```text
 //! let verifier = trust.verifier(peer, alpn)?;          // one for each server
 //! …handshake with verifier.config(), as the name verifier.name()…
-//! Err(error)  ->  verifier.refusal(&error)              // why, in a sentence; `Refusal::Unknown` may be asked about
+//! Err(error)  ->  verifier.explain(&error)              // why, in a sentence; with `OnUnknown::Ask` it names whom to ask about
 //! Ok          ->  verifier.settle(connection)?          // writes known_hosts if it is to be written
 //! ```
 //!
@@ -31,7 +31,9 @@ pub use files::Files;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use known_hosts::KnownHosts;
 pub use server::ServerIdentity;
-pub use trust::{Authorities, OnUnknown, Peer, PeerIdentity, Refusal, Trust, Verifier, Vouched, ask};
+pub use trust::{
+    Authorities, OnUnknown, Peer, PeerIdentity, Refusal, Stranger, Trust, Verifier, Vouched, ask,
+};
 
 /// Bytes of all certificates that a side shows, at most. TLS itself has no more than 64 KiB for them in rustls.
 pub const CHAIN_BYTES_MAX: usize = 32 << 10;

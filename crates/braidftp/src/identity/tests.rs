@@ -40,12 +40,7 @@ impl Bench {
     }
 
     fn trust(&self) -> Trust {
-        Trust {
-            pins: Vec::new(),
-            known_hosts: self.known_hosts(),
-            authorities: Authorities::these(RootCertStore::empty()),
-            on_unknown: OnUnknown::Refuse,
-        }
+        Trust { authorities: Authorities::these(RootCertStore::empty()), ..Trust::new(self.known_hosts()) }
     }
 }
 
@@ -169,14 +164,14 @@ fn a_new_server_is_refused_then_taken_then_known() {
 fn a_changed_key_is_refused_with_both_even_with_accept_new() {
     let bench = Bench::new();
     let old = bench.server().fingerprint();
-    verifier(bench.trust()).remember(old).unwrap();
+    bench.trust().remember(&Stranger { peer: peer(), key: old }).unwrap();
     fs::remove_file(bench.path("keys/server.pem")).unwrap();
     let server = bench.server();
     let (old, new) = (old.to_string(), server.fingerprint().to_string());
     let trust = || Trust { on_unknown: OnUnknown::Accept, ..bench.trust() };
     says(try_with(&server, trust()), &[&old, &new, "known_hosts line 1", "delete that line"]);
     // A second line for the same server is a second key of it, as while keys are rotated.
-    verifier(bench.trust()).remember(server.fingerprint()).unwrap();
+    bench.trust().remember(&Stranger { peer: peer(), key: server.fingerprint() }).unwrap();
     assert_eq!(try_with(&server, trust()).unwrap().vouched, Vouched::KnownHost);
 }
 
@@ -185,7 +180,7 @@ fn with_pins_nothing_else_counts() {
     let bench = Bench::new();
     let server = bench.server();
     let other = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU".parse().unwrap();
-    verifier(bench.trust()).remember(server.fingerprint()).unwrap();
+    bench.trust().remember(&Stranger { peer: peer(), key: server.fingerprint() }).unwrap();
     let pinned = |pins| Trust { pins, ..bench.trust() };
     let (shown, wanted) = (server.fingerprint().to_string(), format!("--pin says {other}"));
     says(try_with(&server, pinned(vec![other])), &[&shown, &wanted]);

@@ -1,12 +1,15 @@
 //! Whom a client trusts: fingerprints of the command line, `known_hosts`, the system's authorities.
 //!
 //! In that order, and what comes first decides: with `--pin` nothing else is asked, a server in `known_hosts` has the key that
-//! stands there or is refused, and an authority vouches for the others. A server that nobody vouches for is new: it is asked
-//! about at a terminal ([`ask`]), taken with [`OnUnknown::Accept`], or refused. A certificate that contradicts itself or the
+//! stands there or is refused, and an authority vouches for the others. On this machine the user's own server needs nobody: it
+//! shows that it has the key of a file that only this user can read ([`Trust::own_server`]). A server that nobody vouches for is
+//! new: it is asked about at a terminal ([`ask`]), taken with [`OnUnknown::Accept`], or refused. A certificate that contradicts itself or the
 //! server's name (it has expired, or is another's) is never taken for a new server's.
 
 use std::fmt;
 use std::io::{BufRead, IsTerminal, Write};
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use braidftp_ftp::stamp::Timestamp;
@@ -20,7 +23,7 @@ use rustls::{
 };
 
 use super::known_hosts::Known;
-use super::{CHAIN_BYTES_MAX, Fingerprint, KnownHosts, provider};
+use super::{CHAIN_BYTES_MAX, Files, Fingerprint, KnownHosts, provider};
 use crate::exit::{Error, Exit, Result};
 
 /// A server, as `known_hosts` names it.
@@ -41,6 +44,12 @@ impl Peer {
     pub(super) fn host(&self) -> &str {
         &self.host
     }
+
+    /// Whether it is on this machine by its name: what `localhost` means is this machine's own to say.
+    fn is_here(&self) -> bool {
+        let address = self.host.trim_matches(['[', ']']).parse::<IpAddr>();
+        address.map_or(self.host == "localhost", |address| address.to_canonical().is_loopback())
+    }
 }
 
 impl fmt::Display for Peer {
@@ -60,14 +69,29 @@ pub struct Trust {
     pub authorities: Authorities,
     /// What becomes of a server that nobody vouches for.
     pub on_unknown: OnUnknown,
+    /// The key of this user's own server, if there is one: who has that key on the loopback interface is known without a
+    /// question. Nobody else can have it, for nobody else can read the file, or this user could not trust their own server
+    /// either.
+    pub own_server: Option<Files>,
+}
+
+/// A server that was refused because nobody vouches for it, to be asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranger {
+    /// The server.
+    pub peer: Peer,
+    /// The key that it has.
+    pub key: Fingerprint,
 }
 
 /// What becomes of a server that nobody vouches for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnUnknown {
-    /// It is refused; whoever runs the handshake may [`ask`] and try again.
+    /// It is refused.
     #[default]
     Refuse,
+    /// It is refused, and the error names it ([`Error::stranger`]): whoever runs the handshake may [`ask`] and try again.
+    Ask,
     /// It is taken, and written to `known_hosts` (`--accept-new`).
     Accept,
 }
@@ -85,6 +109,21 @@ impl Authorities {
     /// These, and no others.
     pub fn these(roots: RootCertStore) -> Self {
         Self(OnceLock::from(Arc::new(roots)))
+    }
+
+    /// Those of a file in PEM (`--ca`), and no others.
+    ///
+    /// # Errors
+    /// It cannot be read, or there is no certificate in it.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        let chain = super::files::read_certificates(path)?;
+        let mut roots = RootCertStore::empty();
+        for certificate in chain {
+            roots.add(certificate).map_err(|error| {
+                Error::usage(format_args!("use the authorities of {}", path.display()), error)
+            })?;
+        }
+        Ok(Self::these(roots))
     }
 
     fn roots(&self) -> &Arc<RootCertStore> {
@@ -109,6 +148,8 @@ pub enum Vouched {
     KnownHost,
     /// An authority of the system.
     Authority,
+    /// Its key, which is that of this user's own server.
+    OwnServer,
     /// Nobody: it was seen for the first time, and taken.
     FirstUse,
     /// A session before, which was resumed.
@@ -160,6 +201,30 @@ pub enum Refusal {
 }
 
 impl Trust {
+    /// Trusts what this file has and the system's authorities; refuses all others.
+    pub fn new(known_hosts: KnownHosts) -> Self {
+        Self {
+            pins: Vec::new(),
+            known_hosts,
+            authorities: Authorities::system(),
+            on_unknown: OnUnknown::Refuse,
+            own_server: None,
+        }
+    }
+
+    /// Writes a server to `known_hosts`, for somebody said that this is its key.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remember(&self, stranger: &Stranger) -> Result<()> {
+        self.known_hosts.add(&stranger.peer, stranger.key)
+    }
+
+    /// Whether this is the key of this user's own server, and the server on this machine.
+    fn is_own_server(&self, peer: &Peer, shown: Fingerprint) -> bool {
+        peer.is_here() && self.own_server.as_ref().is_some_and(|files| files.own_key() == Some(shown))
+    }
+
     /// What checks the server `peer` in a handshake, for TLS 1.3 and 1.2 and the protocols of `alpn`.
     ///
     /// # Errors
@@ -270,26 +335,25 @@ impl Verifier {
     /// The sentence for a handshake that failed with `error`.
     pub fn explain(&self, error: &rustls::Error) -> Error {
         match self.refusal() {
-            Some(refusal) => refusal.in_words(&self.check.peer, &self.check.trust.known_hosts),
+            Some(refusal) => {
+                let stranger = match (&refusal, self.check.trust.on_unknown) {
+                    (Refusal::Unknown { shown }, OnUnknown::Ask) => {
+                        Some(Box::new(Stranger { peer: self.check.peer.clone(), key: *shown }))
+                    }
+                    _ => None,
+                };
+                Error { stranger, ..refusal.in_words(&self.check.peer, &self.check.trust.known_hosts) }
+            }
             None => failed(&self.check.peer, error),
         }
-    }
-
-    /// Writes the server to `known_hosts`, for somebody said that this is its key.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn remember(&self, key: Fingerprint) -> Result<()> {
-        self.check.trust.known_hosts.add(&self.check.peer, key)
     }
 
     /// The same for other connections with the same server, which must have this key: the data connections of FTP.
     pub fn pinned_to(&self, key: Fingerprint) -> Self {
         let trust = Arc::new(Trust {
             pins: vec![key],
-            known_hosts: self.check.trust.known_hosts.clone(),
             authorities: Authorities::these(RootCertStore::empty()),
-            on_unknown: OnUnknown::Refuse,
+            ..Trust::new(self.check.trust.known_hosts.clone())
         });
         let check = Arc::new(Check { trust, peer: self.check.peer.clone(), seen: Mutex::default() });
         let mut config = self.config.clone();
@@ -330,6 +394,7 @@ impl Check {
         match trust.known_hosts.look_up(&self.peer, shown).map_err(Refusal::Local)? {
             Known::Yes => return vouched(Vouched::KnownHost),
             Known::Other { key, line } => return Err(Refusal::Changed { known: key, line, shown }),
+            Known::No if trust.is_own_server(&self.peer, shown) => return vouched(Vouched::OwnServer),
             Known::No => {}
         }
         match verify_by(trust.authorities.roots(), end, others, name, now) {
@@ -511,7 +576,7 @@ fn failed(peer: &Peer, error: &rustls::Error) -> Error {
 /// Asks the person at the terminal whether the key is the server's. False if there is no terminal: a script is not asked.
 ///
 /// Blocks until there is an answer.
-pub fn ask(peer: &Peer, key: Fingerprint) -> bool {
+pub fn ask(Stranger { peer, key }: &Stranger) -> bool {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return false;
@@ -525,7 +590,7 @@ pub fn ask(peer: &Peer, key: Fingerprint) -> bool {
     );
     let _ = stderr.flush();
     let mut answer = String::new();
-    stdin.lock().read_line(&mut answer).is_ok() && is_yes(&answer, key)
+    stdin.lock().read_line(&mut answer).is_ok() && is_yes(&answer, *key)
 }
 
 /// Whether an answer says that this is the key.

@@ -33,6 +33,7 @@ pub use mirror::{Delete, Mirror, MirrorDown, MirrorUp, mirror_down, mirror_up};
 use crate::cli::login::Login;
 use crate::client::{Bounds, Client, Options, Totals};
 use crate::exit::{Again, Error, Exit, Result, Told};
+use crate::identity::{Stranger, ask};
 use crate::progress::Reporter;
 use crate::report::Summary;
 use crate::url::Url;
@@ -264,6 +265,11 @@ impl Job {
             ever_up |= was_up;
             self.record.check()?;
             self.record.check_entries(self.options.bounds)?;
+            if let Some(stranger) = &error.stranger
+                && self.is_trusted_now(stranger, &mut signals).await?
+            {
+                continue;
+            }
             let worth_another = match error.exit {
                 Exit::Connect | Exit::Interrupted => ever_up,
                 // A server that has let us in and was then silent for all of --timeout has had its time; one that does not
@@ -289,6 +295,20 @@ impl Job {
                 error = signals.next() => return Err(error),
             }
         }
+    }
+
+    /// Asks the person at the terminal about a server that is new; one that is trusted from now on stands in `known_hosts`.
+    async fn is_trusted_now(&self, stranger: &Stranger, signals: &mut Signals) -> Result<bool> {
+        let Some(trust) = self.options.protection.trust() else { return Ok(false) };
+        let asked = stranger.clone();
+        let answer = tokio::select! {
+            answer = tokio::task::spawn_blocking(move || ask(&asked)) => answer.unwrap_or(false),
+            error = signals.next() => return Err(error),
+        };
+        if answer {
+            trust.remember(stranger)?;
+        }
+        Ok(answer)
     }
 
     /// One attempt over one session; `was_up` becomes whether the server let us in.

@@ -58,6 +58,16 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         let home = if account.home.as_os_str().is_empty() { Path::new(".") } else { account.home };
         let _ = writeln!(said, "user {}: {access} {}", account.name.escape_debug(), home.display());
     }
+    match plan.protection.load_only() {
+        Ok(loaded) => {
+            said.push_str(&plan.protection.describe(&loaded));
+            if let Some(complaint) = loaded.complaint() {
+                findings.add(3, complaint);
+            }
+            plan.settings.protection = loaded;
+        }
+        Err(error) => findings.add(error.exit as u8, error.to_string()),
+    }
     describe(&mut said, &plan.settings);
     check_limits(&mut findings, &plan.listen, &plan.settings);
     let (dir, settings) = (plan.dir.clone(), plan.settings.clone());

@@ -20,8 +20,10 @@ use zeroize::Zeroizing;
 use super::check::check;
 use super::confine::{ConfineError, Confinement, Level, Network, Place, Report, Rights, RunAs, confine};
 use super::log::LineLimit;
-use super::{Listen, Opened, Server, Settings, StartError};
+use super::protection::{ProtectionArgs, Wanted};
+use super::{Listen, Opened, Plain, Server, Settings, StartError};
 use crate::client::{Mode, MultipathChoice, Size, default_multipath};
+use crate::exit::Error;
 use crate::store::fs::{Durability, Root};
 use crate::users::{Access, Users};
 
@@ -80,6 +82,9 @@ pub struct Args {
     /// the kernel lacks) or off [default: best-effort]
     #[arg(long, value_name = "LEVEL")]
     pub confine: Option<Level>,
+    /// How sessions are protected.
+    #[command(flatten)]
+    pub protection: ProtectionArgs,
     /// Say on standard error who comes and goes; twice: and why things are refused
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -124,6 +129,26 @@ struct File {
     login_attempts: Option<u32>,
     /// `full`, `bytes` or `none`.
     durability: Option<String>,
+    plain: Option<bool>,
+    allow_plain: Option<bool>,
+    allow_plain_passwords: Option<bool>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    identity: Option<PathBuf>,
+}
+
+impl File {
+    /// What it says of protection.
+    fn protection(&self) -> ProtectionArgs {
+        ProtectionArgs {
+            plain: self.plain == Some(true),
+            allow_plain: self.allow_plain == Some(true),
+            allow_plain_passwords: self.allow_plain_passwords == Some(true),
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            identity: self.identity.clone(),
+        }
+    }
 }
 
 /// Why `braidftp serve` ended.
@@ -137,6 +162,8 @@ pub enum ServeError {
     Start(StartError),
     /// The process cannot be confined as it must be: exit code 1.
     Confine(ConfineError),
+    /// The key or the certificate cannot be used; the exit code says in which way.
+    Key(Error),
     /// `--check` found this wrong: the code is that of the first of it.
     Check {
         /// What is wrong, a sentence each.
@@ -155,6 +182,7 @@ impl ServeError {
             Self::Usage(_) | Self::Confine(_) => 1,
             Self::Start(_) => 2,
             Self::Folder(_) => 6,
+            Self::Key(error) => error.exit as u8,
             Self::Check { code, .. } => *code,
             Self::Sctp => 101,
         }
@@ -167,6 +195,7 @@ impl fmt::Display for ServeError {
             Self::Usage(why) | Self::Folder(why) => f.write_str(why),
             Self::Start(error) => error.fmt(f),
             Self::Confine(error) => error.fmt(f),
+            Self::Key(error) => error.fmt(f),
             Self::Check { sentences, .. } => f.write_str(&sentences.join("\nbraidftp: ")),
             Self::Sctp => f.write_str(
                 "SCTP has failed: the task that drives it panicked, as said above, and all of its associations are lost; \
@@ -185,13 +214,14 @@ pub(super) struct Plan {
     pub(super) listen: Vec<Listen>,
     pub(super) users: Users,
     pub(super) settings: Settings,
+    pub(super) protection: Wanted,
     pub(super) confinement: Confinement,
 }
 
 impl Plan {
     /// Opens the folder and the sockets, and confines the process. What the confinement lacks is in its report.
     pub(super) fn open(self) -> Result<(Opened, Report), ServeError> {
-        let Self { dir, listen, users, settings, mut confinement } = self;
+        let Self { dir, listen, users, settings, mut confinement, .. } = self;
         let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
         confinement.network = network(&listen, &settings);
         confinement.places = places(&dir, &users, &settings);
@@ -220,7 +250,7 @@ fn places(dir: &Path, users: &Users, settings: &Settings) -> Vec<Place> {
     let rights = if users.any_may_write() { Rights::ReadWrite } else { Rights::Read };
     // Homes are beneath it, those that are made later among them.
     let mut places = vec![Place { path: dir.to_owned(), rights }];
-    if let Some(identity) = &settings.sctp_identity {
+    if let Some(identity) = &settings.protection.identity {
         // They are read anew when they change, and change by being replaced: with them, their folders stay within reach. What
         // certbot gives are links to files of another folder.
         let files = [&identity.files().certificate, &identity.files().key];
@@ -237,8 +267,8 @@ fn places(dir: &Path, users: &Users, settings: &Settings) -> Vec<Place> {
     places
 }
 
-/// Serves until SIGINT or SIGTERM. Says `listening URL` on standard error for each listener once it can be reached. Must be
-/// called before the process has other threads.
+/// Serves until SIGINT or SIGTERM. Says the fingerprint of its key on standard error, and `listening URL` for each listener once
+/// it can be reached. Must be called before the process has other threads.
 ///
 /// # Errors
 /// [`ServeError`]; nothing was served.
@@ -253,8 +283,12 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     allow_open_files();
     // What a control group allows, which is out of reach later.
     let processors = processors();
-    let (opened, report) = plan(args)?.open()?;
-    runtime(processors)?.block_on(serve(opened, &report, limit))
+    let mut plan = plan(args)?;
+    let (protection, origin) = plan.protection.load().map_err(ServeError::Key)?;
+    let key = protection.told(origin);
+    plan.settings.protection = protection;
+    let (opened, report) = plan.open()?;
+    runtime(processors)?.block_on(serve(opened, &key, &report, limit))
 }
 
 /// The processors that this process may use at once.
@@ -268,13 +302,15 @@ pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, Serv
     built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
 }
 
-async fn serve(opened: Opened, report: &Report, limit: LineLimit) -> Result<(), ServeError> {
+/// Serves what was opened, after it has told of its `key`.
+async fn serve(opened: Opened, key: &str, report: &Report, limit: LineLimit) -> Result<(), ServeError> {
     let server = opened.start().map_err(ServeError::Start)?;
     // Before the first line, so that who waits for it may send a signal at once.
     let signals =
         Signals::new().map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
     {
         let mut stderr = std::io::stderr().lock();
+        let _ = write!(stderr, "{key}");
         for place in server.local_addrs() {
             let _ = writeln!(stderr, "listening {place}");
         }
@@ -390,6 +426,7 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
         None => File::default(),
     };
     let usage = |why: String| ServeError::Usage(why);
+    let protection = args.protection.or(file.protection()).wanted().map_err(ServeError::Key)?;
     let Some(dir) = args.dir.or(file.dir) else {
         return Err(usage("which folder shall be served? give DIR, or `dir` in the file of settings".into()));
     };
@@ -409,6 +446,13 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
         Some(path) => Users::load(&path, access).map_err(|error| usage(error.to_string()))?,
         None => Users::anonymous(access),
     };
+    if !protection.protects() && protection.plain_passwords == Plain::Refused && users.any_has_password() {
+        return Err(usage(
+            "the users file has users with passwords, and nothing is protected: they could not log in; leave out `plain`, or take \
+             passwords in the clear with --allow-plain-passwords"
+                .into(),
+        ));
+    }
 
     let mut settings = Settings::default();
     let mut session = machine::Config::default();
@@ -470,7 +514,7 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
     let run_as = args.user.or(file.user).map(|user| user.parse::<RunAs>()).transpose().map_err(usage)?;
     // The rest follows from what is opened.
     let confinement = Confinement { level, run_as, ..Confinement::default() };
-    Ok(Plan { dir, listen, users, settings, confinement })
+    Ok(Plan { dir, listen, users, settings, protection, confinement })
 }
 
 fn set<T>(value: &mut T, given: Option<T>) {
@@ -573,6 +617,7 @@ mod tests {
             multipath: None,
             user: None,
             confine: None,
+            protection: ProtectionArgs { plain: true, ..ProtectionArgs::default() },
             verbose: 0,
             check: false,
             hash_password: false,

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Sockets are made by [`Builder::bind`], in the thread that calls it, and belong to its network namespace. A session
-//! that misbehaves costs itself; one that ends early leaves no half file under a final name. TLS is not here.
+//! that misbehaves costs itself; one that ends early leaves no half file under a final name.
 
 mod body;
 mod braid;
@@ -28,6 +28,7 @@ mod limits;
 pub mod log;
 mod memory;
 mod parts;
+mod protection;
 mod sctp;
 mod session;
 mod sink;
@@ -47,20 +48,20 @@ use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::{CONTROL_PORT, DATA_STREAMS_MAX};
 use braidftp_ftp::server as machine;
 use braidftp_net::sctp::{Config, Profile};
-use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, Listener, keys};
+use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, Listener};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::client::default_multipath;
-use crate::identity::ServerIdentity;
 use crate::store::fs::{Durability, Pool, Root};
 use crate::users::{Access, Users};
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
 pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
 pub(crate) use parts::PARTS_MAX;
+pub use protection::{Plain, Protection};
 pub(crate) use session::OUT_BYTES;
 use session::{Accepted, Data, Driver, post};
 pub(crate) use transfers::TRANSFERS_MAX;
@@ -159,8 +160,8 @@ pub struct Settings {
     pub durability: Durability,
     /// The transport, of SCTP.
     pub sctp: Config,
-    /// SCTP: takes protected associations alone, with this key and certificate.
-    pub sctp_identity: Option<Arc<ServerIdentity>>,
+    /// How sessions are protected.
+    pub protection: Protection,
     /// A file to write all SCTP packets to.
     pub pcap: Option<PathBuf>,
     /// A file to write all SCTP packets to as text.
@@ -188,7 +189,7 @@ impl Default for Settings {
                 default_multipath(Mode::Braid).apply(&mut config);
                 config
             },
-            sctp_identity: None,
+            protection: Protection::default(),
             pcap: None,
             packet_log: None,
         }
@@ -361,12 +362,9 @@ fn open_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<OpenedAt,
 fn start_sctp(opened: braidftp_net::Opened, port: u16, settings: &Settings) -> Result<Bound, StartError> {
     let endpoint = opened.start().map_err(StartError::Sctp)?;
     let config = Arc::new(listening(&settings.sctp));
-    let listener = match &settings.sctp_identity {
+    let listener = match settings.protection.keys().map_err(StartError::Tls)? {
         None => endpoint.listen(port, config),
-        Some(identity) => {
-            let tls = identity.config_tls13(&[]).map_err(StartError::Tls)?;
-            endpoint.listen_protected(port, config, Arc::new(keys::Settings::server(Arc::new(tls))))
-        }
+        Some(keys) => endpoint.listen_protected(port, config, Arc::new(keys)),
     };
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
     Ok(Bound::Sctp(endpoint, listener))

@@ -9,7 +9,7 @@ fn against(mode: &str, says: Says, command: &[&str]) -> (i32, String, endless::E
     let out = room.folder("out");
     let (verb, more) = command.split_first().unwrap();
     let (url, out_arg) = (server.url(), out.to_str().unwrap().to_owned());
-    let mut args = vec![*verb, "--mode", mode, "-q"];
+    let mut args = vec![*verb, "--plain", "--mode", mode, "-q"];
     let named = format!("{url}a");
     match *verb {
         "mirror" => args.extend([url.as_str(), &out_arg]),

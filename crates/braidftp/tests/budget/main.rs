@@ -198,7 +198,7 @@ async fn hear(association: &Association, code: &str) {
 /// The program as a server of a folder, and where it listens.
 fn program(folder: &Folder, room: &Room, listen: &str) -> (Ended, SocketAddr) {
     let child = client_support::braidftp(&room.home())
-        .args(["serve", folder.path("").to_str().unwrap(), "--listen", listen])
+        .args(["serve", folder.path("").to_str().unwrap(), "--plain", "--listen", listen])
         .stderr(Stdio::piped())
         .spawn();
     let mut server = Ended(child.unwrap());

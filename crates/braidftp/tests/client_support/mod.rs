@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant, SystemTime};
 
-use braidftp::server::{Handle, Listen, Server};
+use braidftp::identity::{Files, ServerIdentity};
+use braidftp::server::{Handle, Listen, Plain, Protection, Server, Settings};
 use braidftp::store::fs::Root;
 use braidftp::users::Access;
 use braidftp_emu::{LinkConfig, Relay, RelayConfig, RelayHandle};
@@ -18,7 +19,10 @@ use tempfile::TempDir;
 
 pub(crate) const MODES: [&str; 5] = ["tcp", "naive", "ms", "ms-cp", "braid"];
 
-/// A server in this process, on free ports of the loopback.
+/// Where the servers of these tests have their key, and the programs look for that of their user's own server.
+const KEYS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/client-keys");
+
+/// A server in this process, on free ports of the loopback. It protects those who ask for it.
 pub(crate) struct Served {
     pub(crate) tcp: SocketAddr,
     pub(crate) udp: SocketAddr,
@@ -40,9 +44,15 @@ impl Served {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let start = Instant::now();
+        let files = Files::one(Path::new(KEYS).join("braidftp").join(Files::NAME));
+        let identity = Some(ServerIdentity::load_or_make(files, &[]).unwrap());
+        let plain_associations = Plain::Allowed;
+        let protection = Protection { identity, plain_associations, ..Protection::default() };
+        let settings = Settings { protection, ..Settings::default() };
         let server = runtime.block_on(async {
             loop {
                 let builder = Server::builder(Root::open(dir).unwrap()).access(access);
+                let builder = builder.settings(settings.clone());
                 match builder.listen(Listen::Tcp(tcp)).listen(Listen::SctpUdp(vec![udp])).bind() {
                     Ok(server) => break server,
                     Err(error) => assert!(start.elapsed() < Duration::from_secs(150), "{error}"),
@@ -105,11 +115,12 @@ impl Drop for Served {
     }
 }
 
-/// The program, with a home of its own.
+/// The program, with a home of its own; it knows the servers of these tests.
 pub(crate) fn braidftp(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
     command.env("HOME", home).env_remove("NETRC").env_remove("BRAIDFTP_USER").env_remove("BRAIDFTP_PASSWORD");
-    command.env_remove("XDG_STATE_HOME");
+    command.env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME").env_remove("STATE_DIRECTORY");
+    command.env("XDG_DATA_HOME", KEYS);
     command
 }
 

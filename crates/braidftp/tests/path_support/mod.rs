@@ -43,13 +43,16 @@ impl Drop for Running {
     }
 }
 
-/// A server of this tree that listens.
-pub fn serve(net: &Wires, tree: &Path, url: &str) -> Running {
+/// A server of this tree that listens, and the fingerprint of its key.
+pub fn serve(net: &Wires, tree: &Path, url: &str) -> (Running, String) {
     let mut serve = net.command(End::Server, PROGRAM);
-    serve.arg("serve").arg(tree).args(["--listen", url]).stderr(Stdio::piped());
+    serve.arg("serve").arg(tree).args(["--listen", url, "--identity"]);
+    serve.arg(concat!(env!("CARGO_TARGET_TMPDIR"), "/path-keys")).stderr(Stdio::piped());
     let mut server = Running::start(&mut serve);
-    let mut said = String::new();
-    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let mut lines = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let key = lines.next().unwrap();
+    let fingerprint = key.split(' ').nth(1).filter(|_| key.starts_with("key ")).expect(&key);
+    let said = lines.next().unwrap();
     assert!(said.starts_with("listening"), "{said}");
-    server
+    (server, fingerprint.to_owned())
 }

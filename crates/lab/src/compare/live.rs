@@ -179,13 +179,22 @@ impl Bench {
     fn braidftp_server(&self, way: Way, files: &Path) -> Command {
         let url = self.url(Net::SERVER);
         let mut command = bound(&self.programs.braidftp);
-        command.arg("serve").arg(files).args(["--listen", &url, "--profile", way.sctp().name()]);
+        command.arg("serve").arg(files).args(["--plain", "--listen", &url, "--profile", way.sctp().name()]);
         command
     }
 
     fn braidftp_client(&self, way: Way, to: &Path) -> Command {
         let mut command = bound(&self.programs.braidftp);
-        command.args(["get", "--json", "-vv", "--mode", way.name(), "--profile", way.sctp().name()]);
+        command.args([
+            "get",
+            "--plain",
+            "--json",
+            "-vv",
+            "--mode",
+            way.name(),
+            "--profile",
+            way.sctp().name(),
+        ]);
         command.args(["--timeout", &SILENT_SECONDS.to_string(), "--output"]).arg(to);
         command.arg(format!("{}/*", self.url(Net::SERVER)));
         command

@@ -341,7 +341,11 @@ fn url(address: &str) -> String {
 /// braidftp's server over a folder's files. Waits until it listens.
 fn serve(at: &Host, folder: &Path) -> Result<Hosted, String> {
     let mut command = bound(&programs::braidftp(None)?);
-    command.arg("serve").arg(folder.join("out")).args(["--listen", &url(&Net::CLIENT.to_string())]);
+    command.arg("serve").arg(folder.join("out")).args([
+        "--plain",
+        "--listen",
+        &url(&Net::CLIENT.to_string()),
+    ]);
     let (hosted, says) = host(at, command);
     match says.recv_timeout(UP) {
         Ok(Ok(())) => Ok(hosted),
@@ -353,7 +357,7 @@ fn serve(at: &Host, folder: &Path) -> Result<Hosted, String> {
 /// braidftp's client, which gets the file.
 fn fetch(at: &Host, folder: &Path) -> Hosted {
     let mut command = bound(&programs::braidftp(None).unwrap_or_default());
-    command.args(["get", "--output"]).arg(folder.join("in"));
+    command.args(["get", "--plain", "--output"]).arg(folder.join("in"));
     command.arg(format!("{}/bulk", url(&Net::CLIENT.to_string())));
     host(at, command).0
 }

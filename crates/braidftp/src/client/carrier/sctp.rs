@@ -95,8 +95,8 @@ impl Sctp {
         let mode = options.mode;
         let config = Arc::new(config(options));
         let (endpoint, candidates) = bind(url, options).await?;
-        let trust =
-            options.sctp_trust.as_ref().map(|trust| Protected::towards(url, mode, trust)).transpose()?;
+        let trust = options.protection.of_association(mode);
+        let trust = trust.map(|trust| Protected::towards(url, mode, trust)).transpose()?;
         let association = match &trust {
             None => associate(url, &endpoint, candidates, &config, None).await?,
             Some(trust) => {
@@ -544,7 +544,7 @@ impl Protected {
                 "protect --mode naive",
                 "it moves each file in an association of its own, which the server opens",
             )
-            .hint("use --mode braid, ms or ms-cp"));
+            .hint("use --mode braid, ms or ms-cp, or say --plain"));
         }
         let verifier = trust.verifier_tls13(Peer::new(&url.host.to_string(), url.port), &[])?;
         let keys = Arc::new(Settings::client(Arc::new(verifier.config()), verifier.name()));
@@ -597,7 +597,7 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
                 format_args!("connect to {url}"),
                 "the server takes protected associations alone, and this one is plain",
             )
-            .hint("say --protect");
+            .hint("leave out --plain; for --mode ms and ms-cp say --protect; or have the server allow it with --allow-plain");
         }
         Reason::PeerViolation(Violation::Dtls(Disagreement::NotOffered)) => {
             return Error::new(
@@ -605,7 +605,7 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
                 format_args!("connect to {url}"),
                 "the server offers no protection, or somebody on the way took its offer out",
             )
-            .hint("without --protect all can be read on the way, and nobody knows who the server is");
+            .hint("--plain does without: all can be read on the way, and nobody knows who the server is");
         }
         _ => {}
     }

@@ -1,0 +1,65 @@
+//! Options about protection: whether what travels is protected, and which servers are trusted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::client;
+use crate::exit::Result;
+use crate::identity::{Authorities, Files, Fingerprint, KnownHosts, OnUnknown, Trust};
+
+/// Options about protection, of every command that talks to a server.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Protection")]
+pub struct Protection {
+    /// Protect nothing: names, passwords and contents can be read on the way, and nobody knows who the server is
+    #[arg(long, conflicts_with_all = ["protect", "pins", "accept_new", "ca"])]
+    pub plain: bool,
+    /// Protect --mode ms and ms-cp too (braid always is), and over TCP go on with TLS alone
+    #[arg(long)]
+    pub protect: bool,
+    /// The server has this key (`braidftp serve` prints it), or is refused; may be given several times
+    #[arg(long = "pin", value_name = "FINGERPRINT")]
+    pub pins: Vec<Fingerprint>,
+    /// Trust a server that was never seen before, and write it to known_hosts; without this a script refuses it
+    #[arg(long, conflicts_with = "pins")]
+    pub accept_new: bool,
+    /// Servers that were trusted before [default: ~/.config/braidftp/known_hosts]
+    #[arg(long, value_name = "FILE")]
+    pub known_hosts: Option<PathBuf>,
+    /// Certificates of authorities (PEM) that vouch for servers, in place of the system's
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+}
+
+impl Protection {
+    /// What a client is told.
+    ///
+    /// # Errors
+    /// There is no place for `known_hosts`, or the file of authorities cannot be used.
+    pub fn of_client(&self) -> Result<client::Protection> {
+        if self.plain {
+            return Ok(client::Protection::Plain);
+        }
+        let known_hosts = match &self.known_hosts {
+            Some(file) => KnownHosts::at(file),
+            // Nobody looks there.
+            None if !self.pins.is_empty() => KnownHosts::at("/dev/null"),
+            None => KnownHosts::usual()?,
+        };
+        let trust = Arc::new(Trust {
+            pins: self.pins.clone(),
+            authorities: self.ca.as_deref().map_or(Ok(Authorities::system()), Authorities::of_file)?,
+            on_unknown: if self.accept_new { OnUnknown::Accept } else { OnUnknown::Ask },
+            own_server: Files::usual().ok(),
+            ..Trust::new(known_hosts)
+        });
+        // Who says whom to trust does not want the answer ignored.
+        let is_wanted = self.protect || self.accept_new || !self.pins.is_empty() || self.ca.is_some();
+        Ok(match is_wanted {
+            true => client::Protection::Required(trust),
+            false => client::Protection::Usual(trust),
+        })
+    }
+}

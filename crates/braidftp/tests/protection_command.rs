@@ -1,0 +1,237 @@
+//! Protection as the program has it by default: what is protected, which servers are trusted, and what those are told who do not fit.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use tempfile::TempDir;
+
+/// The program as a user whose home is there.
+fn braidftp(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
+    command.args(args).env("HOME", home).stdin(Stdio::null());
+    for variable in
+        ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "STATE_DIRECTORY", "BRAIDFTP_USER", "BRAIDFTP_PASSWORD"]
+    {
+        command.env_remove(variable);
+    }
+    // Root's own key would be the machine's.
+    command.env("XDG_DATA_HOME", home.join(".local/share"));
+    command
+}
+
+/// A user's home, and a folder that is served.
+struct Room {
+    folder: TempDir,
+}
+
+impl Room {
+    fn new() -> Self {
+        let room = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(room.path("tree")).unwrap();
+        fs::write(room.path("tree/f"), "hello").unwrap();
+        room
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// A server of this user, at this address.
+    fn serve(&self, listen: &str, more: &[&str]) -> Serving {
+        let tree = self.text("tree");
+        let args = [&["serve", &tree, "--listen", listen], more].concat();
+        let child = braidftp(&self.path("home"), &args).stderr(Stdio::piped()).spawn().unwrap();
+        let mut serving = Serving { child, key: String::new(), url: String::new() };
+        let mut lines = BufReader::new(serving.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        while serving.url.is_empty() {
+            let line = lines.next().expect("the server listens");
+            match line.split_once(' ') {
+                Some(("key", rest)) => serving.key = rest.split(' ').next().unwrap().to_owned(),
+                Some(("listening", place)) => serving.url = format!("{place}/"),
+                _ => panic!("{line}"),
+            }
+        }
+        serving
+    }
+
+    /// What a mirror of that by the user of a home comes to: the exit code and standard error.
+    fn mirror(&self, home: &str, url: &str, more: &[&str]) -> (i32, String) {
+        let copy = self.text("copy");
+        let _ = fs::remove_dir_all(&copy);
+        let args = [&["mirror", url, &copy, "-q", "--timeout", "60"], more].concat();
+        let Output { status, stderr, .. } = braidftp(&self.path(home), &args).output().unwrap();
+        let said = String::from_utf8(stderr).unwrap();
+        if status.success() {
+            assert_eq!(fs::read(self.path("copy/f")).unwrap(), b"hello", "{said}");
+        } else {
+            assert!(!self.path("copy/f").exists(), "{said}");
+        }
+        (status.code().unwrap(), said)
+    }
+
+    /// A mirror that goes through.
+    fn goes(&self, home: &str, url: &str, more: &[&str]) {
+        let (code, said) = self.mirror(home, url, more);
+        assert_eq!(code, 0, "{more:?}: {said}");
+    }
+
+    /// A mirror that is refused because of trust, with these words.
+    fn is_refused(&self, home: &str, url: &str, more: &[&str], words: &[&str]) {
+        let (code, said) = self.mirror(home, url, more);
+        assert_eq!(code, 3, "{more:?}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{more:?}: `{word}` in: {said}");
+        }
+    }
+}
+
+struct Serving {
+    child: Child,
+    key: String,
+    url: String,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const ANY: &str = "ftp+sctp://127.0.0.1:0";
+
+#[test]
+fn the_users_own_server_on_this_machine_is_known_and_plain_is_refused() {
+    let room = Room::new();
+    let server = room.serve(ANY, &[]);
+    assert!(server.key.starts_with("SHA256:"), "{}", server.key);
+    let mode = fs::metadata(room.path("home/.local/share/braidftp/server.pem")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    room.goes("home", &server.url, &[]);
+    room.goes("home", &server.url.replace("127.0.0.1", "localhost"), &["--path", "127.0.0.1"]);
+    assert!(!room.path("home/.config").exists(), "nothing had to be written down");
+    let refused = "the server takes protected associations alone";
+    room.is_refused("home", &server.url, &["--plain"], &[refused, "leave out --plain", "--allow-plain"]);
+    for mode in ["naive", "ms", "ms-cp"] {
+        room.is_refused("home", &server.url, &["--mode", mode], &[refused]);
+    }
+    room.goes("home", &server.url, &["--mode", "ms-cp", "--protect"]);
+    let key = room.serve(ANY, &[]).key.clone();
+    assert_eq!(key, server.key, "a key is made once");
+}
+
+#[test]
+fn a_script_refuses_a_new_server_and_takes_it_by_its_key_or_for_good() {
+    let room = Room::new();
+    let server = room.serve(ANY, &[]);
+    let hints = [&*server.key, "was never seen here", "--accept-new", "--pin"];
+    room.is_refused("other", &server.url, &[], &hints);
+    room.goes("other", &server.url, &["--pin", &server.key]);
+    room.is_refused("other", &server.url, &[], &hints);
+    let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    room.is_refused("other", &server.url, &["--pin", wrong], &[&server.key, wrong]);
+    room.goes("other", &server.url, &["--pin", wrong, "--pin", &server.key]);
+    let elsewhere = room.text("elsewhere");
+    room.goes("other", &server.url, &["--accept-new", "--known-hosts", &elsewhere]);
+    room.is_refused("other", &server.url, &[], &hints);
+    room.goes("other", &server.url, &["--accept-new"]);
+    room.goes("other", &server.url, &[]);
+    let known = fs::read_to_string(room.path("other/.config/braidftp/known_hosts")).unwrap();
+    assert!(known.contains(&server.key), "{known}");
+}
+
+#[test]
+fn a_server_with_a_new_key_is_refused_with_both() {
+    let room = Room::new();
+    let first = room.serve(ANY, &["--identity", &room.text("one")]);
+    room.goes("other", &first.url, &["--accept-new"]);
+    let (url, old) = (first.url.clone(), first.key.clone());
+    drop(first);
+    let second = room.serve(url.trim_end_matches('/'), &["--identity", &room.text("two")]);
+    for more in [&[][..], &["--accept-new"]] {
+        room.is_refused("other", &url, more, &[&old, &second.key, "known_hosts line 1", "delete that line"]);
+    }
+}
+
+#[test]
+fn a_plain_server_is_refused_unless_the_client_says_plain() {
+    let room = Room::new();
+    let server = room.serve(ANY, &["--plain"]);
+    assert_eq!(server.key, "", "nobody asks it for one");
+    for more in [&[][..], &["--accept-new"], &["--mode", "ms", "--protect"]] {
+        room.is_refused("home", &server.url, more, &["the server offers no protection", "--plain"]);
+    }
+    room.goes("home", &server.url, &["--plain"]);
+    room.goes("home", &server.url, &["--mode", "naive"]);
+}
+
+#[test]
+fn a_server_that_allows_plain_serves_the_papers_modes_beside_protected_ones() {
+    let room = Room::new();
+    let config = room.text("serve.toml");
+    fs::write(&config, "allow-plain = true\n").unwrap();
+    let server = room.serve(ANY, &["--config", &config]);
+    for mode in ["naive", "ms", "ms-cp", "braid"] {
+        room.goes("home", &server.url, &["--mode", mode]);
+    }
+    room.goes("home", &server.url, &["--plain"]);
+    // Who wants protection has it, or nothing.
+    room.is_refused("other", &server.url, &[], &["was never seen here"]);
+}
+
+#[test]
+fn an_authority_vouches_for_the_certificate_that_the_server_was_given() {
+    let room = Room::new();
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    fs::write(room.path("ca.pem"), authority.pem()).unwrap();
+    fs::write(room.path("cert.pem"), certificate.pem()).unwrap();
+    fs::write(room.path("key.pem"), key.serialize_pem()).unwrap();
+    let given = ["--tls-cert", &room.text("cert.pem"), "--tls-key", &room.text("key.pem")];
+
+    let refused = |more: &[&str]| {
+        let tree = room.text("tree");
+        let args = [&["serve", &tree, "--listen", ANY], &given[..], more].concat();
+        let output = braidftp(&room.path("home"), &args).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let chmod = |mode| fs::set_permissions(room.path("key.pem"), fs::Permissions::from_mode(mode)).unwrap();
+    chmod(0o644);
+    for more in [&[][..], &["--check"]] {
+        let (code, said) = refused(more);
+        assert!(code == 1 && said.contains("chmod 600") && said.contains("mode 644"), "{code}: {said}");
+    }
+    chmod(0o600);
+    let server = room.serve(ANY, &given);
+    assert!(!room.path("home/.local").exists(), "no key is made beside the one that was given");
+    let url = server.url.replace("127.0.0.1", "localhost");
+    let four = ["--path", "127.0.0.1"];
+    let ca = ["--ca", &room.text("ca.pem")];
+    room.goes("other", &url, &[&four[..], &ca].concat());
+    room.is_refused("other", &url, &four, &["was never seen here"]);
+    room.is_refused("other", &server.url, &ca, &["is for localhost, not for 127.0.0.1"]);
+    assert!(!room.path("other/.config").exists());
+}
+
+#[test]
+fn options_that_contradict_each_other_are_told() {
+    let room = Room::new();
+    for more in [&["--plain", "--accept-new"][..], &["--plain", "--protect"], &["--pin", "SHA256:short"]] {
+        assert_eq!(room.mirror("home", "ftp+sctp://127.0.0.1:9/", more).0, 1, "{more:?}");
+    }
+    let (code, said) = room.mirror("home", "ftp+sctp://127.0.0.1:9/", &["--protect", "--mode", "naive"]);
+    assert!(code == 1 && said.contains("use --mode braid, ms or ms-cp"), "{code}: {said}");
+}
