@@ -1,4 +1,4 @@
-//! Says from which commit the bench is built: what stands at the head of every table.
+//! Stores the current commit in the program, for the head of every table.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ fn main() {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=BRAIDFTP_COMMIT={commit}");
     println!("cargo::rerun-if-changed=build.rs");
-    // Both change when another commit is checked out or made.
+    // Both files change with a checkout or a commit.
     for name in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&["rev-parse", "--git-path", name])
             && std::path::Path::new(&path).exists()

@@ -1,4 +1,4 @@
-//! Runs a figure and keeps what comes of it, or takes what is kept: what `run`, `check` and `report` have in common.
+//! Runs a figure and stores the results, or loads stored ones; shared by `run`, `check` and `report`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,31 +13,31 @@ use crate::store::{Appending, Store, StoreError, Variety};
 use crate::sweep::{self, Enough, Observer, Plan, Shard, SweepError};
 use crate::table::{Data, Record, Rows, Table};
 
-/// How figures are run.
+/// Options for running figures.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Few points, few runs.
+    /// Whether to run few points, few times.
     pub quick: Quick,
-    /// What is kept already is made anew.
+    /// Whether to replace stored results.
     pub fresh: Fresh,
-    /// Only a part of the points.
+    /// Runs only a shard of the points.
     pub shard: Option<Shard>,
-    /// On how many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// What all seeds come from.
+    /// The base of all seeds.
     pub seed: u64,
-    /// How often a point is run at most, if not as its figure says.
+    /// The maximum number of runs of a point; `None`: as the figure says.
     pub runs_max: Option<u32>,
-    /// What made the rows, for their head.
+    /// The command that created the rows, for their head.
     pub command: String,
 }
 
-/// Whether what is kept is made anew.
+/// Whether stored results are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fresh {
-    /// It is.
+    /// They are.
     Yes,
-    /// What goes with this program is taken.
+    /// Results of the same build and settings are reused.
     No,
 }
 
@@ -55,44 +55,44 @@ impl Default for Options {
     }
 }
 
-/// What a bench tells while it works.
-pub trait Tell: Send {
-    /// A figure is begun; so many of its runs are known from before.
+/// Progress reports.
+pub trait Reporter: Send {
+    /// A figure begins; `known` of its runs are stored.
     fn on_figure(&mut self, _figure: &'static Figure, _known: usize) {}
-    /// A run ended; so many are done, of so many planned by now.
+    /// A run ended: `done` of the runs `planned` so far.
     fn on_run(&mut self, _done: u64, _planned: u64) {}
-    /// A point was run as often as allowed.
+    /// A point reached the maximum number of runs.
     fn on_capped(&mut self, _what: &str) {}
-    /// Something that a person should know.
+    /// A note for the user.
     fn on_note(&mut self, _note: &str) {}
 }
 
-/// One that tells nothing.
+/// Reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
-impl Tell for Silent {}
+impl Reporter for Silent {}
 
-/// Why a figure was not made.
+/// Why a figure could not be made.
 #[derive(Debug)]
 pub enum BenchError {
-    /// A file.
+    /// A file error.
     Store(StoreError),
-    /// A finished point could not be kept.
+    /// The runs of a finished point could not be stored.
     Append {
-        /// What the system said, of which file.
+        /// The error, with the file.
         error: StoreError,
-        /// How many rows are safe.
+        /// The number of rows stored.
         kept: usize,
     },
     /// A run panicked.
     Run {
-        /// Of which figure.
+        /// The figure.
         figure: &'static str,
-        /// What it said, and with which point and seed.
-        said: String,
+        /// The panic message, with point and seed.
+        message: String,
     },
-    /// The picture did not become dots.
+    /// The picture could not be rendered.
     Picture(String),
 }
 
@@ -102,10 +102,10 @@ impl fmt::Display for BenchError {
             Self::Store(error) => error.fmt(f),
             Self::Append { error, kept } => write!(
                 f,
-                "{error}; the {kept} rows so far are whole: make room and run it again, and it goes on from there"
+                "{error}; the {kept} rows so far are stored: free some space and run it again to continue"
             ),
-            Self::Run { figure, said } => write!(f, "{figure}: {said}"),
-            Self::Picture(said) => write!(f, "the picture cannot be drawn: {said}"),
+            Self::Run { figure, message } => write!(f, "{figure}: {message}"),
+            Self::Picture(message) => write!(f, "the picture cannot be drawn: {message}"),
         }
     }
 }
@@ -118,23 +118,23 @@ impl From<StoreError> for BenchError {
     }
 }
 
-/// What came of a figure.
+/// The result of making a figure.
 #[derive(Debug, Clone)]
 pub enum Made {
-    /// A sweep's runs.
+    /// The runs of a sweep.
     Sweep(Table),
-    /// A scene's rows.
+    /// The rows of a scene.
     Scene(Rows),
-    /// Nothing: it cannot be run here, or is not when it is to be quick; why.
+    /// Nothing, with the reason: the figure cannot run here, or is left out with `--quick`.
     LeftOut(String),
 }
 
-/// A folder of results, and how what is missing is made.
+/// A folder of results, and options for what is missing in it.
 #[derive(Debug, Clone)]
 pub struct Bench {
-    /// Where results are kept.
+    /// Where results are stored.
     pub store: Store,
-    /// How figures are run.
+    /// Options for running figures.
     pub options: Options,
 }
 
@@ -154,15 +154,15 @@ impl Bench {
         Runs { max, min: runs.min.min(max), ..runs }
     }
 
-    /// Make a figure, or take it as it is kept if the same program made it the same way.
-    pub fn make(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Made, BenchError> {
+    /// Makes a figure, or loads it if this build made it with the same settings.
+    pub fn make(&self, figure: &'static Figure, reporter: &mut dyn Reporter) -> Result<Made, BenchError> {
         match &figure.kind {
-            Kind::Sweep(sweep) => self.make_sweep(figure, sweep, tell).map(Made::Sweep),
+            Kind::Sweep(sweep) => self.make_sweep(figure, sweep, reporter).map(Made::Sweep),
             Kind::Live(live) => match (live.possible)() {
                 Ok(()) => {
                     let options = Options { threads: AT_ONCE, ..self.options.clone() };
                     let bench = Self { store: self.store.clone(), options };
-                    bench.make_sweep(figure, &live.sweep, tell).map(Made::Sweep)
+                    bench.make_sweep(figure, &live.sweep, reporter).map(Made::Sweep)
                 }
                 Err(why) => Ok(Made::LeftOut(why)),
             },
@@ -172,10 +172,10 @@ impl Bench {
                     && let Ok(Some((kept, rows))) = self.store.scene(figure, self.variety())
                     && kept.goes_with(&head)
                 {
-                    tell.on_note(&format!("{}: nothing to do, it is whole", figure.id));
+                    reporter.on_note(&format!("{}: up to date", figure.id));
                     return Ok(Made::Scene(rows));
                 }
-                tell.on_figure(figure, 0);
+                reporter.on_figure(figure, 0);
                 let scene = kind.scene(self.options.seed, self.options.quick).expect("it is no sweep");
                 self.store.keep_scene(figure, self.variety(), &head, &scene)?;
                 self.keep_picture(figure, &scene.svg)?;
@@ -185,13 +185,13 @@ impl Bench {
         }
     }
 
-    /// Take a figure as it is kept, whatever program made it, or make it. What was made by another is noted.
-    pub fn take(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Made, BenchError> {
+    /// Loads a figure whatever build made it, or makes it. Results of another build are noted.
+    pub fn take(&self, figure: &'static Figure, reporter: &mut dyn Reporter) -> Result<Made, BenchError> {
         let mine = |head: &Head| head.get(csv::BUILD) == Some(crate::build());
         let mut note = |head: &Head| {
             if !mine(head) {
-                tell.on_note(&format!(
-                    "{}: made by another build, of commit {}; `braidlab run {}` makes it anew",
+                reporter.on_note(&format!(
+                    "{}: made by another build, of commit {}; `braidlab run {}` replaces it",
                     figure.id,
                     head.get(csv::COMMIT).unwrap_or("unknown"),
                     figure.id
@@ -214,20 +214,24 @@ impl Bench {
                 }
             }
         }
-        self.make(figure, tell)
+        self.make(figure, reporter)
     }
 
-    /// All figures that claims need, and what was compared with live runs, if that is kept.
-    pub fn gather(&self, figures: &[&'static Figure], tell: &mut dyn Tell) -> Result<Data, BenchError> {
+    /// Returns all figures that claims need, and the stored comparison with live runs, if there is one.
+    pub fn gather(
+        &self,
+        figures: &[&'static Figure],
+        reporter: &mut dyn Reporter,
+    ) -> Result<Data, BenchError> {
         let mut data = Data::default();
         for figure in figures {
-            match self.take(figure, tell)? {
+            match self.take(figure, reporter)? {
                 Made::Sweep(table) => data.add_table(figure, table),
                 Made::Scene(rows) => data.add_scene(figure, rows),
-                Made::LeftOut(why) => tell.on_note(&format!("{}: LEFT OUT: {why}", figure.id)),
+                Made::LeftOut(why) => reporter.on_note(&format!("{}: LEFT OUT: {why}", figure.id)),
             }
         }
-        // It takes minutes and root, so that it is never made here.
+        // The comparison takes minutes and root, so it is never made here.
         if let Some((_, rows)) = compare::rows::kept(self.store.folder()) {
             data.add_compared(&rows);
         }
@@ -238,7 +242,7 @@ impl Bench {
         &self,
         figure: &'static Figure,
         sweep: &'static Sweep,
-        tell: &mut dyn Tell,
+        reporter: &mut dyn Reporter,
     ) -> Result<Table, BenchError> {
         let runs = self.runs(sweep);
         let variety = self.variety();
@@ -248,14 +252,14 @@ impl Bench {
             if let Some(read) = self.store.sweep(figure, sweep, variety).ok().flatten()
                 && read.head.goes_with(&head)
             {
-                tell.on_note(&format!("{}: nothing to do, it is whole", figure.id));
+                reporter.on_note(&format!("{}: up to date", figure.id));
                 return Ok(Table::new(figure, sweep, read.records));
             }
             match self.store.unfinished(figure, sweep, variety) {
                 Ok(Some(read)) if read.head.goes_with(&head) => known = read.records,
                 Ok(None) => {}
-                _ => tell.on_note(&format!(
-                    "{}: an unfinished sweep of another build, or with other settings, is begun anew",
+                _ => reporter.on_note(&format!(
+                    "{}: discarded an unfinished sweep of another build or with other settings",
                     figure.id
                 )),
             }
@@ -271,7 +275,7 @@ impl Bench {
             threads: self.options.threads,
             base_seed: self.options.seed,
         };
-        tell.on_figure(figure, known.len());
+        reporter.on_figure(figure, known.len());
         let appending = self.store.begin(figure, sweep, variety, &head, &known)?;
         let mut keeper = Keeper {
             sweep,
@@ -280,7 +284,7 @@ impl Bench {
             records: Vec::new(),
             capped: Vec::new(),
             quick: self.options.quick,
-            tell,
+            reporter,
         };
         let ran = sweep::run(figure, sweep, &plan, &known, &mut keeper);
         let Keeper { records, mut capped, appending, .. } = keeper;
@@ -291,18 +295,18 @@ impl Bench {
                 let error = StoreError { path, doing: "append to", error };
                 return Err(BenchError::Append { error, kept: records.len().max(known.len()) });
             }
-            Err(SweepError::Run { point, seed, said }) => {
+            Err(SweepError::Run { point, seed, message }) => {
                 return Err(BenchError::Run {
                     figure: figure.id,
-                    said: format!("at {point}, seed {seed}: {said}"),
+                    message: format!("at {point}, seed {seed}: {message}"),
                 });
             }
         }
         let mut head = head;
         capped.sort();
         if self.options.quick == Quick::Yes && !capped.is_empty() {
-            tell.on_note(&format!(
-                "{}: {} points were run {} times and no more; their intervals are wider than {} %",
+            reporter.on_note(&format!(
+                "{}: {} points reached the maximum of {} runs; their intervals are wider than {} %",
                 figure.id,
                 capped.len(),
                 runs.max,
@@ -325,8 +329,12 @@ impl Bench {
         Ok(table)
     }
 
-    /// Put the parts that shards made together.
-    pub fn merge(&self, figure: &'static Figure, tell: &mut dyn Tell) -> Result<Option<Table>, BenchError> {
+    /// Combines the parts of a sweep made by shards.
+    pub fn merge(
+        &self,
+        figure: &'static Figure,
+        reporter: &mut dyn Reporter,
+    ) -> Result<Option<Table>, BenchError> {
         let Some(sweep) = figure.sweep() else { return Ok(None) };
         let variety = Variety { quick: self.options.quick == Quick::Yes, shard: None };
         let mut records: Vec<Record> = Vec::new();
@@ -337,8 +345,8 @@ impl Bench {
             if let Some(head) = &mut head {
                 let commit = |head: &Head| head.get(csv::COMMIT).unwrap_or("unknown").to_owned();
                 if commit(head) != commit(&read.head) {
-                    tell.on_note(&format!(
-                        "{}: made from another commit than the parts before it",
+                    reporter.on_note(&format!(
+                        "{}: made from another commit than the other parts",
                         path.display()
                     ));
                 }
@@ -357,12 +365,12 @@ impl Bench {
             .windows(2)
             .any(|pair| (pair[0].point, pair[0].run) == (pair[1].point, pair[1].run));
         if twice {
-            return Err(BenchError::Run { figure: figure.id, said: "two parts have the same run".into() });
+            return Err(BenchError::Run { figure: figure.id, message: "two parts have the same run".into() });
         }
         let missing = (0..table.points().len()).filter(|point| table.cell(*point).runs() == 0).count();
         if missing > 0 && !variety.quick {
-            tell.on_note(&format!(
-                "{}: {missing} of {} points are in no part",
+            reporter.on_note(&format!(
+                "{}: {missing} of {} points are missing in all parts",
                 figure.id,
                 table.points().len()
             ));
@@ -381,28 +389,28 @@ impl Bench {
     }
 }
 
-/// How the drawn column of each point is distributed, a line each.
+/// The distribution of the drawn column at each point, one line per point.
 fn tails(sweep: &Sweep, table: &Table) -> Vec<String> {
     let cells = (0..table.points().len()).map(|point| table.cell(point)).filter(|cell| cell.runs() > 0);
     cells.map(|cell| format!("{}: {}", cell.point(), cell.tail(sweep.plot.y))).collect()
 }
 
-/// Keeps what finished points give.
+/// Stores the runs of finished points.
 struct Keeper<'a> {
     sweep: &'static Sweep,
     known: &'a [Record],
     appending: Appending,
     records: Vec<Record>,
-    /// By point.
+    /// Capped points, by point index.
     capped: Vec<(usize, String)>,
-    /// Whether caps are the rule.
+    /// Whether caps are expected.
     quick: Quick,
-    tell: &'a mut dyn Tell,
+    reporter: &'a mut dyn Reporter,
 }
 
 impl Observer for Keeper<'_> {
     fn on_run(&mut self, done: u64, planned: u64) {
-        self.tell.on_run(done, planned);
+        self.reporter.on_run(done, planned);
     }
 
     fn on_point(&mut self, index: usize, records: &[Record], enough: Enough) -> std::io::Result<()> {
@@ -416,7 +424,7 @@ impl Observer for Keeper<'_> {
             let point = &self.sweep.points()[index];
             let what = format!("{point}: {} runs, within {:.1} %", records.len(), within * 100.0);
             if self.quick == Quick::No {
-                self.tell.on_capped(&what);
+                self.reporter.on_capped(&what);
             }
             self.capped.push((index, what));
         }

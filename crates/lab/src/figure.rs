@@ -1,8 +1,9 @@
-//! What an experiment is: a [`Figure`] says what is varied ([`Axis`]), what one run does, and how it is drawn; a
-//! [`Claim`] says what a paper found, and how that is checked against the runs of one or more figures.
+//! Definition of experiments. A [`Figure`] says what is varied ([`Axis`]), what one run does, and how the
+//! result is drawn. A [`Claim`] states a finding of a paper, and how the runs of one or more figures decide
+//! it.
 //!
-//! A run is a pure function of a [`Point`] and a seed. How many runs there are, on how many cores, in which order and
-//! where their numbers go is no affair of a figure: `sweep`, `csv` and `plot` are the same for all of them.
+//! A run is a pure function of a [`Point`] and a seed. The number of runs, cores, execution order and
+//! storage are handled by `sweep`, `store` and `plot`, in the same way for all figures.
 
 use std::fmt;
 
@@ -10,57 +11,57 @@ use crate::plot::Plot;
 use crate::stats::Estimate;
 use crate::table::Data;
 
-/// One figure of a paper, or one beyond it.
+/// A figure of a paper, or an additional one.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
-    /// Its paper's name and its own, as in `multistream/fig6`.
+    /// The names of paper and figure, as in `multistream/fig6`.
     pub id: &'static str,
-    /// What it shows, in a few words: the heading of its picture.
+    /// The heading of its picture.
     pub shows: &'static str,
-    /// What is under the picture: what was varied and measured, and on which network.
+    /// The caption: what was varied and measured, and on which network.
     pub caption: &'static str,
-    /// What does not vary, a line each: links, profiles, workload. The head of its table.
+    /// What does not vary, one line each: links, profiles, workload. Written to the head of its table.
     pub settings: fn() -> Vec<String>,
-    /// How it comes to be.
+    /// How its data is created.
     pub kind: Kind,
 }
 
-/// How a figure comes to be.
+/// How the data of a figure is created.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::large_enum_variant, reason = "figures are constants, a few dozen of them")]
 pub enum Kind {
     /// Many runs over a grid.
     Sweep(Sweep),
-    /// One run, drawn: it gives its numbers and its picture itself.
+    /// One run that returns its numbers and its picture.
     Scene(fn(seed: u64) -> Scene),
-    /// Many runs over a grid, by the wall clock.
+    /// Many runs over a grid, in real time.
     Live(LiveSweep),
-    /// A scene that takes minutes: a smaller one with [`Quick::Yes`], of the same form.
+    /// A scene that takes minutes; with [`Quick::Yes`] a smaller one of the same form.
     Film(fn(seed: u64, quick: Quick) -> Scene),
 }
 
-/// A grid whose runs are of this machine, and no functions of their seeds: they take as long as they measure, and many go on
-/// at once. Where there can be none the figure is left out, which is said; `--quick` leaves it out unless it is asked for by
-/// its own name. No claim needs it.
+/// A grid of real-time runs on this machine, which are not functions of their seeds. They take as long as
+/// they measure, and many run concurrently. Where they are impossible, the figure is left out with a
+/// message. `--quick` leaves it out unless the figure is named explicitly. No claim needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveSweep {
-    /// Whether there can be such runs here; if not, why.
+    /// Whether such runs are possible here; if not, the reason.
     pub possible: fn() -> Result<(), String>,
-    /// The grid. Its runs wait by themselves where too many go on.
+    /// The grid. Its runs wait when too many are in progress.
     pub sweep: Sweep,
 }
 
-/// Whether figures are run to see that they work, or to know.
+/// Whether figures are run as a smoke test or for their results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quick {
-    /// To see that it works.
+    /// As a smoke test.
     Yes,
-    /// To know.
+    /// For their results.
     No,
 }
 
 impl Kind {
-    /// The scene, if it is one: made now.
+    /// Runs a scene; `None` for other kinds.
     pub fn scene(&self, seed: u64, quick: Quick) -> Option<Scene> {
         match self {
             Self::Sweep(_) | Self::Live(_) => None,
@@ -70,51 +71,51 @@ impl Kind {
     }
 }
 
-/// A grid of points, and what is done at each of them.
+/// A grid of points, and the run at each point.
 #[derive(Debug, Clone, Copy)]
 pub struct Sweep {
-    /// What is varied; the last axis varies fastest.
+    /// The axes; the last one varies fastest.
     pub axes: &'static [Axis],
-    /// Which points of the full grid there are.
+    /// Selects the points of the full grid that exist.
     pub only: fn(&Point) -> bool,
-    /// Which of them `--quick` runs.
+    /// Selects the points that `--quick` runs.
     pub quick: fn(&Point) -> bool,
-    /// At which of them nothing is random: two runs that are alike are enough.
+    /// Selects the deterministic points: two identical runs are enough.
     pub fixed: fn(&Point) -> bool,
-    /// The axes that do not enter the seed: runs that differ in nothing else meet the same losses, and are compared in
-    /// pairs.
+    /// Axes that do not enter the seed: runs that differ only in them have the same losses and are compared
+    /// in pairs.
     pub paired: &'static [&'static str],
-    /// The names of the numbers that a run gives, in their order, with their units.
+    /// The columns of a run's results, with units.
     pub columns: &'static [Column],
-    /// Of which of them the mean is to be known well: the first, if not another.
+    /// How many runs there are, decided by the mean of the first column.
     pub runs: Runs,
-    /// One run. Whatever is random in it comes from the seed.
+    /// Runs one point. All randomness comes from the seed.
     pub run: fn(&Point, u64) -> Row,
     /// How it is drawn.
     pub plot: Plot,
 }
 
-/// How often a point is run: until the 90 % confidence interval of the mean of the first column is within
-/// [`Runs::within`] of it on either side.
+/// How often a point is run: until the 90 % confidence interval of the mean of the first column is within ±
+/// [`Runs::within`] of the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Runs {
-    /// At least so often, where anything is random.
+    /// The minimum, if anything is random.
     pub min: u32,
-    /// At most so often; a point that stops here is named.
+    /// The maximum; points that reach it are reported.
     pub max: u32,
-    /// How far the interval may reach from the mean, as a part of the mean.
+    /// The maximum half-width of the interval, as a fraction of the mean.
     pub within: f64,
 }
 
 impl Runs {
-    /// The papers': at least 10 runs, and an interval of 5 %.
+    /// As in the papers: at least 10 runs, and an interval of 5 %.
     pub const PAPER: Self = Self { min: 10, max: 400, within: 0.05 };
-    /// So many, whatever they say: what is to be known is their distribution. `--quick` runs a hundredth of them.
+    /// A fixed number of runs, for figures of distributions. `--quick` runs a hundredth of them.
     pub const fn counted(count: u32) -> Self {
         Self { min: count, max: count, within: f64::INFINITY }
     }
 
-    /// Whether their number does not depend on what they say.
+    /// Whether the number of runs is fixed.
     pub fn is_counted(&self) -> bool {
         self.within == f64::INFINITY
     }
@@ -123,25 +124,25 @@ impl Runs {
     pub const QUICK: Self = Self { min: 2, max: 3, within: 0.05 };
 }
 
-/// Something that is varied.
+/// A varied parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
     /// Its name in tables and selectors.
     pub name: &'static str,
-    /// What it is called beside a picture, with its unit.
+    /// Its label in pictures, with unit.
     pub label: &'static str,
-    /// What it may be.
+    /// Its values.
     pub values: &'static [Value],
-    /// How a value is written beside a picture.
+    /// Formats a value for pictures.
     pub show: fn(&Value) -> String,
 }
 
-/// A place on an axis.
+/// A value on an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// A quantity.
     Number(f64),
-    /// A thing that has a name.
+    /// A name.
     Name(&'static str),
 }
 
@@ -154,7 +155,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A number that runs give.
+/// A column of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// Its name in tables.
@@ -163,51 +164,51 @@ pub struct Column {
     pub unit: &'static str,
 }
 
-/// One place of a grid: a value on every axis.
+/// A point of a grid: a value on every axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     places: Vec<(&'static str, Value)>,
 }
 
 impl Point {
-    /// A point with these values.
+    /// Creates a point with these values.
     pub fn new(places: Vec<(&'static str, Value)>) -> Self {
         Self { places }
     }
 
-    /// Its values, by axis.
+    /// The values, by axis.
     pub fn places(&self) -> &[(&'static str, Value)] {
         &self.places
     }
 
-    /// Where it is on an axis.
+    /// Returns the value on an axis.
     ///
     /// # Panics
-    /// If there is no such axis: the figure asks for what it does not vary.
+    /// If there is no such axis.
     pub fn value(&self, axis: &str) -> Value {
         let place = self.places.iter().find(|(name, _)| *name == axis);
-        place.unwrap_or_else(|| panic!("`{self}` has no axis `{axis}`")).1
+        place.unwrap_or_else(|| panic!("point `{self}` has no axis `{axis}`")).1
     }
 
-    /// The quantity on an axis.
+    /// Returns the number on an axis.
     ///
     /// # Panics
-    /// If the axis has names and not quantities.
+    /// If the value is a name.
     pub fn number(&self, axis: &str) -> f64 {
         match self.value(axis) {
             Value::Number(number) => number,
-            Value::Name(name) => panic!("`{axis}` is `{name}`, which is no number"),
+            Value::Name(name) => panic!("axis `{axis}`: `{name}` is not a number"),
         }
     }
 
-    /// The name on an axis.
+    /// Returns the name on an axis.
     ///
     /// # Panics
-    /// If the axis has quantities and not names.
+    /// If the value is a number.
     pub fn name(&self, axis: &str) -> &'static str {
         match self.value(axis) {
             Value::Name(name) => name,
-            Value::Number(number) => panic!("`{axis}` is {number}, which is no name"),
+            Value::Number(number) => panic!("axis `{axis}`: {number} is not a name"),
         }
     }
 }
@@ -221,23 +222,23 @@ impl fmt::Display for Point {
     }
 }
 
-/// The numbers of one run, in the order of the figure's columns.
+/// The results of one run, in the order of the figure's columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(pub Vec<f64>);
 
-/// The numbers of a figure that is no sweep, and its picture.
+/// The data and picture of a figure that is not a sweep.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// The names of its columns.
+    /// The names of the columns.
     pub columns: Vec<&'static str>,
-    /// Its rows: texts, of which numbers are written as Rust writes them.
+    /// The rows, as text; numbers in Rust's notation.
     pub rows: Vec<Vec<String>>,
     /// The picture.
     pub svg: String,
 }
 
 impl Sweep {
-    /// All points, in order.
+    /// Returns all points, in order.
     pub fn points(&self) -> Vec<Point> {
         let mut points = vec![Point::new(Vec::new())];
         for axis in self.axes {
@@ -255,12 +256,12 @@ impl Sweep {
         points
     }
 
-    /// The axis of a name.
+    /// Returns the axis of this name.
     pub fn axis(&self, name: &str) -> Option<&'static Axis> {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// What the run of this number starts from, at a point: the same for points that differ in paired axes alone.
+    /// Returns the seed of a run at a point; points that differ only in paired axes have the same seed.
     pub fn seed(&self, point: &Point, run: u32, base: u64) -> u64 {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&base.to_le_bytes());
@@ -288,73 +289,73 @@ impl Figure {
     }
 }
 
-/// A paper: its figures, ours beside them, and what it claims.
+/// A paper: its figures, additional figures, and its claims.
 #[derive(Debug, Clone, Copy)]
 pub struct Paper {
-    /// The first word of its figures' ids.
+    /// The first component of its figures' ids.
     pub name: &'static str,
-    /// The first word of its claims' ids, as in `P2`.
+    /// The first component of its claims' ids, as in `P2`.
     pub key: &'static str,
-    /// What to cite.
+    /// The citation.
     pub citation: &'static str,
-    /// Its figures, in order, and then those beyond it.
+    /// Its figures, in order, followed by additional ones.
     pub figures: &'static [Figure],
-    /// What it claims, in order.
+    /// Its claims, in order.
     pub claims: &'static [&'static [Claim]],
 }
 
 impl Paper {
-    /// All that it claims, in order.
+    /// Returns all claims, in order.
     pub fn claims(&self) -> impl Iterator<Item = &'static Claim> + use<> {
         self.claims.iter().flat_map(|claims| claims.iter())
     }
 }
 
-/// Something that a paper says.
+/// A claim of a paper.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
     /// As in `P2-C38`.
     pub id: &'static str,
-    /// The paper's words, in short.
+    /// The paper's statement, shortened.
     pub says: &'static str,
     /// The figures whose runs decide it.
     pub needs: &'static [&'static str],
-    /// What they say.
+    /// Decides the claim.
     pub check: fn(&Data) -> Finding,
 }
 
-/// What became of a claim, and why.
+/// The result of checking a claim.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The number that decides, if it is one, with what it is.
+    /// The number that decides, if there is one.
     pub figure: Option<Measured>,
-    /// Where all of it can be seen: the numbers, the reason where they differ from the paper's.
+    /// The explanation: all relevant numbers, and the reason for a difference from the paper.
     pub why: String,
 }
 
-/// A number that decides, and what it is of.
+/// A number that decides a claim.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// What it is, as in `TCP : naive, 1 MB, 10 %`.
     pub what: String,
-    /// Its unit: `s`, `x` for a ratio, or nothing.
+    /// Its unit: `s`, `x` for a ratio, or empty.
     pub unit: &'static str,
     /// The number with its interval.
     pub value: Estimate,
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is so here too.
+    /// Confirmed here.
     Holds,
-    /// It is not so here.
+    /// Not confirmed here.
     DoesNotHold,
-    /// It cannot be so together with another claim of its own paper.
+    /// Incompatible with another claim of the same paper.
     Contradicts(&'static str),
-    /// It is no measurement: what shows it is named.
+    /// Not a measurement; the explanation names the evidence.
     NotAMeasurement,
 }
 
@@ -370,7 +371,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Finding {
-    /// It holds, or not, by this.
+    /// A finding that a number decides.
     pub fn decided(holds: Holds, figure: Measured, why: impl Into<String>) -> Self {
         let verdict = match holds {
             Holds::Yes => Verdict::Holds,
@@ -379,18 +380,18 @@ impl Finding {
         Self { verdict, figure: Some(figure), why: why.into() }
     }
 
-    /// It is no measurement; a test or code shows it.
+    /// A finding that is not a measurement; a test or code is the evidence.
     pub fn shown_by(why: impl Into<String>) -> Self {
         Self { verdict: Verdict::NotAMeasurement, figure: None, why: why.into() }
     }
 }
 
-/// Whether something is so.
+/// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// It is.
+    /// It holds.
     Yes,
-    /// It is not.
+    /// It does not hold.
     No,
 }
 

@@ -18,7 +18,8 @@ pub mod text;
 
 use std::sync::LazyLock;
 
-/// Which program this is: the beginning of its own digest. Rows of one build may stand together.
+/// Identifies this build: the first digits of the executable's BLAKE3 digest. Rows of the same build may be
+/// combined.
 pub fn build() -> &'static str {
     static BUILD: LazyLock<String> = LazyLock::new(|| {
         let bytes = std::env::current_exe().and_then(std::fs::read);

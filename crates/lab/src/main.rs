@@ -1,4 +1,5 @@
-//! braidlab: the bench that proves braidftp's claims. Each command is told by its own file.
+//! The program `braidlab`, which reproduces figures, checks claims and emulates links. Each command is a
+//! module of `commands`.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -9,12 +10,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use commands::{check, compare, link, list, merge, net, profiles, replay, report, run};
 
-/// Packets are under way by the ten thousand. glibc keeps no memory of their size at hand, and joins each that is given back with
-/// its neighbours: a tenth of a run's time and more.
+/// A run allocates tens of thousands of packets. glibc caches no blocks of that size and coalesces each
+/// freed block with its neighbours, which takes more than a tenth of the run time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The bench that proves braidftp's claims: figures, claims, emulated links.
+/// Reproduces figures, checks claims, and emulates links for braidftp.
 #[derive(Debug, Parser)]
 #[command(name = "braidlab", version, max_term_width = 110)]
 struct Cli {
@@ -36,14 +37,14 @@ enum Command {
     Net(net::Args),
 }
 
-/// What ends a command, with the exit code that the product promises for it.
+/// An error that ends a command, with its documented exit code.
 #[derive(Debug)]
 enum Failure {
-    /// 1: the command line or a configuration is wrong.
+    /// 1: an invalid command line or configuration.
     Usage(String),
-    /// 2: an address cannot be had or reached.
+    /// 2: an address cannot be bound or reached.
     Connect(String),
-    /// 6: a local file.
+    /// 6: an error with a local file.
     File(String),
 }
 
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            // clap's own code for usage is 2, which here means that something cannot be reached.
+            // clap uses exit code 2 for usage errors; here 2 means an unreachable address.
             return if error.use_stderr() { ExitCode::from(1) } else { ExitCode::SUCCESS };
         }
     };

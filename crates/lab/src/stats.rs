@@ -1,46 +1,46 @@
-//! What can be said of a handful of runs: means and ratios with their confidence intervals (Student's t), quantiles,
-//! straight lines.
+//! Statistics of a few runs: means and ratios with confidence intervals (Student's t), quantiles, linear
+//! regression.
 //!
-//! Every interval is one of 90 %, as in the papers.
+//! Every interval is at 90 %, as in the papers.
 
 use std::fmt;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How sure an interval is.
+/// The confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.90;
 
-/// A number, and where it lies with [`CONFIDENCE`].
+/// A number with its confidence interval at [`CONFIDENCE`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The number itself.
+    /// The number.
     pub mean: f64,
-    /// The lower end of its interval.
+    /// The lower end of the interval.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// From how many runs.
+    /// The number of runs.
     pub runs: usize,
 }
 
 impl Estimate {
-    /// A number that is known exactly.
+    /// A number known exactly.
     pub fn exact(value: f64, runs: usize) -> Self {
         Self { mean: value, low: value, high: value, runs }
     }
 
-    /// How far the interval reaches from the number, as a part of the number.
+    /// The half-width of the interval as a fraction of the number.
     pub fn relative(&self) -> f64 {
         let half = (self.high - self.low) / 2.0;
         if half == 0.0 { 0.0 } else { half / self.mean.abs() }
     }
 
-    /// Whether the whole interval is above this.
+    /// Whether the whole interval is above a bound.
     pub fn is_above(&self, bound: f64) -> bool {
         self.low > bound
     }
 
-    /// Whether the whole interval is below this.
+    /// Whether the whole interval is below a bound.
     pub fn is_below(&self, bound: f64) -> bool {
         self.high < bound
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// A number with the digits that a person reads: three that count.
+/// Formats a number with three significant digits.
 pub fn short(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
@@ -70,7 +70,7 @@ pub fn short(value: f64) -> String {
     format!("{value:.*}", digits.clamp(0, 6) as usize)
 }
 
-/// The mean of runs.
+/// Returns the mean of runs.
 ///
 /// # Panics
 /// If there are none.
@@ -85,11 +85,11 @@ pub fn mean(values: &[f64]) -> Estimate {
     Estimate::around(mean, half, count)
 }
 
-/// How many times as large the mean of the first is as that of the second, whose runs are their pairs: the linear
-/// approximation of the ratio's variance, which takes account of how pairs go together.
+/// Returns the ratio of the means of two paired samples, with the linear approximation of the ratio's
+/// variance, which includes the covariance of the pairs.
 ///
 /// # Panics
-/// If there are none, or not as many of both.
+/// If the samples are empty or differ in length.
 pub fn ratio(of: &[f64], to: &[f64]) -> Estimate {
     assert!(!of.is_empty() && of.len() == to.len(), "runs are compared in pairs");
     let count = of.len();
@@ -103,23 +103,23 @@ pub fn ratio(of: &[f64], to: &[f64]) -> Estimate {
     Estimate::around(ratio, student(count - 1) * spread, count)
 }
 
-/// One number through another that is independent of it: their relative errors add as squares do.
+/// The quotient of two independent estimates: the squares of their relative errors add up.
 pub fn quotient(of: Estimate, to: Estimate) -> Estimate {
     let mean = of.mean / to.mean;
     Estimate::around(mean, mean.abs() * of.relative().hypot(to.relative()), of.runs.min(to.runs))
 }
 
-/// By how much the mean of the first exceeds that of the second, whose runs are their pairs.
+/// Returns the difference of the means of two paired samples.
 ///
 /// # Panics
-/// If there are none, or not as many of both.
+/// If the samples are empty or differ in length.
 pub fn difference(of: &[f64], minus: &[f64]) -> Estimate {
     assert!(of.len() == minus.len(), "runs are compared in pairs");
     let differences: Vec<f64> = of.iter().zip(minus).map(|(of, minus)| of - minus).collect();
     mean(&differences)
 }
 
-/// The value below which this part of all runs lies, between the two nearest.
+/// Returns a quantile, interpolated between the two nearest values.
 ///
 /// # Panics
 /// If there are no runs.
@@ -132,7 +132,8 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
-/// The least of sorted values that this part of them does not exceed: one of them, so that it may be infinite.
+/// Returns the smallest of sorted values that a fraction `part` of them does not exceed. The result is one
+/// of the values and may be infinite.
 ///
 /// # Panics
 /// If there are none.
@@ -142,21 +143,21 @@ pub fn reached_by(sorted: &[f64], part: f64) -> f64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// A straight line through points, by least squares.
+/// A regression line (least squares).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// How steep it is.
+    /// Its slope.
     pub slope: Estimate,
-    /// Where it meets x = 0.
+    /// Its value at x = 0.
     pub intercept: Estimate,
-    /// Which part of the points' variance it explains.
+    /// The fraction of the variance that it explains.
     pub r_squared: f64,
 }
 
-/// The line through points.
+/// Fits a line to points.
 ///
 /// # Panics
-/// If there are fewer than three, or all at the same x.
+/// If there are fewer than three points, or all have the same x.
 pub fn line(points: &[(f64, f64)]) -> Line {
     let count = points.len();
     assert!(count >= 3, "a line through {count} points says nothing");
@@ -181,19 +182,19 @@ pub fn line(points: &[(f64, f64)]) -> Line {
     }
 }
 
-/// Jain's index of fairness: 1 when all have the same, 1/n when one has all.
+/// Jain's fairness index: 1 if all shares are equal, 1/n if one has everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
-/// The variance of a sample around what its mean is.
+/// The variance of a sample around its mean.
 fn variance(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
-/// How many standard errors an interval reaches.
+/// The half-width of an interval in standard errors.
 fn student(freedom: usize) -> f64 {
     let distribution = StudentsT::new(0.0, 1.0, freedom as f64).expect("freedom is above 0");
     distribution.inverse_cdf(1.0 - (1.0 - CONFIDENCE) / 2.0)
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_reached_by_a_value_that_a_run_has_and_failures_are_the_last() {
+    fn a_quantile_is_a_value_of_a_run_and_failures_come_last() {
         let mut values: Vec<f64> = (1..=98).map(f64::from).collect();
         values.extend([f64::INFINITY; 2]);
         assert_eq!([0.0, 0.5, 0.98].map(|part| reached_by(&values, part)), [1.0, 50.0, 98.0]);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_go_together_have_a_sharp_ratio() {
+    fn correlated_pairs_have_a_narrow_ratio() {
         let below = [10.0, 30.0, 20.0, 25.0];
         let above: Vec<f64> = below.iter().map(|value| value * 4.0).collect();
         let sharp = ratio(&above, &below);
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_how_straight_it_is() {
+    fn a_line_reports_its_fit() {
         let exact = line(&[(1.0, 5.0), (2.0, 7.0), (4.0, 11.0)]);
         close(exact.slope.mean, 2.0);
         close(exact.intercept.mean, 3.0);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_by_people() {
+    fn numbers_have_three_significant_digits() {
         for (value, text) in [
             (0.0, "0"),
             (1234.5, "1234"),
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn jain_knows_equal_shares_from_one_that_has_all() {
+    fn jain_of_equal_shares_is_one_and_of_a_monopoly_one_nth() {
         close(jain(&[2.0, 2.0, 2.0]), 1.0);
         close(jain(&[3.0, 0.0, 0.0]), 1.0 / 3.0);
     }

@@ -1,8 +1,8 @@
-//! Runs a figure's points, each as often as it takes to know its mean, on all cores.
+//! Runs the points of a figure on all cores, each as often as its mean needs.
 //!
-//! How often a point is run is decided by its runs so far, all of them together and in their order, so the rows are the
-//! same whatever the number of threads, and whether a sweep was interrupted or not. What came of each finished point is
-//! handed on at once.
+//! The number of runs of a point depends only on its previous runs, in order. So the rows are the same for
+//! any number of threads, and for interrupted sweeps. The runs of each finished point are passed on
+//! immediately.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,25 +12,26 @@ use crate::figure::{Figure, Point, Row, Runs, Sweep};
 use crate::stats;
 use crate::table::Record;
 
-/// What part of a sweep is run, and how.
+/// What part of a sweep to run, and how.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Which points, by their place.
+    /// The indices of the points.
     pub points: Vec<usize>,
-    /// How often each is run.
+    /// How often each point is run.
     pub runs: Runs,
-    /// On how many threads, at least one.
+    /// The number of threads, at least one.
     pub threads: usize,
-    /// What all seeds come from.
+    /// The base of all seeds.
     pub base_seed: u64,
 }
 
-/// A part of a sweep, so that many machines can share it: `2/8` is every eighth point, from the second one.
+/// A part of a sweep, for distribution over machines: `2/8` is every eighth point, beginning with the
+/// second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     /// From 1.
     pub index: usize,
-    /// Of so many.
+    /// The number of shards.
     pub of: usize,
 }
 
@@ -48,70 +49,72 @@ impl std::str::FromStr for Shard {
             text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
         match parsed {
             Some((index, of)) if (1..=of).contains(&index) => Ok(Self { index, of }),
-            _ => {
-                Err(format!("`{}` is no shard: write i/n with i from 1 to n, as in 1/4", text.escape_debug()))
-            }
+            _ => Err(format!(
+                "`{}` is not a shard: write i/n with i from 1 to n, as in 1/4",
+                text.escape_debug()
+            )),
         }
     }
 }
 
 impl Shard {
-    /// Whether a point is in it.
+    /// Whether a point belongs to the shard.
     pub fn has(&self, point: usize) -> bool {
         point % self.of == self.index - 1
     }
 }
 
-/// Why a point was run no more.
+/// Why no more runs of a point are needed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Enough {
-    /// Its mean is known as well as asked for.
+    /// Its mean is known precisely enough.
     Known,
-    /// It was run as often as allowed; the interval reaches this part of the mean.
+    /// It reached the maximum number of runs; the interval is this wide.
     Capped {
-        /// As a part of the mean.
+        /// The half-width as a fraction of the mean.
         within: f64,
     },
 }
 
-/// What a sweep tells while it runs. Called by one thread at a time.
+/// Receives the progress of a sweep. Called by one thread at a time.
 pub trait Observer: Send {
-    /// A run ended; so many are done, of so many that are planned by now.
+    /// A run ended: `done` of the runs `planned` so far.
     fn on_run(&mut self, done: u64, planned: u64);
 
-    /// A point has all its runs. What this gives back ends the sweep.
+    /// A point has all its runs. An error ends the sweep.
     fn on_point(&mut self, point: usize, records: &[Record], enough: Enough) -> std::io::Result<()>;
 }
 
 /// Why a sweep ended early.
 #[derive(Debug)]
 pub enum SweepError {
-    /// What a finished point gave could not be kept.
+    /// The runs of a finished point could not be stored.
     Io(std::io::Error),
     /// A run panicked.
     Run {
-        /// Where.
+        /// The point.
         point: Point,
         /// Its seed.
         seed: u64,
-        /// What it said.
-        said: String,
+        /// The panic message.
+        message: String,
     },
 }
 
-/// What is random, but was the same in every run so far, is run so often at least: a loss that is rare is not none.
+/// The minimum number of runs of a random point whose runs were all equal so far: a rare loss may still
+/// occur.
 const SAME_MIN: u32 = 50;
 
-/// Whether anything is random at a point.
+/// Whether a point has randomness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chance {
-    /// Something.
+    /// It has.
     Some,
-    /// Nothing.
+    /// It is deterministic.
     None,
 }
 
-/// How often a point is to be run in all, by the runs that it has, which are all of those asked for before.
+/// How many runs a point needs in total, given its previous runs, which are all that were planned before.
 pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     let done = rows.len() as u32;
     let is_same = rows.windows(2).all(|pair| pair[0] == pair[1]);
@@ -133,7 +136,7 @@ pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     if done >= 2 && within <= runs.within {
         return Err(Enough::Known);
     }
-    // Where nothing is random one run may be all that is asked for.
+    // A deterministic point may need a single run.
     if done >= runs.max && chance == Chance::None && is_same {
         return Err(Enough::Known);
     }
@@ -144,7 +147,7 @@ pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     Ok((needed as u32).clamp(done + 1, done.saturating_mul(2)).min(runs.max))
 }
 
-/// Run what is planned. Runs that `known` has are not run again.
+/// Runs the plan. Runs in `known` are not repeated.
 pub fn run(
     figure: &'static Figure,
     sweep: &'static Sweep,
@@ -186,21 +189,21 @@ struct State<'a> {
     observer: &'a mut dyn Observer,
 }
 
-/// A point at work.
+/// The state of a point.
 struct Work {
     point: usize,
     rows: BTreeMap<u32, Row>,
-    /// How many runs are asked for by now.
+    /// The number of runs planned so far.
     planned: u32,
-    /// All runs before this one are done or taken: with ten thousand runs a point, none is looked at again.
+    /// All runs before this index are done or started, so that they are not scanned again.
     next: u32,
-    /// How many runs of those that are planned are done.
+    /// How many of the planned runs are done.
     complete: u32,
     done: bool,
 }
 
 impl State<'_> {
-    /// The next run to do, if there is one now.
+    /// The next run to start, if there is one.
     fn take(&mut self) -> Option<(usize, u32)> {
         for (place, work) in self.work.iter_mut().enumerate().filter(|(_, work)| !work.done) {
             while work.next < work.planned {
@@ -214,7 +217,7 @@ impl State<'_> {
         None
     }
 
-    /// A point's runs may be all that it asked for: ask for more, or hand on what it has.
+    /// When all planned runs of a point are done: plans more, or passes the point on.
     fn advance(&mut self, place: usize, sweep: &Sweep, points: &[Point], plan: &Plan) {
         let work = &mut self.work[place];
         loop {
@@ -269,7 +272,7 @@ fn worker(
             return;
         }
         let Some((place, run)) = held.take() else {
-            // All that is planned is being done by others; what they find may ask for more.
+            // Other threads run all planned runs; their results may require more.
             held = changed.wait(held).unwrap_or_else(std::sync::PoisonError::into_inner);
             continue;
         };
@@ -289,9 +292,11 @@ fn worker(
                 held.observer.on_run(done, planned);
             }
             Err(panic) => {
-                let said = panic.downcast_ref::<String>().map(String::as_str);
-                let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
-                let error = SweepError::Run { point: point.clone(), seed, said: said.to_owned() };
+                let message = panic.downcast_ref::<String>().map(String::as_str);
+                let message = message
+                    .or_else(|| panic.downcast_ref::<&str>().copied())
+                    .unwrap_or("panic without a message");
+                let error = SweepError::Run { point: point.clone(), seed, message: message.to_owned() };
                 held.failed.get_or_insert(error);
             }
         }
@@ -308,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counted_runs_are_as_many_as_were_asked_for_whatever_they_say() {
+    fn a_fixed_number_of_runs_does_not_depend_on_results() {
         let rows: Vec<Row> = [1.0, f64::INFINITY, 7.0].map(|value| Row(vec![value])).to_vec();
         let rows: Vec<&Row> = rows.iter().collect();
         assert_eq!(plan(&rows[..2], Runs::counted(3), Chance::Some), Ok(3));

@@ -1,4 +1,4 @@
-//! The numbers of a figure's runs, as claims and pictures ask for them.
+//! The results of a figure's runs, with the queries that claims and pictures use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,13 +10,13 @@ use crate::stats::{self, Estimate};
 /// One run of one point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Which point, by its place in the figure's list.
+    /// The index of the point.
     pub point: usize,
-    /// Which run of it, from 0.
+    /// The number of the run at this point, from 0.
     pub run: u32,
-    /// What it started from.
+    /// Its seed.
     pub seed: u64,
-    /// Its numbers, by column.
+    /// Its results, by column.
     pub numbers: Vec<f64>,
 }
 
@@ -26,12 +26,12 @@ pub struct Table {
     sweep: &'static Sweep,
     id: &'static str,
     points: Vec<Point>,
-    /// By point, and by run within a point.
+    /// Sorted by point, then by run.
     records: Vec<Record>,
 }
 
 impl Table {
-    /// These runs, of which none may be there twice.
+    /// Creates a table of these runs, which must be distinct.
     pub fn new(figure: &'static Figure, sweep: &'static Sweep, mut records: Vec<Record>) -> Self {
         records.sort_by_key(|record| (record.point, record.run));
         Self { sweep, id: figure.id, points: sweep.points(), records }
@@ -42,34 +42,34 @@ impl Table {
         &self.records
     }
 
-    /// The figure's points, whether they were run or not.
+    /// The points of the figure, including those not run.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// What the figure varies.
+    /// The definition of the figure's sweep.
     pub fn sweep(&self) -> &'static Sweep {
         self.sweep
     }
 
-    /// The runs of the one point that a text like `size=10000 loss=0.1 variant=tcp` names.
+    /// Returns the runs of the point that a selector like `size=10000 loss=0.1 variant=tcp` names.
     ///
     /// # Panics
-    /// If it names none or several, or one that was not run: a claim asks for what its figure does not have.
+    /// If it does not name exactly one point that was run.
     pub fn at(&self, selector: &str) -> Cell<'_> {
         let cells = self.all(selector);
-        assert_eq!(cells.len(), 1, "{}: `{selector}` names {} points that were run", self.id, cells.len());
+        assert_eq!(cells.len(), 1, "{}: `{selector}` selects {} points that were run", self.id, cells.len());
         cells.into_iter().next().expect("there is one")
     }
 
-    /// The runs of all points that a text like `loss=0.1` names, those that were run.
+    /// Returns the runs of all points that a selector like `loss=0.1` names and that were run.
     pub fn all(&self, selector: &str) -> Vec<Cell<'_>> {
         let matching = |index: &usize| matches(&self.points[*index], selector);
         let cells = (0..self.points.len()).filter(matching).map(|index| self.cell(index));
         cells.filter(|cell| !cell.records.is_empty()).collect()
     }
 
-    /// The runs of a point, by its place.
+    /// Returns the runs of a point, by index.
     pub fn cell(&self, point: usize) -> Cell<'_> {
         let start = self.records.partition_point(|record| record.point < point);
         let end = self.records.partition_point(|record| record.point <= point);
@@ -77,7 +77,7 @@ impl Table {
     }
 }
 
-/// Whether a point has all the values that a text names; an axis that it does not know matches nothing.
+/// Whether a point has all the values of a selector; an unknown axis never matches.
 pub fn matches(point: &Point, selector: &str) -> bool {
     let mut wanted = selector.split([' ', ',']).filter(|part| !part.is_empty());
     wanted.all(|part| {
@@ -95,53 +95,54 @@ pub struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// Where it is.
+    /// The point.
     pub fn point(&self) -> &'a Point {
         self.point
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub fn runs(&self) -> usize {
         self.records.len()
     }
 
-    /// What its first run started from.
+    /// Returns the seed of the first run.
     ///
     /// # Panics
-    /// If it was not run.
+    /// If there are no runs.
     pub fn first_seed(&self) -> u64 {
         self.records.first().expect("it was run").seed
     }
 
-    /// One number of all runs.
+    /// Returns a column of all runs.
     ///
     /// # Panics
     /// If the figure has no such column.
     pub fn values(&self, column: &str) -> Vec<f64> {
         let columns = self.table.sweep.columns;
         let place = columns.iter().position(|its| its.name == column);
-        let place = place.unwrap_or_else(|| panic!("{}: there is no column `{column}`", self.table.id));
+        let place = place.unwrap_or_else(|| panic!("{}: no column `{column}`", self.table.id));
         self.records.iter().map(|record| record.numbers[place]).collect()
     }
 
-    /// The mean of a number.
+    /// The mean of a column.
     pub fn mean(&self, column: &str) -> Estimate {
         stats::mean(&self.values(column))
     }
 
-    /// A quantile of a number, as in 0.5 for the median.
+    /// A quantile of a column; 0.5 is the median.
     pub fn quantile(&self, column: &str, part: f64) -> f64 {
         stats::quantile(&self.values(column), part)
     }
 
-    /// The least value that this part of all runs does not exceed: one that a run has.
+    /// The smallest value of the column that a fraction `part` of all runs does not exceed; always the
+    /// value of a run.
     pub fn reached_by(&self, column: &str, part: f64) -> f64 {
         let mut values = self.values(column);
         values.sort_by(f64::total_cmp);
         stats::reached_by(&values, part)
     }
 
-    /// How the values of a column are distributed.
+    /// The distribution of a column.
     pub fn tail(&self, column: &str) -> Tail {
         let mut values = self.values(column);
         let worst = values.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(place, _)| place);
@@ -154,8 +155,8 @@ impl<'a> Cell<'a> {
         Tail { runs: values.len(), p50, p75, p90, p95, p99, worst, worst_seed, failures }
     }
 
-    /// How many times as large a number is here as there: by the runs that both have, which are pairs; or by all runs, as
-    /// if they were none, where one side has more than twice as many.
+    /// The ratio of the means here and there. Runs that both have are compared in pairs; if one side has
+    /// more than twice as many runs, all runs are compared as independent samples.
     pub fn ratio(&self, to: &Self, column: &str) -> Estimate {
         let (few, many) = (self.runs().min(to.runs()), self.runs().max(to.runs()));
         if many > 2 * few && few > 1 {
@@ -165,7 +166,7 @@ impl<'a> Cell<'a> {
         stats::ratio(&of, &to)
     }
 
-    /// By how much a number is larger here than there, by the runs that both have.
+    /// The difference of the means here and there, over the runs that both have.
     pub fn minus(&self, other: &Self, column: &str) -> Estimate {
         let (of, minus) = self.pairs(other, column);
         stats::difference(&of, &minus)
@@ -180,26 +181,27 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// How the values of all runs of a point are distributed. A part's value is the least that so many do not exceed.
+/// The distribution of a column over all runs of a point. Each quantile is the smallest value that this
+/// fraction of the runs does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tail {
-    /// How many runs.
+    /// The number of runs.
     pub runs: usize,
     /// The median.
     pub p50: f64,
-    /// What three quarters do not exceed.
+    /// The 75 % quantile.
     pub p75: f64,
-    /// What nine tenths do not exceed.
+    /// The 90 % quantile.
     pub p90: f64,
-    /// What 95 % do not exceed.
+    /// The 95 % quantile.
     pub p95: f64,
-    /// What 99 % do not exceed.
+    /// The 99 % quantile.
     pub p99: f64,
-    /// The largest; infinite where a run failed.
+    /// The maximum; infinite if a run failed.
     pub worst: f64,
-    /// What the run with the largest started from.
+    /// The seed of the run with the maximum.
     pub worst_seed: u64,
-    /// Runs that failed.
+    /// The number of failed runs.
     pub failures: usize,
 }
 
@@ -214,33 +216,33 @@ impl fmt::Display for Tail {
     }
 }
 
-/// The columns and rows of a figure that is no sweep.
+/// The columns and rows of a figure that is not a sweep.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
-    /// The names of its columns.
+    /// The names of the columns.
     pub columns: Vec<String>,
-    /// Its rows.
+    /// The rows.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Rows {
-    /// A column's texts.
+    /// Returns a column as text.
     ///
     /// # Panics
     /// If there is no such column.
     pub fn texts(&self, column: &str) -> Vec<&str> {
         let place = self.columns.iter().position(|its| its == column);
-        let place = place.unwrap_or_else(|| panic!("there is no column `{column}`"));
+        let place = place.unwrap_or_else(|| panic!("no column `{column}`"));
         self.rows.iter().map(|row| row[place].as_str()).collect()
     }
 
-    /// A column's numbers; what is no number is none.
+    /// Returns a column as numbers; other texts become NaN.
     pub fn numbers(&self, column: &str) -> Vec<f64> {
         self.texts(column).iter().map(|text| text.parse().unwrap_or(f64::NAN)).collect()
     }
 }
 
-/// What a claim may look at: the figures that it needs.
+/// The data that a claim may use: the figures that it needs.
 #[derive(Debug, Default)]
 pub struct Data {
     tables: BTreeMap<&'static str, Table>,
@@ -249,44 +251,44 @@ pub struct Data {
 }
 
 impl Data {
-    /// Add a sweep's.
+    /// Adds the runs of a sweep.
     pub fn add_table(&mut self, figure: &'static Figure, table: Table) {
         self.tables.insert(figure.id, table);
     }
 
-    /// Add a scene's.
+    /// Adds the rows of a scene.
     pub fn add_scene(&mut self, figure: &'static Figure, rows: Rows) {
         self.scenes.insert(figure.id, rows);
     }
 
-    /// Add what `braidlab compare` found.
+    /// Adds the results of `braidlab compare`.
     pub fn add_compared(&mut self, rows: &[compare::rows::Row]) {
         self.compared = compare::judge::judge(rows);
     }
 
-    /// The cells that were run in the simulator and live; none if nobody ran them.
+    /// The cells run both in the simulator and live; empty if there is no comparison.
     pub fn compared(&self) -> &[Judged] {
         &self.compared
     }
 
-    /// Whether a figure is there.
+    /// Whether a figure is present.
     pub fn has(&self, id: &str) -> bool {
         self.tables.contains_key(id) || self.scenes.contains_key(id)
     }
 
-    /// The runs of a sweep.
+    /// Returns the runs of a sweep.
     ///
     /// # Panics
-    /// If it is not there: the claim does not say that it needs it.
+    /// If it is absent: the claim does not list it in `needs`.
     pub fn table(&self, id: &str) -> &Table {
-        self.tables.get(id).unwrap_or_else(|| panic!("{id} was not asked for, or is no sweep"))
+        self.tables.get(id).unwrap_or_else(|| panic!("{id} is not in the claim's `needs`, or not a sweep"))
     }
 
-    /// The rows of a scene.
+    /// Returns the rows of a scene.
     ///
     /// # Panics
-    /// If it is not there: the claim does not say that it needs it.
+    /// If it is absent: the claim does not list it in `needs`.
     pub fn scene(&self, id: &str) -> &Rows {
-        self.scenes.get(id).unwrap_or_else(|| panic!("{id} was not asked for, or is no scene"))
+        self.scenes.get(id).unwrap_or_else(|| panic!("{id} is not in the claim's `needs`, or not a scene"))
     }
 }

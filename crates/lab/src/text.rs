@@ -1,4 +1,4 @@
-//! A sweep's means as a table that a person reads at a terminal: what its picture shows, in letters.
+//! Prints the means of a sweep as a table: the data of its picture as text.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use crate::plot::{Marks, Plot};
 use crate::stats::short;
 use crate::table::{Cell, Table};
 
-/// For each panel of its picture a table: a line for each line of the panel, a column for each place along it.
+/// Returns a table for each panel of the picture: a row for each line of the panel, a column for each x
+/// value.
 pub fn table(table: &Table) -> String {
     let sweep = table.sweep();
     let plot = sweep.plot;
@@ -40,7 +41,7 @@ pub fn table(table: &Table) -> String {
 
 /// One panel.
 fn grid(cells: &[&Cell<'_>], along: &Axis, by: &Axis, plot: Plot) -> String {
-    // Where places and lines are the same there is one column.
+    // If x values and lines come from the same axis, there is one column.
     let columns: Vec<Option<&Value>> = if along.name == by.name {
         vec![None]
     } else {
@@ -75,7 +76,7 @@ fn grid(cells: &[&Cell<'_>], along: &Axis, by: &Axis, plot: Plot) -> String {
     aligned(&rows)
 }
 
-/// Rows of cells, in columns: the first at its left, the others at their right.
+/// Aligns rows of cells in columns: the first column to the left, the others to the right.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -104,7 +105,7 @@ mod tests {
     use crate::table::Record;
 
     #[test]
-    fn a_table_has_a_line_for_each_line_and_a_column_for_each_place() {
+    fn a_table_has_a_row_for_each_line_and_a_column_for_each_x_value() {
         let figure = papers::figure("fcs/fig2a").unwrap();
         let sweep = figure.sweep().unwrap();
         let points = sweep.points();

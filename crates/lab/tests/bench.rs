@@ -1,10 +1,10 @@
-//! The framework with a figure of its own, whose runs take no time: the same rows whatever the threads, a sweep that is
-//! interrupted and goes on, shards, caps, what is kept and what a file that is not whole gives.
+//! The framework with a figure whose runs take no time: the same rows for any number of threads,
+//! interrupted sweeps, shards, caps, stored results and incomplete files.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use braidftp_lab::bench::{Bench, BenchError, Fresh, Made, Options, Quick, Silent, Tell};
+use braidftp_lab::bench::{Bench, BenchError, Fresh, Made, Options, Quick, Reporter, Silent};
 use braidftp_lab::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
 use braidftp_lab::plot::Plot;
 use braidftp_lab::store::{Store, Variety, csv};
@@ -46,7 +46,7 @@ static FIGURE: Figure = Figure {
     kind: Kind::Sweep(SWEEP),
 };
 
-/// Runs of the figure whose runs are counted.
+/// The number of runs of `COUNTED`.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 static COUNTED: Figure = Figure {
@@ -61,7 +61,7 @@ static COUNTED: Figure = Figure {
     ..FIGURE
 };
 
-/// Nothing random without loss; else from 0.9 to 1.1 of what it is about, or much wider at 10 %.
+/// Deterministic without loss; else from 0.9 to 1.1 of the expected value, or much wider at 10 %.
 fn run(point: &Point, seed: u64) -> Row {
     let loss = point.number("loss");
     let base = if point.name("variant") == "tcp" { 4.0 } else { 1.0 };
@@ -94,7 +94,7 @@ fn table(made: Made) -> Table {
 #[derive(Default)]
 struct Notes(Vec<String>);
 
-impl Tell for Notes {
+impl Reporter for Notes {
     fn on_capped(&mut self, what: &str) {
         self.0.push(format!("capped: {what}"));
     }
@@ -123,12 +123,12 @@ fn the_rows_are_the_same_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn runs_are_added_until_the_mean_is_known_or_the_cap_is_reached_which_is_told() {
+fn runs_are_added_until_the_mean_is_known_or_the_cap_is_reached_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut notes = Notes::default();
     let made = bench(folder.path(), Options::default()).make(&FIGURE, &mut notes).unwrap();
     let table = table(made);
-    assert_eq!(table.at("loss=0 variant=tcp").runs(), 2, "there is nothing random in it");
+    assert_eq!(table.at("loss=0 variant=tcp").runs(), 2, "it is deterministic");
     let known = table.at("loss=0.01 variant=tcp");
     assert!((4..60).contains(&known.runs()) && known.mean("seconds").relative() <= 0.05);
     let capped = table.at("loss=0.1 variant=tcp");
@@ -145,13 +145,13 @@ fn runs_are_added_until_the_mean_is_known_or_the_cap_is_reached_which_is_told() 
     ] {
         assert!(text.contains(line), "{line}");
     }
-    // Pairs: the same losses, so the ratio is known far better than the means.
+    // Paired runs have the same losses, so the ratio is known much more precisely than the means.
     let ratio = capped.ratio(&table.at("loss=0.1 variant=braid"), "seconds");
     assert!((ratio.mean - 4.0).abs() < 1e-9 && ratio.relative() < 1e-9, "{ratio}");
 }
 
 #[test]
-fn a_sweep_that_was_interrupted_goes_on_where_it_was() {
+fn an_interrupted_sweep_continues() {
     let folder = tempfile::tempdir().unwrap();
     let bench = bench(folder.path(), Options::default());
     bench.make(&COUNTED, &mut Silent).unwrap();
@@ -167,7 +167,7 @@ fn a_sweep_that_was_interrupted_goes_on_where_it_was() {
     let again = RUNS.swap(0, Ordering::SeqCst);
     assert!(again > 0 && again < all, "{again} of {all}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
-    // Whole: nothing to do. Other settings, or asked for: anew.
+    // A complete sweep is not repeated; other settings or `fresh` replace it.
     bench.make(&COUNTED, &mut Silent).unwrap();
     assert_eq!(RUNS.swap(0, Ordering::SeqCst), 0);
     let fresh = Bench { options: Options { fresh: Fresh::Yes, ..bench.options.clone() }, ..bench.clone() };
@@ -179,7 +179,7 @@ fn a_sweep_that_was_interrupted_goes_on_where_it_was() {
 }
 
 #[test]
-fn shards_make_together_what_one_machine_makes() {
+fn shards_together_give_the_rows_of_one_machine() {
     let whole = tempfile::tempdir().unwrap();
     let whole_bench = bench(whole.path(), Options::default());
     let expected = table(whole_bench.make(&FIGURE, &mut Silent).unwrap());
@@ -189,7 +189,7 @@ fn shards_make_together_what_one_machine_makes() {
         bench(parts.path(), options).make(&FIGURE, &mut Silent).unwrap();
     }
     let bench = bench(parts.path(), Options::default());
-    let merged = bench.merge(&FIGURE, &mut Silent).unwrap().expect("there are parts");
+    let merged = bench.merge(&FIGURE, &mut Silent).unwrap().expect("the parts exist");
     assert_eq!(merged.records(), expected.records());
     for ending in ["csv", "parquet", "svg", "png"] {
         assert!(parts.path().join(format!("test/toy.{ending}")).exists(), "{ending}");
@@ -197,11 +197,15 @@ fn shards_make_together_what_one_machine_makes() {
     let mut notes = Notes::default();
     std::fs::remove_file(parts.path().join("test/toy-2-of-4.csv")).unwrap();
     bench.merge(&FIGURE, &mut notes).unwrap();
-    assert!(notes.0.iter().any(|note| note.contains("2 of 6 points are in no part")), "{:?}", notes.0);
+    assert!(
+        notes.0.iter().any(|note| note.contains("2 of 6 points are missing in all parts")),
+        "{:?}",
+        notes.0
+    );
 }
 
 #[test]
-fn quick_is_kept_apart_and_runs_few_points() {
+fn quick_is_stored_separately_and_runs_few_points() {
     let folder = tempfile::tempdir().unwrap();
     let bench = bench(folder.path(), Options { quick: Quick::Yes, ..Options::default() });
     let table = table(bench.make(&FIGURE, &mut Silent).unwrap());
@@ -215,8 +219,8 @@ fn quick_is_kept_apart_and_runs_few_points() {
 fn a_file_of_another_version_is_refused_with_what_to_do() {
     for (text, said) in [
         ("loss,variant,run\n", "its columns are not those of this figure"),
-        ("loss,variant,run,seed,seconds,packets\n0.5,tcp,0,1,2,3\n", "line 2: no point is `0.5 tcp`"),
-        ("loss,variant,run,seed,seconds,packets\n0,tcp,x,1,2,3\n", "`x` is no number"),
+        ("loss,variant,run,seed,seconds,packets\n0.5,tcp,0,1,2,3\n", "line 2: no point `0.5 tcp`"),
+        ("loss,variant,run,seed,seconds,packets\n0,tcp,x,1,2,3\n", "`x` is not a number"),
         ("loss,variant,run,seed,seconds,packets\n0,tcp\n", "2 fields"),
         ("", "`nothing`"),
     ] {
@@ -226,7 +230,7 @@ fn a_file_of_another_version_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_run_that_panics_is_told_with_its_point_and_seed() {
+fn a_panic_is_reported_with_its_point_and_seed() {
     static BAD: Figure = Figure {
         id: "test/bad",
         kind: Kind::Sweep(Sweep { run: |point, _| panic!("nothing at {}", point.number("loss")), ..SWEEP }),
@@ -244,26 +248,30 @@ fn a_run_that_panics_is_told_with_its_point_and_seed() {
 }
 
 #[test]
-fn a_point_is_run_as_often_as_its_runs_ask_for() {
+fn a_point_is_run_as_often_as_its_results_require() {
     let runs = Runs { min: 10, max: 100, within: 0.05 };
     let rows: Vec<Row> = [10.0, 14.0, 9.0, 12.0].iter().map(|value| Row(vec![*value])).collect();
     let ask = |count: usize, chance| sweep::plan(&rows.iter().take(count).collect::<Vec<_>>(), runs, chance);
     assert_eq!(ask(0, Chance::Some), Ok(10));
-    assert_eq!(ask(3, Chance::None), Ok(10), "what was said to be the same is not");
+    assert_eq!(ask(3, Chance::None), Ok(10), "the point is not deterministic after all");
     let wide: Vec<&Row> = rows.iter().cycle().take(10).collect();
-    let Ok(more) = sweep::plan(&wide, runs, Chance::Some) else { panic!("ten of these say little") };
+    let Ok(more) = sweep::plan(&wide, runs, Chance::Some) else { panic!("ten of these are too few") };
     assert!((11..=20).contains(&more), "{more}");
     let same = Row(vec![2.0]);
     let once = Runs { min: 1, max: 1, ..runs };
     assert_eq!(
         sweep::plan(&[&same; 1], once, Chance::None),
         Err(sweep::Enough::Known),
-        "one is all that is asked for"
+        "a single run is planned"
     );
     assert_eq!(sweep::plan(&[&same; 1], runs, Chance::None), Ok(2));
     assert_eq!(sweep::plan(&[&same; 2], runs, Chance::None), Err(sweep::Enough::Known));
     assert_eq!(sweep::plan(&[&same; 2], runs, Chance::Some), Ok(10));
-    assert_eq!(sweep::plan(&[&same; 10], runs, Chance::Some), Ok(50), "what is rare was not seen yet");
+    assert_eq!(
+        sweep::plan(&[&same; 10], runs, Chance::Some),
+        Ok(50),
+        "a rare event may not have occurred yet"
+    );
     assert_eq!(sweep::plan(&[&same; 50], runs, Chance::Some), Err(sweep::Enough::Known));
     for (text, shard) in
         [("1/4", Some((1, 4))), ("4/4", Some((4, 4))), ("0/4", None), ("5/4", None), ("x", None)]
@@ -273,7 +281,7 @@ fn a_point_is_run_as_often_as_its_runs_ask_for() {
     }
 }
 
-/// A figure of a few seconds, run by the program itself in a shell that lets no file grow beyond so many blocks of 512 bytes.
+/// Runs a figure of a few seconds in a shell with a file size limit of `blocks` times 512 bytes.
 fn braidlab(folder: &Path, blocks: &str) -> std::process::Output {
     let script = format!(
         "trap '' XFSZ; ulimit -f {blocks}; exec '{}' run multistream/nat --quick --out '{}'",
@@ -284,16 +292,16 @@ fn braidlab(folder: &Path, blocks: &str) -> std::process::Output {
 }
 
 #[test]
-fn a_full_disk_leaves_the_rows_so_far_whole_and_the_sweep_goes_on_when_there_is_room() {
+fn a_full_disk_keeps_complete_rows_and_the_sweep_continues_later() {
     let whole = tempfile::tempdir().unwrap();
     assert!(braidlab(whole.path(), "unlimited").status.success());
     let length = std::fs::metadata(whole.path().join("multistream/nat-quick.csv")).unwrap().len();
     let folder = tempfile::tempdir().unwrap();
-    // As many blocks as do not quite hold it.
+    // Slightly fewer blocks than the file needs.
     let full = braidlab(folder.path(), &((length - 1) / 512).to_string());
     let said = String::from_utf8(full.stderr).unwrap();
     assert_eq!(full.status.code(), Some(6), "{said}");
-    assert!(said.contains("cannot append to") && said.contains("rows so far are whole"), "{said}");
+    assert!(said.contains("cannot append to") && said.contains("rows so far are stored"), "{said}");
     let part = std::fs::read_to_string(folder.path().join("multistream/nat-quick.csv.part")).unwrap();
     assert!(
         part.ends_with('\n')
@@ -302,6 +310,6 @@ fn a_full_disk_leaves_the_rows_so_far_whole_and_the_sweep_goes_on_when_there_is_
     let again = braidlab(folder.path(), "unlimited");
     let said = String::from_utf8(again.stderr).unwrap();
     assert!(again.status.success(), "{said}");
-    assert!(said.contains("multistream/nat: goes on with"), "{said}");
+    assert!(said.contains("multistream/nat: continues with"), "{said}");
     assert!(!folder.path().join("multistream/nat-quick.csv.part").exists());
 }

@@ -1,5 +1,5 @@
-//! Every claim of the papers is there once and asks for figures that exist; and each check finds the cells it asks for, and
-//! comes to a verdict.
+//! Every claim of the papers exists once and needs existing figures; each check finds the cells that it
+//! needs and reaches a verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -12,8 +12,8 @@ use braidftp_lab::figure::{Claim, Figure, Kind, Quick, Verdict};
 use braidftp_lab::papers;
 use braidftp_lab::table::{Data, Record, Rows, Table};
 
-/// How the claims that are checked are numbered, with two digits where there is a 0, and how many there are: the papers', and what
-/// the benches of our own are to reach.
+/// The numbering of claims, with two digits where there is a 0, and their count: those of the papers, and
+/// the targets of our own benches.
 const PAPERS: [(&str, usize); 9] = [
     ("P1-C0", 28),
     ("P2-C0", 54),
@@ -27,7 +27,7 @@ const PAPERS: [(&str, usize); 9] = [
 ];
 
 #[test]
-fn every_claim_of_the_papers_is_there_once() {
+fn every_claim_of_the_papers_exists_once() {
     let ids: Vec<&str> = papers::claims().map(|claim| claim.id).collect();
     let all: BTreeSet<String> = PAPERS
         .iter()
@@ -40,11 +40,11 @@ fn every_claim_of_the_papers_is_there_once() {
         .collect();
     let found: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     assert_eq!(found, all);
-    assert_eq!(ids.len(), all.len(), "an id is there twice");
+    assert_eq!(ids.len(), all.len(), "duplicate id");
 }
 
 #[test]
-fn every_figure_has_a_name_of_its_own_and_claims_need_figures_that_exist() {
+fn figures_have_distinct_names_and_claims_need_existing_figures() {
     let ids: Vec<&str> = papers::figures().map(|figure| figure.id).collect();
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len());
@@ -60,7 +60,7 @@ fn every_figure_has_a_name_of_its_own_and_claims_need_figures_that_exist() {
     }
 }
 
-/// Numbers that mean nothing: of ten runs a point, all different.
+/// Arbitrary numbers: ten different runs for each point.
 fn made_up(figure: &'static Figure, salt: u64) -> Option<Table> {
     let Kind::Sweep(sweep) = &figure.kind else { return None };
     let mut records = Vec::new();
@@ -78,12 +78,13 @@ fn made_up(figure: &'static Figure, salt: u64) -> Option<Table> {
     Some(Table::new(figure, sweep, records))
 }
 
-/// A scene is one run, or a few, and takes no time, nor does a film that is made smaller: it is what it is, made once.
+/// A scene is one run, or a few, and takes no time, like a shortened film, so it is run.
 fn scene(figure: &'static Figure) -> Rows {
     static MADE: Mutex<BTreeMap<&str, Rows>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let rows = made.entry(figure.id).or_insert_with(|| {
-        let scene = figure.kind.scene(1, Quick::Yes).unwrap_or_else(|| panic!("{} is no scene", figure.id));
+        let scene =
+            figure.kind.scene(1, Quick::Yes).unwrap_or_else(|| panic!("{} is not a scene", figure.id));
         Rows { columns: scene.columns.iter().map(|column| (*column).to_owned()).collect(), rows: scene.rows }
     });
     rows.clone()
@@ -101,7 +102,7 @@ fn data(claim: &Claim, salt: u64) -> Data {
 }
 
 #[test]
-fn every_check_finds_what_it_asks_for_and_says_why() {
+fn every_check_finds_its_data_and_explains_its_verdict() {
     for claim in papers::claims() {
         for salt in [1, 2] {
             let finding = (claim.check)(&data(claim, salt));
@@ -116,9 +117,9 @@ fn every_check_finds_what_it_asks_for_and_says_why() {
     }
 }
 
-/// P1-C22: that is decided by live runs, and not by those of a figure.
+/// P1-C22 is decided by live runs, not by those of a figure.
 #[test]
-fn the_simulator_is_verified_by_sctp_cells_that_were_run_live() {
+fn the_simulator_is_validated_by_live_sctp_cells() {
     let claim = papers::claims().find(|claim| claim.id == "P1-C22").unwrap();
     let verdict = |way: &str, ratio: f64| {
         let cell = compare::select(&[format!("lan/10k/1/{way}").parse().unwrap()])[0];
@@ -132,11 +133,11 @@ fn the_simulator_is_verified_by_sctp_cells_that_were_run_live() {
     assert_eq!(verdict("ms", 1.05), Verdict::Holds);
     assert_eq!(verdict("braid", 1.2), Verdict::DoesNotHold);
     assert_eq!(verdict("ms", 0.8), Verdict::DoesNotHold);
-    assert_eq!(verdict("tcp", 1.0), Verdict::NotAMeasurement, "the kernel's TCP is reported, no more");
+    assert_eq!(verdict("tcp", 1.0), Verdict::NotAMeasurement, "kernel TCP is reported only");
 }
 
 #[test]
-fn what_shows_a_claim_that_is_no_measurement_exists() {
+fn the_evidence_of_claims_without_measurement_exists() {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let shown = papers::claims().map(|claim| (claim, (claim.check)(&data(claim, 1))));
     for (claim, finding) in shown {

@@ -1,4 +1,5 @@
-//! `braidlab` as a user types it: what it does not know it answers with what there is, and the same words make the same bytes.
+//! `braidlab` from the command line: unknown names are answered with the known ones, and the same arguments
+//! give the same bytes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,22 +9,19 @@ fn lab(folder: &Path, words: &[&str]) -> Output {
 }
 
 #[test]
-fn what_is_not_known_is_answered_with_what_there_is() {
+fn unknown_names_are_answered_with_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     for (words, said) in [
         (
             &["run", "multistream/fig9"][..],
-            "no figure or paper is called `multistream/fig9`; there are fcs, multistream",
+            "no figure or paper `multistream/fig9`; there are fcs, multistream",
         ),
-        (
-            &["check", "P2-C99"],
-            "no claim, paper or figure is called `P2-C99`; there are P1 (P1-C01 to P1-C28)",
-        ),
-        (&["check", "golden", "P1"], "`golden` is checked alone"),
-        (&["merge", "P9"], "no figure or paper is called `P9`"),
+        (&["check", "P2-C99"], "no claim, paper or figure `P2-C99`; there are P1 (P1-C01 to P1-C28)"),
+        (&["check", "golden", "P1"], "`golden` cannot be combined"),
+        (&["merge", "P9"], "no figure or paper `P9`"),
         (&["merge", "multistream/fig6"], "has no parts of these figures"),
-        (&["profiles", "tahoe"], "no profile is called `tahoe`; there are sctp/rfc2960-kame"),
-        (&["run", "multistream/nat", "--shard", "5/4"], "`5/4` is no shard: write i/n with i from 1 to n"),
+        (&["profiles", "tahoe"], "no profile `tahoe`; there are sctp/rfc2960-kame"),
+        (&["run", "multistream/nat", "--shard", "5/4"], "`5/4` is not a shard: write i/n with i from 1 to n"),
         (&["run", "multistream/nat", "--threads", "0"], "0 is not in 1..=4096"),
         (&["run", "multistream/nat", "--runs", "0"], "0 is not in 1.."),
         (&["run", "multistream/nat", "--seed", "x"], "invalid digit"),
@@ -42,7 +40,7 @@ fn what_is_not_known_is_answered_with_what_there_is() {
 }
 
 #[test]
-fn the_same_words_make_the_same_bytes_and_other_threads_the_same_rows() {
+fn the_same_arguments_give_the_same_bytes_and_other_threads_the_same_rows() {
     let made = |words: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let output = lab(folder.path(), &[&["run", "multistream/nat", "--quick"], words].concat());
@@ -59,7 +57,7 @@ fn the_same_words_make_the_same_bytes_and_other_threads_the_same_rows() {
     let once = made(&[]);
     assert_eq!(once, made(&[]));
     let seeded = made(&["--seed", "1", "--threads", "3"]);
-    assert_eq!(rows(&once), rows(&seeded), "1 is the seed that nobody gives");
+    assert_eq!(rows(&once), rows(&seeded), "1 is the default seed");
     let titles = &rows(&once)[0];
     assert!(titles.contains(",run,seed,"), "{titles}");
     let other = made(&["--seed", "2"]);
@@ -67,7 +65,7 @@ fn the_same_words_make_the_same_bytes_and_other_threads_the_same_rows() {
 }
 
 #[test]
-fn what_is_drawn_is_printed_and_what_is_to_be_reached_is_judged_at_once() {
+fn drawn_data_is_printed_and_targets_are_checked_immediately() {
     let printed = |words: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let run = ["run", "utilisation/sat", "--quick", "--runs", "1"];
@@ -90,12 +88,12 @@ fn what_is_drawn_is_printed_and_what_is_to_be_reached_is_judged_at_once() {
     for claim in ["U-C03 ", "U-C09 "] {
         assert!(said.lines().any(|line| line.starts_with(claim)), "{said}");
     }
-    assert!(!said.contains("U-C01"), "another path was not run: {said}");
+    assert!(!said.contains("U-C01"), "other paths were not run: {said}");
     assert_eq!(printed(&["--threads", "3"]).1, rows);
 }
 
 #[test]
-fn a_run_is_replayed_with_the_packets_that_were_lost_and_a_file_for_wireshark() {
+fn a_run_is_replayed_with_lost_packets_and_a_file_for_wireshark() {
     let folder = tempfile::tempdir().unwrap();
     let replay = |words: &[&str]| {
         let output = lab(folder.path(), &[&["replay", "--path", "wan", "--files", "one"], words].concat());
@@ -122,7 +120,7 @@ fn a_run_is_replayed_with_the_packets_that_were_lost_and_a_file_for_wireshark() 
 }
 
 #[test]
-fn a_figure_of_distributions_tells_the_quantiles_and_the_worst_seed_of_each_cell() {
+fn a_figure_of_distributions_reports_quantiles_and_the_worst_seed_of_each_cell() {
     let folder = tempfile::tempdir().unwrap();
     let made = |threads: &str| {
         let output = lab(

@@ -1,5 +1,5 @@
-//! `braidlab compare` from outside, with a script in place of braidftp, so that nothing here takes long. It takes root and
-//! /dev/net/tun; without them it is skipped, and says so.
+//! `braidlab compare` with a script in place of braidftp, so that tests are fast. Skipped with a message
+//! without root and /dev/net/tun.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use braidftp_lab::compare::rows::{self, World};
 
-/// Longer than any machine takes, however busy.
+/// A generous time limit for busy machines.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program that serves and gets as braidftp does, by copying; with a file `hang` beside it the client never ends.
+/// A script that serves and fetches like braidftp, by copying; with a file `hang` beside it the client
+/// never ends.
 fn stand_in(folder: &Path) -> std::path::PathBuf {
     let file = folder.join("braidftp");
     let script = format!(
@@ -42,7 +43,7 @@ fn compare(folder: &Path, cells: &str) -> Command {
     command
 }
 
-/// Whether there can be no nets here, which the command says in these words.
+/// Whether the command reports that nets are impossible here.
 fn is_skipped(said: &str) -> bool {
     let skipped = said.contains("/dev/net/tun") || said.contains("namespace");
     if skipped {
@@ -52,7 +53,7 @@ fn is_skipped(said: &str) -> bool {
 }
 
 #[test]
-fn cells_are_run_in_both_worlds_and_kept() {
+fn cells_are_run_in_both_worlds_and_stored() {
     let folder = tempfile::tempdir().unwrap();
     let output = compare(folder.path(), "lan/10k/0/ms,lan/10k/0/braid").output().unwrap();
     let said =
@@ -86,7 +87,8 @@ fn hanging(folder: &Path) -> Option<Child> {
     Some(child)
 }
 
-/// Ends it by a signal, and waits for all that it had started. Gives how it ended, and its folder of files.
+/// Ends it with a signal, and waits for all the processes it started. Returns its exit code and its folder
+/// of files.
 fn ended_by(signal: &str, folder: &Path, mut child: Child) -> (Option<i32>, std::path::PathBuf) {
     let files = fs::read_to_string(folder.join("served")).unwrap();
     let files = Path::new(files.trim()).parent().unwrap().to_owned();
@@ -96,12 +98,12 @@ fn ended_by(signal: &str, folder: &Path, mut child: Child) -> (Option<i32>, std:
     let started = Instant::now();
     let processes = fs::read_to_string(folder.join("processes")).unwrap();
     assert!(processes.lines().count() >= 2, "a server and a client");
-    // What is dead and not waited for has no words.
+    // A zombie has an empty command line.
     let lives = |process: &str| {
         fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|words| words.starts_with(b"sleep"))
     };
     while processes.lines().any(lives) {
-        assert!(started.elapsed() < PATIENCE, "programs outlive the command");
+        assert!(started.elapsed() < PATIENCE, "programs outlived the command");
         std::thread::sleep(Duration::from_millis(5));
     }
     (status.code(), files)
@@ -114,11 +116,11 @@ fn an_interrupt_leaves_nothing_behind() {
     let (code, files) = ended_by("-INT", folder.path(), child);
     assert_eq!(code, Some(130));
     assert!(!files.exists());
-    assert!(folder.path().join("out/compare.csv.part").exists(), "the rows so far");
+    assert!(folder.path().join("out/compare.csv.part").exists(), "rows before the interrupt");
 }
 
 #[test]
-fn what_a_kill_leaves_behind_the_next_one_removes() {
+fn files_left_by_a_kill_are_removed_by_the_next_run() {
     let folder = tempfile::tempdir().unwrap();
     let Some(child) = hanging(folder.path()) else { return };
     let (code, files) = ended_by("-KILL", folder.path(), child);
@@ -144,5 +146,5 @@ fn what_is_wrong_is_said() {
         .output()
         .unwrap();
     assert_eq!(missing.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("there is no program /nonexistent/braidftp"));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("no program /nonexistent/braidftp"));
 }

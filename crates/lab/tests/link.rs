@@ -1,4 +1,4 @@
-//! `braidlab link` as a user runs it.
+//! `braidlab link` from the command line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
@@ -21,7 +21,7 @@ fn fails(args: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn it_relays_until_a_signal_and_then_tells_what_it_did() {
+fn it_relays_until_a_signal_and_then_prints_counters() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     server.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let to = server.local_addr().unwrap().to_string();
@@ -75,7 +75,7 @@ fn it_relays_until_a_signal_and_then_tells_what_it_did() {
 }
 
 #[test]
-fn it_stops_by_itself_when_told_to() {
+fn it_stops_after_the_given_time() {
     let output = braidlab(&["link", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--for", "0.01"]);
     let output = output.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -83,7 +83,7 @@ fn it_stops_by_itself_when_told_to() {
 }
 
 #[test]
-fn a_wrong_command_line_is_code_1_and_says_what_would_be_right() {
+fn a_wrong_command_line_exits_with_1_and_says_what_is_valid() {
     let base = ["link", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9"];
     for (more, said) in [
         (&["--rate", "3furlongs"][..], "--rate: `3furlongs` is not a rate: write a number and bit, kbit"),
@@ -106,7 +106,7 @@ fn a_wrong_command_line_is_code_1_and_says_what_would_be_right() {
 }
 
 #[test]
-fn a_port_in_use_is_code_2_and_a_bad_capture_file_code_6() {
+fn a_port_in_use_exits_with_2_and_a_bad_capture_file_with_6() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (code, stderr) = fails(&["link", "--listen", &address, "--to", "127.0.0.1:9"]);

@@ -1,4 +1,4 @@
-//! `braidlab net` from outside. It takes root and /dev/net/tun; without them it is skipped, and says so.
+//! `braidlab net` from the command line. Skipped with a message without root and /dev/net/tun.
 
 use std::process::{Command, Output};
 
@@ -23,19 +23,19 @@ fn a_net_comes_up_carries_programs_and_leaves_nothing_behind() {
     assert!(said(&first).contains("path 2: client 10.1.2.2"), "{}", said(&first));
     let second = up();
     assert_eq!(second.status.code(), Some(1));
-    assert!(said(&second).contains("is up already"), "{}", said(&second));
+    assert!(said(&second).contains("already exists"), "{}", said(&second));
 
     let addresses = lab(&["exec", &name, "client", "ip", "-br", "address"]);
     assert!(said(&addresses).contains("path1") && said(&addresses).contains("10.1.2.2/24"));
     assert!(said(&lab(&["show"])).contains(&name));
     assert!(said(&lab(&["show", &name])).contains(r#""config":"rate=unlimited,delay=3ms"#));
 
-    // What still runs there ends with it.
+    // Programs that still run there end with the net.
     let mut left = Command::new(env!("CARGO_BIN_EXE_braidlab"))
         .args(["net", "exec", &name, "server", "sleep", "1000"])
         .spawn()
         .unwrap();
-    // It is the same process that becomes `ip` and then `sleep`.
+    // The same process executes `ip` and then `sleep`.
     while std::fs::read_to_string(format!("/proc/{}/comm", left.id())).unwrap() != "sleep\n" {
         assert!(left.try_wait().unwrap().is_none(), "it ended at once");
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -51,7 +51,7 @@ fn a_net_comes_up_carries_programs_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_net_whose_links_were_killed_is_told_and_can_be_taken_down() {
+fn a_net_whose_links_were_killed_is_reported_and_can_be_removed() {
     let name = format!("k{}", std::process::id());
     let up = || lab(&["up", &name, "--path", "delay=1ms"]);
     let first = up();
@@ -67,7 +67,7 @@ fn a_net_whose_links_were_killed_is_told_and_can_be_taken_down() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let second = up();
-    assert!(said(&second).contains("left from a run that crashed"), "{}", said(&second));
+    assert!(said(&second).contains("left over from a crashed run"), "{}", said(&second));
     let down = lab(&["down", &name]);
     assert!(down.status.success(), "{}", said(&down));
     assert!(up().status.success());

@@ -1,5 +1,5 @@
-//! The page that `braidlab report` writes: whole, well formed, with nothing from elsewhere; and in a browser, if there is
-//! one, drawn without an error, with numbers at the pointer and legends that hide what they name.
+//! The page of `braidlab report`: complete, well-formed and self-contained; in a browser, if one is
+//! installed, drawn without errors, with numbers at the pointer and working legends.
 
 #[path = "report_support/mod.rs"]
 mod support;
@@ -14,7 +14,7 @@ use braidftp_lab::report::{Judged, Outcome, Report, page};
 use braidftp_lab::store::{Store, Variety};
 use resvg::usvg::roxmltree::{Document, Node, ParsingOptions};
 
-/// The page as XML, without what is inside scripts and styles. It must be XML, whatever texts are in it.
+/// The page as XML, without the contents of scripts and styles. It must parse whatever its texts are.
 fn skeleton(html: &str) -> String {
     let mut text = html.to_owned();
     for name in ["script", "style"] {
@@ -42,12 +42,12 @@ fn text_of(node: Node<'_, '_>) -> String {
 }
 
 #[test]
-fn the_page_parses_and_has_every_figure_and_claim_with_a_place_of_its_own() {
+fn the_page_parses_and_has_an_anchor_for_every_figure_and_claim() {
     let skeleton = skeleton(support::page());
     let document = parse(&skeleton);
     let ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
-    assert_eq!(ids.len(), unique.len(), "an id is there twice");
+    assert_eq!(ids.len(), unique.len(), "duplicate id");
     let at = |id: &str| {
         let found = document.descendants().find(|node| node.attribute("id") == Some(id));
         text_of(found.unwrap_or_else(|| panic!("{id} is not on the page")))
@@ -79,7 +79,7 @@ fn the_page_parses_and_has_every_figure_and_claim_with_a_place_of_its_own() {
 }
 
 #[test]
-fn nothing_is_fetched_from_anywhere() {
+fn nothing_is_fetched() {
     let html = support::page();
     let skeleton = skeleton(html);
     for node in parse(&skeleton).descendants().filter(Node::is_element) {
@@ -106,26 +106,26 @@ fn the_same_results_give_the_same_bytes() {
 }
 
 #[test]
-fn what_was_not_run_is_said_with_the_command_that_makes_it() {
+fn missing_figures_are_named_with_their_commands() {
     let empty = tempfile::tempdir().unwrap();
     let report = Report::gather(papers::ALL, &Store::new(empty.path()));
     for judged in report.papers.iter().flat_map(|part| &part.claims) {
         match &judged.outcome {
             Outcome::NotRun(missing) => assert_eq!(missing, judged.claim.needs),
             Outcome::Found(finding) => assert_eq!(finding.verdict, Verdict::NotAMeasurement),
-            Outcome::Undecided(_) => panic!("{} was checked by nothing", judged.claim.id),
+            Outcome::Undecided(_) => panic!("{} was not checked", judged.claim.id),
         }
     }
     let html = page(&report);
     parse(&skeleton(&html));
     for figure in papers::figures() {
         let command = format!("<code class=\"command\">braidlab run {}</code>", figure.id);
-        assert!(html.contains(&format!("It was not run yet. This makes it: {command}")), "{}", figure.id);
+        assert!(html.contains(&format!("It was not run yet. To make it: {command}")), "{}", figure.id);
     }
 }
 
 #[test]
-fn a_quick_figure_is_shown_as_one_and_decides_nothing() {
+fn a_quick_figure_is_labelled_and_decides_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
     let figure = papers::figure("fcs/fig2a").unwrap();
@@ -138,15 +138,15 @@ fn a_quick_figure_is_shown_as_one_and_decides_nothing() {
         let is_open = matches!(&judged.outcome, Outcome::NotRun(missing) if missing.contains(&"fcs/fig2a"));
         assert!(is_open, "{}: {:?}", judged.claim.id, judged.outcome);
     }
-    assert!(page(&report).contains("Few points and few runs"));
-    // The whole one comes first.
+    assert!(page(&report).contains("A quick run"));
+    // A complete figure has priority.
     support::keep(&store, figure, Variety::default(), "braidlab run fcs/fig2a");
     let report = Report::gather(papers::ALL, &store);
     assert!(report.papers[0].figures[0].found.as_ref().is_ok_and(|found| found.is_whole()));
 }
 
 #[test]
-fn what_was_compared_with_live_runs_decides_its_claim() {
+fn a_comparison_with_live_runs_decides_its_claim() {
     let folder = tempfile::tempdir().unwrap();
     let rows = "cell,world,run,seed,seconds\nlan/10k/1/ms,simulated,0,1,20\nlan/10k/1/ms,live,0,1,21\n";
     std::fs::write(folder.path().join("compare.csv"), format!("# command: braidlab compare\n{rows}"))
@@ -159,7 +159,7 @@ fn what_was_compared_with_live_runs_decides_its_claim() {
 }
 
 #[test]
-fn results_of_another_version_are_named_and_not_shown() {
+fn results_of_another_version_are_reported_and_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("fcs")).unwrap();
     std::fs::write(folder.path().join("fcs/fig2a.csv"), "# command: x\nloss,who\n0,me\n").unwrap();
@@ -169,7 +169,7 @@ fn results_of_another_version_are_named_and_not_shown() {
 }
 
 #[test]
-fn what_results_say_is_text_and_nothing_else() {
+fn results_are_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
     let evil = "</script><img src=\"x\" onerror='alert(1)'/>&amp;";
@@ -195,7 +195,7 @@ fn braidlab(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_program_writes_the_page_and_says_what_is_missing_or_wrong() {
+fn the_program_writes_the_page_and_reports_missing_results_and_errors() {
     let folder = tempfile::tempdir().unwrap();
     let (site, results) = (folder.path().join("a/site"), folder.path().join("none"));
     let (site, results) = (site.to_str().unwrap(), results.to_str().unwrap());
@@ -211,7 +211,7 @@ fn the_program_writes_the_page_and_says_what_is_missing_or_wrong() {
     let wrong = braidlab(&["report", "P99", "-o", site]);
     assert_eq!(wrong.status.code(), Some(1));
     let said = String::from_utf8(wrong.stderr).unwrap();
-    assert!(said.contains("no paper is called `P99`; there are P1 (fcs), P2 (multistream)"), "{said}");
+    assert!(said.contains("no paper `P99`; there are P1 (fcs), P2 (multistream)"), "{said}");
     std::fs::write(folder.path().join("file"), "").unwrap();
     let inside = folder.path().join("file/site");
     let blocked = braidlab(&["report", "-o", inside.to_str().unwrap(), "--results", results]);
@@ -220,7 +220,7 @@ fn the_program_writes_the_page_and_says_what_is_missing_or_wrong() {
 }
 
 #[test]
-fn in_a_browser_every_picture_is_drawn_answers_and_hides_what_it_is_told_to() {
+fn in_a_browser_pictures_are_drawn_and_interactive() {
     const NOTHING: [&str; 0] = [];
     for width in [1440, 800] {
         let Some(found) = support::probe(width) else { return };
@@ -231,7 +231,7 @@ fn in_a_browser_every_picture_is_drawn_answers_and_hides_what_it_is_told_to() {
         let has_number = |text: &str| text.contains(|c: char| c.is_ascii_digit());
         for figure in &found.figures {
             assert!(figure.marks > 0, "{}: nothing is drawn", figure.id);
-            // Scenes and distributions are pictures as they are kept.
+            // Scenes and distributions are embedded as stored.
             let is_drawn = |sweep: &Sweep| sweep.plot.marks != Marks::Tail;
             let its = papers::figures().find(|its| its.id == figure.id).unwrap();
             assert!(!figure.silent || !its.sweep().is_some_and(is_drawn), "{}", figure.id);

@@ -1,4 +1,4 @@
-//! `braidlab check`: what the papers claim, and what becomes of it here.
+//! `braidlab check`: checks the claims of the papers.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,36 +11,39 @@ use serde::Serialize;
 use super::{Progress, Running, print};
 use crate::Failure;
 
-/// Check what the papers claim: each claim with a verdict, our number with its 90 % interval, and why.
+/// Check the claims of the papers: prints each claim with its verdict, our number with its 90 % interval,
+/// and the explanation.
 ///
-/// Figures that were run before are taken from the folder of results; the others are run.
+/// Stored figures are loaded from the folder of results; missing ones are run.
 ///
-/// `golden` stands for the scenarios of ns-2's SCTP validation suite and some of our own, held against ns-2's packet traces.
+/// `golden` checks the scenarios of ns-2's SCTP validation suite and some of our own against ns-2's packet
+/// traces.
 ///
-/// Example: braidlab check P1 P2; braidlab check P2-C38; braidlab check multistream/fig6; braidlab check golden
+/// Example: braidlab check P1 P2; braidlab check P2-C38; braidlab check multistream/fig6; braidlab check
+/// golden
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Claims (P2-C38), papers (P1), or figures for the claims that they decide; none: all
+    /// Claims (P2-C38), papers (P1), or figures, for the claims that they decide; default: all
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// With `golden`: other scenarios of the same form
+    /// With `golden`: a file with other scenarios of the same form
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
-    /// With `golden`: only scenarios whose names have this in them
+    /// With `golden`: only scenarios whose names contain this
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     only: String,
-    /// With `golden`: each packet that enters a link, too
+    /// With `golden`: also print each packet that enters a link
     #[arg(long)]
     trace: bool,
-    /// A line of JSON for each claim
+    /// Print a line of JSON for each claim
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     running: Running,
 }
 
-/// A claim as JSON has it.
+/// A claim as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     id: &'a str,
@@ -86,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn run_golden(args: &Args) -> Result<(), Failure> {
     if args.ids.len() > 1 {
-        return Err(Failure::Usage("`golden` is checked alone: give no other ids with it".to_owned()));
+        return Err(Failure::Usage("`golden` cannot be combined with other ids".to_owned()));
     }
     let text = match &args.scenarios {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
@@ -99,7 +102,7 @@ fn run_golden(args: &Args) -> Result<(), Failure> {
     print(&report.text)?;
     match report.differ {
         0 => Ok(()),
-        differ => Err(Failure::Usage(format!("{differ} golden scenarios differ where they should not"))),
+        differ => Err(Failure::Usage(format!("{differ} golden scenarios differ unexpectedly"))),
     }
 }
 
@@ -123,7 +126,7 @@ fn json(claim: &Claim, finding: &Finding) -> String {
     serde_json::to_string(&line).expect("a claim is texts and numbers") + "\n"
 }
 
-/// A few lines for a person.
+/// A claim as text.
 pub(super) fn block(claim: &Claim, finding: &Finding) -> String {
     let mut text = format!("{:<8} {:<20}", claim.id, finding.verdict.to_string());
     if let Some(measured) = &finding.figure {

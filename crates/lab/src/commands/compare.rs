@@ -1,4 +1,4 @@
-//! `braidlab compare`: cells of P2's Figures 6 to 8 in the simulator and live, side by side.
+//! `braidlab compare`: runs cells of P2's Figures 6 to 8 in the simulator and live, and compares them.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use braidftp_emu::tun::enter_user_namespace;
-use braidftp_lab::bench::Tell;
+use braidftp_lab::bench::Reporter;
 use braidftp_lab::compare::judge::{Judged, Median, TARGET, judge, overall, table};
 use braidftp_lab::compare::live::{Bench, Scratch};
 use braidftp_lab::compare::programs::{self, Programs};
@@ -19,49 +19,50 @@ use super::link::Signals;
 use super::{Progress, command, print};
 use crate::Failure;
 
-/// Seen in captures of both.
+/// Both facts were seen in packet captures.
 const TCP_DIFFERS: &str = "kernel TCP is reported and not judged: vsftpd says 226 when the client has closed the data connection too, \
                            and its replies wait for the client's delayed acknowledgements: up to a round trip a file that the \
                            simulated server does not take";
 
-/// How often a cell is simulated, and run live, if it is not said; where nothing is random, once and twice.
+/// The default numbers of simulated and live runs of a cell; deterministic cells are run once and twice.
 const QUICK_RUNS: (u32, u32) = (40, 8);
 const FULL_RUNS: (u32, u32) = (100, 10);
-/// Live runs at a time, for each core: they mostly wait.
+/// Concurrent live runs per core; they mostly wait.
 const RUNS_PER_CORE: usize = 12;
 
-/// Run cells of P2's Figures 6 to 8 in the simulator and live, and compare: the real braidftp over SCTP, and lftp with vsftpd
-/// over the kernel's TCP, through the same emulated links.
+/// Run cells of P2's Figures 6 to 8 in the simulator and live, and compare them: braidftp over SCTP, and
+/// lftp with vsftpd over kernel TCP, through the same emulated links.
 ///
-/// Root, or a user namespace and a /dev/net/tun that all may open. lftp and vsftpd are fetched by apt-get as root.
+/// Needs root, or a user namespace and an accessible /dev/net/tun. As root, lftp and vsftpd are installed
+/// by apt-get.
 ///
 /// Example: sudo braidlab compare --quick; braidlab compare --cells 'lan/10k/*/ms,wan/50k/3/*' --runs 20
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Some cells a few times, in two to four minutes
+    /// Run a few cells a few times, in two to four minutes
     #[arg(long)]
     quick: bool,
-    /// Which cells, as PATH/SIZE/LOSS/WAY with * for all, separated by commas: lan, wan, sat; 10k, 50k, 200k, 500k, 1000k; 0,
-    /// 1, 3, 6, 10 (%); naive, ms, ms-cp, braid, tcp, tcp-sack
+    /// The cells, as PATH/SIZE/LOSS/WAY with * for any, separated by commas: lan, wan, sat; 10k, 50k, 200k,
+    /// 500k, 1000k; 0, 1, 3, 6, 10 (%); naive, ms, ms-cp, braid, tcp, tcp-sack
     #[arg(long, value_delimiter = ',')]
     cells: Vec<Selection>,
-    /// How often each cell is run live [default: 10, with --quick 8]
+    /// The number of live runs of each cell [default: 10, with --quick 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: Option<u32>,
     /// The folder of results: DIR/compare.csv, with --quick DIR/compare-quick.csv
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Leave out cells whose simulated runs take longer than so many seconds
+    /// Leave out cells whose simulated runs take longer than this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     longest: u32,
-    /// Live runs at a time [default: 12 for each core]
+    /// Concurrent live runs [default: 12 per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
-    /// What carries SCTP: UDP, or IP itself (root)
+    /// The lower layer of SCTP: UDP, or IP (needs root)
     #[arg(long, value_enum, default_value_t = CarrierName::Udp)]
     carrier: CarrierName,
-    /// What all seeds come from
+    /// The base of all seeds
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The program braidftp [default: the one beside this program, which `cargo run` builds]
@@ -84,19 +85,19 @@ impl From<CarrierName> for Carrier {
     }
 }
 
-/// A run that is to be.
+/// A planned run.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     cell: Cell,
     world: World,
     run: u32,
     seed: u64,
-    /// How long it may be expected to take.
+    /// The expected duration.
     usual: f64,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    // Before there is a second thread.
+    // Must happen before a second thread exists.
     let namespace = enter_user_namespace();
     let mut cells = chosen(args)?;
     let some = |which: fn(Way) -> bool| cells.iter().any(|cell| which(cell.way));
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Err(why) = &ftp
         && some(|way| !way.is_sctp())
     {
-        notes.push(format!("kernel TCP is left out: {why}"));
+        notes.push(format!("left out kernel TCP: {why}"));
         cells.retain(|cell| cell.way.is_sctp());
     }
     let braidftp = braidftp.transpose().map_err(Failure::Usage)?.unwrap_or_default();
@@ -130,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (simulated_runs, live_runs) = if args.quick { QUICK_RUNS } else { FULL_RUNS };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
 
-    // The simulator first: it tells which live runs would take too long.
+    // Simulated first: the results show which live runs would take too long.
     let jobs = jobs(&cells, World::Simulated, simulated_runs, 1, args.seed, |_| 0.0);
     let mut rows = work(&bench, jobs, cores, &mut growing, &mut progress, &mut notes)?;
     let median = |cell: &Cell| {
@@ -141,7 +142,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         cells.iter().partition(|cell| median(cell) <= f64::from(args.longest));
     if !long.is_empty() {
         let names: Vec<String> = long.iter().map(Cell::to_string).collect();
-        notes.push(format!("not run live, for they take more than {} s: {}", args.longest, names.join(" ")));
+        notes.push(format!(
+            "not run live, because they take more than {} s: {}",
+            args.longest,
+            names.join(" ")
+        ));
     }
     let jobs = self::jobs(&live, World::Live, args.runs.unwrap_or(live_runs), 2, args.seed, median);
     let at_a_time = args.jobs.map_or(RUNS_PER_CORE * cores, usize::from);
@@ -165,7 +170,7 @@ fn chosen(args: &Args) -> Result<Vec<Cell>, Failure> {
     Ok(select(if args.cells.is_empty() { &named } else { &args.cells }))
 }
 
-/// Every run of cells in one world, those that take longest first.
+/// Returns every run of the cells in one world, the longest first.
 fn jobs(
     cells: &[Cell],
     world: World,
@@ -184,7 +189,7 @@ fn jobs(
     jobs
 }
 
-/// Runs them, so many at a time. What fails is noted, and is no row.
+/// Runs jobs, a limited number at a time. Failed runs are noted and give no row.
 fn work(
     bench: &Arc<Bench>,
     jobs: Vec<Job>,
@@ -226,9 +231,9 @@ fn work(
             std::panic::resume_unwind(panic);
         }
     }
-    // If not one could be run, there is one reason for all.
+    // If no run succeeded, they all failed for the same reason.
     match rows.is_empty() {
-        true => Err(Failure::Usage(notes.pop().unwrap_or_else(|| "there was nothing to run".to_owned()))),
+        true => Err(Failure::Usage(notes.pop().unwrap_or_else(|| "no cell to run".to_owned()))),
         false => Ok(rows),
     }
 }
@@ -246,7 +251,7 @@ fn worker(bench: &Bench, waiting: &Mutex<VecDeque<Job>>, done: &Sender<(Job, Res
     }
 }
 
-/// A signal ends this program at once: what runs in its nets is bound to it, and the nets are its own.
+/// A signal ends the program at once: the programs in its nets end with it, and the nets belong to it.
 fn end_on_signal(folder: PathBuf) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     std::thread::spawn(move || {
@@ -257,7 +262,7 @@ fn end_on_signal(folder: PathBuf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the rows come from.
+/// The provenance of the rows.
 fn head(args: &Args, carrier: Carrier) -> Head {
     let mut head = Head::of_program(&command());
     head.push("seeds", format!("from {}, the same for all ways and in both worlds", args.seed));
@@ -299,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_longest_is_run_first_and_what_is_not_random_only_twice() {
+    fn the_longest_runs_come_first_and_deterministic_cells_run_only_twice() {
         let cells = select(&["lan/10k/*/ms".parse().unwrap()]);
         let jobs = jobs(&cells, World::Live, 5, 2, 1, |cell| f64::from(cell.loss));
         let losses: Vec<u32> = jobs.iter().map(|job| job.cell.loss).collect();

@@ -1,4 +1,4 @@
-//! `braidlab link`: a relay between UDP ports that is as bad as a link is asked to be. No root needed.
+//! `braidlab link`: relays UDP packets through an emulated link. Needs no root.
 
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -12,94 +12,98 @@ use serde::Serialize;
 
 use crate::Failure;
 
-/// Relay UDP packets over an emulated link, until Ctrl-C; then print counters as JSON.
+/// Relay UDP packets over an emulated link until Ctrl-C; then print counters as JSON.
 ///
-/// Packets that clients send to --listen come out at --to after loss, queue, rate and delay, in this order; answers go
-/// back through a link of their own with the same properties. The same seed gives the same packets the same fate.
+/// Packets that clients send to --listen are forwarded to --to after loss, queue, rate and delay, in this
+/// order. Answers return through a separate link with the same properties. The same seed treats the same
+/// packets in the same way.
 ///
 /// Example: braidlab link --listen 127.0.0.1:7000 --to 127.0.0.1:9899 --rate 3mbit --delay 1ms --loss 0.03
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment, allow_negative_numbers = true)]
 pub(crate) struct Args {
-    /// Where clients send to, as HOST:PORT; port 0 takes any free one
+    /// The address that clients send to, as HOST:PORT; port 0 binds any free port
     #[arg(long, value_name = "UDP")]
     listen: String,
-    /// Where their packets go, as HOST:PORT
+    /// The destination of their packets, as HOST:PORT
     #[arg(long, value_name = "UDP")]
     to: String,
-    /// Bits a second: 256kbit, 3mbit, 1.5gbit, or bytes: 20MB; and later others, as in 3mbit:1mbit@10s:5mbit@20s
-    /// [default: unlimited]
+    /// Bits per second: 256kbit, 3mbit, 1.5gbit, or bytes: 20MB. With changes over time:
+    /// 3mbit:1mbit@10s:5mbit@20s [default: unlimited]
     #[arg(long, value_name = "RATE[:RATE@TIME...]")]
     rate: Option<String>,
-    /// A recorded link: a file with the millisecond of each opportunity to send 1,504 bytes on a line of its own
+    /// A recorded link: a file with the millisecond of each opportunity to send 1,504 bytes, one per line
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace: Option<String>,
-    /// One way: 1ms, 35ms, 0.5s, 200us [default: 0ms]
+    /// One-way delay: 1ms, 35ms, 0.5s, 200us [default: 0ms]
     #[arg(long)]
     delay: Option<String>,
-    /// How much longer than that a packet may travel, in order all the same [default: 0ms]
+    /// The maximum additional delay, without reordering [default: 0ms]
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
-    /// How likely a packet is lost: 0.03 or 3% [default: 0]
+    /// The probability that a packet is lost: 0.03 or 3% [default: 0]
     #[arg(long, value_name = "P", conflicts_with = "burst_loss")]
     loss: Option<String>,
     #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets are those of a usage text")]
-    /// Loss in bursts (Gilbert-Elliott): that the link turns bad, that it turns good again, that a packet passes while
-    /// it is good [1] and while it is bad [0]
+    /// Loss in bursts (Gilbert-Elliott): the probabilities that the link becomes bad, that it becomes good
+    /// again, and that a packet passes in the good [1] and in the bad state [0]
     #[arg(long, value_name = "P,R[,K,H]")]
     burst_loss: Option<String>,
-    /// What may wait for the wire, the rest is dropped: bytes (500kB), packets (100p), or packets beside the one on the
-    /// wire (99w) [default: 500kB]
+    /// The queue limit, beyond which packets are dropped: bytes (500kB), packets (100p), or packets besides
+    /// the one being sent (99w) [default: 500kB]
     #[arg(long)]
     queue: Option<String>,
-    /// From how much that waits on, packets that can be get a congestion mark: 30kB, 20p
+    /// The queue length from which ECN-capable packets are marked: 30kB, 20p
     #[arg(long, value_name = "QUEUE")]
     ecn: Option<String>,
     /// Random early detection, as in 5p:15p:0.1:0.002:gentle:mark
     #[arg(long, value_name = "MIN:MAX[:P[:W]][:gentle][:mark]", conflicts_with = "codel")]
     red: Option<String>,
-    /// Controlled delay, as in 5ms:100ms:mark, or `default`, which is 5ms:100ms
+    /// CoDel, as in 5ms:100ms:mark, or `default` for 5ms:100ms
     #[arg(long, value_name = "TARGET:INTERVAL[:mark]")]
     codel: Option<String>,
-    /// When the link is down after the start, as in 10s-12s:20s-25s
+    /// Outages of the link after the start, as in 10s-12s:20s-25s
     #[arg(long, value_name = "FROM-TO[:FROM-TO...]", conflicts_with = "flap")]
     down: Option<String>,
-    /// The link is down again and again: for so long at the end of each period, as in 10s:500ms
+    /// Periodic outages: the link is down at the end of each period, as in 10s:500ms
     #[arg(long, value_name = "PERIOD:DOWN")]
     flap: Option<String>,
-    /// How likely a packet is held back so that later ones overtake it, and for how long [default: 0, 10ms]
+    /// The probability that a packet is delayed so that later ones overtake it, and the delay [default: 0,
+    /// 10ms]
     #[arg(long, value_name = "P[,EXTRA]")]
     reorder: Option<String>,
-    /// How likely a packet comes twice [default: 0]
+    /// The probability that a packet is duplicated [default: 0]
     #[arg(long, value_name = "P")]
     duplicate: Option<String>,
-    /// How likely one bit of a packet is flipped [default: 0]
+    /// The probability that one bit of a packet is flipped [default: 0]
     #[arg(long, value_name = "P")]
     corrupt: Option<String>,
-    /// Bytes that a packet takes on the wire beyond its UDP payload [default: 28, and 48 if --to is IPv6]
+    /// Bytes that a packet takes on the wire beyond its UDP payload [default: 28, or 48 if --to is IPv6]
     #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
-    /// The longest packet on the wire, in bytes from 68 on; longer ones vanish [default: any]
+    /// The maximum packet length on the wire in bytes, at least 68; longer packets are dropped silently
+    /// [default: unlimited]
     #[arg(long, value_name = "BYTES")]
     mtu: Option<String>,
-    /// What differs on the way from clients to --to, as in loss=0.1,lose=0:7 (the packets numbered 0 and 7)
+    /// Properties of the direction from clients to --to only, as in loss=0.1,lose=0:7 (packets number 0 and
+    /// 7)
     #[arg(long, value_name = "KEY=VALUE,...")]
     forward: Option<String>,
-    /// What differs on the way back, as in rate=256kbit,delay=10ms
+    /// Properties of the return direction only, as in rate=256kbit,delay=10ms
     #[arg(long, value_name = "KEY=VALUE,...")]
     back: Option<String>,
-    /// What steers all chances
+    /// The seed of all random decisions
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write what comes in and what goes out to this file (pcapng)
+    /// Write incoming and outgoing packets to this file (pcapng)
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Stop by itself after so many seconds
+    /// Stop after this many seconds
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<f64>,
 }
 
-/// What is printed at the end.
+/// The counters printed at the end.
 #[derive(Serialize)]
 struct Report<'a> {
     listen: SocketAddr,
@@ -182,7 +186,7 @@ fn report(args: &Args, config: &RelayConfig, relay: RelayHandle, ran: Duration) 
         .map_err(|error| Failure::File(format!("cannot write the counters to standard output: {error}")))?;
     match counters.pcap_error {
         None => Ok(()),
-        Some(error) => Err(Failure::File(format!("the capture file is not whole: {error}"))),
+        Some(error) => Err(Failure::File(format!("the capture file is incomplete: {error}"))),
     }
 }
 
@@ -261,7 +265,7 @@ fn relay_config(args: &Args) -> Result<RelayConfig, Failure> {
 
 fn address(option: &str, text: &str) -> Result<SocketAddr, Failure> {
     let mut found = text.to_socket_addrs().map_err(|error| {
-        let what = format!("{option}: `{}` is no address: {error}", text.escape_debug());
+        let what = format!("{option}: `{}` is not an address: {error}", text.escape_debug());
         match error.kind() {
             std::io::ErrorKind::InvalidInput => {
                 Failure::Usage(format!("{what}; write HOST:PORT, as in 127.0.0.1:7000 or [::1]:7000"))
@@ -282,7 +286,7 @@ fn time_limit(seconds: f64) -> Result<Duration, Failure> {
     })
 }
 
-/// SIGINT and SIGTERM, caught from here on, so that neither kills the program before it has spoken.
+/// SIGINT and SIGTERM, handled from here on, so that neither kills the program before it prints its report.
 pub(crate) struct Signals {
     runtime: tokio::runtime::Runtime,
     interrupt: tokio::signal::unix::Signal,
@@ -301,7 +305,7 @@ impl Signals {
         Ok(Self { runtime, interrupt, terminate })
     }
 
-    /// Until one of them comes or the time is over. Gives whether one came.
+    /// Waits for a signal or the time limit. Returns whether a signal arrived.
     pub(crate) fn wait(&mut self, time_limit: Option<Duration>) -> bool {
         self.runtime.block_on(async {
             let over = async {

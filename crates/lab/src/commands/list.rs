@@ -1,4 +1,4 @@
-//! `braidlab list`: the table of contents.
+//! `braidlab list`: lists figures and papers.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use super::print;
 use crate::Failure;
 
-/// The figures that can be run and the papers that they are of.
+/// List the figures that can be run, and their papers
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {}
 

@@ -1,4 +1,4 @@
-//! `braidlab merge`: puts together the parts of sweeps that several machines shared.
+//! `braidlab merge`: combines the parts of sweeps made by several machines.
 
 use braidftp_lab::papers;
 use clap::Args as ClapArgs;
@@ -6,13 +6,13 @@ use clap::Args as ClapArgs;
 use super::{Progress, Running, print};
 use crate::Failure;
 
-/// Put together what `braidlab run --shard` made, as far as it is in the folder of results.
+/// Combine the parts that `braidlab run --shard` made, as far as they are in the folder of results.
 ///
 /// Example: braidlab merge multistream/fig6
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Figures or papers; `braidlab list` names them
+    /// Figures or papers; see `braidlab list`
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]

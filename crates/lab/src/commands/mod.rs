@@ -1,4 +1,4 @@
-//! The commands of `braidlab`, a file each, and what several of them have in common.
+//! The commands of `braidlab`, one module each, and their common options.
 
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use braidftp_lab::bench::{Bench, BenchError, Fresh, Options, Quick, Tell};
+use braidftp_lab::bench::{Bench, BenchError, Fresh, Options, Quick, Reporter};
 use braidftp_lab::figure::Figure;
 use braidftp_lab::store::Store;
 use clap::Args as ClapArgs;
@@ -23,25 +23,25 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 
-/// How figures are run, wherever they are.
+/// Options for running figures.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Running {
-    /// The folder of results: OUT/PAPER/FIGURE.csv and what is beside it
+    /// The folder of results: OUT/PAPER/FIGURE.csv and related files
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) out: PathBuf,
-    /// Few points and few runs, to see that it works; kept apart from the rest
+    /// Run few points, few times, as a smoke test; stored separately
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Make anew what is kept already
+    /// Replace stored results
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// How many threads run [default: as many as there are cores]
+    /// The number of threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4_096))]
     pub(crate) threads: Option<u16>,
-    /// What all seeds come from
+    /// The base of all seeds
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How often a point is run at most [default: as its figure says]
+    /// The maximum number of runs of a point [default: as the figure says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 }
@@ -62,7 +62,7 @@ impl Running {
     }
 }
 
-/// What a person typed.
+/// The command line.
 fn command() -> String {
     let words: Vec<String> = std::env::args().skip(1).collect();
     format!("braidlab {}", words.join(" "))
@@ -77,7 +77,7 @@ impl From<BenchError> for Failure {
     }
 }
 
-/// Print to standard output.
+/// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -85,7 +85,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::File(format!("cannot write to standard output: {error}")))
 }
 
-/// A bar at a terminal; else a line now and then.
+/// A progress bar on a terminal, else occasional lines.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
@@ -100,7 +100,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// Write a line above the bar.
+    /// Prints a line above the bar.
     pub(crate) fn say(&self, line: &str) {
         if self.bar.is_hidden() {
             eprintln!("{line}");
@@ -116,10 +116,10 @@ impl Drop for Progress {
     }
 }
 
-impl Tell for Progress {
+impl Reporter for Progress {
     fn on_figure(&mut self, figure: &'static Figure, known: usize) {
         if known > 0 {
-            self.say(&format!("{}: goes on with {known} runs from before", figure.id));
+            self.say(&format!("{}: continues with {known} stored runs", figure.id));
         }
         self.bar.reset();
         self.bar.set_length(0);

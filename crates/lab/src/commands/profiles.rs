@@ -1,5 +1,5 @@
-//! `braidlab profiles`: the named sets of protocol parameters, and where each number comes from; and the congestion
-//! controls, with what each may be told.
+//! `braidlab profiles`: prints the named parameter sets with the source of each value, and the congestion
+//! controllers with their options.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 use super::print;
 use crate::Failure;
 
-/// The profiles of SCTP and TCP that figures run with, and the congestion controls
+/// Print the SCTP and TCP profiles that figures use, and the congestion controllers
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Only these, as in rfc9260, sctp/modern or cc/cubic
@@ -19,10 +19,10 @@ pub(crate) struct Args {
     names: Vec<String>,
 }
 
-/// A profile as it is listed.
+/// A profile to print.
 struct Listed {
     name: String,
-    /// Its values with their sources, a line each.
+    /// Its values with their sources, one line each.
     values: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if !profiles.iter().any(|profile| is_called(profile, name)) {
             let known: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
             return Err(Failure::Usage(format!(
-                "no profile is called `{}`; there are {}",
+                "no profile `{}`; there are {}",
                 name.escape_debug(),
                 known.join(", ")
             )));
@@ -65,16 +65,16 @@ fn all() -> Vec<Listed> {
     });
     let cc = cc::Kind::ALL.iter().map(|kind| {
         let params = kind.params().join(", ");
-        let told = (!params.is_empty()).then(|| format!("it may be told: {params}"));
+        let options = (!params.is_empty()).then(|| format!("options: {params}"));
         Listed {
             name: format!("cc/{kind}"),
-            values: std::iter::once(kind.says().to_owned()).chain(told).collect(),
+            values: std::iter::once(kind.says().to_owned()).chain(options).collect(),
         }
     });
     sctp.chain(tcp).chain(cc).collect()
 }
 
-/// A value and where it is from.
+/// A value with its source.
 fn value(field: &str, value: &str, source: &str) -> String {
     format!("{field:<38} {value:<24} {source}")
 }

@@ -1,4 +1,4 @@
-//! `braidlab replay`: one run of the study of early losses again, packet by packet.
+//! `braidlab replay`: repeats one run of the study of early losses, packet by packet.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,52 +15,54 @@ use clap::{Args as ClapArgs, ValueEnum};
 use super::print;
 use crate::Failure;
 
-/// Run one job of the figures early/… again, and show each packet.
+/// Repeat one run of the figures early/… and print each packet.
 ///
-/// A row of early/tails has its seed; rows of early/single and early/pairs name the packets that were lost.
+/// Rows of early/tails contain the seed; rows of early/single and early/pairs name the lost packets.
 ///
-/// Each line is a packet: when it was sent, by whom, its number from 0 on that side, when it arrived or
-/// that it was LOST, and its chunks.
+/// Each line is a packet: the time it was sent, its sender, its number on that side from 0, the time it
+/// arrived or LOST, and its chunks.
 ///
-/// With --seeds N many runs are made, and the slowest named.
+/// With --seeds N, N runs are made and the slowest ones printed.
 ///
-/// Example: braidlab replay --path lan --loss 0.1 --seed 4711; braidlab replay --path sat --lose server:1,client:3
+/// Example: braidlab replay --path lan --loss 0.1 --seed 4711; braidlab replay --path sat --lose
+/// server:1,client:3
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// lan (3 Mbit/s, 1 ms), wan (1 Mbit/s, 35 ms), sat (256 kbit/s, 125 ms) or geo (50 Mbit/s, 300 ms)
     #[arg(long, value_parser = early::PATHS)]
     path: String,
-    /// The part of all packets that is lost, each way
+    /// The loss ratio, in each direction
     #[arg(long, default_value_t = 0.0, value_parser = part)]
     loss: f64,
-    /// How they are lost: as the axis of early/tails has it
+    /// The distribution of losses, as on the axis of early/tails
     #[arg(long, value_enum, default_value_t = Losses::Independent)]
     losses: Losses,
-    /// Lose these packets and no other: SIDE:NUMBER, numbers from 0
+    /// Lose exactly these packets: SIDE:NUMBER, numbered from 0
     #[arg(long, value_delimiter = ',', conflicts_with = "loss", value_parser = packet)]
     lose: Vec<(End, u64)>,
-    /// What is fetched
+    /// The files to fetch
     #[arg(long, value_enum, default_value_t = Job100::Hundred)]
     files: Job100,
-    /// What the run starts from
+    /// The seed of the run
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the packets for Wireshark, too
+    /// Also write the packets to this file, for Wireshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Run so many seeds, from --seed on, and print how long they took and which were the worst, in place of packets
+    /// Run this many seeds from --seed on, and print their durations and the slowest ones instead of
+    /// packets
     #[arg(long, value_name = "N", conflicts_with = "pcap", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Losses {
-    /// One by one
+    /// Independent losses
     Independent,
-    /// In bursts of 3
+    /// Bursts of 3
     Bursts,
-    /// One by one, on two such paths
+    /// Independent losses on two such paths
     TwoPaths,
 }
 
@@ -135,10 +137,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     print(&text)
 }
 
-/// How many of the worst runs are named.
+/// The number of slowest runs printed.
 const NAMED: usize = 8;
 
-/// How long so many runs took, and the worst of them.
+/// The durations of several runs, and the slowest ones.
 fn several(job: &Job, loss: f64, seeds: u64) -> String {
     let run = |seed: u64| {
         let outcome = Job { seed, ..job.clone() }.run();
@@ -166,7 +168,7 @@ fn several(job: &Job, loss: f64, seeds: u64) -> String {
     text
 }
 
-/// A line for each packet that was sent.
+/// A line for each packet sent.
 fn log(outcome: &Outcome) -> String {
     let mut text = String::new();
     let mut sent = [0_u64; 2];

@@ -1,4 +1,4 @@
-//! `braidlab report`: one page with every figure and claim.
+//! `braidlab report`: writes one page with every figure and claim.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,22 @@ use clap::Args as ClapArgs;
 use super::print;
 use crate::Failure;
 
-/// Write one page (HTML, whole in itself: no network) with every figure, every claim and its verdict.
+/// Write one self-contained HTML page with every figure, every claim and its verdict.
 ///
-/// It shows what is kept in the folder of results, and runs nothing: of a figure that was not run yet it says so, with the
-/// command that makes it. The same results give the same page.
+/// The page shows stored results and runs nothing. For a missing figure it names the command that makes it.
+/// The same results give the same page.
 ///
 /// Example: braidlab run fcs multistream; braidlab report -o site; open site/index.html
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Papers, as in P1 or fcs; none: all
+    /// Papers, as in P1 or fcs; default: all
     #[arg(value_name = "PAPER")]
     papers: Vec<String>,
-    /// The folder that index.html is written to
+    /// The folder for index.html
     #[arg(short, long, value_name = "DIR", default_value = "site")]
     output: PathBuf,
-    /// The folder of results, as `braidlab run --out` has it
+    /// The folder of results, as in `braidlab run --out`
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
 }

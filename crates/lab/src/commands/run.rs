@@ -1,4 +1,4 @@
-//! `braidlab run`: runs figures, and keeps their numbers and pictures.
+//! `braidlab run`: runs figures and stores their data and pictures.
 
 use std::time::Instant;
 
@@ -13,22 +13,23 @@ use clap::Args as ClapArgs;
 use super::{Progress, Running, check, print};
 use crate::Failure;
 
-/// Run figures; their numbers (CSV, Parquet) and pictures (SVG, PNG) are kept in a folder.
+/// Run figures and store their data (CSV, Parquet) and pictures (SVG, PNG) in a folder.
 ///
-/// A point is run until the 90 % confidence interval of its mean is within 5 %, or a cap, which is named. A sweep that
-/// was interrupted goes on where it was. The same seed gives the same numbers, whatever the number of threads.
+/// A point is run until the 90 % confidence interval of its mean is within 5 %, or up to a maximum, which
+/// is reported. An interrupted sweep is continued. The same seed gives the same numbers, whatever the
+/// number of threads.
 ///
-/// What is drawn is printed too, as a table; and of `utilisation`, `fairness`, `multipath` and `early` what
-/// their claims come to.
+/// The drawn data is also printed as a table; for `utilisation`, `fairness`, `multipath` and `early` with
+/// the verdicts of their claims.
 ///
 /// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream; braidlab run utilisation
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Figures, as in multistream/fig6, or papers for all that they have; `braidlab list` names them
+    /// Figures, as in multistream/fig6, or papers for all their figures; see `braidlab list`
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Run only part I of N, so that many machines share a sweep; `braidlab merge` puts the parts together
+    /// Run only shard I of N, to distribute a sweep over machines; `braidlab merge` combines the parts
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     #[command(flatten)]
@@ -86,5 +87,5 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Papers that are none, and whose claims are told as soon as they can be: of as many cells as were run.
+/// Topics without a published paper, whose claims are checked immediately on the cells that were run.
 const JUDGED_AT_ONCE: [&str; 4] = ["utilisation", "fairness", "multipath", "early"];

@@ -1,17 +1,17 @@
-//! When a live job began and ended, by what its client says: the lines of `braidftp get -vv --json` or of lftp with
-//! `debug 5`, each with the time at which it came.
+//! Measures the duration of a live job from its client's output: the lines of `braidftp get -vv --json` or
+//! of lftp with `debug 5`, each with its arrival time.
 
 use std::time::{Duration, Instant};
 
 use super::FILES;
 
-/// Times that are read from lines.
+/// Extracts start and end times from output lines.
 #[derive(Debug, Default)]
 pub struct Stopwatch {
-    /// A command that asks for the next transfer, which may turn out to be a listing.
+    /// The time of a command that opens the next transfer, which may turn out to be a listing.
     perhaps: Option<Instant>,
     begun: Option<Instant>,
-    /// Files that are whole, as the client says; replies 226 since the beginning, where it does not.
+    /// The number of completed files that the client reported, or of replies 226 since the start.
     whole: usize,
     complete: usize,
     ended: Option<Instant>,
@@ -19,7 +19,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// A line came.
+    /// Processes a line.
     pub fn on_line(&mut self, at: Instant, line: &str) {
         self.last = self.last.max(Some(at));
         if line.starts_with("{\"event\":\"file\"") {
@@ -42,7 +42,7 @@ impl Stopwatch {
         match verb {
             "EPRT" | "PORT" | "SIZE" => drop(self.perhaps.get_or_insert(at)),
             "RETR" => self.begun = Some(self.perhaps.unwrap_or(at)),
-            // What was opened for a listing is not for a file.
+            // The transfer belongs to a listing, not to a file.
             "LIST" | "MLSD" | "NLST" => self.perhaps = None,
             _ => {}
         }
@@ -54,7 +54,7 @@ impl Stopwatch {
         }
     }
 
-    /// From the first command for a file to the end of the last.
+    /// The time from the first command for a file to the end of the last file.
     pub fn time(&self) -> Option<Duration> {
         Some(self.ended?.saturating_duration_since(self.begun?))
     }
@@ -64,7 +64,7 @@ impl Stopwatch {
 mod tests {
     use super::*;
 
-    /// What comes of lines that come a second apart.
+    /// The result for lines that arrive one second apart.
     fn time(lines: &[String]) -> Option<u64> {
         let start = Instant::now();
         let mut watch = Stopwatch::default();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn naive_begins_with_the_port_for_the_first_file() {
+    fn naive_starts_with_the_port_of_the_first_file() {
         let before = ["> USER anonymous", "> EPRT |1|0|1|", "< 200", "> MLSD", "< 150", "< 226 listed"];
         let file = ["> EPRT |1|0|2|", "> RETR f", "< 226", r#"{"event":"file","path":"f"}"#];
         let after = ["> QUIT", "< 221", r#"{"event":"summary"}"#];
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn ms_begins_with_the_size_of_the_first_file_and_braid_with_its_request() {
+    fn ms_starts_with_the_size_of_the_first_file_and_braid_with_its_request() {
         let file = r#"{"event":"file","path":"f"}"#;
         assert_eq!(
             time(&lines(&["> MLSD", "< 226"], &["> SIZE f", "> RETR f", file], &[])),
@@ -104,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_has_no_time() {
+    fn an_incomplete_job_has_no_time() {
         let mut all = lines(&[], &["> RETR f", r#"{"event":"file"}"#], &[]);
         all.pop();
         assert_eq!(time(&all), None);
         assert_eq!(time(&[]), None);
-        assert_eq!(time(&lines(&[], &[r#"{"event":"file"}"#], &[])), None, "nothing was asked for");
+        assert_eq!(time(&lines(&[], &[r#"{"event":"file"}"#], &[])), None, "no file was requested");
     }
 }

@@ -1,8 +1,9 @@
-//! What comes of runs in both worlds: medians with intervals, their ratio, and the table of it all.
+//! Compares runs of both worlds: medians with confidence intervals, their ratio, and the table.
 //!
-//! Times of runs with losses have long tails (a time-out doubles, and doubles again), so medians are compared and not
-//! means. The interval of a median is between two of the runs themselves, those that bound it with 90 %, whatever the
-//! distribution; with fewer than five runs that is not to be had, and the interval is all of the runs.
+//! Times of runs with losses have long tails, since time-outs back off exponentially, so medians are
+//! compared and not means. The interval of a median is given by two order statistics that enclose it with
+//! 90 % confidence for any distribution. With fewer than five runs there is no such interval, and the range
+//! of all runs is used.
 
 use std::fmt::Write as _;
 
@@ -10,10 +11,10 @@ use super::rows::{Row, World};
 use super::{Cell, Way};
 use crate::stats::{CONFIDENCE, quantile, short};
 
-/// Where the median of the ratios of SCTP's cells is to be.
+/// The target range of the median of the SCTP cells' ratios.
 pub const TARGET: std::ops::RangeInclusive<f64> = 0.9..=1.1;
 
-/// A median, and where it lies.
+/// A median with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Median {
     /// The median.
@@ -22,15 +23,15 @@ pub struct Median {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Of how many.
+    /// The number of runs.
     pub runs: usize,
 }
 
 impl Median {
-    /// The median of these.
+    /// Returns the median of values.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are no values.
     pub fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -43,7 +44,7 @@ impl Median {
         }
     }
 
-    /// How many times as large as another that is independent of it: the interval is as wide as both together make it.
+    /// The ratio of two independent medians; the interval combines both.
     fn over(self, other: Self) -> Self {
         Self {
             value: self.value / other.value,
@@ -63,15 +64,16 @@ impl std::fmt::Display for Median {
     }
 }
 
-/// How many of so many runs can be left out at either end, so that the median is between those that are left with
-/// [`CONFIDENCE`]: as many heads or fewer come of so many throws of a coin with half of what is left.
+/// How many of `runs` values can be excluded at either end so that the rest encloses the median with
+/// [`CONFIDENCE`] (sign test): at most this many of `runs` coin tosses are heads with half the remaining
+/// probability.
 fn outside(runs: usize) -> usize {
     let half = (1.0 - CONFIDENCE) / 2.0;
     let mut chance = 0.5_f64.powi(runs as i32);
     let mut sum = chance;
     let mut outside = 0;
     while sum <= half && outside < runs / 2 {
-        // So many may be left out: one less than would make it likelier.
+        // Exclude one more as long as the probability permits.
         let next = chance * (runs - outside) as f64 / (outside + 1) as f64;
         if sum + next > half {
             break;
@@ -86,7 +88,7 @@ fn outside(runs: usize) -> usize {
 /// A cell in both worlds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
-    /// Which.
+    /// The cell.
     pub cell: Cell,
     /// Seconds in the simulator.
     pub simulated: Median,
@@ -96,7 +98,7 @@ pub struct Judged {
     pub ratio: Median,
 }
 
-/// The cells that were run in both worlds, in the order of the figures.
+/// Returns the cells that were run in both worlds, in the order of the figures.
 pub fn judge(rows: &[Row]) -> Vec<Judged> {
     let seconds = |cell: &Cell, world| -> Vec<f64> {
         rows.iter().filter(|row| row.cell == *cell && row.world == world).map(|row| row.seconds).collect()
@@ -112,14 +114,14 @@ pub fn judge(rows: &[Row]) -> Vec<Judged> {
     Cell::all().into_iter().filter_map(judged).collect()
 }
 
-/// The median of the cells' ratios.
+/// Returns the median of the cells' ratios.
 pub fn overall(judged: &[Judged], which: impl Fn(Way) -> bool) -> Option<Median> {
     let chosen = judged.iter().filter(|it| which(it.cell.way));
     let ratios: Vec<f64> = chosen.map(|it| it.ratio.value).collect();
     (!ratios.is_empty()).then(|| Median::of(&ratios))
 }
 
-/// What a person reads.
+/// The comparison as text.
 pub fn table(judged: &[Judged]) -> String {
     let mut text = format!(
         "{:<20} {:>26} {:>26} {:>22} {:>9}\n",
@@ -136,7 +138,7 @@ pub fn table(judged: &[Judged]) -> String {
     text + &medians(judged)
 }
 
-/// The medians of the ratios, a line for each kind of transport.
+/// The medians of the ratios, one line for each transport.
 pub fn medians(judged: &[Judged]) -> String {
     let mut text = String::new();
     for (what, which) in [
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
     use crate::papers::ftp::LAN;
 
-    /// The ranks of tables of the sign test: of so many, the interval of 90 % begins with this one.
+    /// From tables of the sign test: for n values, the rank at which the 90 % interval begins.
     #[test]
     fn the_interval_of_a_median_is_that_of_the_sign_test() {
         for (runs, rank) in
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_as_sure_as_both_its_sides() {
+    fn the_interval_of_a_ratio_combines_both_sides() {
         let cell = |way| Cell { path: LAN, size: 10_000, loss: 1, way };
         let row = |way, world, run, seconds| Row { cell: cell(way), world, run, seed: 0, seconds };
         let mut rows = Vec::new();

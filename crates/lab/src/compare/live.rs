@@ -1,8 +1,8 @@
-//! A live run: two hosts of the emulator's, a real server on one, a real client on the other, and the time that the files
-//! took.
+//! A live run: two emulated hosts, a real server on one, a real client on the other. Measures the time that
+//! the files take.
 //!
-//! The hosts are network namespaces without a name, and every program is bound to the thread that starts it: whatever ends
-//! this process ends them. What can be left behind are files; the next run removes them.
+//! The hosts are anonymous network namespaces, and every program ends with the thread that started it, so
+//! the end of this process ends them all. Only files can be left over; the next run removes them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,28 +22,28 @@ use super::clock::Stopwatch;
 use super::programs::{Ftp, Programs, bound, bound_with_children};
 use super::{Carrier, Cell, FILES, Way};
 
-/// How long a server may take until it listens.
+/// The time limit for a server to listen.
 const UP: Duration = Duration::from_secs(20);
-/// No emulated link is silent for so long without a reason.
+/// The time-out of clients, longer than any silence of an emulated link.
 const SILENT_SECONDS: u32 = 600;
-/// Lines of what a program said, for when it fails.
+/// The number of a program's last lines that are reported when it fails.
 const WORDS: usize = 6;
-/// In memory, where there is such a place: no disk is part of what is measured.
+/// Files are kept in memory if possible, so that no disk is part of the measurement.
 const MEMORY: &str = "/dev/shm";
-/// What folders of runs are called, before the number of their process.
+/// The name prefix of the folders of runs, followed by the process id.
 const SCRATCH: &str = "braidlab-compare-";
 
-/// Where live runs keep their files; removed with it.
+/// The folder for the files of live runs; removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
     runs: AtomicU32,
-    /// Held by who writes the files of a size, which is done once.
+    /// Held while the files of a size are written, which happens once.
     writing: Mutex<()>,
 }
 
 impl Scratch {
-    /// Makes one, and removes those of processes that are no more.
+    /// Creates the folder, and removes those of processes that have ended.
     pub fn new() -> io::Result<Self> {
         let memory = Path::new(MEMORY);
         let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -51,7 +51,7 @@ impl Scratch {
             let name = entry.file_name();
             let process = name.to_str().and_then(|name| name.strip_prefix(SCRATCH));
             if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-                // Another may be doing the same.
+                // Another process may be removing it as well.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -61,12 +61,12 @@ impl Scratch {
         Ok(Self { folder, runs: AtomicU32::new(0), writing: Mutex::new(()) })
     }
 
-    /// Where it is.
+    /// The path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A folder with the files of a size; anybody may read them.
+    /// Returns a world-readable folder with the files of a size.
     pub fn files(&self, size: u64) -> io::Result<PathBuf> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = self.folder.join(format!("files-{size}"));
@@ -89,7 +89,7 @@ impl Scratch {
         Ok(folder)
     }
 
-    /// A folder of a run's own.
+    /// Creates a folder for a run.
     fn run(&self) -> io::Result<Folder> {
         let folder = self.folder.join(format!("run-{}", self.runs.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&folder)?;
@@ -99,12 +99,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // The next one removes what cannot be removed now.
+        // The next process removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A folder that is removed with this.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -113,24 +113,24 @@ impl Drop for Folder {
     }
 }
 
-/// As long as the names in the simulator.
+/// A name of the same length as in the simulator.
 fn name(number: usize) -> String {
     format!("f{number:04}")
 }
 
-/// What live runs have in common.
+/// What all live runs share.
 #[derive(Debug)]
 pub struct Bench {
-    /// With what.
+    /// The programs.
     pub programs: Programs,
-    /// What carries SCTP.
+    /// The lower layer of SCTP.
     pub carrier: Carrier,
-    /// Where files are.
+    /// The folder for files.
     pub scratch: Scratch,
 }
 
 impl Bench {
-    /// One run, in seconds.
+    /// Runs a cell; returns seconds.
     pub fn run(&self, cell: &Cell, seed: u64, patience: Duration) -> Result<f64, String> {
         let folder = self.scratch.run().map_err(|error| format!("cannot make a folder: {error}"))?;
         let files =
@@ -147,7 +147,7 @@ impl Bench {
             forward: cell.link(),
             back: cell.link(),
             seed,
-            // SCTP's packets are as long as the papers', whatever is around them.
+            // SCTP packets are as long as in the papers, whatever the encapsulation.
             mtu: 1_480 + overhead as u16,
             ..TunConfig::default()
         };
@@ -160,7 +160,7 @@ impl Bench {
         let (stop, stopped) = channel::<()>();
         let way = cell.way;
         let serving = net.server().spawn(move || serve(server, way, &ready, &stopped));
-        is_ready.recv().unwrap_or_else(|_| Err("the server's thread ended early".to_owned()))?;
+        is_ready.recv().unwrap_or_else(|_| Err("the server's thread ended unexpectedly".to_owned()))?;
         let time = net.client().run(move || fetch(client, patience));
         drop(stop);
         serving.join();
@@ -170,7 +170,7 @@ impl Bench {
                 fs::read(folder.join(name(number))).map_err(|error| format!("{}: {error}", name(number)))
             };
             if read(&files)? != read(&folder.0)? {
-                return Err(format!("{} is not what it was", name(number)));
+                return Err(format!("{} was changed by the transfer", name(number)));
             }
         }
         Ok(time.as_secs_f64())
@@ -212,7 +212,7 @@ fn vsftpd(ftp: &Ftp, folder: &Path, files: &Path) -> io::Result<Command> {
     let empty = folder.join("empty");
     fs::create_dir(&empty)?;
     let config = folder.join("vsftpd.conf");
-    // `daemon` is on every Debian, with a home that exists.
+    // Every Debian system has a user `daemon` with a home folder.
     let mut text = format!(
         "listen=YES\nlisten_address={}\nlisten_port=21\nbackground=NO\nanonymous_enable=YES\nno_anon_password=YES\n\
          ftp_username=daemon\nnopriv_user=daemon\nanon_root={}\nsecure_chroot_dir={}\nconnect_from_port_20=YES\n\
@@ -233,7 +233,7 @@ fn vsftpd(ftp: &Ftp, folder: &Path, files: &Path) -> io::Result<Command> {
     Ok(command)
 }
 
-/// In active mode and a command at a time, as the papers' client; nothing is asked for but the files.
+/// Active mode, one command at a time, and no queries besides the files, like the papers' client.
 fn lftp(ftp: &Ftp, to: &Path) -> Command {
     let mut script = String::from(
         "debug 5; set ftp:ssl-allow no; set ftp:passive-mode off; set ftp:use-feat no; set ftp:use-size no; \
@@ -249,11 +249,12 @@ fn lftp(ftp: &Ftp, to: &Path) -> Command {
     command
 }
 
-/// The kernel's TCP on a host, as near to the simulated profile as it can be told to be.
+/// Configures kernel TCP on a host as closely to the simulated profile as possible.
 fn tune(host: &Host, way: Way, address: Ipv4Addr) -> Result<(), String> {
-    // What the kernel remembers of a destination is more than either profile does.
+    // The kernel's cached metrics of a destination are not part of either profile.
     let mut settings = vec![("tcp_no_metrics_save", "1")];
-    // By the route, for by `tcp_congestion_control` a namespace may have only what the host allows to all.
+    // Set in the route: through `tcp_congestion_control` a namespace may only use what the host allows to
+    // everyone.
     let route: &[&str] = if way == Way::Tcp {
         settings.extend([
             ("tcp_sack", "0"),
@@ -262,7 +263,7 @@ fn tune(host: &Host, way: Way, address: Ipv4Addr) -> Result<(), String> {
             ("tcp_early_retrans", "0"),
             ("tcp_frto", "0"),
         ]);
-        // The profile's first window, least time-out and receive window.
+        // The profile's initial window, minimum RTO and receive window.
         &["congctl", "reno", "initcwnd", "4", "rto_min", "1s", "window", "57344"]
     } else {
         settings.push(("tcp_sack", "1"));
@@ -285,7 +286,7 @@ fn tune(host: &Host, way: Way, address: Ipv4Addr) -> Result<(), String> {
     })
 }
 
-/// Runs a server until it is told to stop. Says when it listens.
+/// Runs a server until it is stopped. Reports when it listens.
 fn serve(command: Command, way: Way, ready: &Sender<Result<(), String>>, stopped: &Receiver<()>) {
     let (_child, lines) = match spawn(command) {
         Ok(running) => running,
@@ -306,15 +307,15 @@ fn serve(command: Command, way: Way, ready: &Sender<Result<(), String>>, stopped
             break Ok(());
         }
         if line == Err(RecvTimeoutError::Disconnected) || started.elapsed() > UP {
-            break Err(format!("the server does not listen: {}", last(&words)));
+            break Err(format!("the server did not start to listen: {}", last(&words)));
         }
     };
-    // Whoever does not wait for it is gone.
+    // The receiver may have ended.
     let _ = ready.send(up);
     let _ = stopped.recv();
 }
 
-/// Whether there is a TCP socket that listens on port 21 in this thread's namespace.
+/// Whether a TCP socket listens on port 21 in this thread's namespace.
 fn listens_on_ftp() -> bool {
     let sockets = fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
     sockets.lines().any(|line| {
@@ -323,7 +324,7 @@ fn listens_on_ftp() -> bool {
     })
 }
 
-/// Runs a client to its end. Gives how long the files took.
+/// Runs a client until it ends. Returns how long the files took.
 fn fetch(command: Command, patience: Duration) -> Result<Duration, String> {
     let (mut child, lines) = spawn(command)?;
     let deadline = Instant::now() + patience;
@@ -351,26 +352,26 @@ fn last(words: &[String]) -> String {
     words[words.len().saturating_sub(WORDS)..].join(" | ")
 }
 
-/// A program that does not outlive this.
+/// A program that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Starts a program. Gives what it says, line by line, with the time at which each came. Both of its outputs are one pipe: of two,
-/// which came first would be a matter of which thread is woken first.
+/// Starts a program. Returns its output line by line, with arrival times. Both outputs share one pipe,
+/// since the order of lines from two pipes would depend on thread scheduling.
 fn spawn(mut command: Command) -> Result<(Running, Receiver<(Instant, String)>), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let started = || {
         let (output, input) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
         let child = Running(command.spawn()?);
-        // It holds ends of the pipe, which is over when the program is.
+        // The command holds ends of the pipe, which must be closed when the program ends.
         drop(command);
         io::Result::Ok((child, output))
     };
@@ -392,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_says_on_both_outputs_comes_in_the_order_in_which_it_was_said() {
+    fn lines_of_both_outputs_arrive_in_order() {
         let mut command = Command::new("sh");
         command.args(["-c", "for n in $(seq 50); do echo out $n; echo error $n >&2; done"]);
         let (_program, lines) = spawn(command).unwrap();
@@ -402,9 +403,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_a_process_that_is_gone_is_removed_and_ours_goes_with_us() {
+    fn folders_of_ended_processes_are_removed_and_ours_is_removed_on_drop() {
         let Ok(scratch) = Scratch::new() else { return };
-        // No process has a number that large.
+        // No process has such a large id.
         let left = scratch.folder().with_file_name(format!("{SCRATCH}{}", 1 << 30 | std::process::id()));
         fs::create_dir_all(left.join("run-0")).unwrap();
         let folder = scratch.folder().to_owned();
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_fails_is_told_by_its_last_words() {
+    fn a_failed_client_is_reported_with_its_last_lines() {
         let run = |script: &str, patience| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);

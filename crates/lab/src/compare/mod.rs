@@ -1,13 +1,13 @@
-//! The simulator held against reality: cells of P2's Figures 6 to 8, each run in the simulator and live, with the real
-//! programs between two hosts that emulated links join (`braidftp_emu::tun`).
+//! Validation of the simulator: cells of P2's Figures 6 to 8, each run in the simulator and live, with real
+//! programs between two hosts joined by emulated links (`braidftp_emu::tun`).
 //!
-//! A cell is a path, a size, a loss ratio and a [`Way`] of moving the files. Both worlds have the same protocol values,
-//! packets as long, and links that begin from the same seed; but a live run's login has packets of its own and its hosts
-//! take time, so that its losses hit other packets after a while: runs are paired in what they start from, and are compared
-//! by their medians.
+//! A cell is a path, a file size, a loss ratio and a [`Way`] of transfer. Both worlds use the same protocol
+//! parameters, packet lengths and link seeds. But the login of a live run has additional packets and its
+//! hosts take time, so losses soon hit other packets. Runs therefore share seeds, and are compared by their
+//! medians.
 //!
-//! Time runs from the first command for the first file to the end of the last file and its 226. Listing and login are left
-//! out: the real client asks for facts (MLSD), the papers' asked for names (NLST).
+//! The time is measured from the first command for the first file to the end of the last file and its 226.
+//! Listing and login are excluded: the real client requests facts (MLSD), the papers' client names (NLST).
 
 pub mod clock;
 pub mod judge;
@@ -26,31 +26,31 @@ use braidftp_tcp as tcp;
 
 use crate::papers::ftp::{self as papers, LAN, Path, SATELLITE, WAN};
 
-/// Files of a run, as in P2.
+/// The number of files in a run, as in P2.
 pub const FILES: usize = 100;
-/// The router's queue, as in P2.
+/// The queue of the router, as in P2.
 const QUEUE: Queue = Queue::Bytes(500_000);
-/// The papers' paths, by their figure.
+/// The papers' paths, in the order of their figures.
 pub const PATHS: [Path; 3] = [LAN, WAN, SATELLITE];
-/// P2's sizes, in bytes.
+/// P2's file sizes in bytes.
 pub const SIZES: [u64; 5] = [10_000, 50_000, 200_000, 500_000, 1_000_000];
-/// The papers' losses, in per cent.
+/// The papers' loss ratios in per cent.
 pub const LOSSES: [u32; 5] = [0, 1, 3, 6, 10];
 
-/// How the files are moved, and by what.
+/// The mode of transfer and the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// braidftp, an association a file; SCTP of the papers.
+    /// braidftp, one association per file; SCTP as in the papers.
     Naive,
-    /// braidftp, one association; SCTP of the papers.
+    /// braidftp, one association; SCTP as in the papers.
     Ms,
-    /// braidftp, one association, commands pipelined; SCTP of the papers.
+    /// braidftp, one association, pipelined commands; SCTP as in the papers.
     MsCp,
-    /// braidftp's own mode; SCTP of today.
+    /// braidftp's own mode; modern SCTP.
     Braid,
-    /// lftp and vsftpd over the kernel's TCP without SACK, with Reno.
+    /// lftp and vsftpd over kernel TCP without SACK, with Reno.
     Tcp,
-    /// lftp and vsftpd over the kernel's TCP as it comes: SACK and CUBIC.
+    /// lftp and vsftpd over kernel TCP with its defaults, SACK and CUBIC.
     TcpSack,
 }
 
@@ -58,7 +58,7 @@ impl Way {
     /// All, in the order of tables.
     pub const ALL: [Self; 6] = [Self::Naive, Self::Ms, Self::MsCp, Self::Braid, Self::Tcp, Self::TcpSack];
 
-    /// Its name in tables and selections.
+    /// The name in tables and selections.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Naive => "naive",
@@ -70,7 +70,7 @@ impl Way {
         }
     }
 
-    /// Whether it is SCTP, by our own programs.
+    /// Whether this is SCTP, by our own programs.
     pub const fn is_sctp(self) -> bool {
         matches!(self, Self::Naive | Self::Ms | Self::MsCp | Self::Braid)
     }
@@ -85,7 +85,7 @@ impl Way {
         }
     }
 
-    /// The profile of SCTP, in both worlds.
+    /// The SCTP profile in both worlds.
     pub const fn sctp(self) -> sctp::Profile {
         match self {
             Self::Braid => sctp::Profile::Modern,
@@ -108,17 +108,17 @@ impl fmt::Display for Way {
     }
 }
 
-/// What carries SCTP's packets.
+/// The lower layer of SCTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// UDP (RFC 6951).
     Udp,
-    /// IP itself: raw sockets, root.
+    /// IP: raw sockets, needs root.
     Ip,
 }
 
 impl Carrier {
-    /// Bytes before an SCTP packet, those of IPv4 among them.
+    /// The bytes before an SCTP packet, including the IPv4 header.
     pub const fn overhead_bytes(self) -> usize {
         match self {
             Self::Udp => 28,
@@ -127,21 +127,21 @@ impl Carrier {
     }
 }
 
-/// What is compared.
+/// A cell of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// The path, the same both ways.
+    /// The path, equal in both directions.
     pub path: Path,
-    /// Of each file, in bytes.
+    /// The size of each file in bytes.
     pub size: u64,
-    /// Of each direction, in per cent.
+    /// The loss ratio of each direction in per cent.
     pub loss: u32,
-    /// How.
+    /// The mode of transfer.
     pub way: Way,
 }
 
 impl Cell {
-    /// Every cell of Figures 6 to 8, in their order; TCP with SACK beside them.
+    /// Returns every cell of Figures 6 to 8 in order, and TCP with SACK.
     pub fn all() -> Vec<Self> {
         let mut cells = Vec::new();
         for path in PATHS {
@@ -154,23 +154,23 @@ impl Cell {
         cells
     }
 
-    /// Whether anything is random there.
+    /// Whether the cell has random losses.
     pub const fn is_random(&self) -> bool {
         self.loss > 0
     }
 
-    /// The link, each way, but for what is configured as overhead.
+    /// The link of each direction, without the configured overhead.
     pub fn link(&self) -> LinkConfig {
         self.path.link(QUEUE, papers::bernoulli(f64::from(self.loss) / 100.0))
     }
 
-    /// What a run starts from: the same for all ways of moving the same files over the same path.
+    /// The seed of a run: equal for all ways of transfer of the same files on the same path.
     pub fn seed(&self, run: u32, base: u64) -> u64 {
         let text = format!("{base} {run} {} {} {}", self.path.name, self.size, self.loss);
         u64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("it has 32 bytes"))
     }
 
-    /// One run in the simulator, in seconds.
+    /// Runs the cell in the simulator; returns seconds.
     pub fn simulate(&self, seed: u64, carrier: Carrier) -> Result<f64, String> {
         let overhead_bytes = if self.way.is_sctp() { carrier.overhead_bytes() } else { 20 };
         let link = LinkConfig { overhead_bytes, ..self.link() };
@@ -191,11 +191,11 @@ impl Cell {
         let ended = outcome.files.iter().map(|file| file.done.filter(|_| file.whole)).max().flatten();
         match (begun, ended) {
             (Some(begun), Some(ended)) => Ok(ended.since(begun).as_secs_f64()),
-            _ => Err("not every file came".to_owned()),
+            _ => Err("not every file arrived".to_owned()),
         }
     }
 
-    /// How long a live run may take before it is given up, if so long is usual.
+    /// The time limit of a live run, given its usual duration.
     pub fn patience(usual_seconds: f64) -> Duration {
         Duration::from_secs_f64(60.0 + 10.0 * usual_seconds)
     }
@@ -207,7 +207,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Which cells: `PATH/SIZE/LOSS/WAY`, each of them a name or `*`, as in `lan/10k/*/ms-cp`.
+/// A selection of cells: `PATH/SIZE/LOSS/WAY`, each component a name or `*`, as in `lan/10k/*/ms-cp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     path: Option<&'static str>,
@@ -217,7 +217,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether a cell is among them.
+    /// Whether a cell is selected.
     pub fn has(&self, cell: &Cell) -> bool {
         self.path.is_none_or(|path| path == cell.path.name)
             && self.size.is_none_or(|size| size == cell.size)
@@ -232,7 +232,7 @@ impl FromStr for Selection {
     fn from_str(text: &str) -> Result<Self, String> {
         let shape = || {
             format!(
-                "`{}` names no cells: write PATH/SIZE/LOSS/WAY, as in lan/10k/3/ms-cp, with * for all",
+                "`{}` is not a selection: write PATH/SIZE/LOSS/WAY, as in lan/10k/3/ms-cp, with * for any",
                 text.escape_debug()
             )
         };
@@ -262,11 +262,11 @@ fn one_of<T>(
     let names = || there.clone().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
     match there.clone().find(|(name, _)| name == text) {
         Some((_, value)) => Ok(Some(value)),
-        None => Err(format!("there is no {what} `{}`: there are {}", text.escape_debug(), names())),
+        None => Err(format!("no {what} `{}`; there are {}", text.escape_debug(), names())),
     }
 }
 
-/// What `--quick` compares: some of each path and way, none of which takes a live run more than a minute.
+/// The cells of `--quick`: some of each path and way, none of which takes more than a minute live.
 pub const QUICK: &[&str] = &[
     "lan/10k/0/naive",
     "lan/10k/1/naive",
@@ -304,10 +304,10 @@ pub const QUICK: &[&str] = &[
     "wan/10k/1/tcp-sack",
 ];
 
-/// What is compared without `--quick`: all of those whose simulated runs are not too long to wait for.
+/// The default cells: all whose runs are not too long.
 pub const FULL: &[&str] = &["*/10k/*/*", "*/50k/*/*", "lan/200k/*/*"];
 
-/// The cells that any of these select, in the order of the figures.
+/// Returns the selected cells, in the order of the figures.
 pub fn select(selections: &[Selection]) -> Vec<Cell> {
     Cell::all().into_iter().filter(|cell| selections.iter().any(|selection| selection.has(cell))).collect()
 }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_is_said_of_a_name_that_is_not() {
+    fn an_unknown_name_is_answered_with_the_known_ones() {
         for (text, said) in [
             ("lan", "PATH/SIZE/LOSS/WAY"),
             ("moon/10k/0/ms", "lan, wan, sat"),
@@ -340,14 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_by_default_are_cells() {
+    fn the_default_selections_are_valid() {
         let parse = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
-        assert_eq!(select(&parse(QUICK)).len(), QUICK.len(), "none is there twice");
+        assert_eq!(select(&parse(QUICK)).len(), QUICK.len(), "no duplicates");
         assert!(select(&parse(FULL)).len() > QUICK.len());
     }
 
     #[test]
-    fn ways_share_their_seeds_and_nothing_else_does() {
+    fn only_ways_of_the_same_transfer_share_seeds() {
         let cell = |loss, way| Cell { path: LAN, size: 10_000, loss, way };
         assert_eq!(cell(1, Way::Ms).seed(0, 1), cell(1, Way::Tcp).seed(0, 1));
         assert_ne!(cell(1, Way::Ms).seed(0, 1), cell(3, Way::Ms).seed(0, 1));
@@ -356,11 +356,11 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_run_takes_what_its_bytes_take_and_a_little_more() {
+    fn a_simulated_run_takes_a_little_longer_than_its_bytes() {
         let cell = Cell { path: LAN, size: 10_000, loss: 0, way: Way::Braid };
         let seconds = cell.simulate(1, Carrier::Udp).unwrap();
-        // 100 files of 10 kB at 3 Mbit/s are 2.67 s.
+        // 100 files of 10 kB take 2.67 s at 3 Mbit/s.
         assert!((2.67..3.0).contains(&seconds), "{seconds}");
-        assert!(cell.simulate(1, Carrier::Ip).unwrap() < seconds, "UDP's header takes its time");
+        assert!(cell.simulate(1, Carrier::Ip).unwrap() < seconds, "the UDP header takes time");
     }
 }

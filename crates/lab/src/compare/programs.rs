@@ -1,38 +1,38 @@
-//! The programs that live runs take: `braidftp` itself; lftp and vsftpd for the kernel's TCP, which are fetched by
-//! apt-get where that can be; and setpriv, nice and unshare of every Linux, so that nothing outlives its run.
+//! The programs of live runs: `braidftp`; lftp and vsftpd for kernel TCP, installed by apt-get if possible;
+//! and setpriv, nice and unshare, so that no program outlives its run.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The programs that there are.
+/// The available programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// `braidftp`.
     pub braidftp: PathBuf,
-    /// What TCP takes, or why it is not there and what to do.
+    /// The programs for TCP, or why they are missing and what to do.
     pub ftp: Result<Ftp, String>,
 }
 
-/// FTP over TCP as others wrote it.
+/// Third-party FTP programs over TCP.
 #[derive(Debug, Clone)]
 pub struct Ftp {
     /// The client.
     pub lftp: PathBuf,
     /// The server.
     pub vsftpd: PathBuf,
-    /// Where the server's libraries are, if it is not installed but unpacked.
+    /// The folder of the server's libraries, if it was unpacked and not installed.
     pub libraries: Option<PathBuf>,
 }
 
-/// `braidftp`: the one that is named, or the one that cargo builds if it is cargo that runs this, or the one beside this
-/// program, or one on the PATH.
+/// Finds `braidftp`: the named one; else the one that cargo builds, if cargo runs this program; else the
+/// one beside this program; else one on the PATH.
 pub fn braidftp(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(named) = named {
         return if named.is_file() {
             Ok(named.to_owned())
         } else {
-            Err(format!("there is no program {}", named.display()))
+            Err(format!("no program {}", named.display()))
         };
     }
     let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("braidftp")));
@@ -47,7 +47,7 @@ pub fn braidftp(named: Option<&Path>) -> Result<PathBuf, String> {
     })
 }
 
-/// As this program was built.
+/// Builds it with the profile of this program.
 fn build(cargo: &std::ffi::OsStr) -> Result<(), String> {
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--package", "braidftp", "--bin", "braidftp"]);
@@ -56,12 +56,12 @@ fn build(cargo: &std::ffi::OsStr) -> Result<(), String> {
     }
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("cargo could not build braidftp; --braidftp FILE names one that is there".to_owned()),
+        Ok(_) => Err("cargo could not build braidftp; name an existing one with --braidftp FILE".to_owned()),
         Err(error) => Err(format!("cannot run cargo: {error}")),
     }
 }
 
-/// lftp and vsftpd; what is missing is fetched, as root and with apt-get.
+/// Finds lftp and vsftpd; as root, installs missing ones with apt-get.
 pub fn ftp() -> Result<Ftp, String> {
     const WHAT_TO_DO: &str =
         "`sudo apt-get install lftp vsftpd` installs it, `cargo xtask test` unpacks a vsftpd of its own";
@@ -69,24 +69,24 @@ pub fn ftp() -> Result<Ftp, String> {
     if on_path("lftp").is_none() {
         tried = apt(&["install", "-y", "-qq", "--no-install-recommends", "lftp"], None);
     }
-    let lftp = on_path("lftp").ok_or_else(|| format!("lftp is not here{tried}; {WHAT_TO_DO}"))?;
+    let lftp = on_path("lftp").ok_or_else(|| format!("lftp is not installed{tried}; {WHAT_TO_DO}"))?;
     if let Some(vsftpd) = on_path("vsftpd") {
         return Ok(Ftp { lftp, vsftpd, libraries: None });
     }
-    // Installing it would start it, and exclude other servers.
-    let Some(peers) = peers() else { return Err(format!("vsftpd is not here; {WHAT_TO_DO}")) };
+    // Installing it would start it, and conflict with other servers.
+    let Some(peers) = peers() else { return Err(format!("vsftpd is not installed; {WHAT_TO_DO}")) };
     let vsftpd = peers.join("usr/sbin/vsftpd");
     if !vsftpd.is_file() {
         tried = unpack(&peers);
     }
     if !vsftpd.is_file() {
-        return Err(format!("vsftpd is not here{tried}; {WHAT_TO_DO}"));
+        return Err(format!("vsftpd is not installed{tried}; {WHAT_TO_DO}"));
     }
     let libraries = peers.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
     Ok(Ftp { lftp, vsftpd, libraries: Some(libraries) })
 }
 
-/// Where `cargo xtask test` unpacks servers, if this program lies where cargo puts it.
+/// The folder in which `cargo xtask test` unpacks servers, if this program is in cargo's target folder.
 fn peers() -> Option<PathBuf> {
     let exe = env::current_exe().ok()?;
     let target = exe.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "target"))?;
@@ -101,7 +101,7 @@ fn unpack(peers: &Path) -> String {
     let tried = apt(&["download", "-qq", "vsftpd", "libwrap0"], Some(&archives));
     for entry in std::fs::read_dir(&archives).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "deb") {
-            // What cannot be unpacked is missed by the caller.
+            // The caller detects what could not be unpacked.
             let _ = Command::new("dpkg").arg("-x").arg(entry.path()).arg(peers).status();
             let _ = std::fs::remove_file(entry.path());
         }
@@ -109,7 +109,7 @@ fn unpack(peers: &Path) -> String {
     tried
 }
 
-/// What became of it, to be put behind what is missing.
+/// Runs apt-get; returns a description of a failure to append to a message.
 fn apt(words: &[&str], folder: Option<&Path>) -> String {
     if on_path("apt-get").is_none() {
         return String::new();
@@ -130,22 +130,22 @@ fn apt(words: &[&str], folder: Option<&Path>) -> String {
     }
 }
 
-/// A program by its name. Servers are where only root looks for them by default.
+/// Finds a program by name, also in folders that only root's PATH contains.
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// A program that ends when the thread that starts it does, whatever ends that; and that, where it may, goes before the
-/// other programs of a busy machine.
+/// A command that ends when the thread that starts it ends, for whatever reason, and that has priority over
+/// other programs if permitted.
 pub fn bound(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "nice", "-n", "-10"]).arg(program);
     command
 }
 
-/// Such a program, with all the processes that it starts.
+/// Such a command, including all its child processes.
 pub fn bound_with_children(program: &Path) -> Command {
     let mut command = bound(Path::new("unshare"));
     command.args(["--pid", "--fork", "--kill-child=KILL"]).arg(program);
@@ -159,10 +159,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_named_must_be_there() {
+    fn a_named_program_must_exist() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("braidftp");
-        assert!(braidftp(Some(&file)).unwrap_err().contains("there is no program"));
+        assert!(braidftp(Some(&file)).unwrap_err().contains("no program"));
         std::fs::write(&file, "").unwrap();
         assert_eq!(braidftp(Some(&file)).unwrap(), file);
     }

@@ -1,4 +1,5 @@
-//! The file of what was compared: `OUT/compare.csv`, a row for each run in either world, headed by where they come from.
+//! The file of the comparison, `OUT/compare.csv`: a row for each run in either world, after a head with
+//! their provenance.
 
 use std::fmt;
 use std::fs::File;
@@ -11,12 +12,12 @@ use crate::store::csv::{self, Head};
 /// The titles of the columns.
 const TITLES: &str = "cell,world,run,seed,seconds\n";
 
-/// Where a run was.
+/// The world of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
-    /// In the simulator.
+    /// The simulator.
     Simulated,
-    /// Between real programs.
+    /// Real programs.
     Live,
 }
 
@@ -32,15 +33,15 @@ impl fmt::Display for World {
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// Of what.
+    /// The cell.
     pub cell: Cell,
-    /// Where.
+    /// The world.
     pub world: World,
-    /// Which, from 0.
+    /// The number of the run, from 0.
     pub run: u32,
-    /// What it started from.
+    /// Its seed.
     pub seed: u64,
-    /// How long it took.
+    /// Its duration in seconds.
     pub seconds: f64,
 }
 
@@ -51,20 +52,20 @@ impl fmt::Display for Row {
     }
 }
 
-/// Where the rows are kept.
+/// The path of the file.
 pub fn path(out: &Path, quick: bool) -> PathBuf {
     out.join(if quick { "compare-quick.csv" } else { "compare.csv" })
 }
 
-/// What is kept: of a whole comparison, or of a quick one. Nothing, if there is none that can be read.
+/// Returns the stored comparison: the full one, else the quick one, else `None`.
 pub fn kept(out: &Path) -> Option<(Head, Vec<Row>)> {
     [false, true].into_iter().find_map(|quick| read(&path(out, quick)).ok())
 }
 
-/// The rows of a file.
+/// Reads the rows of a file.
 pub fn read(path: &Path) -> io::Result<(Head, Vec<Row>)> {
     let (head, read) = csv::read_rows(File::open(path)?)?;
-    let wrong = |row: &[String]| io::Error::other(format!("`{}` is no row", row.join(",").escape_debug()));
+    let wrong = |row: &[String]| io::Error::other(format!("`{}` is not a row", row.join(",").escape_debug()));
     let rows = read.rows.iter().map(|row| parse(row).ok_or_else(|| wrong(row))).collect::<io::Result<_>>()?;
     Ok((head, rows))
 }
@@ -82,7 +83,7 @@ fn parse(row: &[String]) -> Option<Row> {
     Some(Row { cell, world, run: run.parse().ok()?, seed: seed.parse().ok()?, seconds })
 }
 
-/// A file that grows by a row for each run, and gets its name when all are there.
+/// A file that grows by a row for each run, and is renamed when it is complete.
 #[derive(Debug)]
 pub struct Growing {
     file: File,
@@ -91,7 +92,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Begins it.
+    /// Creates the file.
     pub fn begin(path: PathBuf, head: &Head) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
@@ -102,17 +103,17 @@ impl Growing {
         Ok(Self { file, part, path })
     }
 
-    /// Where it is while it grows.
+    /// The path while the file is incomplete.
     pub fn part(&self) -> &Path {
         &self.part
     }
 
-    /// Adds a row.
+    /// Appends a row.
     pub fn add(&mut self, row: &Row) -> io::Result<()> {
         self.file.write_all(format!("{row}\n").as_bytes())
     }
 
-    /// All are there.
+    /// Completes the file.
     pub fn finish(self) -> io::Result<PathBuf> {
         self.file.sync_all()?;
         std::fs::rename(&self.part, &self.path)?;
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_rows_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(kept(folder.path()), None);
         let cells = Cell::all();
@@ -141,13 +142,13 @@ mod tests {
         head.push("command", "braidlab compare");
         let mut growing = Growing::begin(path(folder.path(), true), &head).unwrap();
         rows.iter().for_each(|row| growing.add(row).unwrap());
-        assert_eq!(kept(folder.path()), None, "it is not whole yet");
+        assert_eq!(kept(folder.path()), None, "it is incomplete");
         growing.finish().unwrap();
         assert_eq!(kept(folder.path()), Some((head, rows.to_vec())));
     }
 
     #[test]
-    fn a_row_that_is_none_is_named() {
+    fn an_invalid_row_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = path(folder.path(), false);
         for row in [

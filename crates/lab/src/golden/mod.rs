@@ -1,9 +1,11 @@
-//! `braidlab check golden`: the scenarios of the ns-2 validation suite, and some of our own that ns-2 was given, with the real SCTP
-//! endpoint, held against what ns-2's traces say, at level C of `golden/ns2/README.md` §6.4.
+//! `braidlab check golden`: runs the scenarios of the ns-2 validation suite, and some of our own that were
+//! run in ns-2, with the real SCTP endpoint, and compares them with ns-2's traces, at level C of
+//! `golden/ns2/README.md` §6.4.
 //!
-//! A scenario holds if the number of retransmissions is that of the suite's run or that of the plain one, and the chunks
-//! received, or the time that the transfer took, are within 1 % of one of them. Where these two are more than 2 % apart,
-//! habits of the module that no standard knows decide, and a difference there is told and not counted.
+//! A scenario holds if the number of retransmissions equals that of the suite's run or of the plain run,
+//! and the chunks received, or the time of the transfer, are within 1 % of one of them. If these two runs
+//! differ by more than 2 %, non-standard behaviour of the ns-2 module decides the scenario, and a
+//! difference is reported but not counted.
 
 mod net;
 mod run;
@@ -13,19 +15,19 @@ use std::fmt::Write as _;
 
 use scenario::{Outcome, Scenario, Scenarios};
 
-/// How far a scenario may be off.
+/// The tolerance of a scenario.
 const TOLERANCE: f64 = 0.01;
-/// How far apart the suite's run and the plain one may be for a scenario to be held against them.
+/// The maximum difference between the suite's run and the plain run for a scenario to be compared.
 const COMPARABLE: f64 = 0.02;
-/// The module's habits that no standard knows: those that the plain run does without.
+/// Non-standard behaviours of the module, which the plain run does not have.
 const HABITS: [&str; 7] = ["H2", "F1", "B5", "B9", "F7", "M8", "M11"];
 
-/// The suite's scenarios.
+/// The scenarios of the suite.
 const SUITE: &str = include_str!("../../golden/ns2/scenarios.toml");
-/// Ours.
+/// Our scenarios.
 const OWN: &str = include_str!("../../golden/own/scenarios.toml");
 
-/// The scenarios that come with the program.
+/// The built-in scenarios.
 pub fn scenarios() -> String {
     [SUITE, OWN].join("\n")
 }
@@ -33,22 +35,22 @@ pub fn scenarios() -> String {
 /// Whether each packet that enters a link is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trace {
-    /// No.
+    /// Not printed.
     No,
-    /// Below its scenario.
+    /// Printed below its scenario.
     Yes,
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug)]
 pub struct Report {
-    /// For people.
+    /// The report as text.
     pub text: String,
-    /// How many scenarios differ that should not.
+    /// The number of unexpected differences.
     pub differ: usize,
 }
 
-/// How a scenario did.
+/// The verdict on a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Holds,
@@ -58,10 +60,10 @@ enum Verdict {
     Apart,
 }
 
-/// Runs all scenarios of a file whose names have `only` in them.
+/// Runs all scenarios of a file whose names contain `only`.
 pub fn check(text: &str, only: &str, trace: Trace) -> Result<Report, String> {
     let Scenarios { defaults, scenarios } =
-        toml::from_str(text).map_err(|error| format!("these are no scenarios: {error}"))?;
+        toml::from_str(text).map_err(|error| format!("invalid scenario file: {error}"))?;
     let mut report = Report { text: String::new(), differ: 0 };
     let mut lines = String::new();
     let (mut held, mut count) = (0, 0);
@@ -77,7 +79,7 @@ pub fn check(text: &str, only: &str, trace: Trace) -> Result<Report, String> {
         let verdict_text = match verdict {
             Verdict::Holds => "holds".to_owned(),
             Verdict::Differs => "DIFFERS".to_owned(),
-            Verdict::Apart => format!("apart: the module's {} decide", habits(scenario)),
+            Verdict::Apart => format!("not comparable: decided by the module's {}", habits(scenario)),
         };
         let rtx = format!("{}/{}", golden.retransmissions, plain.retransmissions);
         let _ = writeln!(
@@ -104,7 +106,7 @@ pub fn check(text: &str, only: &str, trace: Trace) -> Result<Report, String> {
     let apart = count - held - report.differ;
     let _ = writeln!(
         report.text,
-        "{held} of {count} hold; {} differ; {apart} are decided by habits that no standard knows",
+        "{held} of {count} hold; {} differ; {apart} are decided by non-standard behaviour",
         report.differ
     );
     Ok(report)
@@ -123,12 +125,12 @@ fn judge(ours: &Outcome, columns: &[Outcome; 2]) -> Verdict {
     }
 }
 
-/// What is compared: the time of a transfer, or what came in a time.
+/// The compared value: the time of a transfer, or the chunks received in a time.
 fn amount(outcome: &Outcome) -> f64 {
     outcome.elapsed.unwrap_or(outcome.chunks as f64)
 }
 
-/// How far two outcomes are apart, as a share of the second.
+/// The relative difference of two outcomes.
 fn off(one: &Outcome, other: &Outcome) -> f64 {
     if one.elapsed.is_some() != other.elapsed.is_some() {
         return f64::INFINITY;
@@ -140,7 +142,7 @@ fn is_near(ours: &Outcome, column: &Outcome) -> bool {
     off(ours, column) <= TOLERANCE + 1e-9
 }
 
-/// The habits that this scenario's trace needs.
+/// The module's behaviours that this scenario's trace needs.
 fn habits(scenario: &Scenario) -> String {
     let names = scenario.rules.iter().filter_map(|rule| rule.split('@').next());
     let mut names: Vec<_> = names.filter(|name| HABITS.contains(name)).collect();
@@ -153,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scenario_holds_or_is_decided_by_habits_of_the_module() {
+    fn every_scenario_holds_or_is_decided_by_non_standard_behaviour() {
         let report = check(&scenarios(), "", Trace::No).unwrap();
         assert_eq!(report.differ, 0, "{}", report.text);
         assert!(report.text.contains("41 of 44 hold"), "{}", report.text);
     }
 
     #[test]
-    fn retransmissions_must_be_those_of_a_column_and_chunks_within_a_hundredth() {
+    fn retransmissions_must_equal_a_column_and_chunks_be_within_one_per_cent() {
         let outcome = |chunks, retransmissions| Outcome { chunks, retransmissions, elapsed: None };
         let columns = [outcome(200, 3), outcome(203, 3)];
         assert_eq!(judge(&outcome(198, 3), &columns), Verdict::Holds);
@@ -168,11 +170,11 @@ mod tests {
         assert_eq!(judge(&outcome(200, 2), &columns), Verdict::Differs);
         assert_eq!(judge(&outcome(100, 3), &[outcome(200, 3), outcome(205, 3)]), Verdict::Apart);
         let timed = Outcome { elapsed: Some(2.0), ..outcome(200, 3) };
-        assert_eq!(judge(&timed, &columns), Verdict::Differs, "a time is not held against a count");
+        assert_eq!(judge(&timed, &columns), Verdict::Differs, "a time is not compared with a count");
     }
 
     #[test]
-    fn what_is_no_scenario_is_told() {
-        assert!(check("x = 1", "", Trace::No).unwrap_err().starts_with("these are no scenarios"));
+    fn an_invalid_scenario_file_is_reported() {
+        assert!(check("x = 1", "", Trace::No).unwrap_err().starts_with("invalid scenario file"));
     }
 }

@@ -1,6 +1,8 @@
-//! The two hosts of a golden scenario, the links between them, and the clock: `sim::Link`s and the real endpoints.
+//! The two hosts of a golden scenario, the links between them, and the clock: `sim::Link`s and the real
+//! endpoints.
 //!
-//! Losses stand on a chunk's nth transmission, which no link of a world knows of; so the loop is one of its own.
+//! Scenarios drop the nth transmission of a chunk, which the links of `sim::World` cannot do, so this
+//! module has its own loop.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,10 +16,10 @@ use braidftp_sim::link::{Bandwidth, Link, LinkConfig, Queue};
 
 use super::scenario::{Dropped, Scenario, Victim, What, Wire};
 
-/// The packets of the scenarios are of IPv4, without options.
+/// The scenarios use IPv4 without options.
 const IPV4_HEADER: usize = 20;
 
-/// Who of the two.
+/// One of the two hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Sender,
@@ -33,7 +35,7 @@ pub(crate) struct Host {
     interfaces: Vec<u8>,
     pub(crate) id: Option<AssociationId>,
     wakes: Option<Time>,
-    /// Closed abruptly: nothing leaves and nothing is heard.
+    /// Closed abruptly: sends and receives nothing.
     pub(crate) is_dead: bool,
 }
 
@@ -43,17 +45,17 @@ struct OneWay {
     offered: u64,
     rate_bps: f64,
     delay_s: f64,
-    /// What is in it.
+    /// The packets in the link.
     inside: VecDeque<Inside>,
     leaves_at: Time,
-    /// When it is free, by the suite's clock.
+    /// When the transmitter becomes free, by the suite's clock.
     free_at: Seconds,
-    /// Since when it has been busy without a pause, and in which turn that began.
+    /// The beginning of the current busy period, and its index among the events of that time.
     busy_since: Seconds,
     turn: u64,
 }
 
-/// A time by the suite's clock, which is a 64-bit float: not before 0, so that its bits are in its order.
+/// A time of the suite's clock, a non-negative 64-bit float, stored as bits, which have the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Seconds(u64);
 
@@ -67,9 +69,10 @@ impl Seconds {
     }
 }
 
-/// A packet in a link. Those that arrive at one time do so in the order in which the suite's event list has them: first by its
-/// clock, in whose last bit times differ that are one; then what began its transmission first; of links that go on packet by packet at the same times, the one that began to do so last, since what
-/// made it begin had been waiting for longer than the end of the other's packet.
+/// A packet in a link. Packets that arrive at the same time are ordered as in the suite's event list: first
+/// by its clock, whose last bits may differ; then by the beginning of transmission. Of two links that
+/// transmit back to back at the same times, the one that became busy last comes first, since the event that
+/// made it busy was scheduled before the end of the other link's packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Inside {
     arrives: Time,
@@ -83,9 +86,9 @@ struct Inside {
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) now: Time,
-    /// The same by the suite's clock.
+    /// The time by the suite's clock.
     clock: Seconds,
-    /// When the first DATA leaves by that.
+    /// The time of the first DATA by the suite's clock.
     first_data: Seconds,
     pub(crate) hosts: [Host; 2],
     router: Option<u8>,
@@ -95,19 +98,19 @@ pub(crate) struct Net {
     pub(crate) seen: Seen,
 }
 
-/// What was seen of the data.
+/// Observations of DATA chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     initial_tsn: Option<u32>,
-    /// How often each TSN left, counted from 1.
+    /// The number of transmissions of each TSN, counted from 1.
     departures: BTreeMap<u32, u32>,
     pub(crate) first_data: Option<Time>,
-    /// Those that left again over a link that is up, by when.
+    /// Retransmissions over a link that is up, with their times.
     pub(crate) retransmissions: Vec<(Time, u32, u8)>,
-    /// Those that reached the receiver, by when each did first.
+    /// The times of first arrivals at the receiver.
     pub(crate) arrivals: Vec<Time>,
     arrived: BTreeSet<u32>,
-    /// What happened, if that is wanted.
+    /// The trace, if requested.
     pub(crate) trace: Option<Vec<String>>,
 }
 
@@ -120,7 +123,7 @@ pub(crate) fn address(node: u8) -> SocketAddr {
 fn node(address: SocketAddr) -> u8 {
     match address.ip() {
         IpAddr::V4(ip) => ip.octets()[3] - 1,
-        IpAddr::V6(_) => unreachable!("nodes have IPv4 addresses"),
+        IpAddr::V6(_) => unreachable!("all nodes have IPv4 addresses"),
     }
 }
 
@@ -172,7 +175,7 @@ impl Net {
         })
     }
 
-    /// Time goes on to `at`.
+    /// Advances the clock to `at`.
     pub(crate) fn advance(&mut self, at: Time) {
         self.now = at;
         self.clock = match self.seen.first_data {
@@ -185,7 +188,7 @@ impl Net {
         &mut self.hosts[side as usize]
     }
 
-    /// Asks a host what it has to say, up to its next event.
+    /// Polls a host up to its next event.
     pub(crate) fn drain(&mut self, side: Side) -> Option<Event> {
         loop {
             let now = self.now;
@@ -224,7 +227,7 @@ impl Net {
     /// A packet leaves a host.
     fn leave(&mut self, side: Side, datagram: Datagram) {
         let from = match self.router {
-            // With a router, all leaves by a host's first interface.
+            // With a router, every packet leaves by the host's first interface.
             Some(_) => self.hosts[side as usize].interfaces[0],
             None => node(datagram.from),
         };
@@ -237,7 +240,7 @@ impl Net {
         let now = self.now;
         let from_sender = self.hosts[Sender as usize].interfaces.contains(&from);
         let chunks = chunks_of(&datagram);
-        // Where there is no link, it vanishes.
+        // Without a link, the packet is lost.
         let Some(link) = self.links.get_mut(&(from, to)) else { return };
         let up = link.link.is_some();
         let position = link.offered;
@@ -248,7 +251,7 @@ impl Net {
             if let (Chunk::Init(init), true) = (chunk, from_sender) {
                 self.seen.initial_tsn.get_or_insert(init.initial_tsn.0);
             }
-            // What leaves by a link that is down has no line in the traces, and is not counted there.
+            // The traces have no line for packets sent to a link that is down, so those are not counted.
             if let (Chunk::Data(data), true) = (chunk, from_sender && up) {
                 let tsn = self.seen.number(data.tsn.0);
                 let departures = self.seen.departures.entry(tsn).or_default();
@@ -256,7 +259,7 @@ impl Net {
                 nths.push((tsn, *departures));
                 if self.seen.first_data.is_none() {
                     self.seen.first_data = Some(now);
-                    // The handshake is over, and took another time there.
+                    // End of the handshake, which takes another time in ns-2.
                     self.clock = self.first_data;
                     begins_anew = true;
                 }
@@ -295,7 +298,7 @@ impl Net {
         }
         self.turns += 1;
         let clock = self.clock;
-        let one = self.links.get_mut(&(from, to)).expect("it was just found");
+        let one = self.links.get_mut(&(from, to)).expect("just looked up");
         let Some(link) = &mut one.link else { return };
         let Bandwidth::Fixed(rate) = link.config().rate else { unreachable!("each link has a rate") };
         let (delay, refused) = (link.config().delay, link.counters().dropped_queue);
@@ -304,7 +307,8 @@ impl Net {
         if link.counters().dropped_queue > refused {
             return;
         }
-        // What comes in the very instant in which the link becomes free still finds it busy: its coming had been planned before.
+        // A packet that arrives exactly when the link becomes free finds it busy: its arrival was scheduled
+        // earlier.
         if clock > one.free_at {
             one.turn = self.turns;
             one.busy_since = clock;
@@ -319,7 +323,7 @@ impl Net {
         one.inside.push_back(Inside { arrives, arrives_by_suite, begins, busy_since, turn: one.turn });
     }
 
-    /// Both directions go down, with all that is in them.
+    /// Both directions go down, and all packets in them are lost.
     pub(crate) fn link_down(&mut self, a: u8, b: u8) {
         for ends in [(a, b), (b, a)] {
             if let Some(link) = self.links.get_mut(&ends) {
@@ -328,7 +332,7 @@ impl Net {
         }
     }
 
-    /// The next packet that has arrived at a host by now: whom it reached.
+    /// Delivers the next packet that has arrived by now; returns its receiver.
     pub(crate) fn arrive(&mut self) -> Option<Side> {
         loop {
             let up = self.links.iter().filter(|(_, one)| one.link.is_some());
@@ -337,11 +341,11 @@ impl Net {
             if head.arrives > self.now {
                 return None;
             }
-            let one = self.links.get_mut(&(from, to)).expect("it is listed");
+            let one = self.links.get_mut(&(from, to)).expect("the link exists");
             one.inside.pop_front();
             self.clock = head.arrives_by_suite;
-            let link = one.link.as_mut().expect("it is up");
-            let Output::Send(datagram) = link.poll(self.now) else { unreachable!("it has arrived") };
+            let link = one.link.as_mut().expect("the link is up");
+            let Output::Send(datagram) = link.poll(self.now) else { unreachable!("a packet has arrived") };
             if self.router == Some(to) {
                 self.enter(to, node(datagram.to), datagram);
                 continue;
@@ -369,14 +373,14 @@ impl Net {
         }
     }
 
-    /// When the next thing happens.
+    /// The time of the next event.
     pub(crate) fn next(&mut self) -> Option<Time> {
         let now = self.now;
         let links = self.links.values_mut().filter_map(|one| one.link.as_mut()).filter_map(|link| match link
             .poll(now)
         {
             Output::Wait(at) => at,
-            Output::Send(_) => unreachable!("what has arrived was taken"),
+            Output::Send(_) => unreachable!("arrived packets were delivered"),
             Output::Event(never) => match never {},
         });
         let hosts = self.hosts.iter().filter_map(|host| host.wakes);
@@ -391,8 +395,8 @@ impl Seen {
     }
 }
 
-/// When the first DATA leaves by the suite's clock: the handshake on the primary path, and then the slowest path's heartbeat
-/// (README §4.2, H1 and H2), if that is when it left.
+/// The time of the first DATA by the suite's clock: after the handshake on the primary path and the
+/// HEARTBEAT of the slowest path (README §4.2, H1 and H2), if the trace agrees.
 fn first_data(scenario: &Scenario) -> f64 {
     let seen = scenario.golden.first_data_us as f64 / 1e6;
     let start = scenario.events.iter().find(|event| matches!(event.what, What::Start | What::Send { .. }));
@@ -411,7 +415,7 @@ fn chunks_of(datagram: &Datagram) -> Vec<Chunk> {
     packet.map(|packet| packet.chunks().filter_map(Result::ok).collect()).unwrap_or_default()
 }
 
-/// The letter that the traces have for a control chunk.
+/// The letter of a control chunk in the traces.
 fn letter_of(chunk: &Chunk) -> Option<char> {
     match chunk {
         Chunk::Init(_) | Chunk::InitAck(_) | Chunk::CookieEcho(_) | Chunk::CookieAck => Some('I'),

@@ -1,9 +1,9 @@
-//! Runs a golden scenario: the profile `ns2` with the scenario's parameters, and the module's habits as far as they are
-//! an application's.
+//! Runs a golden scenario: the profile `ns2` with the scenario's parameters, and those behaviours of the
+//! module that belong to the application.
 //!
-//! The application asks after every path once the association is up and sends its first data when all have answered
-//! (README §4.2, H2), which is what SPP_HB_DEMAND (RFC 6458 §8.1.12) is for. Events of the scenario keep their distance to
-//! the first DATA, since the handshake of a real stack is longer.
+//! The application requests a HEARTBEAT on every path once the association is up (SPP_HB_DEMAND, RFC 6458
+//! §8.1.12), and sends its first data when all have been answered (README §4.2, H2). The scenario's events
+//! keep their distance to the first DATA, since the handshake of a real stack takes longer.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU8;
@@ -20,15 +20,15 @@ use super::Trace;
 use super::net::{Net, Side, address};
 use super::scenario::{Class, Happening, Outcome, Scenario, What};
 
-/// A DATA chunk's header.
+/// The length of a DATA chunk's header.
 const DATA_HEADER: usize = 16;
 const COMMON_HEADER: usize = 12;
 const PORT: u16 = 7;
-/// How much an unlimited source has waiting, in bytes: as good as all there is, since each time that it adds to it the
-/// association may send a burst.
+/// The amount that an unlimited source keeps buffered, in bytes: practically everything, because each
+/// refill permits a burst.
 const BACKLOG: usize = 32 << 20;
 
-/// A side's parameters: the module's names, over its defaults.
+/// The parameters of a side: the module's names over its defaults.
 struct Params<'a> {
     own: &'a BTreeMap<String, f64>,
     defaults: &'a BTreeMap<String, f64>,
@@ -80,7 +80,7 @@ impl Params<'_> {
         config.partial_reliability = self.on("numUnrelStreams");
         if class == Class::Cmt {
             config.congestion_options.floor_mtus = small("initialCwnd");
-            // The policies in the order of the literature, which is the module's.
+            // The policies in the order of the papers and the module.
             let policies =
                 [RetransmitBy::Same, RetransmitBy::Asap, RetransmitBy::Ssthresh, RetransmitBy::LossRate];
             let retransmit_by =
@@ -93,7 +93,7 @@ impl Params<'_> {
     }
 }
 
-/// What the application sends.
+/// The data source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Nothing,
@@ -114,11 +114,11 @@ struct App {
     /// Whether all paths have answered.
     begun: bool,
     asked_at: Option<Time>,
-    /// How many chunks a transfer has.
+    /// The number of chunks of a transfer.
     transfer: Option<u64>,
 }
 
-/// Runs it.
+/// Runs the scenario.
 pub(crate) fn run(
     scenario: &Scenario,
     defaults: &BTreeMap<String, f64>,
@@ -213,7 +213,7 @@ pub(crate) fn run(
     Ok((outcome, net.seen.trace.unwrap_or_default()))
 }
 
-/// When an event is due: as long after the first DATA as in the suite's run.
+/// The time of an event: at the same distance from the first DATA as in the suite's run.
 fn when(event: Happening, first_data: Option<Time>, golden_first: f64) -> Option<Time> {
     let nanos = |seconds: f64| Duration::from_nanos((seconds * 1e9).round() as u64);
     match (event.what, first_data) {
@@ -222,8 +222,8 @@ fn when(event: Happening, first_data: Option<Time>, golden_first: f64) -> Option
     }
 }
 
-/// The paths, each from an interface of the sender to one of the receiver: the primary first. Without a router, the first of the
-/// one has a link with the first of the other, and so on.
+/// The paths, each from an interface of the sender to one of the receiver, the primary first. Without a
+/// router, interface n of one host is linked to interface n of the other.
 fn paths(scenario: &Scenario) -> Vec<(u8, u8)> {
     let own = &scenario.sender.interfaces;
     let own_of = |index: usize| own[if scenario.router.is_some() { 0 } else { index.min(own.len() - 1) }];
@@ -262,7 +262,7 @@ fn set_primary(net: &mut Net, node: u8) {
     }
 }
 
-/// Lets both sides say and do what there is to say and do now.
+/// Lets both sides act until nothing is left to do at this time.
 fn settle(net: &mut Net, app: &mut App) {
     loop {
         let mut quiet = true;
@@ -289,7 +289,7 @@ fn read(net: &mut Net) {
 }
 
 impl App {
-    /// Whether it did something.
+    /// Acts once; returns whether anything happened.
     fn work(&mut self, net: &mut Net) -> bool {
         let now = net.now;
         let host = net.host(Side::Sender);
@@ -305,7 +305,7 @@ impl App {
             let answered =
                 |path: &braidftp_sctp::PathStats| path.state == PathState::Active && path.srtt.is_some();
             if !stats.paths.iter().all(answered) {
-                // Once at a time; what is under way is not asked again.
+                // At most once at a time; an outstanding HEARTBEAT is not repeated.
                 if self.asked_at.replace(now) == Some(now) {
                     return false;
                 }
@@ -339,7 +339,7 @@ impl App {
                 loop {
                     let stats = association.stats();
                     let goes = if self.send_buffer_bytes > 0 {
-                        // What is buffered counts with its chunks' headers, and is looked at once for each packet.
+                        // Buffered data counts with chunk headers, and is checked once per packet.
                         let payload = self.chunk_bytes - DATA_HEADER;
                         let buffered = stats.buffered_bytes / payload * self.chunk_bytes;
                         buffered + self.chunk_bytes <= self.send_buffer_bytes

@@ -1,12 +1,12 @@
-//! A golden scenario as `scenarios.toml` has it: links, what is dropped, what the two sides are told, and what came out.
-//! What its fields mean stands in `golden/ns2/README.md`. It runs nothing.
+//! The contents of `scenarios.toml`: links, drops, parameters and expected results of golden scenarios.
+//! Fields are documented in `golden/ns2/README.md`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
 
-/// All of them, with the module's defaults.
+/// All scenarios, with the module's defaults.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Scenarios {
     pub(crate) defaults: BTreeMap<String, f64>,
@@ -27,14 +27,14 @@ pub(crate) struct Scenario {
     pub(crate) events: Vec<Happening>,
     pub(crate) sender: Node,
     pub(crate) receiver: Node,
-    /// The rules that a replay of the trace needs here, each with the time from which it does.
+    /// The rules needed to replay the trace, each with the time from which it applies.
     #[serde(default)]
     pub(crate) rules: Vec<String>,
     pub(crate) plain_profile: Option<Columns>,
     pub(crate) golden: Golden,
 }
 
-/// Which of the module's two classes both sides are.
+/// Which of the module's two classes both sides use.
 #[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Class {
@@ -44,7 +44,7 @@ pub(crate) enum Class {
     Cmt,
 }
 
-/// A link, both ways.
+/// A link, in both directions.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Wire {
     pub(crate) a: u8,
@@ -63,7 +63,7 @@ pub(crate) struct Drops {
     pub(crate) packets: Vec<u64>,
 }
 
-/// Something that happens at a time.
+/// A timed event.
 #[derive(Debug, Deserialize, Clone, Copy)]
 pub(crate) struct Happening {
     pub(crate) time: f64,
@@ -90,7 +90,7 @@ pub(crate) struct Node {
     pub(crate) params: BTreeMap<String, f64>,
 }
 
-/// What the suite's own run came to, and the same run without the habits that no standard knows.
+/// The results of the suite's own run, and of the same run without non-standard behaviour.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Columns {
     pub(crate) chunks_received_equal_window: [u64; 2],
@@ -98,7 +98,7 @@ pub(crate) struct Columns {
     pub(crate) elapsed_s: Option<[f64; 2]>,
 }
 
-/// What the trace says.
+/// The contents of the trace.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Golden {
     pub(crate) first_data_us: u64,
@@ -111,32 +111,32 @@ pub(crate) struct Golden {
     pub(crate) dropped: String,
 }
 
-/// A packet that is dropped, as `golden.dropped` names it.
+/// A dropped packet, as in `golden.dropped`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dropped {
     pub(crate) from: u8,
     pub(crate) to: u8,
-    /// Its number among the packets that enter the link.
+    /// The packet's index among those that enter the link.
     pub(crate) position: u64,
     pub(crate) what: Victim,
 }
 
-/// What a dropped packet holds.
+/// The contents of a dropped packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Victim {
-    /// Whatever it is, at its position.
+    /// Any packet at this position.
     Any,
-    /// The chunk with this TSN, counted from 1, when it leaves for the nth time.
+    /// The nth transmission of the chunk with this TSN, counted from 1.
     Data { tsn: u32, nth: u32 },
-    /// The first control chunk of this letter from the position on.
+    /// The first control chunk with this letter from the position on.
     Control(char),
 }
 
 impl Scenario {
-    /// What is dropped: by chunk where the trace names it, by position where it does not.
+    /// The dropped packets: by chunk if the trace names it, else by position.
     pub(crate) fn dropped(&self) -> Result<Vec<Dropped>, String> {
         if !self.golden.dropped.is_empty() {
-            let bad = |entry: &str| format!("{}: `{entry}` is no dropped packet", self.name);
+            let bad = |entry: &str| format!("{}: `{entry}` is not a dropped packet", self.name);
             let entries = self.golden.dropped.split_whitespace();
             return entries.map(|entry| parse_dropped(entry).ok_or_else(|| bad(entry))).collect();
         }
@@ -151,7 +151,8 @@ impl Scenario {
         Ok(self.drops.iter().flat_map(each).collect())
     }
 
-    /// What the suite's run came to, and the plain one: chunks received, retransmissions, seconds that the transfer took.
+    /// The results of the suite's run and of the plain run: chunks received, retransmissions, duration of
+    /// the transfer in seconds.
     pub(crate) fn columns(&self) -> [Outcome; 2] {
         let golden = &self.golden;
         let elapsed = golden.transfer_complete_us.map(|at| (at - golden.first_data_us) as f64 / 1e6);
@@ -171,14 +172,14 @@ impl Scenario {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outcome {
-    /// Chunks that reached the receiver within the window, each once.
+    /// Distinct chunks that reached the receiver within the time window.
     pub(crate) chunks: u64,
-    /// Chunks sent again.
+    /// Retransmitted chunks.
     pub(crate) retransmissions: u64,
-    /// Seconds from the first DATA until all of a transfer had arrived, if there was one.
+    /// Seconds from the first DATA to the arrival of the whole transfer, if there is one.
     pub(crate) elapsed: Option<f64>,
 }
 
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_packet_is_read_as_the_trace_writes_it() {
+    fn dropped_packets_are_parsed_in_the_notation_of_the_trace() {
         let dropped = |from, to, position, what| Some(Dropped { from, to, position, what });
         assert_eq!(parse_dropped("0-1:#12:D19+20:2"), dropped(0, 1, 12, Victim::Data { tsn: 19, nth: 2 }));
         assert_eq!(parse_dropped("1-4:#33:H"), dropped(1, 4, 33, Victim::Control('H')));

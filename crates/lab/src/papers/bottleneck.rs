@@ -1,11 +1,11 @@
-//! What the figures of `utilisation` and `fairness` share: flows that send without end over one bottleneck, and what each of
-//! them gets of it, tick by tick.
+//! Shared by the figures of `utilisation` and `fairness`: unlimited flows over one bottleneck, with the
+//! throughput of each flow per tick.
 //!
 //! ```text
 //! senders ----- router ===== bottleneck ===== router ----- readers
-//!               (loss, queue, rate, delay)           (each flow's own delay, if it has one)
+//!               (loss, queue, rate, delay)           (each flow's additional delay, if any)
 //! ```
-//! A link loses packets before it queues them, as Dummynet does: what is lost took no time on the wire.
+//! A link drops lost packets before it queues them, like Dummynet: they take no transmission time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,27 +22,28 @@ use braidftp_tcp as tcp;
 use super::ftp;
 use crate::figure::{Axis, Value};
 
-/// Bytes of a full packet on the wire, IPv4's header included: those of the papers.
+/// The length of a full packet including the IPv4 header in bytes, as in the papers.
 pub const PACKET: usize = 1_500;
-/// Of a full packet of SCTP, what is user data: 1500 bytes less IPv4 (20), the common header (12) and that of DATA (16).
+/// The share of user data in a full packet of SCTP: 1500 bytes less IPv4 (20), common header (12) and DATA
+/// header (16).
 pub const SCTP_SHARE: f64 = 1_452.0 / 1_500.0;
-/// Of a full segment of TCP: 1500 bytes less IPv4 (20), TCP (20) and timestamps (12).
+/// The share in a full TCP segment: 1500 bytes less IPv4 (20), TCP (20) and timestamps (12).
 pub const TCP_SHARE: f64 = 1_448.0 / 1_500.0;
-/// How often a run is looked at.
+/// The sampling interval.
 pub const TICK: Duration = Duration::from_millis(20);
 
-/// One flow over the bottleneck.
+/// A flow over the bottleneck.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Over what, with which controller.
+    /// The protocol, with its controller.
     pub protocol: Protocol,
-    /// From when to when.
+    /// Start and end.
     pub span: Span,
-    /// What its packets travel beyond the bottleneck's delay, each way.
+    /// The one-way delay in addition to the bottleneck's, in both directions.
     pub delay: Duration,
 }
 
-/// Every controller there is, as the values of an axis: one more of them is one more line.
+/// Every controller, as the values of an axis: a new controller becomes another line.
 pub const CONTROLLERS: &[Value] = &controllers();
 
 const fn controllers() -> [Value; cc::Kind::ALL.len()] {
@@ -55,22 +56,22 @@ const fn controllers() -> [Value; cc::Kind::ALL.len()] {
     values
 }
 
-/// The controllers as lines of a picture.
+/// The axis of controllers.
 pub const CONTROLLER: Axis =
     Axis { name: "controller", label: "congestion control", values: CONTROLLERS, show: controller };
 
-/// A controller's name; the one that the profile `modern` has is marked.
+/// A controller's name; that of the profile `modern` is marked.
 pub fn controller(value: &Value) -> String {
     let name = value.to_string();
     if name == default_controller().name() { format!("{name} (default)") } else { name }
 }
 
-/// What an association has that nobody told otherwise.
+/// The default controller of an association.
 pub fn default_controller() -> cc::Kind {
     sctp::Profile::Modern.config().congestion_control
 }
 
-/// The controller of a name.
+/// Returns the controller of a name.
 ///
 /// # Panics
 /// If there is none.
@@ -78,7 +79,8 @@ pub fn kind(name: &str) -> cc::Kind {
     name.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// An association of today in packets of 1500 bytes, with this controller and buffers that hold it back nowhere.
+/// An association of the profile `modern` with packets of 1500 bytes, this controller, and buffers that
+/// never limit it.
 pub fn sctp(kind: cc::Kind, buffer_bytes: usize) -> sctp::Config {
     let modern = ftp::modern_sctp();
     sctp::Config {
@@ -89,7 +91,7 @@ pub fn sctp(kind: cc::Kind, buffer_bytes: usize) -> sctp::Config {
     }
 }
 
-/// A TCP connection of today, with this controller and buffers that hold it back nowhere.
+/// A TCP connection of the profile `modern` with this controller and buffers that never limit it.
 pub fn tcp(kind: cc::Kind, buffer_bytes: usize) -> tcp::Config {
     let modern = tcp::Profile::Modern.config();
     tcp::Config {
@@ -100,17 +102,17 @@ pub fn tcp(kind: cc::Kind, buffer_bytes: usize) -> tcp::Config {
     }
 }
 
-/// As a flow takes them.
+/// As the protocol of a flow.
 pub fn over_sctp(config: sctp::Config) -> Protocol {
     Protocol::Sctp(Arc::new(config))
 }
 
-/// As a flow takes them.
+/// As the protocol of a flow.
 pub fn over_tcp(config: tcp::Config) -> Protocol {
     Protocol::Tcp(Arc::new(config))
 }
 
-/// A bottleneck, one way.
+/// A bottleneck in one direction.
 pub fn link(bits_per_second: u64, delay: Duration, queue: Queue) -> LinkConfig {
     LinkConfig {
         rate: Bandwidth::Fixed(Rate::from_bits_per_second(bits_per_second)),
@@ -121,12 +123,13 @@ pub fn link(bits_per_second: u64, delay: Duration, queue: Queue) -> LinkConfig {
     }
 }
 
-/// What a path holds in flight: rate times round trip, in bytes.
+/// The bandwidth-delay product of a path in bytes.
 pub fn bdp_bytes(bits_per_second: u64, round_trip: Duration) -> f64 {
     bits_per_second as f64 * round_trip.as_secs_f64() / 8.0
 }
 
-/// Links one way, in the order in which packets take them; the first of the way there is the bottleneck that is watched.
+/// The links of each direction, in the order in which packets pass them; the first one to the readers is
+/// the observed bottleneck.
 #[derive(Debug, Clone)]
 pub struct Ways {
     /// To the readers.
@@ -136,53 +139,54 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// One link each way.
+    /// One link in each direction.
     pub fn of(there: LinkConfig, back: LinkConfig) -> Self {
         Self { there: vec![there], back: vec![back] }
     }
 }
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Bytes that each flow has brought, at each tick, from 0 on.
+    /// The bytes received by each flow at each tick, from 0 on.
     read: Vec<Vec<u64>>,
-    /// What waits at the bottleneck at each tick, in seconds of its wire.
+    /// The queueing delay of the bottleneck at each tick, in seconds.
     waits: Vec<f64>,
-    /// What the bottleneck has counted, at each tick.
+    /// The counters of the bottleneck at each tick.
     counters: Vec<Counters>,
-    /// What senders have sent again, at the end, flow by flow.
+    /// The retransmissions of each sender at the end.
     pub resent: Vec<Resent>,
 }
 
-/// What a sender has sent again.
+/// The retransmissions of a sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Resent {
     /// Chunks or segments.
     pub pieces: u64,
-    /// Times that its retransmission timer ran out.
+    /// The number of retransmission time-outs.
     pub timeouts: u64,
 }
 
 impl Seen {
-    /// Bits of user data a second that a flow brought between two times.
+    /// The rate of user data of a flow between two times, in bits per second.
     pub fn rate(&self, flow: usize, from: Duration, to: Duration) -> f64 {
         let read = &self.read[flow];
         (read[tick(to)] - read[tick(from)]) as f64 * 8.0 / (to - from).as_secs_f64()
     }
 
-    /// The same of each flow.
+    /// The rates of all flows.
     pub fn rates(&self, from: Duration, to: Duration) -> Vec<f64> {
         (0..self.read.len()).map(|flow| self.rate(flow, from, to)).collect()
     }
 
-    /// How long a packet waits at the bottleneck, in the mean of the ticks between two times, in seconds.
+    /// The mean queueing delay at the bottleneck between two times, in seconds.
     pub fn queue_seconds(&self, from: Duration, to: Duration) -> f64 {
         let waits = &self.waits[tick(from)..=tick(to)];
         waits.iter().sum::<f64>() / waits.len() as f64
     }
 
-    /// Which part of the packets that reached the queue it dropped between two times, early or for want of room.
+    /// The fraction of the packets reaching the queue that it dropped between two times, by AQM or
+    /// overflow.
     pub fn dropped(&self, from: Duration, to: Duration) -> f64 {
         let at = |time| {
             let Counters { packets_in, dropped_loss, dropped_queue, dropped_early, .. } =
@@ -193,7 +197,7 @@ impl Seen {
         (to.1 - from.1) / (to.0 - from.0).max(1.0)
     }
 
-    /// Which part of the packets that reached the bottleneck it marked between two times.
+    /// The fraction of the packets reaching the bottleneck that it marked between two times.
     pub fn marked(&self, from: Duration, to: Duration) -> f64 {
         let (from, to) = (self.counters[tick(from)], self.counters[tick(to)]);
         (to.marked - from.marked) as f64 / (to.packets_in - from.packets_in).max(1) as f64
@@ -204,7 +208,7 @@ fn tick(time: Duration) -> usize {
     (time.as_nanos() / TICK.as_nanos()) as usize
 }
 
-/// Lets flows send up to then, and watches.
+/// Runs flows until a time, and records them.
 pub fn watch(flows: &[Flow], ways: &Ways, until: Duration, seed: u64) -> Seen {
     let mut world = World::new(seed);
     let [left, right] = topology::dumbbell_addresses(flows.len());
@@ -254,15 +258,15 @@ pub fn watch(flows: &[Flow], ways: &Ways, until: Duration, seed: u64) -> Seen {
     seen
 }
 
-/// What a sender writes at a time: whole packets, about 10 ms of the wire, so that what is on its way within a message is little
-/// of what is counted.
+/// How much a sender writes at a time: whole packets of about 10 ms, so that an incomplete message is small
+/// compared with what is counted.
 fn write_bytes(bottleneck: &LinkConfig) -> usize {
     let packet = SCTP_SHARE * PACKET as f64;
     let packets = rate_at(bottleneck, Time::ZERO) / 8.0 * 0.01 / packet;
     packets.clamp(1.0, 45.0).floor() as usize * packet as usize
 }
 
-/// Bits a second of a link at a time.
+/// The rate of a link at a time, in bits per second.
 fn rate_at(link: &LinkConfig, at: Time) -> f64 {
     match &link.rate {
         Bandwidth::Fixed(rate) => rate.bits_per_second() as f64,
@@ -298,23 +302,23 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_has_the_wire_less_its_headers_and_a_queue_that_is_full_adds_what_it_holds() {
+    fn one_flow_fills_the_link_and_a_full_queue_adds_its_delay() {
         let link = link(10_000_000, Duration::from_millis(5), Queue::Packets(20));
         let seen = watch(&[flow(0, 0)], &Ways::of(link.clone(), link), Duration::from_secs(10), 1);
         let (from, to) = (Duration::from_secs(2), Duration::from_secs(10));
         let utilisation = seen.rate(0, from, to) / (10e6 * SCTP_SHARE);
         assert!((0.9..1.01).contains(&utilisation), "{utilisation}");
         let queue = seen.queue_seconds(from, to);
-        // 20 packets of 1.2 ms are the most.
+        // At most 20 packets of 1.2 ms.
         assert!((0.002..0.024).contains(&queue), "{queue}");
         assert!(seen.dropped(from, to) > 0.0 && seen.marked(from, to) == 0.0);
     }
 
     #[test]
-    fn a_delay_of_its_own_is_in_a_flows_round_trip() {
+    fn an_additional_delay_is_part_of_a_flows_rtt() {
         let link = link(10_000_000, Duration::from_millis(5), Queue::Packets(1_000));
         let seen = watch(&[flow(0, 45)], &Ways::of(link.clone(), link), Duration::from_millis(400), 1);
-        // INIT and COOKIE ECHO take a round trip of 100 ms each, and data half of one more.
+        // INIT and COOKIE ECHO take an RTT of 100 ms each, and data another half.
         assert_eq!(seen.read[0][tick(Duration::from_millis(240))], 0);
         assert!(seen.read[0][tick(Duration::from_millis(280))] > 0);
     }

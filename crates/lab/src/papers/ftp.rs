@@ -1,4 +1,4 @@
-//! What the figures of both FTP-over-SCTP papers share: the axes, the networks, the stacks, a run and its numbers.
+//! Shared by the figures of both FTP-over-SCTP papers: axes, networks, stacks, a run and its results.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use braidftp_tcp as tcp;
 
 use crate::figure::{Axis, Column, Row, Value};
 
-/// A network between client and server, the same both ways.
+/// A network between client and server, equal in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// Its name on an axis.
     pub name: &'static str,
-    /// Bits a second.
+    /// The rate in bits per second.
     pub bits_per_second: u64,
-    /// One way.
+    /// The one-way delay.
     pub delay: Duration,
 }
 
-/// The papers' local network, and the first one's unmanned aircraft: 3 Mbit/s, 1 ms.
+/// The papers' LAN, and the first paper's unmanned aircraft: 3 Mbit/s, 1 ms.
 pub const LAN: Path = Path { name: "lan", bits_per_second: 3_000_000, delay: Duration::from_millis(1) };
-/// The second paper's coast to coast: 1 Mbit/s, 35 ms.
+/// The second paper's WAN, coast to coast: 1 Mbit/s, 35 ms.
 pub const WAN: Path = Path { name: "wan", bits_per_second: 1_000_000, delay: Duration::from_millis(35) };
-/// The papers' satellite: 256 kbit/s, 125 ms.
+/// The papers' satellite link: 256 kbit/s, 125 ms.
 pub const SATELLITE: Path = Path { name: "sat", bits_per_second: 256_000, delay: Duration::from_millis(125) };
 
 /// The papers' loss ratios.
@@ -43,7 +43,7 @@ pub const LOSS: Axis = Axis {
     show: percent,
 };
 
-/// The papers' paths, for figures that have several.
+/// The papers' paths, for figures with several.
 pub const PATHS: Axis = Axis {
     name: "path",
     label: "path",
@@ -51,7 +51,7 @@ pub const PATHS: Axis = Axis {
     show: path_name,
 };
 
-/// A part as people write it.
+/// A fraction in per cent.
 pub fn percent(value: &Value) -> String {
     match value {
         Value::Number(part) => format!("{} %", (part * 1e4).round() / 1e2),
@@ -59,7 +59,7 @@ pub fn percent(value: &Value) -> String {
     }
 }
 
-/// Bytes as the papers write them: K is 1000 here.
+/// A size as in the papers: K is 1000.
 pub fn size(value: &Value) -> String {
     match value {
         Value::Number(bytes) if *bytes >= 1e6 => format!("{} MB", bytes / 1e6),
@@ -77,7 +77,7 @@ fn path_name(value: &Value) -> String {
     }
 }
 
-/// The path of a name.
+/// Returns the path of a name.
 ///
 /// # Panics
 /// If there is none.
@@ -89,7 +89,7 @@ pub fn path(name: &str) -> Path {
 }
 
 impl Path {
-    /// One way of it, with this queue and loss. What runs over it is in IPv4 packets.
+    /// One direction of the path with this queue and loss. Packets are IPv4.
     pub fn link(&self, queue: Queue, loss: Loss) -> LinkConfig {
         LinkConfig {
             rate: Bandwidth::Fixed(Rate::from_bits_per_second(self.bits_per_second)),
@@ -101,7 +101,7 @@ impl Path {
         }
     }
 
-    /// Both ways of it, with the same loss.
+    /// Both directions, with the same loss.
     pub fn both(&self, queue: Queue, loss: Loss) -> [LinkConfig; 2] {
         [self.link(queue, loss.clone()), self.link(queue, loss)]
     }
@@ -112,9 +112,10 @@ pub fn bernoulli(part: f64) -> Loss {
     if part == 0.0 { Loss::None } else { Loss::Bernoulli(probability(part)) }
 }
 
-/// Losses in bursts of so many packets in the mean, with the same mean loss: bad times of twice as many packets, of which
-/// half are lost, and good ones without loss. The model's times are counted in packets: if all were lost in bad ones, a sender
-/// that waits ever longer for its retransmissions would sit through one for hours.
+/// Losses in bursts of `packets` packets in the mean, with mean loss `part`. The bad state lasts twice as
+/// many packets, of which half are lost; the good state has no loss. State durations are counted in
+/// packets: if the bad state lost all packets, a sender with exponential back-off would take hours to leave
+/// it.
 pub fn bursts(part: f64, packets: f64) -> Loss {
     if part == 0.0 {
         return Loss::None;
@@ -129,12 +130,12 @@ pub fn bursts(part: f64, packets: f64) -> Loss {
     })
 }
 
-/// Losses of the same mean, independent (1), or in bursts of so many packets.
+/// Losses with mean `part`: independent for 1 packet, else in bursts.
 pub fn in_bursts(part: f64, packets: f64) -> Loss {
     if packets == 1.0 { bernoulli(part) } else { bursts(part, packets) }
 }
 
-/// How long bursts are.
+/// The length of bursts.
 pub const BURST: Axis = Axis {
     name: "burst",
     label: "packets of a burst, mean",
@@ -145,7 +146,8 @@ pub const BURST: Axis = Axis {
     },
 };
 
-/// The same, by stacks that do not give up, which long bursts would make them do: what is measured is how long they take.
+/// The same session with unlimited retransmissions: long bursts would otherwise end it, and its duration is
+/// measured.
 pub fn patient(mut session: Session) -> Session {
     session.tcp.data_retries = u8::MAX;
     session.sctp.association_max_retrans = 255;
@@ -153,17 +155,17 @@ pub fn patient(mut session: Session) -> Session {
 }
 
 fn probability(part: f64) -> Probability {
-    Probability::new(part).unwrap_or_else(|| panic!("{part} is no probability"))
+    Probability::new(part).unwrap_or_else(|| panic!("{part} is not a probability"))
 }
 
-/// A path without loss or delay beside the one under test: the control network of the testbed, 100 Mbit/s.
+/// The control network of the testbed, 100 Mbit/s, without loss or delay, beside the path under test.
 pub fn control_network() -> [LinkConfig; 2] {
     let path = Path { name: "control", bits_per_second: 100_000_000, delay: Duration::ZERO };
     path.both(Queue::Bytes(500_000), Loss::None)
 }
 
-/// SCTP as the papers' hosts had it. They do not give its receive buffer: here it is that of their TCP, which also keeps
-/// what is in flight below both routers' queues, as P2 says of its own (§5.1) and P1's times without loss show of its.
+/// SCTP of the papers' hosts. Its receive buffer is not given. Here it is that of their TCP, which also
+/// keeps the data in flight below both routers' queues, as P2 says (§5.1) and P1's times without loss show.
 pub fn papers_sctp() -> sctp::Config {
     sctp::Config {
         receive_buffer_bytes: papers_tcp().receive_buffer_bytes,
@@ -171,17 +173,17 @@ pub fn papers_sctp() -> sctp::Config {
     }
 }
 
-/// SCTP of today, in packets as long as the papers'.
+/// Modern SCTP, with packets as long as in the papers.
 pub fn modern_sctp() -> sctp::Config {
     sctp::Config { mtu: 1_480, path_mtu_discovery: None, ..sctp::Profile::Modern.config() }
 }
 
-/// TCP as the papers' hosts had it.
+/// TCP of the papers' hosts.
 pub fn papers_tcp() -> tcp::Config {
     tcp::Profile::NewrenoBsd46.config()
 }
 
-/// A get of these files, over a path, in the way of a variant: `tcp`, `naive`, `ms`, `ms-cp` with the papers' stacks,
+/// A get of these files over a path with a variant: `tcp`, `naive`, `ms`, `ms-cp` with the papers' stacks,
 /// `braid` with the modern one.
 pub fn session(variant: &str, files: Vec<u64>, paths: Vec<[LinkConfig; 2]>, seed: u64) -> Session {
     let variant: Variant = variant.parse().unwrap_or_else(|error| panic!("{error}"));
@@ -189,8 +191,8 @@ pub fn session(variant: &str, files: Vec<u64>, paths: Vec<[LinkConfig; 2]>, seed
     Session { variant, files, sctp, tcp: papers_tcp(), paths, seed, ..Session::default() }
 }
 
-/// TCP with what the papers' lacked, one after the other, and SCTP and braid beside it: the axis of the figures that ask what
-/// of SCTP's lead is left then.
+/// TCP with missing features added one by one, and SCTP and braid for comparison: the axis of figures on
+/// how much of SCTP's lead remains.
 pub const STACKS: Axis = Axis {
     name: "variant",
     label: "stack",
@@ -216,7 +218,7 @@ pub const STACKS: Axis = Axis {
     },
 };
 
-/// The same get by a stack of [`STACKS`]. What is no name of TCP's is a way of its own.
+/// The same get with a stack of [`STACKS`]. A name that is not a TCP stack is a variant.
 ///
 /// # Panics
 /// If there is no such stack.
@@ -232,7 +234,7 @@ pub fn by_stack(stack: &str, files: Vec<u64>, paths: Vec<[LinkConfig; 2]>, seed:
     Session { tcp, ..session("tcp", files, paths, seed) }
 }
 
-/// What a run gives.
+/// The results of a run.
 pub const COLUMNS: &[Column] = &[
     Column { name: "seconds", unit: "s" },
     Column { name: "packets", unit: "packets, both ways" },
@@ -248,30 +250,30 @@ pub const COLUMNS: &[Column] = &[
     Column { name: "retransmissions", unit: "chunks or segments with data, both sides" },
 ];
 
-/// Which of the papers' clocks ran.
+/// The papers' definitions of the duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// From the client's first packet after `mget` (P1).
     Asked,
-    /// From the 150 to NLST (P2).
+    /// From the reply 150 to NLST (P2).
     Opened,
 }
 
-/// Let a session happen, and take its numbers.
+/// Runs a session; returns its results.
 ///
 /// # Panics
-/// If not every file arrived whole: then its time means nothing.
+/// If not every file arrived unchanged: the duration would be meaningless.
 pub fn run(session: &Session, clock: Clock) -> Row {
     row(&session.run(), clock)
 }
 
-/// The numbers of what came of a session.
+/// The results of a session.
 ///
 /// # Panics
-/// If not every file arrived whole: then its time means nothing.
+/// If not every file arrived unchanged: the duration would be meaningless.
 pub fn row(outcome: &Outcome, clock: Clock) -> Row {
     assert!(outcome.failed.is_none(), "{}", outcome.failed.as_deref().unwrap_or_default());
-    assert!(outcome.files.iter().all(|file| file.whole), "a file is not what it was");
+    assert!(outcome.files.iter().all(|file| file.whole), "a file was changed by the transfer");
     let seconds = match clock {
         Clock::Asked => outcome.since_asked,
         Clock::Opened => outcome.since_opened,

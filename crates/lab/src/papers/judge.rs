@@ -1,30 +1,30 @@
-//! How claims are judged: which cells are compared, and by which bound. Bounds are the claims' own words; where a claim
-//! gives a number, ours must round to it, and where it gives none an interval of 90 % must lie on the right side.
+//! Decides claims: compares cells against bounds. Bounds follow the claim's wording. If a claim states a
+//! number, ours must round to it; otherwise the 90 % interval must lie on the claimed side.
 
 use crate::figure::{Finding, Holds, Measured, Verdict};
 use crate::stats::Estimate;
 use crate::table::{Cell, Data, Table};
 
-/// The papers' losses above none.
+/// The papers' loss ratios except 0.
 pub const LOSSES: [&str; 4] = ["0.01", "0.03", "0.06", "0.1"];
-/// All of the papers' losses.
+/// All loss ratios of the papers.
 pub const ALL_LOSSES: [&str; 5] = ["0", "0.01", "0.03", "0.06", "0.1"];
 
-/// What shows that an INIT costs who is asked nothing, and that a forged cookie gets nowhere.
+/// Evidence that an INIT causes no state, and that a forged cookie is discarded.
 pub const COOKIE: &str = "crates/sctp/src/endpoint/tests/handshake.rs: an_init_is_answered_with_a_cookie_and_forgotten, \
      a_forged_cookie_is_silently_discarded_with_all_behind_it; a million forged INITs: cargo run --release -p braidftp-net --example \
      flood";
 
-/// A place where two things are compared, and what came of it.
+/// A comparison of two variants at a place.
 #[derive(Debug, Clone)]
 pub struct Compared {
-    /// Where, as a person says it.
+    /// The place, as text.
     pub place: String,
-    /// How many times as large the one is as the other.
+    /// The ratio of the two.
     pub ratio: Estimate,
 }
 
-/// How many times as long the one takes as the other, wherever both were run.
+/// The ratio of the times of two variants, at all places where both were run.
 pub fn ratios(table: &Table, name: &str, cells: &[String], of: &str, to: &str) -> Vec<Compared> {
     let compare = |place: &String| {
         let (of, to) = (cell(table, place, of)?, cell(table, place, to)?);
@@ -33,23 +33,23 @@ pub fn ratios(table: &Table, name: &str, cells: &[String], of: &str, to: &str) -
     cells.iter().filter_map(compare).collect()
 }
 
-/// The cell at a place of a variant, if it was run.
+/// The cell of a variant at a place, if it was run.
 pub fn cell<'a>(table: &'a Table, place: &str, variant: &str) -> Option<Cell<'a>> {
     let selector = format!("{place} variant={variant}");
     table.all(&selector).into_iter().next()
 }
 
-/// Every place of sizes and losses.
+/// All combinations of sizes and losses.
 pub fn places(sizes: &[&str], losses: &[&str]) -> Vec<String> {
     sizes.iter().flat_map(|size| losses.iter().map(move |loss| format!("size={size} loss={loss}"))).collect()
 }
 
-/// Every place of losses.
+/// All losses.
 pub fn losses(losses: &[&str]) -> Vec<String> {
     losses.iter().map(|loss| format!("loss={loss}")).collect()
 }
 
-/// A place as a person says it.
+/// A place as text.
 fn spoken(name: &str, place: &str) -> String {
     let mut words = vec![name.to_owned()];
     for part in place.split(' ') {
@@ -62,7 +62,7 @@ fn spoken(name: &str, place: &str) -> String {
             Some(("loss", part)) => {
                 format!("{} %", part.parse::<f64>().map_or(0.0, |part| (part * 1e4).round() / 1e2))
             }
-            // What the name says already.
+            // Already part of the name.
             Some(("path" | "burst", _)) => String::new(),
             Some((_, value)) => value.to_owned(),
             None => part.to_owned(),
@@ -72,38 +72,38 @@ fn spoken(name: &str, place: &str) -> String {
     words.join(" ")
 }
 
-/// Whether something is so at every place; the number shown is that of the place where it is least so.
+/// Decides whether a bound holds at every place; the number shown is that of the worst place.
 #[derive(Debug)]
 pub struct Everywhere<'a> {
     /// What is compared, as in `naive : TCP`.
     pub what: &'a str,
-    /// What it is compared with: it is to be below, above or between.
+    /// The bound.
     pub bound: Bound,
-    /// What else is to be said.
+    /// A remark for the explanation.
     pub remark: &'a str,
 }
 
-/// What a ratio is to be.
+/// A bound for a ratio.
 #[derive(Debug, Clone, Copy)]
 pub enum Bound {
-    /// Its whole interval is below.
+    /// The whole interval is below.
     Below(f64),
-    /// Its whole interval is above.
+    /// The whole interval is above.
     Above(f64),
-    /// The ratio itself is between: it rounds to what is claimed.
+    /// The ratio is within: it rounds to the claimed number.
     Between(f64, f64),
-    /// It is not known to be above.
+    /// The interval is not entirely above.
     NotAbove(f64),
-    /// The ratio itself is no more.
+    /// The ratio is not above.
     AtMost(f64),
-    /// It is no less.
+    /// The interval is not entirely below.
     AtLeast(f64),
-    /// The ratio itself is no less: what is to be reached in the mean of a few runs.
+    /// The ratio is not below: a target for the mean of a few runs.
     Reaches(f64),
 }
 
 impl Bound {
-    /// Whether a ratio is within.
+    /// Whether a ratio satisfies the bound.
     pub fn has(&self, ratio: &Estimate) -> bool {
         match *self {
             Self::Below(bound) => ratio.is_below(bound),
@@ -116,7 +116,7 @@ impl Bound {
         }
     }
 
-    /// How far a ratio is from what it is to be: more is worse.
+    /// The distance of a ratio from the bound; a larger one is worse.
     fn distance(&self, ratio: &Estimate) -> f64 {
         match *self {
             Self::Below(_) | Self::NotAbove(_) => ratio.high,
@@ -144,7 +144,7 @@ impl std::fmt::Display for Bound {
 }
 
 impl Everywhere<'_> {
-    /// What these places say.
+    /// Decides over these places.
     ///
     /// # Panics
     /// If there are none.
@@ -187,13 +187,13 @@ impl Everywhere<'_> {
     }
 }
 
-/// What variants do at a place: how long they take, and which timers make them wait.
+/// The durations of variants at a place, and the timers that delay them.
 ///
 /// # Panics
-/// If the figure does not have it.
+/// If the figure does not have the place.
 pub fn waits(table: &Table, place: &str, variants: &[&str]) -> String {
     let one = |variant: &&str| {
-        let cell = cell(table, place, variant).expect("the figure has it");
+        let cell = cell(table, place, variant).expect("the figure has this cell");
         let mean = |column| crate::stats::short(cell.mean(column).mean);
         format!(
             "{variant} {} s with {} packets of set-up and closing sent again and {} time-outs of data",
@@ -205,7 +205,7 @@ pub fn waits(table: &Table, place: &str, variants: &[&str]) -> String {
     variants.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A number that decides by a bound.
+/// A finding decided by one number and a bound.
 pub fn number(
     bound: Bound,
     what: impl Into<String>,
@@ -217,30 +217,30 @@ pub fn number(
     Finding::decided(Holds::from(holds), Measured { what: what.into(), unit, value }, why)
 }
 
-/// The same finding, with another verdict.
+/// The same finding with another verdict.
 pub fn but(verdict: Verdict, finding: Finding) -> Finding {
     Finding { verdict, ..finding }
 }
 
-/// Both hold, or it does not hold; the number is that of the first that does not.
+/// Holds if both hold; the number is that of the first that does not.
 pub fn and(first: Finding, second: Finding) -> Finding {
     let why = format!("{}; {}", first.why.trim_end_matches('.'), second.why);
     let decides = if first.verdict == Verdict::Holds { second } else { first };
     Finding { why, ..decides }
 }
 
-/// A table, by a short name.
+/// A table by the short name of its figure.
 pub fn table<'a>(data: &'a Data, figure: &str) -> &'a Table {
     data.table(figure)
 }
 
-/// Means at places, as a row of text: `4.1, 5.2`.
+/// Means as text: `4.1, 5.2`.
 pub fn series(values: &[Estimate]) -> String {
     values.iter().map(|value| crate::stats::short(value.mean)).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether means grow from each to the next, as far as their intervals tell: none falls for certain, and the last is above
-/// the first for certain.
+/// Whether means grow, within their intervals: none is certainly below its predecessor, and the last is
+/// certainly above the first.
 pub fn grows(values: &[Estimate]) -> bool {
     let never_falls = values.windows(2).all(|pair| pair[1].high >= pair[0].low);
     let ends_higher = values.first().zip(values.last()).is_some_and(|(first, last)| last.low > first.high);

@@ -1,8 +1,8 @@
-//! Flows over emulated links by the wall clock: the kernel's TCP, and braidftp's SCTP beside it, between two hosts of
-//! `emu::tun`. What `utilisation/live` and `fairness/live` are made of.
+//! Real-time flows over emulated links, for `utilisation/live` and `fairness/live`: kernel TCP, and
+//! braidftp's SCTP beside it, between two hosts of `emu::tun`.
 //!
-//! A run takes as long as it measures, and many run at once, as long as the rates of their links together are what one machine
-//! emulates. It needs root, for namespaces and TUN devices; nothing is left behind, whatever ends it.
+//! A run takes as long as it measures. Many run concurrently, limited by the total link rate that one
+//! machine can emulate. Needs root for namespaces and TUN devices; nothing is left behind.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -20,53 +20,53 @@ use braidftp_sim::link::LinkConfig;
 
 use crate::compare::programs::{self, bound};
 
-/// How many runs go on at once, at most.
+/// The maximum number of concurrent runs.
 pub const AT_ONCE: usize = 32;
-/// How much one machine emulates, in Mbit/s of links together.
+/// The total rate of the links that one machine emulates, in Mbit/s.
 const MEGABITS_AT_ONCE: u64 = 260;
-/// The port of the side that reads.
+/// The port of the reader.
 const PORT: u16 = 5_001;
-/// Socket buffers, at most: two round trips and more of the fattest path that is run live.
+/// The limits of socket buffers: more than two BDPs of the largest path that is run live.
 const BUFFER_MAX: &str = "4096 131072 67108864";
-/// How long a connection may take to come up, or a program to do so.
+/// The time limit for a connection or a program to come up.
 const UP: Duration = Duration::from_secs(30);
 
 /// A run.
 #[derive(Debug, Clone)]
 pub struct Live {
-    /// To the readers, and back.
+    /// The links to the reader and back.
     pub links: [LinkConfig; 2],
-    /// The kernel's congestion control of its TCP connection.
+    /// The kernel's congestion control of the TCP connection.
     pub tcp: &'static str,
-    /// Whether an association of braidftp sends beside it.
+    /// Whether a braidftp association competes.
     pub beside: Beside,
-    /// What it takes of the machine, in Mbit/s.
+    /// The total rate of its links, in Mbit/s.
     pub megabits: u64,
-    /// When rates are taken, from the beginning on; the last one ends the run.
+    /// Sampling times from the start; the last one ends the run.
     pub times: Vec<Duration>,
-    /// What steers the links' chances.
+    /// The seed of the links.
     pub seed: u64,
 }
 
-/// What sends beside a TCP connection.
+/// The competing sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// braidftp: a file over one association of the profile `modern`, by its default controller.
+    /// braidftp: a file over one association of the profile `modern`, with its default controller.
     Braidftp,
 }
 
-/// What was brought up to each of the times, in bytes.
+/// The bytes received at each sampling time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Brought {
-    /// Of user data, by TCP.
+    /// User data over TCP.
     pub tcp: Vec<u64>,
-    /// Of IP packets, by all.
+    /// IP packets of all flows.
     pub all: Vec<u64>,
 }
 
-/// Whether there can be live runs here, with these of the kernel's controllers; if not, why.
+/// Whether live runs with these kernel controllers are possible here; if not, the reason.
 pub fn possible(controllers: &[&str], beside: Beside) -> Result<(), String> {
     Net::up(TunConfig::default()).map_err(|error| error.to_string())?;
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -74,7 +74,7 @@ pub fn possible(controllers: &[&str], beside: Beside) -> Result<(), String> {
     if let Some(missing) = controllers.iter().find(|name| !there.split_whitespace().any(|its| its == **name))
     {
         return Err(format!(
-            "the kernel has no {missing} at hand (it has {}): modprobe tcp_{missing}",
+            "the kernel has not loaded {missing} (it has {}): modprobe tcp_{missing}",
             there.trim()
         ));
     }
@@ -85,10 +85,10 @@ pub fn possible(controllers: &[&str], beside: Beside) -> Result<(), String> {
 }
 
 impl Live {
-    /// Runs it, once the machine has room for it.
+    /// Runs it once the machine has capacity.
     ///
     /// # Panics
-    /// If it cannot be run.
+    /// If it cannot run.
     pub fn run(&self) -> Brought {
         let _room = Room::of(self.megabits);
         self.flow().unwrap_or_else(|why| panic!("live: {why}"))
@@ -107,7 +107,7 @@ impl Live {
             let (count, stop) = (count.clone(), stop.clone());
             move || read(&count, &stop, || ready.send(()).unwrap_or_default())
         });
-        is_ready.recv().map_err(|_| "nobody listens".to_owned())?;
+        is_ready.recv().map_err(|_| "the reader ended before it listened".to_owned())?;
         let file = match self.beside {
             Beside::Nothing => None,
             Beside::Braidftp => {
@@ -140,14 +140,14 @@ impl Live {
         Ok(brought)
     }
 
-    /// What the links carry until the end, and more.
+    /// More than the links can carry until the end.
     fn most_bytes(&self) -> u64 {
         let seconds = self.times.last().map_or(0, Duration::as_secs) + 60;
         self.megabits.max(1) * 125_000 * seconds
     }
 }
 
-/// A part of what the machine can emulate; given back when it is dropped.
+/// A part of the machine's capacity; released on drop.
 struct Room {
     megabits: u64,
 }
@@ -156,7 +156,7 @@ static USED: Mutex<u64> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
 
 impl Room {
-    /// Waits until there is so much of it.
+    /// Waits for free capacity.
     fn of(megabits: u64) -> Self {
         let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
         while *used > 0 && *used + megabits > MEGABITS_AT_ONCE {
@@ -174,7 +174,7 @@ impl Drop for Room {
     }
 }
 
-/// The kernel's TCP on a host: this controller, buffers for a long fat path, and nothing remembered of another run.
+/// Configures kernel TCP on a host: this controller, large buffers, and no cached metrics of earlier runs.
 fn tune(host: &Host, controller: &'static str, address: &str) -> Result<(), String> {
     let source = address.to_owned();
     host.run(move || {
@@ -185,7 +185,8 @@ fn tune(host: &Host, controller: &'static str, address: &str) -> Result<(), Stri
             fs::write(&file, value)
                 .map_err(|error| format!("cannot write to {}: {error}", file.display()))?;
         }
-        // By the route: by `tcp_congestion_control` a namespace may have only what the host allows to all.
+        // Set in the route: through `tcp_congestion_control` a namespace may only use what the host allows
+        // to everyone.
         let mut command = Command::new("ip");
         command.args(["route", "replace", Net::NETWORK, "dev", Net::DEVICE, "scope", "link"]);
         command.args(["src", &source, "congctl", controller]);
@@ -197,7 +198,7 @@ fn tune(host: &Host, controller: &'static str, address: &str) -> Result<(), Stri
     })
 }
 
-/// The side that reads, and counts.
+/// The reader, which counts bytes.
 fn read(count: &AtomicU64, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<()> {
     let listener = TcpListener::bind((Net::SERVER, PORT))?;
     listener.set_nonblocking(true)?;
@@ -209,7 +210,7 @@ fn read(count: &AtomicU64, stop: &AtomicBool, ready: impl FnOnce()) -> io::Resul
             Err(error) => return Err(error),
         }
         if stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other("no connection came"));
+            return Err(io::Error::other("no connection was opened"));
         }
     };
     stream.set_nonblocking(false)?;
@@ -228,7 +229,7 @@ fn read(count: &AtomicU64, stop: &AtomicBool, ready: impl FnOnce()) -> io::Resul
     Ok(())
 }
 
-/// The side that sends.
+/// The sender.
 fn write(stop: &AtomicBool) -> io::Result<()> {
     let address = (Net::SERVER, PORT).into();
     let mut stream = TcpStream::connect_timeout(&address, UP)?;
@@ -236,7 +237,7 @@ fn write(stop: &AtomicBool) -> io::Result<()> {
     let bytes = vec![0x5a; 256 << 10];
     while !stop.load(Ordering::Relaxed) {
         match stream.write(&bytes) {
-            // The reader may be gone as soon as it is told to stop.
+            // The reader may close first when both are stopped.
             Err(error) if !is_later(&error) && !stop.load(Ordering::Relaxed) => return Err(error),
             _ => {}
         }
@@ -248,7 +249,7 @@ fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Bytes of IP packets that came to this thread's namespace.
+/// The bytes of IP packets received in this thread's namespace.
 fn arrived() -> Result<u64, String> {
     let file = "/proc/thread-self/net/netstat";
     let text = fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
@@ -259,13 +260,13 @@ fn arrived() -> Result<u64, String> {
     value.ok_or_else(|| format!("{file} has no IpExt InOctets"))
 }
 
-/// A file to send, in a folder that is removed with this.
+/// A file to send, in a folder that is removed on drop.
 struct File {
     folder: PathBuf,
 }
 
 impl File {
-    /// Of so many bytes, none of which takes room on a disk.
+    /// A sparse file of this length.
     fn new(bytes: u64) -> io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -280,23 +281,23 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // What cannot be removed is a sparse file in the folder for such.
+        // A folder that cannot be removed contains only a sparse file.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A program that does not outlive this.
+/// A program that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Programs end with the thread that starts them, so that each has one that lives as long as it is to.
+/// Programs end with the thread that starts them, so each gets a thread with the right lifetime.
 struct Hosted {
     stop: std::sync::mpsc::Sender<()>,
     runs: Option<braidftp_emu::tun::Running<()>>,
@@ -321,7 +322,7 @@ fn host(host: &Host, mut command: Command) -> (Hosted, std::sync::mpsc::Receiver
             Err(error) => return drop(said.send(Err(format!("cannot run it: {error}")))),
         };
         let stderr = running.0.stderr.take();
-        // Its first words say that it is up; the rest is read so that it can go on talking.
+        // The first output shows that the program is up; the rest is read so that it does not block.
         std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
             let mut stderr = stderr.expect("it is piped");
@@ -338,7 +339,7 @@ fn url(address: &str) -> String {
     format!("ftp+sctp://{address}:9899")
 }
 
-/// braidftp's server over a folder's files. Waits until it listens.
+/// Starts braidftp's server for a folder. Waits until it listens.
 fn serve(at: &Host, folder: &Path) -> Result<Hosted, String> {
     let mut command = bound(&programs::braidftp(None)?);
     command.arg("serve").arg(folder.join("out")).args([
@@ -350,11 +351,11 @@ fn serve(at: &Host, folder: &Path) -> Result<Hosted, String> {
     match says.recv_timeout(UP) {
         Ok(Ok(())) => Ok(hosted),
         Ok(Err(why)) => Err(format!("braidftp serve: {why}")),
-        Err(_) => Err("braidftp serve: it does not listen".to_owned()),
+        Err(_) => Err("braidftp serve did not start to listen".to_owned()),
     }
 }
 
-/// braidftp's client, which gets the file.
+/// Starts braidftp's client, which gets the file.
 fn fetch(at: &Host, folder: &Path) -> Hosted {
     let mut command = bound(&programs::braidftp(None).unwrap_or_default());
     command.args(["get", "--plain", "--output"]).arg(folder.join("in"));

@@ -1,4 +1,4 @@
-//! The papers: a folder for each, a file for each figure.
+//! The papers: a folder for each paper, a file for each figure.
 
 pub mod adalr;
 pub mod bottleneck;
@@ -19,7 +19,7 @@ use std::fmt;
 
 use crate::figure::{Claim, Figure, Paper};
 
-/// All papers there are.
+/// All papers.
 pub static ALL: &[&Paper] = &[
     &fcs::PAPER,
     &multistream::PAPER,
@@ -32,7 +32,7 @@ pub static ALL: &[&Paper] = &[
     &early::PAPER,
 ];
 
-/// Nothing has this name.
+/// An unknown name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     what: &'static str,
@@ -43,23 +43,23 @@ pub struct Unknown {
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, name, known } = self;
-        write!(f, "no {what} is called `{}`; there are {}", name.escape_debug(), known.join(", "))
+        write!(f, "no {what} `{}`; there are {}", name.escape_debug(), known.join(", "))
     }
 }
 
 impl std::error::Error for Unknown {}
 
-/// All figures, paper by paper.
+/// All figures, by paper.
 pub fn figures() -> impl Iterator<Item = &'static Figure> {
     ALL.iter().flat_map(|paper| paper.figures)
 }
 
-/// All claims, paper by paper.
+/// All claims, by paper.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
     ALL.iter().flat_map(|paper| paper.claims())
 }
 
-/// The figure of an id.
+/// The figure with this id.
 pub fn figure(id: &str) -> Option<&'static Figure> {
     figures().find(|figure| figure.id == id)
 }
@@ -68,7 +68,7 @@ fn is_called(paper: &Paper, name: &str) -> bool {
     paper.name == name || paper.key.eq_ignore_ascii_case(name)
 }
 
-/// The papers that names ask for; none given: all. In their own order.
+/// Returns the named papers in their own order; no names: all.
 pub fn find_papers(names: &[String]) -> Result<Vec<&'static Paper>, Unknown> {
     let papers = || ALL.iter().copied();
     if let Some(name) = names.iter().find(|name| !papers().any(|paper| is_called(paper, name))) {
@@ -79,7 +79,7 @@ pub fn find_papers(names: &[String]) -> Result<Vec<&'static Paper>, Unknown> {
     Ok(papers().filter(is_asked).collect())
 }
 
-/// The figures that names ask for: ids, and papers for all that they have. Each once, in the order of asking.
+/// Returns the named figures: ids, and papers for all their figures. Each once, in the order of the names.
 pub fn find_figures(names: &[String]) -> Result<Vec<&'static Figure>, Unknown> {
     let mut found: Vec<&'static Figure> = Vec::new();
     for name in names {
@@ -101,8 +101,8 @@ pub fn find_figures(names: &[String]) -> Result<Vec<&'static Figure>, Unknown> {
     Ok(found)
 }
 
-/// The claims that names ask for: ids, papers, and figures for the claims that they decide. None given: all. In
-/// the order of their ids.
+/// Returns the named claims: ids, papers, and figures for the claims that they decide, in the order of ids.
+/// No names: all.
 pub fn find_claims(names: &[String]) -> Result<Vec<&'static Claim>, Unknown> {
     let mut found: Vec<&'static Claim> = if names.is_empty() { claims().collect() } else { Vec::new() };
     for name in names {

@@ -1,13 +1,13 @@
-//! What the figures of `cmt` and `multipath` share: one association over several paths, other flows beside it, and what is seen
-//! of both, tick by tick.
+//! Shared by the figures of `cmt` and `multipath`: one association over several paths, competing flows, and
+//! observations of both per tick.
 //!
 //! ```text
 //!            +-- loss, queue, rate, delay --+
 //! sender ----+                              +---- reader
 //!            +-- loss, queue, rate, delay --+
 //! ```
-//! The k-th address of the sender and the k-th of the reader are the ends of the k-th path. An association that has one path
-//! alone meets the same losses there as one that has all of them.
+//! The k-th path joins the k-th addresses of sender and reader. An association with a single path has the
+//! same losses there as one with all paths.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use braidftp_sim::{Host, HostId, LinkId, World};
 use super::bottleneck::Resent;
 use crate::figure::{Axis, Value};
 
-/// How often a run is looked at.
+/// The sampling interval.
 pub const TICK: Duration = Duration::from_millis(5);
-/// User data of a full packet of 1500 bytes: a message is one.
+/// The user data in a full packet of 1500 bytes, which is one message.
 pub const PAYLOAD: usize = 1_452;
 
-/// Which paths an association has.
+/// The paths of an association.
 pub const PATHS: Axis = Axis {
     name: "paths",
     label: "paths",
@@ -50,7 +50,7 @@ pub fn paths(name: &str) -> &'static [usize] {
     }
 }
 
-/// A way through the network, as the places of its links.
+/// A route through the network, as indices of links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// To the reader.
@@ -59,14 +59,14 @@ pub struct Route {
     pub back: Vec<usize>,
 }
 
-/// A flow, and the ways that it may take: TCP takes the first.
+/// A flow and its routes; TCP uses the first.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Over what, with which controller.
+    /// The protocol, with its controller.
     pub protocol: Protocol,
-    /// From when to when.
+    /// Start and end.
     pub span: Span,
-    /// Each is a path of its own.
+    /// One path each.
     pub routes: Vec<Route>,
 }
 
@@ -79,38 +79,38 @@ impl Flow {
     }
 }
 
-/// Links, and who sends over them.
+/// Links, and the flows over them.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
-    /// One way each.
+    /// Unidirectional links.
     pub links: Vec<LinkConfig>,
-    /// The first is the one that is watched closely.
+    /// The first flow is observed in detail.
     pub flows: Vec<Flow>,
 }
 
-/// What is looked at beyond numbers that are kept anyway.
+/// Optional observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing.
+    /// None.
     Numbers,
-    /// In which order the first flow's data arrives.
+    /// The arrival order of the first flow's data.
     Order,
 }
 
 impl Network {
-    /// Paths that share nothing, each the same both ways but for what is lost: reports are not.
+    /// Disjoint paths, equal in both directions except for loss: SACKs are not lost.
     pub fn paths(ways: &[LinkConfig]) -> Self {
         let lossless = |way: &LinkConfig| LinkConfig { loss: braidftp_sim::link::Loss::None, ..way.clone() };
         let links = ways.iter().flat_map(|way| [way.clone(), lossless(way)]).collect();
         Self { links, flows: Vec::new() }
     }
 
-    /// The route of the k-th of [`Network::paths`].
+    /// The route of the k-th path of [`Network::paths`].
     pub fn route(path: usize) -> Route {
         Route { there: vec![2 * path], back: vec![2 * path + 1] }
     }
 
-    /// With an association without end over these of [`Network::paths`].
+    /// Adds an unlimited association over these paths of [`Network::paths`].
     #[must_use]
     pub fn with(mut self, config: sctp::Config, paths: &[usize]) -> Self {
         let routes = paths.iter().map(|path| Self::route(*path)).collect();
@@ -118,7 +118,7 @@ impl Network {
         self
     }
 
-    /// Lets the flows send up to then, and watches.
+    /// Runs the flows until a time, and records them.
     pub fn watch(&self, until: Duration, look: Look, seed: u64) -> Seen {
         let mut world: World<Host<Bulk>> = World::new(seed);
         let links: Vec<LinkId> = self.links.iter().map(|link| world.add_link(link.clone())).collect();
@@ -177,25 +177,25 @@ fn join(
     [world.add_host(sender, senders), world.add_host(reader, readers)]
 }
 
-/// The last part of the address of a host that sends, and of one that reads.
+/// The last address component of senders and readers.
 const SENDER: u8 = 1;
 const READER: u8 = 2;
-/// No association here has more paths.
+/// The maximum number of paths.
 const PATHS_MAX: usize = 3;
 
-/// Each path of each flow is a network of its own.
+/// Each path of each flow is a network.
 fn address(flow: usize, path: usize, host: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, flow as u8, path as u8, host))
 }
 
-/// The first flow's sender at a tick.
+/// The state of the first flow's sender at a tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Moment {
-    /// Packets that it has sent.
+    /// Packets sent.
     sent: u64,
-    /// Whether a path's window has room for a packet, and the reader's buffer has none.
+    /// Whether some path's window has room for a packet, but the receive window has none.
     blocked: bool,
-    /// Bytes that wait in the reader's buffer, because something before them is missing.
+    /// Bytes in the receive buffer that wait for missing data.
     held: usize,
 }
 
@@ -215,7 +215,7 @@ fn moment(world: &World<Host<Bulk>>, [sender, reader]: [HostId; 2], buffer_bytes
     }
 }
 
-/// TSNs of the first flow that reached its reader.
+/// The TSNs of the first flow that reached its reader.
 fn arrived(record: &[Sighting], flow: usize) -> Vec<u32> {
     let mut tsns = Vec::new();
     for seen in record.iter().filter(|seen| seen.what == Sight::Arrived) {
@@ -231,49 +231,49 @@ fn arrived(record: &[Sighting], flow: usize) -> Vec<u32> {
     tsns
 }
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// Bytes that each flow has brought, at each tick, from 0 on.
+    /// The bytes received by each flow at each tick, from 0 on.
     read: Vec<Vec<u64>>,
     /// The first flow's sender and reader, at each tick.
     moments: Vec<Moment>,
-    /// TSNs of the first flow as they arrived, if that was looked at.
+    /// The TSNs of the first flow in arrival order, if observed.
     order: Vec<u32>,
-    /// What each link has counted.
+    /// The counters of each link.
     pub counters: Vec<Counters>,
-    /// The first flow's association at the end, as its sender has it.
+    /// The statistics of the first flow's sender at the end.
     pub sender: Option<sctp::Stats>,
-    /// The same, as its reader has it.
+    /// The statistics of its reader.
     pub reader: Option<sctp::Stats>,
 }
 
 impl Seen {
-    /// Bits of user data a second that a flow brought between two times.
+    /// The rate of user data of a flow between two times, in bits per second.
     pub fn rate(&self, flow: usize, from: Duration, to: Duration) -> f64 {
         let read = &self.read[flow];
         (read[tick(to)] - read[tick(from)]) as f64 * 8.0 / (to - from).as_secs_f64()
     }
 
-    /// When a flow had brought so many bytes, in seconds; none if it never had.
+    /// The time at which a flow had received `bytes` bytes, in seconds; none if never.
     pub fn brought(&self, flow: usize, bytes: u64) -> Option<f64> {
         let at = self.read[flow].partition_point(|read| *read < bytes);
         (at < self.read[flow].len()).then(|| at as f64 * TICK.as_secs_f64())
     }
 
-    /// Which part of the time between two instants the reader's buffer was all that held the sender back.
+    /// The fraction of the time between two instants in which only the receive window blocked the sender.
     pub fn blocked(&self, from: Duration, to: Duration) -> f64 {
         let moments = &self.moments[tick(from)..tick(to)];
         moments.iter().filter(|moment| moment.blocked).count() as f64 / moments.len() as f64
     }
 
-    /// What waits in the reader's buffer, in the mean, in bytes.
+    /// The mean number of bytes waiting in the receive buffer.
     pub fn held(&self, from: Duration, to: Duration) -> f64 {
         let moments = &self.moments[tick(from)..tick(to)];
         moments.iter().map(|moment| moment.held).sum::<usize>() as f64 / moments.len() as f64
     }
 
-    /// The times between two instants in which the sender sent nothing for so long at least.
+    /// The pauses of the sender between two instants that lasted at least `at_least`.
     pub fn pauses(&self, from: Duration, to: Duration, at_least: Duration) -> Vec<Duration> {
         let mut pauses = Vec::new();
         let mut ticks = 0;
@@ -288,7 +288,8 @@ impl Seen {
         pauses
     }
 
-    /// Which part of the first flow's chunks arrived after one that was sent later (RFC 4737 §3), as what was lost does, too.
+    /// The fraction of the first flow's chunks that arrived after one sent later (RFC 4737 §3), including
+    /// retransmissions.
     pub fn reordered(&self) -> f64 {
         let Some(first) = self.order.first() else { return 0.0 };
         let (mut highest, mut late, mut new) = (0, 0_u64, 0_u64);
@@ -305,7 +306,7 @@ impl Seen {
         late as f64 / new.max(1) as f64
     }
 
-    /// What the first flow's sender has sent again.
+    /// The retransmissions of the first flow's sender.
     pub fn resent(&self) -> Resent {
         let paths = self.sender.iter().flat_map(|stats| &stats.paths);
         paths.fold(Resent::default(), |all, path| Resent {
@@ -345,7 +346,7 @@ mod tests {
     const TO: Duration = Duration::from_secs(20);
 
     #[test]
-    fn two_paths_bring_the_sum_of_both_where_no_buffer_holds_them_back() {
+    fn two_paths_carry_the_sum_of_both_without_buffer_limits() {
         let (both, one) = (seen(4 << 20, &[0, 1], Look::Numbers), seen(4 << 20, &[1], Look::Numbers));
         let ratio = both.rate(0, FROM, TO) / one.rate(0, FROM, TO);
         assert!((1.8..2.05).contains(&ratio), "{ratio}");
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_buffer_holds_both_back_to_a_buffer_each_round_trip() {
+    fn a_small_buffer_limits_both_to_one_buffer_per_rtt() {
         let seen = seen(16 << 10, &[0, 1], Look::Numbers);
         let rate = seen.rate(0, FROM, TO);
         assert!((0.8..1.01).contains(&(rate / (16384.0 * 8.0 / 0.09))), "{rate}");
@@ -365,20 +366,20 @@ mod tests {
     }
 
     #[test]
-    fn what_overtakes_is_counted_once_and_what_comes_again_is_not() {
+    fn reordering_is_counted_once_and_duplicates_are_not() {
         let order = |tsns: &[u32]| Seen { order: tsns.to_vec(), ..Seen::default() }.reordered();
         assert_eq!(order(&[u32::MAX, 0, 1, 2]), 0.0);
         assert_eq!(order(&[5, 7, 6, 6, 8]), 0.25);
         assert_eq!(order(&[5, 8, 6, 7, 9]), 0.4);
-        // Over one path only what was lost comes late, over two more does.
+        // On one path only retransmissions arrive late; on two paths other chunks do, too.
         let [one, both] = [&[0][..], &[0, 1]].map(|paths| seen(4 << 20, paths, Look::Order).reordered());
         assert!(one < 0.001 && both > 0.05, "{one} {both}");
     }
 
     #[test]
-    fn a_pause_is_as_long_as_nothing_is_sent() {
+    fn a_pause_lasts_as_long_as_nothing_is_sent() {
         let moment = |sent| Moment { sent, ..Moment::default() };
-        // Sent in the first tick and the fifth; nothing after it.
+        // Sent in the first tick and the fifth, and not after.
         let moments = [0, 3, 3, 3, 3, 4, 4, 4, 4].map(moment).to_vec();
         let seen = Seen { moments, ..Seen::default() };
         let pauses = |at_least: u32| seen.pauses(Duration::ZERO, TICK * 8, TICK * at_least);

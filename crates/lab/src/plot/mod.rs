@@ -1,5 +1,5 @@
-//! Pictures of sweeps: a panel for each value of one axis, a line for each value of another, with the 90 % interval of
-//! each mean as a band; or bars where there is nothing to run along.
+//! Pictures of sweeps: a panel for each value of one axis, a line for each value of another, with the 90 %
+//! interval of each mean as a band; or bars, where x is not a quantity.
 
 pub mod svg;
 pub mod tail;
@@ -12,51 +12,51 @@ use svg::{Anchor, GRID, INK, MARGIN, SOFT, Svg, Text};
 /// How a sweep is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Plot {
-    /// The axis that runs from left to right.
+    /// The horizontal axis.
     pub x: &'static str,
-    /// The column whose means go up.
+    /// The column whose means are drawn.
     pub y: &'static str,
-    /// What it is called, with its unit.
+    /// Its label, with unit.
     pub y_label: &'static str,
-    /// The axis whose values are lines of their own.
+    /// The axis with a line for each value.
     pub by: &'static str,
-    /// The axis whose values are panels of their own.
+    /// The axis with a panel for each value.
     pub facet: Option<&'static str>,
-    /// A second axis of panels, a row for each of its values.
+    /// A second axis of panels, with a row for each value.
     pub rows: Option<&'static str>,
-    /// How x runs.
+    /// The scale of x.
     pub x_scale: Scale,
-    /// How y runs.
+    /// The scale of y.
     pub y_scale: Scale,
-    /// What stands for a mean.
+    /// How means are drawn.
     pub marks: Marks,
-    /// A column whose means stand beside those that are drawn where they are printed as a table.
+    /// A column whose means are printed beside the drawn ones in tables.
     pub beside: Option<&'static str>,
 }
 
-/// How an axis runs.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly. The vertical one begins at 0.
+    /// Linear. The vertical axis begins at 0.
     Linear,
-    /// By factors.
+    /// Logarithmic.
     Log,
 }
 
-/// What stands for a mean.
+/// How means are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
-    /// A mark, with a line to the next, and a band for the intervals.
+    /// As marks joined by lines, with a band for the intervals.
     Lines,
-    /// A bar from 0, with a whisker for the interval.
+    /// As bars from 0, with whiskers for the intervals.
     Bars,
-    /// No mean: the distribution of the column over all runs. What is drawn from left to right is the column, and a panel has a
-    /// curve for each value of `by`, which is also `x`.
+    /// No means: the distribution of the column over all runs. The horizontal axis is the column, and a
+    /// panel has a curve for each value of `by`, which is also `x`.
     Tail,
 }
 
 impl Plot {
-    /// Lines of the means of a column along an axis, a line a variant.
+    /// Lines of the means of a column along an axis, one for each variant.
     pub const fn lines(x: &'static str, y: &'static str, y_label: &'static str) -> Self {
         Self {
             x,
@@ -97,31 +97,31 @@ impl Plot {
         Self { rows: Some(axis), ..self }
     }
 
-    /// This column's means stand beside those that are drawn, in a table.
+    /// Also prints the means of this column in tables.
     pub const fn beside(self, column: &'static str) -> Self {
         Self { beside: Some(column), ..self }
     }
 
-    /// The vertical axis runs by factors.
+    /// Makes the vertical axis logarithmic.
     pub const fn log_y(self) -> Self {
         Self { y_scale: Scale::Log, ..self }
     }
 
-    /// The horizontal axis runs by factors.
+    /// Makes the horizontal axis logarithmic.
     pub const fn log_x(self) -> Self {
         Self { x_scale: Scale::Log, ..self }
     }
 }
 
-/// Beside a panel, for the numbers on its left.
+/// The room left of a panel, for its numbers.
 const LEFT: f64 = 58.0;
-/// Above a panel, for its name.
+/// The room above a panel, for its name.
 const ABOVE: f64 = 34.0;
-/// Below a panel, for its numbers and what they are.
+/// The room below a panel, for its numbers and label.
 const BELOW: f64 = 46.0;
 const GAP: f64 = 14.0;
 
-/// Colours that colour-blind readers tell apart, too, for names that recur, and then for others.
+/// Colours that colour-blind readers can distinguish: for recurring names, then for others.
 const NAMED: &[(&str, &str)] = &[
     ("tcp", "#3b4252"),
     ("naive", "#e08a1e"),
@@ -135,7 +135,7 @@ const OTHERS: &[&str] = &[
     "#d4a017", "#6b4a3a", "#9aa0ac",
 ];
 
-/// The colour of a value of an axis: the same in all figures, for names that recur.
+/// The colour of an axis value: the same in all figures for recurring names.
 pub fn colour(axis: &Axis, value: &Value) -> &'static str {
     let named = |value: &Value| {
         let name = value.to_string();
@@ -148,7 +148,7 @@ pub fn colour(axis: &Axis, value: &Value) -> &'static str {
     })
 }
 
-/// What pictures are drawn with on white, and what stands for it on black.
+/// The colours of pictures on white, with their counterparts on black.
 pub const COLOURS: &[(&str, &str)] = &[
     ("#ffffff", "#151a23"),
     (INK, "#e7ebf3"),
@@ -176,12 +176,12 @@ pub const COLOURS: &[(&str, &str)] = &[
     ("#9aa0ac", "#7d8594"),
 ];
 
-/// What stands on black for a colour on white.
+/// The counterpart on black of a colour on white.
 pub fn on_black(colour: &'static str) -> &'static str {
     COLOURS.iter().find(|(white, _)| *white == colour).map_or(colour, |(_, black)| black)
 }
 
-/// The picture of a sweep's runs.
+/// Draws a sweep's runs.
 pub fn draw(figure: &Figure, table: &Table) -> String {
     let sweep = table.sweep();
     let plot = sweep.plot;
@@ -212,16 +212,16 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
     }
     let across = if rows.len() > 1 { facets.len() } else { facets.len().min(3) };
     let down = panels.len().div_ceil(across.max(1));
-    // A panel alone has the sheet for itself.
+    // A single panel has the whole sheet.
     let (panel_width, panel_height) = match across {
         1 => (620.0, 340.0),
         2 => (420.0, 270.0),
         _ => (300.0, 216.0),
     };
-    // Bars that stand where their names are need no legend.
+    // Bars labelled by their group need no legend.
     let is_named = plot.marks == Marks::Bars && plot.by == plot.x;
     let legend: Vec<&Value> = by.values.iter().filter(|value| !is_named && has(by, value)).collect();
-    // Where a grid has an empty place, the legend goes there; else above.
+    // The legend goes to an empty place of the grid, or above it.
     let is_inset = panels.len() < across * down;
     let sheet = across as f64 * (LEFT + panel_width + GAP);
     let title = wrapped(figure.shows, sheet, 22.0);
@@ -303,12 +303,12 @@ fn legend_entry(svg: &mut Svg, plot: Plot, by: &Axis, value: &Value, (x, y): (f6
     svg.text(how, &(by.show)(value));
 }
 
-/// The shape of the marks of a value of an axis.
+/// The shape of the marks of an axis value.
 pub(crate) fn shape(by: &Axis, value: &Value) -> usize {
     by.values.iter().position(|other| other == value).unwrap_or(0)
 }
 
-/// One panel: its place is the upper left corner of what is drawn in it.
+/// A panel; its position is the upper left corner of the plot area.
 struct Panel<'a> {
     figure: &'a Figure,
     plot: Plot,
@@ -409,7 +409,7 @@ impl Panel<'_> {
                 places.sort_by(|a, b| a.0.total_cmp(&b.0));
                 assert!(
                     places.windows(2).all(|pair| pair[0].0 < pair[1].0),
-                    "{}: two points of `{value}` are at one place: the picture leaves out an axis",
+                    "{}: two points of `{value}` coincide: the picture omits an axis",
                     self.figure.id
                 );
                 (value, places)
@@ -465,7 +465,7 @@ impl Panel<'_> {
         }
     }
 
-    /// Where a value is along the horizontal axis, as a part of it.
+    /// The position of a value on the horizontal axis, from 0 to 1.
     fn along(&self, places: &[&Value], value: &Value) -> f64 {
         let number = |value: &Value| match (value, self.plot.marks) {
             (Value::Number(number), Marks::Lines) => Some(match self.plot.x_scale {
@@ -489,7 +489,7 @@ impl Panel<'_> {
     }
 }
 
-/// From 0 to a round number above the largest, and what to write between.
+/// Ticks from 0 to a round number above the largest value.
 pub fn linear_ticks(largest: f64) -> (f64, f64, Vec<f64>) {
     let largest = if largest > 0.0 { largest * 1.04 } else { 1.0 };
     let rough = largest / 5.0;
@@ -500,7 +500,7 @@ pub fn linear_ticks(largest: f64) -> (f64, f64, Vec<f64>) {
     (0.0, count * step, (0..=count as usize).map(|index| index as f64 * step).collect())
 }
 
-/// From below the smallest to above the largest, and what to write between: 1, 2, 5, 10, or powers of ten alone.
+/// Ticks from below the smallest to above the largest value: 1, 2, 5, 10, or only powers of ten.
 pub fn log_ticks(smallest: f64, largest: f64) -> (f64, f64, Vec<f64>) {
     let (low, high) = (smallest * 0.85, largest.max(smallest * 1.5) * 1.15);
     let decades = (high / low).log10();
@@ -516,7 +516,7 @@ pub fn log_ticks(smallest: f64, largest: f64) -> (f64, f64, Vec<f64>) {
     (low, high, ticks.filter(|tick| (low..=high).contains(tick)).collect())
 }
 
-/// A number beside an axis.
+/// Formats a tick.
 pub fn tick_text(value: f64) -> String {
     let text = if value.abs() >= 10_000.0 && value % 1_000.0 == 0.0 {
         format!("{} 000", value / 1_000.0)
@@ -526,7 +526,7 @@ pub fn tick_text(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A text in lines of about this width.
+/// Breaks a text into lines of about this width.
 pub fn wrapped(text: &str, width: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -546,7 +546,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_cover_what_is_drawn() {
+    fn ticks_are_round_and_cover_the_data() {
         let (low, high, ticks) = linear_ticks(437.0);
         assert_eq!((low, high), (0.0, 500.0));
         assert_eq!(ticks, [0.0, 100.0, 200.0, 300.0, 400.0, 500.0]);
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beside_an_axis_have_no_idle_zeros() {
+    fn ticks_have_no_trailing_zeros() {
         for (value, text) in
             [(0.0, "0"), (0.25, "0.25"), (400.0, "400"), (1500.0, "1500"), (20_000.0, "20 000")]
         {

@@ -1,4 +1,4 @@
-//! Shapes and texts of a picture, and how it becomes dots.
+//! Shapes and texts of a picture as SVG, and its rendering as PNG.
 
 use std::fmt::{self, Write};
 use std::sync::{Arc, LazyLock};
@@ -6,85 +6,85 @@ use std::sync::{Arc, LazyLock};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 
-/// What texts are written in where the reader has no font of the name: the one that [`png`] uses is carried along, so
-/// that pictures are the same on every machine.
+/// The fonts of texts, for readers without the first one. The font that [`png`] uses is embedded, so that
+/// pictures are the same on every machine.
 const FONTS: &str = "Ubuntu, 'Helvetica Neue', 'Segoe UI', Arial, sans-serif";
 
-/// The colour of what is read first.
+/// The colour of primary text.
 pub const INK: &str = "#1d2433";
-/// Of what is read next: numbers beside axes, captions.
+/// The colour of secondary text: axis numbers, captions.
 pub const SOFT: &str = "#6b7385";
-/// Of lines that guide the eye.
+/// The colour of grid lines.
 pub const GRID: &str = "#e6e9ef";
-/// Around a picture.
+/// The margin of a picture.
 pub const MARGIN: f64 = 34.0;
 
-/// A picture at work.
+/// A picture under construction.
 #[derive(Debug)]
 pub struct Svg {
     width: f64,
     height: f64,
-    /// Where what is between heading and caption begins and ends.
+    /// Top and bottom of the part between heading and caption.
     inner: (f64, f64),
     body: String,
 }
 
-/// A line over a quantity, for those who ask it for its values.
+/// A line over a quantity, with the metadata from which readers can query its values.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// What it is called, as in a legend.
+    /// Its name in the legend.
     pub name: &'a str,
     /// Its colour.
     pub colour: &'a str,
-    /// How thick it is.
+    /// Its width.
     pub width: f64,
-    /// How it is dashed.
+    /// Its dash pattern.
     pub dashes: &'a str,
-    /// The rectangle that it is in: left, top, width and height.
+    /// The rectangle of the plot area: left, top, width and height.
     pub frame: [f64; 4],
-    /// What runs from left to right, with its unit, and its values at both sides of the frame.
+    /// The label of the horizontal axis with unit, and its values at the left and right of the frame.
     pub x: (&'a str, f64, f64),
-    /// What goes up, with its unit, and its values at the bottom and the top of the frame.
+    /// The label of the vertical axis with unit, and its values at the bottom and top of the frame.
     pub y: (&'a str, f64, f64),
 }
 
-/// On which side of its place a text is.
+/// The alignment of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins there.
+    /// Begins at its position.
     Start,
-    /// It is around it.
+    /// Centred at its position.
     Middle,
-    /// It ends there.
+    /// Ends at its position.
     End,
 }
 
-/// How a text is written.
+/// The layout of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'a> {
-    /// Its place, of the base line.
+    /// Horizontal position.
     pub x: f64,
-    /// From the top.
+    /// Vertical position of the baseline, from the top.
     pub y: f64,
-    /// The height of its letters.
+    /// Font size.
     pub size: f64,
-    /// Its colour.
+    /// Colour.
     pub colour: &'a str,
-    /// On which side of its place it is.
+    /// Alignment.
     pub anchor: Anchor,
-    /// Turned so many degrees clockwise.
+    /// Rotation in degrees, clockwise.
     pub turned: f64,
 }
 
 impl Svg {
-    /// An empty one, white.
+    /// Creates an empty white picture.
     pub fn new(width: f64, height: f64) -> Self {
         let mut svg = Self { width, height, inner: (0.0, height), body: String::new() };
         svg.rect([0.0, 0.0, width, height], "#ffffff", 0.0);
         svg
     }
 
-    /// A filled rectangle: its left, top, width and height, with round corners.
+    /// A filled rectangle: left, top, width and height, with rounded corners.
     pub fn rect(&mut self, [x, y, width, height]: [f64; 4], fill: &str, radius: f64) {
         self.put(format_args!(
             "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" rx=\"{radius}\" fill=\"{fill}\"/>",
@@ -93,7 +93,7 @@ impl Svg {
         ));
     }
 
-    /// A straight line, with its dashes (SVG's `stroke-dasharray`; empty for none).
+    /// A straight line with a dash pattern (SVG's `stroke-dasharray`; empty for none).
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: &str, width: f64, dashes: &str) {
         self.put(format_args!(
             "<line x1=\"{:.2}\" y1=\"{:.2}\" x2=\"{:.2}\" y2=\"{:.2}\" stroke=\"{stroke}\" stroke-width=\"{width}\" \
@@ -102,7 +102,7 @@ impl Svg {
         ));
     }
 
-    /// Lines from point to point.
+    /// Line segments from point to point.
     pub fn polyline(&mut self, points: &[(f64, f64)], stroke: &str, width: f64, dashes: &str) {
         let points = coordinates(points.iter().copied());
         self.put(format_args!(
@@ -111,8 +111,8 @@ impl Svg {
         ));
     }
 
-    /// What is above a picture: what it shows, and in small letters which it is. Pages that say this themselves leave it out,
-    /// and what is above `end`.
+    /// The heading of a picture: its title, and its id in small letters. Pages with their own headings omit
+    /// it, with everything above `end`.
     pub fn heading(&mut self, shows: &str, which: &str, end: f64) {
         let how = Text { x: MARGIN, y: 44.0, size: 22.0, colour: INK, anchor: Anchor::Start, turned: 0.0 };
         self.text(how, shows);
@@ -120,7 +120,7 @@ impl Svg {
         self.inner.0 = end;
     }
 
-    /// What is below a picture, in lines from `top` on. Pages that say this themselves leave it out.
+    /// The caption of a picture, in lines from `top` on. Pages with their own captions omit it.
     pub fn caption(&mut self, lines: &[String], top: f64) {
         for (index, line) in lines.iter().enumerate() {
             let y = top + index as f64 * 17.0;
@@ -130,17 +130,18 @@ impl Svg {
         self.inner.1 = top - 14.0;
     }
 
-    /// What is drawn until [`Svg::close`] belongs to something that a legend may hide, and says this when pointed at.
+    /// Opens a group that belongs to a series: a legend may hide it, and it shows `says` as its tooltip.
+    /// Closed by [`Svg::close`].
     pub fn open(&mut self, series: &str, says: &str) {
         self.put(format_args!("<g data-series=\"{}\"><title>{}</title>", Escaped(series), Escaped(says)));
     }
 
-    /// The end of what [`Svg::open`] began.
+    /// Closes the group that [`Svg::open`] opened.
     pub fn close(&mut self) {
         self.put(format_args!("</g>"));
     }
 
-    /// A line over a quantity, whose points are in dots.
+    /// A line over a quantity, with points in picture coordinates.
     pub fn series(&mut self, line: &Line<'_>, points: &[(f64, f64)]) {
         let Line { name, colour, width, dashes, frame: [left, top, wide, high], x, y } = line;
         let points = coordinates(points.iter().copied());
@@ -158,13 +159,13 @@ impl Svg {
         ));
     }
 
-    /// A filled shape.
+    /// A filled polygon.
     pub fn polygon(&mut self, points: &[(f64, f64)], fill: &str, opacity: f64) {
         let points = coordinates(points.iter().copied());
         self.put(format_args!("<polygon points=\"{points}\" fill=\"{fill}\" fill-opacity=\"{opacity}\"/>"));
     }
 
-    /// A mark of one of several shapes around a place.
+    /// A mark of one of several shapes.
     pub fn mark(&mut self, shape: usize, (x, y): (f64, f64), size: f64, fill: &str) {
         let edge = "stroke=\"#ffffff\" stroke-width=\"1.2\"";
         let corners = |corners: &[(f64, f64)]| {
@@ -200,7 +201,7 @@ impl Svg {
         ));
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn finish(self) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
@@ -214,20 +215,20 @@ impl Svg {
     }
 
     fn put(&mut self, what: fmt::Arguments<'_>) {
-        writeln!(self.body, "{what}").expect("a string takes everything");
+        writeln!(self.body, "{what}").expect("writing to a string cannot fail");
     }
 }
 
 fn coordinates(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut text = String::new();
     for (x, y) in points {
-        write!(text, "{x:.2},{y:.2} ").expect("a string takes everything");
+        write!(text, "{x:.2},{y:.2} ").expect("writing to a string cannot fail");
     }
     text.truncate(text.trim_end().len());
     text
 }
 
-/// A text as XML has it.
+/// A text escaped for XML.
 pub struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -245,14 +246,14 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// A picture as PNG, with this many dots to a unit of its width.
+/// Renders a picture as PNG at this scale.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, String> {
     static FONT: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
         let mut fonts = fontdb::Database::new();
         fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
         let family =
             fonts.faces().next().and_then(|face| face.families.first().map(|(name, _)| name.clone()));
-        fonts.set_sans_serif_family(family.expect("the font that is carried along has a name"));
+        fonts.set_sans_serif_family(family.expect("the embedded font has a name"));
         Arc::new(fonts)
     });
     let options = Options { fontdb: FONT.clone(), ..Options::default() };
@@ -263,7 +264,7 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, String> {
     dots.encode_png().map_err(|error| error.to_string())
 }
 
-/// How wide a text is, about, in units of its size.
+/// The approximate width of a text, in units of its font size.
 pub fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.53
 }
@@ -273,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_becomes_dots_with_its_texts() {
+    fn a_picture_is_rendered_with_its_texts() {
         let mut svg = Svg::new(40.0, 20.0);
         svg.text(
             Text { x: 20.0, y: 16.0, size: 16.0, colour: "#000000", anchor: Anchor::Middle, turned: 0.0 },
@@ -284,6 +285,6 @@ mod tests {
         let bytes = png(&svg, 2.0).unwrap();
         let dots = Pixmap::decode_png(&bytes).unwrap();
         assert_eq!((dots.width(), dots.height()), (80, 40));
-        assert!(dots.pixels().iter().any(|dot| dot.red() < 128), "no letter left ink");
+        assert!(dots.pixels().iter().any(|dot| dot.red() < 128), "no text was drawn");
     }
 }

@@ -1,5 +1,5 @@
-//! Empirical distributions: which part of all runs has more than a value, with both axes logarithmic, so that one run in ten
-//! thousand has as much room as one in ten.
+//! Empirical distributions: the fraction of runs above a value, with both axes logarithmic, so that one run
+//! in ten thousand has as much room as one in ten.
 
 use super::svg::{Anchor, GRID, INK, SOFT, Svg, Text, text_width};
 use super::{log_ticks, tick_text};
@@ -7,30 +7,30 @@ use super::{log_ticks, tick_text};
 /// The runs of one curve.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its colour.
     pub colour: &'static str,
-    /// A value of each run. Infinite: of a run that never ended, for which the curve ends above the floor.
+    /// A value for each run. Infinite for a failed run; the curve then ends above the bottom.
     pub values: Vec<f64>,
 }
 
-/// Where a panel is, and what is beside it.
+/// The position and labels of a panel.
 #[derive(Debug, Clone, Copy)]
 pub struct Panel<'a> {
-    /// The upper left corner of what is drawn in it.
+    /// The upper left corner of the plot area.
     pub place: (f64, f64),
-    /// Its width and height.
+    /// Width and height.
     pub size: (f64, f64),
-    /// What is below it.
+    /// The label below.
     pub x_label: &'a str,
-    /// The least that is told apart from less.
+    /// Smaller values are drawn as this one.
     pub floor: f64,
-    /// A value that is not to be exceeded, if there is one.
+    /// A limit to draw, if there is one.
     pub limit: Option<f64>,
 }
 
-/// What a part of all runs is called beside the axis.
+/// The label of a fraction on the axis.
 fn part_text(part: f64) -> String {
     match part {
         part if part >= 0.001 => format!("{} %", tick_text(part * 100.0)),
@@ -38,13 +38,13 @@ fn part_text(part: f64) -> String {
     }
 }
 
-/// The curve of these values: from the least value on, the part of them that is larger.
+/// The curve of values: from the smallest value on, the fraction of larger values.
 fn steps(values: &[f64]) -> Vec<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
     let mut points = Vec::new();
-    // So many are larger. The last ones are drawn one by one, the others a fiftieth apart.
+    // The number of larger values. The last ones are drawn individually, the others in steps of a fiftieth.
     let mut larger = count;
     while larger > 0 {
         let value = sorted[count - larger];
@@ -104,13 +104,13 @@ impl Panel<'_> {
         svg.text(text(left + width / 2.0, bottom + 35.0, 12.0, SOFT, Anchor::Middle), self.x_label);
         for curve in curves {
             let steps = steps(&curve.values);
-            // Down where a run ends, and along to the next one.
+            // Vertical at each value, horizontal to the next one.
             let corners = steps.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
             let points: Vec<(f64, f64)> =
                 corners.chain(steps.last().copied()).map(|(value, part)| (along(value), up(part))).collect();
             svg.open(&curve.name, &curve.name);
             svg.polyline(&points, curve.colour, 1.8, "");
-            // Runs that never ended: the curve never falls below their part.
+            // Failed runs: the curve never falls below their fraction.
             let failed = curve.values.iter().any(|value| !value.is_finite());
             if let (true, Some((_, y))) = (failed, points.last()) {
                 svg.line((points[points.len() - 1].0, *y), (left + width, *y), curve.colour, 1.4, "2 4");
@@ -125,18 +125,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_falls_from_all_runs_to_the_last_one() {
+    fn a_curve_falls_from_all_runs_to_the_last() {
         let values: Vec<f64> = (1..=1_000).map(f64::from).collect();
         let steps = steps(&values);
         assert_eq!(steps[0], (1.0, 1.0));
         assert_eq!(steps[steps.len() - 2..], [(1_000.0, 0.001), (1_000.0, 0.001)]);
         assert!(steps.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 >= pair[1].1));
-        assert!(steps.contains(&(991.0, 0.01)), "the last ones are all there");
+        assert!(steps.contains(&(991.0, 0.01)), "the last ones are drawn individually");
         assert!(steps.len() < 300);
     }
 
     #[test]
-    fn a_curve_with_runs_that_never_ended_stays_at_their_part() {
+    fn a_curve_with_failed_runs_stays_at_their_fraction() {
         let steps = steps(&[1.0, 2.0, f64::INFINITY, 3.0]);
         assert_eq!(steps, [(1.0, 1.0), (2.0, 0.75), (3.0, 0.5), (3.0, 0.25)]);
     }

@@ -1,4 +1,4 @@
-//! A sweep as the page's script draws it: its axes, its columns, and at each point what its runs say of each column.
+//! The data of a sweep for the page's script: axes, columns, and statistics of each column at each point.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::plot::{self, Marks, Scale};
 use crate::stats;
 use crate::table::{Cell, Table};
 
-/// All that is needed to draw a sweep.
+/// All data needed to draw a sweep.
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
     x: Side,
@@ -18,7 +18,7 @@ pub(super) struct Chart {
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Side>,
     columns: Vec<Named>,
-    /// Which column goes up at first.
+    /// The column drawn initially.
     y: usize,
     #[serde(rename = "yLabel")]
     y_label: &'static str,
@@ -43,10 +43,10 @@ struct Side {
 struct Shown {
     /// Its text.
     t: String,
-    /// Its quantity.
+    /// Its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     n: Option<f64>,
-    /// Its colours, on white and on black, and its shape: of a line.
+    /// The colours on white and on black, and the shape, of a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     c: Option<(&'static str, &'static str, usize)>,
 }
@@ -60,18 +60,18 @@ struct Named {
 /// A point.
 #[derive(Debug, Serialize)]
 struct Place {
-    /// Its places on x, by, facet and rows.
+    /// Its indices on x, by, facet and rows.
     p: [usize; 4],
-    /// How many runs.
+    /// The number of runs.
     n: usize,
-    /// The seed of the first.
+    /// The seed of the first run.
     s: String,
-    /// Of each column: mean, low, high, median, a tenth, nine tenths.
+    /// For each column: mean, low, high, median, 10 % and 90 % quantile.
     v: Vec<[f64; 6]>,
 }
 
 impl Chart {
-    /// Of these runs.
+    /// Creates the chart of a table.
     pub(super) fn new(table: &Table) -> Self {
         let sweep = table.sweep();
         let plot = sweep.plot;

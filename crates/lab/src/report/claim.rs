@@ -1,4 +1,5 @@
-//! A claim on the page: what the paper says, the verdict, our number with its interval, and why.
+//! A claim on the page: the paper's statement, the verdict, our number with its interval, and the
+//! explanation.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use crate::figure::{Finding, Measured, Verdict};
 use crate::papers;
 use crate::stats::Estimate;
 
-/// What can become of a claim: the word for style and filter, what a person reads, and its mark.
+/// The verdicts: the name for styles and filters, the text, and the mark.
 pub(super) const KINDS: [Kind; 5] = [
     Kind { name: "holds", says: "holds", mark: "✓" },
     Kind { name: "fails", says: "does not hold", mark: "✗" },
@@ -17,7 +18,7 @@ pub(super) const KINDS: [Kind; 5] = [
     Kind { name: "open", says: "not run yet", mark: "…" },
 ];
 
-/// A verdict, as pages tell it from others.
+/// How a verdict is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
     pub(super) name: &'static str,
@@ -25,7 +26,7 @@ pub(super) struct Kind {
     pub(super) mark: &'static str,
 }
 
-/// Which of [`KINDS`] a claim is.
+/// The index of a claim's verdict in [`KINDS`].
 pub(super) fn kind(judged: &Judged) -> usize {
     match &judged.outcome {
         Outcome::Found(finding) => match finding.verdict {
@@ -38,7 +39,7 @@ pub(super) fn kind(judged: &Judged) -> usize {
     }
 }
 
-/// The verdict in a box of its colour.
+/// The verdict in a coloured box.
 fn badge(judged: &Judged) -> String {
     let kind = KINDS[kind(judged)];
     let says = match &judged.outcome {
@@ -68,7 +69,7 @@ fn ours(judged: &Judged) -> Option<String> {
     ))
 }
 
-/// A ratio's interval on a scale by factors, from an eighth to eight times, with 1 in the middle.
+/// The interval of a ratio on a logarithmic scale from 1/8 to 8, with 1 in the middle.
 fn strip(value: &Estimate) -> String {
     const WIDTH: f64 = 96.0;
     if value.mean <= 0.0 || !value.mean.is_finite() {
@@ -93,7 +94,7 @@ fn strip(value: &Estimate) -> String {
     html
 }
 
-/// A claim whole, with a place of its own on the page.
+/// A claim with all details and an anchor.
 pub(super) fn card(judged: &Judged) -> String {
     let claim = judged.claim;
     let id = text(claim.id);
@@ -115,14 +116,14 @@ pub(super) fn card(judged: &Judged) -> String {
         Outcome::NotRun(missing) => {
             let _ = writeln!(
                 html,
-                "<p class=\"why\">It is decided by figures that were not run, or not whole: {}</p>",
+                "<p class=\"why\">The figures that decide it were not run, or are incomplete: {}</p>",
                 command(&format!("braidlab run {}", missing.join(" ")))
             );
         }
         Outcome::Undecided(needed) => {
             let _ = writeln!(
                 html,
-                "<p class=\"why\">What is kept does not have what decides it: {}</p>",
+                "<p class=\"why\">The stored results do not contain the required data: {}</p>",
                 command(&format!("braidlab run {}", needed.join(" ")))
             );
         }
@@ -153,7 +154,7 @@ pub(super) fn line(judged: &Judged) -> String {
     html
 }
 
-/// A text, in which the names of other claims of the same paper lead to them.
+/// A text in which ids of other claims of the same paper are links.
 fn linked(says: &str, of: &str) -> String {
     let paper = of.split_once('-').map_or(of, |(paper, _)| paper);
     let is_other = |word: &str| {
@@ -176,7 +177,7 @@ fn linked(says: &str, of: &str) -> String {
     html
 }
 
-/// With a capital, and a full stop.
+/// With a capital letter and a full stop.
 fn sentence(says: &str) -> String {
     let says = says.trim();
     let mut chars = says.chars();
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_that_are_named_are_led_to_but_not_from_themselves_or_to_another_page() {
+    fn claim_ids_are_links_except_to_the_claim_itself_or_another_paper() {
         let html = linked("see P1-C05, P1-C01 & P2-C01 (P1-C14). P1-C99", "P1-C01");
         assert_eq!(
             html,

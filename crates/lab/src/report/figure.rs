@@ -1,5 +1,5 @@
-//! A figure on the page: its picture, its caption, the claims that it decides, its numbers as a table, and where they are
-//! from.
+//! A figure on the page: its picture, its caption, the claims that it decides, its numbers as a table, and
+//! their provenance.
 
 use std::fmt::Write;
 
@@ -12,10 +12,10 @@ use crate::plot::{self, Marks};
 use crate::store::csv::{CAPPED, Head};
 use crate::table::{Rows, Table};
 
-/// Rows of a scene that its table has; a longer one is thinned.
+/// The maximum number of table rows of a scene; longer ones are thinned.
 const ROWS: usize = 200;
 
-/// A figure whole, with a place of its own on the page.
+/// A figure with all details and an anchor.
 pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     let figure = kept.figure;
     let id = text(figure.id);
@@ -32,13 +32,13 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
         Ok(found) => {
             if !found.is_whole() {
                 let what = if found.quick {
-                    "Few points and few runs, to see that it works; no claim is decided by it."
+                    "A quick run with few points and runs; it decides no claim."
                 } else {
-                    "Not all of its points; no claim is decided by it."
+                    "Incomplete; it decides no claim."
                 };
                 let _ = writeln!(
                     html,
-                    "<p class=\"notice\">{what} This makes it whole: {}</p>",
+                    "<p class=\"notice\">{what} To complete it: {}</p>",
                     command(&format!("braidlab run {}", figure.id))
                 );
             }
@@ -47,7 +47,7 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
         Err(why) => {
             let _ = writeln!(
                 html,
-                "<p class=\"missing\">{} This makes it: {}</p>",
+                "<p class=\"missing\">{} To make it: {}</p>",
                 text(why),
                 command(&format!("braidlab run {}", figure.id))
             );
@@ -82,7 +82,8 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
     html
 }
 
-/// Whether a figure draws distributions: its picture is embedded as it is kept, since the page's script draws means.
+/// Whether a figure draws distributions: its stored picture is embedded, since the page's script draws
+/// means.
 fn is_distribution(figure: &Figure) -> bool {
     figure.sweep().is_some_and(|sweep| sweep.plot.marks == Marks::Tail)
 }
@@ -103,12 +104,12 @@ fn picture(kept: &Kept, found: &Found) -> String {
         Results::Scene { svg, .. } => {
             let embedded = match svg {
                 Some(svg) => scene::embed(svg, kept.figure.shows),
-                None => Err("its picture is not kept beside its numbers".to_owned()),
+                None => Err("its picture is not stored".to_owned()),
             };
             match embedded {
                 Ok(svg) => format!("<div class=\"chart\"><div class=\"wide\">{svg}</div></div>\n"),
                 Err(why) => format!(
-                    "<p class=\"missing\">No picture: {}. This makes it: {}</p>\n",
+                    "<p class=\"missing\">No picture: {}. To make it: {}</p>\n",
                     text(&why),
                     command(&format!("braidlab run {} --fresh", kept.figure.id))
                 ),
@@ -117,7 +118,8 @@ fn picture(kept: &Kept, found: &Found) -> String {
     }
 }
 
-/// A row for each point: what is varied, the column that is drawn with interval and median, and the means of the others.
+/// A row for each point: the axis values, the drawn column with interval and median, and the means of the
+/// other columns.
 fn sweep_table(table: &Table) -> String {
     let sweep = table.sweep();
     let drawn = sweep.plot.y;
@@ -174,7 +176,7 @@ fn sweep_table(table: &Table) -> String {
     html
 }
 
-/// A row for each point of a figure that draws distributions: its quantiles, and which run was the worst.
+/// A row for each point of a distribution: its quantiles and its worst run.
 fn tail_table(table: &Table) -> String {
     let sweep = table.sweep();
     let mut html = String::from("<table>\n<thead><tr>");
@@ -232,12 +234,12 @@ fn scene_table(rows: &Rows) -> String {
     html
 }
 
-/// A column's name as people say it.
+/// A column's name as text.
 fn spoken(name: &str) -> String {
     text(&name.replace('_', " ")).to_string()
 }
 
-/// The command, the program, the seeds, and what did not vary.
+/// The command, the build, the seeds, and what did not vary.
 fn provenance(kept: &Kept) -> String {
     let figure = kept.figure;
     let mut html = String::from("<details class=\"origin\"><summary>How it was made</summary>\n<dl>\n");

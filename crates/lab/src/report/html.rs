@@ -1,4 +1,4 @@
-//! How HTML is put together: escaped texts, numbers with their intervals, JSON inside a page.
+//! HTML building blocks: escaped texts, numbers with intervals, JSON inside a page.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::plot::svg::Escaped;
 use crate::stats::{Estimate, short};
 
-/// A text as HTML has it, in an element or an attribute.
+/// A text escaped for an element or an attribute.
 pub(super) fn text(text: &str) -> Escaped<'_> {
     Escaped(text)
 }
 
-/// A command that a person may copy.
+/// A command that the reader may copy.
 pub(super) fn command(command: &str) -> String {
     format!("<code class=\"command\">{}</code>", text(command))
 }
@@ -34,23 +34,23 @@ pub(super) fn estimate(value: &Estimate, unit: &str) -> String {
     html
 }
 
-/// A number as people read it, with a true minus.
+/// A number with a typographic minus sign.
 pub(super) fn number(value: f64) -> String {
     short(value).replace('-', "\u{2212}")
 }
 
-/// A count and what is counted, in the plural where there is not one.
+/// A count with a noun, in the plural unless the count is one.
 pub(super) fn count(count: usize, of: &str) -> String {
     format!("{count} {of}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A value as JSON that may stand inside a page: nothing in it ends a script.
+/// A value as JSON that may be embedded in a page: it cannot close a script element.
 pub(super) fn json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).expect("numbers and texts");
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// A number for JSON: with six digits that count.
+/// A number for JSON, with six significant digits.
 pub(super) fn rounded(value: f64) -> f64 {
     if value.is_finite() { format!("{value:.5e}").parse().unwrap_or(value) } else { value }
 }
@@ -60,14 +60,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inside_a_script_does_not_end_it() {
+    fn embedded_json_cannot_close_a_script() {
         let json = json(&["</script><b>", "a & b", "<!--"]);
         assert!(!json.contains(['<', '>', '&']), "{json}");
         assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), ["</script><b>", "a & b", "<!--"]);
     }
 
     #[test]
-    fn numbers_keep_what_a_person_looks_at() {
+    fn numbers_keep_six_significant_digits() {
         assert_eq!(rounded(1.0 / 3.0), 0.333_333);
         assert_eq!(rounded(12_345_678.9), 12_345_700.0);
         assert_eq!(number(-0.5), "\u{2212}0.500");

@@ -1,4 +1,4 @@
-//! What is there to report: of each figure what is kept of it, and of each claim what that decides.
+//! The contents of the report: the stored results of each figure, and the verdict on each claim.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,17 +8,17 @@ use crate::store::csv::Head;
 use crate::store::{Store, Variety};
 use crate::table::{Data, Rows, Table};
 
-/// All that a page says.
+/// All contents of a page.
 #[derive(Debug)]
 pub struct Report {
     /// By paper.
     pub papers: Vec<PaperPart>,
 }
 
-/// What it says of a paper.
+/// The contents for a paper.
 #[derive(Debug)]
 pub struct PaperPart {
-    /// Which.
+    /// The paper.
     pub paper: &'static Paper,
     /// Its figures, in order.
     pub figures: Vec<Kept>,
@@ -26,27 +26,27 @@ pub struct PaperPart {
     pub claims: Vec<Judged>,
 }
 
-/// A figure, and what is kept of it.
+/// A figure with its stored results.
 #[derive(Debug)]
 pub struct Kept {
-    /// Which.
+    /// The figure.
     pub figure: &'static Figure,
-    /// Its numbers; or why there are none.
+    /// Its results, or why there are none.
     pub found: Result<Found, String>,
 }
 
-/// The numbers of a figure.
+/// The stored results of a figure.
 #[derive(Debug)]
 pub struct Found {
-    /// They themselves.
+    /// The data.
     pub results: Results,
-    /// Where they are from.
+    /// Their provenance.
     pub head: Head,
-    /// Whether they are of few points and few runs.
+    /// Whether `--quick` made them.
     pub quick: bool,
 }
 
-/// The numbers themselves.
+/// The data of a figure.
 #[derive(Debug)]
 pub enum Results {
     /// Of a sweep.
@@ -55,33 +55,34 @@ pub enum Results {
     Scene {
         /// Its rows.
         rows: Rows,
-        /// Its picture, if it is kept.
+        /// Its picture, if it is stored.
         svg: Option<String>,
     },
 }
 
-/// A claim, and what came of it.
+/// A claim with its result.
 #[derive(Debug)]
 pub struct Judged {
-    /// Which.
+    /// The claim.
     pub claim: &'static Claim,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug)]
 pub enum Outcome {
     /// It was checked.
     Found(Finding),
-    /// Figures that decide it were not run, or not at all of their points, or by `--quick`: few runs decide nothing.
+    /// Figures that decide it were not run, are incomplete, or were made by `--quick`, which decides
+    /// nothing.
     NotRun(Vec<&'static str>),
-    /// What is kept of them does not have what it asks for.
+    /// The stored results lack data that it needs.
     Undecided(Vec<&'static str>),
 }
 
 impl Found {
-    /// Whether it is as its figure says: all points, as many runs as it takes. A scene is one run, in any case.
+    /// Whether the figure is complete: all points, with as many runs as needed. A scene is always complete.
     pub fn is_whole(&self) -> bool {
         match &self.results {
             Results::Sweep(table) => {
@@ -93,7 +94,7 @@ impl Found {
 }
 
 impl Report {
-    /// What is kept in a folder, of these papers. A figure that was run whole comes before what `--quick` left of it.
+    /// Loads the stored results of these papers. A complete figure has priority over one made by `--quick`.
     pub fn gather(papers: &[&'static Paper], store: &Store) -> Self {
         let mut data = Data::default();
         let mut parts = Vec::new();
@@ -114,7 +115,7 @@ impl Report {
         if let Some((_, rows)) = compare::rows::kept(store.folder()) {
             data.add_compared(&rows);
         }
-        // A claim may ask for another paper's figures, too.
+        // A claim may use another paper's figures.
         for part in &mut parts {
             part.claims = part.paper.claims().map(|claim| judge(claim, &data)).collect();
         }
@@ -123,7 +124,7 @@ impl Report {
 }
 
 impl Kept {
-    /// What is kept of a figure.
+    /// Loads the stored results of a figure.
     pub fn take(figure: &'static Figure, store: &Store) -> Self {
         let mut why = None;
         for quick in [false, true] {
@@ -160,7 +161,7 @@ fn judge(claim: &'static Claim, data: &Data) -> Judged {
     if !missing.is_empty() {
         return Judged { claim, outcome: Outcome::NotRun(missing) };
     }
-    // One that fails is no reason to show nothing of the others.
+    // A check that panics must not hide the others.
     let outcome = match catch_unwind(AssertUnwindSafe(|| (claim.check)(data))) {
         Ok(finding) => Outcome::Found(finding),
         Err(_) => Outcome::Undecided(claim.needs.to_vec()),

@@ -1,9 +1,9 @@
-//! The report: one page of HTML with every figure as a picture that answers to the pointer and the keyboard, what the
-//! papers claim, what came of it here, and where each number is from.
+//! The report: one HTML page with every figure as an interactive picture, the claims of the papers with
+//! their verdicts, and the provenance of each number.
 //!
-//! The page is whole in itself: style, scripts and numbers are in it, and nothing is fetched. It is a function of what is
-//! kept in the folder of results ([`Report::gather`]) and of nothing else: no clock, no host, so the same results give the same
-//! bytes. Nothing is run for it; what is missing is said to be, with the command that makes it.
+//! The page is self-contained: styles, scripts and data are embedded, and nothing is fetched. It depends
+//! only on the stored results ([`Report::gather`]), not on clock or host, so the same results give the same
+//! bytes. The report runs nothing; for missing results it names the command that makes them.
 
 mod chart;
 mod claim;

@@ -1,4 +1,4 @@
-//! The page around figures and claims: head, table of contents, a summary by paper.
+//! The page around figures and claims: head, table of contents, summary of each paper.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ const CHART: &str = include_str!("chart.js");
 const SCRIPT: &str = include_str!("page.js");
 const HEAD: &str = include_str!("head.js");
 
-/// The whole page.
+/// The complete page.
 pub fn page(report: &Report) -> String {
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -41,7 +41,7 @@ pub fn page(report: &Report) -> String {
     html
 }
 
-/// What pictures are drawn with, for a dark page on a screen.
+/// The colours of pictures on a dark page.
 fn dark_scenes() -> String {
     let mut css = String::from("@media screen {\n");
     for (white, black) in COLOURS {
@@ -90,7 +90,7 @@ fn contents(report: &Report) -> String {
     html
 }
 
-/// The title of what is cited: what stands behind the names of those who wrote it.
+/// The title of a cited work: the part after the authors.
 fn title(citation: &str) -> &str {
     citation.split_once(": ").map_or(citation, |(_, title)| title)
 }
@@ -127,7 +127,7 @@ fn summary(report: &Report) -> String {
             text(part.paper.key),
             text(title(part.paper.citation)),
             count(part.figures.len(), "figure"),
-            if in_part { ", some not whole" } else { "" },
+            if in_part { ", some incomplete" } else { "" },
             bar(&part.claims)
         );
     }
@@ -149,12 +149,12 @@ fn summary(report: &Report) -> String {
     html
 }
 
-/// Whether some of its figures are not whole.
+/// Whether some of its figures are incomplete.
 fn is_in_part(part: &PaperPart) -> bool {
     part.figures.iter().any(|kept| kept.found.as_ref().is_ok_and(|found| !found.is_whole()))
 }
 
-/// How many claims came to each verdict, as a bar.
+/// The number of claims with each verdict, as a bar.
 fn bar(claims: &[Judged]) -> String {
     let counts: Vec<usize> = (0..KINDS.len())
         .map(|index| claims.iter().filter(|judged| claim::kind(judged) == index).count())

@@ -1,5 +1,5 @@
-//! The picture of a scene as part of a page: what is drawn, taken out of its file element by element. What a picture has
-//! no need of (scripts, styles, references) does not come along, wherever the file is from.
+//! Embeds the picture of a scene in a page, element by element. Scripts, styles and references are dropped,
+//! whatever the origin of the file.
 
 use std::fmt::Write;
 
@@ -7,11 +7,11 @@ use resvg::usvg::roxmltree::{Document, Node};
 
 use super::html::text;
 
-/// Elements that pictures are made of.
+/// The permitted elements.
 const ELEMENTS: &[&str] =
     &["g", "rect", "line", "polyline", "polygon", "circle", "ellipse", "path", "text", "tspan", "title"];
 
-/// What they may say of themselves.
+/// The permitted attributes.
 const ATTRIBUTES: &[&str] = &[
     "x",
     "y",
@@ -51,12 +51,12 @@ const ATTRIBUTES: &[&str] = &[
     "data-y-range",
 ];
 
-/// The picture, for a page that says heading and caption itself; its label is for those who do not see it.
+/// Returns the picture for a page with its own heading and caption; the label is for screen readers.
 pub(super) fn embed(svg: &str, label: &str) -> Result<String, String> {
-    let document = Document::parse(svg).map_err(|error| format!("the picture is no SVG: {error}"))?;
+    let document = Document::parse(svg).map_err(|error| format!("the picture is not SVG: {error}"))?;
     let root = document.root_element();
     if root.tag_name().name() != "svg" {
-        return Err("the picture is no SVG".to_owned());
+        return Err("the picture is not SVG".to_owned());
     }
     let numbers = |name: &str| -> Option<[f64; 4]> {
         let numbers: Result<Vec<f64>, _> = root.attribute(name)?.split_whitespace().map(str::parse).collect();
@@ -87,7 +87,7 @@ fn element(html: &mut String, node: Node<'_, '_>) {
     let _ = write!(html, "<{name}");
     for attribute in node.attributes() {
         let is_known = attribute.namespace().is_none() && ATTRIBUTES.contains(&attribute.name());
-        // `url(…)` is the one way in which these refer to something else.
+        // `url(…)` is the only way in which permitted attributes can refer to something else.
         if is_known && !attribute.value().is_empty() && !attribute.value().contains("url(") {
             let _ = write!(html, " {}=\"{}\"", attribute.name(), text(attribute.value()));
         }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_picture_what_is_drawn_comes_along_and_nothing_else() {
+    fn only_drawn_elements_of_a_picture_are_embedded() {
         let svg = r##"<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
             viewBox="0 0 9 9" data-inner="0 2 9 5" onload="alert(1)">
             <script>alert(2)</script><style>@import "http://x/"</style><image xlink:href="http://x/y"/>
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_refused() {
+    fn an_invalid_picture_is_refused() {
         for svg in ["", "<svg", "<html/>", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"] {
             assert!(embed(svg, "").is_err(), "{svg}");
         }

@@ -1,4 +1,4 @@
-//! The CSV files: lines of `#` that say where the rows come from, a line of titles, a row for each run.
+//! The CSV files: lines of `#` with the provenance, a line of titles, a row for each run.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -6,24 +6,24 @@ use std::io;
 use crate::figure::{Figure, Runs, Scene, Sweep};
 use crate::table::{Record, Rows};
 
-/// Where rows come from: what stands before them in their file.
+/// The provenance of rows, at the beginning of their file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Head {
-    /// A name and what it says, in order.
+    /// Names and texts, in order.
     pub lines: Vec<(String, String)>,
 }
 
-/// The line that says which points were not run often enough.
+/// The line with the points that reached the maximum number of runs.
 pub const CAPPED: &str = "capped";
-/// The line that says how the runs of a point are distributed.
+/// The line with the distribution of a point's runs.
 pub const TAIL: &str = "tail";
-/// The line that says which program made the rows.
+/// The line with the build that made the rows.
 pub const BUILD: &str = "build";
-/// The line that says from which commit it was built.
+/// The line with the commit of that build.
 pub const COMMIT: &str = "commit";
 
 impl Head {
-    /// What stands before the rows of a figure.
+    /// Creates the head for the rows of a figure.
     pub fn new(figure: &Figure, command: &str, seed: u64, runs: Option<Runs>) -> Self {
         let mut head = Self::default();
         head.push("figure", format!("{}: {}", figure.id, figure.shows));
@@ -47,7 +47,7 @@ impl Head {
         head
     }
 
-    /// What stands before the rows of no figure.
+    /// Creates the head for other rows.
     pub fn of_program(command: &str) -> Self {
         let mut head = Self::default();
         head.push("command", command);
@@ -56,19 +56,19 @@ impl Head {
         head
     }
 
-    /// Add a line.
+    /// Adds a line.
     pub fn push(&mut self, name: &str, says: impl Into<String>) {
         let says = says.into().replace(['\n', '\r'], " ");
         self.lines.push((name.to_owned(), says));
     }
 
-    /// What a line says.
+    /// Returns the text of a line.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.lines.iter().find(|(its, _)| its == name).map(|(_, says)| says.as_str())
     }
 
-    /// Whether rows under the one may stand with rows under the other: all is the same but the command that made them
-    /// and what was found about them.
+    /// Whether rows under both heads may be combined: they are equal except for the command and the
+    /// findings about the rows.
     pub fn goes_with(&self, other: &Self) -> bool {
         let essence = |head: &Self| {
             let lines =
@@ -88,12 +88,12 @@ impl fmt::Display for Head {
     }
 }
 
-/// What was read of a file.
+/// The contents of a file.
 #[derive(Debug, Clone)]
 pub struct Read {
-    /// Where its rows come from.
+    /// The provenance of the rows.
     pub head: Head,
-    /// Its rows. A last line that is not whole is left out.
+    /// The rows. An incomplete last line is left out.
     pub records: Vec<Record>,
 }
 
@@ -119,7 +119,7 @@ pub fn lines(sweep: &Sweep, records: &[Record]) -> Vec<u8> {
     })
 }
 
-/// Titles and lines of a scene.
+/// The titles and lines of a scene.
 pub fn scene(scene: &Scene) -> Vec<u8> {
     write(|writer| {
         writer.write_record(&scene.columns)?;
@@ -129,11 +129,11 @@ pub fn scene(scene: &Scene) -> Vec<u8> {
 
 fn write(fill: impl FnOnce(&mut ::csv::Writer<Vec<u8>>) -> ::csv::Result<()>) -> Vec<u8> {
     let mut writer = ::csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-    fill(&mut writer).expect("memory takes everything");
-    writer.into_inner().expect("memory takes everything")
+    fill(&mut writer).expect("writing to memory cannot fail");
+    writer.into_inner().expect("writing to memory cannot fail")
 }
 
-/// Read the file of a sweep.
+/// Reads the file of a sweep.
 pub fn read(mut from: impl io::Read, sweep: &Sweep) -> io::Result<Read> {
     let mut text = String::new();
     from.read_to_string(&mut text)?;
@@ -142,12 +142,12 @@ pub fn read(mut from: impl io::Read, sweep: &Sweep) -> io::Result<Read> {
     let Some(rows) = body.strip_prefix(&expected) else {
         let found = body.lines().next().unwrap_or("nothing");
         return Err(io::Error::other(format!(
-            "its columns are not those of this figure: `{}`, and not `{}`; another version made it: move it away, or run with --fresh",
+            "its columns are not those of this figure: `{}` instead of `{}`; it was made by another version: move it away, or run with --fresh",
             found.escape_debug(),
             expected.trim_end()
         )));
     };
-    // What was being written when the disk was full or the machine stopped.
+    // A line that was incomplete when the disk was full or the machine stopped.
     let rows = &rows[..rows.rfind('\n').map_or(0, |end| end + 1)];
     let points: Vec<Vec<String>> = sweep
         .points()
@@ -166,17 +166,18 @@ pub fn read(mut from: impl io::Read, sweep: &Sweep) -> io::Result<Read> {
         let axes = sweep.axes.len();
         if fields.len() != axes + 2 + sweep.columns.len() {
             return Err(wrong(format!(
-                "{} fields, and not {}",
+                "{} fields instead of {}",
                 fields.len(),
                 axes + 2 + sweep.columns.len()
             )));
         }
         let point =
             points.iter().position(|point| point.iter().zip(&fields).all(|(its, field)| its == field));
-        let point = point.ok_or_else(|| wrong(format!("no point is `{}`", fields[..axes].join(" "))))?;
-        let number = |field: &str| field.parse::<f64>().map_err(|_| wrong(format!("`{field}` is no number")));
+        let point = point.ok_or_else(|| wrong(format!("no point `{}`", fields[..axes].join(" "))))?;
+        let number =
+            |field: &str| field.parse::<f64>().map_err(|_| wrong(format!("`{field}` is not a number")));
         let integer =
-            |field: &str| field.parse::<u64>().map_err(|_| wrong(format!("`{field}` is no number")));
+            |field: &str| field.parse::<u64>().map_err(|_| wrong(format!("`{field}` is not a number")));
         records.push(Record {
             point,
             run: u32::try_from(integer(fields[axes])?).map_err(|_| wrong("too many runs".into()))?,
@@ -189,7 +190,7 @@ pub fn read(mut from: impl io::Read, sweep: &Sweep) -> io::Result<Read> {
     Ok(Read { head, records })
 }
 
-/// Read the file of a scene.
+/// Reads the file of a scene.
 pub fn read_rows(mut from: impl io::Read) -> io::Result<(Head, Rows)> {
     let mut text = String::new();
     from.read_to_string(&mut text)?;
@@ -203,7 +204,7 @@ pub fn read_rows(mut from: impl io::Read) -> io::Result<(Head, Rows)> {
     Ok((head, Rows { columns, rows }))
 }
 
-/// The lines that say where the rows come from, and what follows them.
+/// The lines of provenance, and the rest.
 fn head(text: &str) -> (Head, &str) {
     let mut head = Head::default();
     let mut rest = text;
@@ -217,7 +218,7 @@ fn head(text: &str) -> (Head, &str) {
     (head, rest)
 }
 
-/// The means of all points as a table that a person reads.
+/// The means of all points as text.
 pub fn summary(table: &crate::table::Table) -> String {
     let sweep = table.sweep();
     let mut text = String::new();

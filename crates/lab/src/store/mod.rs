@@ -1,8 +1,8 @@
-//! Where results are kept: `OUT/<paper>/<figure>.csv`, with a Parquet file, an SVG and a PNG beside it.
+//! Storage of results: `OUT/<paper>/<figure>.csv`, with a Parquet file, an SVG and a PNG beside it.
 //!
-//! A sweep at work appends the runs of each finished point to `<figure>.csv.part`, whole lines in one write; when all
-//! are there the rows are put in order and the file gets its name. What is left of a sweep that was killed is taken up
-//! by the next one, if the same program makes the same rows.
+//! A running sweep appends the runs of each finished point to `<figure>.csv.part`, as complete lines in one
+//! write. At the end the rows are sorted and the file is renamed. The next sweep continues the file of an
+//! interrupted one if the same build would create the same rows.
 
 pub mod csv;
 pub mod parquet;
@@ -16,12 +16,12 @@ use crate::sweep::Shard;
 use crate::table::{Record, Rows};
 use csv::{Head, Read};
 
-/// What distinguishes the files of one figure from each other.
+/// Distinguishes the files of one figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Variety {
-    /// Made by `--quick`.
+    /// Whether `--quick` made them.
     pub quick: bool,
-    /// One part of several.
+    /// The shard, if they are a part.
     pub shard: Option<Shard>,
 }
 
@@ -31,14 +31,14 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// A file that could not be read or written.
+/// An error reading or writing a file.
 #[derive(Debug)]
 pub struct StoreError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// What was to be done with it.
+    /// The operation.
     pub doing: &'static str,
-    /// Why not.
+    /// The error.
     pub error: io::Error,
 }
 
@@ -51,17 +51,17 @@ impl std::fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl Store {
-    /// This folder; made when something is kept.
+    /// Uses this folder, which is created when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Where it is.
+    /// The path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The file of a figure, with this ending.
+    /// The file of a figure with this extension.
     pub fn path(&self, figure: &Figure, variety: Variety, ending: &str) -> PathBuf {
         let mut name = figure.id.to_owned();
         if variety.quick {
@@ -73,7 +73,7 @@ impl Store {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// What is kept of a sweep: all of it. `None` if there is nothing.
+    /// Loads a complete sweep. `None` if there is none.
     pub fn sweep(
         &self,
         figure: &Figure,
@@ -83,7 +83,7 @@ impl Store {
         read(&self.path(figure, variety, "csv"), sweep)
     }
 
-    /// What is left of a sweep that was interrupted. `None` if there is nothing.
+    /// Loads an interrupted sweep. `None` if there is none.
     pub fn unfinished(
         &self,
         figure: &Figure,
@@ -93,7 +93,7 @@ impl Store {
         read(&self.path(figure, variety, "csv.part"), sweep)
     }
 
-    /// The rows of a scene, if they are kept.
+    /// Loads the rows of a scene, if they are stored.
     pub fn scene(&self, figure: &Figure, variety: Variety) -> Result<Option<(Head, Rows)>, StoreError> {
         let path = self.path(figure, variety, "csv");
         match File::open(&path) {
@@ -106,7 +106,7 @@ impl Store {
         }
     }
 
-    /// Begin the file of a sweep at work, with the rows that are there already.
+    /// Begins the file of a sweep, with the rows that are known already.
     pub fn begin(
         &self,
         figure: &Figure,
@@ -125,7 +125,7 @@ impl Store {
         Ok(Appending { file, length: text.len() as u64, path })
     }
 
-    /// The sweep is whole: give its rows their order and their names.
+    /// Completes a sweep: sorts the rows and renames the file.
     pub fn finish(
         &self,
         figure: &Figure,
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// Keep a scene's rows and picture.
+    /// Stores the rows and the picture of a scene.
     pub fn keep_scene(
         &self,
         figure: &Figure,
@@ -167,7 +167,7 @@ impl Store {
         whole(&self.path(figure, variety, "csv"), &text)
     }
 
-    /// Keep anything else of a figure.
+    /// Stores another file of a figure.
     pub fn keep(
         &self,
         figure: &Figure,
@@ -180,7 +180,7 @@ impl Store {
         Ok(path)
     }
 
-    /// The parts of a figure that shards made, as far as they are in this folder.
+    /// The parts of a figure in this folder that shards made.
     pub fn shards(&self, figure: &Figure, quick: bool) -> Vec<PathBuf> {
         let whole = self.path(figure, Variety { quick, shard: None }, "csv");
         let (Some(folder), Some(stem)) = (whole.parent(), whole.file_stem().and_then(|stem| stem.to_str()))
@@ -209,7 +209,7 @@ fn read(path: &Path, sweep: &Sweep) -> Result<Option<Read>, StoreError> {
     }
 }
 
-/// Write a file that is there whole or not at all.
+/// Writes a file atomically.
 fn whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let failed = |error| StoreError { path: path.to_owned(), doing: "write", error };
     if let Some(folder) = path.parent() {
@@ -225,22 +225,22 @@ fn whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     })
 }
 
-/// The file of a sweep at work: it grows by whole lines.
+/// The file of a running sweep, which grows by complete lines.
 #[derive(Debug)]
 pub struct Appending {
     file: File,
-    /// Of the rows that are whole, in bytes.
+    /// The length of the complete rows in bytes.
     length: u64,
     path: PathBuf,
 }
 
 impl Appending {
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Append lines, all of them or none.
+    /// Appends lines, all or none.
     pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         match self.file.write_all(lines) {
             Ok(()) => {
@@ -248,7 +248,7 @@ impl Appending {
                 Ok(())
             }
             Err(error) => {
-                // A disk that has no room for more has room for less.
+                // Truncating succeeds even on a full disk.
                 self.file.set_len(self.length)?;
                 Err(error)
             }

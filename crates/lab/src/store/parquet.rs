@@ -1,5 +1,5 @@
-//! The Parquet files: the same rows as in CSV, typed, with the head as key-value metadata. Without compression: tools
-//! read it everywhere, and it is small.
+//! The Parquet files: the rows of the CSV file, typed, with the head as key-value metadata. Uncompressed,
+//! so that every tool reads them; they are small.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::csv::Head;
 use crate::figure::{Sweep, Value};
 use crate::table::Record;
 
-/// The file of a sweep.
+/// Encodes a sweep.
 pub fn encode(sweep: &Sweep, head: &Head, records: &[Record]) -> Result<Vec<u8>> {
     let is_named = |axis: &crate::figure::Axis| matches!(axis.values.first(), Some(Value::Name(_)));
     let mut schema = String::from("message runs {\n");
@@ -68,7 +68,7 @@ fn column<T: ::parquet::data_type::DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
     values: &[T::T],
 ) -> Result<()> {
-    let mut writer = group.next_column()?.expect("the schema has a column for each that is written");
+    let mut writer = group.next_column()?.expect("the schema has as many columns as are written");
     writer.typed::<T>().write_batch(values, None, None)?;
     writer.close()
 }

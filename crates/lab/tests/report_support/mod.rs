@@ -1,4 +1,4 @@
-//! Results that mean nothing, of every figure; and what a browser finds on the page made of them.
+//! Arbitrary results for every figure, and what a browser finds on the page made of them.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,7 +15,7 @@ use braidftp_lab::table::Record;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-/// Where the results are.
+/// The folder of results.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -28,14 +28,14 @@ pub(crate) fn folder() -> &'static Path {
     FOLDER.path()
 }
 
-/// The page of all of them.
+/// The page of all results.
 pub(crate) fn page() -> &'static String {
     static PAGE: LazyLock<String> =
         LazyLock::new(|| report::page(&Report::gather(papers::ALL, &Store::new(folder()))));
     &PAGE
 }
 
-/// Keep made-up runs of a sweep, ten a point, or a scene as it is.
+/// Stores made-up runs of a sweep, ten for each point, or a real scene.
 pub(crate) fn keep(store: &Store, figure: &'static Figure, variety: Variety, command: &str) {
     let path = store.path(figure, variety, "csv");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -49,7 +49,7 @@ pub(crate) fn keep(store: &Store, figure: &'static Figure, variety: Variety, com
                     let number = |column: usize| {
                         let mix = (point as u64 * 31 + u64::from(run) * 7 + column as u64 * 13 + 1)
                             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                        // From one to some ten thousand, as the slowest runs take.
+                        // From one to about ten thousand, like the slowest runs.
                         10_f64.powf((mix >> 40) as f64 / 1e7 + (point % 7) as f64 / 3.0)
                     };
                     let numbers = (0..sweep.columns.len()).map(number).collect();
@@ -60,7 +60,7 @@ pub(crate) fn keep(store: &Store, figure: &'static Figure, variety: Variety, com
             text.extend(csv::lines(sweep, &records));
         }
         kind => {
-            let scene = kind.scene(1, Quick::Yes).expect("it is no sweep");
+            let scene = kind.scene(1, Quick::Yes).expect("not a sweep");
             text.extend(csv::scene(&scene));
             fs::write(path.with_extension("svg"), &scene.svg).unwrap();
         }
@@ -68,43 +68,43 @@ pub(crate) fn keep(store: &Store, figure: &'static Figure, variety: Variety, com
     fs::write(path, text).unwrap();
 }
 
-/// What a browser finds.
+/// The findings of a browser.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Found {
-    /// What it complained about.
+    /// JavaScript errors.
     pub(crate) errors: Vec<String>,
-    /// By how many dots the page is wider than its window.
+    /// By how many pixels the page is wider than its window.
     pub(crate) overflow: f64,
     /// By figure.
     pub(crate) figures: Vec<Drawn>,
-    /// Light or dark, before and after the button.
+    /// The theme before and after a click on the button.
     pub(crate) theme: [String; 2],
-    /// Claims that are left once one verdict is hidden.
+    /// The number of claims visible after one verdict is hidden.
     pub(crate) filtered: usize,
 }
 
-/// What it finds of a figure.
+/// The findings about a figure.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Drawn {
-    /// Which.
+    /// Its id.
     pub(crate) id: String,
-    /// Shapes that stand for numbers.
+    /// The number of marks.
     pub(crate) marks: usize,
-    /// Whether it is a scene that says nothing of its parts.
+    /// Whether it is a scene without interactive parts.
     pub(crate) silent: bool,
-    /// What is said at the pointer.
+    /// The tooltip.
     pub(crate) tip: String,
-    /// What is said to those who listen, at an arrow key.
+    /// The text for screen readers after an arrow key.
     pub(crate) keys: String,
-    /// How many shapes of a series there are; when its name in the legend was pressed; and when again.
+    /// The number of shapes of a series; after a click on its name in the legend; and after a second click.
     pub(crate) legend: Option<[usize; 3]>,
-    /// Texts that reach beyond their picture.
+    /// Texts that exceed their picture.
     pub(crate) clipped: Vec<String>,
-    /// Texts that lie upon each other.
+    /// Texts that overlap.
     pub(crate) overlapping: Vec<String>,
 }
 
-/// Look at the page with a browser whose window is so wide. `None` if there is no browser, which is said aloud.
+/// Loads the page in a browser window of this width. `None`, with a message, if there is no browser.
 pub(crate) fn probe(width: u32) -> Option<Found> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("index.html");
@@ -121,7 +121,7 @@ pub(crate) fn probe(width: u32) -> Option<Found> {
     Some(serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}")))
 }
 
-/// A page as the browser has it once its scripts ran.
+/// The page after its scripts have run.
 fn browse(folder: &Path, width: u32, url: &str) -> Option<String> {
     let programs = ["chromium", "chromium-browser", "google-chrome"];
     let runs = |program: &&str| {
@@ -145,7 +145,7 @@ fn browse(folder: &Path, width: u32, url: &str) -> Option<String> {
         .stderr(File::create(&said).unwrap())
         .spawn()
         .unwrap();
-    // A machine that has much else to do is no reason to fail.
+    // A busy machine must not fail the test.
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if began.elapsed() > Duration::from_secs(300) {

@@ -1,5 +1,5 @@
-//! `braidlab net check`: is a net as fast and as slow as it says? Measured by programs that know nothing of it: `ping`
-//! for the time, `iperf3` and the kernel's count of what arrives for the rate.
+//! `braidlab net check`: measures delay and rate of a net with independent programs: delay with `ping`,
+//! rate with `iperf3` and the kernel's receive counters.
 
 use std::fmt::Write as _;
 use std::process::{Child, Command, Output, Stdio};
@@ -12,38 +12,38 @@ use super::{Up, clean, make};
 use crate::Failure;
 use crate::commands::print;
 
-/// What is tried: from the slowest of the papers' LANs to what one core still carries.
+/// The tested links: from the slowest LAN of the papers to the fastest that one core handles.
 const LINKS: [&str; 4] = [
     "rate=3mbit,delay=1ms,queue=100p",
     "rate=20mbit,delay=35ms,queue=500p",
     "rate=100mbit,delay=10ms,queue=1000p",
     "rate=500mbit,delay=5ms,queue=2000p",
 ];
-/// How far the median of the round trips may be from what link and packet say.
+/// The maximum difference between the median RTT and its expected value, in ms.
 const TIMING_MS: f64 = 0.3;
-/// How far the rate may be from what is left of it for payload.
+/// The maximum relative difference of the rate.
 const RATE: f64 = 0.03;
-/// An IP packet of `ping`, in bytes: 56 of its own, ICMP and IP headers.
+/// An IP packet of `ping`, in bytes: 56 bytes of data, ICMP and IP headers.
 const PING_BYTES: f64 = 84.0;
-/// With less than this part of its rate nothing is known of a link's.
+/// A sender below this share of the link's rate does not saturate the link.
 const SATURATED: f64 = 0.9;
 const PINGS: usize = 100;
-/// Of an IP packet of 1,500 bytes, UDP carries so many.
+/// The UDP payload of an IP packet of 1,500 bytes.
 const UDP_PAYLOAD: &str = "1472";
-/// The rate is the median of those of so many times as long as this, as is what may be expected: the link's, or what the
-/// sender came to send beside other programs, if that was less.
+/// The number of windows. The rate is the median over them, and so is the expected rate: the link's, or the
+/// sender's if other programs slowed the sender down.
 const WINDOWS: usize = 7;
 const WINDOW: Duration = Duration::from_millis(400);
-/// More than iperf3 says before it begins.
+/// More bytes than iperf3 exchanges before the test begins.
 const BEGUN_BYTES: u64 = 20_000;
-/// How long it may take to begin.
+/// The time limit for the beginning.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tries nets of several rates; every one must keep its promise.
+/// Tests nets of several rates; all must pass.
 pub(super) fn run() -> Result<(), Failure> {
     let name: Name = format!("check-{}", std::process::id()).parse().map_err(Failure::Usage)?;
     let mut table = String::from(
-        "link                                     round trip, median of ping   rate of what arrives (iperf3, UDP)\n",
+        "link                                     round trip, median of ping   received rate (iperf3, UDP)\n",
     );
     let mut kept = true;
     for link in LINKS {
@@ -68,7 +68,7 @@ pub(super) fn run() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "not within {TIMING_MS} ms and {} %: is something else busy on this machine?",
+        "not within {TIMING_MS} ms and {} %: check for other load on this machine",
         RATE * 100.0
     )))
 }
@@ -76,10 +76,10 @@ pub(super) fn run() -> Result<(), Failure> {
 struct Measured {
     round_trip_ms: f64,
     expected_ms: f64,
-    /// Bits of IP packets a second.
+    /// Bits of IP packets per second.
     rate: f64,
     expected_rate: f64,
-    /// What the link is to carry.
+    /// The link's rate.
     full_rate: f64,
 }
 
@@ -98,7 +98,10 @@ fn measure(name: &Name, link: &str) -> Result<Measured, Failure> {
     ping.args(["-n", "-i", "0.02", "-c", &PINGS.to_string(), &server]);
     let trips = round_trips(&String::from_utf8_lossy(&output(&mut ping, "ping", "iputils-ping")?.stdout));
     if trips.len() < PINGS / 2 {
-        return Err(Failure::Connect(format!("of {PINGS} pings over {link} only {} came back", trips.len())));
+        return Err(Failure::Connect(format!(
+            "only {} of {PINGS} pings over {link} were answered",
+            trips.len()
+        )));
     }
 
     let busy = |end, words: &[&str]| {
@@ -108,22 +111,24 @@ fn measure(name: &Name, link: &str) -> Result<Measured, Failure> {
         Ok::<Busy, Failure>(Busy(child))
     };
     let receiver = busy(End::Server, &["--server"])?;
-    // A tenth more than the link carries, so that it is never without a packet.
+    // Ten per cent more than the link's rate, to keep the queue filled.
     let rate = format!("{:.0}", bits * 1.1);
     let words = ["--client", &server, "--udp", "--length", UDP_PAYLOAD, "--time", "60", "--bitrate", &rate];
     let started = Instant::now();
     let mut sender = busy(End::Client, &words)?;
-    // The one may not have listened yet when the other began.
+    // The client may have started before the server listened.
     while arrived(&receiver).is_none_or(|bytes| bytes < BEGUN_BYTES) {
         if started.elapsed() > PATIENCE {
-            return Err(Failure::Connect("iperf3 sends nothing: is Debian's package iperf3 here?".into()));
+            return Err(Failure::Connect(
+                "iperf3 sends nothing; is Debian's package iperf3 installed?".into(),
+            ));
         }
         std::thread::sleep(Duration::from_millis(100));
         if !matches!(sender.0.try_wait(), Ok(None)) {
             sender = busy(End::Client, &words)?;
         }
     }
-    // The queue fills, and the first packets are through.
+    // The queue fills, and the first packets arrive.
     std::thread::sleep(Duration::from_millis(500));
     let count = || Some((Instant::now(), left(&sender)?, arrived(&receiver)?));
     let (mut rates, mut expected) = (Vec::new(), Vec::new());
@@ -150,13 +155,13 @@ fn measure(name: &Name, link: &str) -> Result<Measured, Failure> {
     })
 }
 
-/// Bytes that came to the host of a program by its first path, as its kernel counted them. A program may be kept from
-/// reading by others, and its socket overflow; the device does not.
+/// Bytes received by a program's host on its first path, by its kernel's counters. A program may be too
+/// slow to read and its socket overflow; the device counter is not affected.
 fn arrived(program: &Busy) -> Option<u64> {
     device_bytes(&device_table(program)?, 0)
 }
 
-/// Bytes that left the host of a program by its first path.
+/// Bytes sent by a program's host on its first path.
 fn left(program: &Busy) -> Option<u64> {
     device_bytes(&device_table(program)?, 8)
 }
@@ -165,21 +170,21 @@ fn device_table(program: &Busy) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{}/net/dev", program.0.id())).ok()
 }
 
-/// A column of the kernel's table of devices.
+/// A column of the kernel's device table.
 fn device_bytes(table: &str, column: usize) -> Option<u64> {
     let title = format!("{}:", named::device(0));
     let line = table.lines().find_map(|line| line.trim().strip_prefix(&title))?;
     line.split_ascii_whitespace().nth(column)?.parse().ok()
 }
 
-/// A program on a host. It goes before other programs of a busy machine: the links are what is measured.
+/// A program on a host, with priority over other programs, because the links are measured.
 fn program(name: &Name, end: End, program: &str) -> Command {
     let mut command = name.command(end, "nice");
     command.args(["-n", "-15", program]);
     command
 }
 
-/// The times, in ms, of `64 bytes from 10.1.1.1: icmp_seq=1 ttl=64 time=2.57 ms`.
+/// Extracts the times in ms from lines like `64 bytes from 10.1.1.1: icmp_seq=1 ttl=64 time=2.57 ms`.
 fn round_trips(said: &str) -> Vec<f64> {
     let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse().ok();
     said.lines().filter_map(time).collect()
@@ -195,18 +200,18 @@ fn output(command: &mut Command, program: &str, package: &str) -> Result<Output,
     }
     let words = String::from_utf8_lossy(&said.stderr).trim().to_owned();
     Err(Failure::Usage(if words.contains("No such file") {
-        format!("the program `{program}` is not here; it is in Debian's package {package}")
+        format!("the program `{program}` is not installed; it is in Debian's package {package}")
     } else {
         format!("`{program}` failed: {words}")
     }))
 }
 
-/// A program that is not to outlive this one.
+/// A program that is killed when this value is dropped.
 struct Busy(Child);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -217,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ping_and_the_kernel_say_is_read() {
+    fn the_output_of_ping_and_the_kernel_is_parsed() {
         let said = "PING 10.1.1.1\n64 bytes from 10.1.1.1: icmp_seq=1 ttl=64 time=2.57 ms\nrtt min/avg\n";
         assert_eq!(round_trips(said), [2.57]);
         let table = "Inter-|   Receive\n face |bytes    packets\n    lo:     100      1\n path10: 5 1\n path1:245539241  163707 0 0 0 0 0 0 1449 20\n";

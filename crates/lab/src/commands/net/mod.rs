@@ -1,7 +1,8 @@
-//! `braidlab net`: two hosts on this machine, a client and a server, joined by emulated links; any program runs on them.
+//! `braidlab net`: a client host and a server host on this machine, joined by emulated links, for any
+//! program.
 //!
-//! `up` makes two network namespaces and leaves a process behind that runs the links, which `down` ends. What is known
-//! of a net that is up stands in its folder under /run/braidlab.
+//! `up` creates two network namespaces and starts a process that runs the links until `down`. The state of
+//! a net is stored in its folder below /run/braidlab.
 
 mod check;
 
@@ -21,14 +22,15 @@ use super::link::{Direction, Signals, direction};
 use super::print;
 use crate::Failure;
 
-/// Where nets that are up are known.
+/// Where the state of nets is stored.
 const RUN: &str = "/run/braidlab";
-/// How long the process that runs the links may take to begin, and to end.
+/// The time limit for the link process to start and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the counters are written down.
+/// The interval at which counters are written.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Two hosts on this machine joined by emulated links, for any program: network namespaces and TUN devices; root.
+/// Two hosts on this machine joined by emulated links, for any program: network namespaces and TUN devices;
+/// needs root.
 ///
 /// Example:
 ///   sudo braidlab net up t1 --path rate=1mbit,delay=35ms,loss=0.03,queue=500kB
@@ -44,53 +46,54 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make both hosts and the links between them
+    /// Create both hosts and the links between them
     Up(Up),
     /// Run a program on one of the hosts
     Exec(Exec),
-    /// Print what is up, or one net and its counters as JSON
+    /// Print the nets that are up, or one net with its counters as JSON
     Show {
-        /// Which
+        /// The name of the net
         name: Option<Name>,
     },
-    /// End what runs on both hosts, take everything away, and print the counters as JSON
+    /// End all programs on both hosts, remove the net, and print the counters as JSON
     Down {
-        /// Which
+        /// The name of the net
         name: Name,
     },
-    /// Measure with ping and iperf3 whether nets keep their time (0.3 ms) and their rate, from 3 Mbit/s to 500 Mbit/s
+    /// Measure delay (within 0.3 ms) and rate of nets with ping and iperf3, from 3 Mbit/s to 500 Mbit/s
     Check,
-    /// Run the links of a net that `up` made
+    /// Run the links of a net that `up` created
     #[command(hide = true)]
     Hold(Up),
 }
 
 #[derive(Debug, Clone, ClapArgs)]
 struct Up {
-    /// How it is called
+    /// The name of the net
     name: Name,
-    /// A path, as in rate=3mbit,delay=1ms,loss=0.03,queue=500kB; what differs on the way back to the client behind a `/`,
-    /// as in rate=8mbit,delay=20ms/rate=1mbit. The server is 10.1.N.1 on path N, the client 10.1.N.2
+    /// A path, as in rate=3mbit,delay=1ms,loss=0.03,queue=500kB; properties of the direction to the client
+    /// follow a `/`, as in rate=8mbit,delay=20ms/rate=1mbit. On path N the server is 10.1.N.1, the client
+    /// 10.1.N.2
     #[arg(long = "path", value_name = "LINK", required = true)]
     paths: Vec<String>,
-    /// What steers all chances
+    /// The seed of all random decisions
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The MTU of all devices, in bytes
     #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u16).range(576..))]
     mtu: u16,
-    /// Write what the client sends and gets to pathN.pcapng in this folder
+    /// Write the packets at the client to pathN.pcapng in this folder
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
 struct Exec {
-    /// In which net
+    /// The name of the net
     name: Name,
-    /// On which host
+    /// The host
     host: Side,
-    /// What
+    /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }
@@ -110,7 +113,7 @@ impl From<Side> for End {
     }
 }
 
-/// What is known of a net that is up.
+/// The stored state of a net.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     /// The process that runs its links.
@@ -155,15 +158,15 @@ fn bring_up(up: &Up) -> Result<(), Failure> {
     configs(up)?;
     if up.name.is_taken() || folder(&up.name).exists() {
         let what =
-            if keeper(&up.name).is_some() { "is up already" } else { "is left from a run that crashed" };
+            if keeper(&up.name).is_some() { "already exists" } else { "is left over from a crashed run" };
         return Err(Failure::Usage(format!(
-            "the net {0} {what}; take another name, or say `braidlab net down {0}` first",
+            "the net {0} {what}; use another name, or run `braidlab net down {0}` first",
             up.name
         )));
     }
     let made = make(up);
     if made.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = clean(&up.name);
     }
     let state = made?;
@@ -180,7 +183,7 @@ fn bring_up(up: &Up) -> Result<(), Failure> {
     print(&state.paths.iter().enumerate().map(line).collect::<String>())
 }
 
-/// Both hosts, and a process for the links.
+/// Creates both hosts and the link process.
 fn make(up: &Up) -> Result<State, Failure> {
     named::create(&up.name).map_err(|error| Failure::Usage(error.to_string()))?;
     let file = |what: &str, error: std::io::Error| {
@@ -218,14 +221,14 @@ fn make(up: &Up) -> Result<State, Failure> {
             let _ = keeper.kill();
             let said = fs::read_to_string(folder(&up.name).join("log")).unwrap_or_default();
             let said = said.trim().trim_start_matches("braidlab: ");
-            let said = if said.is_empty() { "the links did not begin" } else { said };
+            let said = if said.is_empty() { "the links did not start" } else { said };
             return Err(Failure::Usage(said.to_owned()));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// The process that runs the links, until it is told to end.
+/// Runs the links until a signal.
 fn hold(up: &Up) -> Result<(), Failure> {
     let configs = configs(up)?;
     let signals = Signals::new()?;
@@ -282,7 +285,7 @@ fn take_down(name: &Name) -> Result<(), Failure> {
     print(&counters)
 }
 
-/// Ends the links and what runs over them, and takes everything away. Gives the last counters.
+/// Ends the links and all programs, and removes the net. Returns the last counters.
 fn clean(name: &Name) -> Result<String, Failure> {
     if let Some(process) = keeper(name) {
         signal(process, "-TERM");
@@ -306,7 +309,7 @@ fn clean(name: &Name) -> Result<String, Failure> {
 
 fn configs(up: &Up) -> Result<Vec<TunConfig>, Failure> {
     if up.paths.len() > PATHS_MAX {
-        return Err(Failure::Usage(format!("no more than {PATHS_MAX} paths, please")));
+        return Err(Failure::Usage(format!("at most {PATHS_MAX} paths are possible")));
     }
     let config = |(n, text): (usize, &String)| {
         let (forward, differs) = text.split_once('/').unwrap_or((text, ""));
@@ -338,18 +341,18 @@ fn state(name: &Name) -> Option<State> {
     serde_json::from_slice(&fs::read(folder(name).join("state")).ok()?).ok()
 }
 
-/// The process that runs the links of a net, if it lives.
+/// The process that runs the links of a net, if it exists.
 fn keeper(name: &Name) -> Option<u32> {
     let process = state(name)?.process;
     let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     let mut words = words.split(|byte| *byte == 0);
-    // A number may have passed to another process.
+    // The process id may have been reused.
     (words.any(|word| word == b"hold") && words.any(|word| word == name.to_string().as_bytes()))
         .then_some(process)
 }
 
 fn signal(process: u32, signal: &str) {
-    // It fails only if the process is gone.
+    // This fails only if the process has ended.
     let _ = Command::new("kill").args([signal, &process.to_string()]).stderr(Stdio::null()).status();
 }
 
@@ -366,11 +369,11 @@ fn require(name: &Name) -> Result<(), Failure> {
 
 fn unknown(name: &Name) -> Failure {
     let up = nets();
-    let up = if up.is_empty() { "none is".to_owned() } else { format!("up: {}", up.join(", ")) };
-    Failure::Usage(format!("no net {name} is up ({up}); `braidlab net up {name} --path ...` makes one"))
+    let up = if up.is_empty() { "no net is up".to_owned() } else { format!("up: {}", up.join(", ")) };
+    Failure::Usage(format!("no net {name} is up ({up}); create it with `braidlab net up {name} --path ...`"))
 }
 
-/// Written beside and then put in its place, so that nobody reads half of it.
+/// Writes to a temporary file and renames it, so that readers never see a partial file.
 fn write(name: &Name, what: &str, content: &impl Serialize) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::File(format!("cannot write into {}: {error}", folder(name).display()))

@@ -1,8 +1,8 @@
-//! One file, asked for and sent over a connection of its own: what P3 calls an FTP file download. The client connects and
-//! sends a request; the server sends the file and closes; the client closes.
+//! One file, asked for and sent over a connection of its own: what P3 calls an FTP file download. The
+//! client connects and sends a request; the server sends the file and closes; the client closes.
 //!
-//! FTP's control connection is not there: the paper's response time has one connection's set-up and end in it. Sessions of
-//! FTP are `sim::apps::ftp`.
+//! FTP's control connection is not there: the paper's response time has one connection's set-up and end in
+//! it. Sessions of FTP are `sim::apps::ftp`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -43,8 +43,8 @@ pub(super) struct Download {
     pub(super) seed: u64,
 }
 
-/// A run in which nothing is random, by what it is of: its numbers are the same however often it is made, so that figures that
-/// show the same runs share them.
+/// A run in which nothing is random, by what it is of: its numbers are the same however often it is made,
+/// so that figures that show the same runs share them.
 pub(super) fn once(of: String, download: impl FnOnce() -> Download) -> Row {
     static MADE: Mutex<BTreeMap<String, Arc<OnceLock<Row>>>> = Mutex::new(BTreeMap::new());
     let cell = MADE.lock().expect("nobody panics while it is held").entry(of).or_default().clone();

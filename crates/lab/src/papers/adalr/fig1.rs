@@ -1,8 +1,8 @@
 //! Figure 1: what a window of 64 KB lets through a link of 100 Mbit/s, against the round trip.
 //!
-//! Published: throughput is rwnd / RTT, "for example, only ~ 1.3 Mb/s" at 500 ms, which by its own formula is 1.05.
-//! Ours, Mbit/s at 10, 20, 50, 100, 200, 300, 400, 500, 600 ms: 50.8 25.5 10.3 5.12 2.57 1.71 1.28 1.03 0.857. So the 1.3 is a
-//! slip: 44 segments a round trip are 1.03.
+//! Published: throughput is rwnd / RTT, "for example, only ~ 1.3 Mb/s" at 500 ms, which by its own formula
+//! is 1.05. Ours, Mbit/s at 10, 20, 50, 100, 200, 300, 400, 500, 600 ms: 50.8 25.5 10.3 5.12 2.57 1.71 1.28
+//! 1.03 0.857. So the 1.3 is a slip: 44 segments a round trip are 1.03.
 
 use std::net::SocketAddr;
 use std::time::Duration;

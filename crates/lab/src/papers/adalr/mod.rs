@@ -1,5 +1,5 @@
-//! P3, one file by FTP over a geostationary satellite, with windows of 64 KB: M. Omueti, Lj. Trajković, "Effect of Transfer
-//! File Size on TCP-ADaLR Performance: A Simulation Study".
+//! P3, one file by FTP over a geostationary satellite, with windows of 64 KB: M. Omueti, Lj. Trajković,
+//! "Effect of Transfer File Size on TCP-ADaLR Performance: A Simulation Study".
 //!
 //! ```text
 //! server --10 Mbit/s-- gateway --2 Mbit/s, 260 ms-- client
@@ -9,10 +9,10 @@
 //! A file is a connection: request, file, close; the clock is the client's, from the SYN to the end of the connection
 //! (`download`). The comparator is the profile `opnet11`, Tables 1 and 2.
 //!
-//! **What is called ADaLR here is a reconstruction** (`cc::adalr`), for the authors' formulas are not public: variant `adalr`
-//! has ρ = RTT / 300 ms and goes beyond the peer's window by ρ segments a round trip (k = 1), `adalr-slow` has ρ = RTT / 200 ms
-//! and k = 0.05. Both need a receiver that takes what it did not ask for. Where our numbers differ from the paper's, that may be
-//! why.
+//! **What is called ADaLR here is a reconstruction** (`cc::adalr`), for the authors' formulas are not
+//! public: variant `adalr` has ρ = RTT / 300 ms and goes beyond the peer's window by ρ segments a round
+//! trip (k = 1), `adalr-slow` has ρ = RTT / 200 ms and k = 0.05. Both need a receiver that takes what it
+//! did not ask for. Where our numbers differ from the paper's, that may be why.
 
 mod both;
 pub mod claims;
@@ -99,8 +99,8 @@ const SIZES: Axis = Axis {
     },
 };
 
-/// The paper's four, the slow curve of the reconstruction, and the comparators that the paper names. Where they do the same,
-/// which without loss is in most places, the latter lie over the former in pictures.
+/// The paper's four, the slow curve of the reconstruction, and the comparators that the paper names. Where
+/// they do the same, which without loss is in most places, the latter lie over the former in pictures.
 const VARIANTS: Axis = Axis {
     name: "variant",
     label: "variant",
@@ -217,7 +217,8 @@ impl Network {
     }
 }
 
-/// The loss of packets of this length at this rate of bit errors. What goes one way is of one length, near enough.
+/// The loss of packets of this length at this rate of bit errors. What goes one way is of one length, near
+/// enough.
 fn bit_errors(rate: f64, bytes: i32) -> Loss {
     ftp::bernoulli(-f64::exp_m1(f64::ln_1p(-rate) * f64::from(8 * bytes)))
 }
@@ -293,15 +294,15 @@ const fn sized(
     }
 }
 
-/// A file of 50 MB where packets are lost: by errors of the satellite's link, or by a gateway that forwards less and has little
-/// memory.
+/// A file of 50 MB where packets are lost: by errors of the satellite's link, or by a gateway that forwards
+/// less and has little memory.
 fn lossy(network: Network, variant: &str, seed: u64) -> Row {
     let protocol = Protocol::Tcp(stack(variant).into());
     Download { protocol, bytes: 50_000_000, links: network.links(), seed }.run()
 }
 
-/// A file of 50 MB against the rate of bit errors of the satellite's link, over a network that is the paper's otherwise, or is
-/// congested.
+/// A file of 50 MB against the rate of bit errors of the satellite's link, over a network that is the
+/// paper's otherwise, or is congested.
 const fn by_bit_errors(
     id: &'static str,
     shows: &'static str,

@@ -1,5 +1,6 @@
-//! What P4 §3 claims of multipath transfer, and how it is decided here. What two paths bring is held against what each of them
-//! brings alone with the same buffer, where it matters that the worse path itself brings less ("their sum").
+//! What P4 §3 claims of multipath transfer, and how it is decided here. What two paths bring is held
+//! against what each of them brings alone with the same buffer, where it matters that the worse path itself
+//! brings less ("their sum").
 
 use super::DELAY;
 use crate::figure::{Claim, Finding, Holds, Measured};

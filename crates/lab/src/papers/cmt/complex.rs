@@ -1,5 +1,5 @@
-//! A network that is more than two wires: paths of two hops each, of different rates and delays, with other flows that cross them
-//! hop by hop and come and go (P4-C25).
+//! A network that is more than two wires: paths of two hops each, of different rates and delays, with other
+//! flows that cross them hop by hop and come and go (P4-C25).
 //!
 //! ```text
 //!            50 Mbit/s, 10 ms     30 Mbit/s, 15 ms

@@ -1,5 +1,6 @@
-//! FAST on both paths against windows that losses steer, over paths that only congestion makes lose (P4-C23), in the paper's
-//! proportions: a twentieth of its 800 Mbit/s on each path, and of its queue and its α.
+//! FAST on both paths against windows that losses steer, over paths that only congestion makes lose
+//! (P4-C23), in the paper's proportions: a twentieth of its 800 Mbit/s on each path, and of its queue and
+//! its α.
 //!
 //! ```text
 //!          +-- 40 Mbit/s, 50 ms each way, 150 packets --+     and over each path, if any, one more flow by itself:

@@ -1,8 +1,9 @@
-//! Paths of different length: the delay of the second grows, and what it loses, and what both bring is held against what each
-//! brings alone (P4-C17, P4-C19).
+//! Paths of different length: the delay of the second grows, and what it loses, and what both bring is held
+//! against what each brings alone (P4-C17, P4-C19).
 //!
-//! Published: Iyengar et al. (GLOBECOM 2005): with large differences the better path alone beats both. Ours: so it is, with 64 KB and
-//! 1 % lost on each: 3.05, 1.93, 1.29 and 0.677 Mbit/s with 45, 90, 180 and 360 ms on path 2, of which path 1 alone brings 1.52.
+//! Published: Iyengar et al. (GLOBECOM 2005): with large differences the better path alone beats both.
+//! Ours: so it is, with 64 KB and 1 % lost on each: 3.05, 1.93, 1.29 and 0.677 Mbit/s with 45, 90, 180 and
+//! 360 ms on path 2, of which path 1 alone brings 1.52.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! P4 §3, receive-buffer blocking in concurrent multipath transfer: M. J. Arshad, M. S. Mian, "Building Multihoming Awareness into
-//! FAST TCP: A Simulation Analysis", Journal of American Science 5(2), 2009.
+//! P4 §3, receive-buffer blocking in concurrent multipath transfer: M. J. Arshad, M. S. Mian, "Building
+//! Multihoming Awareness into FAST TCP: A Simulation Analysis", Journal of American Science 5(2), 2009.
 //!
 //! ```text
 //!          +-- path 1: 10 Mbit/s, 45 ms each way, 1 % lost ------------+
@@ -11,10 +11,11 @@
 //! multipath transfer using SCTP multihoming", ICON 2004), so their setting is used: two paths of 10 Mbit/s, of which one is worse,
 //! one association with all of its data ready, and a receive buffer of 16 to 256 KB. Their queues are ns-2's, 50 packets.
 //!
-//! Here the multipath transfer is theirs, without what has been invented since: the profile `ns2` with windows that losses steer
-//! (floor of two packets), paths in turn, retransmissions by RTX-CWND unless a figure says otherwise, no potentially failed paths,
-//! no NR-SACK, no remedy. What the remedies make of it is `multipath`'s affair. Only data is lost, not what reports of it: both
-//! would blur which path is the worse one.
+//! Here the multipath transfer is theirs, without what has been invented since: the profile `ns2` with
+//! windows that losses steer (floor of two packets), paths in turn, retransmissions by RTX-CWND unless a
+//! figure says otherwise, no potentially failed paths, no NR-SACK, no remedy. What the remedies make of it
+//! is `multipath`'s affair. Only data is lost, not what reports of it: both would blur which path is the
+//! worse one.
 
 mod buffer;
 mod claims;

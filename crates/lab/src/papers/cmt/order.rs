@@ -1,7 +1,9 @@
-//! In which order packets arrive over paths of different load (P4-C24: with FAST mostly in the order in which they left).
+//! In which order packets arrive over paths of different load (P4-C24: with FAST mostly in the order in
+//! which they left).
 //!
-//! Published: a belief, after the paper's experiments with one path. Ours: 0.244 to 0.333 of the chunks are overtaken with FAST, whatever
-//! the load of path 2; most of that is not the queues' doing, but of runs of chunks that leave by both paths at once and arrive in turn.
+//! Published: a belief, after the paper's experiments with one path. Ours: 0.244 to 0.333 of the chunks are
+//! overtaken with FAST, whatever the load of path 2; most of that is not the queues' doing, but of runs of
+//! chunks that leave by both paths at once and arrive in turn.
 
 use std::sync::Arc;
 use std::time::Duration;

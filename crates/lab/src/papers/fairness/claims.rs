@@ -1,4 +1,5 @@
-//! What is to be reached, and whether it is: half to twice the fair share beside Reno and CUBIC, Jain's index of 0.95.
+//! What is to be reached, and whether it is: half to twice the fair share beside Reno and CUBIC, Jain's
+//! index of 0.95.
 
 use crate::figure::{Claim, Finding, Holds, Measured};
 use crate::papers::bottleneck::default_controller;
@@ -103,7 +104,8 @@ impl std::fmt::Display for Within {
     }
 }
 
-/// Whether the mean of a column is within bounds in every cell of the default that was run; all that are not are named.
+/// Whether the mean of a column is within bounds in every cell of the default that was run; all that are
+/// not are named.
 ///
 /// # Panics
 /// If none was run.

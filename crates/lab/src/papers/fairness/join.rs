@@ -1,8 +1,10 @@
-//! One flow has a link, another joins it, and leaves: how long until both have the same, and until the first has all again.
+//! One flow has a link, another joins it, and leaves: how long until both have the same, and until the
+//! first has all again.
 //!
-//! Published: nothing. Ours, seconds until a newcomer has its half at 10 Mbit/s, and at 50 Mbit/s with twice the round trip: sctp 3.47 55.4; reno
-//! 5.03 60; cubic 5.23 34.0; bbr 7.60 49.8; hybla 2.37 8.80; the default 8.77 9.13 (F-C06 asks for 30). What is left behind is used
-//! within 5 s by all but adalr.
+//! Published: nothing. Ours, seconds until a newcomer has its half at 10 Mbit/s, and at 50 Mbit/s with
+//! twice the round trip: sctp 3.47 55.4; reno
+//! 5.03 60; cubic 5.23 34.0; bbr 7.60 49.8; hybla 2.37 8.80; the default 8.77 9.13 (F-C06 asks for 30).
+//! What is left behind is used within 5 s by all but adalr.
 
 use std::time::Duration;
 
@@ -102,7 +104,8 @@ fn shared_after(seen: &Seen, joins: Duration) -> f64 {
     (LEAVES - JOINS).as_secs_f64()
 }
 
-/// Seconds from the last that the other brought to the end of the first window in which the first has nearly all.
+/// Seconds from the last that the other brought to the end of the first window in which the first has
+/// nearly all.
 fn alone_after(seen: &Seen, whole: f64) -> f64 {
     let mut last = LEAVES;
     while last + STEP <= ENDS && seen.rate(1, last, ENDS) > 0.0 {

@@ -1,10 +1,11 @@
 //! Losses that are not congestion: at random, in bursts, and on the way back alone.
 //!
-//! Published: nothing. Ours, utilisation and Jain's index: with 1 % at random sctp .646 1.00, reno .562 .999, cubic .674 1.00, fast .997 .996,
-//! bbr .973 .991, the default .994 1.00; in bursts .894 .999, .827 .998, .929 .999, .998 .996, .974 .999, .996 1.00; with 10 % of the way
-//! back lost all of them 97.7 % or more and .989 or more. What fills a way that loses does so by a model of it; where two of the default's
-//! had a window of two products, as BBR has, they filled the queue, and the one took the other's drops for congestion (Jain's index
-//! .778; F-C09).
+//! Published: nothing. Ours, utilisation and Jain's index: with 1 % at random sctp .646 1.00, reno .562
+//! .999, cubic .674 1.00, fast .997 .996, bbr .973 .991, the default .994 1.00; in bursts .894 .999, .827
+//! .998, .929 .999, .998 .996, .974 .999, .996 1.00; with 10 % of the way back lost all of them 97.7 % or
+//! more and .989 or more. What fills a way that loses does so by a model of it; where two of the default's
+//! had a window of two products, as BBR has, they filled the queue, and the one took the other's drops for
+//! congestion (Jain's index .778; F-C09).
 
 use std::time::Duration;
 

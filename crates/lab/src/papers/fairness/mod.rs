@@ -1,4 +1,5 @@
-//! Beyond the papers: who gets how much of a bottleneck that is shared, what queue that costs, and how soon it changes.
+//! Beyond the papers: who gets how much of a bottleneck that is shared, what queue that costs, and how soon
+//! it changes.
 //!
 //! ```text
 //! senders ----- router ===== bottleneck, drop-tail ===== router ----- readers
@@ -7,9 +8,10 @@
 //! their rates. The controllers of this project run over SCTP with the profile `modern`; the TCP beside them is the
 //! simulator's profile `modern` with Reno or CUBIC. `fairness/live` has the kernel's.
 //!
-//! What is to be reached by the default (claims F-C01 to F-C09): beside a TCP connection each side has between half and twice
-//! its fair share; Jain's index is 0.95 or more among 2 to 16 of its own kind. A fair share is an equal part of what all bring:
-//! of two, half; so the one has no more than 1.5 of it where the other has no less than 0.5.
+//! What is to be reached by the default (claims F-C01 to F-C09): beside a TCP connection each side has
+//! between half and twice its fair share; Jain's index is 0.95 or more among 2 to 16 of its own kind. A
+//! fair share is an equal part of what all bring: of two, half; so the one has no more than 1.5 of it where
+//! the other has no less than 0.5.
 //!
 //! What heads say is of commit e708212, where they name no other.
 

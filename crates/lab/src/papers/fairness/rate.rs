@@ -1,7 +1,7 @@
 //! A link whose rate falls to a tenth, and comes back.
 //!
-//! Published: nothing. Ours, with queues of 1 and 4 BDP: all use 90 % of the rate within 1.00 to 2.02 s of its return, the default
-//! within 1.00 s (F-C07 asks for 10 s), which had all of the tenth.
+//! Published: nothing. Ours, with queues of 1 and 4 BDP: all use 90 % of the rate within 1.00 to 2.02 s of
+//! its return, the default within 1.00 s (F-C07 asks for 10 s), which had all of the tenth.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! Beside one TCP connection: Reno's (RFC 5681), or CUBIC's (RFC 9438).
 //!
-//! Published: nothing. Ours: beside CUBIC the default has .639 to 1.29 of its share in all 27 cells (F-C03); beside Reno .869 to 1.35 in
-//! all 27 (F-C02), the most at 100 Mbit/s with 0.5 BDP and 300 ms, where the one whose slow start comes first keeps what it got for
-//! minutes: two Renos have 1.50 and .50 there. At 10 Mbit/s and 300 ms sctp has .042 to .220 of its share beside CUBIC, and cubic
+//! Published: nothing. Ours: beside CUBIC the default has .639 to 1.29 of its share in all 27 cells
+//! (F-C03); beside Reno .869 to 1.35 in all 27 (F-C02), the most at 100 Mbit/s with 0.5 BDP and 300 ms,
+//! where the one whose slow start comes first keeps what it got for minutes: two Renos have 1.50 and .50
+//! there. At 10 Mbit/s and 300 ms sctp has .042 to .220 of its share beside CUBIC, and cubic
 //! 1.82 to 1.95 beside Reno.
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What P4 claims of FAST and SCTP over one path (§1, §2), and how it is decided here. What is said of the delay can be read in
-//! two ways, and a claim holds if it does with both.
+//! What P4 claims of FAST and SCTP over one path (§1, §2), and how it is decided here. What is said of the
+//! delay can be read in two ways, and a claim holds if it does with both.
 
 use super::{ALPHA, LASTS, QUEUE, RATE, READINGS, SHORTER, SMALLER, STAGGERED, jain};
 use crate::figure::{Claim, Finding, Measured, Verdict};
@@ -502,8 +502,8 @@ fn films(data: &Data, figures: &[&str]) -> Vec<(String, Film)> {
     all.map(one).collect()
 }
 
-/// Whether what windows are more is in the queue, and no more of the link is used. A run whose queue is never seen to fill says
-/// nothing of that.
+/// Whether what windows are more is in the queue, and no more of the link is used. A run whose queue is
+/// never seen to fill says nothing of that.
 fn fills(films: &[(String, Film)]) -> Finding {
     let (seen, unseen): (Vec<_>, Vec<_>) = films
         .iter()
@@ -563,8 +563,8 @@ fn slope(x: &[f64], y: &[f64]) -> f64 {
     above / x.iter().map(|x| (x - mean_x).powi(2)).sum::<f64>()
 }
 
-/// A figure's run with one reading of the delay. Times that are asked for are those of the 1000 s; a run that is small and short
-/// knows what it is.
+/// A figure's run with one reading of the delay. Times that are asked for are those of the 1000 s; a run
+/// that is small and short knows what it is.
 struct Film {
     at: Vec<f64>,
     throughput: Vec<f64>,
@@ -691,7 +691,8 @@ impl Film {
         means.iter().map(|mean| mean / all).collect()
     }
 
-    /// When the queue overflowed, in seconds of 1000: the first drop of each time that it did. Five seconds without one are another.
+    /// When the queue overflowed, in seconds of 1000: the first drop of each time that it did. Five seconds
+    /// without one are another.
     fn cuts(&self, between: std::ops::Range<f64>) -> Vec<f64> {
         let mut cuts = Vec::new();
         let mut last = f64::NEG_INFINITY;
@@ -720,8 +721,8 @@ impl Film {
         }
     }
 
-    /// Samples in which the queue fills: between a tenth and nine tenths of it wait, and for two seconds nothing was dropped, nothing
-    /// is being repaired and no flow came or went.
+    /// Samples in which the queue fills: between a tenth and nine tenths of it wait, and for two seconds
+    /// nothing was dropped, nothing is being repaired and no flow came or went.
     fn filling(&self) -> Vec<usize> {
         let back = 10;
         let quiet = |place: &usize| {
@@ -736,8 +737,8 @@ impl Film {
         (0..self.at.len()).filter(quiet).collect()
     }
 
-    /// For each time that a flow joins or leaves: what, and how many seconds of 1000 until all flows have what they will have before the
-    /// next change, within a tenth of the link.
+    /// For each time that a flow joins or leaves: what, and how many seconds of 1000 until all flows have
+    /// what they will have before the next change, within a tenth of the link.
     fn adapts(&self) -> Vec<(String, f64)> {
         let joins =
             STAGGERED.iter().enumerate().map(|(flow, (at, _))| (*at, format!("after {} begins", flow + 1)));

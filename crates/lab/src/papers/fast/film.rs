@@ -1,4 +1,5 @@
-//! Figures 2 to 5: what a bottleneck and its flows do for 1000 s, with both readings of the paper's delay side by side.
+//! Figures 2 to 5: what a bottleneck and its flows do for 1000 s, with both readings of the paper's delay
+//! side by side.
 
 use braidftp_base::Time;
 use braidftp_sim::apps::bulk::Span;
@@ -256,8 +257,8 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// No more points than a picture has room for: of those that share a dot's width the first, the lowest, the highest and the
-/// last, in order of time, so that no peak is lost.
+/// No more points than a picture has room for: of those that share a dot's width the first, the lowest, the
+/// highest and the last, in order of time, so that no peak is lost.
 fn thinned(points: &[(f64, f64)], lasts: f64) -> Vec<(f64, f64)> {
     let dot = |at: f64| (at / lasts * WIDTH) as usize;
     let mut kept: Vec<(f64, f64)> = Vec::new();

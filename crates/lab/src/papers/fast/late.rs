@@ -1,14 +1,15 @@
 //! Beyond the paper: what sources that begin late have more than their share, and what mends it (P4-C06).
 //!
-//! A source that begins while others have packets in the queue takes their delay for a part of the way: its baseRTT is too long by
-//! eᵢ, and it keeps α packets beyond that. With the queue q in packets the shares are α/(q − eᵢ), and they add up to one: of two
-//! sources .38 and .62 with 524 packets in the queue, of three .22, .28 and .51 with 920, of four .15, .17, .24 and .45 with 1368,
-//! where all should be equal, with 400, 600 and 800. `refresh` measures bases anew, at one time for all (`cc::fast`).
+//! A source that begins while others have packets in the queue takes their delay for a part of the way: its
+//! baseRTT is too long by eᵢ, and it keeps α packets beyond that. With the queue q in packets the shares
+//! are α/(q − eᵢ), and they add up to one: of two sources .38 and .62 with 524 packets in the queue, of
+//! three .22, .28 and .51 with 920, of four .15, .17, .24 and .45 with 1368, where all should be equal,
+//! with 400, 600 and 800. `refresh` measures bases anew, at one time for all (`cc::fast`).
 //!
-//! Published: "each source aims to keep the equal number of packets inside the queue". Ours, as predicted, where each found the
-//! queue at rest: .381 .619 with 525 packets; .217 .278 .504 with 922; .146 .171 .236 .446 with 1371. Where bases are measured
-//! anew .504 .496 with 387; .338 .324 .338 with 626; .250 .250 .249 .250 with 749, and .987, .998 and .987 of the link used, for
-//! each measuring empties the queue.
+//! Published: "each source aims to keep the equal number of packets inside the queue". Ours, as predicted,
+//! where each found the queue at rest: .381 .619 with 525 packets; .217 .278 .504 with 922; .146 .171 .236
+//! .446 with 1371. Where bases are measured anew .504 .496 with 387; .338 .324 .338 with 626; .250 .250
+//! .249 .250 with 749, and .987, .998 and .987 of the link used, for each measuring empties the queue.
 
 use std::time::Duration;
 
@@ -112,8 +113,8 @@ fn run(point: &Point, seed: u64) -> Row {
     Row([vec![last], shares, vec![queue, jain, utilisation, drops]].concat())
 }
 
-/// The shares of sources that came one after the other, each into a queue at rest, and that queue in packets: q for which
-/// Σ α/(q − eᵢ) = 1, with eᵢ the queue that source i came into.
+/// The shares of sources that came one after the other, each into a queue at rest, and that queue in
+/// packets: q for which Σ α/(q − eᵢ) = 1, with eᵢ the queue that source i came into.
 pub(super) fn predicted(flows: usize, alpha: f64) -> (Vec<f64>, f64) {
     let (mut bias, mut queue) = (Vec::new(), 0.0);
     for _ in 0..flows {

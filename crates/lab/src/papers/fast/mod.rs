@@ -1,5 +1,5 @@
-//! P4, FAST TCP against SCTP over one long, fast link: M. J. Arshad, M. S. Mian, "Building Multihoming Awareness into FAST
-//! TCP: A Simulation Analysis", Journal of American Science 5(2), 2009.
+//! P4, FAST TCP against SCTP over one long, fast link: M. J. Arshad, M. S. Mian, "Building Multihoming
+//! Awareness into FAST TCP: A Simulation Analysis", Journal of American Science 5(2), 2009.
 //!
 //! ```text
 //! X1 --1 Gbit/s--+                                                              +-- Y1
@@ -12,11 +12,12 @@
 //! run. What the paper does not say is chosen here: how fast senders reach the bottleneck (1 Gbit/s, so that a window that doubles
 //! is a queue, too), and when the four end (each 50 s before the one that began before it).
 //!
-//! FAST is `cc::fast` with the rules of its ns-2 module, version 1.1, over TCP with SACK and a sink that acknowledges every
-//! segment, as that module's examples have it. SCTP is the profile `ns2` with a receive window that limits nothing and without the
-//! module's `initialSsthresh` of 65,536 bytes, of which the paper must have raised the one or both: with the default window no
-//! flow could have more than 5 Mbit/s. Neither computes checksums: ns-2 has none, and links that damage nothing need none. What
-//! the paper says of concurrent multipath transfer (§3) is another folder's affair.
+//! FAST is `cc::fast` with the rules of its ns-2 module, version 1.1, over TCP with SACK and a sink that
+//! acknowledges every segment, as that module's examples have it. SCTP is the profile `ns2` with a receive
+//! window that limits nothing and without the module's `initialSsthresh` of 65,536 bytes, of which the
+//! paper must have raised the one or both: with the default window no flow could have more than 5 Mbit/s.
+//! Neither computes checksums: ns-2 has none, and links that damage nothing need none. What the paper says
+//! of concurrent multipath transfer (§3) is another folder's affair.
 
 pub mod claims;
 mod fig2;

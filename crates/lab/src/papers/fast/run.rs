@@ -1,4 +1,5 @@
-//! One run of the paper's dumbbell: flows that begin and end when they are told, and what is seen of them over time.
+//! One run of the paper's dumbbell: flows that begin and end when they are told, and what is seen of them
+//! over time.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -39,10 +40,11 @@ pub(super) struct Setup {
 /// What flows speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stack {
-    /// TCP with FAST, as in its ns-2 module: SACK, a sink that acknowledges each segment, and every segment timed.
+    /// TCP with FAST, as in its ns-2 module: SACK, a sink that acknowledges each segment, and every segment
+    /// timed.
     Fast(cc::fast::Params),
-    /// SCTP as in the ns-2 module of the University of Delaware (profile `ns2`), but with a receive window that is no
-    /// limit. Slow start ends at so many bytes, if at all before a loss.
+    /// SCTP as in the ns-2 module of the University of Delaware (profile `ns2`), but with a receive window
+    /// that is no limit. Slow start ends at so many bytes, if at all before a loss.
     Sctp { ssthresh: Option<u32> },
 }
 
@@ -116,7 +118,8 @@ pub(super) struct Seen {
 }
 
 impl Stack {
-    /// With both buffers of so many bytes, and without checksums over data: ns-2 has none, and these links damage nothing.
+    /// With both buffers of so many bytes, and without checksums over data: ns-2 has none, and these links
+    /// damage nothing.
     fn protocol(self, buffer: usize) -> Protocol {
         match self {
             Self::Fast(params) => {
@@ -162,7 +165,8 @@ impl Setup {
         }
     }
 
-    /// Bytes of a flow's buffers: a half more than what the way and its queue hold, so that they are no limit.
+    /// Bytes of a flow's buffers: a half more than what the way and its queue hold, so that they are no
+    /// limit.
     fn buffer(&self) -> usize {
         let way = self.rate as f64 / 8.0 * 2.0 * self.one_way.as_secs_f64();
         let queue = (self.queue * PACKET as usize) as f64;

@@ -1,5 +1,5 @@
-//! P1: S. Ladha, P. D. Amer, A. L. Caro Jr., J. R. Iyengar, "Improving File Transfer in FCS Networks": ten files by FTP
-//! over SCTP, and over TCP New-Reno.
+//! P1: S. Ladha, P. D. Amer, A. L. Caro Jr., J. R. Iyengar, "Improving File Transfer in FCS Networks": ten
+//! files by FTP over SCTP, and over TCP New-Reno.
 //!
 //! ```text
 //! FTP client (C) ---- router (R; Dummynet: drop-tail, 50 packets; rate, delay and loss each way) ---- FTP server (S)

@@ -1,8 +1,8 @@
-//! A path that comes and goes, two seconds there and one not, beside one that is steady: both never bring less than the steady one
-//! alone.
+//! A path that comes and goes, two seconds there and one not, beside one that is steady: both never bring
+//! less than the steady one alone.
 //!
-//! Published: nothing. To be reached: 0.95 of the steady path alone. Ours: 0.978 of it where the other is alike and the buffer 64 KB,
-//! more everywhere else, up to 2.38 with buffers that tune themselves.
+//! Published: nothing. To be reached: 0.95 of the steady path alone. Ours: 0.978 of it where the other is
+//! alike and the buffer 64 KB, more everywhere else, up to 2.38 with buffers that tune themselves.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Beyond the papers: what two and three paths bring together with this project's answer to the blocking of `cmt`, and what each
-//! part of the answer does.
+//! Beyond the papers: what two and three paths bring together with this project's answer to the blocking of
+//! `cmt`, and what each part of the answer does.
 //!
 //! ```text
 //!          +-- path 1 --+
@@ -11,9 +11,10 @@
 //! against what the better path alone brings with the same buffer and the same losses. Only data is lost, at random unless it is
 //! said otherwise.
 //!
-//! What is to be reached (claims M-C01 to M-C11): the sum, nearly, with buffers that tune themselves; never less than the better
-//! path alone, whatever the buffer; no more than one flow's share of a bottleneck that the paths have in common; and a path that
-//! fails, or comes and goes, costs a second and no more than what it brought.
+//! What is to be reached (claims M-C01 to M-C11): the sum, nearly, with buffers that tune themselves; never
+//! less than the better path alone, whatever the buffer; no more than one flow's share of a bottleneck that
+//! the paths have in common; and a path that fails, or comes and goes, costs a second and no more than what
+//! it brought.
 
 mod buffer;
 mod claims;
@@ -255,5 +256,5 @@ fn pair_settings() -> Vec<String> {
     PAIRS.iter().map(of).collect()
 }
 
-/// A few runs tell: what is random is losses, thousands of them.
+/// A few runs reporter: what is random is losses, thousands of them.
 const RUNS: Runs = Runs { min: 2, max: 4, within: 0.05 };

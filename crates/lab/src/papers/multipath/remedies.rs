@@ -1,9 +1,10 @@
 //! The remedies against blocking side by side, over pairs that block.
 //!
-//! Published: Dreibholz et al.: buffer splitting, NR-SACK and chunk rescheduling restore the sum over dissimilar paths; Raiciu et al.
-//! (NSDI 2012): opportunistic retransmission and penalisation for MPTCP. Ours, near-far with 32 KB: 0.831 Mbit/s with none and with split
-//! buffers, 5.52 with rescheduling, 12.0 with opportunistic retransmission, 9.51 with preventive admission, all with
-//! paths in turn; 12.0 with the default, as the near path alone.
+//! Published: Dreibholz et al.: buffer splitting, NR-SACK and chunk rescheduling restore the sum over
+//! dissimilar paths; Raiciu et al. (NSDI 2012): opportunistic retransmission and penalisation for MPTCP.
+//! Ours, near-far with 32 KB: 0.831 Mbit/s with none and with split buffers, 5.52 with rescheduling, 12.0
+//! with opportunistic retransmission, 9.51 with preventive admission, all with paths in turn; 12.0 with the
+//! default, as the near path alone.
 
 use super::{BUFFER, COLUMNS, PAIR, RUNS, modern, run, settings, wires};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

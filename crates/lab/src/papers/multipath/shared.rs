@@ -1,5 +1,5 @@
-//! Two paths that turn out to be one: both go through the same bottleneck, which another flow uses too. How much more the
-//! association takes than it would with one path.
+//! Two paths that turn out to be one: both go through the same bottleneck, which another flow uses too. How
+//! much more the association takes than it would with one path.
 //!
 //! ```text
 //! sender ==two addresses==+                                         +==two addresses== reader
@@ -11,11 +11,14 @@
 //! one path does beside each; uncoupled 1.52, 1.29 and 1.39; with LIA on all paths 1.21, 1.14 and 1.17. Until the bottleneck is found
 //! they take two shares.
 //!
-//! At 5 and 10 Mbit/s ([`SLOW`]) the bottleneck is found too; where each overflow meets both paths, because one of them gives way on
-//! purpose: without that they took 1.21 at 10 Mbit/s, 50 ms, 5 ms of jitter. Yet without jitter two paths take up to
-//! 1.65 times what path 1 alone does; and so does path 2 alone (1.00 to 1.78 times). Its round trip is 2 ms longer, and in a network that is a clock a packet that comes just after another has left finds room,
-//! always the same flow's (Floyd, Jacobson: "Traffic Phase Effects in Packet-Switched Gateways", CCR 21(2), 1991, who answer it with
-//! random times at the hosts). Against the better path alone they take 0.66 to 1.16. With 5 ms of jitter it is 0.80 to 1.03, and 0.87 to
+//! At 5 and 10 Mbit/s ([`SLOW`]) the bottleneck is found too; where each overflow meets both paths, because
+//! one of them gives way on purpose: without that they took 1.21 at 10 Mbit/s, 50 ms, 5 ms of jitter. Yet
+//! without jitter two paths take up to
+//! 1.65 times what path 1 alone does; and so does path 2 alone (1.00 to 1.78 times). Its round trip is 2 ms
+//! longer, and in a network that is a clock a packet that comes just after another has left finds room,
+//! always the same flow's (Floyd, Jacobson: "Traffic Phase Effects in Packet-Switched Gateways", CCR 21(2),
+//! 1991, who answer it with random times at the hosts). Against the better path alone they take 0.66 to
+//! 1.16. With 5 ms of jitter it is 0.80 to 1.03, and 0.87 to
 //! 1.10 against path 1.
 
 use std::time::Duration;

@@ -1,11 +1,13 @@
 //! LTE and Wi-Fi: two paths whose rates are those of traces, in the form in which Mahimahi keeps them.
 //!
-//! The traces are made here, from a seed: none of the published ones may be copied. The rate of each is a walk of steps of 100 ms
-//! that returns to its mean, as measured radio links do: LTE between 2 and 30 Mbit/s around 12, with a queue of 300 ms; Wi-Fi
-//! between 1 and 50 around 20, that stops altogether for 0.2 to 0.6 s every 8 s or so, and loses 1 %.
+//! The traces are made here, from a seed: none of the published ones may be copied. The rate of each is a
+//! walk of steps of 100 ms that returns to its mean, as measured radio links do: LTE between 2 and 30
+//! Mbit/s around 12, with a queue of 300 ms; Wi-Fi between 1 and 50 around 20, that stops altogether for
+//! 0.2 to 0.6 s every 8 s or so, and loses 1 %.
 //!
-//! Published: nothing that is of these traces. Ours, in the mean of sixteen traces: 28.9 Mbit/s, 0.967 of what both could carry,
-//! with buffers that tune themselves; with 64 KB 16.9 Mbit/s, where Wi-Fi alone brings 16.5.
+//! Published: nothing that is of these traces. Ours, in the mean of sixteen traces: 28.9 Mbit/s, 0.967 of
+//! what both could carry, with buffers that tune themselves; with 64 KB 16.9 Mbit/s, where Wi-Fi alone
+//! brings 16.5.
 
 use std::sync::Arc;
 use std::time::Duration;

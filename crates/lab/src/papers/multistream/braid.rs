@@ -1,7 +1,8 @@
 //! Beyond the paper: the packets of `braid`, in the form of Figures 3 to 5.
 //!
-//! Published: nothing. Ours is a run: no SIZE, and no RETR that waits for another answer than the names; the files flow side by
-//! side on streams of their own, each with a header before it and a digest behind it.
+//! Published: nothing. Ours is a run: no SIZE, and no RETR that waits for another answer than the names;
+//! the files flow side by side on streams of their own, each with a header before it and a digest behind
+//! it.
 
 use braidftp_sim::apps::ftp::Variant;
 

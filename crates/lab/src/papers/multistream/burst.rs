@@ -1,5 +1,5 @@
-//! Beyond the paper: Figure 7 with losses in bursts, of the same mean; the first paper says that they would be more realistic
-//! (P1-C24), and what multistreaming and pipelining gain with them nobody has said.
+//! Beyond the paper: Figure 7 with losses in bursts, of the same mean; the first paper says that they would
+//! be more realistic (P1-C24), and what multistreaming and pipelining gain with them nobody has said.
 //!
 //! Published: nothing.
 

@@ -1,5 +1,6 @@
-//! Beyond the paper: its confession (§5.1), run on purpose. Earlier results had SCTP's retransmissions leave by the
-//! testbed's control network, which was free of errors and delay, and so favoured SCTP (P2-C50).
+//! Beyond the paper: its confession (§5.1), run on purpose. Earlier results had SCTP's retransmissions
+//! leave by the testbed's control network, which was free of errors and delay, and so favoured SCTP
+//! (P2-C50).
 //!
 //! Published: only that it was so. Ours, naive, LAN, seconds at 0, 1, 3, 6, 10 %:
 //! 10 KB: one 4.01 29.3 95.5 220 489; clean-second 4.02 30.2 84.1 179 349.

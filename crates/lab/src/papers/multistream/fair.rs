@@ -1,5 +1,5 @@
-//! Beyond the paper: who takes how much of a link that is shared (P2-C11, C53). It says that parallel TCP connections are
-//! unfair and that FTP over SCTP "remains TCP-friendly", and measures neither.
+//! Beyond the paper: who takes how much of a link that is shared (P2-C11, C53). It says that parallel TCP
+//! connections are unfair and that FTP over SCTP "remains TCP-friendly", and measures neither.
 //!
 //! ```text
 //! server a (one TCP connection) --------+                                    +-- client a
@@ -9,11 +9,13 @@
 //! Both send without end for two minutes, and are looked at in the last 100 s. What SCTP sends is what MS-CP sends as long as it
 //! has files to send: one stream of one association without a pause.
 //!
-//! Published: arguments. Ours, share of the TCP connection beside tcp, tcp-parallel, ms-cp and braid: SACK .500 .202 .438 .237; with
-//! Limited Transmit and bytes counted .500 .199 .438 .354; Reno of today .513 .198 .604 .324; CUBIC of today .507 .192 .701 .447. So
-//! braid leaves the paper's TCP a little less than half of its half, and every other one more: who counts acknowledgements, of which
-//! there is one for two segments, opens by half a segment in a round trip, and has less beside whoever counts bytes. Its send buffer of
-//! 32,768 bytes has no part in that (.233 with 256 KiB), but is why it has .438 beside ms-cp, and not .554.
+//! Published: arguments. Ours, share of the TCP connection beside tcp, tcp-parallel, ms-cp and braid: SACK
+//! .500 .202 .438 .237; with Limited Transmit and bytes counted .500 .199 .438 .354; Reno of today .513
+//! .198 .604 .324; CUBIC of today .507 .192 .701 .447. So braid leaves the paper's TCP a little less than
+//! half of its half, and every other one more: who counts acknowledgements, of which there is one for two
+//! segments, opens by half a segment in a round trip, and has less beside whoever counts bytes. Its send
+//! buffer of 32,768 bytes has no part in that (.233 with 256 KiB), but is why it has .438 beside ms-cp, and
+//! not .554.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

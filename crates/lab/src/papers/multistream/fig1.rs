@@ -1,8 +1,8 @@
 //! Figure 1: the congestion window over three files (P2 §2.1.2 B).
 //!
-//! Published: a sketch of three saw-teeth with gaps, for FTP over TCP. Ours are runs, and beside TCP those of an association
-//! for all files, without pipelining and with it. Without, the window falls to Max.Burst packets when nothing is in flight
-//! (§4.2, equation 1); with it, it lives on from file to file.
+//! Published: a sketch of three saw-teeth with gaps, for FTP over TCP. Ours are runs, and beside TCP those
+//! of an association for all files, without pipelining and with it. Without, the window falls to Max.Burst
+//! packets when nothing is in flight (§4.2, equation 1); with it, it lives on from file to file.
 
 use std::time::Duration;
 
@@ -97,7 +97,8 @@ fn points(outcome: &Outcome) -> impl Iterator<Item = &WindowPoint> {
     outcome.windows.iter().filter(move |point| point.at >= begin && point.at <= end)
 }
 
-/// When nothing was in flight but commands and replies, between the first byte of the first file and the end of the last.
+/// When nothing was in flight but commands and replies, between the first byte of the first file and the
+/// end of the last.
 fn idle(outcome: &Outcome) -> Vec<(Time, Time)> {
     let begin = outcome.files.iter().filter_map(|file| file.first_byte).min().unwrap_or(Time::ZERO);
     let mut spans: Vec<(Time, Time)> = Vec::new();

@@ -1,9 +1,11 @@
-//! Beyond the paper: what one lost packet costs. It says why losses of commands (P2-C02), early in a file (P2-C06), in handshakes
-//! (P2-C20) and of acknowledgements (P1-C15) matter or not; here each packet of a run is lost in a run of its own.
+//! Beyond the paper: what one lost packet costs. It says why losses of commands (P2-C02), early in a file
+//! (P2-C06), in handshakes (P2-C20) and of acknowledgements (P1-C15) matter or not; here each packet of a
+//! run is lost in a run of its own.
 //!
-//! Published: arguments. Ours: a command or a reply costs a time-out of a second each time, a packet of a handshake three seconds,
-//! the last three packets of a file a second by TCP and SCTP alike, an acknowledgement mostly nothing; the first packet of a file a
-//! second where it is the whole first window, and nothing where three follow it. By braid no packet costs more than 0.13 s.
+//! Published: arguments. Ours: a command or a reply costs a time-out of a second each time, a packet of a
+//! handshake three seconds, the last three packets of a file a second by TCP and SCTP alike, an
+//! acknowledgement mostly nothing; the first packet of a file a second where it is the whole first window,
+//! and nothing where three follow it. By braid no packet costs more than 0.13 s.
 
 use std::num::NonZeroU8;
 

@@ -1,5 +1,6 @@
-//! P2: S. Ladha, P. D. Amer, "Improving Multiple File Transfers Using SCTP Multistreaming": a hundred files by FTP over
-//! TCP, over SCTP as TCP is used, over the streams of one association, and with pipelined commands.
+//! P2: S. Ladha, P. D. Amer, "Improving Multiple File Transfers Using SCTP Multistreaming": a hundred files
+//! by FTP over TCP, over SCTP as TCP is used, over the streams of one association, and with pipelined
+//! commands.
 //!
 //! ```text
 //! FTP client ---- router (Dummynet: drop-tail, 500 kB; rate, delay and loss each way) ---- FTP server

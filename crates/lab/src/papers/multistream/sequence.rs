@@ -252,7 +252,8 @@ fn dashes(pdu: &Pdu) -> &'static str {
     if solid || pdu.purpose >= Purpose::Ack { "" } else { "6 3" }
 }
 
-/// What is said, without what is said of it: the acknowledgement that rides along, the words behind a reply's number.
+/// What is said, without what is said of it: the acknowledgement that rides along, the words behind a
+/// reply's number.
 fn shortened(says: &str) -> String {
     let parts = says.split(" + ").filter(|part| *part != "SACK" || says == "SACK");
     let parts: Vec<String> = parts

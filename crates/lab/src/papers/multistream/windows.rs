@@ -1,11 +1,12 @@
-//! Beyond the paper: with which congestion window each file begins (P2-C06, C15, C48), without loss, so that nothing but an
-//! idle gap or a new connection lets a window fall.
+//! Beyond the paper: with which congestion window each file begins (P2-C06, C15, C48), without loss, so
+//! that nothing but an idle gap or a new connection lets a window fall.
 //!
 //! Published: 4 MTU for MS, none for CP (equation 1), a sawtooth from the beginning for TCP (Figure 1).
-//! Ours, packets: tcp 3.97; tcp-two 926; tcp-two-cp 913; naive 2.01; ms 4.02; ms-cp 29.2; braid 66.5. Through the mean while the
-//! file before came: tcp 0.09; tcp-two 1.13; tcp-two-cp 1.12; naive 0.10; ms 0.18; ms-cp 0.94; braid 0.95.
-//! A TCP connection that stays keeps its window over gaps of two round trips, which are shorter than an RTO; BSD's grows without
-//! end where nothing is lost, however little of it is used.
+//! Ours, packets: tcp 3.97; tcp-two 926; tcp-two-cp 913; naive 2.01; ms 4.02; ms-cp 29.2; braid 66.5.
+//! Through the mean while the file before came: tcp 0.09; tcp-two 1.13; tcp-two-cp 1.12; naive 0.10; ms
+//! 0.18; ms-cp 0.94; braid 0.95. A TCP connection that stays keeps its window over gaps of two round trips,
+//! which are shorter than an RTO; BSD's grows without end where nothing is lost, however little of it is
+//! used.
 
 use braidftp_sim::apps::ftp::{FileOutcome, Outcome};
 use braidftp_sim::link::Loss;
@@ -74,8 +75,8 @@ pub(super) const FIGURE: Figure = Figure {
 fn row(outcome: &Outcome) -> Row {
     assert!(outcome.failed.is_none(), "{}", outcome.failed.as_deref().unwrap_or_default());
     let windows = &outcome.windows;
-    // Where a connection stays: the least that the server had from its 150 on, until something of the file was acknowledged.
-    // A new one has its own beginning; the first is that of the names.
+    // Where a connection stays: the least that the server had from its 150 on, until something of the file
+    // was acknowledged. A new one has its own beginning; the first is that of the names.
     let connections = windows.iter().map(|point| point.connection).max().map_or(0, |last| last + 1);
     let first = |number: usize| windows.iter().find(|point| point.connection == number);
     let files: Vec<_> = outcome.files.windows(2).enumerate().collect();

@@ -1,7 +1,9 @@
-//! The kernel's TCP over the same links, emulated, by the wall clock: CUBIC and BBR, as they come but for their buffers.
+//! The kernel's TCP over the same links, emulated, by the wall clock: CUBIC and BBR, as they come but for
+//! their buffers.
 //!
-//! Published: nothing. Ours, one run a cell, at 0 and 1 %: CUBIC .995 1.01 over 3 Mbit/s, 1 ms, .915 .012 over 50 Mbit/s, 300 ms, .994 .014 over
-//! 200 Mbit/s, 25 ms; BBR 1.00 1.01, .826 .753 and .974 .965. It takes minutes and root; `--quick` runs it only by its own name.
+//! Published: nothing. Ours, one run a cell, at 0 and 1 %: CUBIC .995 1.01 over 3 Mbit/s, 1 ms, .915 .012
+//! over 50 Mbit/s, 300 ms, .994 .014 over 200 Mbit/s, 25 ms; BBR 1.00 1.01, .826 .753 and .974 .965. It
+//! takes minutes and root; `--quick` runs it only by its own name.
 
 use super::{LATER, PATHS, Path, WHOLE};
 use crate::figure::{Axis, Column, Figure, Kind, LiveSweep, Row, Runs, Sweep, Value};

@@ -1,4 +1,5 @@
-//! Beyond the papers: what one association makes of a path that loses packets, by each congestion control there is.
+//! Beyond the papers: what one association makes of a path that loses packets, by each congestion control
+//! there is.
 //!
 //! ```text
 //! sender ---- loss, queue, rate, delay (the same both ways) ---- reader: what one flow without end brings in 60 s
@@ -8,8 +9,8 @@
 //! losses do not slow down can bring up to `C`: 1/(1−p) of that limit. `utilisation/behind` loses them behind the wire, where
 //! the limit is one.
 //!
-//! What is to be reached: 95 % by the default, everywhere (claims U-C01 to U-C06). The whole 60 s count, slow start and all;
-//! U-C07 to U-C12 are the last 50 of them.
+//! What is to be reached: 95 % by the default, everywhere (claims U-C01 to U-C06). The whole 60 s count,
+//! slow start and all; U-C07 to U-C12 are the last 50 of them.
 
 mod behind;
 mod buffers;

@@ -41,8 +41,8 @@ fn one<const N: usize>(point: &Point, seed: u64) -> Row {
     run(path, config, &Ways::of(path.link(loss), path.link(loss)), loss, seed)
 }
 
-/// All of a slow path; one loss of the others, at which all that the default is compared with are slow; of the fattest the
-/// default alone.
+/// All of a slow path; one loss of the others, at which all that the default is compared with are slow; of
+/// the fattest the default alone.
 fn quick<const N: usize>(point: &Point) -> bool {
     let loss = point.number("loss");
     let is_default = point.name("controller") == shared::default_controller().name();

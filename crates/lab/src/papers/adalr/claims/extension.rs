@@ -1,4 +1,5 @@
-//! What the abstracts of the M.A.Sc. thesis and of the papers of WICON 2007 and OPNETWORK 2007 say of ADaLR beyond P3.
+//! What the abstracts of the M.A.Sc. thesis and of the papers of WICON 2007 and OPNETWORK 2007 say of ADaLR
+//! beyond P3.
 
 use super::{largest, percents, ratios};
 use crate::figure::{Claim, Finding, Holds, Measured};

@@ -1,8 +1,9 @@
-//! What P3 claims, and how it is decided here: of its figures (section 5), of ADaLR itself (sections 4 to 6), and what the
-//! abstracts of its author's other papers say of errors, congestion, fairness and latency (ADaLR-X1 to X5).
+//! What P3 claims, and how it is decided here: of its figures (section 5), of ADaLR itself (sections 4 to
+//! 6), and what the abstracts of its author's other papers say of errors, congestion, fairness and latency
+//! (ADaLR-X1 to X5).
 //!
-//! ADaLR is a reconstruction here; a claim about it that holds shows that something of the kind does what the paper says. Nothing
-//! is random where nothing is lost, and numbers have no interval there.
+//! ADaLR is a reconstruction here; a claim about it that holds shows that something of the kind does what
+//! the paper says. Nothing is random where nothing is lost, and numbers have no interval there.
 
 mod conclusions;
 mod extension;

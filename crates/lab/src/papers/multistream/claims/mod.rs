@@ -1,5 +1,5 @@
-//! What P2 claims, and how it is decided here: of FTP's design and its alternatives (sections 2 to 4), of Figures 6 to 8
-//! (section 5.2), and what follows (abstract, sections 5 and 6).
+//! What P2 claims, and how it is decided here: of FTP's design and its alternatives (sections 2 to 4), of
+//! Figures 6 to 8 (section 5.2), and what follows (abstract, sections 5 and 6).
 
 mod conclusions;
 mod design;

@@ -92,7 +92,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         says: "cause: 4 legs of set-up and not 3: half a round trip more, more exposure to loss (4:3), an initial RTO of 3 s",
         needs: &["multistream/fig6"],
         check: |data| {
-            // Both round trips of SCTP's handshake are exposed, one of TCP's: E = RTO f / (1 - 2f), f = 1 - (1-p)^2 each.
+            // Both round trips of SCTP's handshake are exposed, one of TCP's: E = RTO f / (1 - 2f), f = 1 -
+            // (1-p)^2 each.
             let table = data.table("multistream/fig6");
             let mut compared = Vec::new();
             for loss in ["0.06", "0.1"] {
@@ -539,8 +540,8 @@ enum Trend {
     Falls,
 }
 
-/// Whether a gain goes one way from the smallest files to the largest, on each path and at each loss, in its geometric mean
-/// over the losses.
+/// Whether a gain goes one way from the smallest files to the largest, on each path and at each loss, in
+/// its geometric mean over the losses.
 fn monotone(data: &Data, what: &str, of: &str, to: &str, trend: Trend) -> Finding {
     let mut all = true;
     let mut told = Vec::new();
