@@ -1,8 +1,9 @@
-//! Commands: one enum that clients write and servers read (RFC 959 §4.1, §5.3 and the extensions named at the variants).
+//! Commands: one enum that clients encode and servers parse (RFC 959 §4.1, §5.3, and the extensions named
+//! at the variants).
 //!
-//! A [`Command`] that exists is well-formed: [`Command::parse`] refuses NUL, CR and LF anywhere, and arguments that do not
-//! fit their command; [`Command::encode`] of what was parsed parses to the same. Paths are bytes. What a command may do in
-//! which state is the session's business.
+//! A [`Command`] is always well-formed: [`Command::parse`] rejects NUL, CR and LF, and arguments that do
+//! not match their command. [`Command::encode`] of a parsed command parses to the same command. Paths are
+//! bytes. The session decides which commands a state permits.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,19 +14,19 @@ use crate::line::{Line, escape_iac};
 use crate::path::escape;
 use crate::stamp::Timestamp;
 
-/// A path as an argument has it: any bytes but NUL, CR and LF, not resolved, not empty.
+/// A path as an argument: any bytes except NUL, CR and LF, not resolved, not empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathArg(Bytes);
 
 impl PathArg {
-    /// A path argument; `None` if it is empty or has NUL, CR or LF.
+    /// Creates a path argument; `None` if it is empty or contains NUL, CR or LF.
     pub fn new(path: impl Into<Bytes>) -> Option<Self> {
         let path = path.into();
         let fits = !path.is_empty() && !path.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
         fits.then_some(Self(path))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -50,10 +51,10 @@ impl fmt::Debug for PathArg {
     }
 }
 
-/// A text argument that is no path: any bytes but NUL, CR and LF; may be empty.
+/// A text argument that is not a path: any bytes except NUL, CR and LF; may be empty.
 pub type Text = Bytes;
 
-/// What must not appear in a log: the argument of PASS.
+/// An argument that must not appear in logs: that of PASS.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Bytes);
 
@@ -63,7 +64,7 @@ impl Secret {
         Self(secret.into())
     }
 
-    /// The secret itself.
+    /// Returns the secret.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -81,11 +82,11 @@ pub enum Type {
     /// `A`: lines end with CRLF on the wire.
     #[default]
     Ascii,
-    /// `I`, also `L 8`: bytes as they are.
+    /// `I`, also `L 8`: bytes unchanged.
     Image,
 }
 
-/// Which protocol EPSV was asked for (RFC 2428 §3).
+/// The protocol requested by EPSV (RFC 2428 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Epsv {
     /// No argument: the protocol of the control connection.
@@ -94,11 +95,11 @@ pub enum Epsv {
     Ipv4,
     /// `2`.
     Ipv6,
-    /// `ALL`: no other way of opening data connections from now on.
+    /// `ALL`: only EPSV opens data connections from now on.
     All,
 }
 
-/// What SITE was asked for.
+/// The subcommands of SITE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Site {
     /// `HELP`.
@@ -107,9 +108,11 @@ pub enum Site {
     Chmod(u32, PathArg),
     /// `UTIME YYYYMMDDhhmmss path`.
     Utime(Timestamp, PathArg),
-    /// `SYMLINK target path`: the target percent-encoded, since it may hold spaces (specs/ftp-over-sctp.md §8).
+    /// `SYMLINK target path`: the target is percent-encoded, since it may contain spaces
+    /// (specs/ftp-over-sctp.md §8).
     Symlink(Bytes, PathArg),
-    /// `PARTS [path]`: the unfinished uploads of everything beneath a folder, or of a file (specs/ftp-over-sctp.md §7.3).
+    /// `PARTS [path]`: lists the unfinished uploads below a folder, or of a file (specs/ftp-over-sctp.md
+    /// §7.3).
     Parts(Option<PathArg>),
     /// `DELPARTS path`: removes them.
     RemoveParts(PathArg),
@@ -133,109 +136,110 @@ macro_rules! commands {
 }
 
 commands! {
-    /// Abort: transfers before it; in braid mode perhaps only the one of that number (specs/ftp-over-sctp.md §6.5).
+    /// ABOR: aborts transfers; in braid optionally only the one with this number (specs/ftp-over-sctp.md
+    /// §6.5).
     "ABOR" Abort(Option<u32>);
-    /// Account: never needed.
+    /// ACCT: never needed.
     "ACCT" Account(Text);
-    /// Room for a file; in ms modes its exact length (specs/ftp-over-sctp.md §4.3).
+    /// ALLO: the size of a file; in ms and ms-cp its exact length (specs/ftp-over-sctp.md §4.3).
     "ALLO" Allocate(u64);
-    /// Append.
+    /// APPE: append to a file.
     "APPE" Append(PathArg);
     /// AUTH (RFC 4217): the mechanism.
     "AUTH" Auth(Text);
     /// CCC (RFC 2228).
     "CCC" ClearCommandChannel;
-    /// To the parent folder.
+    /// CDUP: change to the parent folder.
     "CDUP" ToParent;
-    /// The client's name, as a courtesy.
+    /// CLNT: the client's name.
     "CLNT" ClientName(Text);
-    /// To a folder.
+    /// CWD: change the folder.
     "CWD" ChangeDirectory(PathArg);
-    /// Delete a file.
+    /// DELE: delete a file.
     "DELE" Delete(PathArg);
-    /// Data connection to this address (RFC 2428 §2).
+    /// EPRT: data connection to this address (RFC 2428 §2).
     "EPRT" ExtendedPort(SocketAddr);
-    /// Passive, extended.
+    /// EPSV: extended passive mode.
     "EPSV" ExtendedPassive(Epsv);
-    /// Features (RFC 2389 §3).
+    /// FEAT: features (RFC 2389 §3).
     "FEAT" Features;
     /// Help.
     "HELP" Help(Text);
-    /// The virtual host meant (RFC 7151).
+    /// HOST: the virtual host (RFC 7151).
     "HOST" Host(Text);
-    /// The language of replies (RFC 2640 §4.1).
+    /// LANG: the language of replies (RFC 2640 §4.1).
     "LANG" Language(Text);
-    /// A listing for people.
+    /// LIST: a listing for humans.
     "LIST" List(Option<PathArg>);
-    /// When a file changed (RFC 3659 §3).
+    /// MDTM: the modification time (RFC 3659 §3).
     "MDTM" ModifiedTime(PathArg);
-    /// Set when a file changed (draft-somers-ftp-mfxx).
+    /// MFMT: set the modification time (draft-somers-ftp-mfxx).
     "MFMT" SetModifiedTime(Timestamp, PathArg);
-    /// New folder.
+    /// MKD: create a folder.
     "MKD" MakeDirectory(PathArg);
-    /// A folder's entries as facts (RFC 3659 §7).
+    /// MLSD: a folder's entries as facts (RFC 3659 §7).
     "MLSD" MachineList(Option<PathArg>);
-    /// One file's facts (RFC 3659 §7).
+    /// MLST: one file's facts (RFC 3659 §7).
     "MLST" MachineFacts(Option<PathArg>);
     /// MODE: the letter.
     "MODE" Mode(u8);
-    /// Names only.
+    /// NLST: names only.
     "NLST" NameList(Option<PathArg>);
-    /// Nothing.
+    /// NOOP.
     "NOOP" Noop;
-    /// Options of a command (RFC 2389 §4).
+    /// OPTS: options of a command (RFC 2389 §4).
     "OPTS" Options(Text);
-    /// Password.
+    /// PASS: the password.
     "PASS" Password(Secret);
-    /// Passive.
+    /// PASV: passive mode.
     "PASV" Passive;
     /// PBSZ (RFC 2228).
     "PBSZ" ProtectionBuffer(Text);
-    /// Data connection to this address.
+    /// PORT: data connection to this address.
     "PORT" Port(SocketAddr);
     /// PROT (RFC 2228).
     "PROT" Protection(Text);
-    /// Where am I.
+    /// PWD: the current folder.
     "PWD" PrintDirectory;
-    /// The end, when all before it is done.
+    /// QUIT: ends the session after all previous commands.
     "QUIT" Quit;
-    /// Log out, stay connected.
+    /// REIN: log out and stay connected.
     "REIN" Reinitialize;
-    /// Where the next transfer begins (RFC 3659 §5).
+    /// REST: the offset of the next transfer (RFC 3659 §5).
     "REST" Restart(u64);
-    /// Retrieve.
+    /// RETR: retrieve a file.
     "RETR" Retrieve(PathArg);
-    /// Delete a folder.
+    /// RMD: delete a folder.
     "RMD" RemoveDirectory(PathArg);
-    /// Rename: this.
+    /// RNFR: the old name.
     "RNFR" RenameFrom(PathArg);
-    /// Rename: to that.
+    /// RNTO: the new name.
     "RNTO" RenameTo(PathArg);
-    /// What servers add of their own.
+    /// SITE: commands specific to a server.
     "SITE" Site(Site);
-    /// Bytes in a file (RFC 3659 §4).
+    /// SIZE: the size of a file (RFC 3659 §4).
     "SIZE" Size(PathArg);
-    /// Status.
+    /// STAT: status.
     "STAT" Status(Option<PathArg>);
-    /// Store.
+    /// STOR: store a file.
     "STOR" Store(PathArg);
-    /// Store under a name that the server makes up.
+    /// STOU: store under a name that the server chooses.
     "STOU" StoreUnique(Option<PathArg>);
     /// STRU: the letter.
     "STRU" Structure(u8);
-    /// The system.
+    /// SYST: the system.
     "SYST" System;
-    /// The representation.
+    /// TYPE: the representation.
     "TYPE" Type(Type);
-    /// Who.
+    /// USER: the user name.
     "USER" User(Text);
-    /// Bytes of a partial upload that the server keeps (specs/ftp-over-sctp.md §7.3).
+    /// The length of the unfinished upload that the server keeps (specs/ftp-over-sctp.md §7.3).
     "XPART" Partial(PathArg);
-    /// A whole tree's listing (specs/ftp-over-sctp.md §8).
+    /// The listing of a complete tree (specs/ftp-over-sctp.md §8).
     "XTREE" Tree(Option<PathArg>);
 }
 
-/// Which transfer a command asks for: these and no others are counted (specs/ftp-over-sctp.md §6.1).
+/// The direction of a transfer command; only these commands are numbered (specs/ftp-over-sctp.md §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferKind {
     /// The server sends: RETR, LIST, NLST, MLSD, XTREE.
@@ -245,8 +249,8 @@ pub enum TransferKind {
 }
 
 impl TransferKind {
-    /// What kind of transfer a verb stands for, in any letter case. Counting goes by the verb alone, so that both sides
-    /// agree even about a command that is refused for its argument.
+    /// The kind of transfer of a verb, in any case. Numbering uses the verb only, so that both sides agree
+    /// even if the command's argument is refused.
     pub fn of_verb(verb: &[u8]) -> Option<Self> {
         match verb.to_ascii_uppercase().as_slice() {
             b"RETR" | b"LIST" | b"NLST" | b"MLSD" | b"XTREE" => Some(Self::Download),
@@ -256,25 +260,25 @@ impl TransferKind {
     }
 }
 
-/// Why a line is no command.
+/// Why a line is not a valid command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandError {
-    /// Nothing that looks like a verb.
+    /// It does not begin with a verb.
     Syntax,
-    /// NUL, CR or LF in it.
+    /// It contains NUL, CR or LF.
     Forbidden,
-    /// A verb that nobody here knows.
+    /// An unknown verb.
     Unknown,
-    /// The argument is missing, or does not fit the verb.
+    /// The argument is missing, or invalid for the verb.
     Argument,
-    /// The argument is understood and not served: `TYPE E`, `EPRT |3|`.
+    /// The argument is valid and not supported: `TYPE E`, `EPRT |3|`.
     Unsupported,
     /// EPRT for a network protocol other than 1 and 2 (RFC 2428 §2).
     Protocol,
 }
 
 impl Command {
-    /// Reads one line, its end taken off.
+    /// Parses a line without its end.
     pub fn parse(line: &Line) -> Result<Self, CommandError> {
         let line = &line.0;
         if line.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
@@ -284,7 +288,7 @@ impl Command {
         if verb.is_empty() || verb.len() > 8 || !verb.iter().all(u8::is_ascii_alphabetic) {
             return Err(CommandError::Syntax);
         }
-        // A path keeps every byte after the first space; a token does not mind spaces around it.
+        // A path includes every byte after the first space; tokens are trimmed.
         let raw = argument.map_or_else(Bytes::new, |argument| line.slice_ref(argument));
         let token = raw.trim_ascii();
         let path = || PathArg::new(raw.clone()).ok_or(CommandError::Argument);
@@ -303,7 +307,7 @@ impl Command {
             }
             b"ACCT" => Ok(Self::Account(text()?)),
             b"ALLO" => {
-                // `ALLO n R m`: the record size means nothing here.
+                // `ALLO n R m`: the record size is ignored.
                 let first = token.split(|byte| *byte == b' ').next().unwrap_or(token);
                 parse_number(first).map(Self::Allocate).ok_or(CommandError::Argument)
             }
@@ -374,7 +378,7 @@ impl Command {
         }
     }
 
-    /// The line on the wire, with its end, TELNET's byte doubled.
+    /// Encodes the line with its end, and 0xFF bytes doubled for TELNET.
     pub fn encode(&self) -> Bytes {
         let mut line = self.verb().as_bytes().to_vec();
         let argument = self.argument();
@@ -387,7 +391,7 @@ impl Command {
         line.into()
     }
 
-    /// Which kind of transfer this is, if it is one.
+    /// The kind of transfer, if this command is one.
     pub fn transfer(&self) -> Option<TransferKind> {
         TransferKind::of_verb(self.verb().as_bytes())
     }
@@ -464,7 +468,7 @@ impl Command {
 }
 
 impl fmt::Display for Command {
-    /// The line as a log may show it: escaped, the password hidden.
+    /// The line for a log: escaped, without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.verb())?;
         let argument = self.argument();
@@ -479,7 +483,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// The verb of a line and what follows the space after it.
+/// Splits a line into the verb and what follows the space.
 pub fn split_verb(line: &[u8]) -> (&[u8], Option<&[u8]>) {
     match line.iter().position(|byte| *byte == b' ') {
         Some(at) => (&line[..at], Some(&line[at + 1..])),
@@ -487,7 +491,7 @@ pub fn split_verb(line: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// `h1,h2,h3,h4,p1,p2` as PORT and the reply 227 have it; an IPv6 address, which neither can carry, becomes 0,0,0,0.
+/// `h1,h2,h3,h4,p1,p2` of PORT and reply 227; an IPv6 address, which neither can express, becomes 0,0,0,0.
 pub fn host_port(address: SocketAddr) -> String {
     let [a, b, c, d] = match address.ip() {
         IpAddr::V4(ip) => ip.octets(),
@@ -497,7 +501,7 @@ pub fn host_port(address: SocketAddr) -> String {
     format!("{a},{b},{c},{d},{high},{low}")
 }
 
-/// Reads `h1,h2,h3,h4,p1,p2`.
+/// Parses `h1,h2,h3,h4,p1,p2`.
 pub fn parse_host_port(text: &[u8]) -> Option<SocketAddr> {
     let mut numbers = [0_u8; 6];
     let mut parts = text.split(|byte| *byte == b',');
@@ -511,8 +515,8 @@ pub fn parse_host_port(text: &[u8]) -> Option<SocketAddr> {
         .then(|| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), u16::from_be_bytes([high, low])))
 }
 
-/// Encodes bytes so that they hold no space, `;` or control character: everything but letters, digits and `-._~/` becomes
-/// `%XX` (RFC 3986 §2.1).
+/// Percent-encodes everything except letters, digits and `-._~/` (RFC 3986 §2.1), so that the result has no
+/// space, `;` or control character.
 pub fn percent_encode(bytes: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(bytes.len());
     for byte in bytes {
@@ -524,7 +528,8 @@ pub fn percent_encode(bytes: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// Undoes [`percent_encode`]; `None` if a `%` is not followed by two hexadecimal digits or the bytes hold a NUL.
+/// Reverses [`percent_encode`]; `None` if a `%` is not followed by two hexadecimal digits or the result
+/// contains NUL.
 pub fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.iter().copied();
@@ -539,7 +544,7 @@ pub fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
     (!decoded.contains(&0)).then_some(decoded)
 }
 
-/// Decimal digits only, no overflow.
+/// Parses decimal digits without overflow.
 pub fn parse_number(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 32 || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -551,7 +556,7 @@ fn parse_port(text: &[u8]) -> Result<SocketAddr, CommandError> {
     parse_host_port(text).ok_or(CommandError::Argument)
 }
 
-/// `|1|132.235.1.2|6275|`, the delimiter any printable character (RFC 2428 §2).
+/// `|1|132.235.1.2|6275|`, with any printable character as delimiter (RFC 2428 §2).
 fn parse_eprt(text: &[u8]) -> Result<SocketAddr, CommandError> {
     let text = std::str::from_utf8(text).map_err(|_| CommandError::Argument)?;
     let delimiter =
@@ -623,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_read_as_written_by_others() {
+    fn commands_of_other_clients_are_parsed() {
         let stamp = Timestamp::from_seconds(0);
         for (text, command) in [
             ("noop", Command::Noop),
@@ -652,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told_apart() {
+    fn invalid_commands_are_distinguished() {
         for (text, error) in [
             (&b""[..], CommandError::Syntax),
             (b" NOOP", CommandError::Syntax),

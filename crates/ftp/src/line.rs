@@ -1,12 +1,15 @@
-//! Lines of the control connection: found, freed of TELNET, bounded (RFC 959 §4.1.3, RFC 1123 §4.1.2.10, RFC 2640 §3.1).
+//! Splits the control connection into lines, removes TELNET commands, and limits their length (RFC 959
+//! §4.1.3, RFC 1123 §4.1.2.10, RFC 2640 §3.1).
 //!
-//! A line ends with LF, a CR before it is dropped. TELNET commands are taken out (IAC IAC is the byte 0xFF, IAC WILL/WONT/
-//! DO/DONT takes one more byte, any other IAC command, such as the IP and DM before ABOR, is two bytes); options are never
-//! answered. An IAC before any other byte is taken as the byte 0xFF of a name, which many peers do not double. CR NUL stands for a CR (RFC 854), which no command may hold: the caller sees it and refuses.
+//! A line ends with LF, a CR before it is dropped. TELNET commands are taken out (IAC IAC is the byte 0xFF,
+//! IAC WILL/WONT/ DO/DONT takes one more byte, any other IAC command, such as the IP and DM before ABOR, is
+//! two bytes); options are never answered. An IAC before any other byte is taken as the byte 0xFF of a
+//! name, which many peers do not double. CR NUL stands for a CR (RFC 854), which no command may hold: the
+//! caller sees it and refuses.
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of the longest line, its end not counted.
+/// The maximum length of a line in bytes, without its end.
 pub const LINE_MAX: usize = 8192;
 
 const IAC: u8 = 0xff;
@@ -15,19 +18,19 @@ const IAC: u8 = 0xff;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line(pub Bytes);
 
-/// What is wrong with a line.
+/// Why a line is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineError {
-    /// More than [`LINE_MAX`] bytes; told once per such line, whose rest is dropped up to its end.
+    /// More than [`LINE_MAX`] bytes. Reported once per line, whose rest is discarded.
     TooLong,
 }
 
-/// Cuts a byte stream into lines.
+/// Splits a byte stream into lines.
 #[derive(Debug, Default)]
 pub struct Splitter {
-    /// What arrived and was not looked at.
+    /// Received bytes that have not been processed.
     waiting: BytesMut,
-    /// The line under way.
+    /// The incomplete line.
     line: BytesMut,
     telnet: Telnet,
     overlong: Overlong,
@@ -45,22 +48,22 @@ enum Telnet {
 enum Overlong {
     #[default]
     No,
-    /// The line was reported; everything up to its end is dropped.
+    /// The line was reported; the rest of it is discarded.
     Dropping,
 }
 
 impl Splitter {
-    /// One that has seen nothing.
+    /// Creates a splitter.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what arrived, in any cut.
+    /// Adds received bytes, divided in any way.
     pub fn push(&mut self, bytes: &[u8]) {
         self.waiting.extend_from_slice(bytes);
     }
 
-    /// The next whole line, or the news that one is too long.
+    /// Returns the next complete line, or an error for one that is too long.
     pub fn next_line(&mut self) -> Option<Result<Line, LineError>> {
         let mut taken = 0;
         let mut found = None;
@@ -73,10 +76,10 @@ impl Splitter {
                     self.telnet = Telnet::Text;
                     found = keep(&mut self.line, &mut self.overlong, IAC);
                 }
-                // WILL, WONT, DO, DONT are followed by an option.
+                // WILL, WONT, DO and DONT are followed by an option.
                 (Telnet::Iac, 251..=254) => self.telnet = Telnet::Option,
                 (Telnet::Iac, 240..=250) | (Telnet::Option, _) => self.telnet = Telnet::Text,
-                // No command at all: a peer that does not double the 0xFF of a file name.
+                // Not a TELNET command: some peers do not double 0xFF in file names.
                 (Telnet::Iac, _) => {
                     self.telnet = Telnet::Text;
                     let _ = keep(&mut self.line, &mut self.overlong, IAC);
@@ -91,7 +94,7 @@ impl Splitter {
         found
     }
 
-    /// Bytes held: lines not taken yet and the one under way.
+    /// Bytes held: unprocessed lines and the incomplete one.
     pub fn held_bytes(&self) -> usize {
         self.waiting.len() + self.line.len()
     }
@@ -112,7 +115,7 @@ fn keep(line: &mut BytesMut, overlong: &mut Overlong, byte: u8) -> Option<Result
             }
             Some(Ok(Line(whole)))
         }
-        // One more for the CR of the end.
+        // One more for the CR of the line end.
         (byte, Overlong::No) if line.len() < LINE_MAX || (line.len() == LINE_MAX && byte == b'\r') => {
             line.extend_from_slice(&[byte]);
             None
@@ -125,7 +128,7 @@ fn keep(line: &mut BytesMut, overlong: &mut Overlong, byte: u8) -> Option<Result
     }
 }
 
-/// Doubles each 0xFF, as TELNET wants it on the way out (RFC 854).
+/// Doubles each 0xFF, as TELNET requires (RFC 854).
 pub fn escape_iac(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
     for byte in text {
@@ -160,7 +163,7 @@ mod tests {
 
     #[test]
     fn telnet_is_taken_out() {
-        // IAC IP, IAC DM before ABOR; IAC DO ECHO; a name with 0xFF in it.
+        // IAC IP and IAC DM before ABOR; IAC DO ECHO; a name with 0xFF.
         let wire = b"\xff\xf4\xff\xf2ABOR\r\n\xff\xfd\x01NOOP\r\nRETR a\xff\xffb\r\n";
         assert_eq!(lines(wire), [line(b"ABOR"), line(b"NOOP"), line(b"RETR a\xffb")]);
     }
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_told_once_and_holds_nothing() {
+    fn an_endless_line_is_reported_once_and_not_stored() {
         let mut splitter = Splitter::new();
         let mut told = 0;
         for _ in 0..1000 {

@@ -1,29 +1,28 @@
-//! Names and paths that cannot leave the folder they belong to.
+//! File names and paths that cannot leave their folder.
 //!
-//! Everything that comes from the other side and names a file passes through [`SafeName`] or [`SafePath`]: the
-//! paths of commands on the server (RFC 3659 §2.2, TVFS: `/` separates, `..` is the parent), the names in
-//! listings on the client. Names are bytes; nothing here assumes UTF-8. What a symbolic link may do is the
-//! store's business.
+//! Every name from the peer becomes a [`SafeName`] or [`SafePath`]: paths in commands on the server (RFC
+//! 3659 §2.2, TVFS: `/` separates, `..` is the parent), names in listings on the client. Names are bytes
+//! and need not be UTF-8. The store handles symbolic links.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-/// Bytes of the longest name of one file.
+/// The maximum length of a file name in bytes.
 pub const NAME_MAX: usize = 255;
-/// Bytes of the longest path, separators counted.
+/// The maximum length of a path in bytes, including separators.
 pub const PATH_MAX: usize = 4096;
 
-/// Why a name or a path was refused.
+/// Why a name or a path was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathError {
-    /// A name has no bytes.
+    /// The name is empty.
     Empty,
-    /// A name is `.` or `..`, or a path that must stay below its root says so.
+    /// The name is `.` or `..`, or a strict path contains such a component.
     Dots,
-    /// A byte that no name may have: NUL, CR, LF, or `/` inside a name.
+    /// A byte that no name may contain: NUL, CR, LF, or `/` inside a name.
     Forbidden(u8),
-    /// A path that must be relative begins with `/`.
+    /// A relative path begins with `/`.
     Absolute,
     /// More than [`NAME_MAX`] or [`PATH_MAX`] bytes.
     TooLong,
@@ -43,23 +42,23 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// The name of one file in its folder: not empty, no `/`, NUL, CR or LF, neither `.` nor `..`, at most
+/// The name of a file in its folder: not empty, without `/`, NUL, CR and LF, not `.` or `..`, at most
 /// [`NAME_MAX`] bytes.
 ///
-/// Other control characters are legal in names and kept; [`fmt::Display`] shows them escaped, so that a name never
-/// steers a terminal.
+/// Other control characters are valid and kept. [`fmt::Display`] escapes them, so that a name cannot send
+/// control sequences to a terminal.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SafeName(Bytes);
 
 impl SafeName {
-    /// Checks a name.
+    /// Validates a name.
     pub fn new(name: impl Into<Bytes>) -> Result<Self, PathError> {
         let name = name.into();
         check_name(&name)?;
         Ok(Self(name))
     }
 
-    /// The bytes of the name.
+    /// Returns the bytes of the name.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -77,9 +76,9 @@ impl fmt::Debug for SafeName {
     }
 }
 
-/// A path below a root: names joined by `/`, without a leading one. Empty is the root itself.
+/// A path below a root: names joined by `/`, without a leading one. The empty path is the root.
 ///
-/// Whatever made it, each component is a [`SafeName`]; there is no way to say "up".
+/// Every component is a [`SafeName`], so a path never leads above the root.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SafePath(Bytes);
 
@@ -87,8 +86,8 @@ impl SafePath {
     /// The root.
     pub const ROOT: Self = Self(Bytes::new());
 
-    /// A relative path of the other side, taken strictly: any `.`, `..`, empty component or leading `/` refuses
-    /// it. What clients use for the paths in listings. `.` alone is the root.
+    /// Validates a relative path of the peer: `.`, `..`, empty components and a leading `/` are errors.
+    /// Clients use it for paths in listings. `.` alone is the root.
     pub fn strict(path: &[u8]) -> Result<Self, PathError> {
         if path == b"." {
             return Ok(Self::ROOT);
@@ -105,8 +104,9 @@ impl SafePath {
         Ok(Self(Bytes::copy_from_slice(path)))
     }
 
-    /// The argument of a command as seen from `self`, the current folder: absolute if it begins with `/`; empty
-    /// components and `.` vanish, `..` drops the last name and stops at the root (RFC 3659 §6.2.1).
+    /// Resolves the argument of a command against `self`, the current folder. A leading `/` makes it
+    /// absolute; empty components and `.` are skipped; `..` removes the last name and stops at the root
+    /// (RFC 3659 §6.2.1).
     pub fn resolve(&self, argument: &[u8]) -> Result<Self, PathError> {
         let mut names: Vec<&[u8]> =
             if argument.first() == Some(&b'/') { Vec::new() } else { self.components_raw().collect() };
@@ -126,7 +126,7 @@ impl SafePath {
         if joined.len() > PATH_MAX { Err(PathError::TooLong) } else { Ok(Self(joined.into())) }
     }
 
-    /// This path with one more name.
+    /// Appends a name to the path.
     pub fn join(&self, name: &SafeName) -> Result<Self, PathError> {
         let mut joined = Vec::with_capacity(self.0.len() + 1 + name.0.len());
         joined.extend_from_slice(&self.0);
@@ -137,7 +137,7 @@ impl SafePath {
         if joined.len() > PATH_MAX { Err(PathError::TooLong) } else { Ok(Self(joined.into())) }
     }
 
-    /// The folder this is in; `None` for the root.
+    /// Returns the parent folder; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -146,13 +146,13 @@ impl SafePath {
         Some(Self(self.0.slice(..end)))
     }
 
-    /// The last name; `None` for the root.
+    /// Returns the last name; `None` for the root.
     pub fn name(&self) -> Option<SafeName> {
         let start = self.0.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         (!self.is_root()).then(|| SafeName(self.0.slice(start..)))
     }
 
-    /// The names from the root down.
+    /// Iterates over the names from the root down.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = SafeName> + '_ {
         self.components_raw().map(|name| SafeName(self.0.slice_ref(name)))
     }
@@ -162,19 +162,19 @@ impl SafePath {
         self.0.is_empty()
     }
 
-    /// Whether `self` is `other` or above it.
+    /// Whether `self` equals `other` or is an ancestor of it.
     pub fn contains(&self, other: &Self) -> bool {
         self.is_root()
             || self.0 == other.0
             || (other.0.starts_with(&self.0) && other.0.get(self.0.len()) == Some(&b'/'))
     }
 
-    /// The relative path: `a/b`, empty for the root.
+    /// Returns the relative path: `a/b`, empty for the root.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The absolute virtual path, as commands and replies have it: `/a/b`, `/` for the root.
+    /// Returns the absolute virtual path of commands and replies: `/a/b`, `/` for the root.
     pub fn to_absolute(&self) -> Vec<u8> {
         let mut absolute = Vec::with_capacity(self.0.len() + 1);
         absolute.push(b'/');
@@ -205,8 +205,8 @@ impl From<SafeName> for SafePath {
     }
 }
 
-/// Writes bytes so that a terminal shows them and obeys none: valid UTF-8 without control characters as it is,
-/// everything else as `\xNN`.
+/// Writes bytes for a terminal: valid UTF-8 without control characters unchanged, everything else as
+/// `\xNN`.
 pub fn escape(bytes: &[u8], f: &mut impl fmt::Write) -> fmt::Result {
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -226,7 +226,7 @@ pub fn escape(bytes: &[u8], f: &mut impl fmt::Write) -> fmt::Result {
     Ok(())
 }
 
-/// Characters that reorder what a terminal shows (Unicode TR 36 §2.1): a name with one could look like another.
+/// Characters that reorder displayed text (Unicode TR 36 §2.1), which could make a name look like another.
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strict_path_refuses_every_way_out() {
+    fn a_strict_path_cannot_leave_its_root() {
         for (text, why) in [
             ("..", PathError::Dots),
             ("a/../b", PathError::Dots),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn contains_goes_by_whole_names() {
+    fn contains_compares_complete_names() {
         assert!(SafePath::ROOT.contains(&path("a")));
         assert!(path("a").contains(&path("a/b")));
         assert!(path("a").contains(&path("a")));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_steers_no_terminal() {
+    fn displayed_names_contain_no_control_sequences() {
         let name = SafeName::new(&b"a\x1b[2J\xff\xc3\xa9\xe2\x80\xae"[..]).unwrap();
         assert_eq!(name.to_string(), "a\\x1b[2J\\xffé\\xe2\\x80\\xae");
     }

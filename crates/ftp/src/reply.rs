@@ -1,7 +1,7 @@
-//! Replies: three digits, then text on one line or several (RFC 959 §4.2).
+//! Replies: three digits and text on one or several lines (RFC 959 §4.2).
 //!
-//! [`Reply`] writes itself; [`Parser`] reads what servers really send: LF without CR, a last line with no text, inner
-//! lines that begin with digits. It never holds more than [`REPLY_MAX`] bytes.
+//! [`Parser`] accepts the deviations of real servers: LF without CR, a last line without text, inner lines
+//! that begin with digits. It holds at most [`REPLY_MAX`] bytes.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::line::{LINE_MAX, Line, LineError, Splitter};
 use crate::path::escape;
 
-/// Bytes of the longest reply, all its lines together, that a client accepts.
+/// The maximum length of a reply that a client accepts, in bytes, over all its lines.
 pub const REPLY_MAX: usize = 1 << 20;
 
 /// A reply code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u16);
 
-/// What a code's first digit says (RFC 959 §4.2).
+/// The meaning of a code's first digit (RFC 959 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// 1yz: begun; another reply follows.
+    /// 1yz: started; another reply follows.
     Preliminary,
     /// 2yz: done.
     Completion,
-    /// 3yz: fine so far; send the rest.
+    /// 3yz: accepted; more input is needed.
     Intermediate,
-    /// 4yz: not now; the same may work later.
+    /// 4yz: a transient failure.
     Transient,
-    /// 5yz: no.
+    /// 5yz: a permanent failure.
     Permanent,
 }
 
@@ -87,17 +87,17 @@ codes! {
 }
 
 impl Code {
-    /// A code from its number, 100 to 599.
+    /// Returns the code for a number from 100 to 599.
     pub const fn new(number: u16) -> Option<Self> {
         if number >= 100 && number < 600 { Some(Self(number)) } else { None }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// What the first digit says.
+    /// Returns the class given by the first digit.
     pub const fn class(self) -> Class {
         match self.0 / 100 {
             1 => Class::Preliminary,
@@ -108,7 +108,7 @@ impl Code {
         }
     }
 
-    /// Whether this is 4yz or 5yz.
+    /// Whether the code is 4yz or 5yz.
     pub const fn is_error(self) -> bool {
         self.0 >= 400
     }
@@ -126,23 +126,24 @@ impl fmt::Debug for Code {
     }
 }
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// Its code.
+    /// The code.
     pub code: Code,
-    /// The text of its lines, code and line ends taken off; never empty. Lines between the first and the last are kept as
-    /// they stood, so a line of MLST or FEAT still begins with its space.
+    /// The text of the lines without code and line ends; never empty. Inner lines are kept unchanged, so a
+    /// line of MLST or FEAT still begins with its space.
     pub lines: Vec<Bytes>,
 }
 
 impl Reply {
-    /// A reply of one line. CR, LF and NUL in the text become `?`: no text can forge a second reply.
+    /// Creates a reply of one line. CR, LF and NUL in the text become `?`, so that no text can forge a
+    /// second reply.
     pub fn new(code: Code, text: impl AsRef<[u8]>) -> Self {
         Self { code, lines: vec![clean(text.as_ref())] }
     }
 
-    /// A reply of several lines: `first`, the `inner` ones each led by a space if it has none, `last`.
+    /// Creates a reply of several lines: `first`, the `inner` lines with a leading space, `last`.
     pub fn multi<I>(code: Code, first: &str, inner: I, last: &str) -> Self
     where
         I: IntoIterator,
@@ -150,24 +151,24 @@ impl Reply {
     {
         let mut lines = vec![clean(first.as_bytes())];
         for line in inner {
-            // A leading space keeps an inner line from looking like the last one (RFC 959 §4.2).
+            // The leading space distinguishes an inner line from the last one (RFC 959 §4.2).
             lines.push(clean(&[b" ", line.as_ref().trim_ascii_start()].concat()));
         }
         lines.push(clean(last.as_bytes()));
         Self { code, lines }
     }
 
-    /// The text of the first line.
+    /// Returns the text of the first line.
     pub fn text(&self) -> &[u8] {
         self.lines.first().map_or(&[], |line| line)
     }
 
-    /// The lines between the first and the last.
+    /// Returns the lines between the first and the last.
     pub fn inner(&self) -> &[Bytes] {
         self.lines.get(1..self.lines.len().saturating_sub(1)).unwrap_or(&[])
     }
 
-    /// As it goes on the wire.
+    /// Encodes the reply for the wire.
     pub fn encode(&self) -> Bytes {
         let mut wire = BytesMut::new();
         for (at, line) in self.lines.iter().enumerate() {
@@ -184,7 +185,7 @@ impl Reply {
 }
 
 impl fmt::Display for Reply {
-    /// `550 no such file`, made safe for a terminal; further lines follow after ` / `.
+    /// `550 no such file`, with control characters escaped; further lines follow after ` / `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.code)?;
         for (at, line) in self.lines.iter().enumerate() {
@@ -205,12 +206,12 @@ fn clean(text: &[u8]) -> Bytes {
     text.iter().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b'?' } else { *byte }).collect()
 }
 
-/// Why what the server sent is no reply.
+/// Why bytes of the server are not a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyError {
-    /// A line that does not begin with a code where one had to. Its first bytes, escaped.
+    /// A line without a code where a code is required; its first bytes, escaped.
     NoCode(String),
-    /// More than [`LINE_MAX`] bytes without an end of line.
+    /// More than [`LINE_MAX`] bytes without a line end.
     LineTooLong,
     /// More than [`REPLY_MAX`] bytes in one reply.
     ReplyTooLong,
@@ -228,7 +229,7 @@ impl fmt::Display for ReplyError {
 
 impl std::error::Error for ReplyError {}
 
-/// Puts replies together from the bytes of the control connection.
+/// Assembles replies from the bytes of the control connection.
 #[derive(Debug, Default)]
 pub struct Parser {
     splitter: Splitter,
@@ -243,22 +244,22 @@ struct Open {
 }
 
 impl Parser {
-    /// A parser that has seen nothing.
+    /// Creates a parser.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what arrived, in any cut.
+    /// Adds received bytes, divided in any way.
     pub fn push(&mut self, bytes: &[u8]) {
         self.splitter.push(bytes);
     }
 
-    /// Whether something has come that was not given out as a reply.
+    /// Whether bytes were received that have not been returned as a reply.
     pub fn holds_some(&self) -> bool {
         self.open.is_some() || self.splitter.held_bytes() > 0
     }
 
-    /// The next whole reply, if there is one. After an error the connection is of no more use.
+    /// Returns the next complete reply, if there is one. After an error the connection is unusable.
     pub fn next_reply(&mut self) -> Result<Option<Reply>, ReplyError> {
         while let Some(line) = self.splitter.next_line() {
             let Line(line) = line.map_err(|LineError::TooLong| ReplyError::LineTooLong)?;
@@ -287,16 +288,17 @@ impl Parser {
                 }
             };
         };
-        // With its end: lines of nothing count too.
+        // Including the line end: empty lines count, too.
         open.bytes += line.len() + 2;
         if open.bytes > REPLY_MAX {
             return Err(ReplyError::ReplyTooLong);
         }
         match head {
-            // Only the same code and a space ends it (RFC 959 §4.2); `ddd-` inside is text of some servers.
+            // Only the same code and a space end the reply (RFC 959 §4.2); some servers write `ddd-` inside
+            // it.
             Some((code, Sep::Last)) if code == open.code => {
                 open.lines.push(line.slice(4.min(line.len())..));
-                let Open { code, lines, .. } = self.open.take().expect("it is open: we are in it");
+                let Open { code, lines, .. } = self.open.take().expect("a reply is open in this branch");
                 Ok(Some(Reply { code, lines }))
             }
             Some((code, Sep::More)) if code == open.code => {
@@ -316,7 +318,7 @@ enum Sep {
     More,
 }
 
-/// The code a line begins with, and whether `-` or anything that ends a reply follows.
+/// The code at the beginning of a line, and whether `-` or an end of the reply follows.
 fn parse_head(line: &[u8]) -> Option<(Code, Sep)> {
     let digits = line.get(..3).filter(|head| head.iter().all(u8::is_ascii_digit))?;
     let number = digits.iter().fold(0_u16, |sum, digit| sum * 10 + u16::from(digit - b'0'));
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_and_several_read_as_written() {
+    fn replies_of_one_and_several_lines_are_read_back() {
         for reply in [
             Reply::new(Code::READY, "hello"),
             Reply::new(Code::OK, ""),
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_but_seen_forms_are_read() {
+    fn deviations_of_real_servers_are_accepted() {
         let replies = parse(b"220-hi\n220-there\n 220 not yet\n221 nor this\n220\n200\r\n");
         assert_eq!(replies.len(), 2);
         assert_eq!(replies[0].lines.len(), 5);
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_told() {
+    fn invalid_replies_are_reported() {
         for (wire, why) in [
             (&b"hello\r\n"[..], ReplyError::NoCode("hello".into())),
             (b"099 x\r\n", ReplyError::NoCode("099 x".into())),
@@ -382,8 +384,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_without_end_is_cut_at_its_limit() {
-        // Lines of nothing count as well.
+    fn the_length_of_a_reply_is_limited() {
+        // Empty lines count, too.
         for text in [1000, 0] {
             let mut parser = Parser::new();
             parser.push(b"211-begin\r\n");

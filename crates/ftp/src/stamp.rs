@@ -1,26 +1,25 @@
-//! Instants in UTC as FTP writes them: `YYYYMMDDHHMMSS[.fraction]` (RFC 3659 §2.3).
-//!
-//! Calendar arithmetic only; nobody here asks what time it is.
+//! UTC timestamps in FTP's format: `YYYYMMDDHHMMSS[.fraction]` (RFC 3659 §2.3). Calendar arithmetic only,
+//! without a clock.
 
 use std::fmt;
 
-/// A moment in UTC: seconds since 1970-01-01 00:00:00, leap seconds not counted, and nanoseconds after that.
+/// A time in UTC: seconds since 1970-01-01 00:00:00 without leap seconds, and nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
-    /// Whole seconds since the epoch, negative before it.
+    /// Seconds since the epoch, negative before it.
     pub seconds: i64,
-    /// Nanoseconds after `seconds`, below 1,000,000,000.
+    /// Nanoseconds after `seconds`, less than 1,000,000,000.
     pub nanos: u32,
 }
 
 impl Timestamp {
-    /// A moment with no fraction.
+    /// A time without a fraction.
     pub const fn from_seconds(seconds: i64) -> Self {
         Self { seconds, nanos: 0 }
     }
 
-    /// Reads `YYYYMMDDHHMMSS`, then perhaps `.` and a fraction of 1 to 9 digits (further ones are dropped). A leap
-    /// second, `60`, is taken as the second after `59`.
+    /// Parses `YYYYMMDDHHMMSS`, optionally with `.` and a fraction, of which 9 digits are used. A leap
+    /// second `60` becomes the second after `59`.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (whole, fraction) = match text.iter().position(|byte| *byte == b'.') {
             Some(at) => (&text[..at], &text[at + 1..]),
@@ -48,14 +47,14 @@ impl Timestamp {
         Some(Self { seconds: civil.to_seconds()?, nanos })
     }
 
-    /// The calendar fields of this moment.
+    /// The calendar fields.
     pub fn civil(self) -> Civil {
         Civil::from_seconds(self.seconds)
     }
 }
 
 impl fmt::Display for Timestamp {
-    /// As `MDTM` and the `modify` fact have it; a fraction only if there is one, without trailing zeros.
+    /// As in `MDTM` and the fact `modify`; a fraction only if there is one, without trailing zeros.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let civil = self.civil();
         write!(
@@ -70,7 +69,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A moment by the calendar, UTC.
+/// A calendar time, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Civil {
     /// The year, 0 to 9999.
@@ -88,7 +87,7 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// Seconds since the epoch; `None` if there is no such moment.
+    /// Seconds since the epoch; `None` if the date is invalid.
     pub fn to_seconds(self) -> Option<i64> {
         let Self { year, month, day, hour, minute, second } = self;
         let valid = (0..=9999).contains(&year)
@@ -103,7 +102,8 @@ impl Civil {
     fn from_seconds(seconds: i64) -> Self {
         let days = seconds.div_euclid(86_400);
         let rest = seconds.rem_euclid(86_400);
-        // The civil calendar in 400-year eras that begin on 1 March, so that the leap day is the last of a year.
+        // The calendar in eras of 400 years that begin on 1 March, so that the leap day is the last day of
+        // a year.
         let shifted = days + 719_468;
         let era = shifted.div_euclid(146_097);
         let day_of_era = shifted.rem_euclid(146_097);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn invalid_timestamps_are_rejected() {
         for text in [
             "",
             "2026",

@@ -1,8 +1,7 @@
-//! The words in which sessions and stores speak of files: no execution here, only vocabulary.
+//! Types shared by sessions and stores: metadata and errors of files.
 //!
-//! A store (a folder on disk, a table in memory) is asked by the server's driver for what a
-//! [`Do`](crate::server::Do) says; what it answers is told to the session in these types. [`StoreError`] is the one
-//! place where a failure of the store becomes an FTP reply.
+//! A store (a folder on disk, a table in memory) carries out what a [`Do`](crate::server::Do) requests; its
+//! results reach the session in these types. [`StoreError::code`] maps every store error to an FTP reply.
 
 use std::fmt;
 
@@ -11,7 +10,7 @@ use bytes::Bytes;
 use crate::reply::Code;
 use crate::stamp::Timestamp;
 
-/// What a name stands for.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// A regular file.
@@ -20,74 +19,74 @@ pub enum FileKind {
     Directory,
     /// A symbolic link, not followed.
     Symlink,
-    /// A device, socket or pipe: listed, never transferred.
+    /// A device, socket or pipe: listed, but never transferred.
     Other,
 }
 
-/// What is known of a file.
+/// The metadata of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// The type.
     pub kind: FileKind,
-    /// Bytes in it; 0 for what has none.
+    /// The size in bytes; 0 if there is none.
     pub size: u64,
-    /// When its content changed last, UTC.
+    /// The modification time, UTC.
     pub modified: Option<Timestamp>,
     /// The permission bits, as in `chmod`: 0o7777 at most.
     pub unix_mode: Option<u32>,
-    /// Where a symbolic link points, raw.
+    /// The target of a symbolic link, unvalidated.
     pub target: Option<Bytes>,
-    /// A name for the file's identity in its store, such as device and inode: equal for hard links (the `unique` fact,
-    /// RFC 3659 §7.5.2).
+    /// The identity of the file in its store, such as device and inode: equal for hard links (the fact
+    /// `unique`, RFC 3659 §7.5.2).
     pub unique: Option<(u64, u64)>,
 }
 
 impl Metadata {
-    /// Of this kind and size, nothing else known.
+    /// Metadata with a type and a size only.
     pub const fn new(kind: FileKind, size: u64) -> Self {
         Self { kind, size, modified: None, unix_mode: None, target: None, unique: None }
     }
 }
 
-/// Why a store did not do what it was asked.
+/// An error of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreError {
-    /// Nothing has that name.
+    /// No such file.
     NotFound,
-    /// Something has that name already.
+    /// The name exists already.
     Exists,
-    /// A folder was needed.
+    /// The path is not a folder.
     NotADirectory,
-    /// A regular file was needed.
+    /// The path is not a regular file.
     NotAFile,
     /// The folder is not empty.
     NotEmpty,
-    /// The user, or the file's permissions, or a link that leaves the root, forbids it.
+    /// Forbidden by the user's rights, the file's permissions, or a link that leaves the root.
     Denied,
-    /// The store, or this user's view of it, cannot be written.
+    /// The store is read-only, for everybody or for this user.
     ReadOnly,
-    /// The name is one that this store cannot hold.
+    /// The store does not support this name.
     BadName,
     /// The restart position is beyond the end of the file.
     BadOffset,
     /// The device is full.
     NoSpace,
-    /// The user has used up what was allowed.
+    /// The user's quota is exhausted.
     Quota,
-    /// The file is in use in a way that forbids this now.
+    /// The file is in use.
     Busy,
-    /// A newer session of the same user writes the file now.
+    /// A newer session of the same user is writing the file.
     TakenOver,
-    /// It needs more memory than there is for such things now.
+    /// Not enough memory is available for the operation at present.
     NoMemory,
-    /// The device failed, or anything else went wrong underneath.
+    /// A device error, or another error of the system.
     Io,
-    /// The store cannot do such a thing at all.
+    /// The store does not support the operation.
     Unsupported,
 }
 
 impl StoreError {
-    /// The reply for it (RFC 959 §5.4, RFC 3659 §2.3).
+    /// The reply code (RFC 959 §5.4, RFC 3659 §2.3).
     pub const fn code(self) -> Code {
         match self {
             Self::NotFound

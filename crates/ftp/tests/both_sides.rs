@@ -1,4 +1,5 @@
-//! A client session and a server session, joined by queues, in every mode: whole jobs end to end, nothing of a network.
+//! A client session and a server session, joined by queues, in every mode: whole jobs end to end, nothing
+//! of a network.
 
 mod common;
 

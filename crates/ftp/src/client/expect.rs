@@ -1,16 +1,16 @@
-//! What each command may be answered with (RFC 959 §5.4 and the extensions).
+//! The replies that each command may have (RFC 959 §5.4 and the extensions).
 
 use crate::command::{Command, parse_host_port, parse_number};
 use crate::reply::{Class, Code, Reply};
 
-/// The replies that a command may have. Errors are always among them.
+/// The permitted replies to a command. Errors are always permitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expect {
     /// Any 2yz.
     Completion,
-    /// This one alone.
+    /// Only this code.
     Only(Code),
-    /// One of these two.
+    /// One of two codes.
     Either(Code, Code),
     /// 1yz, then 2yz.
     Transfer,
@@ -19,7 +19,7 @@ pub(super) enum Expect {
 }
 
 impl Expect {
-    /// Those whose reply is told apart from others' by its code are held to it: that is what finds a slip.
+    /// Commands with a distinctive reply code require that code, which detects lost replies.
     pub(super) const fn of(command: &Command) -> Self {
         match command {
             Command::Retrieve(_)
@@ -39,10 +39,10 @@ impl Expect {
             Command::Passive => Self::Only(Code::PASSIVE),
             Command::Restart(_) | Command::RenameFrom(_) => Self::Only(Code::NEED_MORE),
             Command::PrintDirectory => Self::Only(Code::PATH_CREATED),
-            // Some servers say 250 to MKD.
+            // Some servers answer MKD with 250.
             Command::MakeDirectory(_) => Self::Either(Code::PATH_CREATED, Code::FILE_OK),
             Command::Features => Self::Only(Code::SYSTEM_STATUS),
-            // 334 would begin an exchange by ADAT, which TLS has none of (RFC 4217 §4.2).
+            // 334 would begin an exchange with ADAT, which TLS does not use (RFC 4217 §4.2).
             Command::Auth(_) => Self::Only(Code::SECURITY_ACCEPTED),
             Command::MachineFacts(_) => Self::Only(Code::FILE_OK),
             Command::System => Self::Only(Code::SYSTEM_TYPE),
@@ -71,19 +71,19 @@ impl Expect {
     }
 }
 
-/// The port in a 229 or 227. The address in a 227 is not looked at: data connections go to the control peer, or a server
-/// could send us anywhere.
+/// The port in a 229 or 227. The address in a 227 is ignored: data connections go to the peer of the
+/// control connection, because a server must not redirect the client elsewhere.
 pub(super) fn passive_port(reply: &Reply) -> Option<u16> {
     let text = reply.text();
     let port = if reply.code == Code::EXTENDED_PASSIVE {
-        // `(|||6446|)`, the delimiter any character (RFC 2428 §3).
+        // `(|||6446|)`, with any character as delimiter (RFC 2428 §3).
         let start = text.iter().position(|byte| *byte == b'(')? + 1;
         let inside = &text[start..text.iter().rposition(|byte| *byte == b')')?.max(start)];
         let delimiter = inside.first()?;
         let mut parts = inside.split(|byte| byte == delimiter).skip(3);
         u16::try_from(parse_number(parts.next()?)?).ok()?
     } else {
-        // The brackets of 227 are not always there (RFC 1123 §4.1.2.6): six numbers, wherever they begin.
+        // Some servers omit the brackets of 227 (RFC 1123 §4.1.2.6): six numbers, anywhere in the text.
         let start = text.iter().position(u8::is_ascii_digit)?;
         let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b',';
         let end = text[start..].iter().position(|byte| !is_part(byte)).map_or(text.len(), |at| start + at);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_found_in_what_servers_say() {
+    fn ports_are_found_in_replies() {
         for (text, expected) in [
             ("Entering Extended Passive Mode (|||6446|)", Some(6446)),
             ("ok (!!!21!)", Some(21)),

@@ -1,8 +1,8 @@
-//! What FEAT says (RFC 2389 §3.2).
+//! The features in a reply to FEAT (RFC 2389 §3.2).
 
 use crate::reply::Reply;
 
-/// The features of a server that matter here.
+/// The features of a server that a client uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Features {
     /// MLST and MLSD.
@@ -19,11 +19,11 @@ pub struct Features {
     pub mfmt: bool,
     /// UTF8.
     pub utf8: bool,
-    /// TVFS: paths may be given whole.
+    /// TVFS: complete paths are accepted.
     pub tvfs: bool,
-    /// PIPELINE: commands that may be sent ahead.
+    /// PIPELINE: the number of commands that may be sent ahead.
     pub pipeline: Option<u32>,
-    /// XSTREAMS: data streams.
+    /// XSTREAMS: the number of data streams.
     pub streams: Option<u16>,
     /// XFRAME 1.
     pub frames: bool,
@@ -36,7 +36,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// What every server of braid can do, which a client need not ask for.
+    /// The features of every braid server, known without FEAT.
     //= specs/ftp-over-sctp.md#section-7.5
     //# The client need not wait for the greeting, nor for FEAT, before it uses anything of this section
     pub fn of_braid() -> Self {
@@ -58,7 +58,7 @@ impl Features {
         }
     }
 
-    /// Reads the reply to FEAT; a refusal means none.
+    /// Parses the reply to FEAT; an error means no features.
     pub fn parse(reply: &Reply) -> Self {
         let mut found = Self::default();
         for line in reply.inner() {
@@ -67,7 +67,7 @@ impl Features {
             let value = value.unwrap_or_default().trim_ascii();
             let number = crate::command::parse_number(value);
             match name {
-                // Some servers name MLSD alone.
+                // Some servers only list MLSD.
                 b"MLST" | b"MLSD" => found.mlst = true,
                 b"MDTM" => found.mdtm = true,
                 b"SIZE" => found.size = true,
@@ -98,7 +98,7 @@ mod tests {
     use crate::reply::Code;
 
     #[test]
-    fn ours_and_others_are_read() {
+    fn features_of_our_and_other_servers_are_parsed() {
         let reply = Reply::multi(
             Code::SYSTEM_STATUS,
             "Features:",

@@ -1,9 +1,10 @@
-//! The client's side of one FTP session.
+//! The client side of one FTP session.
 //!
-//! [`Session`] is given commands and transfers, told what arrives ([`Session::handle`]) and drained ([`Session::poll`]): bytes
-//! for the control connection, and [`Event`]s. Replies are matched strictly first in, first out against what each command
-//! may be answered with, so a server that loses or swaps one is found out ([`Violation`]) before anything is misattributed.
-//! What mode it speaks decides what a transfer is made of; the caller does as the events say.
+//! Give [`Session`] commands and transfers, call [`Session::handle`] with received bytes, and
+//! [`Session::poll`] for bytes to send and [`Event`]s. Replies are matched with commands first in, first
+//! out, and checked against the replies that a command may have. So a server that loses or swaps replies is
+//! detected ([`Violation`]) before a reply is attributed to the wrong command. The mode determines the
+//! parts of a transfer; the caller acts on the events.
 
 mod expect;
 mod features;
@@ -25,28 +26,28 @@ use crate::reply::{Code, Reply, ReplyError};
 pub use features::Features;
 pub use session::Session;
 
-/// How far commands may run ahead of replies over TCP. The SCTP modes have each their own fixed way.
+/// How far commands may run ahead of replies over TCP. SCTP modes have fixed rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pipelining {
-    /// One command, its final reply, the next.
+    /// One command at a time.
     LockStep,
-    /// Several at once as long as no transfer is among them. EPSV goes with them; the transfer itself goes alone.
+    /// Several at once, unless one is a transfer. EPSV is included; the transfer command is sent alone.
     #[default]
     Metadata,
-    /// Everything at once, up to the window. Only towards servers known to stand it.
+    /// All commands, up to the window. Only for servers known to support it.
     Deep,
-    /// As the greeting says: [`Self::Deep`] towards braidftp, [`Self::LockStep`] towards servers known to lose commands that
-    /// are sent ahead, [`Self::Metadata`] towards all others.
+    /// By the greeting: [`Self::Deep`] for braidftp, [`Self::LockStep`] for servers known to lose commands
+    /// that are sent ahead, [`Self::Metadata`] for all others.
     Adaptive,
 }
 
 impl Pipelining {
-    /// What a greeting's text begins with where [`Self::Deep`] works: our server's, unless its operator chose another text.
+    /// The beginning of greetings of servers that support [`Self::Deep`]: the default of our server.
     const STANDS_ALL: &'static [u8] = b"braidftp";
-    /// What the greetings of servers hold that lose commands (the list is lftp's `ftp:auto-sync-mode`).
+    /// Parts of greetings of servers that lose commands (the list is lftp's `ftp:auto-sync-mode`).
     const LOSES_COMMANDS: [&'static str; 3] = ["Microsoft FTP Service", "MadGoat", "MikroTik"];
 
-    /// The level towards the server that greets so.
+    /// The level for a server with this greeting.
     fn after(self, greeting: &Reply) -> Self {
         let text = String::from_utf8_lossy(greeting.text());
         let stands_all = greeting.text().starts_with(Self::STANDS_ALL);
@@ -59,23 +60,23 @@ impl Pipelining {
     }
 }
 
-/// How a session goes about it.
+/// Settings of a session.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What it speaks.
+    /// The mode.
     pub mode: Mode,
     /// TCP only.
     pub pipelining: Pipelining,
-    /// Commands without a final reply at most. Default 256, the window of our server.
+    /// The maximum number of commands without a final reply. Default 256, the window of our server.
     pub window: usize,
-    /// TCP: how data connections are opened. Default EPSV, then PASV if that is refused.
+    /// TCP: how data connections are opened. Default EPSV, with fallback to PASV.
     pub passive: Passive,
-    /// TCP: whether the session is protected by TLS. Default: no.
+    /// TCP: whether the session uses TLS. Default: no.
     pub protection: Protection,
 }
 
 impl Config {
-    /// The usual for a mode.
+    /// The default settings of a mode.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -87,66 +88,68 @@ impl Config {
     }
 }
 
-/// TCP: whether a session is protected by TLS (RFC 4217). Where it is, its data connections are too.
+/// TCP: whether a session uses TLS (RFC 4217). Data connections are then protected as well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protection {
-    /// No: AUTH is not said.
+    /// No: AUTH is not sent.
     #[default]
     None,
-    /// If the server accepts AUTH TLS; else the session goes on without, and [`Event::Unprotected`] says so.
+    /// If the server accepts AUTH TLS; otherwise the session continues unprotected after
+    /// [`Event::Unprotected`].
     IfOffered,
-    /// Yes, or there is no session: a user's name and password are not sent without it.
+    /// Required: user name and password are never sent without TLS.
     Required,
-    /// The control connection began with TLS: AUTH is not said.
+    /// Implicit: the control connection begins with TLS, and AUTH is not sent.
     Implicit,
 }
 
-/// TCP: which command asks for a data connection.
+/// TCP: the command that prepares a data connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passive {
-    /// EPSV; falls to PASV for good when it is refused.
+    /// EPSV; falls back to PASV for the rest of the session when refused.
     Extended,
-    /// PASV. The address in its reply is ignored: data connections go to the control peer.
+    /// PASV. The address in its reply is ignored: data connections go to the peer of the control
+    /// connection.
     Classic,
-    /// EPRT: the server connects to us.
+    /// EPRT: the server connects to the client.
     Active,
 }
 
-/// Names a command or a transfer of one session; ascending in the order they were asked for.
+/// Identifies a command or transfer of a session, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// A transfer to be done.
+/// A transfer to request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transfer {
-    /// RETR from an offset (REST if it is not 0).
+    /// RETR from an offset (with REST if it is not 0).
     Retrieve {
-        /// What.
+        /// The path.
         path: PathArg,
-        /// Bytes to skip.
+        /// The number of bytes to skip.
         offset: u64,
     },
-    /// STOR from an offset (REST if it is not 0).
+    /// STOR from an offset (with REST if it is not 0).
     Store {
-        /// Where to.
+        /// The path.
         path: PathArg,
-        /// Bytes that the server keeps of what it has.
+        /// The number of existing bytes that the server keeps.
         offset: u64,
-        /// Bytes that will be sent. ms and ms-cp announce it by ALLO and it binds.
+        /// The number of bytes to send. ms and ms-cp announce it by ALLO, and it is binding.
         length: u64,
     },
     /// APPE.
     Append {
-        /// Where to.
+        /// The path.
         path: PathArg,
-        /// Bytes that will be sent.
+        /// The number of bytes to send.
         length: u64,
     },
     /// A listing.
     List {
-        /// In which form.
+        /// The form.
         form: ListForm,
-        /// Of what; `None` is the current folder.
+        /// The path; `None` is the current folder.
         path: Option<PathArg>,
     },
 }
@@ -164,141 +167,147 @@ pub enum ListForm {
     Tree,
 }
 
-/// Where the bytes of a transfer come from or go to, as a client sees it.
+/// The data path of a transfer, from the client's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
-    /// The data connection that [`Event::Connect`] or [`Event::Listen`] opened, to its end.
+    /// The data connection opened for [`Event::Connect`] or [`Event::Listen`], until its end.
     Connection,
-    /// naive: the association that the server opens to the SCTP port that [`Event::Listen`] asked for; stream 0, to its shutdown.
+    /// naive: the association that the server opens to the port of [`Event::Listen`]; stream 0, until its
+    /// shutdown.
     Association,
-    /// ms, ms-cp: stream 1, exactly so many bytes. Such events come in the order in which the transfers lie on the stream.
+    /// ms, ms-cp: exactly this number of bytes on stream 1. Such events are in the order of the transfers
+    /// on the stream.
     Counted(u64),
-    /// ms, ms-cp: stream 1, one message (a listing).
+    /// ms, ms-cp: one message on stream 1 (a listing).
     Message,
-    /// braid: the frames of this number on whatever data stream.
+    /// braid: the frames of this number on any data stream.
     Framed(TransferNumber),
 }
 
-/// What the session is told.
+/// Inputs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// Bytes of the control connection, in any cut.
+    /// Bytes of the control connection, divided in any way.
     Received(Bytes),
-    /// The server sends no more on the control connection, or it is gone.
+    /// The server closed the control connection, or it was lost.
     Closed,
-    /// The answer to [`Event::StartTls`]: what comes now was protected.
+    /// The answer to [`Event::StartTls`]: further input is protected.
     Secured,
-    /// The answer to [`Event::Connect`]: it is open.
+    /// The answer to [`Event::Connect`]: the connection is open.
     Connected(Tag),
-    /// The answer to [`Event::Listen`]: listening here. naive sends only the port.
+    /// The answer to [`Event::Listen`]: the local address. naive only sends the port.
     Listening(Tag, SocketAddr),
-    /// The answer to [`Event::Connect`] or [`Event::Listen`] if it failed. The transfer ends with [`TransferError::Data`].
+    /// The answer to [`Event::Connect`] or [`Event::Listen`] on failure. The transfer ends with
+    /// [`TransferError::Data`].
     DataFailed(Tag),
-    /// The bytes that [`Event::Receive`] or [`Event::Send`] spoke of are done, well or not.
+    /// The data transfer of [`Event::Receive`] or [`Event::Send`] ended.
     DataDone(Tag, DataResult),
 }
 
-/// How the data of a transfer ended for us.
+/// How a data transfer ended on this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataResult {
-    /// All came, or all is handed over: so many bytes.
+    /// Complete: all bytes were received or handed to the transport.
     Complete(u64),
-    /// It broke off, was damaged, or the file on this side failed.
+    /// Incomplete or damaged, or an error with the local file.
     Failed,
 }
 
-/// What the session says.
+/// Outputs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The server's first word, 220; nothing is sent before it over TCP, naive, ms and ms-cp.
+    /// The greeting, 220. Over TCP, naive, ms and ms-cp nothing is sent before it.
     Greeting(Reply),
-    /// TCP: begin TLS on the control connection, as its client; each data connection begins with TLS from now on. Answer:
-    /// [`Input::Secured`], or [`Input::Closed`] if it fails.
+    /// TCP: start TLS on the control connection as its client. From now on each data connection begins with
+    /// TLS. Answer: [`Input::Secured`], or [`Input::Closed`] on failure.
     StartTls,
-    /// TCP: the server refused AUTH TLS with this, and the session goes on without protection ([`Protection::IfOffered`]).
+    /// TCP: the server refused AUTH TLS with this reply, and the session continues unprotected
+    /// ([`Protection::IfOffered`]).
     Unprotected(Reply),
     /// A command's final reply (2yz, 3yz, 4yz, 5yz).
     Reply(Tag, Reply),
-    /// TCP: connect to this port of the control peer's address, whatever address the server told. Answer:
+    /// TCP: connect to this port of the control peer's address, whatever address the server named. Answer:
     /// [`Input::Connected`] or [`Input::DataFailed`].
     Connect(Tag, u16),
     /// TCP active: open a listening socket. naive: listen on an SCTP port. Answer: [`Input::Listening`] or
     /// [`Input::DataFailed`].
     Listen(Tag),
-    /// Take the bytes of this transfer from there. Answer: [`Input::DataDone`].
+    /// Receive the bytes of this transfer on this data path. Answer: [`Input::DataDone`].
     Receive(Tag, Data),
-    /// Send the bytes of this transfer there. Answer: [`Input::DataDone`].
+    /// Send the bytes of this transfer on this data path. Answer: [`Input::DataDone`].
     Send(Tag, Data),
-    /// A transfer is over: its final reply is here and its data done, or it failed. If [`Event::Receive`] or [`Event::Send`] was
-    /// under way, stop that; no `DataDone` is needed then. In braid an upload that was begun is broken off with a TRAILER of
-    /// status 426, and frames that still come for a download are thrown away.
+    /// A transfer ended: its final reply arrived and its data is complete, or it failed. If
+    /// [`Event::Receive`] or [`Event::Send`] is in progress, stop it; no `DataDone` is needed. In braid an
+    /// upload in progress is ended by a TRAILER with status 426, and further frames of a download are
+    /// discarded.
     Finished(Tag, Result<Finished, TransferError>),
-    /// The session is over; commands and transfers that had no answer get none.
+    /// The session ended; pending commands and transfers get no result.
     Ended(Ended),
 }
 
-/// A transfer that went well.
+/// A successful transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Its final reply.
+    /// The final reply.
     pub reply: Reply,
-    /// Bytes moved.
+    /// The number of bytes transferred.
     pub bytes: u64,
-    /// The size that SIZE told before it (ms, ms-cp).
+    /// The size from the preceding SIZE (ms, ms-cp).
     pub size: Option<u64>,
 }
 
-/// A transfer that did not.
+/// A failed transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferError {
-    /// The server says so: of this command, before or after bytes flowed.
+    /// The server refused it, before or after bytes were transferred.
     Refused(Reply),
-    /// The data path could not be opened on this side, broke, or was damaged; the server's final reply if it came.
+    /// The data path could not be opened on this side, was lost or damaged; with the server's final reply,
+    /// if there was one.
     Data(Option<Reply>),
 }
 
-/// Why a session is over.
+/// Why a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// After QUIT, as wanted.
+    /// After QUIT.
     Quit,
-    /// The server said 421.
+    /// The server sent 421.
     ByServer(Reply),
-    /// The server refused AUTH TLS, or data connections with TLS, and [`Config::protection`] asks for them. Nobody has logged
-    /// in.
+    /// The server refused AUTH TLS, or protected data connections, which [`Config::protection`] requires.
+    /// No login was sent.
     Unprotected {
-        /// Which command it refused.
+        /// The refused command.
         verb: &'static str,
-        /// With this.
+        /// The reply.
         reply: Reply,
     },
-    /// The control connection ended without a word.
+    /// The control connection ended unexpectedly.
     Lost,
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     Violation(Violation),
 }
 
-/// How a server broke the protocol.
+/// A protocol violation of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// No reply at all.
+    /// Not a reply.
     Reply(ReplyError),
-    /// A reply that the command it would belong to cannot have.
+    /// A reply that its command cannot have.
     Mismatch {
         /// The command's verb.
         verb: &'static str,
-        /// What came.
+        /// The reply.
         reply: Reply,
     },
-    /// A reply when nothing was asked.
+    /// A reply without a command.
     Unasked(Reply),
-    /// Something behind the 234 to AUTH and before TLS: it was not protected, and may be somebody else's.
+    /// Unprotected data after the reply 234 to AUTH, which may come from an attacker.
     BeforeTls,
-    /// A reply whose text does not say what it must, as a 229 without port.
+    /// A reply whose text lacks required information, such as a 229 without port.
     Text {
         /// The command's verb.
         verb: &'static str,
-        /// What came.
+        /// The reply.
         reply: Reply,
     },
 }
@@ -307,11 +316,11 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reply(error) => error.fmt(f),
-            Self::Mismatch { verb, reply } => write!(f, "{verb} cannot be answered by \"{reply}\""),
-            Self::BeforeTls => f.write_str("words behind the answer to AUTH that were not protected"),
-            Self::Unasked(reply) => write!(f, "a reply to nothing: \"{reply}\""),
+            Self::Mismatch { verb, reply } => write!(f, "unexpected reply to {verb}: \"{reply}\""),
+            Self::BeforeTls => f.write_str("unprotected data after the reply to AUTH"),
+            Self::Unasked(reply) => write!(f, "a reply without a command: \"{reply}\""),
             Self::Text { verb, reply } => {
-                write!(f, "the answer to {verb} lacks what it must say: \"{reply}\"")
+                write!(f, "the reply to {verb} lacks required information: \"{reply}\"")
             }
         }
     }
@@ -332,7 +341,7 @@ impl fmt::Display for TransferError {
 impl std::error::Error for TransferError {}
 
 impl TransferError {
-    /// The server's code, if it said one.
+    /// The server's reply code, if there is one.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Refused(reply) | Self::Data(Some(reply)) => Some(reply.code),

@@ -1,8 +1,8 @@
-//! The machine: what is sent when, and whose reply this is.
+//! The client session: when each command is sent, and which command a reply belongs to.
 //!
-//! A command or transfer becomes a [`Unit`] of one or more lines that stay together. Units wait in their order; the mode says
-//! when the next line may go. Each line sent is put on the list of [`Sent`] with what it may be answered by; replies are taken
-//! off that list from the front, and nowhere else.
+//! A command or transfer becomes a [`Unit`] of one or more consecutive lines. Units wait in order; the mode
+//! decides when the next line may be sent. Each sent line is queued as [`Sent`] with its permitted replies,
+//! and every reply is matched with the first entry of that queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,7 +18,7 @@ use crate::command::{Command, Epsv, PathArg, Secret};
 use crate::mapping::{Mode, TOLD_SIZES_MAX, TransferNumber};
 use crate::reply::{Class, Code, Parser, Reply};
 
-/// Bytes of lines that go out together at most.
+/// The maximum number of bytes sent at once.
 const SEND_BYTES: usize = 16 << 10;
 
 /// One FTP session, client side.
@@ -29,19 +29,19 @@ pub struct Session {
     next_tag: u64,
     greeting: Greeting,
     channel: Channel,
-    /// The unit whose lines are partly sent: no other line may come between.
+    /// The unit whose lines are partly sent; no other line may be sent in between.
     current: Option<Unit>,
-    /// Units that go before all that wait: a RETR whose SIZE was answered.
+    /// Units with priority: a RETR whose SIZE was answered.
     urgent: VecDeque<Unit>,
     waiting: VecDeque<Unit>,
     sent: VecDeque<Sent>,
     running: BTreeMap<Tag, Running>,
-    /// Paths whose size was asked for and whose RETR is not done (ms-cp).
+    /// The paths of SIZE commands whose RETR is not done (ms-cp).
     sized: BTreeSet<PathArg>,
-    /// Transfers whose turn has come and that are not over.
+    /// The number of transfers that have begun and not ended.
     under_way: usize,
     transfers_sent: u32,
-    /// Whether EPSV was answered by 229 in this session.
+    /// Whether EPSV succeeded in this session.
     extended: Extended,
     lines: VecDeque<Bytes>,
     events: VecDeque<Event>,
@@ -54,18 +54,18 @@ enum Greeting {
     Seen,
 }
 
-/// How far the protection of the session is. Nothing of the caller's is sent before it is settled.
+/// The state of the session's protection. No command of the caller is sent before it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Channel {
-    /// AUTH is sent behind the greeting, or TLS was there before it.
+    /// AUTH will be sent after the greeting, or TLS began before it.
     Undecided,
     /// AUTH was sent.
     Asked,
-    /// 234 came: TLS begins.
+    /// 234 was received: TLS begins.
     Handshake,
-    /// TLS is on; PBSZ or PROT was sent.
+    /// TLS is active; PBSZ or PROT was sent.
     Arranging,
-    /// It is protected, or is not to be.
+    /// Protection is active, or not used.
     Settled,
 }
 
@@ -81,7 +81,7 @@ enum Over {
     Yes,
 }
 
-/// Lines that stay together.
+/// Consecutive lines.
 #[derive(Debug)]
 struct Unit {
     tag: Tag,
@@ -95,10 +95,10 @@ struct Step {
     gate: Gate,
 }
 
-/// What a line is for.
+/// The purpose of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Its reply is the caller's.
+    /// The reply is passed to the caller.
     Plain,
     User,
     Password,
@@ -113,26 +113,26 @@ enum Role {
     /// REST or ALLO.
     Prepare,
     Transfer,
-    /// Its reply matters to nobody: ABOR, a PASS that was sent with its USER and turned out not to be needed, or ALLO over
-    /// TCP, which servers may refuse.
+    /// The reply is ignored: ABOR, a PASS sent with its USER and not needed, or ALLO over TCP, which
+    /// servers may refuse.
     Silent,
 }
 
-/// What must have happened before a line may go, besides what the mode wants.
+/// The condition for sending a line, besides those of the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gate {
     Open,
-    /// Nothing: it goes with the line before it.
+    /// None: sent with the preceding line.
     Together,
-    /// All lines of the unit before it are answered.
+    /// All preceding lines of the unit have been answered.
     Answered,
-    /// The same, unless the server is known to stand all that is sent ahead.
+    /// The same, unless the server is known to support pipelining.
     Login,
-    /// The data connection is open, or listens.
+    /// The data connection is open, or its socket listens.
     Data,
 }
 
-/// A line whose final reply has not come.
+/// A line without its final reply.
 #[derive(Debug)]
 struct Sent {
     tag: Tag,
@@ -141,7 +141,7 @@ struct Sent {
     expect: Expect,
 }
 
-/// A transfer that is not over.
+/// A transfer that has not ended.
 #[derive(Debug)]
 struct Running {
     transfer: Transfer,
@@ -149,7 +149,7 @@ struct Running {
     number: Option<TransferNumber>,
     size: Option<u64>,
     connection: Connection,
-    /// Whether 150 came, or what stands for it.
+    /// Whether the reply 150 or its equivalent was received.
     opening: Opening,
     flow: Flow,
     reply: Option<Reply>,
@@ -163,7 +163,7 @@ enum Turn {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connection {
-    /// None is needed in this mode.
+    /// Not needed in this mode.
     None,
     Wanted,
     Ready,
@@ -184,8 +184,8 @@ enum Flow {
 }
 
 impl Session {
-    /// A session on a control connection that was just opened (or, in braid, is being opened: the first commands may ride
-    /// with COOKIE ECHO, so poll at once).
+    /// Creates a session on a new control connection. In braid the association may still be opening, and
+    /// the first commands travel with COOKIE ECHO, so poll immediately.
     pub fn new(config: Config) -> Self {
         let channel = match (config.mode, config.protection) {
             (Mode::Tcp, Protection::IfOffered | Protection::Required | Protection::Implicit) => {
@@ -214,16 +214,16 @@ impl Session {
         }
     }
 
-    /// USER and PASS. One tag for both: [`Event::Reply`] with the reply that decides (230, or a refusal).
+    /// Sends USER and PASS under one tag: [`Event::Reply`] has the deciding reply (230, or a refusal).
     ///
-    /// `None` if the user has NUL, CR or LF or is empty, or the password has one of them.
+    /// `None` if the user name is empty or contains NUL, CR or LF, or the password contains one of them.
     pub fn login(&mut self, user: &[u8], password: Secret) -> Option<Tag> {
         let is_clean = |text: &[u8]| !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
         if user.is_empty() || !is_clean(user) || !is_clean(password.expose()) {
             return None;
         }
-        // In braid both ride with the first packet; elsewhere PASS is sent if 331 asks for it: a stranger that asks for none is
-        // not told it.
+        // In braid both travel in the first packet. Otherwise PASS is sent on reply 331 only, so a server
+        // that needs no password does not receive one.
         let gate = if self.config.mode == Mode::Braid { Gate::Open } else { Gate::Login };
         let user =
             Step { command: Command::User(Bytes::copy_from_slice(user)), role: Role::User, gate: Gate::Open };
@@ -231,16 +231,18 @@ impl Session {
         Some(self.enqueue([user, password]))
     }
 
-    /// Any command that is no transfer and opens no data connection. Its final reply comes as [`Event::Reply`].
+    /// Sends a command that is not a transfer and opens no data connection. Its final reply arrives as
+    /// [`Event::Reply`].
     ///
     /// # Panics
-    /// If it is a transfer command: those are counted and need [`Self::transfer`].
+    /// If it is a transfer command: those are numbered and need [`Self::transfer`].
     pub fn command(&mut self, command: Command) -> Tag {
         assert!(command.transfer().is_none(), "{} is a transfer", command.verb());
         self.enqueue([Step { command, role: Role::Plain, gate: Gate::Open }])
     }
 
-    /// A transfer. It ends with [`Event::Finished`]. Except in braid the caller sets `TYPE I` once before.
+    /// Requests a transfer. It ends with [`Event::Finished`]. Except in braid the caller must set `TYPE I`
+    /// first.
     pub fn transfer(&mut self, transfer: Transfer) -> Tag {
         let connection = match self.config.mode {
             Mode::Tcp | Mode::Naive => Connection::Wanted,
@@ -262,9 +264,9 @@ impl Session {
         tag
     }
 
-    /// Gives a transfer up. Not sent yet, it ends at once. Under way in braid, ms and ms-cp it is aborted (ABOR; in ms and ms-cp
-    /// that ends the session); over TCP and naive drop its data connection and say [`DataResult::Failed`]. Either way it ends with
-    /// [`Event::Finished`].
+    /// Cancels a transfer. An unsent one ends immediately. In braid, ms and ms-cp one in progress is
+    /// aborted with ABOR, which in ms and ms-cp ends the session. Over TCP and naive, close its data
+    /// connection and report [`DataResult::Failed`]. In all cases it ends with [`Event::Finished`].
     pub fn cancel(&mut self, tag: Tag) {
         let Some(running) = self.running.get(&tag) else { return };
         if running.turn == Turn::Awaited {
@@ -278,12 +280,12 @@ impl Session {
             Mode::Tcp | Mode::Naive => return,
         };
         if running.reply.is_none() {
-            // Out of turn: that is what ABOR is for.
+            // ABOR is sent immediately, ahead of waiting commands.
             self.put(tag, Step { command: Command::Abort(number), role: Role::Silent, gate: Gate::Open });
         }
     }
 
-    /// Tells it something. Drain with [`Self::poll`] afterwards.
+    /// Processes an input. Call [`Self::poll`] afterwards.
     pub fn handle(&mut self, input: Input) {
         if self.over == Over::Yes {
             return;
@@ -317,7 +319,8 @@ impl Session {
         self.advance();
     }
 
-    /// What comes next: bytes for the control connection (whole lines; over SCTP one message of stream 0), or an event.
+    /// Returns bytes for the control connection (complete lines; over SCTP one message of stream 0), or an
+    /// event.
     pub fn poll(&mut self, _now: Time) -> Output<Bytes, Event> {
         self.advance();
         if let Some(bytes) = self.next_send() {
@@ -326,7 +329,8 @@ impl Session {
         self.events.pop_front().map_or(Output::Wait(None), Output::Event)
     }
 
-    /// Commands and transfers that wait to be sent or for their end. A caller with a million files keeps this near its window.
+    /// The number of commands and transfers that are unsent or unfinished. A caller with many files keeps
+    /// this near the window.
     pub fn outstanding(&self) -> usize {
         let plain = |unit: &&Unit| !self.running.contains_key(&unit.tag);
         self.running.len()
@@ -341,7 +345,7 @@ impl Session {
         tag
     }
 
-    /// The lines of a transfer as far as they are known when it is asked for.
+    /// The lines of a transfer that are known when it is requested.
     fn first_steps(&self, transfer: &Transfer) -> VecDeque<Step> {
         let step = |command, role, gate| Step { command, role, gate };
         match (self.config.mode, transfer) {
@@ -357,12 +361,13 @@ impl Session {
                 transfer_steps(transfer, Gate::Open, Rest::Checked)
             }
             (Mode::Braid, _) => transfer_steps(transfer, Gate::Open, Rest::Trusted),
-            // The data connection's own line is put in front when its turn comes: which one it is may change till then.
+            // The line for the data connection is prepended when its turn comes, since the command may
+            // still change.
             (Mode::Tcp | Mode::Naive, _) => transfer_steps(transfer, Gate::Data, Rest::Checked),
         }
     }
 
-    /// Sends what may be sent.
+    /// Sends the lines that may be sent.
     fn advance(&mut self) {
         while self.over == Over::No
             && self.channel == Channel::Settled
@@ -385,7 +390,7 @@ impl Session {
         }
     }
 
-    /// Makes the next unit the current one; false if none may begin.
+    /// Makes the next unit current; false if none may begin.
     fn take_next(&mut self) -> bool {
         if let Some(unit) = self.urgent.pop_front() {
             self.current = Some(unit);
@@ -424,7 +429,7 @@ impl Session {
         true
     }
 
-    /// Whether this transfer is a RETR of a path that has another under way.
+    /// Whether this transfer is a RETR of a path with another one in progress.
     fn is_sized(&self, tag: Tag) -> bool {
         //= specs/ftp-over-sctp.md#section-4.2
         //# MUST NOT send SIZE for a path again before its RETR is done.
@@ -434,7 +439,7 @@ impl Session {
         }
     }
 
-    /// Asks for the data connection of a transfer whose turn it is.
+    /// Requests the data connection of a transfer.
     fn open_connection(&mut self, tag: Tag) {
         let step = |command| Step { command, role: Role::Passive, gate: Gate::Open };
         let passive = match (self.config.mode, self.config.passive) {
@@ -458,8 +463,8 @@ impl Session {
         }
     }
 
-    /// The size that ALLO tells before an upload over TCP, so that a server does not take the end of the connection of a
-    /// client that died for the end of the file. It is sent with EPSV and costs no round trip.
+    /// The size announced by ALLO before an upload over TCP, so that a server can distinguish the end of
+    /// the file from a lost client. It is sent together with EPSV and costs no round trip.
     fn told_size(&self, tag: Tag) -> Option<u64> {
         match self.running.get(&tag).map(|running| &running.transfer) {
             Some(Transfer::Store { offset, length, .. })
@@ -473,7 +478,8 @@ impl Session {
 
     fn passes(&self, tag: Tag, gate: Gate) -> bool {
         let answered = !self.sent.iter().any(|sent| sent.tag == tag);
-        // Over TCP and naive a transfer goes line by line, unless deep pipelining has been seen to work.
+        // Over TCP and naive a transfer is sent line by line, unless the server is known to support deep
+        // pipelining.
         let deep = self.config.mode == Mode::Tcp
             && self.config.pipelining == Pipelining::Deep
             && self.extended == Extended::Works
@@ -491,7 +497,7 @@ impl Session {
         }
     }
 
-    /// Puts one line on the wire.
+    /// Sends a line.
     fn put(&mut self, tag: Tag, step: Step) {
         let Step { command, role, .. } = step;
         if command.transfer().is_some() {
@@ -503,7 +509,7 @@ impl Session {
         self.sent.push_back(Sent { tag, role, verb: command.verb(), expect: Expect::of(&command) });
         self.lines.push_back(command.encode());
         if role == Role::Transfer && self.config.mode == Mode::Braid {
-            // The bytes need no reply to begin.
+            // Data transfer begins without a reply.
             self.flow(tag);
         }
     }
@@ -545,7 +551,7 @@ impl Session {
                 }
             }
             Role::Auth => self.on_auth(reply),
-            // Whether it was needed, PROT shows.
+            // PROT shows whether it was necessary.
             Role::ProtectionBuffer => self.put_own(Command::Protection("P".into()), Role::Protection),
             Role::Protection if reply.code.is_error() => self.end(Ended::Unprotected { verb, reply }),
             Role::Protection => self.channel = Channel::Settled,
@@ -591,7 +597,7 @@ impl Session {
         }
     }
 
-    /// A line of the session's own, that no caller waits for.
+    /// Sends a line of the session itself.
     fn put_own(&mut self, command: Command, role: Role) {
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
@@ -613,7 +619,7 @@ impl Session {
         }
     }
 
-    /// TLS is on: data connections are to have it too.
+    /// TLS is active: requests protection of data connections.
     fn arrange(&mut self) {
         if !matches!(self.channel, Channel::Undecided | Channel::Handshake) {
             return;
@@ -629,7 +635,7 @@ impl Session {
         if reply.code == Code::NEED_PASSWORD {
             return;
         }
-        // Decided without PASS: it is not sent, or its reply goes nowhere.
+        // The login was decided without PASS, which is not sent, or whose reply is ignored.
         if let Some(unit) = self.current.as_mut().filter(|unit| unit.tag == tag) {
             unit.steps.clear();
         }
@@ -677,11 +683,11 @@ impl Session {
         let Some(running) = self.running.get_mut(&tag) else { return };
         running.size = Some(size);
         let steps = transfer_steps(&running.transfer, Gate::Open, Rest::Checked);
-        // As each SIZE is answered its RETR goes, before any SIZE that still waits.
+        // The RETR follows its answered SIZE, before any waiting SIZE.
         self.urgent.push_back(Unit { tag, steps });
     }
 
-    /// 150, or a final reply without one.
+    /// Processes 150, or a final reply without one.
     fn opened(&mut self, tag: Tag) {
         if let Some(running) = self.running.get_mut(&tag) {
             running.opening = Opening::Seen;
@@ -696,7 +702,7 @@ impl Session {
         running.connection = connection;
         if connection == Connection::Failed {
             running.flow = Flow::Over(DataResult::Failed);
-            // If the transfer's own line is out, its reply is still to come.
+            // If the transfer command was sent, its reply is still expected.
             if self.drop_unsent(tag) {
                 self.finish(tag, Err(TransferError::Data(None)));
             } else {
@@ -707,7 +713,7 @@ impl Session {
         }
     }
 
-    /// Lets the bytes of a transfer flow, once.
+    /// Starts the data transfer, once.
     fn flow(&mut self, tag: Tag) {
         let mode = self.config.mode;
         let Some(running) = self.running.get_mut(&tag) else { return };
@@ -718,9 +724,7 @@ impl Session {
         let data = match (mode, &running.transfer, running.number) {
             (Mode::Tcp, ..) => Data::Connection,
             (Mode::Naive, ..) => Data::Association,
-            (Mode::Braid, _, number) => {
-                Data::Framed(number.expect("the command was sent, so it has its number"))
-            }
+            (Mode::Braid, _, number) => Data::Framed(number.expect("a sent command has a number")),
             (Mode::Ms | Mode::MsCp, Transfer::Retrieve { offset, .. }, _) => {
                 Data::Counted(running.size.unwrap_or(0).saturating_sub(*offset))
             }
@@ -735,13 +739,13 @@ impl Session {
         });
     }
 
-    /// Ends a transfer when its reply and its data are both there.
+    /// Ends a transfer once both its reply and its data are complete.
     fn settle(&mut self, tag: Tag) {
         let Some(running) = self.running.get(&tag) else { return };
         let Some(reply) = &running.reply else { return };
         let counted = matches!(self.config.mode, Mode::Ms | Mode::MsCp);
         let result = match (running.flow, reply.code.is_error()) {
-            // On a counted stream the bytes come to their number even so, and must be taken off it.
+            // On a counted stream the bytes arrive in any case, and must be consumed.
             (Flow::Begun, true) if counted => return,
             (Flow::Over(DataResult::Failed), _) => Err(TransferError::Data(Some(reply.clone()))),
             (_, true) => Err(TransferError::Refused(reply.clone())),
@@ -764,7 +768,7 @@ impl Session {
         self.events.push_back(Event::Finished(tag, result));
     }
 
-    /// Forgets the lines of a unit that were not sent; false if its transfer command was sent already.
+    /// Drops the unsent lines of a unit; false if its transfer command was sent already.
     fn drop_unsent(&mut self, tag: Tag) -> bool {
         if let Some(unit) = self.current.as_mut().filter(|unit| unit.tag == tag) {
             unit.steps.clear();
@@ -796,14 +800,14 @@ impl Session {
     }
 }
 
-/// Whether the reply to REST is waited for.
+/// Whether the reply to REST is awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Checked,
     Trusted,
 }
 
-/// REST if there is an offset, then the transfer command; `gate` is for the first of them.
+/// REST if there is an offset, then the transfer command; `gate` applies to the first of them.
 fn transfer_steps(transfer: &Transfer, gate: Gate, rest: Rest) -> VecDeque<Step> {
     let (offset, command) = match transfer {
         Transfer::Retrieve { path, offset } => (*offset, Command::Retrieve(path.clone())),
@@ -818,7 +822,8 @@ fn transfer_steps(transfer: &Transfer, gate: Gate, rest: Rest) -> VecDeque<Step>
     if offset > 0 {
         steps.push_back(Step { command: Command::Restart(offset), role: Role::Prepare, gate });
     }
-    // A refused REST must not be followed by a transfer of the whole file. In braid the HEADER tells the offset.
+    // A refused REST must not be followed by a transfer of the whole file. In braid the HEADER contains the
+    // offset.
     let gate = if offset > 0 && rest == Rest::Checked { Gate::Answered } else { gate };
     steps.push_back(Step { command, role: Role::Transfer, gate });
     steps

@@ -1,4 +1,4 @@
-//! The client session: what it sends when, and whose reply is whose.
+//! The client session: when commands are sent, and how replies are matched.
 
 use braidftp_base::{Output, Time};
 use bytes::Bytes;
@@ -74,7 +74,7 @@ pub(super) fn complete(tag: Tag, bytes: u64) -> Input {
 }
 
 #[test]
-fn nothing_is_said_before_the_greeting_except_in_braid() {
+fn nothing_is_sent_before_the_greeting_except_in_braid() {
     for mode in Mode::ALL {
         let mut talk =
             Talk { session: Session::new(Config::new(mode)), lines: Vec::new(), events: Vec::new() };
@@ -90,7 +90,7 @@ fn nothing_is_said_before_the_greeting_except_in_braid() {
 }
 
 #[test]
-fn a_login_ends_with_the_reply_that_decides() {
+fn a_login_ends_with_the_deciding_reply() {
     let mut talk = Talk::new(Mode::Tcp, Pipelining::Deep);
     let tag = talk.session.login(b"u", Secret::new("p")).unwrap();
     talk.session.command(Command::Noop);
@@ -125,7 +125,7 @@ fn a_login_ends_with_the_reply_that_decides() {
 }
 
 #[test]
-fn the_greeting_tells_how_far_commands_may_run_ahead() {
+fn the_greeting_selects_the_level_of_pipelining() {
     for (greeting, expected) in [
         ("220 braidftp ready", vec!["USER u", "PASS p", "SIZE /1", "EPSV"]),
         ("220 (vsFTPd 3.0.3)", vec!["USER u"]),
@@ -150,7 +150,7 @@ fn the_greeting_tells_how_far_commands_may_run_ahead() {
 }
 
 #[test]
-fn each_level_runs_as_far_ahead_as_it_may() {
+fn each_level_pipelines_as_far_as_permitted() {
     for (pipelining, expected) in [
         (Pipelining::LockStep, vec!["SIZE /1"]),
         (Pipelining::Metadata, vec!["SIZE /1", "SIZE /2", "EPSV"]),
@@ -215,7 +215,7 @@ fn a_window_full_of_commands_waits() {
 }
 
 #[test]
-fn a_slip_is_found_before_anything_is_misattributed() {
+fn a_lost_reply_is_detected_before_misattribution() {
     let cases: [(Command, &str); 7] = [
         (Command::Size(arg("/a")), "226 transfer complete"),
         (Command::Size(arg("/a")), "150 what"),
@@ -352,7 +352,7 @@ fn ms_cp_sends_every_size_at_once_and_each_retr_on_its_answer() {
 //# A client MUST NOT have more than 4,096 paths whose size was told and whose RETR is not done, and MUST NOT send SIZE for a
 //# path again before its RETR is done.
 #[test]
-fn ms_cp_asks_for_no_more_sizes_than_a_server_remembers() {
+fn ms_cp_requests_at_most_as_many_sizes_as_a_server_remembers() {
     let mut talk = Talk::new(Mode::MsCp, Pipelining::LockStep);
     let first = talk.get("/same");
     let again = talk.get("/same");
@@ -373,7 +373,7 @@ fn ms_cp_asks_for_no_more_sizes_than_a_server_remembers() {
 }
 
 #[test]
-fn ms_takes_the_bytes_of_a_transfer_that_failed_in_the_middle_off_its_stream() {
+fn ms_consumes_the_bytes_of_a_failed_transfer() {
     let mut talk = Talk::new(Mode::MsCp, Pipelining::LockStep);
     let tag = talk.get("/a");
     talk.drain();
@@ -385,7 +385,7 @@ fn ms_takes_the_bytes_of_a_transfer_that_failed_in_the_middle_off_its_stream() {
 }
 
 #[test]
-fn uploads_over_tcp_tell_the_size_of_the_file_without_a_round_trip_more() {
+fn uploads_over_tcp_announce_the_size_without_another_round_trip() {
     let upload = |offset| Transfer::Store { path: arg("/a"), offset, length: 3 };
     let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
     let tag = talk.session.transfer(upload(4));
@@ -439,7 +439,7 @@ fn braid_numbers_transfers_as_they_are_sent() {
 }
 
 #[test]
-fn giving_up_is_abor_in_braid_and_silence_before_the_turn_came() {
+fn cancelling_sends_abor_in_braid_and_nothing_for_unsent_transfers() {
     let mut talk = Talk::new(Mode::Braid, Pipelining::LockStep);
     let a = talk.get("/a");
     let b = talk.get("/b");
@@ -464,7 +464,7 @@ fn giving_up_is_abor_in_braid_and_silence_before_the_turn_came() {
 }
 
 #[test]
-fn the_end_is_told_once_and_why() {
+fn the_end_is_reported_once_with_its_reason() {
     let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
     talk.session.command(Command::Quit);
     talk.drain();
@@ -496,7 +496,7 @@ mod any_server {
     use super::*;
 
     proptest! {
-        /// Whatever a server says: no panic, and no more than one end for each transfer.
+        /// Whatever a server sends: no panic, and at most one end for each transfer.
         #[test]
         fn no_server_makes_it_panic(
             mode in 0_usize..5,

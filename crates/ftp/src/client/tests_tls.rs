@@ -129,7 +129,8 @@ fn a_session_asked_for_no_protection_says_no_auth_and_other_modes_never_do() {
 }
 
 proptest! {
-    /// Whatever a server or somebody in its place says: where protection is asked for, nothing but AUTH is said before it.
+    /// Whatever a server or somebody in its place says: where protection is asked for, nothing but AUTH is
+    /// said before it.
     #[test]
     fn nothing_is_told_before_tls(replies in proptest::collection::vec((0..9_usize, 0..4_u8), 0..12)) {
         const REPLIES: [&str; 9] = [

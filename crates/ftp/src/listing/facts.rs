@@ -1,4 +1,5 @@
-//! Facts: `type=file;size=10;modify=20261120110900; name` (RFC 3659 §7), and the lines of XTREE (specs/ftp-over-sctp.md §8).
+//! Facts: `type=file;size=10;modify=20261120110900; name` (RFC 3659 §7), and the lines of XTREE
+//! (specs/ftp-over-sctp.md §8).
 
 use bytes::Bytes;
 
@@ -9,12 +10,12 @@ use crate::reply::Code;
 use crate::stamp::Timestamp;
 use crate::store::{FileKind, Metadata};
 
-/// Which facts are told: all, or those that the client chose by OPTS MLST (RFC 3659 §7.9).
+/// The facts to send: all, or those that the client selected with OPTS MLST (RFC 3659 §7.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactSet(u8);
 
 impl FactSet {
-    /// All that there are.
+    /// All facts.
     pub const ALL: Self = Self(0b11_1111);
 
     const TYPE: Self = Self(1);
@@ -33,7 +34,7 @@ impl FactSet {
         (Self::TARGET, "x.target"),
     ];
 
-    /// Those named in `type;size;`, in any letter case; what nobody here knows is passed over.
+    /// The facts named in `type;size;`, in any case; unknown ones are ignored.
     pub fn named(names: &[u8]) -> Self {
         let named = |wanted: &str| {
             names.split(|byte| *byte == b';').any(|name| name.eq_ignore_ascii_case(wanted.as_bytes()))
@@ -45,7 +46,7 @@ impl FactSet {
         self.0 & fact.0 != 0
     }
 
-    /// The line of FEAT: all facts, those that are told with a `*` (RFC 3659 §7.8).
+    /// The line of FEAT: all facts, the selected ones with a `*` (RFC 3659 §7.8).
     pub fn feature(self) -> String {
         let fact = |(fact, name): &(Self, &str)| format!("{name}{};", if self.has(*fact) { "*" } else { "" });
         format!("MLST {}", Self::NAMES.iter().map(fact).collect::<String>())
@@ -59,7 +60,7 @@ impl FactSet {
     }
 }
 
-/// The facts of a file, each with its `;`, as the line has them before the space.
+/// Encodes the facts of a file, each with its `;`, as they stand before the space.
 pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     let kind = match metadata.kind {
         FileKind::File => "file",
@@ -92,12 +93,13 @@ pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     facts
 }
 
-/// A line of MLSD or XTREE, with its end. The path is one name in MLSD; the root is written `.`. XTREE always tells all facts.
+/// Encodes a line of MLSD or XTREE with its end. In MLSD the path is one name; the root is written `.`.
+/// XTREE always sends all facts.
 pub fn encode_line(metadata: &Metadata, path: &SafePath, set: FactSet) -> Vec<u8> {
     finish_line(encode_facts(metadata, set), path)
 }
 
-/// The line which says that not all of a folder is listed.
+/// Encodes the line that marks a folder as incompletely listed.
 pub fn encode_incomplete(path: &SafePath, why: Code) -> Vec<u8> {
     finish_line(format!("type=dir;x.error={why};").into_bytes(), path)
 }
@@ -109,7 +111,7 @@ fn finish_line(mut line: Vec<u8>, path: &SafePath) -> Vec<u8> {
     line
 }
 
-/// Reads a line of MLSD or XTREE, its end taken off; `depth` says whether names with `/` may come.
+/// Parses a line of MLSD or XTREE without its end; `depth` says whether names may contain `/`.
 pub fn parse_line(line: &[u8]) -> Result<Parsed, ListingError> {
     if line.is_empty() {
         return Ok(Parsed::Nothing);
@@ -119,7 +121,7 @@ pub fn parse_line(line: &[u8]) -> Result<Parsed, ListingError> {
     let found = parse_facts(facts).ok_or(ListingError::Form)?;
     let path = match found.what {
         What::Parent => return Ok(Parsed::Nothing),
-        // Servers name it `.`, or by its whole path.
+        // Servers name it `.`, or by its complete path.
         What::This => SafePath::ROOT,
         What::Entry => SafePath::strict(name)?,
     };
@@ -127,30 +129,30 @@ pub fn parse_line(line: &[u8]) -> Result<Parsed, ListingError> {
     Ok(Parsed::Entry(Entry { path, metadata: found.metadata, listed }))
 }
 
-/// What the facts of a line say.
+/// The parsed facts of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// What the line stands for.
+    /// What the line describes.
     pub what: What,
     /// The facts.
     pub metadata: Metadata,
-    /// The `x.error` fact.
+    /// The fact `x.error`.
     pub error: Option<Code>,
 }
 
-/// What a line of MLSD stands for.
+/// What a line of MLSD describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// `type=cdir`: the listed folder itself.
     This,
-    /// `type=pdir`: the folder above.
+    /// `type=pdir`: the parent folder.
     Parent,
     /// Anything else.
     Entry,
 }
 
-/// Reads facts, with or without the last `;`, names in any letter case; unknown ones are passed over, and so are known ones
-/// whose value cannot be read. `None` if there is no type.
+/// Parses facts, with or without the last `;`, with names in any case. Unknown facts and facts with invalid
+/// values are ignored. `None` if there is no type.
 pub fn parse_facts(facts: &[u8]) -> Option<Facts> {
     let mut kind = None;
     let mut what = What::Entry;

@@ -1,8 +1,8 @@
-//! Listings: facts (MLSD, MLST, XTREE), names (NLST), and what `ls -l` prints (LIST), both ways.
+//! Listings: facts (MLSD, MLST, XTREE), names (NLST), and the output of `ls -l` (LIST), encoded and parsed.
 //!
-//! The lines of a listing are bytes on a data path, ended by CRLF, without TELNET. What is read from the other side becomes
-//! [`Entry`] with a [`SafePath`], or is refused: nothing unsafe leaves this module. A line that cannot be read is an error of
-//! its own, never skipped in silence, because a listing with a hole must not steer a deletion.
+//! Lines of a listing are bytes on a data path, ended by CRLF, without TELNET. A parsed line becomes an
+//! [`Entry`] with a [`SafePath`], or an error. Invalid lines are never skipped silently, because a client
+//! must not delete files that are missing in an incomplete listing.
 
 mod facts;
 mod names;
@@ -20,43 +20,43 @@ pub use facts::{FactSet, encode_facts, encode_incomplete, encode_line, parse_fac
 pub use names::{encode_name, parse_name};
 pub use unix::{encode_unix, parse_list};
 
-/// One line of a listing that was read.
+/// A parsed line of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is, below the folder that was listed: one name, or more in a tree. The root is the folder itself (`cdir` of
-    /// MLSD, the first line of a tree).
+    /// The path below the listed folder: one name, or more in a tree. The root is the folder itself (`cdir`
+    /// of MLSD, the first line of a tree).
     pub path: SafePath,
-    /// What it is.
+    /// Its metadata.
     pub metadata: Metadata,
-    /// Whether all below it is listed.
+    /// Whether everything below it is listed.
     pub listed: Listed,
 }
 
-/// Whether the listing tells all of a folder.
+/// Whether a listing of a folder is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// As far as this line knows.
+    /// No line says otherwise.
     Whole,
-    /// Not all of it could be read or written as a line: the code says why (fact `x.error`, specs/ftp-over-sctp.md §8.3).
-    /// Nothing may be deleted for being absent from it.
+    /// Part of it could not be read or encoded; the code says why (fact `x.error`, specs/ftp-over-sctp.md
+    /// §8.3). Nothing may be deleted because it is missing here.
     Incomplete(Code),
 }
 
-/// What a line of a listing comes to.
+/// The result of parsing a line of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
     /// An entry.
     Entry(Entry),
-    /// Nothing of interest: an empty line, `total 12`, the parent folder.
+    /// No entry: an empty line, `total 12`, the parent folder.
     Nothing,
 }
 
-/// Why a line of a listing was refused.
+/// Why a line of a listing was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListingError {
-    /// The name is not safe.
+    /// The name is unsafe.
     Name(PathError),
-    /// The line has no form that is known.
+    /// The line has no known form.
     Form,
 }
 

@@ -1,4 +1,4 @@
-//! Listings, both ways: lines that servers print, and what is refused.
+//! Listings: lines of real servers, and what is rejected.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn list(line: &str) -> Entry {
 }
 
 #[test]
-fn lists_of_many_servers_are_read() {
+fn listings_of_many_servers_are_parsed() {
     use FileKind::{Directory, File, Other, Symlink};
     for (line, kind, size, modified, name) in [
         ("-rw-r--r--   1 ftp      ftp          1234 Nov 20 11:09 a b", File, 1234, "20261120110900", "a b"),
@@ -66,7 +66,7 @@ fn lists_of_many_servers_are_read() {
 }
 
 #[test]
-fn what_is_no_entry_is_passed_over_and_what_is_unsafe_is_refused() {
+fn non_entries_are_skipped_and_unsafe_names_are_rejected() {
     for line in ["", "  ", "total 12", "insgesamt 4", "drwxr-xr-x 1 a b 5 Nov 20 11:09 ..", "+/,\t."] {
         assert_eq!(parse_list(line.as_bytes(), NOW), Ok(Parsed::Nothing), "{line}");
     }
@@ -81,7 +81,7 @@ fn what_is_no_entry_is_passed_over_and_what_is_unsafe_is_refused() {
 }
 
 #[test]
-fn facts_of_other_servers_are_read() {
+fn facts_of_other_servers_are_parsed() {
     for (line, kind, size, path) in [
         ("Type=file;Size=25730;Modify=19940728095854;Perm=; cap8.txt", FileKind::File, 25_730, "cap8.txt"),
         ("type=cdir;modify=20261120110900;perm=el; /whole/path", FileKind::Directory, 0, ""),
@@ -119,7 +119,7 @@ fn facts_with_unsafe_paths_are_refused() {
 //= type=test
 //# the server MUST send a line `type=dir;x.error=code;` with the folder's path
 #[test]
-fn a_folder_that_is_not_whole_says_so() {
+fn an_incomplete_folder_is_marked() {
     let path = SafePath::strict(b"a/b").unwrap();
     let line = encode_incomplete(&path, Code::FILE_UNAVAILABLE);
     assert_eq!(line, b"type=dir;x.error=550; a/b\r\n");
@@ -128,7 +128,7 @@ fn a_folder_that_is_not_whole_says_so() {
 }
 
 #[test]
-fn names_come_bare_or_with_the_path_that_was_asked_for() {
+fn names_may_have_the_requested_path_as_prefix() {
     for (line, asked, name) in [
         ("a", "", Some("a")),
         ("a", "dir", Some("a")),
@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!(entry.metadata.kind, metadata.kind);
         prop_assert_eq!(entry.metadata.size, metadata.size);
         prop_assert_eq!(entry.metadata.unix_mode.map(|mode| mode & 0o777), metadata.unix_mode.map(|mode| mode & 0o777));
-        // A name with an arrow in it cannot be told from a link's.
+        // A name with an arrow is indistinguishable from a symbolic link.
         if metadata.kind != FileKind::Symlink {
             prop_assert_eq!(entry.path, path);
         }

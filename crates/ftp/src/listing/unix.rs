@@ -1,7 +1,7 @@
-//! LIST: what `ls -l` prints, in the forms that servers send. For the client's last resort but one: MLSD where it is known, LIST
-//! else, NLST at the end.
+//! LIST: the output of `ls -l` in the forms that servers send. Clients prefer MLSD, then LIST, then NLST.
 //!
-//! Dates in such lines have no zone; they are taken as UTC, which the caller can correct by one MDTM.
+//! Dates in these lines have no time zone. They are taken as UTC, which the caller can correct with one
+//! MDTM.
 
 use bytes::Bytes;
 
@@ -14,10 +14,10 @@ use crate::store::{FileKind, Metadata};
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Half a year, after which `ls` prints the year in place of the time of day.
+/// Half a year in seconds, after which `ls` prints the year instead of the time.
 const HALF_A_YEAR_SECONDS: i64 = 182 * 86_400;
 
-/// A line as `ls -l` prints it, with its end. `now` decides whether the time of day or the year is shown.
+/// Encodes a line like `ls -l`, with its end. `now` decides whether the time or the year is shown.
 pub fn encode_unix(metadata: &Metadata, name: &SafePath, now: Timestamp) -> Vec<u8> {
     let (letter, usual) = match metadata.kind {
         FileKind::File => ('-', 0o644),
@@ -38,7 +38,7 @@ pub fn encode_unix(metadata: &Metadata, name: &SafePath, now: Timestamp) -> Vec<
     line += &format!(" 1 ftp ftp {:>12} {month} {day:>2} {when} ", metadata.size);
     let mut line = line.into_bytes();
     line.extend_from_slice(if name.is_root() { b"." } else { name.as_bytes() });
-    // A target with a line end in it would make two lines.
+    // A target with a line end would make two lines.
     if let Some(target) =
         metadata.target.as_ref().filter(|target| !target.iter().any(|byte| b"\r\n".contains(byte)))
     {
@@ -49,7 +49,8 @@ pub fn encode_unix(metadata: &Metadata, name: &SafePath, now: Timestamp) -> Vec<
     line
 }
 
-/// Reads a line of LIST, its end taken off: Unix in its many forms, NetWare, DOS, EPLF. `now` places dates without a year.
+/// Parses a line of LIST without its end: Unix in many variants, NetWare, DOS, EPLF. `now` completes dates
+/// without a year.
 pub fn parse_list(line: &[u8], now: Timestamp) -> Result<Parsed, ListingError> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.trim_ascii().is_empty() || is_total(line) {
@@ -68,16 +69,16 @@ pub fn parse_list(line: &[u8], now: Timestamp) -> Result<Parsed, ListingError> {
     Ok(Parsed::Entry(Entry { path, metadata, listed: Listed::Whole }))
 }
 
-/// `total 12`, in whatever language: one word and a number.
+/// `total 12` in any language: one word and a number.
 fn is_total(line: &[u8]) -> bool {
     let words = words(line);
     let [first, second] = words[..] else { return false };
     let [first, second] = [first.of(line), second.of(line)];
-    // `-rw` would be a cut entry, not a sum.
+    // `-rw` would be a truncated entry, not a total.
     first.iter().all(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80) && parse_number(second).is_some()
 }
 
-/// A word of a line: where it begins and ends.
+/// The position of a word in a line.
 #[derive(Clone, Copy)]
 struct Word {
     start: usize,
@@ -106,8 +107,8 @@ fn words(line: &[u8]) -> Vec<Word> {
     words
 }
 
-/// `-rw-r--r--  1 owner group  1234 Nov 20 11:09 name`, the owner and group of any number of words; or NetWare's
-/// `d [RWCEAFMS] owner 512 Nov 20 11:09 name`.
+/// `-rw-r--r--  1 owner group  1234 Nov 20 11:09 name`, where owner and group may be several words; or
+/// NetWare's `d [RWCEAFMS] owner 512 Nov 20 11:09 name`.
 fn unix(line: &[u8], now: Timestamp) -> Option<(&[u8], Metadata)> {
     let words = words(line);
     let rights = words.first()?.of(line);
@@ -122,7 +123,7 @@ fn unix(line: &[u8], now: Timestamp) -> Option<(&[u8], Metadata)> {
     if !is_netware && rights.len() < 10 {
         return None;
     }
-    // The first number that a date follows is the size, whatever stands before it.
+    // The first number followed by a date is the size, whatever precedes it.
     for at in 1..words.len() {
         let Some(size) = parse_number(words[at].of(line)) else { continue };
         let Some((modified, used)) = date(line, &words[at + 1..], now) else { continue };
@@ -144,7 +145,7 @@ fn unix(line: &[u8], now: Timestamp) -> Option<(&[u8], Metadata)> {
     None
 }
 
-/// `rwxr-sr-t` as bits.
+/// Parses `rwxr-sr-t` as mode bits.
 fn mode_bits(rights: &[u8]) -> Option<u32> {
     let mut mode = 0;
     for (at, letter) in rights.iter().enumerate() {
@@ -161,11 +162,11 @@ fn mode_bits(rights: &[u8]) -> Option<u32> {
     Some(mode)
 }
 
-/// A date at the beginning of these words and how many of them it takes. `Some((None, _))` is what has the shape of a date in
-/// a language that is not known.
+/// Parses a date at the start of `words`; returns it and the number of words. `Some((None, _))` is a date
+/// in an unknown language.
 fn date(line: &[u8], words: &[Word], now: Timestamp) -> Option<(Option<Timestamp>, usize)> {
     let word = |at: usize| words.get(at).map(|word| word.of(line));
-    // 2026-11-20 11:09, also with seconds, and then perhaps a zone.
+    // 2026-11-20 11:09, optionally with seconds and zone.
     if let Some([year, month, day]) = numbers(word(0)?, b'-') {
         let time = word(1)?;
         let (hour, minute, second) = time_of_day(time)?;
@@ -201,7 +202,7 @@ fn date(line: &[u8], words: &[Word], now: Timestamp) -> Option<(Option<Timestamp
             let civil =
                 |year| Civil { year, month: month.map_or(1, |month| month.0), day, hour, minute, second };
             let this_year = civil(now.civil().year);
-            // The last such day, a day of mercy for clocks and zones.
+            // The most recent such day; one day in the future is accepted for clocks and zones.
             let ahead = this_year.to_seconds().is_none_or(|seconds| seconds > now.seconds + 86_400);
             if ahead { civil(now.civil().year - 1) } else { this_year }
         }
@@ -211,7 +212,7 @@ fn date(line: &[u8], words: &[Word], now: Timestamp) -> Option<(Option<Timestamp
     Some((civil.to_seconds().filter(|_| known).map(Timestamp::from_seconds), 3))
 }
 
-/// A month, 1 to 12; 0 for a word that may well be one in another language.
+/// A month, 1 to 12; 0 for a word that may be one in another language.
 #[derive(Clone, Copy)]
 struct Month(i64);
 
@@ -220,7 +221,7 @@ fn month_of(word: &[u8]) -> Option<Month> {
     if let Some(at) = MONTHS.iter().position(|month| month.as_bytes().eq_ignore_ascii_case(short)) {
         return Some(Month(at as i64 + 1));
     }
-    // `11月`: a number and something behind it.
+    // `11月`: a number with a suffix.
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if let Some(month) = parse_number(&word[..digits]).and_then(|month| i64::try_from(month).ok())
         && digits < word.len()
@@ -254,7 +255,7 @@ fn numbers(word: &[u8], separator: u8) -> Option<[i64; 3]> {
     parts.next().is_none().then_some(found)
 }
 
-/// `11-20-26  11:09AM  <DIR>  name`, the year of two or four digits, the day of 12 or 24 hours.
+/// `11-20-26  11:09AM  <DIR>  name`, with a year of two or four digits, and 12 or 24 hours.
 fn dos(line: &[u8]) -> Option<(&[u8], Metadata)> {
     let words = words(line);
     let date = words.first()?.of(line);
@@ -285,7 +286,7 @@ fn dos(line: &[u8]) -> Option<(&[u8], Metadata)> {
         }
     };
     metadata.modified = Some(Timestamp::from_seconds(seconds));
-    // `<DIR>` is padded to the width of sizes; what is behind one space of a size is the name.
+    // `<DIR>` is padded to the width of sizes; a name follows one space after a size.
     let name = match metadata.kind {
         FileKind::File => line.get(third.end + 1..)?,
         _ => line.get(third.end..)?.trim_ascii_start(),

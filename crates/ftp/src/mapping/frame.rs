@@ -1,7 +1,7 @@
-//! The frames of braid, byte by byte (specs/ftp-over-sctp.md §6.2). All numbers are big-endian.
+//! The frames of braid (specs/ftp-over-sctp.md §6.2). All numbers are big-endian.
 //!
-//! A frame is one SCTP message, its kind the payload protocol identifier ([`ppid`](super::ppid)); BYTES has no form beyond
-//! its bytes.
+//! A frame is one SCTP message whose payload protocol identifier is its type ([`ppid`](super::ppid)). BYTES
+//! has no header.
 
 use std::fmt;
 
@@ -10,75 +10,75 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::TransferNumber;
 use crate::stamp::Timestamp;
 
-/// Bytes of a HEADER.
+/// The length of a HEADER in bytes.
 pub const HEADER_LENGTH: usize = 32;
-/// Bytes of a TRAILER.
+/// The length of a TRAILER in bytes.
 pub const TRAILER_LENGTH: usize = 48;
-/// Bytes of a CREDIT.
+/// The length of a CREDIT in bytes.
 pub const CREDIT_LENGTH: usize = 12;
-/// Bytes of the longest BYTES message that may be sent.
+/// The maximum length of a BYTES message.
 pub const BYTES_MAX: usize = 65_536;
-/// Bytes that may be sent on a data stream before any CREDIT for it came.
+/// The number of bytes that may be sent on a data stream before the first CREDIT.
 pub const INITIAL_CREDIT: u64 = 256 << 10;
 
-/// A transfer begins.
+/// Begins a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Which.
+    /// The number of the transfer.
     pub transfer: TransferNumber,
-    /// Where in the file its first byte belongs.
+    /// The offset of its first byte in the file.
     pub offset: u64,
-    /// Bytes of the whole file as it is now, if it is a file. The sender does not promise them.
+    /// The current size of the file, if it is one. The sender need not send that much.
     pub size: Option<u64>,
-    /// When the file changed last.
+    /// The modification time of the file.
     pub modified: Option<Timestamp>,
 }
 
-/// A transfer ends.
+/// Ends a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trailer {
-    /// Which.
+    /// The number of the transfer.
     pub transfer: TransferNumber,
-    /// How it went for the sender, as a reply code: 226, or why it breaks off here.
+    /// The sender's result as a reply code: 226, or the reason for ending early.
     pub status: u16,
-    /// Bytes of BYTES since the header.
+    /// The number of bytes since the header.
     pub length: u64,
     /// Their BLAKE3 digest.
     pub digest: [u8; 32],
 }
 
-/// How far the other side may send on a data stream.
+/// The limit up to which the peer may send on a data stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credit {
-    /// The stream, 1 or more.
+    /// The stream, at least 1.
     pub stream: u16,
-    /// Bytes of BYTES in all, since the association began. Never falls.
+    /// The total number of bytes since the start of the association. Never decreases.
     pub limit: u64,
 }
 
-/// How frames can be wrong. Each ends the association (specs/ftp-over-sctp.md §6.7).
+/// An invalid frame. Each error ends the association (specs/ftp-over-sctp.md §6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameError {
-    /// A HEADER, TRAILER or CREDIT of another length than it has.
+    /// A HEADER, TRAILER or CREDIT of wrong length.
     Length,
-    /// A field with a value that it cannot have.
+    /// An invalid field.
     Field,
-    /// A payload protocol identifier that has no place on this stream.
+    /// A payload protocol identifier that is invalid on this stream.
     Kind,
-    /// BYTES or TRAILER with no transfer open on the stream, or HEADER with one.
+    /// BYTES or TRAILER without an open transfer, or HEADER with one.
     Order,
-    /// TRAILER of another transfer than the one that is open.
+    /// A TRAILER of a transfer that is not the open one.
     WrongTransfer,
-    /// More BYTES than the credit allows.
+    /// More bytes than the credit allows.
     Credit,
 }
 
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Length => "frame of a wrong length",
-            Self::Field => "frame with an impossible field",
-            Self::Kind => "message of a kind that has no place on its stream",
+            Self::Length => "frame of wrong length",
+            Self::Field => "frame with an invalid field",
+            Self::Kind => "message type not permitted on this stream",
             Self::Order => "frame out of order",
             Self::WrongTransfer => "trailer of another transfer than the one that is open",
             Self::Credit => "more bytes than the credit allows",
@@ -88,13 +88,13 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// The wire's word for a size that is not known.
+/// The encoding of an unknown size.
 const UNKNOWN: u64 = u64::MAX;
-/// The wire's word for a modification time that is not known.
+/// The encoding of an unknown modification time.
 const NO_TIME: i64 = i64::MIN;
 
 impl Header {
-    /// As it goes on the wire.
+    /// Encodes the payload of the message.
     pub fn encode(&self) -> Bytes {
         let mut wire = BytesMut::with_capacity(HEADER_LENGTH);
         wire.put_u32(self.transfer.0);
@@ -105,7 +105,7 @@ impl Header {
         wire.freeze()
     }
 
-    /// Reads the payload of a HEADER message.
+    /// Decodes the payload of a HEADER message.
     pub fn decode(wire: &[u8]) -> Result<Self, FrameError> {
         let wire: &[u8; HEADER_LENGTH] = wire.try_into().map_err(|_| FrameError::Length)?;
         let nanos = u32::from_be_bytes(field(wire, 4));
@@ -122,7 +122,7 @@ impl Header {
 }
 
 impl Trailer {
-    /// As it goes on the wire.
+    /// Encodes the payload of the message.
     pub fn encode(&self) -> Bytes {
         let mut wire = BytesMut::with_capacity(TRAILER_LENGTH);
         wire.put_u32(self.transfer.0);
@@ -133,7 +133,7 @@ impl Trailer {
         wire.freeze()
     }
 
-    /// Reads the payload of a TRAILER message.
+    /// Decodes the payload of a TRAILER message.
     pub fn decode(wire: &[u8]) -> Result<Self, FrameError> {
         let wire: &[u8; TRAILER_LENGTH] = wire.try_into().map_err(|_| FrameError::Length)?;
         let trailer = Self {
@@ -145,14 +145,14 @@ impl Trailer {
         if (200..600).contains(&trailer.status) { Ok(trailer) } else { Err(FrameError::Field) }
     }
 
-    /// Whether the sender says that these are all the bytes.
+    /// Whether the sender sent all bytes.
     pub const fn is_complete(&self) -> bool {
         self.status < 300
     }
 }
 
 impl Credit {
-    /// As it goes on the wire.
+    /// Encodes the payload of the message.
     pub fn encode(&self) -> Bytes {
         let mut wire = BytesMut::with_capacity(CREDIT_LENGTH);
         wire.put_u16(self.stream);
@@ -161,7 +161,7 @@ impl Credit {
         wire.freeze()
     }
 
-    /// Reads the payload of a CREDIT message.
+    /// Decodes the payload of a CREDIT message.
     pub fn decode(wire: &[u8]) -> Result<Self, FrameError> {
         let wire: &[u8; CREDIT_LENGTH] = wire.try_into().map_err(|_| FrameError::Length)?;
         let credit =

@@ -1,7 +1,7 @@
-//! What a data connection is in each mode, and the frames that braid puts on a data stream.
+//! The data paths of each mode, and the frames on braid's data streams (specs/ftp-over-sctp.md).
 //!
-//! The rules are specs/ftp-over-sctp.md; here they are types. File bytes pass by: [`frame`] encodes and decodes the heads
-//! and tails, [`sender`] and [`receiver`] count bytes and credit. Nothing here hashes: the caller brings the digest.
+//! File bytes do not pass through this module: [`frame`] encodes and decodes HEADER, TRAILER and CREDIT,
+//! [`sender`] and [`receiver`] count bytes and credit. The caller computes digests.
 
 pub mod frame;
 pub mod receiver;
@@ -13,64 +13,65 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// The SCTP port of servers, for every mode (IANA: ftp 21/sctp).
+/// The SCTP port of servers in every mode (IANA: ftp 21/sctp).
 pub const CONTROL_PORT: u16 = 21;
-/// The SCTP port a naive server's data associations come from (IANA: ftp-data 20/sctp).
+/// The source port of a naive server's data associations (IANA: ftp-data 20/sctp).
 pub const DATA_PORT: u16 = 20;
-/// The UDP port that carries SCTP (RFC 6951 §5.1).
+/// The UDP port of encapsulated SCTP (RFC 6951 §5.1).
 pub const UDP_PORT: u16 = 9899;
 /// The stream of commands and replies.
 pub const CONTROL_STREAM: u16 = 0;
 /// The only data stream of ms and ms-cp.
 pub const DATA_STREAM: u16 = 1;
-/// Data streams of a braid association unless told otherwise.
+/// The default number of data streams of a braid association.
 pub const DATA_STREAMS_DEFAULT: u16 = 4;
-/// Data streams of a braid association at least: two streams in all would be ms.
+/// The minimum number of data streams of a braid association: one would be ms.
 pub const DATA_STREAMS_MIN: u16 = 2;
-/// Data streams of a braid association at most.
+/// The maximum number of data streams of a braid association.
 pub const DATA_STREAMS_MAX: u16 = 64;
-/// Bytes of the longest listing that is sent as one message (ms, ms-cp).
+/// The maximum length in bytes of a listing that is sent as one message (ms, ms-cp).
 pub const LISTING_MESSAGE_MAX: usize = 16 << 20;
-/// Sizes told by SIZE and not yet used by RETR that a server remembers at most (ms, ms-cp).
+/// The maximum number of sizes that a server remembers between SIZE and RETR (ms, ms-cp).
 pub const TOLD_SIZES_MAX: usize = 4096;
 
 /// Payload protocol identifiers of SCTP messages, in host order.
 pub mod ppid {
-    /// Everything in naive, ms and ms-cp: unspecified (RFC 9260 §3.3.1).
+    /// All data in naive, ms and ms-cp: unspecified (RFC 9260 §3.3.1).
     pub const PLAIN: u32 = 0;
     /// braid: FTP lines, on stream 0.
     pub const LINES: u32 = 0x6272_6400;
-    /// braid: a transfer begins.
+    /// braid: begins a transfer.
     pub const HEADER: u32 = 0x6272_6401;
-    /// braid: its bytes.
+    /// braid: bytes of a transfer.
     pub const BYTES: u32 = 0x6272_6402;
-    /// braid: a transfer ends.
+    /// braid: ends a transfer.
     pub const TRAILER: u32 = 0x6272_6403;
-    /// braid: how far the other side may send on a stream.
+    /// braid: the limit up to which the peer may send on a stream.
     pub const CREDIT: u32 = 0x6272_6404;
 }
 
-/// The five ways of carrying FTP.
+/// The five mappings of FTP to transports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// RFC 959: a TCP connection for control, one for each transfer.
+    /// RFC 959: a TCP connection for control, and one for each transfer.
     Tcp,
-    /// An SCTP association for control, one for each transfer.
+    /// An SCTP association for control, and one for each transfer.
     Naive,
-    /// One association of two streams.
+    /// One association with two streams.
     Ms,
-    /// The same, commands pipelined.
+    /// The same with pipelined commands.
     MsCp,
-    /// One association, framed transfers on several streams.
+    /// One association with framed transfers on several streams.
     #[default]
     Braid,
 }
 
 impl Mode {
-    /// All of them, in the order of tables.
+    /// All modes, in the order of tables.
     pub const ALL: [Self; 5] = [Self::Tcp, Self::Naive, Self::Ms, Self::MsCp, Self::Braid];
 
-    /// The mode a server sees in an association that offers it so many inbound streams; ms-cp looks like ms.
+    /// The mode of an association with this number of inbound streams, from the server's view; ms-cp looks
+    /// like ms.
     pub const fn of_streams(inbound_streams: u16) -> Self {
         //= specs/ftp-over-sctp.md#section-2.2
         //# The server MUST take the mode from the number of streams inbound to it
@@ -81,7 +82,8 @@ impl Mode {
         }
     }
 
-    /// Streams each way that a client asks for; `None` for TCP. `data_streams` counts in braid alone.
+    /// The number of streams in each direction that a client requests; `None` for TCP. `data_streams` is
+    /// used by braid only.
     pub const fn streams(self, data_streams: u16) -> Option<u16> {
         match self {
             Self::Tcp => None,
@@ -91,7 +93,7 @@ impl Mode {
         }
     }
 
-    /// Whether it runs over SCTP.
+    /// Whether the mode uses SCTP.
     pub const fn is_sctp(self) -> bool {
         !matches!(self, Self::Tcp)
     }
@@ -117,7 +119,7 @@ impl FromStr for Mode {
     }
 }
 
-/// A mode that nobody knows.
+/// An unknown mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMode(pub String);
 
@@ -133,26 +135,27 @@ impl std::error::Error for UnknownMode {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferNumber(pub u32);
 
-/// Where the bytes of one transfer go, as a server sees it.
+/// The data path of a transfer, from the server's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataPath {
-    /// TCP: accept one connection, from the control peer's address only, on the socket that
+    /// TCP: accept one connection, only from the control peer's address, on the socket that
     /// [`Do::Listen`](crate::server::Do::Listen) opened.
     TcpPassive,
-    /// TCP: connect to this address, which is the control peer's.
+    /// TCP: connect to this address of the control peer.
     TcpActive(SocketAddr),
-    /// naive: a new association, from SCTP port 20 to this SCTP port of the control peer, at the addresses and over the UDP
-    /// flow of the control association. Bytes go on stream 0; the end is the graceful shutdown of the association by the
-    /// side that sends.
+    /// naive: a new association from SCTP port 20 to this SCTP port of the control peer, at the addresses
+    /// and over the UDP flow of the control association. Bytes use stream 0; the sender ends the transfer
+    /// with a graceful shutdown.
     Association {
-        /// The SCTP port that the client listens on.
+        /// The client's SCTP port.
         port: u16,
     },
-    /// ms, ms-cp: stream 1 of the control association. A file ends by count, a listing with its message.
+    /// ms, ms-cp: stream 1 of the control association. A file ends by its count, a listing with its
+    /// message.
     Stream1,
     /// braid: frames of this number, on any data stream.
     Framed {
-        /// Its number.
+        /// The number of the transfer.
         transfer: TransferNumber,
     },
 }

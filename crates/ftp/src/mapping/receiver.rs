@@ -1,24 +1,24 @@
-//! The receiving end of one data stream of braid.
+//! The receiving side of a data stream of braid.
 
 use bytes::BytesMut;
 
 use super::frame::{Credit, FrameError, Header, INITIAL_CREDIT, TRAILER_LENGTH, Trailer};
 use super::{TransferNumber, ppid};
 
-/// Checks what one data stream brings and gives credit for what was consumed.
+/// Validates the frames of one data stream, and grants credit for consumed bytes.
 #[derive(Debug)]
 pub struct Receiver {
     stream: u16,
-    /// Bytes of BYTES that the other side was told it may send in all.
+    /// The credit granted, in total bytes.
     limit: u64,
-    /// Bytes of BYTES that came.
+    /// Total bytes received.
     received: u64,
-    /// Bytes of BYTES that were taken out of memory.
+    /// Total bytes consumed.
     consumed: u64,
-    /// Bytes that may lie here unconsumed.
+    /// The maximum number of unconsumed bytes.
     window: u64,
     open: Option<Open>,
-    /// A HEADER or TRAILER that comes in pieces.
+    /// An incomplete HEADER or TRAILER.
     partial: BytesMut,
 }
 
@@ -28,51 +28,52 @@ struct Open {
     length: u64,
 }
 
-/// A piece of an SCTP message: all of it, or what the transport could give so far (RFC 9260 §6.9).
+/// A piece of an SCTP message: all of it, or a part of a partial delivery (RFC 9260 §6.9).
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// The message's payload protocol identifier.
+    /// The payload protocol identifier.
     pub ppid: u32,
     /// The bytes.
     pub payload: &'a [u8],
-    /// Whether the message ends with it.
+    /// Whether it is the last piece of the message.
     pub end: End,
 }
 
-/// Whether a piece is the last of its message.
+/// Whether a piece is the last one of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// More of the same message follows.
+    /// Further pieces follow.
     More,
-    /// The message is whole.
+    /// The message is complete.
     Last,
 }
 
-/// What a piece was.
+/// The contents of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incoming {
-    /// A transfer begins.
+    /// Begins a transfer.
     Header(Header),
-    /// The piece is bytes of the open transfer. Hash and write them, then [`Receiver::consume`].
+    /// Bytes of the open transfer. Hash and write them, then call [`Receiver::consume`].
     Bytes,
-    /// The transfer ends. `length` was compared with what came; the digest is the caller's to compare.
+    /// Ends the transfer. `length` has been compared with the received bytes; the caller compares the
+    /// digest.
     Trailer(Trailer, Lengths),
-    /// Part of a frame that is not whole yet.
+    /// Part of an incomplete frame.
     Nothing,
 }
 
-/// Whether the trailer's length is what came.
+/// Whether the trailer's length equals the number of received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lengths {
-    /// It is.
+    /// Equal.
     Agree,
-    /// It is not: the transfer is damaged.
+    /// Different: the transfer is damaged.
     Differ,
 }
 
 impl Receiver {
-    /// The receiving end of a stream on which nothing came, that lets `window` bytes lie unconsumed (at least
-    /// [`INITIAL_CREDIT`], which the other side may assume).
+    /// The receiver of a new stream that may hold `window` unconsumed bytes, at least [`INITIAL_CREDIT`],
+    /// which the peer may assume.
     pub fn new(stream: u16, window: u64) -> Self {
         Self {
             stream,
@@ -85,12 +86,12 @@ impl Receiver {
         }
     }
 
-    /// The transfer that is open.
+    /// The open transfer.
     pub fn transfer(&self) -> Option<TransferNumber> {
         self.open.map(|open| open.transfer)
     }
 
-    /// Takes the next piece that the stream brings. An error ends the association.
+    /// Processes the next piece of the stream. An error ends the association.
     pub fn on_piece(&mut self, piece: Piece<'_>) -> Result<Incoming, FrameError> {
         match piece.ppid {
             ppid::BYTES => {
@@ -118,20 +119,20 @@ impl Receiver {
         }
     }
 
-    /// So many bytes were written away, or thrown away. The credit to send for it, if one is due.
+    /// Records that bytes were written or discarded. Returns the credit to send, if it is due.
     pub fn consume(&mut self, bytes: u64) -> Option<Credit> {
         self.consumed += bytes;
-        debug_assert!(self.consumed <= self.received, "nothing is consumed before it came");
+        debug_assert!(self.consumed <= self.received, "consumed bytes have been received");
         self.credit()
     }
 
-    /// Lets another number of bytes lie unconsumed from now on. The credit to send for it, if one is due.
+    /// Sets the maximum number of unconsumed bytes. Returns the credit to send, if it is due.
     pub fn set_window(&mut self, window: u64) -> Option<Credit> {
         self.window = window.max(INITIAL_CREDIT);
         self.credit()
     }
 
-    /// A quarter of the window is worth a message; less would be a CREDIT for every packet.
+    /// A CREDIT is sent per quarter of the window, not for every packet.
     fn credit(&mut self) -> Option<Credit> {
         let limit = self.consumed.saturating_add(self.window);
         if limit < self.limit.saturating_add(self.window / 4) {

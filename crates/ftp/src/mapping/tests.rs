@@ -1,4 +1,4 @@
-//! Frames and credit: every field, every edge, both ends against each other.
+//! Frames and credit: every field, every limit, both sides against each other.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn header(transfer: u32) -> Header {
 }
 
 #[test]
-fn frames_are_as_the_specification_draws_them() {
+fn frames_are_encoded_as_specified() {
     let header = Header {
         transfer: TransferNumber(0x0102_0304),
         offset: 0x1112_1314_1516_1718,
@@ -43,7 +43,7 @@ fn frames_are_as_the_specification_draws_them() {
 }
 
 #[test]
-fn frames_with_impossible_fields_are_refused() {
+fn frames_with_invalid_fields_are_rejected() {
     let zero = header(1).encode();
     let mut wire = zero.to_vec();
     wire[3] = 0;
@@ -81,7 +81,7 @@ fn streams_tell_the_mode() {
 //# its range; BYTES beyond the credit; HEADER while a transfer is open on the stream; BYTES or TRAILER while none is; TRAILER of
 //# another transfer than the open one; a PPID that has no place on its stream;
 #[test]
-fn a_stream_out_of_order_is_an_error() {
+fn frames_out_of_order_are_an_error() {
     let trailer =
         |transfer| Trailer { transfer: TransferNumber(transfer), status: 226, length: 0, digest: [0; 32] };
     let open = || {
@@ -106,7 +106,7 @@ fn a_stream_out_of_order_is_an_error() {
 }
 
 #[test]
-fn a_frame_in_pieces_is_put_together() {
+fn a_frame_in_pieces_is_reassembled() {
     let mut receiver = Receiver::new(1, 0);
     let wire = header(9).encode();
     let first = Piece { ppid: ppid::HEADER, payload: &wire[..5], end: End::More };
@@ -116,7 +116,7 @@ fn a_frame_in_pieces_is_put_together() {
 }
 
 #[test]
-fn a_trailer_that_lies_about_the_length_is_told() {
+fn a_trailer_with_a_wrong_length_is_reported() {
     for (length, lengths) in [(3, Lengths::Agree), (4, Lengths::Differ)] {
         let mut receiver = Receiver::new(1, 0);
         receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
@@ -132,15 +132,15 @@ fn a_trailer_that_lies_about_the_length_is_told() {
 //= type=test
 //# A receiver SHOULD NOT send CREDIT for less than a quarter of what it lets lie unread on that stream.
 #[test]
-fn credit_comes_by_quarters_of_the_window() {
+fn credit_is_granted_per_quarter_of_the_window() {
     let mut receiver = Receiver::new(2, 0);
     receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
     receiver.on_piece(piece(ppid::BYTES, &vec![0; 100_000])).unwrap();
     assert_eq!(receiver.consume(65_535), None);
     assert_eq!(receiver.consume(1), Some(Credit { stream: 2, limit: INITIAL_CREDIT + 65_536 }));
-    // A larger window is told at once.
+    // A larger window is granted at once.
     assert_eq!(receiver.set_window(1 << 20), Some(Credit { stream: 2, limit: (1 << 20) + 65_536 }));
-    // A smaller one takes nothing back that was given.
+    // A smaller one revokes nothing.
     assert_eq!(receiver.set_window(0), None);
     assert_eq!(receiver.consume(34_464), None);
 }
@@ -149,7 +149,7 @@ fn credit_comes_by_quarters_of_the_window() {
 //= type=test
 //# a sender MUST ignore a limit that is lower than one it has.
 #[test]
-fn credit_that_was_overtaken_changes_nothing() {
+fn reordered_credit_is_ignored() {
     let mut sender = Sender::new(1);
     sender.on_credit(Credit { stream: 1, limit: 500_000 }).unwrap();
     sender.on_credit(Credit { stream: 1, limit: 400_000 }).unwrap();
@@ -158,8 +158,8 @@ fn credit_that_was_overtaken_changes_nothing() {
 }
 
 proptest! {
-    /// Whatever the sizes and the moments of consuming: what the sender may send the receiver takes, no more lies there than
-    /// the window, and all gets through.
+    /// For any sizes and times of consumption: the receiver accepts what the sender may send, at most a
+    /// window is unconsumed, and everything is transferred.
     #[test]
     fn sender_and_receiver_keep_step(
         window in 0_u64..2_000_000,

@@ -1,4 +1,4 @@
-//! What a job's outcome becomes: one match, from what was asked and what came of it to a reply.
+//! Maps the outcome of a job to the reply, depending on what was requested.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use crate::path::SafePath;
 use crate::reply::{Code, Reply};
 use crate::store::{FileKind, StoreError};
 
-/// What a job is for.
+/// What a job was requested for.
 #[derive(Debug)]
 pub(super) enum Answer {
     Listening(PassiveReply),
@@ -21,7 +21,7 @@ pub(super) enum Answer {
     Modified(SafePath),
     Facts(SafePath),
     Partial(SafePath),
-    /// The partial uploads there are, or those that were removed, as the words say.
+    /// The unfinished uploads that exist or were removed; the text says which.
     Parts {
         path: SafePath,
         words: &'static str,
@@ -33,13 +33,13 @@ pub(super) enum Answer {
     Transfer {
         path: SafePath,
     },
-    /// MLSD: something that is no folder is a bad argument.
+    /// MLSD: a path that is not a folder is a bad argument.
     FolderTransfer {
         path: SafePath,
     },
 }
 
-/// Which reply tells a listening port.
+/// The reply that announces a listening port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PassiveReply {
     /// 227.
@@ -49,7 +49,7 @@ pub(super) enum PassiveReply {
 }
 
 impl Answer {
-    /// The 150.
+    /// The reply 150.
     pub(super) fn opening(&self, size: Option<u64>, name: Option<&SafePath>) -> Reply {
         let (Self::Transfer { path } | Self::FolderTransfer { path }) = self else {
             return Reply::new(Code::OPENING_DATA, "begun");
@@ -201,9 +201,9 @@ fn refuse(answer: &Answer, failure: Failure) -> Reply {
     }
 }
 
-/// A driver that answers a question with the answer to another.
+/// The driver answered a job with the outcome of another.
 fn mixed_up() -> Reply {
-    debug_assert!(false, "the driver answered a job with what it was not asked");
+    debug_assert!(false, "the driver answered a job with the outcome of another");
     Reply::new(Code::LOCAL_ERROR, "internal error")
 }
 
@@ -212,7 +212,7 @@ pub(super) fn path_reply(code: Code, path: &SafePath, text: &str) -> Reply {
     Reply::new(code, [&path.to_absolute()[..], b": ", text.as_bytes()].concat())
 }
 
-/// A path in quotes, its own quotes doubled (RFC 959 Appendix II).
+/// A path in quotes, with quotes in it doubled (RFC 959 Appendix II).
 pub(super) fn quoted(path: &SafePath) -> Vec<u8> {
     let mut quoted = vec![b'"'];
     for byte in path.to_absolute() {

@@ -1,4 +1,4 @@
-//! What each command does: one match, from a command and the state to a reply or a job.
+//! Executes commands: maps a command and the session's state to a reply or a job.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use crate::mapping::{DataPath, TransferNumber};
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
 
-/// What a command comes to when it is begun.
+/// The result of beginning a command.
 pub(super) struct Begun {
     pub(super) what: What,
     pub(super) touches: Touches,
@@ -34,7 +34,7 @@ impl Begun {
     }
 }
 
-/// Most of what follows ends early with a reply.
+/// Functions that may end early with a reply.
 type Early<T> = Result<T, Reply>;
 
 fn ok(text: impl AsRef<[u8]>) -> Early<Begun> {
@@ -53,7 +53,7 @@ impl Session {
         transfer: Option<TransferNumber>,
     ) -> Begun {
         let rename_from = self.state.rename_from.take();
-        // REST and ALLO count for the next transfer alone, even if it is refused.
+        // REST and ALLO apply to the next transfer only, even if it is refused.
         let restart = if transfer.is_some() { std::mem::take(&mut self.state.restart) } else { 0 };
         let begun = command.map_err(refuse_line).and_then(|command| {
             if !matches!(self.state.login, Login::In(_)) && !is_before_login(&command) {
@@ -124,7 +124,7 @@ impl Session {
                 self.begin_upload(Upload { job, transfer, path, write: Write::Append, restart: 0, allocated })
             }
             Command::StoreUnique(_) => {
-                // A suggested name is not needed: RFC 1123 §4.1.2.9 lets the server make it up, in the current folder.
+                // The server may choose a name in the current folder (RFC 1123 §4.1.2.9).
                 let path = self.state.cwd.clone();
                 self.begin_upload(Upload { job, transfer, path, write: Write::Unique, restart: 0, allocated })
             }
@@ -147,9 +147,9 @@ impl Session {
             length = Some(allocated);
         }
         let representation = self.representation(restart)?;
-        // The size on the wire is the file's own in type I alone, and of a whole file only.
+        // The size on the wire is the file's size only for a complete file of type I.
         let is_whole = representation == Type::Image && matches!(write, Write::Replace | Write::From(_));
-        // Some clients send `ALLO 0` before every upload, which tells nothing.
+        // Some clients send `ALLO 0` before every upload, which has no meaning.
         let told = allocated.filter(|size| *size > 0);
         let told_size = if is_whole && matches!(self.carrier, Carrier::Tcp { .. }) { told } else { None };
         let sink = Sink { path: path.clone(), write, representation, length, told_size };
@@ -197,7 +197,7 @@ impl Session {
                 self.state.login = Login::Named(name);
                 let begun = Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"));
                 if was_in {
-                    // Whoever it was is out before anything further begins.
+                    // The previous user is logged out before anything else begins.
                     self.give(Do::LogOut);
                 }
                 Ok(begun)
@@ -208,7 +208,7 @@ impl Session {
                 let reply = Reply::new(Code::CLOSING, "goodbye");
                 Ok(Begun { what: What::Reply(reply), touches: Touches::default(), after: After::Close })
             }
-            // To stay inside TLS would not be what RFC 4217 §13 says, and to leave it serves nobody.
+            // RFC 4217 §13 does not permit keeping TLS, and leaving it helps no client.
             Command::Reinitialize if self.channel == Channel::Tls => {
                 no(Code::NOT_IMPLEMENTED, "not inside TLS: USER logs another in")
             }
@@ -294,7 +294,7 @@ impl Session {
                 Ok(self.begin_change(job, Change::Rename { from, to }, Reply::new(Code::FILE_OK, "renamed")))
             }
             Command::Size(_) if self.state.representation == Type::Ascii => {
-                // A count of what an ASCII transfer would take means reading the file.
+                // The size of an ASCII transfer requires reading the file.
                 //= specs/rfc3659.txt#section-4
                 //# Estimates of the file transfer size MUST NOT be returned; only precise information is acceptable.
                 no(Code::FILE_UNAVAILABLE, "SIZE is for TYPE I")
@@ -372,7 +372,7 @@ impl Session {
                 let todo = Do::Change { job, change: Change::RemoveParts(path.clone()) };
                 Ok(Begun::job(todo, answer, Touches::writing([path])).behind_a_barrier())
             }
-            // Transfers have their numbers and went the other way.
+            // Transfers are numbered and handled elsewhere.
             Command::Retrieve(_)
             | Command::Store(_)
             | Command::StoreUnique(_)
@@ -393,12 +393,12 @@ impl Session {
         Ok(Begun { what: What::Authenticate(todo), touches, after: After::Nothing })
     }
 
-    /// Whether TLS is to be had on this carrier.
+    /// Whether TLS is available on this carrier.
     fn offers_tls(&self) -> bool {
         matches!(self.carrier, Carrier::Tcp { .. }) && self.config.tls == Tls::Offered
     }
 
-    /// The reply to USER of somebody who may not log in without TLS.
+    /// The reply to USER for a user who may not log in without TLS.
     fn refuse_unprotected(&self) -> Early<Begun> {
         match self.offers_tls() {
             true => no(Code::NOT_LOGGED_IN, "log in inside TLS: AUTH TLS first"),
@@ -415,11 +415,13 @@ impl Session {
         if self.channel == Channel::Tls {
             return no(Code::BAD_SEQUENCE, "TLS is on");
         }
-        // TLS-C is what drafts called it; SSL and TLS-P mean data connections that are protected unasked, which no RFC has.
+        // TLS-C is the name in drafts. SSL and TLS-P mean implicitly protected data connections, which no
+        // RFC defines.
         if !mechanism.eq_ignore_ascii_case(b"TLS") && !mechanism.eq_ignore_ascii_case(b"TLS-C") {
             return no(Code::NOT_FOR_THAT_PARAMETER, "the mechanism is TLS");
         }
-        // "All other transfer parameters must be reset, almost as if a REIN command was issued" (RFC 4217 §4.2).
+        // "All other transfer parameters must be reset, almost as if a REIN command was issued" (RFC 4217
+        // §4.2).
         if matches!(self.state.login, Login::In(_)) {
             self.give(Do::LogOut);
         }
@@ -520,7 +522,7 @@ impl Session {
                 if self.config.active == Active::Refused {
                     return no(Code::NOT_IMPLEMENTED, "the server opens no data connections: use EPSV");
                 }
-                // No third party, and no port that a service may be on (RFC 2577 §3).
+                // Only the client's own address, and no well-known port (RFC 2577 §3).
                 if address.ip().to_canonical() != peer.ip().to_canonical() || address.port() < 1024 {
                     return no(Code::BAD_PARAMETER, "only to your own address, and a port from 1024");
                 }
@@ -563,7 +565,7 @@ impl Session {
         )
     }
 
-    /// In ms and braid nothing prepares a data connection.
+    /// ms and braid do not prepare data connections.
     fn needs_connections(&self, otherwise: Code) -> Early<()> {
         match self.carrier {
             Carrier::Tcp { .. } => Ok(()),
@@ -583,7 +585,7 @@ impl Session {
         self.state.data.take().ok_or_else(|| Reply::new(Code::CANNOT_OPEN_DATA, missing))
     }
 
-    /// ASCII is for connections of their own; elsewhere bytes are counted or framed as they are.
+    /// ASCII needs a data connection; other carriers transfer bytes unchanged.
     fn representation(&self, restart: u64) -> Early<Type> {
         match self.carrier {
             Carrier::Tcp { .. } | Carrier::Naive => match self.state.representation {
@@ -696,7 +698,7 @@ impl Command {
     }
 }
 
-/// What may be said before a login.
+/// The commands permitted before a login.
 fn is_before_login(command: &Command) -> bool {
     matches!(
         command,
@@ -721,7 +723,7 @@ fn is_before_login(command: &Command) -> bool {
     )
 }
 
-/// The reply to a line that is no command.
+/// The reply to a line that is not a command.
 fn refuse_line(error: CommandError) -> Reply {
     match error {
         CommandError::Syntax => Reply::new(Code::SYNTAX_ERROR, "not a command"),
@@ -746,7 +748,7 @@ fn help() -> Reply {
     Reply::multi(Code::HELP, "commands:", verbs, "End")
 }
 
-/// LIST and NLST without the flags of `ls` that many clients put in front.
+/// Removes the `ls` flags that many clients send with LIST and NLST.
 fn without_flags(mut argument: &[u8]) -> &[u8] {
     while let [b'-', letters @ ..] = argument {
         let end = letters.iter().position(|byte| *byte == b' ').unwrap_or(letters.len());

@@ -1,9 +1,9 @@
-//! The server's side of one FTP session.
+//! The server side of one FTP session.
 //!
-//! [`Session`] is told what arrives on the control connection and what became of the jobs it gave out
-//! ([`Session::handle`]); drained, it gives bytes for the control connection and [`Do`]s ([`Session::poll`]). Whoever drives
-//! it, with sockets and a disk or in a simulation, does each `Do` by itself and answers with the [`Input`] named there.
-//! File bytes never come here.
+//! Call [`Session::handle`] with bytes of the control connection and with results of jobs, then
+//! [`Session::poll`] for bytes to send and for jobs ([`Do`]). The driver, over sockets and a disk or in a
+//! simulation, executes each `Do` and answers with the [`Input`] named there. File bytes never pass through
+//! the session.
 
 mod answer;
 mod execute;
@@ -29,50 +29,50 @@ use crate::store::{Metadata, StoreError};
 
 pub use session::Session;
 
-/// What carries a session: how its transfers travel.
+/// The transport of a session, which determines how transfers travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// A TCP connection.
     Tcp {
-        /// This end of the control connection.
+        /// The local address of the control connection.
         local: SocketAddr,
-        /// The other end: active data connections go to its address or nowhere.
+        /// The remote address: active data connections only go to it.
         peer: SocketAddr,
     },
-    /// naive: an SCTP association with one stream each way.
+    /// naive: an SCTP association with one stream in each direction.
     Naive,
-    /// ms and ms-cp: an SCTP association with two streams each way.
+    /// ms and ms-cp: an SCTP association with two streams in each direction.
     Ms,
-    /// braid: an SCTP association with 1 + `data_streams` streams each way.
+    /// braid: an SCTP association with 1 + `data_streams` streams in each direction.
     Braid {
-        /// Streams for data, each way.
+        /// The number of data streams in each direction.
         data_streams: u16,
     },
 }
 
-/// What an operator may choose.
+/// Settings of an operator.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The text of the greeting. Default `braidftp ready`.
     pub greeting: String,
-    /// The HOST that is served (RFC 7151); `None`, the default, takes any.
+    /// The HOST served (RFC 7151); `None`, the default, accepts any.
     pub host: Option<String>,
-    /// Commands read ahead of the one that runs. Default 256.
+    /// The maximum number of commands read ahead of the running one. Default 256.
     pub window_commands: usize,
-    /// Bytes of the commands read ahead. Default 64 KiB.
+    /// The maximum number of bytes of commands read ahead. Default 64 KiB.
     pub window_bytes: usize,
-    /// Bytes of memory that replies not yet polled may take before no further command is begun. Default 64 KiB.
+    /// The memory of unsent replies in bytes above which no further command is begun. Default 64 KiB.
     pub replies_bytes: usize,
-    /// Transfers that run at once in braid. Default 8; at least the number of data streams is used.
+    /// The number of concurrent transfers in braid. Default 8; at least the number of data streams is used.
     pub concurrent_transfers: usize,
-    /// How long a session may be silent while nothing runs. Default 5 min (RFC 1123 §4.1.3.2).
+    /// The maximum silence of a session without running commands. Default 5 min (RFC 1123 §4.1.3.2).
     pub idle: Duration,
-    /// How long a session may be silent before its login, if that is less than `idle`. Default 15 s: sessions of nobody
+    /// The maximum silence before the login, if less than `idle`. Default 15 s: sessions without a login
     /// must not keep users out.
     pub idle_before_login: Duration,
-    /// How long a session may last without a login, whatever it says meanwhile. Default 60 s.
+    /// The maximum duration of a session without a login, whatever it sends. Default 60 s.
     pub login_within: Duration,
-    /// Wrong passwords until 421. Default 3.
+    /// The number of wrong passwords that ends the session with 421. Default 3.
     pub login_attempts: u32,
     /// Whether PORT and EPRT are served over TCP. Default: no.
     pub active: Active,
@@ -102,7 +102,7 @@ impl Default for Config {
     }
 }
 
-/// Whether a TCP server connects to its client for data.
+/// Whether a TCP server opens data connections to its client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Active {
     /// PORT and EPRT get 502.
@@ -112,30 +112,30 @@ pub enum Active {
     ToPeer,
 }
 
-/// Whether a session over TCP may be protected by TLS (RFC 4217).
+/// Whether a session over TCP may use TLS (RFC 4217).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tls {
-    /// AUTH gets 502: there is no key.
+    /// AUTH gets 502: the server has no key.
     #[default]
     Refused,
-    /// AUTH TLS gets 234, and FEAT says so.
+    /// AUTH TLS gets 234, and FEAT lists it.
     Offered,
 }
 
-/// Who may log in over TCP without TLS, where everything can be read on the way.
+/// Who may log in over TCP without TLS, where everything can be read on the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unprotected {
-    /// Everybody who may log in at all.
+    /// Every user.
     #[default]
     Everybody,
-    /// `anonymous` and `ftp`, whose passwords are no secrets. All others get 530 to USER.
+    /// `anonymous` and `ftp`, whose passwords are not secret. All others get 530 to USER.
     Anonymous,
-    /// Nobody: USER gets 530.
+    /// No user: USER gets 530.
     Nobody,
 }
 
 impl Unprotected {
-    /// Whether a user of that name may log in.
+    /// Whether this user may log in.
     pub(crate) fn allows(self, user: &[u8]) -> bool {
         let is_anonymous = || user.eq_ignore_ascii_case(b"anonymous") || user.eq_ignore_ascii_case(b"ftp");
         match self {
@@ -146,295 +146,303 @@ impl Unprotected {
     }
 }
 
-/// A job that the session gave out. Its number is never used again in the session.
+/// A job of the session. Numbers are not reused within a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
-/// What the session wants done. Each with a `job` is answered by exactly one [`Input::Done`], even when cancelled.
+/// An action requested by the session. Each one with a `job` is answered by exactly one [`Input::Done`],
+/// even when cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Do {
-    /// Check who this is. Answer: [`Input::Authenticated`].
+    /// Verify a login. Answer: [`Input::Authenticated`].
     Authenticate {
         /// The argument of USER.
         user: Bytes,
         /// The argument of PASS; empty if there was none.
         password: Secret,
     },
-    /// Nobody is logged in any more (REIN).
+    /// The user was logged out (REIN).
     LogOut,
-    /// TCP: open a listening socket for the next data connection, in place of the one before. Answer: `Done` with
-    /// [`Outcome::Listening`].
+    /// TCP: open a listening socket for the next data connection, replacing the previous one. Answer:
+    /// `Done` with [`Outcome::Listening`].
     Listen {
         /// The job.
         job: JobId,
     },
-    /// Look something up; no bytes move. Answer: `Done` with the [`Outcome`] that the [`Query`] names.
+    /// Look something up, without data transfer. Answer: `Done` with the [`Outcome`] that the [`Query`]
+    /// names.
     Query {
         /// The job.
         job: JobId,
-        /// Of this.
+        /// The path.
         path: SafePath,
-        /// What about it.
+        /// What to look up.
         query: Query,
     },
-    /// Change something other than a file's content. Answer: `Done` with [`Outcome::Changed`].
+    /// Change something other than file contents. Answer: `Done` with [`Outcome::Changed`].
     Change {
         /// The job.
         job: JobId,
-        /// What.
+        /// The change.
         change: Change,
     },
-    /// Send something to the client. First see that it can be read (else `Done` with the failure, and nothing is sent), then
-    /// [`Input::Started`], then open the data path if need be, send, end it, and `Done` with [`Outcome::Sent`] when all bytes
-    /// are handed to the transport.
+    /// Send data to the client. First check that it is readable; on failure answer `Done` and send nothing.
+    /// Then answer [`Input::Started`], open the data path if necessary, send, end the data path, and answer
+    /// `Done` with [`Outcome::Sent`] when all bytes have been passed to the transport.
     Send {
         /// The job.
         job: JobId,
-        /// Where to.
+        /// The data path.
         data: DataPath,
-        /// What.
+        /// The data.
         source: Source,
     },
-    /// Take a file from the client. First see that it can be written, then [`Input::Started`], then open the data path if
-    /// need be, take bytes to its end, finish the file under its name, and `Done` with [`Outcome::Received`].
+    /// Receive a file from the client. First check that it is writable. Then answer [`Input::Started`],
+    /// open the data path if necessary, receive until its end, commit the file under its name, and answer
+    /// `Done` with [`Outcome::Received`].
     Receive {
         /// The job.
         job: JobId,
-        /// Where from.
+        /// The data path.
         data: DataPath,
-        /// What to do with it.
+        /// The destination.
         sink: Sink,
     },
-    /// Give up a job: `Done` with [`Failure::Cancelled`], or with what it came to if it was faster.
+    /// Cancel a job: it answers `Done` with [`Failure::Cancelled`], or with its result if it ended first.
     Cancel {
         /// The job.
         job: JobId,
     },
-    /// TCP: when the replies polled before this are sent, begin TLS on the control connection, as its server. Bytes that came
-    /// before the first of TLS are thrown away. Answer: [`Input::Secured`], or [`Input::Closed`] if it fails, without a word
-    /// to the client. From then on each data connection begins with TLS as well.
+    /// TCP: once all replies polled so far are sent, start TLS on the control connection as its server.
+    /// Discard bytes received before the first TLS record. Answer: [`Input::Secured`], or [`Input::Closed`]
+    /// on failure, without a reply to the client. From then on each data connection begins with TLS as
+    /// well.
     StartTls,
-    /// The session is over. When the replies polled before this are sent, close the control connection or shut the
-    /// association down; jobs still running have been cancelled.
+    /// The session is over. Once all replies polled so far are sent, close the control connection or shut
+    /// the association down. Running jobs have been cancelled.
     Close,
 }
 
-/// What may be asked about a path.
+/// A lookup of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
-    /// What it is, links not followed: [`Outcome::Facts`]. For MLST and RNFR.
+    /// Metadata without following links: [`Outcome::Facts`]. For MLST and RNFR.
     Facts,
-    /// What it is, links followed (to somewhere in the store or not at all): [`Outcome::Facts`]. For SIZE, MDTM, CWD.
+    /// Metadata following links within the store: [`Outcome::Facts`]. For SIZE, MDTM, CWD.
     Followed,
-    /// Bytes of a partial upload that is kept for this path, 0 if there is none: [`Outcome::Partial`].
+    /// The length of the unfinished upload of this path, 0 if there is none: [`Outcome::Partial`].
     Partial,
-    /// The partial uploads that are kept of everything beneath this folder, or of this file: [`Outcome::Parts`].
+    /// The unfinished uploads below this folder, or of this file: [`Outcome::Parts`].
     Parts,
 }
 
-/// What may be changed.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A new folder.
+    /// Create a folder.
     MakeDirectory(SafePath),
-    /// An empty folder goes.
+    /// Remove an empty folder.
     RemoveDirectory(SafePath),
-    /// A file or link goes.
+    /// Remove a file or link.
     Remove(SafePath),
-    /// A new name, in place of what has it.
+    /// Rename, replacing the target.
     Rename {
-        /// The old one.
+        /// The old path.
         from: SafePath,
-        /// The new one.
+        /// The new path.
         to: SafePath,
     },
-    /// When it changed last.
+    /// Set the modification time.
     SetModified(SafePath, Timestamp),
-    /// Its permission bits.
+    /// Set the permission bits.
     SetUnixMode(SafePath, u32),
-    /// A symbolic link.
+    /// Create a symbolic link.
     Symlink {
         /// The link.
         path: SafePath,
-        /// Where it points, raw.
+        /// The target, unvalidated.
         target: Bytes,
     },
-    /// The partial uploads that are kept of everything beneath this folder, or of this file, go: [`Outcome::Parts`] says
-    /// which.
+    /// Remove the unfinished uploads below this folder, or of this file: [`Outcome::Parts`] lists them.
     RemoveParts(SafePath),
 }
 
-/// A partial upload that is kept.
+/// An unfinished upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The file that it was to become.
+    /// The path of the file.
     pub path: SafePath,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub size: u64,
-    /// When it was changed last.
+    /// When it was last changed.
     pub changed: Timestamp,
 }
 
-/// What is sent.
+/// Data to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file's content.
+    /// The contents of a file.
     File {
         /// The file.
         path: SafePath,
-        /// Bytes to skip. Beyond the end: [`StoreError::BadOffset`].
+        /// The number of bytes to skip. Beyond the end: [`StoreError::BadOffset`].
         offset: u64,
-        /// Whether its lines are to end with CRLF (never together with an offset or an extent).
+        /// Whether lines are sent with CRLF (never combined with an offset or an extent).
         representation: Type,
         /// How much of it.
         extent: Extent,
     },
     /// A listing.
     Listing {
-        /// Of this.
+        /// The folder or file.
         path: SafePath,
-        /// In this form.
+        /// The form.
         form: Form,
-        /// A pattern that the names must match (LIST and NLST of `*.txt`): `*`, `?`, `[..]`.
+        /// A pattern for the names (LIST and NLST of `*.txt`): `*`, `?`, `[..]`.
         pattern: Option<Bytes>,
     },
 }
 
-/// How many bytes of a file are sent.
+/// How much of a file is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What is there, to its end.
+    /// To the end of the file.
     ToEnd,
-    /// Exactly so many, because the other side counts (ms, ms-cp): of a longer file no more; if the file turns out shorter or
-    /// cannot be read on, zero bytes in its place, and [`Failure::Shrank`] at the end (specs/ftp-over-sctp.md §5.2).
+    /// Exactly this number of bytes, because the client counts them (ms, ms-cp). A longer file is
+    /// truncated; a file that is shorter or unreadable is padded with zeros, and the job ends with
+    /// [`Failure::Shrank`] (specs/ftp-over-sctp.md §5.2).
     Exactly(u64),
 }
 
-/// The form of a listing. `crate::listing` writes the lines.
+/// The form of a listing. `crate::listing` encodes the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As `ls -l` has it.
+    /// As in `ls -l`.
     List,
     /// Names.
     Names,
-    /// Facts, these (RFC 3659 §7). A path that is no folder: [`StoreError::NotADirectory`], which gives 501.
+    /// These facts (RFC 3659 §7). A path that is not a folder: [`StoreError::NotADirectory`], which gives
+    /// 501.
     Facts(FactSet),
-    /// A whole tree (specs/ftp-over-sctp.md §8).
+    /// A complete tree (specs/ftp-over-sctp.md §8).
     Tree,
 }
 
-/// What is done with the bytes that come.
+/// The destination of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sink {
-    /// The file. With [`Write::Unique`] the folder it goes to.
+    /// The file; with [`Write::Unique`], its folder.
     pub path: SafePath,
-    /// How.
+    /// How it is written.
     pub write: Write,
-    /// Whether CRLF is to become LF.
+    /// Whether CRLF is converted to LF.
     pub representation: Type,
-    /// ms, ms-cp: exactly so many bytes come; take them all from the stream whatever happens to the file. `None`: to the end
-    /// of the data path.
+    /// ms, ms-cp: exactly this number of bytes arrives; consume all of them even if the file fails. `None`:
+    /// up to the end of the data path.
     pub length: Option<u64>,
-    /// TCP: the size of the whole file, as ALLO told it (RFC 959 §4.1.3). A file that ends before it broke off; one that
-    /// ends elsewhere was told wrongly. `None`: not told.
+    /// TCP: the size of the complete file, announced by ALLO (RFC 959 §4.1.3). A shorter file was
+    /// interrupted; a longer one was announced incorrectly. `None`: not announced.
     pub told_size: Option<u64>,
 }
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Write {
-    /// From nothing, in place of what has the name.
+    /// Replaces an existing file.
     Replace,
-    /// What is there (or the partial upload kept for the name) stays up to this many bytes, the new ones follow. Fewer
-    /// there: [`StoreError::BadOffset`].
+    /// Keeps this many bytes of the existing file, or of the unfinished upload, and appends. Fewer bytes:
+    /// [`StoreError::BadOffset`].
     From(u64),
-    /// After what is there.
+    /// Appends to the existing file.
     Append,
-    /// Under a new name in the folder, told by [`Input::Started`] and [`Outcome::Received`].
+    /// A new name in the folder, reported by [`Input::Started`] and [`Outcome::Received`].
     Unique,
 }
 
-/// What the session is told.
+/// Inputs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// Bytes of the control connection. In any cut; over SCTP the payload of a message of stream 0.
+    /// Bytes of the control connection, divided in any way; over SCTP the payload of a message on stream 0.
     Received(Bytes),
-    /// The client sends no more on the control connection, or it is gone. What runs is cancelled.
+    /// The client closed the control connection, or it was lost. Running jobs are cancelled.
     Closed,
-    /// The answer to [`Do::StartTls`]: what comes now was protected.
+    /// The answer to [`Do::StartTls`]: further input is protected.
     Secured,
-    /// The answer to [`Do::Authenticate`]: whether to let them in. The driver keeps what they may.
+    /// The answer to [`Do::Authenticate`]. The driver keeps the user's permissions.
     Authenticated(Result<(), LoginError>),
-    /// The job's file is open and bytes are about to flow. Optional in braid; elsewhere it makes the 150.
+    /// The job's file is open and data transfer begins. Optional in braid; in other modes it produces the
+    /// reply 150.
     Started {
         /// The job.
         job: JobId,
-        /// Bytes that will flow, if known.
+        /// The number of bytes that will be transferred, if known.
         size: Option<u64>,
-        /// The name made up for STOU.
+        /// The name chosen for STOU.
         name: Option<SafePath>,
     },
-    /// The job is over.
+    /// The job ended.
     Done {
         /// The job.
         job: JobId,
-        /// What came of it.
+        /// Its result.
         outcome: Result<Outcome, Failure>,
     },
-    /// The server shuts down: 421 and the end, when what runs is done.
+    /// The server shuts down: the session ends with 421 once running jobs are done.
     Drain,
 }
 
-/// What came of a job that went well.
+/// The result of a successful job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// A listening socket: the address to tell the client.
+    /// The address of a listening socket, for the client.
     Listening(SocketAddr),
-    /// Facts.
+    /// Metadata.
     Facts(Metadata),
-    /// Bytes of a partial upload.
+    /// The length of an unfinished upload.
     Partial(u64),
-    /// Partial uploads: those there are, or those that were removed.
+    /// The unfinished uploads that exist or were removed.
     Parts(Vec<Part>),
-    /// Changed.
+    /// The change was made.
     Changed,
-    /// So many bytes sent.
+    /// Data was sent.
     Sent {
         /// Bytes on the data path.
         bytes: u64,
     },
-    /// So many bytes received, the file complete under its name.
+    /// Data was received, and the file is complete.
     Received {
         /// Bytes on the data path.
         bytes: u64,
-        /// The name made up for STOU.
+        /// The name chosen for STOU.
         name: Option<SafePath>,
     },
 }
 
-/// What came of a job that did not.
+/// The result of a failed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The store could not.
+    /// An error of the store.
     Store(StoreError),
     /// The data path did not open: 425.
     CannotOpenData,
-    /// TLS of the data connection failed, or the client did not resume the session of its control connection: 522.
+    /// TLS of the data connection failed, or the client did not resume the session of its control
+    /// connection: 522.
     DataUnprotected,
-    /// The data path broke, or was silent for too long: 426.
+    /// The data connection was lost, or stalled for too long: 426.
     DataLost,
-    /// The client gave the upload up: its trailer has an error status. 426.
+    /// The client ended the upload: its trailer has an error status. 426.
     SenderGaveUp,
-    /// The bytes that came are not those that the trailer tells, in number or digest, or the header's offset is not REST's: 451.
+    /// The received bytes differ from the trailer in length or digest, or the header's offset from REST:
+    /// 451.
     Damaged,
-    /// The file was cut, or became unreadable, while it was sent: 451.
+    /// The file was truncated, or became unreadable, while it was sent: 451.
     Shrank,
     /// ABOR: 426.
     Cancelled,
 }
 
 impl Failure {
-    /// The reply for it.
+    /// The reply code.
     pub const fn code(self) -> Code {
         match self {
             Self::Store(error) => error.code(),
@@ -463,23 +471,23 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why somebody is not let in. The reply never tells which.
+/// Why a login is refused. The reply does not tell which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginError {
-    /// User or password is wrong: 530.
+    /// Unknown user or wrong password: 530.
     Refused,
-    /// Not now: too many sessions, or too many wrong passwords from there: 421 and the end.
+    /// Too many sessions, or too many wrong passwords from this address: 421, and the session ends.
     Unavailable,
 }
 
-/// Where an upload of braid stands, for whoever reads the data streams.
+/// The state of an upload of braid, for the reader of data streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upload {
-    /// Its command has not come yet or has not been begun: leave its frames unread.
+    /// Its command has not arrived or not begun: leave its frames unread.
     Undecided,
-    /// It runs: its frames go to this job.
+    /// In progress: its frames belong to this job.
     Open(JobId),
-    /// It was refused or is over, or is no upload: throw its frames away.
+    /// Refused, ended, or not an upload: discard its frames.
     Over,
 }
 

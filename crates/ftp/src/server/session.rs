@@ -1,7 +1,8 @@
-//! The machine: reading ahead, beginning commands in their order, and replies in that order.
+//! The server session: reads ahead, begins commands in order, and sends replies in order.
 //!
-//! A command goes from a line to the queue (read ahead), to a slot (begun, or waiting for one before it), and away when its
-//! replies have gone. Over TCP, naive and ms there is one slot; in braid as many as the window has.
+//! A command moves from a line to the queue (read ahead), to a slot (begun, or waiting for an earlier one),
+//! until its replies are sent. Over TCP, naive and ms there is one slot; in braid as many as the window
+//! permits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,11 +20,11 @@ use crate::mapping::{DataPath, TOLD_SIZES_MAX, TransferNumber};
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
 
-/// Bytes of replies that go out together at most, if each is smaller.
+/// The maximum number of bytes of replies sent at once, if each is smaller.
 const SEND_BYTES: usize = 16 << 10;
-/// Bytes of memory that a waiting reply takes besides its text.
+/// The memory of a queued reply besides its text, in bytes.
 const REPLY_OVERHEAD_BYTES: usize = 96;
-/// Queries and changes that run at once in braid.
+/// The maximum number of concurrent queries and changes in braid.
 const CONCURRENT_LOOKUPS: usize = 64;
 
 /// One FTP session, server side.
@@ -36,67 +37,67 @@ pub struct Session {
     queue: VecDeque<Queued>,
     queue_bytes: usize,
     slots: VecDeque<Slot>,
-    /// The number of the first slot, counted since the session began; slots are numbered on from it.
+    /// The number of the first slot since the start of the session; slots are numbered consecutively.
     first_slot: u64,
     next_job: u64,
-    /// Transfer commands read, and begun or refused.
+    /// The number of transfer commands read and begun or refused.
     transfers_read: u32,
     transfers_begun: u32,
     replies: VecDeque<Bytes>,
     replies_bytes: usize,
     todo: VecDeque<Do>,
-    /// When the session was told something last.
+    /// The time of the most recent input.
     heard: Time,
-    /// Since when nobody is logged in; none while somebody is.
+    /// Since when nobody is logged in; `None` while somebody is.
     nobody_since: Option<Time>,
-    /// Transfers that may run at once, whatever the configuration says.
+    /// A limit on concurrent transfers besides that of the configuration.
     transfers_allowed: usize,
     ending: Ending,
     pub(super) channel: Channel,
 }
 
-/// How a control connection over TCP is protected. Nothing else has one that is not [`Channel::Clear`].
+/// The protection of a control connection over TCP. Always [`Channel::Clear`] on other carriers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channel {
     Clear,
-    /// 234 was said: not a word may be said before [`Input::Secured`].
+    /// The reply 234 was sent: no further reply before [`Input::Secured`].
     Handshake,
     Tls,
 }
 
-/// What commands set and later ones go by.
+/// State set by commands for later commands.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) login: Login,
     pub(super) failed_logins: u32,
     pub(super) cwd: SafePath,
     pub(super) representation: Type,
-    /// REST, for the next transfer.
+    /// From REST, for the next transfer.
     pub(super) restart: u64,
-    /// RNFR, for an RNTO right behind it.
+    /// From RNFR, for an immediately following RNTO.
     pub(super) rename_from: Option<SafePath>,
-    /// ALLO, for the next upload of ms or over TCP.
+    /// From ALLO, for the next upload of ms or over TCP.
     pub(super) allocated: Option<u64>,
-    /// What PASV, EPSV, PORT or EPRT prepared for the next transfer.
+    /// From PASV, EPSV, PORT or EPRT, for the next transfer.
     pub(super) data: Option<DataPath>,
     pub(super) epsv_all: EpsvAll,
     pub(super) data_channel: DataChannel,
     pub(super) told: ToldSizes,
-    /// OPTS MLST.
+    /// From OPTS MLST.
     pub(super) facts: FactSet,
 }
 
-/// How data connections are protected where the control connection is.
+/// The protection of data connections when the control connection is protected.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DataChannel {
-    /// As the session begins: not at all.
+    /// The initial state: unprotected.
     //= specs/rfc4217.txt#section-9
     //# The initial state of the data connection MUST be 'Clear' (this is the behaviour as indicated by [RFC-2228]).
     #[default]
     Clear,
-    /// PBSZ came, and PROT may.
+    /// PBSZ was received; PROT is permitted.
     Sized,
-    /// PROT P came.
+    /// PROT P was received.
     Private,
 }
 
@@ -104,7 +105,7 @@ pub(super) enum DataChannel {
 pub(super) enum Login {
     #[default]
     Nobody,
-    /// USER came, PASS has not, or has not been judged.
+    /// USER was received, and PASS was not, or its check is pending.
     Named(Bytes),
     In(Bytes),
 }
@@ -115,13 +116,13 @@ pub(super) enum EpsvAll {
     Yes,
 }
 
-/// What SIZE told for paths, for the RETRs of ms (specs/ftp-over-sctp.md §4.2).
+/// The sizes reported by SIZE, for RETRs of ms (specs/ftp-over-sctp.md §4.2).
 #[derive(Debug, Default)]
 pub(super) struct ToldSizes {
-    /// Paths remembered at most: none outside ms.
+    /// The maximum number of paths: 0 outside ms.
     max: usize,
     sizes: BTreeMap<SafePath, (u64, u64)>,
-    /// Paths by when they were told, to forget the oldest.
+    /// Paths by age, to remove the oldest.
     order: BTreeMap<u64, SafePath>,
     next: u64,
 }
@@ -148,7 +149,7 @@ impl ToldSizes {
     }
 }
 
-/// A command that was read and not begun.
+/// A command that was read and has not begun.
 #[derive(Debug)]
 struct Queued {
     command: Result<Command, CommandError>,
@@ -157,17 +158,17 @@ struct Queued {
     abort: Aborted,
 }
 
-/// What ABOR has to do with a queued command.
+/// The effect of ABOR on a queued command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aborted {
     No,
-    /// It is a transfer that is not to begin.
+    /// A transfer that must not begin.
     Cancelled,
-    /// It is an ABOR that stopped a running transfer of ms: stream 1 is out of step.
+    /// An ABOR that stopped a running transfer of ms: stream 1 is out of step.
     OutOfStep,
 }
 
-/// A command that was begun and whose replies have not all gone.
+/// A command that has begun and whose replies are not all sent.
 #[derive(Debug)]
 struct Slot {
     transfer: Option<(TransferNumber, TransferKind)>,
@@ -179,7 +180,7 @@ struct Slot {
 
 #[derive(Debug)]
 enum Phase {
-    /// Not handed out: the slot of that number stands in its way, or there are enough jobs.
+    /// Its job is not issued: the slot with this number must end first, or too many jobs are running.
     Waiting {
         job: JobId,
         todo: Do,
@@ -201,12 +202,13 @@ enum Cancel {
     Asked,
 }
 
-/// What a command reads and writes, to keep the order of those that meet (specs/ftp-over-sctp.md §6.4).
+/// The paths that a command reads and writes, to keep the order of conflicting commands
+/// (specs/ftp-over-sctp.md §6.4).
 #[derive(Debug, Default)]
 pub(super) struct Touches {
     pub(super) reads: Option<SafePath>,
     pub(super) writes: Vec<SafePath>,
-    /// Whether nothing may begin before this is done.
+    /// Whether nothing may begin before this command is done.
     pub(super) barrier: Barrier,
 }
 
@@ -230,7 +232,7 @@ impl Touches {
     }
 }
 
-/// What follows a command's final reply.
+/// The action after a command's final reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     Nothing,
@@ -241,16 +243,16 @@ pub(super) enum After {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     No,
-    /// A command that ends the session was begun: no further one is.
+    /// A command that ends the session has begun: no further one begins.
     Closing,
-    /// [`Input::Drain`]: what was begun is finished.
+    /// [`Input::Drain`]: commands in progress are finished.
     Draining,
-    /// [`Do::Close`] was given.
+    /// [`Do::Close`] was returned.
     Closed,
 }
 
 impl Session {
-    /// A session on a control connection that was just accepted; the greeting is the first thing polled.
+    /// Creates a session on an accepted control connection; the greeting is the first output.
     pub fn new(config: Arc<Config>, carrier: Carrier, now: Time) -> Self {
         let mut session = Self {
             state: State::new(carrier),
@@ -278,8 +280,8 @@ impl Session {
         session
     }
 
-    /// The same on a control connection over TCP that began with TLS (port 990). Data connections are protected from the
-    /// beginning: that PROT comes first is not asked for, since there is no other way.
+    /// Creates a session on a TCP control connection that began with TLS (port 990). Data connections are
+    /// protected from the beginning without PROT, since there is no alternative.
     pub fn secured(config: Arc<Config>, carrier: Carrier, now: Time) -> Self {
         let mut session = Self::new(config, carrier, now);
         session.channel = Channel::Tls;
@@ -292,14 +294,14 @@ impl Session {
         self.channel == Channel::Tls
     }
 
-    /// Tells it something. Drain with [`Self::poll`] afterwards.
+    /// Processes an input. Call [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Time, input: Input) {
         if self.ending == Ending::Closed {
             return;
         }
         self.heard = now;
         match input {
-            // Whoever wrote it, it was not protected.
+            // Unprotected input is ignored, whoever sent it.
             Input::Received(_) if self.channel == Channel::Handshake => {}
             Input::Received(bytes) => self.splitter.push(&bytes),
             Input::Secured if self.channel == Channel::Handshake => self.channel = Channel::Tls,
@@ -318,7 +320,8 @@ impl Session {
         }
     }
 
-    /// What comes next: bytes for the control connection (whole reply lines; over SCTP one message of stream 0), or a [`Do`].
+    /// Returns bytes for the control connection (complete reply lines; over SCTP one message of stream 0),
+    /// or a [`Do`].
     pub fn poll(&mut self, now: Time) -> Output<Bytes, Do> {
         let is_over = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
         if is_over(self.idle_deadline()) {
@@ -336,7 +339,7 @@ impl Session {
             if let Some(todo) = self.todo.pop_front() {
                 return Output::Event(todo);
             }
-            // Replies that were in the way of further commands are gone now.
+            // Replies that blocked further commands have been sent.
             self.advance();
             if self.replies.is_empty() && self.todo.is_empty() {
                 return Output::Wait(self.idle_deadline().into_iter().chain(self.login_deadline()).min());
@@ -344,19 +347,20 @@ impl Session {
         }
     }
 
-    /// So many transfers may run at once from now on, one at least, if the configuration allows as many. Those that run go on.
+    /// Limits the number of concurrent transfers, to at least one and within the configuration. Running
+    /// transfers continue.
     pub fn allow_transfers(&mut self, most: usize) {
         self.transfers_allowed = most.max(1);
     }
 
-    /// Whether more of the control connection may be read now. While not, leave it in the transport.
+    /// Whether more of the control connection may be read. If not, leave it in the transport.
     pub fn wants_input(&self) -> bool {
         //= specs/ftp-over-sctp.md#section-6.4
         //# It MUST NOT take further lines into its session beyond that
         self.ending == Ending::No && self.has_window() && self.channel != Channel::Handshake
     }
 
-    /// Where the upload of that number stands. May change after each `handle` and `poll`.
+    /// The state of the upload with this number. May change after each `handle` and `poll`.
     pub fn upload(&self, transfer: TransferNumber) -> Upload {
         let slot = self.slots.iter().find(|slot| slot.transfer == Some((transfer, TransferKind::Upload)));
         match slot.map(|slot| &slot.phase) {
@@ -389,12 +393,12 @@ impl Session {
         Some(since + self.config.login_within)
     }
 
-    /// Whether nothing is under way: no command waits or runs.
+    /// Whether no command waits or runs.
     pub fn is_idle(&self) -> bool {
         self.slots.is_empty() && self.queue.is_empty()
     }
 
-    /// Begins what can be begun.
+    /// Begins the commands that may begin.
     fn advance(&mut self) {
         loop {
             self.read_ahead();
@@ -410,7 +414,7 @@ impl Session {
         }
     }
 
-    /// Takes lines into the queue as far as the window goes. ABOR takes effect here.
+    /// Moves lines into the queue within the window. ABOR takes effect here.
     fn read_ahead(&mut self) {
         while self.ending == Ending::No && self.has_window() && self.channel != Channel::Handshake {
             let Some(line) = self.splitter.next_line() else { return };
@@ -436,7 +440,7 @@ impl Session {
         }
     }
 
-    /// Cancels the transfer of that number, or all that were read and are not done.
+    /// Cancels the transfer with this number, or all transfers that were read and are not done.
     fn abort(&mut self, number: Option<TransferNumber>) -> Aborted {
         let meant = |transfer: Option<(TransferNumber, TransferKind)>| match (transfer, number) {
             (Some((transfer, _)), Some(number)) => transfer == number,
@@ -465,7 +469,7 @@ impl Session {
         result
     }
 
-    /// Begins the first of the queue; false if it must wait or there is none.
+    /// Begins the first queued command; false if it must wait or there is none.
     fn begin_next(&mut self) -> bool {
         if self.answer_status_at_once() {
             return true;
@@ -475,7 +479,7 @@ impl Session {
             return false;
         }
         let may = if self.is_braid() {
-            // Who is logged in is for all that were begun: they come first.
+            // A login change affects every command, so earlier ones must end first.
             let alone =
                 matches!(next.command, Ok(Command::User(_) | Command::Password(_) | Command::Reinitialize));
             (!alone || self.slots.is_empty())
@@ -526,7 +530,7 @@ impl Session {
         true
     }
 
-    /// STAT right behind a running transfer is answered while it runs (RFC 959 §4.1.3).
+    /// STAT during a transfer is answered immediately (RFC 959 §4.1.3).
     fn answer_status_at_once(&mut self) -> bool {
         let waits = matches!(self.queue.front(), Some(Queued { command: Ok(Command::Status(None)), .. }));
         let running =
@@ -542,7 +546,7 @@ impl Session {
         true
     }
 
-    /// Hands out the jobs of slots that nothing stands in the way of any more.
+    /// Issues the jobs of slots that no longer wait for others.
     fn hand_out(&mut self) {
         let is_running = |slot: &&Slot| matches!(slot.phase, Phase::Running { .. });
         let mut transfers =
@@ -563,7 +567,7 @@ impl Session {
             if *running >= max {
                 continue;
             }
-            // Once found, what stands in the way is looked at alone: the search is not repeated at each event.
+            // The blocking slot is remembered, so that the search is not repeated at each event.
             let still =
                 |number: u64| number.checked_sub(self.first_slot).and_then(|at| usize::try_from(at).ok());
             if behind.and_then(still).is_some_and(|at| !self.slots[at].is_done()) {
@@ -589,7 +593,7 @@ impl Session {
         }
     }
 
-    /// Sends the replies of the first slot, and those of the next when it is done.
+    /// Sends the replies of the first slot, and of the next ones once it is done.
     fn flush(&mut self) {
         while let Some(slot) = self.slots.front_mut() {
             let replies = std::mem::take(&mut slot.replies);
@@ -610,8 +614,8 @@ impl Session {
         }
     }
 
-    /// 234 is on its way. Commands that came behind AUTH were not protected, and may be somebody else's: they are thrown away
-    /// (what is known as STARTTLS injection, CVE-2011-0411).
+    /// The reply 234 is being sent. Commands that follow AUTH were not protected and may come from an
+    /// attacker: they are discarded (STARTTLS injection, CVE-2011-0411).
     fn start_tls(&mut self) {
         self.channel = Channel::Handshake;
         self.splitter = Splitter::new();
@@ -650,7 +654,7 @@ impl Session {
         }
     }
 
-    /// The end: what runs is cancelled, nothing more is begun.
+    /// Ends the session: cancels running jobs, and begins no more commands.
     fn close(&mut self) {
         if self.ending == Ending::Closed {
             return;
@@ -667,7 +671,7 @@ impl Session {
         self.todo.push_back(Do::Close);
     }
 
-    /// REST and ALLO count for one transfer command, even one that is not begun.
+    /// REST and ALLO apply to one transfer command, even if it does not begin.
     fn forget_preparations(&mut self, kind: Option<TransferKind>) {
         self.state.restart = 0;
         if kind == Some(TransferKind::Upload) {
@@ -681,7 +685,7 @@ impl Session {
 
     fn send(&mut self, reply: &Reply) {
         if self.channel == Channel::Handshake {
-            // It would stand between the records of a handshake.
+            // It would appear between the records of a handshake.
             return;
         }
         //= specs/rfc3659.txt#section-2.2
@@ -712,7 +716,7 @@ impl Session {
         matches!(self.carrier, Carrier::Braid { .. })
     }
 
-    /// Transfers that run now.
+    /// The number of running transfers.
     pub(super) fn transfers_running(&self) -> usize {
         self.slots.iter().filter(|slot| slot.transfer.is_some() && !slot.is_done()).count()
     }
@@ -735,7 +739,7 @@ impl Slot {
 
 impl State {
     fn new(carrier: Carrier) -> Self {
-        // TYPE before anybody said one (RFC 959 §5.1; specs/ftp-over-sctp.md §6.1 for braid).
+        // The default TYPE (RFC 959 §5.1; specs/ftp-over-sctp.md §6.1 for braid).
         let representation = match carrier {
             Carrier::Braid { .. } => Type::Image,
             Carrier::Tcp { .. } | Carrier::Naive | Carrier::Ms => Type::Ascii,
@@ -757,7 +761,7 @@ impl State {
         }
     }
 
-    /// Forgets everything but how often the password was wrong.
+    /// Resets everything except the count of wrong passwords.
     pub(super) fn reset(&mut self, carrier: Carrier) {
         *self = Self { failed_logins: self.failed_logins, ..Self::new(carrier) };
     }

@@ -600,7 +600,8 @@ fn abort_reaches_the_transfers_that_were_read_ahead_and_what_prepared_them() {
     talk.say("SIZE slow\r\nREST 5\r\nRETR a\r\nALLO 3\r\nSTOR b\r\nABOR\r\nRETR a\r\nSTOR b\r\n");
     let slow = talk.job();
     talk.size(slow, 1);
-    // The first RETR and STOR are given up without having been begun; neither REST nor ALLO is left for the next.
+    // The first RETR and STOR are given up without having been begun; neither REST nor ALLO is left for the
+    // next.
     assert_eq!(talk.codes(), [213, 213, 350, 426, 200, 426, 226]);
     let jobs = talk.jobs();
     let Do::Send { source: Source::File { offset: 0, .. }, .. } = &jobs[0].1 else { panic!("{jobs:?}") };

@@ -1,4 +1,4 @@
-//! The server session and TLS: who may say what before it, inside it and while it begins.
+//! The server session and TLS: what is permitted before, during and inside TLS.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn log_in(talk: &mut Talk) {
     assert_eq!(talk.codes(), [331, 230]);
 }
 
-/// Says each line; each must be answered by this code.
+/// Sends each line and checks the code of its reply.
 fn table(talk: &mut Talk, rows: &[(&str, u16)]) {
     for (line, code) in rows {
         talk.say(&format!("{line}\r\n"));
@@ -50,7 +50,7 @@ fn without_a_key_and_over_sctp_nothing_is_offered() {
         table(&mut talk, &[("AUTH TLS", 502), ("PBSZ 0", 503), ("PROT P", 503), ("CCC", 502)]);
         talk.say("FEAT\r\n");
         assert!(!talk.heard().concat().contains("AUTH"));
-        // What carries SCTP protects it, or does not: it is no business of this session.
+        // Protection over SCTP is not the session's concern.
         talk.say("USER u\r\n");
         assert_eq!(talk.codes(), [if carrier == tcp() { 530 } else { 331 }]);
     }
@@ -88,7 +88,7 @@ fn before_tls_all_is_refused_that_needs_it() {
 //# The server SHOULD only check the status of the data protection level (for options 3 and 4 above) on the
 //# actual command that will initiate the data transfer (and not on the PORT or PASV).
 #[test]
-fn inside_tls_data_is_protected_or_not_moved_at_all() {
+fn inside_tls_unprotected_data_is_refused() {
     let mut talk = inside(Unprotected::Anonymous);
     log_in(&mut talk);
     talk.passive();
@@ -113,7 +113,7 @@ fn inside_tls_data_is_protected_or_not_moved_at_all() {
 }
 
 #[test]
-fn a_connection_that_began_with_tls_has_protected_data_unasked() {
+fn implicit_tls_protects_data_without_prot() {
     let config = Arc::new(config(Unprotected::Nobody));
     let session = Session::secured(config, tcp(), Time::ZERO);
     let mut talk = Talk::of(session);
@@ -126,7 +126,7 @@ fn a_connection_that_began_with_tls_has_protected_data_unasked() {
 }
 
 #[test]
-fn names_are_taken_in_the_clear_as_the_operator_says() {
+fn logins_without_tls_depend_on_the_configuration() {
     for (unprotected, user, anonymous) in [
         (Unprotected::Everybody, 331, 331),
         (Unprotected::Anonymous, 530, 331),
@@ -137,7 +137,7 @@ fn names_are_taken_in_the_clear_as_the_operator_says() {
             &mut talk,
             &[("USER anonymousx", user), ("USER Anonymous", anonymous), ("USER ftp", anonymous)],
         );
-        // A refused USER leaves nobody for PASS.
+        // After a refused USER there is no user for PASS.
         let mut talk = Talk::new(tcp(), config(unprotected));
         talk.say("USER u\r\nPASS secret\r\n");
         let asked = matches!(talk.todo.pop(), Some(Do::Authenticate { .. }));
@@ -150,7 +150,7 @@ fn names_are_taken_in_the_clear_as_the_operator_says() {
 }
 
 #[test]
-fn auth_forgets_who_logged_in_and_what_was_set() {
+fn auth_resets_login_and_parameters() {
     let mut talk = Talk::logged_in(tcp(), config(Unprotected::Everybody));
     talk.say("REST 5\r\nEPSV ALL\r\nAUTH TLS\r\n");
     assert_eq!(talk.codes(), [350, 200, 234]);
@@ -163,7 +163,7 @@ fn auth_forgets_who_logged_in_and_what_was_set() {
 }
 
 #[test]
-fn a_handshake_that_fails_or_takes_too_long_ends_without_a_word() {
+fn a_failed_or_slow_handshake_ends_without_a_reply() {
     let begun = || {
         let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
         talk.say("AUTH TLS\r\n");
@@ -194,7 +194,7 @@ fn a_data_connection_whose_tls_is_wrong_is_522() {
     assert_eq!(talk.codes(), [522]);
 }
 
-/// Lines with and without sense, around AUTH.
+/// Valid and invalid lines, around AUTH.
 fn lines() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         Just("USER u".to_owned()),
@@ -214,10 +214,10 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever came behind AUTH in the clear, in the same write or the next: nothing of it is answered or done, and the session
-    /// inside TLS is like one to which nothing was said.
+    /// Whatever follows AUTH unprotected, in the same write or later, is neither answered nor executed, and
+    /// the session inside TLS is like a new one.
     #[test]
-    fn what_came_before_the_handshake_is_thrown_away(injected in lines(), late in lines(), asked in lines()) {
+    fn input_before_the_handshake_is_discarded(injected in lines(), late in lines(), asked in lines()) {
         let mut talk = Talk::new(tcp(), config(Unprotected::Anonymous));
         talk.say(&format!("AUTH TLS\r\n{injected}USER cut"));
         prop_assert_eq!(talk.heard(), ["234 begin TLS"]);
@@ -229,12 +229,12 @@ proptest! {
         let mut clean = inside(Unprotected::Anonymous);
         talk.say(&asked);
         clean.say(&asked);
-        // Numbers of jobs aside.
+        // Apart from job numbers.
         prop_assert_eq!(talk.heard(), clean.heard());
         prop_assert_eq!(talk.todo.len(), clean.todo.len());
     }
 
-    /// In whatever order things are said: no password is looked at and no data connection used without protection.
+    /// In any order of input, no password is checked and no data connection used without protection.
     #[test]
     fn nothing_secret_happens_in_the_clear(steps in proptest::collection::vec((lines(), 0..4_u8), 1..8)) {
         let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
