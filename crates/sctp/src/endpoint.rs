@@ -660,19 +660,16 @@ impl Endpoint {
     }
 
     fn deliver(&mut self, now: Time, id: AssociationId, route: Route, ecn: Ecn, packet: Packet) {
-        self.settle_memory(now);
-        let memory = &self.memory;
-        let associations = self.table.len();
+        self.memory.now = now;
+        self.memory.touch(id, &mut self.table);
         let Some(slot) = self.table.get_mut(id) else { return };
         slot.heard_at = now;
-        slot.association.limit_memory(memory.limit_of(slot.memory_bytes, associations));
         // An INIT ACK may list addresses, and any packet may come from another encapsulation port than before.
         let learns = slot.association.phase() == Phase::CookieWait || !slot.is_led_to_by(route.peer);
         slot.association.handle(now, route, ecn, packet);
         if learns {
             self.map_paths(id);
         }
-        self.count_memory(now, id);
         self.settle(now, id);
         self.table.ready(id);
     }

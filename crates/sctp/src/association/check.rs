@@ -24,7 +24,7 @@ impl Association {
         let held = self.inbound.check();
         let capacity = self.buffer.bytes();
         let free = capacity.saturating_sub(self.inbound.window_cost());
-        assert_eq!(self.a_rwnd(), free.min(self.memory_room()), "a_rwnd is the capacity less what is held");
+        assert_eq!(self.a_rwnd(), self.memory_room(free), "a_rwnd is the capacity less what is held");
         // A chunk is taken while no more than twice the buffer is held, and beyond that the next in sequence alone.
         let most = 2 * capacity + reassembly::CHUNK_MAX_BYTES;
         assert!(held <= most, "{held} bytes are held, {most} may be");

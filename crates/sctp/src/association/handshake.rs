@@ -176,11 +176,11 @@ impl Association {
             seed,
         };
         let (events, queue) = (std::mem::take(&mut self.events), self.queue.emptied());
-        let (admitted, memory_limit) = (self.admitted, self.memory_limit);
+        let (admitted, memory_limit, memory_room) = (self.admitted, self.memory_limit, self.memory_room);
         let mut auth = Authentication::new(&self.config);
         auth.keep_keys(&mut self.auth);
         let (dtls, sending) = self.restart_protection();
-        *self = Self { auth, admitted, memory_limit, ..Self::new(self.id, own, paths) };
+        *self = Self { auth, admitted, memory_limit, memory_room, ..Self::new(self.id, own, paths) };
         self.dtls = dtls.or(self.dtls.take());
         *self.builder.sending_mut() = sending;
         (self.events, self.queue) = (events, queue);
@@ -257,6 +257,7 @@ impl Association {
             moved: false,
             admitted: true,
             memory_limit: usize::MAX,
+            memory_room: usize::MAX,
             burst: 0,
             new_data_alone: false,
             stirred: true,

@@ -429,6 +429,8 @@ pub struct Association {
     admitted: bool,
     /// How much memory the endpoint lets this association take, in bytes, at present.
     memory_limit: usize,
+    /// How much more that is at least, so that it need not be counted out for each chunk.
+    memory_room: usize,
     /// What this side's INIT has in its RANDOM parameter.
     auth_random: [u8; RANDOM_LEN],
     /// Packets with new data that Max.Burst still lets out in this drain.
@@ -467,6 +469,10 @@ pub struct PathView {
 
 /// What a path is counted as, in bytes of memory: itself, its congestion control and what it logs.
 const PATH_BYTES: usize = size_of::<Path>() + 2_048;
+
+/// What an association may have taken since it was counted, besides messages: of sent chunks, runs of TSNs and streams. With less
+/// room than this it is counted anew for each chunk.
+const UNCOUNTED_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of memory that an association is counted as at least, with one path.
 pub(crate) const ASSOCIATION_BYTES_MIN: usize = size_of::<Association>() + size_of::<Up>() + PATH_BYTES;
@@ -530,10 +536,11 @@ impl Association {
             return Err(SendError::Full);
         }
         self.queue.push(stream, message);
+        self.use_memory(send_queue::memory_cost(len));
         self.messages_sent += 1;
         self.stirred = true;
         let half = self.config.send_buffer_bytes / 2;
-        if self.send_room() < half && self.writable_at.is_none() {
+        if self.writable_at.is_none() && self.send_room() < half {
             self.writable_at = Some(half);
         }
         Ok(())
@@ -595,14 +602,14 @@ impl Association {
     }
 
     /// How many bytes of messages `send` would take now; an empty buffer takes one message that is longer, too.
+    #[inline]
     pub fn send_room(&self) -> usize {
         // What is under way makes room for as much again to wait behind it, up to the limit.
         let (buffered, under_way) = (self.buffered_to_send(), self.under_way());
         let grown = self.config.send_buffer_bytes.saturating_add(under_way);
         let most = self.config.send_buffer_max_bytes.map_or(0, |max| max.min(grown));
         let free = self.config.send_buffer_bytes.max(most).saturating_sub(buffered);
-        let free = free.min(self.memory_room());
-        free.saturating_sub(send_queue::MESSAGE_OVERHEAD_BYTES)
+        self.memory_room(free).saturating_sub(send_queue::MESSAGE_OVERHEAD_BYTES)
     }
 
     fn buffered_to_send(&self) -> usize {
@@ -689,17 +696,32 @@ impl Association {
             + self.keys_bytes()
     }
 
-    /// How much more memory the endpoint lets it take, in bytes.
-    fn memory_room(&self) -> usize {
+    /// How much of these bytes the endpoint lets it take.
+    #[inline]
+    fn memory_room(&self, wanted: usize) -> usize {
+        if self.memory_room >= wanted.saturating_add(UNCOUNTED_BYTES_MAX) {
+            return wanted;
+        }
+        self.counted_room().min(wanted)
+    }
+
+    /// How much more memory the endpoint lets it take.
+    #[cold]
+    fn counted_room(&self) -> usize {
         match self.memory_limit {
             usize::MAX => usize::MAX,
             limit => limit.saturating_sub(self.counted_bytes()),
         }
     }
 
+    /// It takes so much more.
+    #[inline]
+    fn use_memory(&mut self, bytes: usize) {
+        self.memory_room = self.memory_room.saturating_sub(bytes);
+    }
+
     /// What the endpoint counts: [`Association::memory_bytes`], but for a path what most take at most, so that it costs a few
     /// additions.
-    #[inline]
     pub(crate) fn counted_bytes(&self) -> usize {
         let up = self
             .state
@@ -714,9 +736,11 @@ impl Association {
             + self.keys_bytes()
     }
 
-    /// Sets how much memory it may take from now on, in bytes. What it holds beyond stays.
-    pub(crate) fn limit_memory(&mut self, bytes: usize) {
+    /// Sets how much memory it may take from now on, in bytes, and that it was counted as taking `counted` of them. What it holds
+    /// beyond stays.
+    pub(crate) fn limit_memory(&mut self, bytes: usize, counted: usize) {
         self.memory_limit = bytes;
+        self.memory_room = bytes.saturating_sub(counted);
     }
 
     /// Ends the association since this side's memory is wanted elsewhere, and lets go what nobody has read.
@@ -839,6 +863,7 @@ impl Association {
     //# reduced (i.e., dedicated buffers ought not to be taken away from this
     //# association); however, an endpoint MAY change the value of a_rwnd it
     //# sends in SACK chunks.
+    #[inline]
     fn a_rwnd(&self) -> usize {
         //= specs/rfc9260.txt#section-6.2
         //# The data receiver SHOULD NOT increment a_rwnd unless it has released
@@ -850,7 +875,7 @@ impl Association {
         //# In addition, the endpoint SHOULD take into account the dropped data
         //# when calculating its a_rwnd.
         let free = self.buffer.bytes().saturating_sub(self.inbound.window_cost());
-        free.min(self.memory_room())
+        self.memory_room(free)
     }
 
     /// The receive window to advertise.

@@ -422,7 +422,8 @@ impl Path {
     /// more than [`PACKETS_BY_CHANCE`] packets in a row were not answered.
     pub(super) fn bounded_wait(&self, config: &Config, unanswered_packets: u32) -> Duration {
         let rto = self.rtt.rto();
-        if !config.early_repair || unanswered_packets > PACKETS_BY_CHANCE {
+        // One of RTO.Initial or less is within the bound.
+        if rto <= config.rto.initial || !config.early_repair || unanswered_packets > PACKETS_BY_CHANCE {
             return rto;
         }
         let most = config.rto.initial + self.rtt.measured_srtt().unwrap_or_default() * 3;

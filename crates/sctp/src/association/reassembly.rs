@@ -36,10 +36,13 @@ pub(super) const INTERLEAVED_CHUNK_MEMORY_BYTES: usize = 1_024;
 const KEPT_DATAGRAMS_BYTES: usize = 256 << 10;
 
 /// No datagram is kept for small payloads where the endpoint lets the association take less memory than this.
-const KEPT_DATAGRAMS_ROOM_BYTES: usize = 1 << 20;
+pub(super) const KEPT_DATAGRAMS_ROOM_BYTES: usize = 1 << 20;
 
 /// A queue of messages that becomes empty gives its memory back if it had room for more than this.
 const QUEUE_KEPT: usize = 64;
+
+/// Such memory is kept for the next queue if it has room for no more messages than this.
+const QUEUE_SPARE: usize = 1_024;
 
 /// No chunk costs more: what a packet carries at most.
 pub(super) const CHUNK_MAX_BYTES: usize = 65_536 + CHUNK_OVERHEAD_BYTES;
@@ -121,6 +124,10 @@ pub(super) struct Inbox {
     turns: VecDeque<StreamId>,
     /// Streams that had nothing to read and now have.
     fresh: VecDeque<StreamId>,
+    /// The memory of a queue that became empty, for the next one.
+    spare: VecDeque<Piece>,
+    /// For how many messages that has room, wherever it is now.
+    spare_room: usize,
     /// What came on a stream with a payload protocol identifier, if that is kept aside for somebody else than who reads streams.
     aside: Option<Aside>,
     /// What holding a chunk costs besides its bytes.
@@ -159,7 +166,8 @@ impl Inbox {
     /// Bytes of memory that the chunks take, with what is kept of each.
     fn memory_bytes(&self) -> usize {
         let datagrams = if self.chunks == 0 { 0 } else { self.datagrams_bytes };
-        self.unread_bytes + self.chunks * self.chunk_memory_bytes + datagrams
+        let spare = self.spare_room * size_of::<Piece>();
+        self.unread_bytes + self.chunks * self.chunk_memory_bytes + datagrams + spare
     }
 
     /// A stream that has something to read.
@@ -175,7 +183,10 @@ impl Inbox {
         if !ready.is_empty() {
             self.turns.push_back(stream);
         } else if ready.capacity() > QUEUE_KEPT {
-            *ready = VecDeque::new();
+            let emptied = std::mem::take(ready);
+            if emptied.capacity() <= QUEUE_SPARE {
+                (self.spare_room, self.spare) = (emptied.capacity(), emptied);
+            }
         }
         self.discharge(&piece);
         Some(piece)
@@ -201,6 +212,9 @@ impl Inbox {
             return;
         }
         let was_empty = ready.is_empty();
+        if ready.capacity() == 0 {
+            *ready = std::mem::take(&mut self.spare);
+        }
         ready.push_back(piece);
         if was_empty {
             self.turns.push_back(id);
@@ -306,6 +320,7 @@ impl Reassembly {
     /// What the receive window counts: what is held costs so much of the receive buffer, and never less than half of the
     /// memory that DATA chunks take, so that a window of tiny ones takes twice the buffer and no more. I-DATA chunks count
     /// alike: by what each may take, small windows would hold too few.
+    #[inline]
     pub(super) fn window_cost(&self) -> usize {
         let memory = self.inbox.unread_bytes + self.inbox.chunks * CHUNK_MEMORY_BYTES;
         self.inbox.charged_bytes.max(memory / 2)
@@ -319,15 +334,14 @@ impl Reassembly {
         self.inbox.memory_bytes() + streams + ready + interleaved
     }
 
-    /// Whether payloads that are small beside their datagram may keep it, where the association may take so much more memory:
-    /// the datagram is counted as held if so, until nothing is.
-    pub(super) fn may_keep_datagram(&mut self, bytes: usize, memory_room: usize) -> bool {
+    /// Whether payloads that are small beside their datagram may keep it, where the association may take
+    /// [`KEPT_DATAGRAMS_ROOM_BYTES`] more: the datagram is counted as held if so, until nothing is.
+    pub(super) fn may_keep_datagram(&mut self, bytes: usize, has_room: bool) -> bool {
         let inbox = &mut self.inbox;
         if inbox.chunks == 0 {
             inbox.datagrams_bytes = 0;
         }
-        let may =
-            inbox.datagrams_bytes + bytes <= KEPT_DATAGRAMS_BYTES && memory_room >= KEPT_DATAGRAMS_ROOM_BYTES;
+        let may = has_room && inbox.datagrams_bytes + bytes <= KEPT_DATAGRAMS_BYTES;
         inbox.datagrams_bytes += if may { bytes } else { 0 };
         may
     }

@@ -16,6 +16,7 @@ use self::way_back::another;
 pub(super) use self::way_back::sack_by;
 use crate::association::expiry::BEAT_PATIENCE_MAX;
 use crate::association::path::Path;
+use crate::association::reassembly::KEPT_DATAGRAMS_ROOM_BYTES;
 use crate::association::received::Seen;
 use crate::association::refused::Refused;
 use crate::association::reset::Reconfiguration;
@@ -168,8 +169,11 @@ impl Association {
                     // small ones are costly, so that some datagrams may be kept.
                     if data.payload.len() + SHARED_DATAGRAM_WASTE_MAX < packet.len()
                         && !*shares.get_or_insert_with(|| {
-                            let room = if self.admitted { self.memory_room() } else { 0 };
-                            self.inbound.may_keep_datagram(packet.len(), room)
+                            let wanted = KEPT_DATAGRAMS_ROOM_BYTES;
+                            let has_room = self.admitted && self.memory_room(wanted) == wanted;
+                            let keeps = self.inbound.may_keep_datagram(packet.len(), has_room);
+                            self.use_memory(if keeps { packet.len() } else { 0 });
+                            keeps
                         })
                     {
                         data.payload = Bytes::copy_from_slice(&data.payload);
@@ -467,7 +471,8 @@ impl Association {
 
     /// A chunk that has not come before, if there is room for it.
     fn take_data(&mut self, data: Data) {
-        let memory_room = self.memory_room();
+        let memory_cost = self.inbound.memory_cost(&data.payload);
+        let has_memory = self.memory_room(memory_cost) == memory_cost;
         let State::Up(up) = &mut self.state else { return };
         // The sender counts user data, and was promised the window in bytes of user data: what was within the promise is
         // taken, though overhead may have closed the window since, up to twice the buffer in all. Beyond, the next in
@@ -475,7 +480,7 @@ impl Association {
         let capacity = self.buffer.bytes();
         let fits = self.inbound.unread_bytes() + data.payload.len() <= capacity
             && self.inbound.window_cost() < 2 * capacity
-            && self.inbound.memory_cost(&data.payload) <= memory_room;
+            && has_memory;
         let in_sequence = data.tsn == up.received.cum_tsn().next();
         let in_need = in_sequence && self.inbound.readable().is_none();
         //= specs/rfc9260.txt#section-6.2
@@ -502,6 +507,7 @@ impl Association {
         up.received.accept(tsn);
         let cum_tsn = up.received.cum_tsn();
         let stream = data.stream;
+        self.use_memory(memory_cost);
         let pushed = if stream.0 < self.inbound_streams {
             self.inbound.push(data, cum_tsn)
         } else {

@@ -20,6 +20,11 @@ use crate::wire::{Data, Interleaved};
 /// What a queued message costs of the send buffer besides its bytes, so that many small ones have a limit too.
 pub(super) const MESSAGE_OVERHEAD_BYTES: usize = 64;
 
+/// Bytes of memory that a message of so many bytes takes while it waits.
+pub(super) const fn memory_cost(bytes: usize) -> usize {
+    bytes + size_of::<Queued>()
+}
+
 /// A chunk's worth of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fragment {

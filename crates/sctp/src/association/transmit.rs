@@ -403,9 +403,7 @@ impl Association {
 
     /// The SACK, if it is due, or if data follows with which it may ride.
     pub(super) fn fill_sack(&mut self, id: PathId, license: Option<License>) {
-        let a_rwnd = self.state.up().map_or(0, |up| self.a_rwnd_to_offer(up.offered_bytes));
-        let State::Up(up) = &mut self.state else { return };
-        let builder = &mut self.builder;
+        let State::Up(up) = &self.state else { return };
         //= specs/rfc9260.txt#section-6.1
         //# Before an endpoint transmits a DATA chunk, if any received DATA
         //# chunks have not been acknowledged (e.g., due to delayed ack), the
@@ -417,9 +415,12 @@ impl Association {
             && up.received.sack_may_ride()
             && (up.sack_path == id || !up.received.counts_by_path());
         let due = rides || (up.sack_path == id && up.received.sack_is_due());
-        if !due || builder.room() < NrSack::HEADER_LEN {
+        if !due || self.builder.room() < NrSack::HEADER_LEN {
             return;
         }
+        let a_rwnd = self.a_rwnd_to_offer(up.offered_bytes);
+        let State::Up(up) = &mut self.state else { return };
+        let builder = &mut self.builder;
         //= specs/rfc9260.txt#section-6.2
         //# Acknowledgements MUST be sent in SACK chunks unless shutdown was
         //# requested by the ULP, in which case an endpoint MAY send an
@@ -521,7 +522,9 @@ impl Association {
 
     /// SHUTDOWN or SHUTDOWN ACK.
     pub(super) fn fill_shutdown(&mut self, id: PathId) {
-        if self.closing_path() != id {
+        let is_due =
+            matches!(self.shutdown, Shutdown::Sent { due: true, .. } | Shutdown::AckSent { due: true, .. });
+        if !is_due || self.closing_path() != id {
             return;
         }
         let State::Up(up) = &mut self.state else { return };

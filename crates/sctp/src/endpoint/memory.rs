@@ -39,7 +39,7 @@ pub(super) struct Memory {
     /// An association that its user has in hand: what it holds is not counted anew yet.
     touched: Option<AssociationId>,
     /// When something was last told to the endpoint.
-    now: Time,
+    pub(super) now: Time,
     /// When silent peers are looked for next, if much is taken.
     sweep_at: Option<Time>,
 }
@@ -80,7 +80,8 @@ impl Memory {
         }
         let associations = table.len();
         if let Some(slot) = table.get_mut(id) {
-            slot.association.limit_memory(self.limit_of(slot.memory_bytes, associations));
+            let limit = self.limit_of(slot.memory_bytes, associations);
+            slot.association.limit_memory(limit, slot.memory_bytes);
         }
     }
 

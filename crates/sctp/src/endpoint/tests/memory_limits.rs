@@ -1,7 +1,7 @@
 //! What all associations of an endpoint hold together, who may open how many, and how long the last of them stays.
 
 use super::*;
-use crate::association::{Message, Reason};
+use crate::association::{Message, Piece, Reason};
 use crate::ids::Ssn;
 use crate::wire::Sack;
 
@@ -160,7 +160,9 @@ fn tiny_chunks_take_no_more_memory_than_four_receive_buffers() {
         assert_eq!(crowd.association(one).stats().a_rwnd, 0);
         while crowd.association(one).recv(StreamId(1)).is_some() {}
         if missing == 0 {
-            assert!(crowd.held() < idle + KIB, "{} after it was read", crowd.held());
+            // A queue's memory is kept for later messages.
+            let spare = 1_024 * size_of::<Piece>();
+            assert!(crowd.held() < idle + KIB + spare, "{} after it was read", crowd.held());
         }
     }
 }
