@@ -1,7 +1,8 @@
-//! What one association may be told: every protocol parameter of RFC 9260 §16 and every limit, as plain values.
+//! Configuration of an association: every protocol parameter of RFC 9260 §16 and every limit, as plain
+//! values.
 //!
-//! The default is RFC 9260 to the letter; [`Profile`](crate::Profile) names other sets of values. Nothing in the core
-//! asks for a profile: it asks for these values.
+//! The default follows RFC 9260 strictly; [`Profile`](crate::Profile) names other sets of values. The core
+//! reads these values and never a profile.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,10 +1,10 @@
-//! The state cookie (RFC 9260 §5.1.3 to §5.1.5): all that an endpoint needs to make an association of an INIT that it
-//! answered and forgot, sealed so that only what it wrote itself comes back, and timed so that it does not come back
-//! late.
+//! The state cookie (RFC 9260 §5.1.3 to §5.1.5): everything needed to create an association from an INIT
+//! that was answered without keeping state. It is authenticated, so that only cookies of this endpoint are
+//! accepted, and has a timestamp for its lifetime.
 //!
-//! A cookie is in the clear: it holds nothing that its bearer does not know, but for the tie tags, which are random
-//! and name nothing. It is sealed by HMAC-SHA256, cut to 128 bits, with a key that changes every hour. It does not say
-//! whether an association may begin: that is the endpoint's part (§5.2.4).
+//! A cookie is not encrypted: it contains nothing secret from its bearer, except for the tie tags, which
+//! are random. It is authenticated by HMAC-SHA256, truncated to 128 bits, with a key that changes every
+//! hour. The endpoint decides whether a valid cookie may create an association (§5.2.4).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};

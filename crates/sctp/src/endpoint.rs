@@ -1,9 +1,9 @@
-//! Many SCTP ports over one carrier: which association a datagram is for (RFC 9260 §8.5), what may become one (§5.1,
-//! §5.2), and what to say to everybody else (§8.4).
+//! Many SCTP ports over one lower layer: finds the association of a datagram (RFC 9260 §8.5), creates
+//! associations (§5.1, §5.2), and answers other packets (§8.4).
 //!
-//! An INIT is answered and forgotten: until a valid COOKIE ECHO there is nothing but the cookie, which the peer keeps.
-//! What goes on within an association is [`Association`]'s part; this one never looks into a chunk but those of the
-//! handshake.
+//! An INIT is answered without keeping state: until a valid COOKIE ECHO arrives, all state is in the cookie
+//! at the peer. Chunks of an association are processed by [`Association`]; the endpoint reads handshake
+//! chunks only.
 
 mod admission;
 mod answers;

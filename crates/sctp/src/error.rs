@@ -1,5 +1,5 @@
-//! What a caller of [`Endpoint`](crate::Endpoint) can get wrong. What the peer gets wrong is
-//! [`Violation`](crate::Violation).
+//! Errors of callers of [`Endpoint`](crate::Endpoint). Errors of the peer are
+//! [`Violation`](crate::Violation)s.
 
 use std::fmt;
 

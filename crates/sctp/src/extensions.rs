@@ -1,5 +1,6 @@
-//! Which extensions an association uses: those that both sides list in the Supported Extensions parameter of INIT and
-//! INIT ACK (RFC 5061 §4.2.7) or by a parameter of their own. A side that wants none sends no parameter.
+//! The extensions of an association: those that both sides list in the Supported Extensions parameter of
+//! INIT and INIT ACK (RFC 5061 §4.2.7) or in a parameter of their own. A side without extensions sends no
+//! parameter.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! Newtypes for the numbers of RFC 9260. Serial numbers compare by `before` and `after` (RFC 1982) and have no `<`.
+//! Newtypes for the numbers of RFC 9260. Serial numbers are compared with `before` and `after` (RFC 1982)
+//! and do not implement `<`.
 
 use std::fmt;
 

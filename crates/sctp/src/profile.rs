@@ -1,4 +1,4 @@
-//! Named sets of [`Config`] values. Plain values: no profile is an `if` anywhere else.
+//! Named sets of [`Config`] values. No other code depends on the name of a profile.
 
 use std::num::{NonZeroU8, NonZeroU16};
 use std::time::Duration;

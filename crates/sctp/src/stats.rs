@@ -1,4 +1,4 @@
-//! What can be seen of an association from outside: plain numbers, copied out. Watching changes nothing.
+//! Statistics of an association: a copy of plain numbers. Reading them changes nothing.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,10 +1,10 @@
-//! Addresses that come and go while an association lives (RFC 5061): what is known of them, and the paths between them.
-//! `requests` is what this side asks for, `answers` what the peer does.
+//! Dynamic addresses (RFC 5061): the addresses of both sides and the paths between them. This side's
+//! requests are in `requests`, the peer's in `answers`.
 //!
-//! A change is asked for in an ASCONF chunk, one at a time, until the peer answers it; then the next leaves with all that
-//! was asked for meanwhile. Both sides pair addresses anew as `pairing` does at the beginning. An address of which nothing
-//! is known yet carries nothing but what asks after it. What is not here: this side never sends an unspecified address,
-//! nor a Set Primary in INIT; it takes no advice from one in INIT either.
+//! Changes are requested in one ASCONF chunk at a time. Once the peer has acknowledged it, the next one
+//! carries all changes requested meanwhile. Both sides pair addresses again as `pairing` does initially. An
+//! unverified address only carries the packets that verify it. Not implemented: sending an unspecified
+//! address, and Set Primary in INIT, whether sent or received.
 
 mod answers;
 mod requests;

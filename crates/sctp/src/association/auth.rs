@@ -1,7 +1,8 @@
-//! Authenticated chunks (RFC 4895): the keys of an association, what must be authenticated with them, and whether it is.
+//! Authenticated chunks (RFC 4895): the keys of an association, which chunks must be authenticated, and
+//! verification.
 //!
-//! What INIT and INIT ACK said of it is kept as the two key vectors of §6.1, which is all that a cookie has to hold of
-//! it as well. The code itself is `wire`'s, and `PacketBuilder` puts it in.
+//! The authentication parameters of INIT and INIT ACK are stored as the two key vectors of §6.1, which is
+//! also all that a cookie must contain. `wire` computes the HMAC, and `PacketBuilder` inserts it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
-//! What must hold whenever an association waits: every number that is kept is counted again, and what is to happen has
-//! a timer.
+//! Invariants that hold whenever an association waits: every counter is recomputed, and every pending
+//! action has a timer.
 //!
-//! It changes nothing, and costs what is held: debug builds look whenever a drain ends, the soak and the fuzzers in
-//! release builds too. Where much is held, not every time.
+//! The check changes nothing. Its cost is proportional to the data held, so it does not run every time if
+//! much is held. Debug builds run it at the end of each drain; the soak and the fuzzers also in release
+//! builds.
 
 use crate::association::state::{Shutdown, State, Up, Window};
 use crate::association::timers::Timer;

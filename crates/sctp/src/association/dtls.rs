@@ -1,6 +1,6 @@
-//! Protected packets (draft-ietf-tsvwg-sctp-dtls-chunk): what an association has agreed on with its peer, the keys that its user
-//! sets, and what is discarded for want of protection. Records are `crate::dtls`'s; packets are sealed by `PacketBuilder`, and
-//! opened at the endpoint's door.
+//! Protected packets of an association (draft-ietf-tsvwg-sctp-dtls-chunk): what was negotiated, the keys
+//! that the user sets, and the discard of unprotected packets. `crate::dtls` implements records;
+//! `PacketBuilder` seals packets, and the endpoint opens them.
 
 use std::fmt;
 

@@ -1,9 +1,10 @@
-//! Explicit congestion notification (RFC 4960 Appendix A, RFC 3168): a mark on the way is told to the sender until it says
-//! that its window is smaller, and makes it so once a window.
+//! Explicit congestion notification (RFC 4960 Appendix A, RFC 3168): the receiver echoes a mark until the
+//! sender reports a smaller window, and the sender reduces its window once per window.
 //!
-//! Packets with new data alone are sent as ECN-capable. Retransmissions and window probes are not (RFC 3168 §6.1.5,
-//! §6.1.6): who could make them up, or the network that marked them into a hole, would take from the sender the one sign
-//! of congestion that cannot be lost. RFC 9260 leaves ECN out; what its Appendix of before said is what other stacks speak.
+//! Only packets with new data are sent as ECN-capable, not retransmissions and window probes (RFC 3168
+//! §6.1.5, §6.1.6): for those, a forged mark, or one that the network set before dropping the packet, would
+//! hide the loss, the one congestion signal that cannot be suppressed. RFC 9260 omits ECN; the Appendix of
+//! RFC 4960 is what other stacks implement.
 
 use braidftp_base::Time;
 use braidftp_cc as cc;

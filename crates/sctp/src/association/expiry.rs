@@ -1,5 +1,5 @@
-//! What happens when nothing happens: each timer's end (RFC 9260 §6.1 A, §6.3.3, §8.1 to §8.3), but for those of the
-//! handshake and the shutdown, which stand there.
+//! Timer expiry (RFC 9260 §6.1 A, §6.3.3, §8.1 to §8.3), except for the timers of handshake and shutdown,
+//! which are handled there.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! How an association begins (RFC 9260 §5): INIT to COOKIE ACK as the side that asks, the valid cookie as the side that
-//! is asked, and what a cookie does to an association that exists (§5.2.4). What an INIT ACK does is in `init_ack`, T1 and
-//! what is sent again in `repetition`.
+//! The handshake (RFC 9260 §5): INIT to COOKIE ACK on the active side, a valid cookie on the passive side,
+//! and a cookie for an existing association (§5.2.4). INIT ACK is processed in `init_ack`; T1 and
+//! retransmissions are in `repetition`.
 
 mod init_ack;
 mod repetition;

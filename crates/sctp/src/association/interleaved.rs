@@ -1,7 +1,9 @@
-//! I-DATA chunks become messages again (RFC 8260 §2.2.3): by stream, message and fragment number, whatever their TSNs.
+//! Reassembly of messages from I-DATA chunks (RFC 8260 §2.2.3): by stream, message and fragment number,
+//! independent of TSNs.
 //!
-//! Each stream may have a message under way, so that a receive buffer can fill with halves. When half of it is in use
-//! and nothing can be read, every message that is next in its stream is delivered in pieces.
+//! Each stream may have an incomplete message, so the receive buffer can fill with incomplete ones. When
+//! half of it is in use and nothing can be read, every message that is next in its stream is delivered
+//! partially.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,14 @@
-//! Losses found by the order of sending, and the probe at the tail: what the `modern` profile adds to RFC 9260's miss
-//! indications, after RFC 9002 §6.1 and RFC 8985 §7. And what a loss is to its path, however it was found.
+//! Loss detection by the order of sending, and the tail loss probe, which the profile `modern` adds to RFC
+//! 9260's miss indications, after RFC 9002 §6.1 and RFC 8985 §7. Also the effect of a loss on its path,
+//! however it was detected.
 //!
-//! Of each path it remembers in which order chunks left, retransmissions included. Once a packet has arrived, a chunk
-//! that left before it is lost if it left [`PACKETS_LATER`] packets before, or more than 9/8 of a round trip ago. So a
-//! retransmission can be found lost like anything else, and one SACK suffices for a burst of losses.
+//! The order in which chunks were sent is recorded per path, including retransmissions. Once a packet has
+//! been acknowledged, an earlier chunk is lost if it was sent [`PACKETS_LATER`] packets or more than 9/8
+//! RTT before. So lost retransmissions are detected as well, and one SACK suffices for a burst of losses.
 //!
-//! A SACK with many gap blocks may have had no room for all of them, and says nothing of the TSNs beyond its last block.
-//! What left long enough ago is no longer under way then, but is not sent again until a SACK says that it is missing.
+//! A SACK with many gap blocks may lack room for all of them, and then says nothing about TSNs beyond its
+//! last block. Chunks there that were sent long enough ago no longer count as in flight, but are not
+//! retransmitted until a SACK reports them missing.
 
 use std::collections::VecDeque;
 use std::time::Duration;

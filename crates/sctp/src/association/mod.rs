@@ -1,24 +1,24 @@
-//! One association (RFC 9260 §1.3): its user's verbs, its state, and the drain.
+//! One association (RFC 9260 §1.3): the user's operations, its state, and `poll`.
 //!
-//! `handle` and the user's verbs only change state; packets are built by `poll` alone. Addresses and ports, the
-//! verification tag and what may create an association are the endpoint's part.
+//! `handle` and the user's operations only change state; packets are built in `poll`. Addresses and ports,
+//! the verification tag, and the creation of associations belong to the endpoint.
 //!
-//! - `state`: where an association is in its life, and what only that state has
-//! - `handshake`, `shutdown`: how it begins and ends
-//! - `receive`: what each chunk does; `received` which TSNs came; `reassembly` and `interleaved` their messages;
-//!   `receive_buffer` how much of them is held
-//! - `auth`: what is authenticated, and with which keys; `asconf`: addresses that come and go
-//! - `transmit`: what leaves, in which order; `send_queue` what waits, `scheduler` which stream's turn it is; `sent` what is
-//!   under way
-//! - `partial`: what either side gives up (RFC 3758)
-//! - `settings`: what a user may change while it lives
-//! - `check`: what holds between drains
-//! - `dtls`: packets that are protected, and by which keys
-//! - `ecn`: congestion that is marked and not dropped
-//! - `reset`: streams that begin anew or are added (RFC 6525)
-//! - `multipath`: several paths at once
-//! - `pairing`: which addresses make a path; `path`: what its route teaches, and which one to use; `timers`, `expiry`:
-//!   what happens when nothing happens; `loss`: beyond RFC 9260
+//! - `state`: the states, with the data that only one state has
+//! - `handshake`, `shutdown`: beginning and end
+//! - `receive`: processing of chunks; `received`: which TSNs have arrived; `reassembly` and `interleaved`:
+//!   their messages; `receive_buffer`: the size of the buffer
+//! - `auth`: authenticated chunks and keys; `asconf`: dynamic addresses
+//! - `transmit`: filling packets; `send_queue`: queued messages; `scheduler`: selection of streams; `sent`:
+//!   outstanding chunks
+//! - `partial`: abandoned messages (RFC 3758)
+//! - `settings`: what a user may change later
+//! - `check`: invariants
+//! - `dtls`: protected packets and their keys
+//! - `ecn`: explicit congestion notification
+//! - `reset`: stream re-configuration (RFC 6525)
+//! - `multipath`: concurrent multipath transfer
+//! - `pairing`: which addresses form a path; `path`: the state of a route, and path selection; `timers`,
+//!   `expiry`: time-outs; `loss`: loss detection beyond RFC 9260
 
 mod asconf;
 mod auth;

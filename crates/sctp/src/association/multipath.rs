@@ -1,24 +1,30 @@
-//! Concurrent multipath transfer: new data leaves by all active paths at once (Iyengar, Amer, Stewart: "Concurrent
-//! Multipath Transfer Using SCTP Multihoming Over Independent End-to-End Paths", IEEE/ACM ToN 14(5), 2006), with
-//! potentially failed paths left out (Natarajan et al., CMT-PF, 2008; RFC 7829 has their states).
+//! Concurrent multipath transfer (CMT): new data is sent on all active paths at once (Iyengar, Amer,
+//! Stewart: "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent End-to-End Paths",
+//! IEEE/ACM ToN 14(5), 2006), except on potentially failed ones (Natarajan et al., CMT-PF, 2008; states as
+//! in RFC 7829).
 //!
-//! Three things go wrong when one sequence of TSNs takes several ways, and three rules mend them:
+//! Sending one sequence of TSNs over several paths causes three problems, which three rules solve:
 //!
-//! - *split fast retransmit* (SFR): a TSN is overtaken only by what left by its own path (`Sent::count_missing`);
-//! - *cumulative acknowledgement per path* (CUC, version 2): a window grows when the next in order of its own path is
-//!   acknowledged, first transmissions and retransmissions apart ([`points`]);
-//! - *delayed acknowledgement* (DAC): SACKs are delayed although there are gaps, which are the rule here; each says how
-//!   many packets it answers, and counts for so many miss indications unless it tells of several paths.
+//! - *split fast retransmit* (SFR): only later chunks of the same path give a miss indication
+//!   (`Sent::count_missing`);
+//! - *cumulative acknowledgement per path* (CUC, version 2): a window grows when the next chunk in the
+//!   order of its path is acknowledged, with first transmissions and retransmissions tracked separately
+//!   ([`points`]);
+//! - *delayed acknowledgement* (DAC): SACKs are delayed in spite of gaps, which are normal here. Each SACK
+//!   carries the number of packets it acknowledges, and counts as that many miss indications unless it
+//!   acknowledges chunks of several paths.
 //!
-//! Where losses are found by the order of sending, which each path has of its own, none of the three is needed: recovery,
-//! proportional reduction and undoing are then those of one path at a time, each by what left by its path alone.
+//! With loss detection by the order of sending, which each path tracks for itself, none of the three is
+//! needed. Recovery, proportional rate reduction and undo then work on one path at a time, considering only
+//! chunks sent on it.
 //!
-//! Which path new data takes is asked in [`scheduler`]; what keeps a bad path from blocking the receive buffer of all is
-//! [`admission`], before, and [`rescue`], after; how paths are compared is [`meter`]. Congestion control across paths is
-//! `cc::coupled`; which of them it is that of one flow for, by default, is found by [`bottleneck`].
+//! [`scheduler`] selects the path of new data. [`admission`] prevents a slow path from blocking the shared
+//! receive buffer, and [`rescue`] resolves such blocking. [`meter`] compares paths. `cc::coupled` couples
+//! congestion control across paths; by default it treats those paths as one flow that [`bottleneck`] finds
+//! to share a bottleneck.
 //!
-//! It is off the road of associations that use one path at a time: without [`Config::multipath`](crate::Config) nothing
-//! here is called. What sets it apart from plain SCTP elsewhere is asked for by that field alone.
+//! Associations that use one path at a time never call this module: it depends on
+//! [`Config::multipath`](crate::Config), and so do all differences elsewhere.
 
 mod admission;
 mod again;

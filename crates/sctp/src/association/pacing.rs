@@ -1,7 +1,7 @@
-//! Data leaves at the rate that a path's controller asks for, if it asks for one: the pacing clock of `cc::pacer` holds back
-//! what the window lets out. And what is to be known to read off a rate: when nothing was there to be sent.
+//! Pacing: data is sent at the rate that a path's controller requests, delayed by the clock of `cc::pacer`.
+//! Also tracks when the sender was limited by the application, for delivery rate samples.
 //!
-//! Control chunks never wait for the clock. Whether and why data may leave at all is `transmit`'s.
+//! Control chunks are never delayed. `transmit` decides whether data may be sent at all.
 
 use braidftp_base::Time;
 

@@ -1,9 +1,10 @@
-//! Which local address goes with which address of the peer: the paths of an association (RFC 9260 §5.1.2, §6.4).
+//! Pairing of local and peer addresses to paths (RFC 9260 §5.1.2, §6.4).
 //!
-//! Every address of either side is in a path if the other side has one of its family, and in no more paths than that
-//! takes: two addresses on each side make two paths, not four. Addresses of the same network go together, and both
-//! sides pair alike, for they count the bits that two addresses have in common. What is not told of an address here is
-//! whether it is there: a path is not used before a HEARTBEAT came back over it (§5.4).
+//! Every address is in a path if the other side has an address of the same family, with as few paths as
+//! possible: two addresses on each side give two paths, not four. Addresses of the same network are paired,
+//! and both sides arrive at the same pairs, since they compare common prefix lengths. Pairing does not tell
+//! whether an address is reachable: a path is not used before a HEARTBEAT has been acknowledged on it
+//! (§5.4).
 
 use std::cmp::Reverse;
 use std::net::{IpAddr, SocketAddr};

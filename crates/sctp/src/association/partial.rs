@@ -1,11 +1,14 @@
-//! Partial reliability (RFC 3758, and RFC 8260 §2.3.1 where messages are interleaved): what either side gives up.
+//! Partial reliability (RFC 3758, and RFC 8260 §2.3.1 with interleaving): abandoned messages on either
+//! side.
 //!
-//! A sender gives up whole messages: those whose lifetime is over when their turn comes to leave, those of which a chunk
-//! is lost and may not be sent again, and those whose place in the send buffer is wanted for something more important.
-//! What has left of them is then neither outstanding nor sent again, and FORWARD TSN or I-FORWARD-TSN tells the peer to go
-//! on without it. Nothing waits for a lifetime to end: it is looked at whenever the message would leave, or leave again.
+//! The sender abandons complete messages: those whose lifetime has expired when they would be sent, those
+//! with a lost chunk that may not be retransmitted, and those whose send buffer space is needed for a
+//! message of higher priority. Their chunks are then neither outstanding nor retransmitted, and FORWARD TSN
+//! or I-FORWARD-TSN makes the peer skip them. There is no timer for lifetimes: they are checked when a
+//! message would be sent or retransmitted.
 //!
-//! The receiver of FORWARD TSN takes what is missing as received. It knows of no policy: that is the sender's own.
+//! The receiver of FORWARD TSN treats the skipped TSNs as received. It knows no policy, which is the
+//! sender's own.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A path: a local address, a peer's address, and all that the route between them teaches (RFC 9260 §6.3, §7.2, §8.2).
+//! A path: a local address, a peer address, and the state of the route between them (RFC 9260 §6.3, §7.2,
+//! §8.2).
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;

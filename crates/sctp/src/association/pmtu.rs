@@ -1,10 +1,10 @@
-//! How large the packets of a path may be: Datagram Packetization Layer Path MTU Discovery (RFC 8899), by probes of
-//! HEARTBEAT and PAD (§6.2).
+//! Datagram Packetization Layer Path MTU Discovery (RFC 8899) for one path, with probes of HEARTBEAT and
+//! PAD (§6.2).
 //!
-//! One machine a path, which knows sizes and counts; nonces come from its association, and time is its association's too.
-//! All sizes are of SCTP packets. A path starts from the size that the configuration says: what has carried a packet of
-//! that size needs no probe. Packets that vanish while smaller ones arrive bring it down to the base, and it searches again
-//! from there.
+//! There is one state machine per path, which handles sizes and counts; the association provides nonces and
+//! time. All sizes are of SCTP packets. A path begins with the configured size, which needs no probe if
+//! packets of that size arrive. If packets are lost while smaller ones arrive, the path falls back to the
+//! base size and searches again.
 
 use std::time::Duration;
 

@@ -1,15 +1,16 @@
-//! DATA chunks become messages again (RFC 9260 §6.6, §6.9): in order within a stream, or as soon as they are whole.
+//! Reassembly of messages from DATA chunks (RFC 9260 §6.6, §6.9): delivered in order within a stream, or
+//! unordered once complete.
 //!
-//! The fragments of a message have consecutive TSNs, so in the sequence of TSNs there is at any time one message at most
-//! that has begun and not ended: the *front*. Chunks beyond a gap wait in a map, where runs of one message's fragments
-//! know their two ends; a message that is whole there does not wait for the gap. A peer whose chunks contradict this is
-//! told so.
+//! The fragments of a message have consecutive TSNs, so the sequence of received TSNs has at most one
+//! incomplete message at its end, the *front*. Chunks beyond a gap wait in a map, in which each run of
+//! fragments of one message knows its two ends. A message that is complete there need not wait for the gap.
+//! Contradictory chunks are reported as violations.
 //!
-//! What the peer has given up (RFC 3758 §3.6) leaves as if it had never come.
+//! Messages abandoned by the peer (RFC 3758 §3.6) are removed without a trace.
 //!
-//! I-DATA chunks, which do not mind their TSNs, are for `interleaved`.
+//! `interleaved` reassembles I-DATA chunks, which do not depend on TSNs.
 //!
-//! Every chunk held costs its bytes and `Config::chunk_overhead_bytes` until `recv` takes it.
+//! Each chunk held costs its bytes and `Config::chunk_overhead_bytes` until `recv` takes it.
 
 mod reset;
 

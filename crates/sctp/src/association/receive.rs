@@ -1,4 +1,4 @@
-//! What each chunk of a packet does to an association; what a SACK does, in `sack`. Nothing is sent here: the next drain does
+//! Processing of received chunks, except for SACKs (`sack`). Nothing is sent here: the next `poll` does
 //! that.
 
 mod answers;

@@ -1,17 +1,19 @@
-//! How large the receive buffer is: what `a_rwnd` counts down from. It grows by itself where
-//! [`Config::receive_buffer_max_bytes`](crate::Config) lets it, as Linux's TCP does it (Fisk, Feng: "Dynamic right-sizing in
-//! TCP", LACSI 2001): in a round trip a sender that is not held back by this side delivers what the network carries, and
-//! twice that is room for the next round trip and for mending a loss of this one.
+//! The size of the receive buffer, from which `a_rwnd` is computed. It grows automatically if
+//! [`Config::receive_buffer_max_bytes`](crate::Config) permits, like Linux's TCP (Fisk, Feng: "Dynamic
+//! right-sizing in TCP", LACSI 2001): in one RTT, a sender that is not limited by the receive window
+//! delivers what the network carries. Twice that amount leaves room for the next RTT and for the recovery
+//! of a loss in this one.
 //!
-//! With several paths the round trip is that of the slowest that brings data, since in order nothing is delivered before
-//! its chunks are there: `Σ rate · (RTT_max + T_rec)`, where a recovery takes a round trip. What counts is what arrived
-//! *and* was read: a reader that is slow, or stops, is not given more room, and one that takes a full buffer at once after
-//! a loss is mended has not shown that the network carries that much.
+//! With several paths the RTT is that of the slowest path that carries data, since in-order delivery waits
+//! for its chunks: `Σ rate · (RTT_max + T_rec)`, where a recovery takes one RTT. Only data that arrived
+//! *and* was read counts. A slow reader gets no more buffer; and a reader that takes a full buffer at once
+//! after a recovery does not prove that the network carries that much.
 //!
-//! A side that only receives may never have measured a round trip. Then it takes what a window's worth of data needs to come
-//! for one, if it is the shortest yet: where the window is what limits, it is one, and elsewhere no shorter.
+//! A side that only receives may have no RTT samples. It then uses the time that a window of data takes to
+//! arrive, if that is the shortest so far. If the window is the limit, that time is one RTT, otherwise at
+//! least one RTT.
 //!
-//! It never shrinks: "this buffer space SHOULD NOT be reduced" (RFC 9260 §3.3.2).
+//! The buffer never shrinks: "this buffer space SHOULD NOT be reduced" (RFC 9260 §3.3.2).
 
 use std::time::Duration;
 

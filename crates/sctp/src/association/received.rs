@@ -1,6 +1,6 @@
-//! Which TSNs have arrived, and when to say so (RFC 9260 §6.2, §6.7).
+//! Which TSNs have arrived, and when to send a SACK (RFC 9260 §6.2, §6.7).
 //!
-//! It knows numbers, not data: `reassembly` holds the chunks.
+//! This module tracks TSNs only; `reassembly` holds the chunks.
 
 use std::collections::VecDeque;
 

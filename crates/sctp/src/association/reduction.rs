@@ -1,8 +1,10 @@
-//! How much leaves in a recovery: proportional rate reduction (RFC 9937, before RFC 6937), by the bytes of what arrives.
+//! Proportional rate reduction (RFC 9937, before RFC 6937): how much is sent during a recovery, by the
+//! bytes that arrive.
 //!
-//! A window that a loss has halved would let nothing out until half of what is in flight has landed, and then all at once
-//! what is lost. Instead, what leaves keeps the ratio of the new window to the old one to what arrives, and once less is in
-//! flight than the new window holds, no more leaves than arrives, or a packet more while nothing further is lost (§6.2).
+//! After a loss halves the window, nothing could be sent until half of the flight has arrived, and then all
+//! lost data at once. Instead, the data sent keeps the ratio of the new window to the old one to the data
+//! delivered. Once the flight is below the new window, no more is sent than was delivered, or one packet
+//! more as long as no further loss occurs (§6.2).
 
 /// What a recovery lets out.
 #[derive(Debug, Clone, Copy)]

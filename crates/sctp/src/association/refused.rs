@@ -1,14 +1,17 @@
-//! ICMP Port Unreachable for packets in UDP: what ends an association whose peer's program is gone (RFC 6951 §5.5).
+//! ICMP Port Unreachable for UDP-encapsulated packets: ends an association whose peer process has ended
+//! (RFC 6951 §5.5).
 //!
-//! A kernel says that a port is closed as soon as the program that had it was killed. Without that word an association that
-//! waits for its peer ends after Association.Max.Retrans HEARTBEATs, which takes minutes. The word alone ends nothing: a
-//! HEARTBEAT is sent at once, and a path is inactive when three in a row were each refused by such a message and not answered;
-//! the association ends when no path is left. Any packet of the peer on the path begins the count anew.
+//! A kernel reports a closed port as soon as the process that owned it has ended. Without this report, an
+//! association ends after Association.Max.Retrans HEARTBEATs, which takes minutes. The report alone ends
+//! nothing: it triggers a HEARTBEAT, and a path becomes inactive after three consecutive HEARTBEATs that
+//! were each refused by such a message and not acknowledged. The association ends when no path is left. Any
+//! packet from the peer on the path resets the count.
 //!
-//! Why forged messages are harmless: one that does not quote the peer's Verification Tag is discarded (RFC 9260 §10 ICMP6), and
-//! nobody off the path knows the tag. Who is on the path, knows the tag and forges messages makes this side send HEARTBEATs, one
-//! an RTO, and the living peer answers them. The same attacker could as well forge an ABORT. A firewall that rejects packets
-//! for a moment, and an address whose socket the peer has closed, end nothing while the peer is heard by any path.
+//! Forged messages are harmless. One that does not quote the peer's Verification Tag is discarded (RFC 9260
+//! §10 ICMP6), and off-path attackers do not know the tag. An on-path attacker who forges messages causes
+//! one HEARTBEAT per RTO, which a living peer acknowledges; the same attacker could forge an ABORT. A
+//! firewall that rejects packets temporarily, or an address whose socket the peer has closed, ends nothing
+//! while the peer is reachable on any path.
 
 use crate::association::Association;
 use crate::association::path::Path;

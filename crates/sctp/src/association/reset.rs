@@ -1,9 +1,9 @@
-//! Stream re-configuration (RFC 6525): streams that begin anew or are added, and TSNs that begin anew, at either side's
-//! request.
+//! Stream re-configuration (RFC 6525): reset and addition of streams, and reset of TSNs, requested by
+//! either side.
 //!
-//! One request of each side is under way at a time. Of this side's, streams that are to be reset are first let out: what
-//! was sent on them before is acknowledged when the request leaves, and what is sent on them after waits for the answer. A
-//! request of the peer's to reset or add streams of this side's becomes such a request, in its turn.
+//! One request of each side is outstanding at a time. Streams to be reset are first drained: data sent on
+//! them is acknowledged before the request is sent, and later data waits for the response. A request of the
+//! peer to reset or add streams of this side becomes such a request, in turn.
 
 mod answers;
 mod requests;

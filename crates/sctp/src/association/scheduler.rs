@@ -1,8 +1,9 @@
-//! Which stream sends next: the stream schedulers of RFC 8260 §3.
+//! Stream schedulers (RFC 8260 §3): select the stream that sends next.
 //!
-//! Every stream with messages has a place in one queue, and the first has the turn; the schedulers differ in nothing but
-//! the place. A message that has begun keeps the turn until it ends, for DATA chunks of two messages cannot mix; with
-//! I-DATA the turn passes chunk by chunk. Only new chunks are scheduled; what is lost goes again in the order of its TSNs (RFC 9260 §6.1 C).
+//! Every stream with messages has a position in one queue, and the first one is next; schedulers differ
+//! only in the position. With DATA, a message that has begun is sent to its end, since fragments of two
+//! messages cannot be mixed; with I-DATA, the turn passes after each chunk. Only new chunks are scheduled;
+//! lost ones are retransmitted in the order of their TSNs (RFC 9260 §6.1 C).
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,10 +1,10 @@
-//! Messages waiting to be sent, by stream; whose turn it is, `scheduler` says.
+//! Messages waiting to be sent, by stream; `scheduler` selects the stream.
 //!
-//! A message is cut into DATA chunks only when it leaves (RFC 9260 §6.9), at the size that fits then; its TSNs are
-//! given by whoever sends. The fragments of a message follow each other without any other chunk between them.
+//! A message is fragmented into DATA chunks when it is sent (RFC 9260 §6.9), at the size that fits then;
+//! the caller assigns TSNs. The fragments of a message are sent without any other chunk in between.
 //!
-//! Streams that are to be reset hold back the messages behind a mark until it is known whether they were (RFC 6525 §5.1.2
-//! A1).
+//! Streams to be reset hold back the messages queued after the request until its result is known (RFC 6525
+//! §5.1.2 A1).
 
 use std::collections::VecDeque;
 

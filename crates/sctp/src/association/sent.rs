@@ -1,7 +1,8 @@
-//! The DATA chunks that were sent and are not cumulatively acknowledged: a ring indexed by TSN.
+//! The DATA chunks that were sent and are not cumulatively acknowledged: a ring buffer indexed by TSN.
 //!
-//! What SACKs say of them is read in `sack`, what they leave out in `missing`; what is given up of them, in `forward`. What a
-//! loss means to a path's window is not known here; neither is time, but that each chunk remembers when it left.
+//! SACKs are processed in `sack`, miss indications in `missing`, abandoned chunks in `forward`. The effect
+//! of losses on a path's window is handled elsewhere. The only times stored here are those at which chunks
+//! were sent.
 
 mod blocks;
 mod forward;

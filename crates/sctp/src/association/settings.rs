@@ -1,5 +1,5 @@
-//! What a user may change of an association that lives: the options of RFC 6458 §8.1 that are not settled by the
-//! handshake. Everything else of its [`Config`] stays as it began.
+//! Settings that a user may change on an existing association: the options of RFC 6458 §8.1 that the
+//! handshake does not fix. The rest of its [`Config`] does not change.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How an association ends (RFC 9260 §9): gracefully, once all data arrived on both sides, or at once.
+//! The end of an association (RFC 9260 §9): shutdown, once all data has arrived on both sides, or abort.
 
 use braidftp_base::Time;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Where an association is in its life (RFC 9260 §4), and what only that state has.
+//! The states of an association (RFC 9260 §4), with the data that only one state has.
 
 use std::collections::VecDeque;
 

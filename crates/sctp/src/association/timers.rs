@@ -1,7 +1,7 @@
-//! The association's timers: one table of deadlines.
+//! The timers of an association: one table of deadlines.
 //!
-//! The table owns deadlines and nothing else; how often something was tried stands in the state that tries. A timer
-//! whose state is gone meets no arm. When several are due, the order of [`Timer`] decides.
+//! The table contains only deadlines; retry counts belong to the states that retry. A timer whose state has
+//! ended has no effect. If several timers are due, the order of [`Timer`] decides.
 
 use braidftp_base::Time;
 

@@ -1,5 +1,5 @@
-//! What leaves, and in which order (RFC 9260 §6.1, §6.10): a packet is filled here, from the control chunks that MUST
-//! come first to what is lost and then what is new.
+//! Fills packets (RFC 9260 §6.1, §6.10): selects the path, then bundles chunks from the control chunks that
+//! MUST come first to lost and new data.
 
 mod data;
 

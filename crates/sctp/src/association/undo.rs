@@ -1,9 +1,10 @@
-//! A loss that was none: what was taken for lost had arrived, and came a second time (RFC 3708: "Using TCP DSACK and SCTP
-//! Duplicate TSNs to detect spurious retransmissions").
+//! Spurious losses: chunks marked lost that had arrived, and arrived a second time (RFC 3708: "Using TCP
+//! DSACK and SCTP Duplicate TSNs to detect spurious retransmissions").
 //!
-//! From the moment that a loss or a time-out has made a window small, a path remembers what leaves again for it. Once a
-//! peer has reported all of that as duplicates, nothing was lost; the controller is told. If something is reported that
-//! left only once, the network duplicates packets (§3 step A), and reports tell nothing. Probes of the tail are no part of it.
+//! After a loss or a time-out reduces the window, a path records what it retransmits because of it. If the
+//! peer reports all of that as duplicates, the loss was spurious, and the controller is notified. If the
+//! peer reports a duplicate of a chunk that was sent once, the network duplicates packets (§3 step A), and
+//! reports prove nothing. Tail loss probes are excluded.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a peer can do wrong within an association, and what is done about each.
+//! Protocol violations by the peer within an association, and the reaction to each.
 
 use std::fmt;
 

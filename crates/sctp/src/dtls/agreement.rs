@@ -1,5 +1,5 @@
-//! What INIT and INIT ACK come to: whether packets are to be protected, who is client and who server of the key management, and
-//! which method that is (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
+//! Negotiation in INIT and INIT ACK: whether packets are protected, the key management method, and its
+//! client and server roles (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Keys of one epoch and direction, and what is counted of their use (draft-ietf-tsvwg-sctp-dtls-chunk §2.1: DTLS Key Context).
+//! Keys of one epoch and direction, with usage counters (draft-ietf-tsvwg-sctp-dtls-chunk §2.1: DTLS Key
+//! Context).
 
 use std::fmt;
 

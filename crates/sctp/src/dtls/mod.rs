@@ -1,12 +1,13 @@
-//! Protected packets (draft-ietf-tsvwg-sctp-dtls-chunk): records of DTLS 1.3, each of which holds all chunks of a packet, and what
-//! two sides agree on before.
+//! Protected packets (draft-ietf-tsvwg-sctp-dtls-chunk): DTLS 1.3 records that each contain all chunks of a
+//! packet, and their negotiation.
 //!
-//! - `record`: one record, opened and sealed; `replay`: which records came before
-//! - `context`: keys of one epoch and direction, with what is counted of them; `sending`: those that packets leave with
-//! - `agreement`: what INIT and INIT ACK come to
+//! - `record`: opening and sealing a record; `replay`: replay protection
+//! - `context`: keys of one epoch and direction, with usage counters; `sending`: the keys for sending
+//! - `agreement`: negotiation in INIT and INIT ACK
 //!
-//! There is no cryptography in here: a [`RecordKey`] is given from outside. Nor is there any key exchange: keys are the user's to
-//! agree on with its peer, and to set. What an association makes of all this is in `association::dtls`.
+//! This module contains no cryptography: the user provides a [`RecordKey`]. There is no key exchange
+//! either: the user agrees on keys with its peer, and sets them. `association::dtls` applies all this to an
+//! association.
 
 mod agreement;
 mod context;

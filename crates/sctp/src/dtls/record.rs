@@ -1,5 +1,6 @@
-//! One record (draft-ietf-tls-rfc9147bis §4): its header, its number and the mask over that, and the content type behind the
-//! content. Of the forms that a header can have, the DTLS chunk uses one: no connection ID, no length, 16 bits of the number.
+//! One record (draft-ietf-tls-rfc9147bis §4): its header, the masked record number, and the content type
+//! after the content. The DTLS chunk uses one header form: no connection ID, no length, 16 bits of the
+//! number.
 
 use bytes::{BufMut, BytesMut};
 

@@ -1,4 +1,5 @@
-//! Which records of an epoch came before (draft-ietf-tls-rfc9147bis §4.5.1): a window of bits behind the highest number.
+//! Replay protection for the records of an epoch (draft-ietf-tls-rfc9147bis §4.5.1): a bit window behind
+//! the highest record number.
 
 /// The most records that a window can span. A record has 16 bits of its number: what is 2^15 behind or more is only found by
 /// trying, which is done once.

@@ -1,4 +1,4 @@
-//! The keys that packets leave with: which of them, and when there are none (draft-ietf-tsvwg-sctp-dtls-chunk §5.2, §5.4).
+//! Selection of the keys for sending (draft-ietf-tsvwg-sctp-dtls-chunk §5.2, §5.4).
 
 use bytes::BytesMut;
 

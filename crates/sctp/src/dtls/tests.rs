@@ -1,4 +1,4 @@
-//! Records between two sides: what is sealed opens, once, and nothing else does.
+//! Records between two sides: a sealed record opens once, and no other does.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,9 +1,9 @@
-//! How many INITs are answered. An INIT ACK costs a seal and a packet; a flood of INITs shall cost the associations that
-//! are up next to nothing.
+//! Rate limit for INIT processing. An INIT ACK costs an HMAC and a packet; a flood of INITs must not slow
+//! down established associations.
 //!
-//! There is a rate for all, and half of it for each of a fixed number of groups of networks, so that a flood from one
-//! place leaves room for others. Which networks share a group only the endpoint knows. What is not answered is as if it
-//! had got lost: a peer that is there asks again (RFC 9260 §5.1). Nothing here grows.
+//! There is a limit on the total rate, and half of it for each of a fixed number of groups of networks, so
+//! that a flood from one source leaves room for others. The assignment of networks to groups is secret. An
+//! INIT above the limit is treated as lost: the peer retransmits it (RFC 9260 §5.1). Memory is constant.
 
 use std::hash::Hasher;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! What an endpoint says to those it keeps no state for. An answer that finds no room is dropped, as if lost: its
-//! asker asks again.
+//! Responses of an endpoint to packets without an association. A response that finds the queue full is
+//! dropped like a lost packet.
 
 use std::collections::VecDeque;
 

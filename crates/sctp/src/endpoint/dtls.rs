@@ -1,5 +1,5 @@
-//! The door of an endpoint for protected packets (draft-ietf-tsvwg-sctp-dtls-chunk §5.2): they are opened before anything else is
-//! asked about them, and what was in them then goes the way of all packets.
+//! Opens protected packets at the endpoint (draft-ietf-tsvwg-sctp-dtls-chunk §5.2), before anything else is
+//! read from them. Their content is then processed like any packet.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! INIT and COOKIE ECHO, as their receiver (RFC 9260 §5.1, §5.2): a peer that is new, one that met us half way, one
-//! that restarted, one that is late, and one that is none.
+//! Processing of INIT and COOKIE ECHO (RFC 9260 §5.1, §5.2): new peers, INIT collisions, restarts, stale
+//! and forged cookies.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,9 +1,10 @@
-//! What routers and hosts say of packets that did not arrive: ICMP and ICMPv6 messages (RFC 9260 §10).
+//! ICMP and ICMPv6 messages about packets that were not delivered (RFC 9260 §10).
 //!
-//! A message counts if what it quotes proves that its sender saw a packet of ours. It never makes this side answer its sender.
-//! That the peer's UDP port is closed ends an association only if three HEARTBEATs in a row were refused like that and not
-//! answered (`association/refused.rs`). That a host or network cannot be reached is left to the timers and HEARTBEATs: routers say so
-//! of what comes back in a second, too. The carrier reads the messages, and says which packet one is about.
+//! A message is accepted if the packet it quotes proves that its sender saw a packet of ours. It never
+//! triggers a response to its sender. "Port unreachable" for the peer's UDP port ends an association only
+//! after three consecutive HEARTBEATs were refused and not acknowledged (`association/refused.rs`).
+//! Unreachable hosts and networks are left to timers and HEARTBEATs, since routers also report short
+//! outages. The lower layer parses the messages and identifies the quoted packet.
 
 use std::net::SocketAddr;
 

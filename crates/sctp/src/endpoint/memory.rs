@@ -1,10 +1,10 @@
-//! One bound on the memory of all associations of an endpoint ([`Limits::memory_bytes`](super::Limits::memory_bytes)),
-//! shared fairly, and room for new associations.
+//! A limit on the memory of all associations of an endpoint
+//! ([`Limits::memory_bytes`](super::Limits::memory_bytes)), shared fairly, and room for new associations.
 //!
-//! Each association counts its own memory; here is the total, which is brought up to date whenever an association was told
-//! something. An association may always take an equal share, so that those that fill the rest shut nobody out, and more
-//! than its share while a quarter is free. Where shares bring the total above the bound, an association that holds more than
-//! its share is aborted: first the one whose bytes, times how long none of them has gone, are the most.
+//! Each association counts its own memory; the total is updated after each input. An association may always
+//! use an equal share, so that large ones do not exclude others, and more than its share while a quarter is
+//! free. If shares exceed the limit, an association above its share is aborted: the one with the largest
+//! product of bytes and time without progress.
 
 use std::net::IpAddr;
 use std::time::Duration;

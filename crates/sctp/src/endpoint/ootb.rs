@@ -1,5 +1,5 @@
-//! Packets out of the blue (RFC 9260 §8.4): correct, and of no association. What is answered is bounded, so that an
-//! endpoint is no mirror to be aimed at others.
+//! Out-of-the-blue packets (RFC 9260 §8.4): valid packets of no association. The rate of responses is
+//! limited, so that an endpoint cannot be used as a reflector.
 
 use std::net::IpAddr;
 use std::time::Duration;

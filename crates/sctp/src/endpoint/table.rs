@@ -1,7 +1,7 @@
-//! The associations of an endpoint: found by tag or address, drained in turn, woken in time.
+//! The associations of an endpoint: lookup by tag or address, polling in turn, wake-up times.
 //!
-//! A slot's index is part of its association's id, so that an id finds its slot without a search. Nothing here depends
-//! on the order of a hash.
+//! The index of an association's slot is part of its id, so lookup by id needs no search. Nothing depends
+//! on hash order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};

@@ -1,5 +1,5 @@
-//! ASCONF and ASCONF-ACK (RFC 5061 §4.1, §4.2): requests to change an end's addresses, and what became of them. Whether a
-//! change may be made is for `association` to say.
+//! ASCONF and ASCONF-ACK (RFC 5061 §4.1, §4.2): requests to change an endpoint's addresses, and their
+//! results. `association` decides whether a change is permitted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,6 +1,5 @@
-//! The AUTH chunk (RFC 4895 §5.1), and the code in it that vouches for all that follows it in its packet (§6.2, §6.3).
-//!
-//! Which key it is made with, and which chunks need one, is for `association` to say.
+//! The AUTH chunk (RFC 4895 §5.1), whose HMAC authenticates all chunks that follow it in its packet (§6.2,
+//! §6.3). `association` selects the key and the chunks to authenticate.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! One chunk (RFC 9260 §3.2): which type it is, how long it is, and what to do with a type that is not known.
+//! A chunk (RFC 9260 §3.2): its type, its length, and the treatment of unknown types.
 
 use bytes::{Bytes, BytesMut};
 

@@ -1,4 +1,5 @@
-//! The COMPACT-SACK chunk (`specs/compact-sack.md`): a SACK whose gap blocks are written as bits, a quarter as long or shorter.
+//! The COMPACT-SACK chunk (`specs/compact-sack.md`): a SACK with a bitmap instead of gap blocks, at most a
+//! quarter as long.
 
 use bytes::{BufMut, BytesMut};
 

@@ -1,4 +1,5 @@
-//! The forms of the small control chunks: HEARTBEAT and its answer (RFC 9260 §3.3.5, §3.3.6) and SHUTDOWN (§3.3.8).
+//! Layouts of the small control chunks: HEARTBEAT and HEARTBEAT ACK (RFC 9260 §3.3.5, §3.3.6) and SHUTDOWN
+//! (§3.3.8).
 
 use bytes::{Bytes, BytesMut};
 

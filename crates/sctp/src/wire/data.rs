@@ -1,4 +1,5 @@
-//! The DATA chunk (RFC 9260 §3.3.1) and the I-DATA chunk (RFC 8260 §2.1), which is the same with other numbers.
+//! The DATA chunk (RFC 9260 §3.3.1) and the I-DATA chunk (RFC 8260 §2.1), which has the same layout with
+//! other numbers.
 
 use bytes::{Bytes, BytesMut};
 

@@ -1,5 +1,5 @@
-//! The DTLS chunk and the DTLS Key Management parameter (draft-ietf-tsvwg-sctp-dtls-chunk §4.1, §4.2): their bytes, and not what
-//! is in a record. Records are `dtls::record`'s.
+//! Encoding of the DTLS chunk and the DTLS Key Management parameter (draft-ietf-tsvwg-sctp-dtls-chunk §4.1,
+//! §4.2). `dtls::record` encodes records.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

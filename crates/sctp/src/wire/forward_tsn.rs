@@ -1,5 +1,5 @@
-//! FORWARD TSN (RFC 3758 §3.2) and I-FORWARD-TSN (RFC 8260 §2.3.1): what the data sender has given up, and which messages
-//! of which streams go with it.
+//! FORWARD TSN (RFC 3758 §3.2) and I-FORWARD-TSN (RFC 8260 §2.3.1): the TSN up to which the receiver skips,
+//! and the skipped messages by stream.
 
 use bytes::BytesMut;
 

@@ -1,4 +1,4 @@
-//! INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3), which share their form.
+//! INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3), which have the same layout.
 
 use std::net::IpAddr;
 

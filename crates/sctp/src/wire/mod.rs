@@ -1,9 +1,9 @@
-//! The bytes of RFC 9260 §3: a packet is a common header and chunks. Parsed means valid: a [`Chunk`] cannot hold a
-//! bad length.
+//! Encoding and decoding of packets (RFC 9260 §3): a common header and chunks. Parsed means valid: a
+//! [`Chunk`] never holds an invalid length.
 //!
-//! [`Packet::decode`] checks the checksum and nothing else; [`Packet::chunks`] decodes one chunk after another, each
-//! payload a slice of the datagram. [`PacketBuilder`] writes packets back to back into one buffer. Whether a chunk makes
-//! sense in a state, or its numbers in a window, is for `association` to say.
+//! [`Packet::decode`] only verifies the checksum; [`Packet::chunks`] decodes one chunk after another, with
+//! payloads as slices of the datagram. [`PacketBuilder`] encodes packets into one buffer. `association`
+//! decides whether a chunk is valid in a state, and whether its numbers are in range.
 
 mod asconf;
 mod auth;

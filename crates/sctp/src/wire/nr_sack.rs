@@ -1,5 +1,5 @@
-//! The NR-SACK chunk (draft-natarajan-tsvwg-sctp-nrsack): a SACK whose receiver says of some gap blocks that it will never
-//! drop what they name.
+//! The NR-SACK chunk (draft-natarajan-tsvwg-sctp-nrsack): a SACK whose non-renegable gap blocks the
+//! receiver will never revoke.
 
 use bytes::BytesMut;
 

@@ -1,4 +1,4 @@
-//! A whole packet (RFC 9260 §3, §6.8): the common header, the checksum, and the chunks one behind the other.
+//! A packet (RFC 9260 §3, §6.8): common header, checksum, and chunks.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

@@ -1,5 +1,5 @@
-//! The RE-CONFIG chunk (RFC 6525 §3, §4): requests to reset and add streams, and their answers. Which of them may stand
-//! together, and whether they make sense, is for `association` to say.
+//! The RE-CONFIG chunk (RFC 6525 §3, §4): requests to reset and add streams, and their responses.
+//! `association` validates combinations and meaning.
 
 use bytes::{Bytes, BytesMut};
 

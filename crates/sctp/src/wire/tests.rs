@@ -1,4 +1,4 @@
-//! Captured bytes, both ways, and how packets are filled.
+//! Captured packets, decoded and encoded, and the filling of packets.
 
 mod dtls;
 mod malformed;

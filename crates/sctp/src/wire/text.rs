@@ -1,7 +1,8 @@
-//! Packets, chunks, parameters and causes as packetdrill writes them, with its short form of zero flags: logs, scripts,
-//! failures and traces all read `DATA[flgs=BE, len=1016, tsn=1, sid=0, ssn=0, ppid=0]`.
+//! Text form of packets, chunks, parameters and causes in packetdrill's notation, with its short form of
+//! zero flags. Logs, scripts, test failures and traces all use `DATA[flgs=BE, len=1016, tsn=1, sid=0,
+//! ssn=0, ppid=0]`.
 //!
-//! Opaque values are shown by their length alone, and a peer's text only escaped.
+//! Opaque values are shown by their length only, and text of the peer is escaped.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;

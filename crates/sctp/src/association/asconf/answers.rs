@@ -1,4 +1,4 @@
-//! What the peer asks for: what is done about it, and what it is told (RFC 5061 §5.2, §5.3, §5.4).
+//! Processing of the peer's ASCONF requests, and their results (RFC 5061 §5.2, §5.3, §5.4).
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,5 @@
-//! What this side asks for: the user's wishes, the ASCONF that carries them, and what its answer brings (RFC 5061 §5.1, §5.3).
+//! This side's ASCONF requests: the user's changes, the chunk that carries them, and the processing of its
+//! acknowledgement (RFC 5061 §5.1, §5.3).
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

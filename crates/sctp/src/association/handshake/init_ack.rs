@@ -1,5 +1,5 @@
-//! What an INIT ACK does to the association that asked for it (RFC 9260 §3.3.3, §5.1.2 to §5.1.4): it is checked, it names the
-//! peer's addresses and streams, and its cookie goes back; or it is refused.
+//! Processing of INIT ACK on the active side (RFC 9260 §3.3.3, §5.1.2 to §5.1.4): validates it, takes the
+//! peer's addresses and streams, and echoes the cookie; or rejects it.
 
 use std::net::SocketAddr;
 

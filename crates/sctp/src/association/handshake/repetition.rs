@@ -1,5 +1,5 @@
-//! Retransmission during the handshake: T1-init and T1-cookie (RFC 9260 §5.1, §6.3), the numbers of repeated INITs, and the
-//! first flight of the side that was asked.
+//! Retransmission during the handshake: T1-init and T1-cookie (RFC 9260 §5.1, §6.3), the TSNs and tags of
+//! retransmitted INITs, and the first flight of the passive side.
 
 use std::time::Duration;
 

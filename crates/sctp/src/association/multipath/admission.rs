@@ -1,13 +1,14 @@
-//! Which path may have a new chunk, so that the receive buffer that all share is blocked by none.
+//! Admission of new chunks to paths, so that no path blocks the shared receive buffer.
 //!
-//! **Preventive admission.** In order nothing is read until the chunk that is next has come. So what a chunk costs that takes
-//! a slow path is room: until it has come, and, if it is lost, come again, all that better paths bring waits behind it.
-//! It is admitted if the window holds that beside what the slow path has in flight already; what was sent before it will
-//! have been read by then. Better paths are those that would bring a whole window sooner if they were used alone, losses and all;
-//! the best is always admitted, so that with too small a buffer it is used alone. By how soon each would bring the next chunk
-//! they are not compared: over a near path that carries little that is soon, and over one that lost something it is late, as
-//! long as it is the better one otherwise. BLEST asks the same of two paths, in windows; here it is asked of all, in bytes and
-//! rates, and of what is lost.
+//! **Preventive admission.** With in-order delivery nothing is read until the next chunk has arrived. So a
+//! chunk on a slow path costs buffer space: until it arrives, possibly after a retransmission, everything
+//! that better paths deliver waits behind it. The chunk is admitted if the receive window holds that amount
+//! in addition to the slow path's own flight; data sent earlier will have been read by then. Better paths
+//! are those that would deliver a whole window sooner if used alone, including losses. The best path is
+//! always admitted, so that with a small buffer it is used alone. Comparing the paths by the arrival time
+//! of the next chunk would be wrong: it is early on a short path with a low rate, and late on a path that
+//! has just lost a packet, even if that path is the better one. BLEST compares two paths in the same way in
+//! units of windows; here all paths are compared in bytes and rates, with losses.
 
 use std::time::Duration;
 

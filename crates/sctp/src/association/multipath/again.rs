@@ -1,4 +1,4 @@
-//! By which path a lost chunk leaves again.
+//! Retransmission path policies.
 
 use super::meter::bytes_in;
 use super::{Multipath, RetransmitBy};

@@ -1,20 +1,22 @@
-//! Which paths go through one bottleneck, so that their congestion control is to be that of one flow.
+//! Detection of paths that share a bottleneck, whose congestion control must then be that of one flow.
 //!
-//! A queue is as long for one path as for another that waits in it. So where one path alone gives way, and what its packets wait
-//! becomes shorter, those of another that shares its bottleneck wait less by as much; those of one that does not, go on waiting.
-//! That is looked at whenever a window was made smaller and no other was shortly before or after: the mean round trip of each
-//! path before, and that of the round trip in which it shows. It takes agreement more than once, and disagreement takes it back.
+//! The queue of a bottleneck delays all its paths equally. If one path alone reduces its window and its
+//! queueing delay falls, the delay of a path with the same bottleneck falls by as much, and that of other
+//! paths does not. This comparison is made after each window reduction that is not close to one of another
+//! path: the mean RTT of each path before it, with that of the RTT in which the reduction takes effect.
+//! Several agreements are required; disagreement revokes the result.
 //!
-//! Where each overflow meets several paths, none ever gives way alone, and it could not be told which of them share it. Then one
-//! does so on purpose: halfway to the next overflow, while there is a queue, its window is half of what it was for a round trip.
+//! If each overflow hits several paths, no path ever reduces its window alone. Then one path does so as a
+//! test: halfway to the next overflow, while there is a queue, it halves its window for one RTT.
 //!
-//! RFC 8382 finds the same from what delays look like on their own, at the receiver, and so has to tell queues apart that
-//! only look alike: those of equal paths on which equal controllers began together move in step, and have nothing in common.
-//! Rubenstein, Kurose, Towsley ("Detecting Shared Congestion of Flows Via End-to-End Measurement", ToN 10(3), 2002) compare
-//! delays across flows with those within one. Here the sender itself is what moves the queue.
+//! RFC 8382 detects shared bottlenecks at the receiver by statistics of delays, and so must distinguish
+//! queues that only look alike: the queues of equal paths with equal controllers that started together
+//! evolve in parallel without being shared. Rubenstein, Kurose, Towsley ("Detecting Shared Congestion of
+//! Flows Via End-to-End Measurement", ToN 10(3), 2002) compare delays across flows with those within one.
+//! Here the sender itself changes the queue.
 //!
-//! Not found is a bottleneck that so many others share that one window's third of it does not show; there is little to gain
-//! from it either. And where nothing gives way, because the losses are chance's, nothing is coupled.
+//! A bottleneck with so many other flows that a third of one window does not show is not detected; coupling
+//! would gain little there. If windows are never reduced, because losses are random, nothing is coupled.
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! When what is under way by a path left, so that the path's own answers tell its round trip though others' were sooner.
+//! Per-path send times, for RTT samples when SACKs return on another path.
 //!
-//! With several paths at once a SACK names what came by all of them, and the one that takes the shortest way back is the first
-//! to tell: of most chunks of a long path a short one's SACKs tell first, as soon as there is one. What that takes is neither the
-//! round trip of the long path nor the same from one SACK to the next. But what came by a path is answered by it, so that
-//! the last chunk of it that such a SACK names is the one that it answers, whoever told of it before.
+//! With several paths a SACK reports chunks of all of them, and the path with the shortest return delivers
+//! the report first. Most chunks of a long path are therefore first acknowledged by SACKs of a short path,
+//! and the time until then is neither the RTT of the long path nor constant. But the peer acknowledges a
+//! chunk on the path on which it arrived: the last chunk of a path that a SACK on that path reports is the
+//! one that triggered the SACK, even if another SACK reported it before.
 //!
-//! It knows first transmissions only: of others nobody knows which one is answered (RFC 9260 §6.3.1 C5).
+//! Only first transmissions are recorded: an acknowledged retransmission is ambiguous (RFC 9260 §6.3.1 C5).
 
 use std::collections::VecDeque;
 

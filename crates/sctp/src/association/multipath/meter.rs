@@ -1,4 +1,4 @@
-//! At which rate a path delivers, and how soon it would bring one chunk more.
+//! Delivery rate of each path, and the estimated arrival time of one more chunk.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What can be chosen of concurrent multipath transfer, each thing by its name, and how a person writes all of it at once.
+//! Names of the multipath options, and the text form of all of them together.
 
 use std::fmt;
 use std::num::NonZeroU8;

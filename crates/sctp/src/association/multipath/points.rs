@@ -1,4 +1,5 @@
-//! Each path's own cumulative point (CUC, version 2), for windows that grow by the acknowledgement of what was next in order.
+//! The cumulative acknowledgement of each path (CUC, version 2), for windows that grow when the next chunk
+//! in order is acknowledged.
 
 use crate::association::sent::{Sent, SlotState};
 use crate::ids::Tsn;

@@ -1,5 +1,6 @@
-//! The chunk that all others wait for leaves again, by a path that has room, though it may be on its way: chunk rescheduling
-//! and opportunistic retransmission, and the last resort of preventive admission.
+//! Head-of-line rescue: retransmits the chunk that blocks delivery on another path with free window,
+//! although it may still arrive (chunk rescheduling, opportunistic retransmission); also the last resort of
+//! preventive admission.
 
 use std::time::Duration;
 

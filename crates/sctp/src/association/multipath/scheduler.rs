@@ -1,7 +1,8 @@
-//! By which path new data leaves: the one place where that is decided, whenever a packet is to be filled.
+//! Selects the path of new data whenever a packet is filled.
 //!
-//! Paths are asked in the scheduler's order. The first takes the chunk that may carry new data, has room in its window and is
-//! not held by its pacing clock, for which the scheduler does not rather wait, and which the remedy admits.
+//! Paths are tried in the scheduler's order. The first one is used that may carry new data, has room in its
+//! window, is not delayed by pacing, is not one that the scheduler prefers to wait for, and is admitted by
+//! the remedy.
 
 use braidftp_base::Time;
 

@@ -1,5 +1,5 @@
-//! What becomes of messages in reassembly when their streams begin anew (RFC 6525 §5.2.2), at once or when all before a
-//! TSN have come, or all numbers do (§5.2.4).
+//! The effect of stream and TSN resets on messages in reassembly (RFC 6525 §5.2.2, §5.2.4): immediately, or
+//! once all messages before a TSN have arrived.
 
 use super::Reassembly;
 use crate::association::{Piece, Streams, Violation};

@@ -1,4 +1,4 @@
-//! What the answers to a path's chunks tell of its round trip (RFC 9260 §6.3.1), and of the order in which things arrive.
+//! RTT samples from acknowledgements (RFC 9260 §6.3.1), and measurement of reordering.
 
 use std::time::Duration;
 

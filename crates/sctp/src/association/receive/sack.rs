@@ -1,5 +1,6 @@
-//! What a SACK does to an association, and the cumulative TSN of a SHUTDOWN (RFC 9260 §6.2.1): to the peer's window, and to each
-//! path's round trip, congestion window, recovery and T3. What it says of the chunks that were sent is found in `sent`.
+//! The effect of a SACK, or of the cumulative TSN of a SHUTDOWN (RFC 9260 §6.2.1), on the peer's window and
+//! on each path's RTT, congestion window, recovery and T3-rtx. `sent` determines which chunks were
+//! acknowledged.
 
 use braidftp_base::Time;
 use braidftp_cc as cc;

@@ -1,4 +1,5 @@
-//! By which path SACKs leave (RFC 9260 §6.4, §6.7): the one that data came by last, unless they seem not to get through there.
+//! The path of SACKs (RFC 9260 §6.4, §6.7): the one on which data arrived last, unless SACKs seem to be
+//! lost there.
 
 use crate::association::Association;
 use crate::association::path::Path;

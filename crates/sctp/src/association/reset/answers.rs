@@ -1,4 +1,4 @@
-//! What the peer asks for: what is done about it, and what it is told (RFC 6525 §5.2.1 to §5.2.6).
+//! Processing of the peer's RE-CONFIG requests, and their results (RFC 6525 §5.2.1 to §5.2.6).
 
 use super::{
     Answer, Direction, InFlight, Operation, Outcome, Stage, StreamReset, Streams, TSN_LEAP, is_allowed,

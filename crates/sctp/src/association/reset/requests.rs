@@ -1,4 +1,4 @@
-//! What this side asks for: how its request leaves, and what the answer brings (RFC 6525 §5.1, §5.2.7).
+//! This side's RE-CONFIG requests: sending, and processing of responses (RFC 6525 §5.1, §5.2.7).
 
 use braidftp_base::Time;
 

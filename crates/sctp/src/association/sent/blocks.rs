@@ -1,4 +1,4 @@
-//! The gap blocks of a SACK as runs of TSNs (RFC 9260 §3.3.4). What they mean is not known here.
+//! The gap blocks of a SACK as runs of TSNs (RFC 9260 §3.3.4).
 
 use crate::ids::Tsn;
 

@@ -1,5 +1,5 @@
-//! What of the chunks that were sent is given up, and how far the peer is to skip for it (RFC 3758 §3.5). Why it is given up
-//! is not known here.
+//! Abandoned chunks among the outstanding ones, and the Advanced Peer Ack Point (RFC 3758 §3.5). `partial`
+//! decides which messages are abandoned.
 
 use std::collections::{BTreeMap, BTreeSet};
 

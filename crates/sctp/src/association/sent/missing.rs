@@ -1,5 +1,5 @@
-//! Miss indications: which TSNs a SACK reports missing, and when there are enough of them (RFC 9260 §6.7, §7.2.4). What a
-//! SACK newly acknowledges is found out before.
+//! Miss indications: which TSNs a SACK reports missing, and when a chunk has enough of them (RFC 9260 §6.7,
+//! §7.2.4). Called after the newly acknowledged chunks have been determined.
 
 use std::num::NonZeroU8;
 

@@ -1,7 +1,8 @@
-//! What SACKs say of the chunks that were sent (RFC 9260 §6.2.1, §6.7).
+//! Processing of SACKs against the outstanding chunks (RFC 9260 §6.2.1, §6.7).
 //!
-//! A SACK costs what it newly acknowledges and the blocks it lists, not the window: blocks are compared with those known
-//! from before, and only the difference is visited. What the news means to a path is not known here.
+//! The cost of a SACK is proportional to the chunks that it newly acknowledges and the blocks it lists, not
+//! to the window: blocks are compared with the known ones, and only the difference is visited. The effect
+//! on paths is handled elsewhere.
 
 use braidftp_base::Time;
 

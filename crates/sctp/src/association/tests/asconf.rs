@@ -1,4 +1,4 @@
-//! Addresses that come and go between two endpoints, and what forgers and odd peers get (RFC 5061).
+//! Dynamic addresses between two endpoints, and forging or unusual peers (RFC 5061).
 
 mod answers;
 mod requests;

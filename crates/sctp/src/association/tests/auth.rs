@@ -1,4 +1,4 @@
-//! Authenticated chunks between two endpoints, and what a forger gets (RFC 4895).
+//! Authenticated chunks between two endpoints, and forged ones (RFC 4895).
 
 use super::*;
 use crate::association::reset::{Outcome, StreamReset, Streams};

@@ -1,4 +1,4 @@
-//! COMPACT-SACK (`specs/compact-sack.md`): what a SACK has no room to name.
+//! COMPACT-SACK (`specs/compact-sack.md`): more gaps than fit in a SACK.
 
 use super::*;
 use crate::ids::Tsn;

@@ -1,4 +1,4 @@
-//! Data in the ordinary course.
+//! Data transfer without faults.
 
 use super::*;
 use crate::association::{Order, Scheduler, SendError};

@@ -1,4 +1,5 @@
-//! Protected packets between two endpoints, and what others get who send them too (draft-ietf-tsvwg-sctp-dtls-chunk).
+//! Protected packets between two endpoints, and forged or unprotected ones
+//! (draft-ietf-tsvwg-sctp-dtls-chunk).
 
 mod attacks;
 mod restart;

@@ -1,4 +1,5 @@
-//! Losses in the handshake, in the first flight, after time-outs and in the shutdown, with profile `modern`.
+//! Losses in the handshake, in the first flight, after time-outs and in the shutdown, with profile
+//! `modern`.
 
 use super::*;
 use crate::association::state::State;

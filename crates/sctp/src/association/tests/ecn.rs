@@ -1,4 +1,4 @@
-//! Congestion that is marked and not dropped (RFC 4960 Appendix A, RFC 3168).
+//! Explicit congestion notification (RFC 4960 Appendix A, RFC 3168).
 
 use super::*;
 use crate::wire::Parameter;

@@ -1,5 +1,5 @@
-//! Whatever the link does: exactly once, in order, all of it but for what the sender gave up and said so, both ways, and
-//! the shutdown completes.
+//! Random link faults: everything is delivered exactly once and in order in both directions, except for
+//! messages that the sender reported as abandoned, and the shutdown completes.
 
 use proptest::prelude::*;
 

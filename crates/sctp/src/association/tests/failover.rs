@@ -1,4 +1,4 @@
-//! Paths that are in doubt: how one becomes so, is asked after, and is trusted again (RFC 7829 §3.2).
+//! Potentially failed paths: how a path enters this state, is probed, and leaves it (RFC 7829 §3.2).
 
 use super::multihoming::{addresses, confirmed, cut, paths, states};
 use super::*;

@@ -1,4 +1,4 @@
-//! Messages from I-DATA chunks in every order of arrival, with good numbers and bad ones; not what admits them.
+//! Reassembly of I-DATA chunks for every order of arrival, with valid and invalid numbers.
 
 use proptest::prelude::*;
 

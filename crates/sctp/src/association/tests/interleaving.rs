@@ -1,4 +1,4 @@
-//! I-DATA between two endpoints: when it is used, and what it is good for (RFC 8260 §2.2).
+//! I-DATA between two endpoints: when it is used, and its benefit (RFC 8260 §2.2).
 
 use super::*;
 use crate::association::{Scheduler, Violation};

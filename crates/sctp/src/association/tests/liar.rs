@@ -1,4 +1,5 @@
-//! Peers that say they have what they cannot have; and what honest ones notice of the question.
+//! Peers that acknowledge data they do not have (optimistic acknowledgement), and the effect of the check
+//! on honest ones.
 
 use std::num::NonZeroU16;
 

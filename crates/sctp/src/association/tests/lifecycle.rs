@@ -1,4 +1,4 @@
-//! How associations begin and end.
+//! The beginning and end of associations.
 
 use super::*;
 use crate::association::{Abandoned, Order, SendError};

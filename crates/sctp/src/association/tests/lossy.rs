@@ -1,4 +1,4 @@
-//! How long a megabyte takes over the papers' paths, against the time that its bytes take on the wire.
+//! The time for a megabyte over the papers' paths with loss, relative to its transmission time.
 
 use std::num::NonZeroU8;
 

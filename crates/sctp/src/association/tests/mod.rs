@@ -1,4 +1,4 @@
-//! Two endpoints, a clock, and links whose faults are fields.
+//! Two endpoints, a clock, and links with configurable faults.
 
 mod asconf;
 mod auth;

@@ -1,5 +1,5 @@
-//! Several addresses: which are told, which are used and when, and what happens when a path dies (RFC 9260 §5.1.2,
-//! §5.4, §6.4, §8; RFC 7829).
+//! Multihoming: which addresses are announced and used, and what happens when a path fails (RFC 9260
+//! §5.1.2, §5.4, §6.4, §8; RFC 7829).
 
 use super::*;
 use crate::association::SendError;

@@ -1,4 +1,4 @@
-//! Which TSN of a path is next in order, and by which path a lost chunk leaves again; not what a link makes of it.
+//! Cumulative acknowledgements per path, and retransmission path policies.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! NR-SACK (draft-natarajan-tsvwg-sctp-nrsack): where both know it, what arrived is kept by nobody but its receiver.
+//! NR-SACK (draft-natarajan-tsvwg-sctp-nrsack): data acknowledged as non-renegable is released by the
+//! sender.
 
 use super::*;
 use crate::association::Violation;

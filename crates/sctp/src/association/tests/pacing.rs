@@ -1,5 +1,5 @@
-//! What a controller's pacing rate makes of the times at which packets leave, and what a controller is told; not what any
-//! of them makes of it.
+//! Pacing: the times at which packets are sent for a controller's rate, and the information passed to
+//! controllers.
 
 use std::sync::{Arc, Mutex};
 

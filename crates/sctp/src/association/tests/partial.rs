@@ -1,4 +1,5 @@
-//! What is given up (RFC 3758; RFC 8260 §2.3.1): when it can be, what the peer makes of it, and what the user hears.
+//! Partial reliability (RFC 3758; RFC 8260 §2.3.1): when messages are abandoned, the peer's reaction, and
+//! the user's notifications.
 
 mod forged;
 

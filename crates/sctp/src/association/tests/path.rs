@@ -1,4 +1,4 @@
-//! Which path is chosen for what (RFC 7829 §3.2 and §4.1); choosing takes the paths as they are and changes none.
+//! Path selection (RFC 7829 §3.2 and §4.1), which does not change the paths.
 
 use super::*;
 use crate::config::{Config, MeasureEach, RetransmitTo};

@@ -1,4 +1,4 @@
-//! Paths that the user takes out of use and puts back; and what two hosts agree on before data takes several at once.
+//! Paths that the user disables and enables, and the negotiation of concurrent multipath transfer.
 
 use super::multihoming::{addresses, confirmed, cut, paths, states};
 use super::*;

@@ -1,4 +1,4 @@
-//! Peers that misbehave: each violation has its answer, and costs no more than the association.
+//! Misbehaving peers: each violation has a defined reaction, and affects at most its association.
 
 use super::*;
 use crate::association::Violation;

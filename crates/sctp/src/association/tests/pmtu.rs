@@ -1,4 +1,4 @@
-//! Path MTU discovery between two endpoints (RFC 8899 §6.2), over links that drop what is too large without a word.
+//! Path MTU discovery between two endpoints (RFC 8899 §6.2), over links that drop large packets silently.
 
 use super::*;
 use crate::Icmp;

@@ -1,4 +1,4 @@
-//! The machine of RFC 8899 §5.2 alone, against a path that carries so much and no more.
+//! The state machine of RFC 8899 §5.2 against a path with a fixed MTU.
 
 use braidftp_base::Time;
 use proptest::prelude::*;

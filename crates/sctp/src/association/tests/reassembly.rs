@@ -1,4 +1,4 @@
-//! Messages from chunks, in every order of arrival; not the windows that admit them.
+//! Reassembly of messages for every order of arrival.
 
 use proptest::prelude::*;
 

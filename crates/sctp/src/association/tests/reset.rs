@@ -1,4 +1,4 @@
-//! Streams that begin anew and streams that are added, between two endpoints and against a forged peer (RFC 6525).
+//! Stream resets and additions between two endpoints, and against a forging peer (RFC 6525).
 
 mod answers;
 mod everything;

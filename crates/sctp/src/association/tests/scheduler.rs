@@ -1,4 +1,4 @@
-//! Each scheduler's order, without a network; what all of them keep; and what a link sees of them.
+//! The order of each stream scheduler, their common invariants, and their effect on a link.
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What SACKs, good and bad, do to what is outstanding; not what a path makes of it.
+//! The effect of valid and invalid SACKs on outstanding chunks.
 
 use proptest::prelude::*;
 

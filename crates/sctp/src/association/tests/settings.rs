@@ -1,4 +1,4 @@
-//! What a user changes of an association that lives, and what it hears of messages and errors.
+//! Settings that a user changes on an existing association, and notifications about messages and errors.
 
 use super::*;
 use crate::association::{NoSuchPath, PathParams, SackTiming};

@@ -1,4 +1,4 @@
-//! What other stacks got wrong, each once.
+//! Known bugs of other stacks, one test each.
 
 use super::*;
 use crate::association::timers::Timer;

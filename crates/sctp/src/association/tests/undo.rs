@@ -1,4 +1,4 @@
-//! Losses and time-outs that were none, and recoveries that let out what arrives (RFC 3708, RFC 9937).
+//! Spurious losses and time-outs, and proportional rate reduction (RFC 3708, RFC 9937).
 
 use super::*;
 

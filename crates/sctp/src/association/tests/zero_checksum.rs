@@ -1,4 +1,4 @@
-//! Packets without a checksum where something below guards them (RFC 9653): by what was agreed on, and never by guessing.
+//! Packets without a checksum over a protecting lower layer (RFC 9653): accepted by agreement only.
 
 use super::*;
 use crate::config::ErrorDetection;

@@ -1,5 +1,5 @@
-//! The DATA chunks of a packet (RFC 9260 §6.1): whether any may leave by a path, and which do: what is lost, then what is new. TSNs
-//! are given here.
+//! The DATA chunks of a packet (RFC 9260 §6.1): whether data may be sent on a path, and which: lost chunks
+//! first, then new ones. Assigns TSNs.
 
 use std::num::NonZeroU16;
 

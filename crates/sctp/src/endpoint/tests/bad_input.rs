@@ -1,4 +1,4 @@
-//! Bytes that are no packet, or a packet for nobody: nothing is answered, nothing changes, nothing panics.
+//! Invalid packets, and packets for no association: no response, no state change, no panic.
 
 use proptest::prelude::*;
 

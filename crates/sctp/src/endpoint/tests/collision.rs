@@ -1,4 +1,4 @@
-//! Both sides begin at once (RFC 9260 §5.2.1, §5.2.4 B to D): the bench has sent an INIT of its own.
+//! INIT collisions (RFC 9260 §5.2.1, §5.2.4 B to D): the bench has sent an INIT as well.
 
 use super::*;
 use crate::Message;

@@ -1,4 +1,4 @@
-//! INIT and COOKIE ECHO from peers that are new, late, restarted, forged or replayed.
+//! INIT and COOKIE ECHO: new, late, restarted, forged and replayed.
 
 use super::*;
 use crate::cookie::KEY_LIFE;

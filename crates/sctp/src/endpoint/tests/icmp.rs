@@ -1,4 +1,4 @@
-//! What ICMP messages do and do not do (RFC 9260 §10), row by row.
+//! The effect of ICMP messages (RFC 9260 §10), row by row.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What peers can make grow, and where it stops.
+//! Limits on what peers can make grow.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What all associations of an endpoint hold together, who may open how many, and how long the last of them stays.
+//! Limits over all associations of an endpoint: their memory, their number per source, and their lifetime.
 
 use super::*;
 use crate::association::{Message, Piece, Reason};

@@ -1,6 +1,6 @@
-//! The endpoint against good peers, bad peers and no peers.
+//! Tests of the endpoint with valid, invalid and absent peers.
 //!
-//! `Bench` is one endpoint that listens, and a test that writes every packet it is told by hand.
+//! `Bench` is a listening endpoint; tests construct every packet that it receives.
 
 mod bad_input;
 mod collision;

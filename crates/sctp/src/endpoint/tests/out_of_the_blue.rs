@@ -1,4 +1,4 @@
-//! RFC 9260 §8.4, rule by rule, without any association or when it is over.
+//! The rules of RFC 9260 §8.4, without an association and after its end.
 
 use super::*;
 

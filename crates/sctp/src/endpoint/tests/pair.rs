@@ -1,4 +1,4 @@
-//! Two endpoints on a wire that loses nothing and takes a millisecond.
+//! Two endpoints on a lossless link with a delay of one millisecond.
 
 use std::collections::VecDeque;
 

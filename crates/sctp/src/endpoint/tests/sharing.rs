@@ -1,4 +1,4 @@
-//! Addresses that other stacks use too: what is theirs is left alone.
+//! Addresses shared with other stacks: their packets are ignored.
 
 use super::*;
 

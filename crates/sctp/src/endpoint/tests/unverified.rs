@@ -1,5 +1,5 @@
-//! What an address costs, and gets, before it has shown that it receives, with the early repair of profile `modern`: forged
-//! and replayed INITs and COOKIE ECHOs, from it or in its name.
+//! Limits on what is sent to an unverified address with the early retransmission of profile `modern`:
+//! forged and replayed INITs and COOKIE ECHOs, from that address or in its name.
 
 use super::*;
 use crate::{Message, Profile};

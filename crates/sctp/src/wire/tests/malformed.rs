@@ -1,4 +1,5 @@
-//! Bytes that lie about themselves, mean nothing, or leave something out (RFC 9260 §3.2): what is refused, and what is not.
+//! Malformed packets (RFC 9260 §3.2): wrong lengths, unknown values and missing parts, rejected or accepted
+//! as specified.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Whatever is written reads back, and whatever is read is written back the same.
+//! Round trips of encoding and decoding.
 
 use bytes::BytesMut;
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! What a peer asks for, a forger and an odd one among them, and what each is told.
+//! ASCONF requests of a peer, forged and unusual ones included, and their results.
 
 use super::*;
 

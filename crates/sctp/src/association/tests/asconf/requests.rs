@@ -1,4 +1,4 @@
-//! What this side asks for: how often, in which order, and what becomes of it by the answer.
+//! This side's ASCONF requests: retransmission, order, and results.
 
 use super::*;
 

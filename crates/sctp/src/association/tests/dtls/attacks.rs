@@ -1,5 +1,5 @@
-//! A man on the way, who reads, drops, changes, repeats and forges packets, and knows ports and tags: no association ends, and
-//! nothing is delivered that was not sent.
+//! An on-path attacker who reads, drops, changes, replays and forges packets, and knows ports and tags:
+//! associations survive, and forged data is never delivered.
 
 use super::*;
 use crate::ids::{Ssn, Tsn};

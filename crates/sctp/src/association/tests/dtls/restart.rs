@@ -1,4 +1,4 @@
-//! A peer that lost all but its restart keys begins anew with them (draft-ietf-tsvwg-sctp-dtls-chunk §5.4).
+//! Restart of a peer that has only its restart keys (draft-ietf-tsvwg-sctp-dtls-chunk §5.4).
 
 use super::*;
 

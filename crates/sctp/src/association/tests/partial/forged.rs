@@ -1,4 +1,4 @@
-//! A peer that forges FORWARD TSN, NR-SACKs and data, near enough to be believed: each drain counts everything again.
+//! A peer that forges plausible FORWARD TSNs, NR-SACKs and data; invariants are checked at each drain.
 
 use proptest::prelude::*;
 

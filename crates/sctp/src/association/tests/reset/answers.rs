@@ -1,4 +1,4 @@
-//! What the peer asks for, and what it is told (RFC 6525 §5.1.7, §5.2).
+//! The peer's RE-CONFIG requests and their results (RFC 6525 §5.1.7, §5.2).
 
 use super::*;
 

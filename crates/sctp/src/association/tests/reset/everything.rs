@@ -1,4 +1,4 @@
-//! Whatever the link does and whatever is re-configured meanwhile: every message once, in order, and the shutdown
+//! Random link faults and re-configurations: every message is delivered once and in order, and the shutdown
 //! completes.
 
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What comes out of its turn while TSNs begin anew, and after.
+//! Packets out of order during and after a TSN reset.
 
 use super::*;
 use crate::association::Reliability;

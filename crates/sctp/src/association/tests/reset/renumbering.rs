@@ -1,4 +1,4 @@
-//! All numbers of an association begin anew (RFC 6525 §5.1.4, §5.2.4).
+//! Reset of all numbers of an association (RFC 6525 §5.1.4, §5.2.4).
 
 use super::*;
 use crate::association::Reliability;

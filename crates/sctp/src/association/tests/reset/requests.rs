@@ -1,4 +1,4 @@
-//! How requests leave, one at a time, and what they wait for (RFC 6525 §5.1).
+//! RE-CONFIG requests are sent one at a time; what they wait for (RFC 6525 §5.1).
 
 use super::*;
 use crate::association::timers::Timer;
