@@ -2,8 +2,9 @@
  * crates/net and of `cargo xtask bench loopback`. Build: cc -O2 usrsctp_peer.c -lusrsctp -lpthread
  *
  *   usrsctp_peer recv LOCAL_UDP          [OPTION=VALUE]...    waits for one association, reads, says what came
- *   usrsctp_peer send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects to 127.0.0.1, sends
+ *   usrsctp_peer send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects, sends
  *
+ * LOCAL_UDP and PEER_UDP are ports of 127.0.0.1, or IPv4 addresses with a port (ADDRESS:PORT).
  * Options: port (SCTP, 5001), bytes (0), message (1400 bytes), streams (1), check (0: 1 compares the content),
  * end (send: self | peer shuts down; recv: peer | self, after `bytes`), buffer (4194304 bytes, both directions).
  * Byte o of stream s is (o * 7 + o / 251 + s * 13) mod 256. At the end one line of JSON. Exit 0 if all went well.
@@ -52,6 +53,23 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+/* The address of PORT or ADDRESS:PORT; *udp becomes the port. */
+static struct in_addr address(const char *text, uint16_t *udp)
+{
+	struct in_addr host = { .s_addr = htonl(INADDR_LOOPBACK) };
+	const char *colon = strrchr(text, ':');
+	char name[64];
+	*udp = (uint16_t)atoi(colon ? colon + 1 : text);
+	if (colon) {
+		snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
+		if (inet_pton(AF_INET, name, &host) != 1) {
+			fprintf(stderr, "%s is no address\n", name);
+			exit(2);
+		}
+	}
+	return host;
+}
+
 static void fill(unsigned char *to, uint64_t offset, int stream, size_t length)
 {
 	for (size_t i = 0; i < length; i++, offset++)
@@ -84,8 +102,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	int sends = strcmp(argv[1], "send") == 0;
-	uint16_t local_udp = (uint16_t)atoi(argv[2]);
-	uint16_t peer_udp = sends ? (uint16_t)atoi(argv[3]) : 0;
+	uint16_t local_udp, peer_udp = 0;
+	struct in_addr local_host = address(argv[2], &local_udp), peer_host = local_host;
+	if (sends)
+		peer_host = address(argv[3], &peer_udp);
 	uint16_t port = (uint16_t)option(argc, argv, "port", 5001);
 	uint64_t bytes = option(argc, argv, "bytes", 0);
 	size_t message = option(argc, argv, "message", 1400);
@@ -121,7 +141,7 @@ int main(int argc, char **argv)
 	struct sockaddr_in local, peer;
 	memset(&local, 0, sizeof local);
 	local.sin_family = AF_INET;
-	local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	local.sin_addr = local_host;
 	local.sin_port = htons(sends ? 0 : port);
 	if (usrsctp_bind(so, (struct sockaddr *)&local, sizeof local) < 0)
 		die("usrsctp_bind");
@@ -139,6 +159,7 @@ int main(int argc, char **argv)
 		if (usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_REMOTE_UDP_ENCAPS_PORT, &encaps, sizeof encaps) < 0)
 			die("SCTP_REMOTE_UDP_ENCAPS_PORT");
 		peer = local;
+		peer.sin_addr = peer_host;
 		peer.sin_port = htons(port);
 		if (usrsctp_connect(so, (struct sockaddr *)&peer, sizeof peer) < 0)
 			die("usrsctp_connect");

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! quinn_peer recv LOCAL_UDP          [OPTION=VALUE]...    waits for one connection, reads one stream
-//! quinn_peer send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects to 127.0.0.1, sends
+//! quinn_peer send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects, sends
 //! ```
+//! LOCAL_UDP and PEER_UDP are ports of 127.0.0.1, or addresses with a port.
+//!
 //! Options: `bytes` (0), `message` (65536 bytes a write). At the end one line of JSON. The certificate is made up and
 //! not verified: this measures a transport.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,7 +45,7 @@ async fn run(args: &[String]) -> Result<()> {
             tls.alpn_protocols = vec![b"blast".to_vec()];
             let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
             config.transport_config(transport());
-            let endpoint = quinn::Endpoint::server(config, format!("127.0.0.1:{local}").parse()?)?;
+            let endpoint = quinn::Endpoint::server(config, address(local)?)?;
             println!("listening");
             let connection = endpoint.accept().await.ok_or("the endpoint is gone")?.await?;
             let mut stream = connection.accept_uni().await?;
@@ -65,9 +68,9 @@ async fn run(args: &[String]) -> Result<()> {
             tls.alpn_protocols = vec![b"blast".to_vec()];
             let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
             config.transport_config(transport());
-            let mut endpoint = quinn::Endpoint::client(format!("127.0.0.1:{local}").parse()?)?;
+            let mut endpoint = quinn::Endpoint::client(address(local)?)?;
             endpoint.set_default_client_config(config);
-            let connection = endpoint.connect(format!("127.0.0.1:{peer}").parse()?, "localhost")?.await?;
+            let connection = endpoint.connect(address(peer)?, "localhost")?.await?;
             let bytes = option("bytes", 0)?;
             let payload = vec![7; option("message", 65_536)?];
             let began = Instant::now();
@@ -86,6 +89,12 @@ async fn run(args: &[String]) -> Result<()> {
         }
         _ => Err("usage: quinn_peer recv LOCAL_UDP | send LOCAL_UDP PEER_UDP [OPTION=VALUE]...".into()),
     }
+}
+
+/// An address with a port, or a port of 127.0.0.1.
+fn address(text: &str) -> Result<SocketAddr> {
+    let port = || Ok(SocketAddr::from(([127, 0, 0, 1], text.parse()?)));
+    text.parse().or_else(|_| port())
 }
 
 fn transport() -> Arc<quinn::TransportConfig> {

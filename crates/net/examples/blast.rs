@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! blast recv LOCAL_UDP          [OPTION=VALUE]...    waits for one association, reads, says what came
-//! blast send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects to 127.0.0.1, sends
+//! blast send LOCAL_UDP PEER_UDP [OPTION=VALUE]...    connects, sends
 //! ```
+//! LOCAL_UDP and PEER_UDP are ports of 127.0.0.1, or addresses with a port.
+//!
 //! Options: `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `cc` (the profile's;
 //! as in `bbr:version=1`), `threads` (0: one thread for all; else the workers of the runtime), `buffer` (bytes, both
 //! directions; the profile's), `stats` (0; 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before
 //! the receiver reads), `trust` (a file: the association is protected; the receiver writes its certificate there, and the sender
 //! trusts it). At the end one line of JSON.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,7 +83,7 @@ async fn run(args: &[String]) -> Result<()> {
         }
         ["send", local, peer] => {
             let endpoint = bind(args, local)?;
-            let peer = vec![format!("127.0.0.1:{peer}").parse()?];
+            let peer = vec![address(peer)?];
             let connect = Connect { local: vec![], peer, source_port: None, destination_port: port, config };
             let trust = option(args, "trust", String::new())?;
             let association = match trust.as_str() {
@@ -129,8 +132,14 @@ fn client(file: &str) -> Result<Settings> {
     Ok(Settings::client(Arc::new(tls), ServerName::try_from("blast.example")?))
 }
 
-fn bind(args: &[String], port: &str) -> Result<Endpoint> {
-    let mut bind = Bind::to([format!("127.0.0.1:{port}").parse()?]);
+/// An address with a port, or a port of 127.0.0.1.
+fn address(text: &str) -> Result<SocketAddr> {
+    let port = || Ok(SocketAddr::from(([127, 0, 0, 1], text.parse()?)));
+    text.parse().or_else(|_| port())
+}
+
+fn bind(args: &[String], local: &str) -> Result<Endpoint> {
+    let mut bind = Bind::to([address(local)?]);
     let pcap = option(args, "pcap", String::new())?;
     bind.pcap = (!pcap.is_empty()).then(|| pcap.into());
     Ok(Endpoint::bind(bind)?)

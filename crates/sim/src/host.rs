@@ -8,9 +8,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use braidftp_base::{Datagram, Output, Time};
+use braidftp_keys::{KeyManager, Settings};
 use braidftp_sctp::{AssociationId, Endpoint, Event, Transmit};
 use braidftp_tcp as tcp;
 
+use crate::protection::Protection;
 use crate::world::Actor;
 
 /// The default UDP port of SCTP (RFC 6951 §6).
@@ -67,6 +69,10 @@ pub struct Host<A> {
     udp_encapsulation: Option<u16>,
     /// Packets of a batch that were not returned yet.
     outgoing: VecDeque<Datagram>,
+    /// The keys of its associations, if they are protected.
+    protection: Option<Protection>,
+    /// Events that the application may see now.
+    events: VecDeque<(AssociationId, Event)>,
 }
 
 impl<A: App> Host<A> {
@@ -77,7 +83,21 @@ impl<A: App> Host<A> {
             app,
             udp_encapsulation: Some(UDP_ENCAPSULATION_PORT),
             outgoing: VecDeque::new(),
+            protection: None,
+            events: VecDeque::new(),
         }
+    }
+
+    /// The same host, with protected associations where their [`Config::dtls`](braidftp_sctp::Config::dtls) says so. The
+    /// application sees no event of such an association before it is protected.
+    #[must_use]
+    pub fn protected(self, settings: Settings) -> Self {
+        Self { protection: Some(Protection::new(settings)), ..self }
+    }
+
+    /// The key management of an association; none if it is not protected.
+    pub fn keys(&self, id: AssociationId) -> Option<&KeyManager> {
+        self.protection.as_ref()?.manager(id)
     }
 
     /// The same host, with SCTP over UDP on another port or on none.
@@ -128,6 +148,10 @@ impl<A: App> Actor for Host<A> {
             if let Some(datagram) = self.outgoing.pop_front() {
                 return Output::Send(datagram);
             }
+            if let Some((id, event)) = self.events.pop_front() {
+                self.app.on_event(now, &mut self.endpoints, id, event);
+                continue;
+            }
             let sctp_waits = match self.endpoints.sctp.poll(now) {
                 Output::Send(transmit) => {
                     woken = None;
@@ -136,10 +160,26 @@ impl<A: App> Actor for Host<A> {
                 }
                 Output::Event((id, event)) => {
                     woken = None;
-                    self.app.on_event(now, &mut self.endpoints, id, event);
+                    match &mut self.protection {
+                        None => self.app.on_event(now, &mut self.endpoints, id, event),
+                        Some(protection) => {
+                            let events = protection.handle(now, &mut self.endpoints.sctp, id, event);
+                            self.events.extend(events.into_iter().map(|event| (id, event)));
+                        }
+                    }
                     continue;
                 }
                 Output::Wait(at) => at,
+            };
+            let keys_wait = match &mut self.protection {
+                None => None,
+                Some(protection) => match protection.wake(now, &mut self.endpoints.sctp) {
+                    true => {
+                        woken = None;
+                        continue;
+                    }
+                    false => protection.next_wake(),
+                },
             };
             let tcp_waits = match self.endpoints.tcp.poll(now) {
                 Output::Send(datagram) => return Output::Send(datagram),
@@ -152,7 +192,9 @@ impl<A: App> Actor for Host<A> {
             };
             match woken {
                 Some(next) => {
-                    return Output::Wait(sctp_waits.into_iter().chain(tcp_waits).chain(next).min());
+                    return Output::Wait(
+                        sctp_waits.into_iter().chain(tcp_waits).chain(keys_wait).chain(next).min(),
+                    );
                 }
                 // The application may give an endpoint new output.
                 None => woken = Some(self.app.wake(now, &mut self.endpoints)),

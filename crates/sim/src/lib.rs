@@ -9,6 +9,8 @@ pub mod dice;
 pub mod failover;
 pub mod host;
 pub mod link;
+pub mod on_path;
+pub mod protection;
 pub mod record;
 pub mod scenario;
 pub mod several;

@@ -1,43 +1,70 @@
-//! `cargo xtask bench loopback`: one flow between two processes over loopback, for this stack, usrsctp and
-//! quinn.
+//! `cargo xtask bench loopback`: one flow between two processes, for this stack in the clear and protected, quinn,
+//! usrsctp, and the kernel's TCP with TLS (nginx and curl).
 //!
-//! Each round runs all of them one after another, so that other load on the machine affects all alike. Ratios
-//! are taken within a round, and medians over the rounds. This stack and quinn write 64 KiB at a time,
-//! usrsctp 1,400 bytes (its packets hold one message); this stack is also run with messages of 1,400 bytes.
-//! usrsctp has checksums on and buffers of 4 MB, as its tsctp is run; quinn encrypts.
+//! The processes are in two network namespaces, joined by a veth pair with an MTU of 1,500 bytes (root); with
+//! `--link loopback` both use 127.0.0.1, without TCP. Each round runs all of them one after another, so that other load
+//! on the machine affects all alike. Ratios are taken within a round, and medians over the rounds. This stack and
+//! quinn write 64 KiB at a time, usrsctp 1,400 bytes (its packets hold one message); this stack is also run with
+//! messages of 1,400 bytes. usrsctp has checksums on and buffers of 4 MB, as its tsctp is run. quinn, nginx with
+//! curl, and the protected association use TLS 1.3 with the cipher suite that each prefers: AES-256-GCM.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::link::{End, Link};
 use super::median;
 use crate::peers::{Proof, install};
-use crate::shell::{cargo, check, root};
+use crate::shell::{capture, cargo, check, root};
 
-const USAGE: &str = "usage: cargo xtask bench loopback [--rounds N] [--quick]";
+const USAGE: &str =
+    "usage: cargo xtask bench loopback [--rounds N] [--quick] [--link veth|loopback] [--only TEXT,...]";
 
-/// The required multiple of usrsctp's goodput.
-const TARGET: f64 = 4.0;
+/// The required multiple of usrsctp's goodput, in the clear over loopback.
+const USRSCTP_TARGET: f64 = 4.0;
+/// The required multiple of quinn's goodput, protected.
+const QUINN_TARGET: f64 = 1.0;
+/// The required share of the goodput in the clear, protected.
+const PLAIN_TARGET: f64 = 0.6;
+
+const PLAIN: &str = "ours";
+const PROTECTED: &str = "ours, protected";
+const USRSCTP: &str = "usrsctp";
+const QUINN: &str = "quinn";
 
 /// The packages needed to build usrsctp's program.
 const USRSCTP_PACKAGES: &[(Proof, &str)] =
     &[(Proof::Program("cc"), "gcc"), (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev")];
+/// The packages needed for TCP with TLS.
+const TLS_PACKAGES: &[(Proof, &str)] = &[
+    (Proof::File("/usr/sbin/nginx"), "nginx-light"),
+    (Proof::Program("curl"), "curl"),
+    (Proof::Program("openssl"), "openssl"),
+];
 
 /// The time limit of one run, for the slowest acceptable rate.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program under test and its arguments.
+/// A sender and a receiver under test.
 #[derive(Debug)]
 struct Contestant {
     name: &'static str,
-    program: PathBuf,
-    options: &'static [&'static str],
+    what: What,
 }
 
-/// The result of one run.
+#[derive(Debug)]
+enum What {
+    /// A program that is both, and its arguments.
+    Peer { program: PathBuf, options: Vec<String> },
+    /// nginx and curl; the folder with the server's file, certificate and configuration.
+    Tls { home: PathBuf },
+}
+
+/// The result of one run. A peak is not a number where nobody measures it.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     mbit_per_second: f64,
@@ -47,55 +74,121 @@ struct Outcome {
     receiver_peak_mib: f64,
 }
 
+struct Options {
+    rounds: usize,
+    bytes: u64,
+    quick: bool,
+    over_loopback: bool,
+    only: Option<String>,
+}
+
+impl Options {
+    fn read(args: &[String]) -> Result<Self> {
+        let mut options =
+            Self { rounds: 3, bytes: 1_000_000_000, quick: false, over_loopback: false, only: None };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().context(USAGE);
+            match arg.as_str() {
+                "--rounds" => options.rounds = value()?.parse().context("--rounds takes a number")?,
+                "--quick" => options.quick = true,
+                "--only" => options.only = Some(value()?.clone()),
+                "--link" => {
+                    options.over_loopback = match value()?.as_str() {
+                        "veth" => false,
+                        "loopback" => true,
+                        other => bail!("there is no link `{other}`\n{USAGE}"),
+                    }
+                }
+                _ => bail!("{USAGE}"),
+            }
+        }
+        if options.quick {
+            (options.rounds, options.bytes) = (1, 100_000_000);
+        }
+        if options.rounds == 0 {
+            bail!("--rounds takes a number from 1 on");
+        }
+        Ok(options)
+    }
+}
+
 /// Runs the benchmark and prints the table.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let (mut rounds, mut quick) = (3, false);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--rounds" => {
-                rounds = args.next().context(USAGE)?.parse().context("--rounds takes a number")?;
-            }
-            "--quick" => quick = true,
-            _ => bail!("{USAGE}"),
-        }
+    let options = Options::read(args)?;
+    let mut contestants = contestants(&options)?;
+    if let Some(only) = &options.only {
+        contestants.retain(|contestant| only.split(',').any(|text| contestant.name.contains(text)));
     }
-    if quick {
-        rounds = 1;
+    if contestants.is_empty() {
+        bail!("no contestant's name contains what --only says");
     }
-    let bytes: u64 = if quick { 100_000_000 } else { 1_000_000_000 };
-    let contestants = contestants()?;
+    let link = if options.over_loopback { Link::Loopback } else { Link::veth()? };
     let mut results: Vec<Vec<Outcome>> = contestants.iter().map(|_| Vec::new()).collect();
-    for round in 1..=rounds {
+    for round in 1..=options.rounds {
         for (contestant, results) in contestants.iter().zip(&mut results) {
-            let outcome =
-                contestant.run(bytes).with_context(|| format!("{}, round {round}", contestant.name))?;
+            let outcome = contestant
+                .run(&link, options.bytes)
+                .with_context(|| format!("{}, round {round}", contestant.name))?;
             eprintln!("round {round}: {:<24} {:>7.0} Mbit/s", contestant.name, outcome.mbit_per_second);
             results.push(outcome);
         }
     }
-    print_table(&contestants, &results, bytes, rounds);
-    let usrsctp = contestants.iter().position(|contestant| contestant.name.starts_with("usrsctp"));
-    let Some(usrsctp) = usrsctp.filter(|_| !quick) else { return Ok(()) };
-    let ratio = median(ratios(&results[0], &results[usrsctp]));
-    println!("ours is {ratio:.2} times usrsctp; the target is {TARGET}");
-    if ratio < TARGET {
-        bail!("the target is missed");
+    println!(
+        "\nOne flow over {link}, {} MB, two processes; median of {} round(s)\n",
+        options.bytes / 1_000_000,
+        options.rounds
+    );
+    print_table(&contestants, &results);
+    if options.quick { Ok(()) } else { judge(&contestants, &results, options.over_loopback) }
+}
+
+/// Compares the ratios with the targets.
+fn judge(contestants: &[Contestant], results: &[Vec<Outcome>], over_loopback: bool) -> Result<()> {
+    let of = |name: &str| Some(&results[contestants.iter().position(|contestant| contestant.name == name)?]);
+    let mut targets = vec![(PROTECTED, QUINN, QUINN_TARGET), (PROTECTED, PLAIN, PLAIN_TARGET)];
+    if over_loopback {
+        targets.push((PLAIN, USRSCTP, USRSCTP_TARGET));
+    }
+    let mut missed = Vec::new();
+    for (ours, theirs, target) in targets {
+        let (Some(of_ours), Some(of_theirs)) = (of(ours), of(theirs)) else { continue };
+        let ratio = median(ratios(of_ours, of_theirs));
+        println!("`{ours}` is {ratio:.2} times `{theirs}`; the target is {target}");
+        if ratio < target {
+            missed.push(format!("`{ours}` beside `{theirs}`"));
+        }
+    }
+    if !missed.is_empty() {
+        bail!("a target is missed: {}", missed.join(", "));
     }
     Ok(())
 }
 
 /// Builds the contestants; those that cannot be built here are left out with a notice.
-fn contestants() -> Result<Vec<Contestant>> {
-    let target = root().join("target");
+fn contestants(options: &Options) -> Result<Vec<Contestant>> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     check(cargo().args(["build", "--release", "--package", "braidftp-net", "--example", "blast"]))?;
     let blast = target.join("release/examples/blast");
-    let mut contestants = vec![
-        Contestant { name: "ours", program: blast.clone(), options: &[] },
-        Contestant { name: "ours, 1,400 B messages", program: blast, options: &["message=1400"] },
-    ];
     let peers = target.join("bench-peers");
-    std::fs::create_dir_all(&peers).with_context(|| format!("cannot create {}", peers.display()))?;
+    fs::create_dir_all(&peers).with_context(|| format!("cannot create {}", peers.display()))?;
+    let peer = |name, program: &Path, options: &[String]| Contestant {
+        name,
+        what: What::Peer { program: program.to_owned(), options: options.to_vec() },
+    };
+    let trust = format!("trust={}", peers.join("blast.der").display());
+    let short = "message=1400".to_owned();
+    let mut contestants = vec![
+        peer(PLAIN, &blast, &[]),
+        peer("ours, 1,400 B messages", &blast, std::slice::from_ref(&short)),
+        peer(PROTECTED, &blast, &[trust]),
+    ];
+    let mut quinn = cargo();
+    quinn.args(["build", "--release", "--locked", "--manifest-path", "bench-peers/Cargo.toml"]);
+    match check(quinn.args(["--bin", "quinn_peer", "--target-dir"]).arg(&peers)) {
+        Ok(()) => contestants.push(peer(QUINN, &peers.join("release/quinn_peer"), &[])),
+        Err(error) => left_out("quinn", &error, "let cargo reach its registry"),
+    }
     if let Err(error) = install(USRSCTP_PACKAGES) {
         eprintln!("usrsctp cannot be installed: {error:#}");
     }
@@ -103,69 +196,141 @@ fn contestants() -> Result<Vec<Contestant>> {
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-o"]).arg(&usrsctp).args(["bench-peers/usrsctp_peer.c", "-lusrsctp", "-lpthread"]);
     match check(&mut cc) {
-        Ok(()) => {
-            contestants.push(Contestant { name: "usrsctp", program: usrsctp, options: &["message=1400"] })
-        }
+        Ok(()) => contestants.push(peer(USRSCTP, &usrsctp, &[short])),
         Err(error) => left_out("usrsctp", &error, "apt install gcc libusrsctp-dev"),
     }
-    let mut quinn = cargo();
-    quinn.args([
-        "build",
-        "--release",
-        "--locked",
-        "--manifest-path",
-        "bench-peers/Cargo.toml",
-        "--target-dir",
-    ]);
-    match check(quinn.arg(&peers)) {
-        Ok(()) => {
-            let program = peers.join("release/quinn_peer");
-            contestants.push(Contestant { name: "quinn", program, options: &[] });
+    if !options.over_loopback {
+        match install(TLS_PACKAGES).and_then(|()| tls_home(&peers, options.bytes)) {
+            Ok(home) => {
+                contestants.push(Contestant { name: "TCP, TLS (nginx, curl)", what: What::Tls { home } })
+            }
+            Err(error) => left_out("TCP with TLS", &error, "apt install nginx-light curl openssl"),
         }
-        Err(error) => left_out("quinn", &error, "let cargo reach its registry"),
     }
     Ok(contestants)
 }
 
 fn left_out(who: &str, error: &anyhow::Error, remedy: &str) {
-    eprintln!("LEFT OUT: {who} cannot be built here: {error:#}; {remedy}");
+    eprintln!("LEFT OUT: {who} is not available here: {error:#}; {remedy}");
+}
+
+/// The port of nginx.
+const TLS_PORT: u16 = 8443;
+
+/// Writes what nginx needs to a folder: a file of so many bytes without blocks on the disk, a certificate, and the
+/// configuration.
+fn tls_home(peers: &Path, bytes: u64) -> Result<PathBuf> {
+    let dir = peers.join("nginx");
+    fs::create_dir_all(dir.join("files"))?;
+    fs::File::create(dir.join("files/file"))?.set_len(bytes)?;
+    let home = dir.display();
+    let address = Link::VETH_SENDER;
+    let text = format!(
+        "daemon off; master_process off; pid {home}/pid; error_log {home}/error.log;\n\
+         events {{}}\n\
+         http {{ access_log off; sendfile on; tcp_nopush on; client_body_temp_path {home}/body;\n\
+         proxy_temp_path {home}/proxy; fastcgi_temp_path {home}/fastcgi; uwsgi_temp_path {home}/uwsgi;\n\
+         scgi_temp_path {home}/scgi;\n\
+         server {{ listen {address}:{TLS_PORT} ssl; ssl_protocols TLSv1.3; ssl_certificate {home}/cert.pem;\n\
+         ssl_certificate_key {home}/key.pem; root {home}/files; }} }}\n"
+    );
+    fs::write(dir.join("nginx.conf"), text)?;
+    let mut make = Command::new("openssl");
+    make.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+    make.args(["-days", "2", "-subj", "/CN=bench", "-keyout"]).arg(dir.join("key.pem"));
+    capture(make.arg("-out").arg(dir.join("cert.pem"))).context("making a certificate for nginx")?;
+    Ok(dir)
 }
 
 impl Contestant {
-    fn run(&self, bytes: u64) -> Result<Outcome> {
-        let (local, peer) = (free_port()?, free_port()?);
-        let mut receiver = self.spawn(&["recv".to_owned(), peer.to_string()])?;
-        let mut lines = BufReader::new(receiver.0.stdout.take().context("a pipe was asked for")?);
-        let mut first = String::new();
-        lines.read_line(&mut first)?;
-        if first.trim() != "listening" {
-            bail!("the receiver said `{}` instead of `listening`", first.trim());
+    fn run(&self, link: &Link, bytes: u64) -> Result<Outcome> {
+        match &self.what {
+            What::Peer { program, options } => run_peer(link, program, options, bytes),
+            What::Tls { home } => run_tls(link, home, bytes),
         }
-        let words = ["send".to_owned(), local.to_string(), peer.to_string(), format!("bytes={bytes}")];
-        let mut sender = self.spawn(&words)?;
-        sender.finish()?;
-        receiver.finish()?;
-        let sent = Report::read(&mut sender.0.stdout.take().context("a pipe was asked for")?)?;
-        let received = Report::read(&mut lines)?;
-        if received.bytes != bytes {
-            bail!("{} bytes arrived instead of {bytes}", received.bytes);
-        }
-        let gigabytes = bytes as f64 / 1e9;
-        Ok(Outcome {
-            mbit_per_second: bytes as f64 * 8.0 / 1e6 / received.seconds,
-            sender_cpu_seconds_per_gigabyte: sent.cpu_seconds / gigabytes,
-            receiver_cpu_seconds_per_gigabyte: received.cpu_seconds / gigabytes,
-            sender_peak_mib: sent.peak_kib / 1024.0,
-            receiver_peak_mib: received.peak_kib / 1024.0,
-        })
     }
+}
 
-    fn spawn(&self, words: &[String]) -> Result<Running> {
-        let mut command = Command::new(&self.program);
-        command.args(words).args(self.options).stdin(Stdio::null()).stdout(Stdio::piped());
-        let child = command.spawn().with_context(|| format!("cannot run {}", self.program.display()))?;
+fn run_peer(link: &Link, program: &Path, options: &[String], bytes: u64) -> Result<Outcome> {
+    let spawn = |end: End, words: &[String]| -> Result<Running> {
+        let mut command = link.command(end, program);
+        command.args(words).args(options).stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
         Ok(Running(child))
+    };
+    let (local, peer) = (link.udp(End::Sender)?, link.udp(End::Receiver)?);
+    let mut receiver = spawn(End::Receiver, &["recv".to_owned(), peer.to_string()])?;
+    let mut lines = BufReader::new(receiver.0.stdout.take().context("a pipe was asked for")?);
+    let mut first = String::new();
+    lines.read_line(&mut first)?;
+    if first.trim() != "listening" {
+        bail!("the receiver said `{}` instead of `listening`", first.trim());
     }
+    let words = ["send".to_owned(), local.to_string(), peer.to_string(), format!("bytes={bytes}")];
+    let mut sender = spawn(End::Sender, &words)?;
+    sender.finish()?;
+    receiver.finish()?;
+    let sent = Report::read(&mut sender.0.stdout.take().context("a pipe was asked for")?)?;
+    let received = Report::read(&mut lines)?;
+    if received.bytes != bytes {
+        bail!("{} bytes arrived instead of {bytes}", received.bytes);
+    }
+    let gigabytes = bytes as f64 / 1e9;
+    Ok(Outcome {
+        mbit_per_second: bytes as f64 * 8.0 / 1e6 / received.seconds,
+        sender_cpu_seconds_per_gigabyte: sent.cpu_seconds / gigabytes,
+        receiver_cpu_seconds_per_gigabyte: received.cpu_seconds / gigabytes,
+        sender_peak_mib: sent.peak_kib / 1024.0,
+        receiver_peak_mib: received.peak_kib / 1024.0,
+    })
+}
+
+/// nginx sends a file, curl throws it away.
+fn run_tls(link: &Link, home: &Path, bytes: u64) -> Result<Outcome> {
+    let mut nginx = link.command(End::Sender, Path::new("/usr/sbin/nginx"));
+    nginx.arg("-p").arg(home).arg("-c").arg(home.join("nginx.conf")).stdin(Stdio::null());
+    let server = Running(nginx.spawn().context("cannot run nginx")?);
+    let url = format!("https://{}:{TLS_PORT}/file", Link::VETH_SENDER);
+    let mut curl = link.command(End::Receiver, Path::new("sh"));
+    // `times` prints the CPU time of the shell, and of its children in the next line.
+    let script = "curl -s -S -k --retry 20 --retry-connrefused --retry-delay 1 -o /dev/null \
+                  -w '%{size_download} %{time_starttransfer} %{time_total}\n' \"$0\" && times";
+    let said = capture(curl.args(["-c", script, &url]).stdin(Stdio::null()))?;
+    let said = String::from_utf8(said)?;
+    let mut lines = said.lines();
+    let numbers: Vec<f64> =
+        lines.next().unwrap_or_default().split(' ').map(str::parse).collect::<Result<_, _>>()?;
+    let [size, began, ended] = numbers[..] else { bail!("curl said `{said}`") };
+    if size != bytes as f64 {
+        bail!("{size} bytes arrived instead of {bytes}");
+    }
+    let gigabytes = bytes as f64 / 1e9;
+    let received = lines.nth(1).and_then(of_times).with_context(|| format!("`times` said `{said}`"))?;
+    Ok(Outcome {
+        mbit_per_second: bytes as f64 * 8.0 / 1e6 / (ended - began),
+        sender_cpu_seconds_per_gigabyte: cpu_seconds(server.0.id())? / gigabytes,
+        receiver_cpu_seconds_per_gigabyte: received / gigabytes,
+        sender_peak_mib: f64::NAN,
+        receiver_peak_mib: f64::NAN,
+    })
+}
+
+/// User and system time in a line of the shell's `times`, as `0m1.250000s 0m0.750000s`, in seconds.
+fn of_times(line: &str) -> Option<f64> {
+    let seconds = |word: &str| {
+        let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
+    line.split_whitespace().map(seconds).sum()
+}
+
+/// User and system time of a process (proc(5): fields 14 and 15, in hundredths of a second).
+fn cpu_seconds(process: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: u64 =
+        after_name.split_whitespace().skip(11).take(2).filter_map(|t| t.parse::<u64>().ok()).sum();
+    Ok(ticks as f64 / 100.0)
 }
 
 /// A running program; killed when dropped.
@@ -223,16 +388,10 @@ impl Report {
     }
 }
 
-fn free_port() -> Result<u16> {
-    Ok(std::net::UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-fn print_table(contestants: &[Contestant], results: &[Vec<Outcome>], bytes: u64, rounds: usize) {
-    println!();
-    println!("One flow over loopback, {} MB, two processes; median of {rounds} round(s)", bytes / 1_000_000);
-    println!();
+fn print_table(contestants: &[Contestant], results: &[Vec<Outcome>]) {
     println!(
-        "| who | Mbit/s | sender CPU s/GB | receiver CPU s/GB | peak MiB, sender / receiver | ours is |"
+        "| who | Mbit/s | sender CPU s/GB | receiver CPU s/GB | peak MiB, sender / receiver | {} is |",
+        contestants[0].name
     );
     println!("|---|---|---|---|---|---|");
     for (contestant, outcomes) in contestants.iter().zip(results) {
@@ -267,5 +426,11 @@ mod tests {
         let report = Report::read(&mut text).unwrap();
         assert_eq!((report.bytes, report.seconds, report.peak_kib), (5, 0.5, 2048.0));
         assert!(Report::read(&mut "listening\n".as_bytes()).is_err());
+    }
+
+    #[test]
+    fn the_times_of_a_shell_are_added() {
+        assert_eq!(of_times("0m1.250000s 1m0.750000s"), Some(62.0));
+        assert_eq!(of_times("nothing"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask bench NAME`: benchmarks against other implementations, in the same run, so that the ratios
 //! are meaningful on any machine.
 
+mod link;
 mod loopback;
 mod multipath;
 mod sim;

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use braidftp_pcap::{Carrier, Direction, Packet, Writer};
 use braidftp_sctp::wire;
-use braidftp_sim::record;
-use braidftp_sim::scenario::{Outcome, Scenario};
+use braidftp_sim::protection::Identity;
+use braidftp_sim::scenario::Scenario;
 use braidftp_sim::world::{Seen, Sight};
+use braidftp_sim::{on_path, record};
 
 const HELP: &str = "\
 soak [OPTIONS]    order, exactly-once delivery and an end, under faults drawn from a seed
@@ -25,6 +26,7 @@ soak [OPTIONS]    order, exactly-once delivery and an end, under faults drawn fr
   --seconds N     run seeds for N seconds instead
   --from SEED     the first seed; the others follow it [default: taken from the time of day]
   --jobs N        so many at a time [default: one a processor]
+  --attacker      protected associations, and an attacker on the path (braidftp_sim::on_path)
   --seed SEED     run this one and tell what it is
   --pcap FILE     with --seed: write what the hosts send and get, as pcapng
   --log           with --seed: print the same in packetdrill's notation
@@ -41,7 +43,72 @@ struct Args {
     seconds: Option<u64>,
     from: Option<u64>,
     jobs: Option<u64>,
+    subject: Subject,
     replay: Replay,
+}
+
+/// What is run for each seed.
+#[derive(Debug, Default, Clone)]
+enum Subject {
+    /// Faults of networks and hosts.
+    #[default]
+    Faults,
+    /// An attacker on the path of protected associations.
+    Attacker(Identity),
+}
+
+/// What a run came to.
+#[derive(Debug, Default, Clone, Copy)]
+struct Outcome {
+    packets: u64,
+    took: Duration,
+    attacks: u64,
+}
+
+impl From<braidftp_sim::scenario::Outcome> for Outcome {
+    fn from(outcome: braidftp_sim::scenario::Outcome) -> Self {
+        Self { packets: outcome.packets, took: outcome.took, attacks: 0 }
+    }
+}
+
+impl From<on_path::Outcome> for Outcome {
+    fn from(outcome: on_path::Outcome) -> Self {
+        Self { packets: outcome.packets, took: outcome.took, attacks: outcome.attacks }
+    }
+}
+
+impl Subject {
+    fn run(&self, seed: u64) -> Result<Outcome, String> {
+        match self {
+            Self::Faults => Scenario::from_seed(seed).run().map(Outcome::from),
+            Self::Attacker(identity) => on_path::Trial::from_seed(seed).run(identity).map(Outcome::from),
+        }
+    }
+
+    fn watch(&self, seed: u64, see: impl FnMut(Seen)) -> Result<Outcome, String> {
+        match self {
+            Self::Faults => Scenario::from_seed(seed).watch(see).map(Outcome::from),
+            Self::Attacker(identity) => {
+                on_path::Trial::from_seed(seed).watch(identity, see).map(Outcome::from)
+            }
+        }
+    }
+
+    /// What the run of a seed is.
+    fn describe(&self, seed: u64) -> String {
+        match self {
+            Self::Faults => Scenario::from_seed(seed).to_string(),
+            Self::Attacker(_) => on_path::Trial::from_seed(seed).to_string(),
+        }
+    }
+
+    /// The option that replays need.
+    fn option(&self) -> &'static str {
+        match self {
+            Self::Faults => "",
+            Self::Attacker(_) => " --attacker",
+        }
+    }
 }
 
 /// The replay of one seed, and what to record of it.
@@ -73,7 +140,7 @@ fn main() -> ExitCode {
         }
     };
     match args.replay.seed {
-        Some(seed) => match replay(seed, &args.replay) {
+        Some(seed) => match replay(seed, &args) {
             Ok(code) => code,
             Err(error) => {
                 eprintln!("soak: cannot write the record: {error}");
@@ -100,6 +167,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             "--pcap" => args.replay.pcap = Some(value()?),
             "--samples" => args.replay.samples = Some(value()?),
             "--log" => args.replay.log = Log::Packets,
+            "--attacker" => args.subject = Subject::Attacker(Identity::new()),
             "-h" | "--help" => return Ok(None),
             _ => return Err(format!("there is no option `{}`", word.escape_debug())),
         }
@@ -116,6 +184,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Args>, String
 struct Progress {
     runs: u64,
     packets: u64,
+    attacks: u64,
     virtual_time: Duration,
     failures: Vec<u64>,
 }
@@ -141,16 +210,20 @@ fn soak(args: &Args) -> ExitCode {
     };
     let work = || {
         while let Some(seed) = next() {
-            let result = run(|| Scenario::from_seed(seed).run());
+            let result = run(|| args.subject.run(seed));
             let mut progress = progress.lock().expect("no thread panics while it counts");
             match result {
                 Ok(outcome) => {
                     progress.packets += outcome.packets;
+                    progress.attacks += outcome.attacks;
                     progress.virtual_time += outcome.took;
                 }
                 Err(error) => {
                     println!("seed {seed} failed: {error}");
-                    println!("  replay: cargo run --release -p braidftp-sim --bin soak -- --seed {seed}");
+                    let option = args.subject.option();
+                    println!(
+                        "  replay: cargo run --release -p braidftp-sim --bin soak -- --seed {seed}{option}"
+                    );
                     progress.failures.push(seed);
                 }
             }
@@ -165,7 +238,7 @@ fn soak(args: &Args) -> ExitCode {
         }
     });
     std::panic::set_hook(words);
-    let Progress { runs, packets, virtual_time, failures } =
+    let Progress { runs, packets, attacks, virtual_time, failures } =
         progress.into_inner().expect("no thread panics while it counts");
     println!(
         "soak: {runs} seeds from {first}, {} failed; {packets} packets, {:.0} virtual seconds in {:.1}",
@@ -173,11 +246,15 @@ fn soak(args: &Args) -> ExitCode {
         virtual_time.as_secs_f64(),
         started.elapsed().as_secs_f64()
     );
+    if attacks > 0 {
+        println!("soak: the attacker acted {attacks} times");
+    }
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn replay(seed: u64, how: &Replay) -> std::io::Result<ExitCode> {
-    print!("{}", Scenario::from_seed(seed));
+fn replay(seed: u64, args: &Args) -> std::io::Result<ExitCode> {
+    let how = &args.replay;
+    print!("{}", args.subject.describe(seed));
     let create =
         |path: &String| File::create(path).and_then(|file| Writer::new(BufWriter::new(file), Duration::ZERO));
     let mut writer = how.pcap.as_ref().map(create).transpose()?;
@@ -196,7 +273,7 @@ fn replay(seed: u64, how: &Replay) -> std::io::Result<ExitCode> {
         }
         Ok(())
     };
-    let result = run(|| Scenario::from_seed(seed).watch(|seen| trouble = see(seen).err().or(trouble.take())));
+    let result = run(|| args.subject.watch(seed, |seen| trouble = see(seen).err().or(trouble.take())));
     out.flush()?;
     drop(out);
     if let Some(writer) = &mut writer {

@@ -1,0 +1,218 @@
+//! What the attacker does with each packet. It has no keys; it can compute checksums, and knows all that is in the clear.
+
+use std::time::Duration;
+
+use braidftp_base::Datagram;
+use braidftp_sctp::VerificationTag;
+use bytes::Bytes;
+
+use crate::dice::Dice;
+
+const INIT: u8 = 1;
+const INIT_ACK: u8 = 2;
+/// The initiate tag of forged INITs: no association of the hosts has it.
+pub(super) const TAG: VerificationTag = VerificationTag(1);
+/// Bytes of the common header.
+const HEADER: usize = 12;
+/// The type of the DTLS Key Management parameter.
+const KEY_MANAGEMENT: [u8; 2] = [0x80, 0x06];
+/// How many packets it remembers, to send them again.
+const REMEMBERED: usize = 200;
+
+/// Somebody who sees and changes all packets of two hosts.
+#[derive(Debug)]
+pub(super) struct Attacker {
+    dice: Dice,
+    /// Whether it does anything but watch.
+    pub(super) is_here: bool,
+    edits_offers: bool,
+    /// Packets that it saw, by sender.
+    seen: [Vec<Bytes>; 2],
+    attacks: u64,
+    fault: Option<String>,
+}
+
+impl Attacker {
+    pub(super) fn new(dice: Dice, edits_offers: bool) -> Self {
+        let seen = [Vec::new(), Vec::new()];
+        Self { dice, is_here: false, edits_offers, seen, attacks: 0, fault: None }
+    }
+
+    /// What it did.
+    pub(super) fn attacks(&self) -> u64 {
+        self.attacks
+    }
+
+    /// The first packet that should not have been sent.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.fault.clone()
+    }
+
+    /// A packet was found that should not have been sent.
+    pub(super) fn find(&mut self, fault: String) {
+        self.fault.get_or_insert(fault);
+    }
+
+    fn falls(&mut self, percent: u64) -> bool {
+        let falls = self.dice.below(100) < percent;
+        self.attacks += u64::from(falls);
+        falls
+    }
+
+    fn pick(&mut self, from: usize) -> Option<Bytes> {
+        let packets = &self.seen[from];
+        (!packets.is_empty()).then(|| packets[self.dice.below(packets.len() as u64) as usize].clone())
+    }
+
+    /// What goes on of a packet of this host, and how much later.
+    pub(super) fn pass(&mut self, from: usize, datagram: Datagram) -> Vec<(Duration, Datagram)> {
+        let packet = datagram.payload.clone();
+        if !self.is_here || packet.len() <= HEADER {
+            self.remember(from, packet);
+            return vec![(Duration::ZERO, datagram)];
+        }
+        let said = self.injected(from, &packet);
+        self.remember(from, packet.clone());
+        let mut passed = Vec::new();
+        for payload in said {
+            let late = Duration::from_micros(self.dice.below(30_000));
+            passed.push((late, Datagram { payload: with_checksum(payload), ..datagram.clone() }));
+        }
+        if self.falls(5) {
+            // It is lost.
+            return passed;
+        }
+        let late = if self.falls(10) { self.dice.below(60_000) } else { 0 };
+        let payload = self.edited(packet);
+        passed.push((Duration::from_micros(late), Datagram { payload, ..datagram }));
+        passed
+    }
+
+    fn remember(&mut self, from: usize, packet: Bytes) {
+        let seen = &mut self.seen[from];
+        match seen.len() < REMEMBERED {
+            true => seen.push(packet),
+            false => seen[self.dice.below(REMEMBERED as u64) as usize] = packet,
+        }
+    }
+
+    /// Packets in the name of a host that just sent one.
+    fn injected(&mut self, from: usize, packet: &[u8]) -> Vec<Vec<u8>> {
+        let mut said = Vec::new();
+        if self.falls(10) {
+            said.push([&packet[..HEADER], &self.forged_chunk()].concat());
+        }
+        if self.falls(2) {
+            // The tag of the other direction, as an ABORT with the T bit has it (RFC 9260 §8.5.1).
+            if let Some(other) = self.pick(1 - from) {
+                let chunk: [u8; 4] = [6, 1, 0, 4];
+                said.push([&packet[..4], &other[4..8], &[0; 4], &chunk].concat());
+            }
+        }
+        if self.falls(3) {
+            said.push(forged_init(packet));
+        }
+        if self.falls(10)
+            && let Some(again) = self.pick(from)
+        {
+            said.push(again.to_vec());
+        }
+        if self.falls(5)
+            && let Some(other) = self.pick(from)
+        {
+            // Chunks of any association, with this one's ports and tag.
+            said.push([&packet[..HEADER], &other[HEADER..]].concat());
+        }
+        if self.falls(3)
+            && let Some(other) = self.pick(1 - from)
+        {
+            // What the other side sent comes back to it.
+            said.push([&packet[..HEADER], &other[HEADER..]].concat());
+        }
+        if self.falls(10) {
+            said.push(self.flipped(packet));
+        }
+        if self.falls(3) {
+            said.push([packet, &self.forged_chunk()].concat());
+        }
+        if self.falls(3) {
+            let length = HEADER + self.dice.below((packet.len() - HEADER) as u64) as usize;
+            said.push(packet[..length].to_vec());
+        }
+        said
+    }
+
+    fn flipped(&mut self, packet: &[u8]) -> Vec<u8> {
+        let mut flipped = packet.to_vec();
+        let bit = self.dice.below((flipped.len() - HEADER) as u64 * 8) as usize;
+        flipped[HEADER + bit / 8] ^= 1 << (bit % 8);
+        flipped
+    }
+
+    /// The packet as it goes on.
+    fn edited(&mut self, packet: Bytes) -> Bytes {
+        if self.edits_offers && [INIT, INIT_ACK].contains(&packet[HEADER]) {
+            let mut packet = packet.to_vec();
+            if let Some(at) = packet.windows(2).position(|it| it == KEY_MANAGEMENT) {
+                self.attacks += 1;
+                self.edit_offer(&mut packet, at);
+            }
+            return with_checksum(packet);
+        }
+        if self.falls(3) {
+            return with_checksum(self.flipped(&packet));
+        }
+        packet
+    }
+
+    /// Takes a parameter out, changes it, or gives it a type that nobody knows and all skip.
+    fn edit_offer(&mut self, packet: &mut Vec<u8>, at: usize) {
+        let length = usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]]));
+        match self.dice.below(3) {
+            0 => {
+                packet.drain(at..(at + length.next_multiple_of(4)).min(packet.len()));
+                let length = (packet.len() - HEADER) as u16;
+                packet[HEADER + 2..HEADER + 4].copy_from_slice(&length.to_be_bytes());
+            }
+            1 => {
+                let bit = self.dice.below((length as u64 - 4) * 8) as usize;
+                packet[at + 4 + bit / 8] ^= 1 << (bit % 8);
+            }
+            _ => packet[at + 1] = 0x07,
+        }
+    }
+
+    /// A chunk that means something.
+    fn forged_chunk(&mut self) -> Vec<u8> {
+        let tsn = (self.dice.below(1 << 32) as u32).to_be_bytes();
+        let with_tsn = |head: &[u8], tail: &[u8]| [head, &tsn, tail].concat();
+        match self.dice.below(12) {
+            0 => b"\x06\x00\x00\x04".to_vec(),                     // ABORT
+            1 => b"\x06\x00\x00\x0c\x00\x0c\x00\x08bye!".to_vec(), // ABORT, with a cause
+            2 => with_tsn(b"\x07\x00\x00\x08", b""),               // SHUTDOWN
+            3 => b"\x08\x00\x00\x04".to_vec(),                     // SHUTDOWN ACK
+            4 => b"\x0e\x00\x00\x04".to_vec(),                     // SHUTDOWN COMPLETE
+            5 => with_tsn(b"\x03\x00\x00\x10", b"\xff\xff\xff\xff\x00\x00\x00\x00"), // SACK
+            6 => b"\x09\x00\x00\x0c\x00\x03\x00\x08\x00\x00\x00\x01".to_vec(), // ERROR, stale cookie
+            7 => b"\x0a\x00\x00\x08cook".to_vec(),                 // COOKIE ECHO
+            8 => b"\x04\x00\x00\x0c\x00\x01\x00\x08beat".to_vec(), // HEARTBEAT
+            9 => with_tsn(b"\xc0\x00\x00\x08", b""),               // FORWARD TSN
+            10 => with_tsn(b"\xc1\x00\x00\x10", b"\x00\x05\x00\x08\x0a\x00\x00\x63"), // ASCONF
+            _ => with_tsn(b"\x00\x03\x00\x14", b"\x00\x01\x00\x00\x00\x00\x00\x00evil"), // DATA
+        }
+    }
+}
+
+/// An INIT in the name of who sent this packet.
+fn forged_init(packet: &[u8]) -> Vec<u8> {
+    let rest = b"\x00\x01\x00\x00\x00\x0a\x00\x0a\x00\x00\x00\x01";
+    [&packet[..4], &[0; 8], b"\x01\x00\x00\x14", &TAG.0.to_be_bytes(), rest].concat()
+}
+
+/// The packet with the checksum that it must have.
+fn with_checksum(mut packet: Vec<u8>) -> Bytes {
+    packet[8..12].fill(0);
+    let checksum = crc_fast::crc32_iscsi(&packet);
+    packet[8..12].copy_from_slice(&checksum.to_le_bytes());
+    packet.into()
+}
