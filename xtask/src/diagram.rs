@@ -79,9 +79,12 @@ fn nodes() -> Result<Vec<Node>> {
     COLUMNS.iter().map(node).collect()
 }
 
-/// The row of a crate: above all that it may import, and a crate with sockets or files above all without.
+/// The row of a crate: above all that it may import, and a crate with sockets or files above all without. What a pure crate
+/// imports of the others does not lift it.
 fn row(name: &str, rules: &BTreeMap<&str, &'static [&'static str]>, pure_rows: usize) -> usize {
-    let above = rules.get(name).copied().unwrap_or_default().iter().map(|to| row(to, rules, pure_rows) + 1);
+    let below = rules.get(name).copied().unwrap_or_default().iter();
+    let below = below.filter(|to| is_pure(to) || !is_pure(name));
+    let above = below.map(|to| row(to, rules, pure_rows) + 1);
     above.max().unwrap_or(0).max(if is_pure(name) { 0 } else { pure_rows })
 }
 
@@ -125,7 +128,9 @@ fn draw() -> Result<String> {
     )?;
     for from in &nodes {
         for to in arrows(from, &nodes) {
-            let (top, bottom) = (y(from.row) + BOX_HEIGHT / 2.0, y(to.row) - BOX_HEIGHT / 2.0);
+            // A pure crate that imports another is below it.
+            let side = if from.row < to.row { -BOX_HEIGHT / 2.0 } else { BOX_HEIGHT / 2.0 };
+            let (top, bottom) = (y(from.row) + side, y(to.row) - side);
             let middle = (top + bottom) / 2.0;
             writeln!(
                 svg,

@@ -5,8 +5,17 @@ use std::time::Duration;
 
 use braidftp_sctp::DtlsConfig;
 use braidftp_sctp::dtls::{Mode, Roles};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ServerConfig};
+use rustls::{CipherSuite, ClientConfig, ServerConfig};
+
+/// Returns the cryptography for the configurations of TLS: rustls' defaults by AWS-LC, X25519MLKEM768 first, but AES-128-GCM
+/// before all other cipher suites: it seals and opens packets faster (docs/dtls-chunk.md).
+pub fn provider() -> CryptoProvider {
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    provider
+}
 
 /// How keys are agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,5 +112,18 @@ impl Settings {
         };
         let methods = Method::ALL.map(Method::identifier).to_vec();
         DtlsConfig { mode: self.mode, roles, methods, ..DtlsConfig::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aes_128_gcm_and_post_quantum_key_exchange_are_preferred() {
+        let (ours, theirs) = (provider(), aws_lc_rs::default_provider());
+        assert_eq!(ours.cipher_suites[0].suite(), CipherSuite::TLS13_AES_128_GCM_SHA256);
+        assert_eq!(ours.kx_groups[0].name(), rustls::NamedGroup::X25519MLKEM768);
+        assert_eq!(ours.cipher_suites.len(), theirs.cipher_suites.len());
     }
 }

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use braidftp_cc::Choice;
-use braidftp_net::keys::Settings;
 use braidftp_net::keys::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use braidftp_net::keys::{Settings, provider};
 use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
 use bytes::Bytes;
 
@@ -120,7 +120,10 @@ fn server(file: &str) -> Result<Settings> {
     let certificate = made.cert.der().clone();
     std::fs::write(file, &certificate)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    let tls = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key)?;
+    let tls = ServerConfig::builder_with_provider(Arc::new(provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)?;
     Ok(Settings::server(Arc::new(tls)))
 }
 
@@ -128,7 +131,10 @@ fn server(file: &str) -> Result<Settings> {
 fn client(file: &str) -> Result<Settings> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(std::fs::read(file)?))?;
-    let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let tls = ClientConfig::builder_with_provider(Arc::new(provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     Ok(Settings::client(Arc::new(tls), ServerName::try_from("blast.example")?))
 }
 

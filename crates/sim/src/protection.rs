@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_keys::rustls::crypto::aws_lc_rs;
 use braidftp_keys::rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime,
 };
 use braidftp_keys::rustls::time_provider::TimeProvider;
 use braidftp_keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
-use braidftp_keys::{KeyManager, Settings};
+use braidftp_keys::{KeyManager, Settings, provider};
 use braidftp_sctp::{AssociationId, Endpoint, Event};
 
 /// A self-signed certificate with an Ed25519 key, whose signatures all have one length.
@@ -55,7 +54,7 @@ impl Identity {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
         let mut roots = RootCertStore::empty();
         roots.add(certificate.clone()).expect("the certificate is a certificate");
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(provider());
         let client = ClientConfig::builder_with_details(provider.clone(), Arc::new(FixedTime))
             .with_safe_default_protocol_versions()
             .expect("the provider has TLS 1.3")

@@ -25,7 +25,7 @@ mod trust;
 
 use std::sync::{Arc, OnceLock};
 
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::CryptoProvider;
 
 pub use files::Files;
 pub use fingerprint::{Fingerprint, FingerprintError};
@@ -41,5 +41,5 @@ pub const CHAIN_BYTES_MAX: usize = 32 << 10;
 /// What does the cryptography of this program: AWS-LC, with the key exchange X25519MLKEM768 offered first.
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
-    PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider())).clone()
+    PROVIDER.get_or_init(|| Arc::new(braidftp_net::keys::provider())).clone()
 }

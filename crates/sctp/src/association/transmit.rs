@@ -263,6 +263,7 @@ impl Association {
                 self.builder.cancel();
                 break;
             }
+            self.pad_within_batch();
             // A batch has one ECN field: one packet that may not be marked keeps the others from it.
             ect &= self.new_data_alone;
             // A peer that has no association any more understands only what has a checksum, and can say so: what asks
@@ -279,6 +280,20 @@ impl Association {
         }
         let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
         (self.builder.packets() > 0).then(|| Transmit { ecn, ..self.finish(path) })
+    }
+
+    /// Pads the open packet if it would end its batch, though more data follows, for less than messages are cut for. A batch of GSO
+    /// is worth more than these bytes. Only where packets are protected: there, padding also hides a message's length.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+    //# However, the padding MUST be applied within the encryption envelope to ensure
+    //# the padding itself is protected.
+    fn pad_within_batch(&mut self) {
+        let (missing, least) =
+            (self.builder.missing(), data::FRAGMENT_MIN_PROTECTED + self.queue.header_len());
+        let is_cut_short = (Chunk::HEADER_LEN..least).contains(&missing) && self.queue.peek_len().is_some();
+        if self.builder.is_protected() && is_cut_short {
+            self.builder.push(&Chunk::Pad((missing - Chunk::HEADER_LEN) as u16));
+        }
     }
 
     /// The next lost chunk, if it is larger than the path's packets: it left before they became smaller.

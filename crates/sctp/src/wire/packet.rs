@@ -388,6 +388,16 @@ impl PacketBuilder {
         }
     }
 
+    /// Whether the open packet is protected.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.dtls_at.is_some()
+    }
+
+    /// Bytes by which the open packet is shorter than those of its batch, which it would end.
+    pub(crate) fn missing(&self) -> usize {
+        if self.packets > 0 && !self.is_empty() { self.room() } else { 0 }
+    }
+
     /// The keys to protect packets with, where packets can be protected.
     pub(crate) fn sending(&self) -> Option<&Sending> {
         self.sending.as_deref()

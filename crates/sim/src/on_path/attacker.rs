@@ -153,7 +153,7 @@ impl Attacker {
     fn edited(&mut self, packet: Bytes) -> Bytes {
         if self.edits_offers && [INIT, INIT_ACK].contains(&packet[HEADER]) {
             let mut packet = packet.to_vec();
-            if let Some(at) = packet.windows(2).position(|it| it == KEY_MANAGEMENT) {
+            if let Some(at) = offer_in(&packet) {
                 self.attacks += 1;
                 self.edit_offer(&mut packet, at);
             }
@@ -201,6 +201,20 @@ impl Attacker {
             _ => with_tsn(b"\x00\x03\x00\x14", b"\x00\x01\x00\x00\x00\x00\x00\x00evil"), // DATA
         }
     }
+}
+
+/// Where the DTLS Key Management parameter of an INIT or INIT ACK begins, if it has one.
+fn offer_in(packet: &[u8]) -> Option<usize> {
+    // Behind the fixed fields of the chunk come parameters (RFC 9260 §3.3.2).
+    let mut at = HEADER + 20;
+    while at + 4 < packet.len() {
+        let length = usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]]));
+        if packet[at..at + 2] == KEY_MANAGEMENT && length > 4 && at + length <= packet.len() {
+            return Some(at);
+        }
+        at += length.next_multiple_of(4).max(4);
+    }
+    None
 }
 
 /// An INIT in the name of who sent this packet.

@@ -252,6 +252,34 @@ fn the_same_data_takes_no_more_packets_than_the_overhead_costs() {
     assert!(secret <= plain + plain / 40 + 10, "{secret} packets, plain {plain}");
 }
 
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+//= type=test
+//# However, the padding MUST be applied within the encryption envelope to ensure
+//# the padding itself is protected.
+/// A packet shorter than those before it ends a batch of segmentation offload. Messages of all these lengths leave room for less
+/// than a fragment at some of their ends.
+#[test]
+fn packets_are_of_one_size_while_there_is_more_to_send() {
+    for len in [65_536, 20_000, 4_170, 4_199, 1_401] {
+        let mut pair = protected(strict());
+        let from = pair.log.len();
+        let count = 300_000 / len;
+        (0..count).for_each(|_| pair.send(Client, 1, pattern(len)));
+        assert!(pair.run_until(|pair| pair.read(Server, 1).len() == count));
+        let data: Vec<_> = pair.log[from..]
+            .iter()
+            .filter(|(_, side, _)| *side == Client)
+            .map(|(.., packet)| packet)
+            .collect();
+        let full = data.iter().map(|packet| packet.len()).max().unwrap();
+        let short = data.iter().filter(|packet| packet.len() < full && packet.len() > 200).count();
+        // The end of what fits a window, or of what is there, may be short.
+        assert!(short <= 3 + data.len() / 40, "{len}: {short} of {} packets are short", data.len());
+        assert!(data.iter().all(|packet| packet.kinds().is_dtls_alone()));
+        assert!(pair.read(Server, 1).iter().all(|read| *read == pattern(len)));
+    }
+}
+
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
 //= type=test
 //# The first DTLS key context established for any SCTP association MUST

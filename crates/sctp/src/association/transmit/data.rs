@@ -22,6 +22,8 @@ use crate::wire::Data;
 
 /// A message is not cut for less than this much room: the rest of the packet stays empty instead.
 const FRAGMENT_MIN: usize = 256;
+/// The same where packets are protected, and one that is not full is padded, or ends a batch.
+pub(super) const FRAGMENT_MIN_PROTECTED: usize = 64;
 /// Up to this many chunks of a window, its last asks for a SACK at once: the peer's SACK frequency would stall it.
 const SMALL_WINDOW: usize = 4;
 /// A TSN is passed over once in so many windows, in the mean, or more rarely.
@@ -406,7 +408,8 @@ impl Association {
         let len = rest.min(largest).min(room);
         // A fragment ends on a multiple of four, so that the packet is full without padding.
         let len = if len < rest { len & !3 } else { len };
-        if len == 0 || (len < rest && len < FRAGMENT_MIN) {
+        let least = if self.builder.is_protected() { FRAGMENT_MIN_PROTECTED } else { FRAGMENT_MIN };
+        if len == 0 || (len < rest && len < least) {
             return None;
         }
         Some(len)
