@@ -715,7 +715,7 @@ impl Controller for Bbr {
         self.take_mtu(mtu);
     }
 
-    fn begin_again(&mut self, window: usize) {
+    fn restart_window(&mut self, window: usize) {
         self.cwnd = (window as u64).clamp(1, WINDOW_MAX);
         self.prior_cwnd = self.cwnd;
     }

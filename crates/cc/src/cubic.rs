@@ -319,7 +319,7 @@ mod tests {
             flight_before,
             mtu: MSS,
             rtt,
-            by_another_way: None,
+            cross_path_age: None,
             srtt: rtt,
             cum_advanced: true,
             in_recovery: false,

@@ -700,7 +700,7 @@ impl Controller for Fast {
         self.cwnd = self.cwnd.min(at_most as u64).max(1);
     }
 
-    fn begin_again(&mut self, window: usize) {
+    fn restart_window(&mut self, window: usize) {
         self.cwnd = (window as u64).clamp(1, WINDOW_MAX);
     }
 }

@@ -255,7 +255,7 @@ impl<R: Rule> Controller for Framed<R> {
         self.cwnd = self.cwnd.min(at_most);
     }
 
-    fn begin_again(&mut self, window: usize) {
+    fn restart_window(&mut self, window: usize) {
         self.cwnd = window;
         self.parts = 0;
         self.hystart.iter_mut().for_each(HyStart::reset);
@@ -290,7 +290,7 @@ pub(crate) mod testing {
             flight_before: usize::MAX / 2,
             mtu: MSS,
             rtt: Some(rtt),
-            by_another_way: None,
+            cross_path_age: None,
             srtt: Some(rtt),
             cum_advanced: true,
             in_recovery: false,

@@ -107,7 +107,7 @@ impl<C: Controller + Clone> Controller for Guard<C> {
             flight_before: ack.flight_before.min(BYTES_MAX),
             mtu: sane_mtu(ack.mtu),
             rtt: ack.rtt.map(sane_rtt),
-            by_another_way: ack.by_another_way.map(sane_rtt),
+            cross_path_age: ack.cross_path_age.map(sane_rtt),
             srtt: ack.srtt.map(sane_rtt),
             ..ack
         });
@@ -160,8 +160,8 @@ impl<C: Controller + Clone> Controller for Guard<C> {
         self.inner.limit_window(at_most.clamp(1, BYTES_MAX));
     }
 
-    fn begin_again(&mut self, window: usize) {
-        self.inner.begin_again(window.clamp(1, BYTES_MAX));
+    fn restart_window(&mut self, window: usize) {
+        self.inner.restart_window(window.clamp(1, BYTES_MAX));
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
                         flight_before,
                         mtu,
                         rtt,
-                        by_another_way: None,
+                        cross_path_age: None,
                         srtt,
                         cum_advanced,
                         in_recovery,

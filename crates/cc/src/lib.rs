@@ -86,7 +86,7 @@ pub trait Controller: fmt::Debug + Send {
     fn limit_window(&mut self, _at_most: usize) {}
 
     /// A potentially failed path is used again: the window restarts at `window` bytes.
-    fn begin_again(&mut self, _window: usize) {}
+    fn restart_window(&mut self, _window: usize) {}
 }
 
 /// Data that was sent on a path.
@@ -136,7 +136,7 @@ pub struct Ack<'a> {
     /// The age of the most recently sent of these bytes, if the acknowledgement returned on another path and
     /// so gave no RTT of this path (`rtt` is then a sample measured since the previous acknowledgement). The
     /// age serves to measure the delivery rate and the delay after which the window has room again.
-    pub by_another_way: Option<Duration>,
+    pub cross_path_age: Option<Duration>,
     /// The smoothed round-trip time, if measured.
     pub srtt: Option<Duration>,
     /// Whether the cumulative acknowledgement point advanced.

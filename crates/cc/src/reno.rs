@@ -174,7 +174,7 @@ mod tests {
             flight_before: bytes,
             mtu: MSS,
             rtt: None,
-            by_another_way: None,
+            cross_path_age: None,
             srtt: None,
             cum_advanced: true,
             in_recovery: false,

@@ -212,7 +212,7 @@ impl Controller for Sctp {
         self.cwnd = self.cwnd.min(at_most);
     }
 
-    fn begin_again(&mut self, window: usize) {
+    fn restart_window(&mut self, window: usize) {
         self.cwnd = window;
         self.partial_bytes_acked = 0;
         self.hystart.iter_mut().for_each(HyStart::reset);
@@ -245,7 +245,7 @@ mod tests {
             flight_before,
             mtu: MTU,
             rtt: None,
-            by_another_way: None,
+            cross_path_age: None,
             srtt: None,
             cum_advanced: true,
             in_recovery: false,

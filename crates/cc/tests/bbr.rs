@@ -150,7 +150,7 @@ impl Flow {
             flight_before,
             mtu: MTU,
             rtt: Some(rtt),
-            by_another_way: None,
+            cross_path_age: None,
             srtt: Some(rtt),
             cum_advanced: true,
             in_recovery: self.recovery_until.is_some(),

@@ -73,7 +73,7 @@ impl Bottleneck {
                     flight_before: source.window(),
                     mtu: MTU,
                     rtt: Some(rtt),
-                    by_another_way: None,
+                    cross_path_age: None,
                     srtt: Some(rtt),
                     cum_advanced: true,
                     in_recovery: false,

@@ -163,7 +163,7 @@ fn tell(controller: &mut dyn Controller, now: Time, input: &Input) {
             flight_before: flight,
             mtu,
             rtt: rtt.filter(|_| flags & 1 == 0),
-            by_another_way: None,
+            cross_path_age: None,
             srtt: rtt.filter(|_| flags & 2 == 0),
             cum_advanced: flags & 4 == 0,
             in_recovery: flags & 24 == 24,
@@ -189,7 +189,7 @@ fn tell(controller: &mut dyn Controller, now: Time, input: &Input) {
         }
         Input::Mtu(mtu) => controller.on_mtu(mtu),
         Input::Limit(at_most) => controller.limit_window(at_most),
-        Input::Again(window) => controller.begin_again(window),
+        Input::Again(window) => controller.restart_window(window),
     }
 }
 

@@ -71,7 +71,7 @@ fn play(controller: &mut dyn Controller, now: Time, rtt: Duration, round: Round)
             },
             mtu: MTU,
             rtt: Some(rtt),
-            by_another_way: None,
+            cross_path_age: None,
             srtt: Some(rtt),
             cum_advanced: !in_recovery,
             in_recovery,

@@ -242,7 +242,7 @@ impl Train {
         };
         // Acknowledgements that return on a clearly shorter path are spaced by that path.
         let is_shorter = |(took, srtt): (Duration, Duration)| took < srtt / 4 * 3;
-        self.over |= round || ack.by_another_way.zip(ack.srtt).is_some_and(is_shorter);
+        self.over |= round || ack.cross_path_age.zip(ack.srtt).is_some_and(is_shorter);
         if self.over {
             return ack.bytes;
         }
@@ -420,7 +420,7 @@ impl Auto {
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
         ramp.score = ramp.score.min(score);
-        let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.by_another_way.or(ack.rtt));
+        let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.cross_path_age.or(ack.rtt));
         let acked = ramp.train.on_ack(ack, round);
         if ramp.train.rate > 0 {
             self.carries = self.carries.max(Some(ramp.train.rate));
@@ -714,7 +714,7 @@ impl Controller for Auto {
         self.cubic.limit_window(at_most);
     }
 
-    fn begin_again(&mut self, window: usize) {
+    fn restart_window(&mut self, window: usize) {
         *self = Self { cwnd: window, ..Self::new(self.options, self.mtu) };
     }
 }

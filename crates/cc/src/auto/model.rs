@@ -74,7 +74,7 @@ impl Model {
 
     /// Takes an acknowledgement; returns whether a round trip begins.
     pub(super) fn on_ack(&mut self, ack: &Ack<'_>) -> bool {
-        let sample = self.delivery.on_ack(ack.now, ack.bytes, ack.by_another_way.or(ack.rtt));
+        let sample = self.delivery.on_ack(ack.now, ack.bytes, ack.cross_path_age.or(ack.rtt));
         if let Some(rtt) = ack.rtt {
             if ack.now.since(self.span_began) >= RTT_SPAN {
                 self.min_rtt_before = self.min_rtt.take();
@@ -89,12 +89,12 @@ impl Model {
                 self.shortest_at = ack.now;
             }
         }
-        if ack.by_another_way.is_some() || self.took.is_some() {
+        if ack.cross_path_age.is_some() || self.took.is_some() {
             self.burst.on_ack(ack, self.rate());
-            let took = ack.by_another_way.or(ack.rtt).or(self.took);
+            let took = ack.cross_path_age.or(ack.rtt).or(self.took);
             self.took = took.map(|took| self.took.map_or(took, |smoothed| (smoothed * 7 + took) / 8));
         }
-        if let Some(took) = ack.by_another_way {
+        if let Some(took) = ack.cross_path_age {
             self.cross_path_min = Some(self.cross_path_min.map_or(took, |shortest| shortest.min(took)));
         }
         self.losses.all += ack.bytes;

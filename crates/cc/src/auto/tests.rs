@@ -121,7 +121,7 @@ impl Flow {
                 flight_before,
                 mtu: MTU,
                 rtt,
-                by_another_way: None,
+                cross_path_age: None,
                 srtt: rtt,
                 cum_advanced: true,
                 in_recovery: self.recovery.is_some(),
@@ -209,7 +209,7 @@ fn the_models_window_slightly_exceeds_the_product_and_more_where_rtts_vary() {
                 flight_before: 10 * MTU,
                 mtu: MTU,
                 rtt: (step > 20).then_some(rtt),
-                by_another_way: None,
+                cross_path_age: None,
                 srtt: None,
                 cum_advanced: true,
                 in_recovery: false,
@@ -239,7 +239,7 @@ fn feedback_on_a_shorter_path_makes_the_models_window_smaller() {
             flight_before: 10 * MTU,
             mtu: MTU,
             rtt: (step > 10).then_some(ms(100)),
-            by_another_way: (step > 10 && step < 200).then_some(ms(50)),
+            cross_path_age: (step > 10 && step < 200).then_some(ms(50)),
             srtt: None,
             cum_advanced: true,
             in_recovery: false,
@@ -423,7 +423,7 @@ fn with_more_than_half_beside_a_slow_flow_the_window_shrinks_while_that_shortens
                 flight_before: 800 * MTU,
                 mtu: MTU,
                 rtt,
-                by_another_way: None,
+                cross_path_age: None,
                 srtt: rtt,
                 cum_advanced: true,
                 in_recovery: false,
@@ -545,7 +545,7 @@ fn a_share_below_a_third_grows_as_cubic_until_it_is_half() {
             flight_before: packets * MTU,
             mtu: MTU,
             rtt,
-            by_another_way: None,
+            cross_path_age: None,
             srtt: rtt,
             cum_advanced: true,
             in_recovery: false,
@@ -768,7 +768,7 @@ fn the_rate_is_measured_from_feedback_on_another_path() {
     for at in 0..2_000 {
         let now = Time::from_millis(at);
         model.on_sent(Sent { now, bytes: MTU, flight_before: 40 * MTU });
-        let (rtt, by_another_way) = match at % 20 {
+        let (rtt, cross_path_age) = match at % 20 {
             0 => (None, Some(ms(31))),
             19 => (Some(ms(49)), None),
             _ => continue,
@@ -784,7 +784,7 @@ fn the_rate_is_measured_from_feedback_on_another_path() {
             flight_before: 40 * MTU,
             mtu: MTU,
             rtt,
-            by_another_way,
+            cross_path_age,
             srtt: None,
             cum_advanced: true,
             in_recovery: false,

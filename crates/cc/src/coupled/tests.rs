@@ -29,7 +29,7 @@ fn ack(siblings: &[PathView]) -> Ack<'_> {
         flight_before: usize::MAX / 2,
         mtu: MSS,
         rtt: Some(RTT),
-        by_another_way: None,
+        cross_path_age: None,
         srtt: Some(RTT),
         cum_advanced: true,
         in_recovery: false,

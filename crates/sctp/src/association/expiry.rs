@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rand_core::Rng;
 
 use crate::association::loss::PROBES_MAX;
-use crate::association::multipath::by_the_literature;
+use crate::association::multipath::uses_cmt_rules;
 use crate::association::path::{Beat, Path, Purpose, Recovery, choose};
 use crate::association::refused::Refusal;
 use crate::association::state::{Shutdown, State, Window};
@@ -106,7 +106,7 @@ impl Association {
             }
         }
         path.reduction = None;
-        path.meter.forget();
+        path.delivery_rate.forget();
         //= specs/rfc9260.txt#section-6.3.3
         //# E2)  For the destination address for which the timer expires, set RTO
         //# = RTO * 2 ("back off the timer").
@@ -298,7 +298,7 @@ impl Association {
             PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
             PathState::Active => path.in_doubt || avoided,
             PathState::Inactive => {
-                let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
+                let several = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
                 several && path.params.heartbeat_interval.is_some()
             }
             PathState::SetAside | PathState::Removed => false,
@@ -438,7 +438,7 @@ impl Association {
     /// Whether a path has carried nothing yet while there is something to carry, because of how long its round trip seems.
     fn is_left_out(&self, path: &Path) -> bool {
         self.config.multipath.is_some()
-            && !by_the_literature(&self.config)
+            && !uses_cmt_rules(&self.config)
             && path.data_sent_at.is_none()
             && self.queue.peek_len().is_some()
     }
@@ -509,7 +509,7 @@ impl Association {
         path.beat = Some(Beat { nonce, sent_at: now, beside_data });
         // Where all paths are used at once, one that has failed is missed.
         let patience = path.rtt.rto();
-        let missed = self.config.multipath.is_some() && !by_the_literature(&self.config);
+        let missed = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
         let patience = if missed { patience.min(BEAT_PATIENCE_MAX) } else { patience };
         self.timers.arm(Timer::Heartbeat(id), now + patience);
         let mut info = [id.0; BEAT_LEN];
@@ -571,7 +571,8 @@ impl Association {
                 && path.state == PathState::PotentiallyFailed
                 && path.data_sent_at.is_some()
             {
-                path.controller.begin_again(usize::from(multipath.window_after_failure.get()) * path.pmdcs());
+                path.controller
+                    .restart_window(usize::from(multipath.window_after_failure.get()) * path.pmdcs());
             }
             path.state = PathState::Active;
             //= specs/rfc9260.txt#section-8.3

@@ -18,7 +18,7 @@ use crate::association::asconf::Addresses;
 use crate::association::auth::{self, Authentication, RANDOM_LEN};
 use crate::association::dtls::Dtls;
 use crate::association::ecn::EcnState;
-use crate::association::multipath::{Coupled, by_the_literature};
+use crate::association::multipath::{Coupled, uses_cmt_rules};
 use crate::association::pairing::{pair_up, to_list};
 use crate::association::partial::Forward;
 use crate::association::path::Path;
@@ -450,9 +450,9 @@ impl Association {
             self.queue.interleave();
         }
         self.keep_key_management_aside();
-        let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
+        let several = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
         let sent = match self.renewal.rode.take() {
-            Some(rode) => rode.begun_again(self.paths.len()).with_many_gaps(several.then_some(0)),
+            Some(rode) => rode.restarted(self.paths.len()).with_many_gaps(several.then_some(0)),
             None => Sent::new(self.initial_tsn, self.paths.len())
                 .with_missing_reports(self.config.missing_reports)
                 .with_many_gaps(several.then_some(0)),
@@ -480,7 +480,7 @@ impl Association {
             report: Report::default(),
             control: Control::default(),
             retransmissions_left: None,
-            points: Vec::new(),
+            pseudo_cums: Vec::new(),
             coupled: Coupled::default(),
             pass_over_in: None,
             ecf_waits: false,

@@ -17,7 +17,7 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 
 use crate::association::Association;
-use crate::association::multipath::by_the_literature;
+use crate::association::multipath::uses_cmt_rules;
 use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Reduction;
 use crate::association::sent::{Sent, Slot, SlotState};
@@ -137,7 +137,7 @@ impl Association {
         //# and cwnd SHOULD NOT change for any destinations due to a
         //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
         //# cwnd further due to a subsequent Fast Retransmit).
-        let multipath = by_the_literature(&self.config);
+        let multipath = uses_cmt_rules(&self.config);
         let one_packet =
             self.config.loss_recovery == LossRecovery::Rfc4960 && self.config.multipath.is_none();
         if one_packet {

@@ -9,7 +9,7 @@
 //!   (`Sent::count_missing`);
 //! - *cumulative acknowledgement per path* (CUC, version 2): a window grows when the next chunk in the
 //!   order of its path is acknowledged, with first transmissions and retransmissions tracked separately
-//!   ([`points`]);
+//!   ([`cuc`]);
 //! - *delayed acknowledgement* (DAC): SACKs are delayed in spite of gaps, which are normal here. Each SACK
 //!   carries the number of packets it acknowledges, and counts as that many miss indications unless it
 //!   acknowledges chunks of several paths.
@@ -19,7 +19,7 @@
 //! chunks sent on it.
 //!
 //! [`scheduler`] selects the path of new data. [`admission`] prevents a slow path from blocking the shared
-//! receive buffer, and [`rescue`] resolves such blocking. [`meter`] compares paths. `cc::coupled` couples
+//! receive buffer, and [`head_of_line`] resolves such blocking. [`delivery_rate`] compares paths. `cc::coupled` couples
 //! congestion control across paths; by default it treats those paths as one flow that [`bottleneck`] finds
 //! to share a bottleneck.
 //!
@@ -27,14 +27,14 @@
 //! [`Config::multipath`](crate::Config), and so do all differences elsewhere.
 
 mod admission;
-mod again;
 mod bottleneck;
-mod departures;
-mod meter;
+mod cuc;
+mod delivery_rate;
+mod head_of_line;
 mod names;
-mod points;
-mod rescue;
+mod rtx_policy;
 mod scheduler;
+mod send_times;
 
 use std::time::Duration;
 
@@ -42,21 +42,21 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 
-pub(super) use self::again::{carries, next_lost};
 pub(super) use self::bottleneck::Bottlenecks;
-pub(super) use self::departures::Departures;
-pub(super) use self::meter::Meter;
+pub(super) use self::cuc::{PseudoCumAck, advance};
+pub(super) use self::delivery_rate::DeliveryRate;
 pub use self::names::{
     Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
     UnknownRetransmitBy,
 };
-pub(super) use self::points::{PseudoCum, advance};
-pub(super) use self::scheduler::by_the_literature;
-use self::scheduler::sends_again;
+pub(super) use self::rtx_policy::{carries, next_lost};
+use self::scheduler::retransmits_on;
+pub(super) use self::scheduler::uses_cmt_rules;
+pub(super) use self::send_times::SendTimes;
 use crate::association::Association;
 use crate::association::path::Path;
 use crate::association::state::State;
-use crate::association::transmit::License;
+use crate::association::transmit::SendPermit;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
@@ -108,22 +108,26 @@ impl Association {
         now: Time,
         id: PathId,
         multipath: Multipath,
-    ) -> Option<License> {
+    ) -> Option<SendPermit> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
         if !path.is_usable() {
             return None;
         }
-        if sends_again(up, &self.paths, multipath, id) {
-            return Some(if path.fast_retransmit_due { License::FastRetransmit } else { License::Again });
+        if retransmits_on(up, &self.paths, multipath, id) {
+            return Some(if path.fast_retransmit_due {
+                SendPermit::FastRetransmit
+            } else {
+                SendPermit::Retransmission
+            });
         }
         if path.probe_due {
-            return Some(License::Probe);
+            return Some(SendPermit::Probe);
         }
         if self.next_by(now, multipath) == Some(id) {
-            return Some(License::New);
+            return Some(SendPermit::NewData);
         }
-        self.next_rescue(now, id, multipath).map(License::Rescue)
+        self.next_head_of_line(now, id, multipath).map(SendPermit::HeadOfLine)
     }
 }
 

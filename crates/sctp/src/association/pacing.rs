@@ -6,26 +6,26 @@
 use braidftp_base::Time;
 
 use crate::association::Association;
-use crate::association::multipath::by_the_literature;
+use crate::association::multipath::uses_cmt_rules;
 use crate::association::state::State;
 use crate::association::timers::Timer;
-use crate::association::transmit::License;
+use crate::association::transmit::SendPermit;
 use crate::ids::PathId;
 
 impl Association {
     /// Whether data may leave by this path now, and why: what the window lets out, the pacing clock may hold back. It does
     /// not hold back a probe of the tail, nor what leaves after a time-out: timers let out less than any rate.
-    pub(super) fn license(&mut self, now: Time, id: PathId) -> Option<License> {
-        let license = self.license_at_any_time(now, id)?;
+    pub(super) fn permit(&mut self, now: Time, id: PathId) -> Option<SendPermit> {
+        let permit = self.license_at_any_time(now, id)?;
         let path = &mut self.paths[usize::from(id.0)];
-        if license != License::Probe
+        if permit != SendPermit::Probe
             && path.timeouts_unanswered == 0
             && let Some(until) = path.holds(now)
         {
             self.timers.arm(Timer::Pacing(id), until);
             return None;
         }
-        Some(license)
+        Some(permit)
     }
 
     /// At the end of a drain: what is measured until those bytes are acknowledged that are in flight on paths with room
@@ -34,7 +34,7 @@ impl Association {
         let State::Up(up) = &mut self.state else { return };
         // Of several paths, one with room has nothing to send where nothing may take it: the peer's window or the choice
         // of paths limits it.
-        let several = self.config.multipath.is_some() && !by_the_literature(&self.config);
+        let several = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
         if !several && (self.queue.peek_len().is_some() || up.sent.next_lost().is_some()) {
             return;
         }

@@ -387,7 +387,7 @@ impl Association {
         //# which destination address it is to be sent to, the only
         //# restriction being that the address MUST be one that is
         //# CONFIRMED.
-        let again = |path| Purpose::Again(Found::TimedOut(path), self.config.retransmit_to);
+        let again = |path| Purpose::Retransmission(Found::TimedOut(path), self.config.retransmit_to);
         let purpose = up.forward.timed_out.map_or(Purpose::New, again);
         up.forward.due && choose(&self.paths, up.primary, purpose) == id
     }

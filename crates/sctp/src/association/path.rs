@@ -13,7 +13,7 @@ use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
 use crate::association::loss::{PROBES_MAX, SendOrder};
-use crate::association::multipath::{Departures, Meter};
+use crate::association::multipath::{DeliveryRate, SendTimes};
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
 use crate::association::refused::Refused;
@@ -92,7 +92,7 @@ pub(super) struct Path {
     pub(super) carried_bytes: u64,
     pub(super) lost_bytes: u64,
     /// At which rate it delivers.
-    pub(super) meter: Meter,
+    pub(super) delivery_rate: DeliveryRate,
     /// With concurrent multipath transfer: new data leaves by it so many bytes at a time, for each turn of another path is a gap
     /// where this one is the slower.
     pub(super) burst_bytes: usize,
@@ -101,7 +101,7 @@ pub(super) struct Path {
     /// When any SACK came by it last, there too.
     pub(super) heard_at: Time,
     /// What such answers are to.
-    pub(super) departures: Departures,
+    pub(super) send_times: SendTimes,
     /// The round trip that they told last, if its controller has not heard of it yet.
     pub(super) unheard: Option<Duration>,
     /// Whether its measure is of answers that came by others, for want of its own.
@@ -223,11 +223,11 @@ impl Path {
             burst: 0,
             carried_bytes: 0,
             lost_bytes: 0,
-            meter: Meter::default(),
+            delivery_rate: DeliveryRate::default(),
             burst_bytes: 0,
             answered_at: None,
             heard_at: Time::ZERO,
-            departures: Departures::default(),
+            send_times: SendTimes::default(),
             unheard: None,
             is_measured_by_others: false,
             soonest_by_others: None,
@@ -314,7 +314,7 @@ impl Path {
         self.fast_retransmit_due = false;
         self.probe_due = false;
         self.send_order = self.send_order.take().map(|_| SendOrder::default());
-        self.departures = Departures::default();
+        self.send_times = SendTimes::default();
     }
 
     /// PMDCS (RFC 9260 §1.3): bytes of the largest DATA chunk that fits a packet.
@@ -372,7 +372,7 @@ impl Path {
         self.lost_bytes += bytes as u64;
         let (flight_bytes, mtu) = (self.flight_bytes, self.pmdcs());
         // How much of what was in flight at a time-out was lost, nobody knows: a packet at least.
-        self.meter.on_lost(if flight_bytes > 0 { bytes } else { bytes.min(mtu) });
+        self.delivery_rate.on_lost(if flight_bytes > 0 { bytes } else { bytes.min(mtu) });
         self.controller.on_lost(cc::Lost { now, bytes, sent_at, flight_bytes, mtu });
     }
 
@@ -462,7 +462,7 @@ impl Path {
     /// What it takes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         let order = self.send_order.as_ref().map_or(0, SendOrder::memory_bytes);
-        size_of::<Self>() + size_of_val(&*self.controller) + order + self.departures.memory_bytes()
+        size_of::<Self>() + size_of_val(&*self.controller) + order + self.send_times.memory_bytes()
     }
 
     pub(super) fn stats(&self) -> PathStats {
@@ -517,7 +517,7 @@ pub(super) enum Purpose {
     /// New data, and whatever else is not an answer.
     New,
     /// Data that was lost, to leave again as the configuration says.
-    Again(Found, RetransmitTo),
+    Retransmission(Found, RetransmitTo),
     /// SHUTDOWN or SHUTDOWN ACK, repeated so many times.
     Closing(u32),
 }
@@ -636,10 +636,14 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# When its peer is multi-homed, an endpoint SHOULD send fast
         //# retransmissions to the same destination transport address to which
         //# the original data was sent.
-        Purpose::Again(Found::Missing(left_by), RetransmitTo::ByCause) if path(left_by).is_trusted() => {
+        Purpose::Retransmission(Found::Missing(left_by), RetransmitTo::ByCause)
+            if path(left_by).is_trusted() =>
+        {
             left_by
         }
-        Purpose::Again(found, RetransmitTo::Same) if path(found.left_by()).state == PathState::Active => {
+        Purpose::Retransmission(found, RetransmitTo::Same)
+            if path(found.left_by()).state == PathState::Active =>
+        {
             found.left_by()
         }
         //= specs/rfc9260.txt#section-6.4
@@ -650,7 +654,7 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //= specs/rfc7829.txt#section-3.2
         //# In this case, the sender SHOULD choose an alternate destination
         //# transport address in active state, if one exists.
-        Purpose::Again(found, _) => farthest_from(found.left_by()).unwrap_or_else(current),
+        Purpose::Retransmission(found, _) => farthest_from(found.left_by()).unwrap_or_else(current),
         Purpose::Closing(0) => current(),
         Purpose::Closing(repeated) => {
             let current = current();

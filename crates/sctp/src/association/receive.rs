@@ -3,7 +3,7 @@
 
 mod answers;
 mod sack;
-mod way_back;
+mod sack_path;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use braidftp_base::{Ecn, Time};
 use bytes::Bytes;
 
 use self::sack::{Names, Said};
-use self::way_back::another;
-pub(super) use self::way_back::sack_by;
+use self::sack_path::another;
+pub(super) use self::sack_path::sack_by;
 use crate::association::expiry::BEAT_PATIENCE_MAX;
 use crate::association::path::Path;
 use crate::association::reassembly::KEPT_DATAGRAMS_ROOM_BYTES;

@@ -525,7 +525,7 @@ impl Sent {
     }
 
     /// What rode with a cookie that was stale: it rides with the next, over as many paths as there are then.
-    pub(super) fn begun_again(mut self, paths: usize) -> Self {
+    pub(super) fn restarted(mut self, paths: usize) -> Self {
         self.flight_bytes = 0;
         self.lost.clear();
         for slot in &mut self.slots {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::association::Reason;
 use crate::association::asconf::Addresses;
 use crate::association::ecn::EcnState;
-use crate::association::multipath::{Coupled, PseudoCum};
+use crate::association::multipath::{Coupled, PseudoCumAck};
 use crate::association::partial::Forward;
 use crate::association::received::Received;
 use crate::association::reset::Reconfiguration;
@@ -106,7 +106,7 @@ pub(super) struct Up {
     /// So many packets of what is lost may leave before the next SACK; `None`: as many as windows allow.
     pub(super) retransmissions_left: Option<u32>,
     /// With concurrent multipath transfer: each path's own cumulative point.
-    pub(super) points: Vec<PseudoCum>,
+    pub(super) pseudo_cums: Vec<PseudoCumAck>,
     /// The same: how their congestion control is coupled.
     pub(super) coupled: Coupled,
     /// The same: so many new chunks leave before one is passed over, if that is drawn already.

@@ -6,7 +6,7 @@ mod data;
 use braidftp_base::{Ecn, Time};
 use bytes::Bytes;
 
-pub(super) use self::data::{License, may_send, window_takes};
+pub(super) use self::data::{SendPermit, may_send, window_takes};
 use crate::association::multipath::next_lost;
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
@@ -189,7 +189,7 @@ impl Association {
             }
         }
         let room = self.builder.room();
-        self.fill_data(now, path, License::Window);
+        self.fill_data(now, path, SendPermit::Window);
         let is_filled = self.builder.room() < room;
         // What agrees on keys is longer than a packet where it holds a key that no quantum computer breaks. The rest leaves behind
         // the same COOKIE ECHO, as if that had been lost: a round trip sooner, and whichever comes first is understood.
@@ -309,10 +309,11 @@ impl Association {
             return None;
         }
         let size = Header::LEN + path.auth_len + bytes;
-        let license =
-            self.license(now, id).filter(|license| !matches!(license, License::New | License::Rescue(_)))?;
+        let permit = self
+            .permit(now, id)
+            .filter(|permit| !matches!(permit, SendPermit::NewData | SendPermit::HeadOfLine(_)))?;
         self.begin_sized(tag, size);
-        self.fill_data(now, id, license);
+        self.fill_data(now, id, permit);
         if self.builder.is_empty() {
             self.builder.cancel();
             return None;
@@ -325,7 +326,7 @@ impl Association {
 
     /// Fills the open packet with what is to leave by this path: the bundling order.
     fn fill(&mut self, now: Time, id: PathId) {
-        let license = self.license(now, id);
+        let permit = self.permit(now, id);
         //= specs/rfc9260.txt#section-5.4
         //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
         //# the following exceptions:
@@ -337,7 +338,7 @@ impl Association {
         // As other stacks have it: what came before the DATA of a packet is answered before that.
         let mut answered = confirmed && self.fill_errors(id);
         if confirmed {
-            self.fill_sack(id, license);
+            self.fill_sack(id, permit);
         }
         answered |= self.fill_heartbeat_acks(id);
         if answered {
@@ -367,8 +368,8 @@ impl Association {
         {
             self.builder.push(&forward);
         }
-        if let Some(license) = license {
-            self.fill_data(now, id, license);
+        if let Some(permit) = permit {
+            self.fill_data(now, id, permit);
         }
     }
 
@@ -417,7 +418,7 @@ impl Association {
     }
 
     /// The SACK, if it is due, or if data follows with which it may ride.
-    pub(super) fn fill_sack(&mut self, id: PathId, license: Option<License>) {
+    pub(super) fn fill_sack(&mut self, id: PathId, permit: Option<SendPermit>) {
         let State::Up(up) = &self.state else { return };
         //= specs/rfc9260.txt#section-6.1
         //# Before an endpoint transmits a DATA chunk, if any received DATA
@@ -426,7 +427,7 @@ impl Association {
         //# DATA chunk, as long as the size of the final SCTP packet does not
         //# exceed the current PMTU.
         // But of several paths at once, with what leaves by the one that it answers: another may take longer than that one's T3 waits.
-        let rides = license.is_some()
+        let rides = permit.is_some()
             && up.received.sack_may_ride()
             && (up.sack_path == id || !up.received.counts_by_path());
         let due = rides || (up.sack_path == id && up.received.sack_is_due());

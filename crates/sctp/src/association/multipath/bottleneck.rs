@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use crate::association::multipath::meter::Load;
+use crate::association::multipath::delivery_rate::Load;
 use crate::association::path::Path;
 use crate::ids::PathId;
 use crate::stats::PathState;

@@ -25,7 +25,7 @@ const BETA_QUARTERS: u128 = 1;
 
 /// What is to leave, and into which window.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Demand {
+pub(super) struct PendingData {
     pub(super) now: Time,
     /// Bytes of the chunk, at most.
     pub(super) bytes: usize,
@@ -56,7 +56,7 @@ impl Association {
         let keeps_all = !up.extensions.nr_sack;
         let send_buffer = self.config.send_buffer_bytes.max(self.config.send_buffer_max_bytes.unwrap_or(0));
         let window = up.peer_a_rwnd + up.sent.named_bytes();
-        let mut demand = Demand {
+        let mut pending = PendingData {
             now,
             bytes: 0,
             queued: self.queue.queued_bytes(),
@@ -64,13 +64,14 @@ impl Association {
             send_buffer,
             fallback,
         };
-        let literature = by_the_literature(&self.config);
+        let literature = uses_cmt_rules(&self.config);
         //= specs/rfc9260.txt#section-6.1
         //# C)  When the time comes for the sender to transmit, before sending
         //# new DATA chunks, the sender MUST first transmit any DATA chunks
         //# that are marked for retransmission (limited by the current cwnd).
         if literature
-            && (0..self.paths.len()).any(|index| sends_again(up, &self.paths, multipath, PathId(index as u8)))
+            && (0..self.paths.len())
+                .any(|index| retransmits_on(up, &self.paths, multipath, PathId(index as u8)))
         {
             return None;
         }
@@ -101,14 +102,14 @@ impl Association {
                     continue;
                 }
             }
-            demand.bytes = header_len + payload;
+            pending.bytes = header_len + payload;
             // Who chooses and who admits need not agree on the best path: one takes what nothing else would bring.
             let idle = up.sent.flight_bytes() == 0;
             let waits = match multipath.scheduler {
                 _ if idle => false,
                 PathScheduler::RoundRobin | PathScheduler::LowestRtt => false,
-                PathScheduler::Blest => blest_waits(&self.paths, id, &demand),
-                PathScheduler::Ecf => ecf_waits(&self.paths, id, &demand, &mut up.ecf_waits),
+                PathScheduler::Blest => blest_waits(&self.paths, id, &pending),
+                PathScheduler::Ecf => ecf_waits(&self.paths, id, &pending, &mut up.ecf_waits),
             };
             // Its turn comes when it has room for more than one.
             let path = &mut self.paths[usize::from(id.0)];
@@ -119,7 +120,7 @@ impl Association {
                     continue;
                 }
             }
-            if waits || !(idle || multipath.remedy.admits(&self.paths, id, &demand)) {
+            if waits || !(idle || multipath.remedy.admits(&self.paths, id, &pending)) {
                 continue;
             }
             if let Some(until) = self.paths[usize::from(id.0)].holds(now) {
@@ -133,12 +134,12 @@ impl Association {
 }
 
 /// Whether windows and losses go by the literature's rules (SFR, CUC, DAC): the order of sending has no need of them.
-pub(in crate::association) fn by_the_literature(config: &Config) -> bool {
+pub(in crate::association) fn uses_cmt_rules(config: &Config) -> bool {
     config.multipath.is_some() && config.loss_detection == LossDetection::MissingReports
 }
 
 /// Whether what is lost leaves by a path now.
-pub(super) fn sends_again(up: &mut Up, paths: &[Path], multipath: Multipath, id: PathId) -> bool {
+pub(super) fn retransmits_on(up: &mut Up, paths: &[Path], multipath: Multipath, id: PathId) -> bool {
     let path = &paths[usize::from(id.0)];
     path.is_usable()
         && (path.fast_retransmit_due || has_room(path))
@@ -181,8 +182,8 @@ fn fastest(paths: &[Path], fallback: PathId) -> PathId {
 
 /// Whether the slower path would block the faster one: `MSS·(cwnd + (r − 1)/2)·r·λ > window − MSS·(inflight + 1)`, with windows
 /// in packets and r how much longer the slower round trip is.
-pub(super) fn blest_waits(paths: &[Path], id: PathId, demand: &Demand) -> bool {
-    let best = fastest(paths, demand.fallback);
+pub(super) fn blest_waits(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
+    let best = fastest(paths, pending.fallback);
     if best == id {
         return false;
     }
@@ -192,12 +193,12 @@ pub(super) fn blest_waits(paths: &[Path], id: PathId, demand: &Demand) -> bool {
     let half_growth = fast.pmdcs() as u128 * slow_rtt.saturating_sub(fast_rtt) / (2 * fast_rtt);
     let sends = (fast.controller.window() as u128 + half_growth).saturating_mul(slow_rtt) / fast_rtt;
     let sends = sends.saturating_mul(u128::from(LAMBDA_TENTHS)) / 10;
-    sends > demand.window.saturating_sub(slow.flight_bytes + demand.bytes) as u128
+    sends > pending.window.saturating_sub(slow.flight_bytes + pending.bytes) as u128
 }
 
 /// Whether the faster path, though full, would be done earlier with all that waits.
-pub(super) fn ecf_waits(paths: &[Path], id: PathId, demand: &Demand, waited: &mut bool) -> bool {
-    let best = fastest(paths, demand.fallback);
+pub(super) fn ecf_waits(paths: &[Path], id: PathId, pending: &PendingData, waited: &mut bool) -> bool {
+    let best = fastest(paths, pending.fallback);
     if best == id {
         return false;
     }
@@ -205,7 +206,7 @@ pub(super) fn ecf_waits(paths: &[Path], id: PathId, demand: &Demand, waited: &mu
     let (Some(fast_rtt), Some(slow_rtt)) = (fast.rtt.srtt(), slow.rtt.srtt()) else { return false };
     let delta = fast.rtt.rttvar().max(slow.rtt.rttvar()).as_nanos();
     let (fast_rtt, slow_rtt) = (fast_rtt.as_nanos(), slow_rtt.as_nanos());
-    let windows = |path: &Path| (demand.queued as u128, path.controller.window().max(1) as u128);
+    let windows = |path: &Path| (pending.queued as u128, path.controller.window().max(1) as u128);
     let (queued, window) = windows(fast);
     // n·RTT_f, with n = 1 + k/cwnd_f.
     let by_fast = fast_rtt.saturating_add(fast_rtt.saturating_mul(queued) / window);

@@ -6,7 +6,7 @@ use braidftp_base::Time;
 use braidftp_cc::coupled::Coupling;
 
 use crate::association::Association;
-use crate::association::multipath::by_the_literature;
+use crate::association::multipath::uses_cmt_rules;
 use crate::association::path::Path;
 use crate::association::sent::{Arrival, Named, PathReport};
 use crate::association::state::State;
@@ -29,26 +29,26 @@ pub(super) enum Way {
 pub(super) struct Told {
     pub(super) round_trip: Option<Duration>,
     /// How long the answer took if it came by another path, and is no round trip of this one.
-    pub(super) by_another_way: Option<Duration>,
+    pub(super) cross_path_age: Option<Duration>,
 }
 
 impl Association {
     /// Whether answers to a path's chunks come by several paths, and each is to be told from the others.
     pub(in crate::association) fn is_told_by_several(&self) -> bool {
-        self.paths.len() > 1 && self.config.multipath.is_some() && !by_the_literature(&self.config)
+        self.paths.len() > 1 && self.config.multipath.is_some() && !uses_cmt_rules(&self.config)
     }
 
     /// Measures the path by which this SACK came, whether or not it is news: what came by it last is what it answers.
     pub(super) fn measure_by_own_answer(&mut self, now: Time, came_by: PathId, sack: &Sack) {
         let path = &mut self.paths[usize::from(came_by.0)];
         path.heard_at = now;
-        let Some((tsn, sent_at)) = path.departures.on_answer(sack) else { return };
+        let Some((tsn, sent_at)) = path.send_times.on_answer(sack) else { return };
         path.answered_at = Some(now);
         if std::mem::take(&mut path.is_measured_by_others) {
             // A shorter way than its own would be remembered for long.
             path.min_rtt = None;
             let window = path.controller.window();
-            path.controller.begin_again(window);
+            path.controller.restart_window(window);
         }
         // Of what the last SACK had no room for, nobody knows when it came; nor of what T3 was too short for.
         let in_time = path.silent_beyond.is_none_or(|last| !tsn.after(last));
@@ -92,7 +92,7 @@ impl Path {
         } else {
             self.unheard.take_if(|_| said.newest.is_some())
         };
-        let measured = Told { round_trip: measured, by_another_way: None };
+        let measured = Told { round_trip: measured, cross_path_age: None };
         let Some(newest) = said.newest else { return measured };
         let since = now.since(newest.sent_at);
         if way == Way::Another && newest.transmissions == 1 {
@@ -114,9 +114,9 @@ impl Path {
         let is_ambiguous = newest.transmissions > 1 && soonest.is_none();
         let since = (in_time(&newest) && !is_ambiguous).then_some(since);
         match measured.round_trip {
-            round_trip if !tells => Told { round_trip, by_another_way: since },
+            round_trip if !tells => Told { round_trip, cross_path_age: since },
             Some(_) => measured,
-            None => Told { round_trip: since, by_another_way: None },
+            None => Told { round_trip: since, cross_path_age: None },
         }
     }
 
@@ -124,7 +124,7 @@ impl Path {
     fn is_answered(&self, now: Time) -> bool {
         let long = self.rtt.srtt().unwrap_or(self.rtt.rto()) * 2;
         let is_late = |at: Time| now.since(at) > long;
-        !self.departures.first().is_some_and(is_late) || !self.answered_at.is_none_or(is_late)
+        !self.send_times.first().is_some_and(is_late) || !self.answered_at.is_none_or(is_late)
     }
 
     /// Whether nobody knows which transmission an answer is to.

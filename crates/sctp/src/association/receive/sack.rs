@@ -7,7 +7,7 @@ use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 use rand_core::Rng;
 
-use crate::association::multipath::{PseudoCum, advance, by_the_literature};
+use crate::association::multipath::{PseudoCumAck, advance, uses_cmt_rules};
 use crate::association::partial::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Progress;
@@ -86,9 +86,9 @@ impl Association {
         }
         let State::Up(up) = &mut self.state else { return };
         let mut report = std::mem::take(&mut up.report);
-        let multipath = by_the_literature(&self.config);
+        let multipath = uses_cmt_rules(&self.config);
         if multipath {
-            up.points.resize_with(self.paths.len(), PseudoCum::default);
+            up.pseudo_cums.resize_with(self.paths.len(), PseudoCumAck::default);
         }
         // Nobody takes back what an NR-SACK named.
         let takes_nothing_back = !multipath || up.extensions.nr_sack;
@@ -97,7 +97,8 @@ impl Association {
             return;
         }
         let sound = make_sense(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
-        let points = if multipath && sound { advance(&mut up.points, &up.sent, sack) } else { Vec::new() };
+        let points =
+            if multipath && sound { advance(&mut up.pseudo_cums, &up.sent, sack) } else { Vec::new() };
         let counting = match self.config.loss_detection {
             LossDetection::MissingReports if multipath => Counting::Multipath { packets: sack.flags.max(1) },
             LossDetection::SendOrder => Counting::Off,
@@ -191,7 +192,7 @@ impl Association {
         up.retransmissions_left = None;
         let rfc4960 = self.config.loss_recovery == LossRecovery::Rfc4960;
         let several = self.config.multipath.is_some();
-        let by_literature = by_the_literature(&self.config);
+        let by_literature = uses_cmt_rules(&self.config);
         if several {
             up.chance = self.rng.next_u32();
         }
@@ -207,7 +208,7 @@ impl Association {
             let said = &report.paths[index];
             coupled.find_siblings(&self.paths, id, coupling);
             let path = &mut self.paths[index];
-            path.meter.age(now);
+            path.delivery_rate.age(now);
             path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
             let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
             path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
@@ -240,7 +241,7 @@ impl Association {
                 let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
                 path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
                 let load = path.load();
-                path.meter.on_arrived(now, said.carried_bytes, round_trip, load);
+                path.delivery_rate.on_arrived(now, said.carried_bytes, round_trip, load);
                 path.controller.on_ack(cc::Ack {
                     now,
                     bytes: said.acked_bytes,
@@ -249,7 +250,7 @@ impl Association {
                     flight_before,
                     mtu: path.pmdcs(),
                     rtt: told.round_trip,
-                    by_another_way: told.by_another_way,
+                    cross_path_age: told.cross_path_age,
                     srtt: path.rtt.srtt(),
                     cum_advanced,
                     in_recovery: match path.recovery {
@@ -367,7 +368,7 @@ impl Association {
     fn leave_recovery(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
-        let done_up_to = if self.config.multipath.is_some() && !by_the_literature(&self.config) {
+        let done_up_to = if self.config.multipath.is_some() && !uses_cmt_rules(&self.config) {
             up.sent.earliest(id).unwrap_or(up.sent.next_tsn()).minus(1)
         } else {
             up.sent.cum_tsn_ack_point()

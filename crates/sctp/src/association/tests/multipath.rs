@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use super::again::{again, sooner_elsewhere};
-use super::meter::Load;
-use super::rescue::{Waits, is_held_up};
-use super::scheduler::{Demand, blest_waits, ecf_waits, next_in_order};
+use super::delivery_rate::Load;
+use super::head_of_line::{Waits, is_held_up};
+use super::rtx_policy::{rtx_path, sooner_elsewhere};
+use super::scheduler::{PendingData, blest_waits, ecf_waits, next_in_order};
 use super::*;
 use crate::association::partial::Terms;
 use crate::association::sent::{Counting, Departure, Report, Sent};
@@ -19,14 +19,15 @@ const B: PathId = PathId(1);
 
 struct Bench {
     sent: Sent,
-    points: Vec<PseudoCum>,
+    points: Vec<PseudoCumAck>,
     order: u64,
 }
 
 impl Bench {
     /// TSNs from 1 on, each by one of these paths.
     fn new(paths: &[PathId]) -> Self {
-        let mut bench = Self { sent: Sent::new(Tsn(1), 2), points: vec![PseudoCum::default(); 2], order: 0 };
+        let mut bench =
+            Self { sent: Sent::new(Tsn(1), 2), points: vec![PseudoCumAck::default(); 2], order: 0 };
         for path in paths {
             let departure = bench.departure(*path);
             let tsn = bench.sent.next_tsn();
@@ -156,7 +157,7 @@ fn paths() -> Vec<Path> {
         let address = |host: u8| format!("10.0.{last}.{host}:0").parse().unwrap();
         let route = crate::endpoint::Route { local: address(1), peer: address(2) };
         let mut path = Path::new(route, PathState::Active, &config);
-        path.controller.begin_again(window * path.pmdcs());
+        path.controller.restart_window(window * path.pmdcs());
         path
     };
     [(0, 4), (1, 2), (2, 3)].into_iter().map(path).collect()
@@ -169,12 +170,17 @@ fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
     for (path, lost) in paths.iter_mut().zip([10, 100]) {
         path.measure(Time::ZERO, Duration::from_millis(90));
         let mtu = path.pmdcs();
-        path.controller.begin_again(60 * mtu);
-        path.meter.on_arrived(Time::ZERO, (1_000 - lost) * 1_000, Duration::from_millis(90), Load::Light);
-        path.meter.on_lost(lost * 1_000);
+        path.controller.restart_window(60 * mtu);
+        path.delivery_rate.on_arrived(
+            Time::ZERO,
+            (1_000 - lost) * 1_000,
+            Duration::from_millis(90),
+            Load::Light,
+        );
+        path.delivery_rate.on_lost(lost * 1_000);
     }
     let bytes = paths[0].pmdcs();
-    let demand = |window| Demand {
+    let pending = |window| PendingData {
         now: Time::ZERO,
         bytes,
         queued: usize::MAX,
@@ -182,7 +188,7 @@ fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
         send_buffer: usize::MAX,
         fallback: A,
     };
-    let admits = |paths: &[Path], id, window| Remedy::Preventive.admits(paths, id, &demand(window));
+    let admits = |paths: &[Path], id, window| Remedy::Preventive.admits(paths, id, &pending(window));
     for flight in [0, 20, 40] {
         paths[0].flight_bytes = flight * bytes;
         assert!(admits(&paths, A, 64 << 10), "{flight}: the best always is");
@@ -196,11 +202,11 @@ fn what_is_rescued_when_it_ought_to_have_come_is_lost_by_the_path_that_held_it_u
     let mut path = paths().remove(0);
     path.rtt.on_sample(Duration::from_millis(90));
     path.min_rtt = Some(Duration::from_millis(90));
-    path.meter.on_arrived(Time::ZERO, 99_000, Duration::from_millis(90), Load::Light);
-    path.on_rescued_from(1_000, Duration::from_millis(80));
-    assert_eq!(path.meter.lost_thousandths(), 0, "it may be on its way");
-    path.on_rescued_from(1_000, Duration::from_millis(181));
-    assert_eq!(path.meter.lost_thousandths(), 6, "of 100 KB, and 64 KB that count as arrived");
+    path.delivery_rate.on_arrived(Time::ZERO, 99_000, Duration::from_millis(90), Load::Light);
+    path.on_retransmitted_elsewhere(1_000, Duration::from_millis(80));
+    assert_eq!(path.delivery_rate.lost_thousandths(), 0, "it may be on its way");
+    path.on_retransmitted_elsewhere(1_000, Duration::from_millis(181));
+    assert_eq!(path.delivery_rate.lost_thousandths(), 6, "of 100 KB, and 64 KB that count as arrived");
 }
 
 /// Paths whose windows are made smaller one at a time, every two seconds, and what is found of them.
@@ -349,7 +355,7 @@ fn who_is_coupled_depends_on_the_coupling() {
 #[test]
 fn each_policy_picks_by_what_it_is_named_after() {
     let mut paths = paths();
-    let by = |paths: &[Path], policy, chance| again(paths, B, A, policy, chance);
+    let by = |paths: &[Path], policy, chance| rtx_path(paths, B, A, policy, chance);
     assert_eq!(by(&paths, RetransmitBy::Same, 0), B);
     assert_eq!(by(&paths, RetransmitBy::Cwnd, 0), A);
     for (path, lost) in paths.iter_mut().zip([20, 10, 15]) {
@@ -361,10 +367,10 @@ fn each_policy_picks_by_what_it_is_named_after() {
     assert_eq!(by(&paths, RetransmitBy::Asap, u32::MAX), PathId(2), "the others are full");
     for (path, window) in paths.iter_mut().zip([9, 10, 20]) {
         let mtu = path.pmdcs();
-        path.controller.begin_again(window * mtu);
+        path.controller.restart_window(window * mtu);
         let (cause, now) = (braidftp_cc::Cause::Loss, Time::ZERO);
         path.controller.on_congestion(braidftp_cc::Congestion { cause, now, flight_bytes: 0, mtu });
-        path.controller.begin_again(mtu);
+        path.controller.restart_window(mtu);
     }
     assert_eq!(by(&paths, RetransmitBy::Ssthresh, u32::MAX), PathId(2), "half of 20");
     assert_eq!(by(&paths, RetransmitBy::Cwnd, 0), A, "alike: the first");
@@ -374,10 +380,10 @@ fn each_policy_picks_by_what_it_is_named_after() {
 #[test]
 fn what_is_lost_leaves_by_the_path_that_brings_it_soonest_losses_and_all() {
     let mut paths = measured([20, 20], [94, 90]);
-    let by = |paths: &[Path]| again(paths, A, A, RetransmitBy::Soonest, 0);
+    let by = |paths: &[Path]| rtx_path(paths, A, A, RetransmitBy::Soonest, 0);
     assert_eq!(by(&paths), B);
-    paths[1].meter.on_arrived(Time::ZERO, 900_000, Duration::from_millis(90), Load::Light);
-    paths[1].meter.on_lost(100_000);
+    paths[1].delivery_rate.on_arrived(Time::ZERO, 900_000, Duration::from_millis(90), Load::Light);
+    paths[1].delivery_rate.on_lost(100_000);
     assert_eq!(by(&paths), A, "90 ms, and once in ten as much again");
 }
 
@@ -386,7 +392,7 @@ fn only_active_paths_carry_anything_while_there_is_one() {
     let mut paths = paths();
     paths[0].state = PathState::PotentiallyFailed;
     assert_eq!(
-        again(&paths, A, A, RetransmitBy::Same, 0),
+        rtx_path(&paths, A, A, RetransmitBy::Same, 0),
         PathId(2),
         "the larger window of those that are left"
     );
@@ -395,7 +401,7 @@ fn only_active_paths_carry_anything_while_there_is_one() {
         path.state = PathState::PotentiallyFailed;
     }
     assert_eq!([A, B].map(|id| carries(&paths, id, B)), [false, true], "what stands in");
-    assert_eq!(again(&paths, A, B, RetransmitBy::Cwnd, 0), B);
+    assert_eq!(rtx_path(&paths, A, B, RetransmitBy::Cwnd, 0), B);
 }
 
 #[test]
@@ -434,7 +440,7 @@ fn measured(windows: [usize; 2], round_trips: [u64; 2]) -> Vec<Path> {
     let mut paths = paths();
     paths.truncate(2);
     for ((path, window), ms) in paths.iter_mut().zip(windows).zip(round_trips) {
-        path.controller.begin_again(window * path.pmdcs());
+        path.controller.restart_window(window * path.pmdcs());
         path.measure(Time::from_millis(1_000), Duration::from_millis(ms));
     }
     paths
@@ -454,8 +460,8 @@ fn of_two_alike_the_one_with_less_in_flight_brings_a_chunk_sooner() {
     );
 }
 
-fn demand(window: usize, queued: usize) -> Demand {
-    Demand { now: Time::ZERO, bytes: 1_440, queued, window, send_buffer: 1 << 20, fallback: A }
+fn pending(window: usize, queued: usize) -> PendingData {
+    PendingData { now: Time::ZERO, bytes: 1_440, queued, window, send_buffer: 1 << 20, fallback: A }
 }
 
 #[test]
@@ -473,7 +479,7 @@ fn paths_are_asked_in_the_order_of_their_scheduler() {
 #[test]
 fn a_slow_path_is_admitted_once_the_window_holds_what_the_fast_one_brings_meanwhile() {
     let paths = measured([20, 20], [20, 200]);
-    let admits = |id, window| Remedy::Preventive.admits(&paths, id, &demand(window, 1 << 20));
+    let admits = |id, window| Remedy::Preventive.admits(&paths, id, &pending(window, 1 << 20));
     // The fast one brings 20 packets in 20 ms: 200 in 200 ms, and a quarter more.
     let needs = 250 * paths[0].pmdcs() + 1_440;
     assert!(admits(A, 2_000), "the best path needs no leave");
@@ -481,9 +487,9 @@ fn a_slow_path_is_admitted_once_the_window_holds_what_the_fast_one_brings_meanwh
     assert!(admits(B, needs + 2_000));
     // What is lost must come again, by the fast path.
     let mut paths = paths;
-    paths[1].meter.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200), Load::Light);
-    paths[1].meter.on_lost(10_000);
-    let admits = |window| Remedy::Preventive.admits(&paths, B, &demand(window, 1 << 20));
+    paths[1].delivery_rate.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200), Load::Light);
+    paths[1].delivery_rate.on_lost(10_000);
+    let admits = |window| Remedy::Preventive.admits(&paths, B, &pending(window, 1 << 20));
     assert!(!admits(needs + 2_000) && admits(2 * needs));
 }
 
@@ -491,15 +497,15 @@ fn a_slow_path_is_admitted_once_the_window_holds_what_the_fast_one_brings_meanwh
 fn the_only_path_that_is_sound_is_always_admitted() {
     let mut paths = measured([20, 20], [20, 200]);
     paths[0].state = PathState::Inactive;
-    assert!(Remedy::Preventive.admits(&paths, B, &demand(1_500, 1 << 20)));
+    assert!(Remedy::Preventive.admits(&paths, B, &pending(1_500, 1 << 20)));
 }
 
 #[test]
 fn split_buffers_give_each_path_an_equal_share() {
     let mut paths = measured([50, 50], [20, 20]);
     let admits = |paths: &[Path], remedy: Remedy, window| {
-        let demand = Demand { send_buffer: 40_000, ..demand(window, 1 << 20) };
-        remedy.admits(paths, A, &demand)
+        let pending = PendingData { send_buffer: 40_000, ..pending(window, 1 << 20) };
+        remedy.admits(paths, A, &pending)
     };
     for remedy in [Remedy::SplitSender, Remedy::SplitReceiver, Remedy::SplitBoth, Remedy::Reschedule] {
         assert!(admits(&paths, remedy, 1_000), "what has nothing in flight blocks nobody");
@@ -516,18 +522,18 @@ fn blest_leaves_the_slow_path_alone_where_its_chunk_would_fill_the_window() {
     let paths = measured([20, 20], [20, 200]);
     // r is 10: (20 + 4.5) packets, ten times, and a fifth more.
     let sends = 294 * paths[0].pmdcs();
-    assert!(!blest_waits(&paths, A, &demand(0, 0)), "the fast path waits for nobody");
-    assert!(blest_waits(&paths, B, &demand(sends, 0)));
-    assert!(!blest_waits(&paths, B, &demand(sends + 3_000, 0)));
+    assert!(!blest_waits(&paths, A, &pending(0, 0)), "the fast path waits for nobody");
+    assert!(blest_waits(&paths, B, &pending(sends, 0)));
+    assert!(!blest_waits(&paths, B, &pending(sends + 3_000, 0)));
 }
 
 #[test]
 fn ecf_waits_for_the_fast_path_where_that_is_done_earlier() {
     let paths = measured([20, 20], [20, 200]);
-    let waits = |queued, waited: &mut bool| ecf_waits(&paths, B, &demand(1 << 20, queued), waited);
+    let waits = |queued, waited: &mut bool| ecf_waits(&paths, B, &pending(1 << 20, queued), waited);
     let packets = |count: usize| count * paths[0].pmdcs();
     let mut waited = false;
-    assert!(!ecf_waits(&paths, A, &demand(1 << 20, packets(10)), &mut waited));
+    assert!(!ecf_waits(&paths, A, &pending(1 << 20, packets(10)), &mut waited));
     // 20 ms and what 20 packets take in each 20 ms, against 200 ms and their deviation of 100 ms.
     assert!(waits(packets(200), &mut waited) && waited);
     assert!(!waits(packets(500), &mut waited) && !waited);
@@ -623,12 +629,12 @@ fn a_chunk_is_held_up_by_a_path_that_is_clearly_longer_or_late() {
 fn of_a_time_out_one_packet_at_least_was_lost() {
     let mut path = paths().remove(0);
     let mtu = path.pmdcs();
-    path.meter.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90), Load::Light);
+    path.delivery_rate.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90), Load::Light);
     path.on_lost(Time::ZERO, 4 * mtu, Time::ZERO);
-    assert_eq!(path.meter.lost_thousandths(), 18, "nothing is in flight any more: it was a time-out");
+    assert_eq!(path.delivery_rate.lost_thousandths(), 18, "nothing is in flight any more: it was a time-out");
     path.flight_bytes = mtu;
     path.on_lost(Time::ZERO, 2 * mtu, Time::ZERO);
-    assert_eq!(path.meter.lost_thousandths(), 52);
+    assert_eq!(path.delivery_rate.lost_thousandths(), 52);
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn an_active_path_is_better_than_one_in_doubt() {
     //# this destination address for data transmission.
     let states = [(PotentiallyFailed, 1), (Inactive, 9), (Active, 0)];
     assert_eq!(chosen(&states, Purpose::New), 2);
-    assert_eq!(chosen(&states, Purpose::Again(Found::Missing(PathId(0)), RetransmitTo::ByCause)), 2);
+    assert_eq!(chosen(&states, Purpose::Retransmission(Found::Missing(PathId(0)), RetransmitTo::ByCause)), 2);
     assert_eq!(chosen(&[(Active, 3), (Active, 0)], Purpose::New), 0, "the primary, as long as it is active");
 }
 
@@ -83,13 +83,13 @@ fn the_path_most_unlike_the_one_that_failed_is_tried_next() {
     // The second shares an address with the first, the third none.
     paths[1].local = paths[0].local;
     assert_eq!(
-        choose(&paths, PathId(0), Purpose::Again(Found::Missing(PathId(0)), RetransmitTo::ByCause)),
+        choose(&paths, PathId(0), Purpose::Retransmission(Found::Missing(PathId(0)), RetransmitTo::ByCause)),
         PathId(2)
     );
     paths[2].peer = paths[0].peer;
     paths[1].peer = "10.9.9.9:1".parse().unwrap();
     assert_eq!(
-        choose(&paths, PathId(0), Purpose::Again(Found::Missing(PathId(0)), RetransmitTo::ByCause)),
+        choose(&paths, PathId(0), Purpose::Retransmission(Found::Missing(PathId(0)), RetransmitTo::ByCause)),
         PathId(1),
         "alike: the first of them"
     );
@@ -103,7 +103,8 @@ fn what_timed_out_leaves_by_another_path_though_its_own_has_shown_that_it_works(
     //# retransmit a chunk that timed out to an active destination transport
     //# address that is different from the last destination address to which
     //# the chunk was sent.
-    let again = |found| chosen(&[(Active, 0), (Active, 0)], Purpose::Again(found, RetransmitTo::ByCause));
+    let again =
+        |found| chosen(&[(Active, 0), (Active, 0)], Purpose::Retransmission(found, RetransmitTo::ByCause));
     assert_eq!(again(Found::TimedOut(PathId(0))), 1);
     assert_eq!(again(Found::TimedOut(PathId(1))), 0);
     assert_eq!(again(Found::Missing(PathId(0))), 0);
@@ -156,7 +157,7 @@ fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
     //# destination address in PF state
     let states = [(PotentiallyFailed, 3), (Inactive, 0), (PotentiallyFailed, 2), (PotentiallyFailed, 2)];
     assert_eq!(chosen(&states, Purpose::New), 2);
-    assert_eq!(chosen(&states, Purpose::Again(Found::Missing(PathId(2)), RetransmitTo::ByCause)), 2);
+    assert_eq!(chosen(&states, Purpose::Retransmission(Found::Missing(PathId(2)), RetransmitTo::ByCause)), 2);
 }
 
 #[test]

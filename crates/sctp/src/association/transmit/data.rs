@@ -31,7 +31,7 @@ const PASS_OVER_WINDOWS: u64 = 128;
 
 /// Why data may leave by a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::association) enum License {
+pub(in crate::association) enum SendPermit {
     /// The window has room.
     Window,
     /// The first packet of a fast retransmission, whatever the window.
@@ -39,18 +39,18 @@ pub(in crate::association) enum License {
     /// A probe of the tail, whatever the window.
     Probe,
     /// With concurrent multipath transfer: the window has room for what is lost, and for that alone.
-    Again,
+    Retransmission,
     /// The same for new data.
-    New,
+    NewData,
     /// The same for this chunk, which is in flight by another path and holds up all.
-    Rescue(Tsn),
+    HeadOfLine(Tsn),
 }
 
 /// A packet that is being filled with DATA, and what is in it so far.
 #[derive(Debug, Clone, Copy)]
 struct Filled {
     departure: Departure,
-    license: License,
+    permit: SendPermit,
     /// Set if several paths are used at once.
     multipath: Option<Multipath>,
     /// The path that new data takes where no scheduler chooses.
@@ -76,7 +76,11 @@ impl Association {
     //# All other properties of the existing SCTP DATA chunk also apply to the
     //# I-DATA chunk, i.e., congestion control as well as receiver window
     //# conditions MUST be observed, as defined in [RFC4960].
-    pub(in crate::association) fn license_at_any_time(&mut self, now: Time, id: PathId) -> Option<License> {
+    pub(in crate::association) fn license_at_any_time(
+        &mut self,
+        now: Time,
+        id: PathId,
+    ) -> Option<SendPermit> {
         if let Some(multipath) = self.config.multipath {
             return self.license_multipath(now, id, multipath);
         }
@@ -108,7 +112,9 @@ impl Association {
         //# that are marked for retransmission (limited by the current cwnd).
         if let Some(tsn) = up.sent.next_lost() {
             let found = up.sent.get(tsn).expect("a lost chunk is kept").found();
-            if choose(&self.paths, up.primary, Purpose::Again(found, self.config.retransmit_to)) != id {
+            if choose(&self.paths, up.primary, Purpose::Retransmission(found, self.config.retransmit_to))
+                != id
+            {
                 return None;
             }
             if up.retransmissions_left == Some(0) && up.sent.flight_bytes() > 0 {
@@ -119,15 +125,15 @@ impl Association {
                 //# When a Fast Retransmit is being performed, the sender SHOULD ignore
                 //# the value of cwnd and SHOULD NOT delay retransmission for this single
                 //# packet.
-                Some(License::FastRetransmit)
+                Some(SendPermit::FastRetransmit)
             } else if path.probe_due {
-                Some(License::Probe)
+                Some(SendPermit::Probe)
             } else {
-                open.then_some(License::Window)
+                open.then_some(SendPermit::Window)
             };
         }
         if path.probe_due {
-            return Some(License::Probe);
+            return Some(SendPermit::Probe);
         }
         if !open || choose(&self.paths, up.primary, Purpose::New) != id || !may_send(self.shutdown) {
             return None;
@@ -158,14 +164,14 @@ impl Association {
         let fits = self.burst > 0
             && !up.sent.is_full()
             && window_takes(up, len.min(path.payload_max(self.queue.header_len())));
-        fits.then_some(License::Window)
+        fits.then_some(SendPermit::Window)
     }
 
     /// Fills the open packet with DATA: first what is lost, then what is new.
-    pub(super) fn fill_data(&mut self, now: Time, id: PathId, license: License) {
+    pub(super) fn fill_data(&mut self, now: Time, id: PathId, permit: SendPermit) {
         // COOKIE ECHO takes one path whatever comes later.
-        let multipath = self.config.multipath.filter(|_| license != License::Window);
-        // What the license is for: the window that idleness makes smaller below must not send it elsewhere.
+        let multipath = self.config.multipath.filter(|_| permit != SendPermit::Window);
+        // What the permit is for: the window that idleness makes smaller below must not send it elsewhere.
         let licensed = match (&mut self.state, multipath) {
             (State::Up(up), Some(multipath)) => next_lost(up, &self.paths, multipath, id),
             _ => None,
@@ -176,7 +182,7 @@ impl Association {
         let path = &self.paths[usize::from(id.0)];
         let mut filled = Filled {
             departure: Departure { path: id, now, order: path.order + 1 },
-            license,
+            permit,
             multipath,
             fallback: choose(&self.paths, up.primary, Purpose::New),
             flight_before: path.flight_bytes,
@@ -192,9 +198,9 @@ impl Association {
         if self.takes_new(&filled) {
             self.fill_new(&mut filled);
         }
-        match license {
-            License::Probe if filled.bytes == 0 => self.fill_probe(&mut filled),
-            License::Rescue(tsn) => self.fill_rescue(&mut filled, tsn),
+        match permit {
+            SendPermit::Probe if filled.bytes == 0 => self.fill_probe(&mut filled),
+            SendPermit::HeadOfLine(tsn) => self.fill_rescue(&mut filled, tsn),
             _ => {}
         }
         self.on_filled(filled);
@@ -216,15 +222,19 @@ impl Association {
         }
     }
 
-    /// What is lost, lowest TSN first; `licensed` is what the license was for.
+    /// What is lost, lowest TSN first; `licensed` is what the permit was for.
     fn fill_lost(&mut self, filled: &mut Filled, mut licensed: Option<Tsn>) {
-        let Filled { departure, license, multipath, .. } = *filled;
+        let Filled { departure, permit, multipath, .. } = *filled;
         let Departure { path: id, now, .. } = departure;
         let partial = self.extensions().is_some_and(Extensions::partial_reliability);
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         while let Some(tsn) = match multipath {
             None => up.sent.next_lost(),
-            Some(_) if matches!(license, License::New | License::Probe | License::Rescue(_)) => None,
+            Some(_)
+                if matches!(permit, SendPermit::NewData | SendPermit::Probe | SendPermit::HeadOfLine(_)) =>
+            {
+                None
+            }
             Some(multipath) => licensed.take().or_else(|| next_lost(up, &self.paths, multipath, id)),
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
@@ -233,7 +243,8 @@ impl Association {
             let lost_again =
                 (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
             let here = multipath.is_some()
-                || choose(&self.paths, up.primary, Purpose::Again(found, self.config.retransmit_to)) == id;
+                || choose(&self.paths, up.primary, Purpose::Retransmission(found, self.config.retransmit_to))
+                    == id;
             // What is over is given up before the next packet.
             let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
@@ -248,14 +259,14 @@ impl Association {
             if multipath.is_none() {
                 self.paths[usize::from(left_by.0)].fast_retransmit_due = false;
             } else if left_by != id
-                && let Some(point) = up.points.get_mut(usize::from(left_by.0))
+                && let Some(point) = up.pseudo_cums.get_mut(usize::from(left_by.0))
             {
                 point.on_moved();
             }
             if has_left {
                 self.paths[usize::from(left_by.0)].evidence.on_resent(tsn);
             }
-            self.paths[usize::from(left_by.0)].departures.on_sent_again(tsn);
+            self.paths[usize::from(left_by.0)].send_times.on_retransmitted(tsn);
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
             data.immediate = self.config.immediate_at_end;
@@ -270,20 +281,23 @@ impl Association {
 
     /// Whether new data may follow what is lost.
     fn takes_new(&mut self, filled: &Filled) -> bool {
-        let Filled { departure, license, multipath, fallback, .. } = *filled;
+        let Filled { departure, permit, multipath, fallback, .. } = *filled;
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return false };
         let id = departure.path;
         // Beyond the window there is room for what is lost, and for one probe.
         let takes_new = match multipath {
-            None => license != License::FastRetransmit && up.sent.next_lost().is_none() && fallback == id,
-            Some(_) => matches!(license, License::New | License::Probe) && carries(&self.paths, id, fallback),
+            None => permit != SendPermit::FastRetransmit && up.sent.next_lost().is_none() && fallback == id,
+            Some(_) => {
+                matches!(permit, SendPermit::NewData | SendPermit::Probe)
+                    && carries(&self.paths, id, fallback)
+            }
         };
         takes_new && may_send(self.shutdown)
     }
 
     /// What is new, as far as packet, windows and Max.Burst allow.
     fn fill_new(&mut self, filled: &mut Filled) {
-        let Filled { departure, license, .. } = *filled;
+        let Filled { departure, permit, .. } = *filled;
         let Departure { path: id, now, .. } = departure;
         let told_by_several = self.is_told_by_several();
         //= specs/rfc9260.txt#section-7.3
@@ -292,7 +306,8 @@ impl Association {
         let there = self.paths.iter().filter(|path| path.state != PathState::Removed);
         let amdcs = there.map(Path::pmdcs).min().expect("there is a path");
         let several = self.paths.len() > 1;
-        let pass_over_every = self.config.pass_over_every.filter(|_| license == License::New && several);
+        let pass_over_every =
+            self.config.pass_over_every.filter(|_| permit == SendPermit::NewData && several);
         while let Some(len) = self.len_of_next(filled, amdcs) {
             let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
             if up.window == Window::ProbeDue {
@@ -346,7 +361,7 @@ impl Association {
             path.flight_bytes += bytes;
             path.on_chunk_sent(departure.order, tsn);
             if told_by_several {
-                path.departures.on_sent(tsn, now);
+                path.send_times.on_sent(tsn, now);
             }
             filled.bytes += bytes;
             filled.brought_new = true;
@@ -460,7 +475,7 @@ impl Association {
         for tsn in &up.packed[first..] {
             let tsn = *tsn;
             path.evidence.on_probed(tsn);
-            path.departures.on_sent_again(tsn);
+            path.send_times.on_retransmitted(tsn);
             let (data, moved_from) = up.sent.retransmit(tsn, departure);
             debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
             data.immediate = true;
@@ -496,8 +511,8 @@ impl Association {
             let other = &mut self.paths[usize::from(from.0)];
             other.flight_bytes -= bytes;
             other.evidence.on_probed(tsn);
-            other.departures.on_sent_again(tsn);
-            other.on_rescued_from(bytes, waited);
+            other.send_times.on_retransmitted(tsn);
+            other.on_retransmitted_elsewhere(bytes, waited);
             filled.held_up = Some(from);
         }
     }
@@ -569,7 +584,7 @@ impl Association {
         self.arm_tail_probe(now, id);
         if let (Some(held_up), Some(multipath)) = (filled.held_up, multipath) {
             self.stop_idle_t3(held_up);
-            self.on_rescued(now, held_up, multipath);
+            self.on_head_of_line_sent(now, held_up, multipath);
         }
     }
 }

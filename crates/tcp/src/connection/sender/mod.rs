@@ -358,7 +358,7 @@ impl Sender {
             flight_before: if counts_arrivals { pipe_before } else { flight_before },
             mtu: self.mss,
             rtt: if counts_arrivals { self.rack.latest_round_trip() } else { sample },
-            by_another_way: None,
+            cross_path_age: None,
             srtt: self.rto.srtt(),
             cum_advanced: bytes > 0,
             in_recovery,

@@ -8,19 +8,19 @@ use crate::wire::Sack;
 /// Where a path's own cumulative point is (CUC version 2): the next TSN in order that left by it, for chunks that left
 /// once and for those that left again.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::association) struct PseudoCum {
+pub(in crate::association) struct PseudoCumAck {
     expected: [Option<Tsn>; 2],
     /// Whether the next one is to be looked for.
     searching: [bool; 2],
 }
 
-impl Default for PseudoCum {
+impl Default for PseudoCumAck {
     fn default() -> Self {
         Self { expected: [None; 2], searching: [true; 2] }
     }
 }
 
-impl PseudoCum {
+impl PseudoCumAck {
     /// A chunk that left by this path has left again by another.
     pub(in crate::association) fn on_moved(&mut self) {
         self.searching = [true; 2];
@@ -28,7 +28,7 @@ impl PseudoCum {
 }
 
 /// Reads a SACK that is not applied yet. Whether the point of each path advances.
-pub(in crate::association) fn advance(points: &mut [PseudoCum], sent: &Sent, sack: &Sack) -> Vec<bool> {
+pub(in crate::association) fn advance(points: &mut [PseudoCumAck], sent: &Sent, sack: &Sack) -> Vec<bool> {
     let mut advanced = vec![false; points.len()];
     let before = sent.cum_tsn_ack_point();
     let newly = sack.cum_tsn_ack.distance_from(before);

@@ -1,6 +1,6 @@
 //! Retransmission path policies.
 
-use super::meter::bytes_in;
+use super::delivery_rate::bytes_in;
 use super::{Multipath, RetransmitBy};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::Up;
@@ -14,7 +14,7 @@ pub(in crate::association) fn carries(paths: &[Path], id: PathId, fallback: Path
 }
 
 /// By which path a chunk that left by `left_by` leaves again; `chance` decides among equals.
-pub(in crate::association) fn again(
+pub(in crate::association) fn rtx_path(
     paths: &[Path],
     left_by: PathId,
     fallback: PathId,
@@ -62,7 +62,7 @@ pub(in crate::association) fn next_lost(
     let first = up.sent.next_lost()?;
     let fallback = choose(paths, up.primary, Purpose::New);
     let chance = up.chance;
-    let leaves_here = |left_by: PathId| again(paths, left_by, fallback, retransmit_by, chance) == id;
+    let leaves_here = |left_by: PathId| rtx_path(paths, left_by, fallback, retransmit_by, chance) == id;
     if retransmit_by == RetransmitBy::Same {
         return up.sent.lost().find(|(_, left_by)| leaves_here(*left_by)).map(|(tsn, _)| tsn);
     }

@@ -44,7 +44,7 @@ pub(super) fn is_held_up(Waits { waited, silent, patience }: Waits, takes: Durat
 
 impl Association {
     /// The chunk in flight by another path that is to leave by this one now.
-    pub(super) fn next_rescue(&mut self, now: Time, id: PathId, multipath: Multipath) -> Option<Tsn> {
+    pub(super) fn next_head_of_line(&mut self, now: Time, id: PathId, multipath: Multipath) -> Option<Tsn> {
         let State::Up(up) = &mut self.state else { return None };
         let fallback = choose(&self.paths, up.primary, Purpose::New);
         let path = &self.paths[usize::from(id.0)];
@@ -86,7 +86,12 @@ impl Association {
     }
 
     /// A chunk has left again that `held_up` had in flight: what becomes of that path.
-    pub(in crate::association) fn on_rescued(&mut self, now: Time, held_up: PathId, multipath: Multipath) {
+    pub(in crate::association) fn on_head_of_line_sent(
+        &mut self,
+        now: Time,
+        held_up: PathId,
+        multipath: Multipath,
+    ) {
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(held_up.0)];
         let penalised = match multipath.remedy {

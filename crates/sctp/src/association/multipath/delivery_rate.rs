@@ -29,7 +29,7 @@ const BELIEVED: Duration = Duration::from_secs(30);
 
 /// What arrives of what left by a path, in bytes a second.
 #[derive(Debug, Default, Clone, Copy)]
-pub(in crate::association) struct Meter {
+pub(in crate::association) struct DeliveryRate {
     began: Option<Time>,
     bytes: u64,
     spans: [u64; SPANS],
@@ -44,7 +44,7 @@ pub(in crate::association) struct Meter {
     halved_at: Time,
 }
 
-impl Meter {
+impl DeliveryRate {
     /// So many bytes have arrived, by a path of which these are round trip and load.
     pub(in crate::association) fn on_arrived(
         &mut self,
@@ -162,7 +162,7 @@ impl Path {
 
     /// Bytes a second that it delivers, as far as is known: before that, a window in a round trip.
     pub(super) fn rate(&self) -> u64 {
-        let measured = self.meter.spans.into_iter().max().unwrap_or(0);
+        let measured = self.delivery_rate.spans.into_iter().max().unwrap_or(0);
         let guessed = || per_second(self.controller.window() as u64, self.round_trip());
         if measured > 0 { measured } else { guessed().max(1) }
     }
@@ -177,15 +177,15 @@ impl Path {
 
     /// The same, and in the mean what it takes longer for what is lost: as much again and an eighth, each time.
     pub(super) fn takes_in_the_mean(&self, bytes: usize) -> Duration {
-        let (takes, lost) = (self.takes(bytes), self.meter.lost_thousandths().min(LOST_MAX) as u32);
+        let (takes, lost) = (self.takes(bytes), self.delivery_rate.lost_thousandths().min(LOST_MAX) as u32);
         takes + (takes + takes / 8) * lost / (1_000 - lost)
     }
 
     /// A chunk of so many bytes left again by another path after so long: nobody will know what became of it here, but that it
     /// ought to have come.
-    pub(in crate::association) fn on_rescued_from(&mut self, bytes: usize, waited: Duration) {
+    pub(in crate::association) fn on_retransmitted_elsewhere(&mut self, bytes: usize, waited: Duration) {
         if waited > self.takes(bytes) {
-            self.meter.on_lost(bytes);
+            self.delivery_rate.on_lost(bytes);
         }
     }
 }
@@ -196,24 +196,24 @@ mod tests {
 
     #[test]
     fn a_rate_is_the_largest_of_late_and_a_pause_is_none() {
-        let mut meter = Meter::default();
+        let mut rate = DeliveryRate::default();
         let round_trip = Duration::from_millis(100);
         let at = |ms| Time::from_millis(1_000 + ms);
         for ms in (0..=100).step_by(10) {
-            meter.on_arrived(at(ms), 1_000, round_trip, Load::Light);
+            rate.on_arrived(at(ms), 1_000, round_trip, Load::Light);
         }
-        assert_eq!(meter.spans, [100_000, 0, 0, 0], "10 packets in a tenth of a second");
-        meter.on_arrived(at(900), 50, round_trip, Load::Light);
-        assert_eq!(meter.spans[0], 100_000, "1000 bytes in 0.8 s");
+        assert_eq!(rate.spans, [100_000, 0, 0, 0], "10 packets in a tenth of a second");
+        rate.on_arrived(at(900), 50, round_trip, Load::Light);
+        assert_eq!(rate.spans[0], 100_000, "1000 bytes in 0.8 s");
         for span in 1..=SPANS as u64 {
-            meter.on_arrived(at(900 + 100 * span), 50, round_trip, Load::Light);
+            rate.on_arrived(at(900 + 100 * span), 50, round_trip, Load::Light);
         }
-        assert_eq!(meter.spans, [500; SPANS]);
+        assert_eq!(rate.spans, [500; SPANS]);
     }
 
     #[test]
     fn one_loss_of_few_packets_is_chance_and_what_was_lost_long_ago_is_forgotten() {
-        let (mut few, mut many) = (Meter::default(), Meter::default());
+        let (mut few, mut many) = (DeliveryRate::default(), DeliveryRate::default());
         let now = Time::ZERO;
         few.on_arrived(now, 23 * 1_468, Duration::from_millis(100), Load::Light);
         few.on_lost(1_468);
@@ -233,20 +233,20 @@ mod tests {
 
     #[test]
     fn what_a_path_carries_is_its_rate_while_it_has_a_queue_and_no_other() {
-        let mut meter = Meter::default();
+        let mut rate = DeliveryRate::default();
         let round_trip = Duration::from_millis(100);
         // Every 200 ms eleven packets at once, a tenth of a megabyte a second; for 20 ms there is a queue.
         for burst in 0..5 {
-            assert_eq!(meter.carries(Time::from_millis(200 * burst)), None);
+            assert_eq!(rate.carries(Time::from_millis(200 * burst)), None);
             for nth in 0..=10 {
                 let load = if nth < 10 { Load::Queued } else { Load::Light };
-                meter.on_arrived(Time::from_millis(200 * burst + 2 * nth), 2_000, round_trip, load);
+                rate.on_arrived(Time::from_millis(200 * burst + 2 * nth), 2_000, round_trip, load);
             }
         }
         // No sooner than after a round trip of it.
         for nth in 0..=10 {
-            meter.on_arrived(Time::from_millis(1_000 + 2 * nth), 2_000, round_trip, Load::Queued);
+            rate.on_arrived(Time::from_millis(1_000 + 2 * nth), 2_000, round_trip, Load::Queued);
         }
-        assert_eq!(meter.carries(Time::from_millis(1_020)), Some(1_000_000));
+        assert_eq!(rate.carries(Time::from_millis(1_020)), Some(1_000_000));
     }
 }

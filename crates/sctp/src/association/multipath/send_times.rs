@@ -16,23 +16,23 @@ use crate::ids::Tsn;
 use crate::wire::Sack;
 
 /// So many chunks are remembered at most; of more, the oldest are not measured.
-const DEPARTURES_MAX: usize = 16_384;
+const SEND_TIMES_MAX: usize = 16_384;
 
 /// The chunks that left by one path after the last one that its own answers have named; by TSN.
 #[derive(Debug, Default)]
-pub(in crate::association) struct Departures(VecDeque<(Tsn, Time)>);
+pub(in crate::association) struct SendTimes(VecDeque<(Tsn, Time)>);
 
-impl Departures {
+impl SendTimes {
     /// A chunk leaves for the first time.
     pub(in crate::association) fn on_sent(&mut self, tsn: Tsn, now: Time) {
-        if self.0.len() == DEPARTURES_MAX {
+        if self.0.len() == SEND_TIMES_MAX {
             self.0.pop_front();
         }
         self.0.push_back((tsn, now));
     }
 
     /// A chunk leaves again, by whichever path.
-    pub(in crate::association) fn on_sent_again(&mut self, tsn: Tsn) {
+    pub(in crate::association) fn on_retransmitted(&mut self, tsn: Tsn) {
         if let Some(at) = self.up_to(tsn).checked_sub(1).filter(|at| self.0[*at].0 == tsn) {
             self.0.remove(at);
         }
@@ -73,15 +73,15 @@ impl Departures {
 mod tests {
     use super::*;
 
-    fn departures(tsns: &[u32]) -> Departures {
-        let mut departures = Departures::default();
-        tsns.iter().for_each(|tsn| departures.on_sent(Tsn(*tsn), Time::from_millis((*tsn).into())));
-        departures
+    fn send_times(tsns: &[u32]) -> SendTimes {
+        let mut send_times = SendTimes::default();
+        tsns.iter().for_each(|tsn| send_times.on_sent(Tsn(*tsn), Time::from_millis((*tsn).into())));
+        send_times
     }
 
-    fn answer(departures: &mut Departures, cum: u32, gaps: &[(u16, u16)]) -> Option<u32> {
+    fn answer(send_times: &mut SendTimes, cum: u32, gaps: &[(u16, u16)]) -> Option<u32> {
         let sack = Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() };
-        departures.on_answer(&sack).map(|(tsn, at)| {
+        send_times.on_answer(&sack).map(|(tsn, at)| {
             assert_eq!(at, Time::from_millis(tsn.0.into()));
             tsn.0
         })
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_to_the_last_chunk_of_its_path_that_it_names_and_to_each_once() {
-        let mut it = departures(&[1, 3, 5, 7, 9, 11]);
+        let mut it = send_times(&[1, 3, 5, 7, 9, 11]);
         assert_eq!(answer(&mut it, 0, &[]), None);
         assert_eq!(answer(&mut it, 0, &[(2, 3), (6, 6)]), Some(3), "6 is another path's");
         assert_eq!(answer(&mut it, 3, &[(3, 3)]), None, "that was 3 again");
@@ -100,16 +100,16 @@ mod tests {
 
     #[test]
     fn what_left_again_is_no_measure() {
-        let mut it = departures(&[u32::MAX - 3, u32::MAX - 1, 1]);
-        it.on_sent_again(Tsn(1));
-        it.on_sent_again(Tsn(0));
+        let mut it = send_times(&[u32::MAX - 3, u32::MAX - 1, 1]);
+        it.on_retransmitted(Tsn(1));
+        it.on_retransmitted(Tsn(0));
         assert_eq!(answer(&mut it, 1, &[]), Some(u32::MAX - 1));
     }
 
     #[test]
     fn of_more_chunks_than_it_remembers_it_forgets_the_oldest() {
-        let mut it = departures(&(0..=DEPARTURES_MAX as u32).collect::<Vec<_>>());
-        assert_eq!(it.memory_bytes(), DEPARTURES_MAX * size_of::<(Tsn, Time)>());
+        let mut it = send_times(&(0..=SEND_TIMES_MAX as u32).collect::<Vec<_>>());
+        assert_eq!(it.memory_bytes(), SEND_TIMES_MAX * size_of::<(Tsn, Time)>());
         assert_eq!(answer(&mut it, 0, &[]), None);
         assert_eq!(answer(&mut it, 1, &[]), Some(1));
     }

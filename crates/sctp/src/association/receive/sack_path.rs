@@ -56,7 +56,7 @@ impl Association {
             && path.params.heartbeat_interval.is_some()
         {
             // Where all paths are used at once, what one brings late comes twice, for another has been asked for it
-            // (`multipath::rescue`): that is no suspicion before a HEARTBEAT is not answered, and answers that took a longer
+            // (`multipath::head_of_line`): that is no suspicion before a HEARTBEAT is not answered, and answers that took a longer
             // way back would be no measure of this one.
             if up.received.counts_by_path() {
                 let asks = matches!(self.shutdown, Shutdown::No | Shutdown::Pending);
