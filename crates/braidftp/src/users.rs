@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
+use crate::identity::Fingerprint;
 use crate::store::fs;
 
 /// Addresses, and names of no user, whose failures are remembered at once; beyond that the one with the oldest failure
@@ -100,10 +101,28 @@ pub struct Users {
 
 #[derive(Debug)]
 struct User {
-    /// `None`: any password will do.
-    hash: Option<String>,
+    proof: Proof,
+    /// Keys of which each lets the user in without a password.
+    keys: Vec<Fingerprint>,
     home: PathBuf,
     access: Access,
+}
+
+/// What a password has to be.
+#[derive(Debug)]
+enum Proof {
+    /// Anything: the user is nobody in particular.
+    Anything,
+    /// What this hash was made of.
+    Password(String),
+    /// No password lets the user in; a key does.
+    Key,
+}
+
+impl User {
+    fn grant(&self, name: &str) -> Grant {
+        Grant { name: name.to_owned(), home: self.home.clone(), access: self.access }
+    }
 }
 
 /// The checks that failed or are being made.
@@ -225,6 +244,8 @@ struct Entry {
     name: String,
     hash: Option<String>,
     #[serde(default)]
+    keys: Vec<String>,
+    #[serde(default)]
     home: String,
     writable: Option<bool>,
 }
@@ -249,12 +270,31 @@ impl Users {
 
     /// Whether anybody logs in with a password that is a secret.
     pub(crate) fn any_has_password(&self) -> bool {
-        self.known.values().any(|user| user.hash.is_some())
+        self.known.values().any(|user| matches!(user.proof, Proof::Password(_)))
+    }
+
+    /// Whether anybody logs in by a key.
+    pub(crate) fn any_has_key(&self) -> bool {
+        self.known.values().any(|user| !user.keys.is_empty())
+    }
+
+    /// The users whose key this is.
+    pub fn of_key(&self, key: Fingerprint) -> impl Iterator<Item = &str> {
+        self.known.iter().filter(move |(_, user)| user.keys.contains(&key)).map(|(name, _)| name.as_str())
+    }
+
+    /// Lets a user in who has shown a key of theirs ([`Users::of_key`]).
+    ///
+    /// # Errors
+    /// [`LoginError`].
+    pub fn admit(&self, user: &[u8]) -> Result<Grant, LoginError> {
+        let name = std::str::from_utf8(user).unwrap_or("\u{fffd}");
+        self.known.get(name).map(|known| known.grant(name)).ok_or(LoginError::Refused)
     }
 
     /// Nobody has a name: `anonymous` (or `ftp`) with any password sees all of the root.
     pub fn anonymous(access: Access) -> Self {
-        let user = || User { hash: None, home: PathBuf::new(), access };
+        let user = || User { proof: Proof::Anything, keys: Vec::new(), home: PathBuf::new(), access };
         let known = [("anonymous".to_owned(), user()), ("ftp".to_owned(), user())].into();
         Self::new(known)
     }
@@ -263,7 +303,8 @@ impl Users {
     /// ```toml
     /// [[user]]
     /// name = "anna"
-    /// hash = "$argon2id$v=19$m=19456,t=2,p=1$…"   # as `braidftp serve --hash-password` prints it
+    /// hash = "$argon2id$v=19$m=19456,t=2,p=1$…"   # as `braidftp serve --hash-password` prints it; not needed with keys
+    /// keys = ["SHA256:…"]                         # as `braidftp key` prints it: no password is needed with this key
     /// home = "anna"                               # a folder in the root; all of it without this line
     /// writable = true                             # else what `--writable` says
     ///
@@ -291,8 +332,11 @@ impl Users {
         for entry in file.user {
             let wrong = |why: &str| Err(UsersError(format!("user `{}`: {why}", entry.name.escape_debug())));
             match &entry.hash {
-                None if entry.name != "anonymous" && entry.name != "ftp" => {
-                    return wrong("no hash; make one with `braidftp serve --hash-password`");
+                None if entry.name != "anonymous" && entry.name != "ftp" && entry.keys.is_empty() => {
+                    return wrong(
+                        "no hash and no keys; make a hash with `braidftp serve --hash-password`, or have `braidftp key new` print a \
+                         key's fingerprint",
+                    );
                 }
                 None => {}
                 Some(hash) => match PasswordHash::new(hash).map(|hash| argon2::Params::try_from(&hash)) {
@@ -309,7 +353,21 @@ impl Users {
                 Some(false) => Access::ReadOnly,
                 None => access,
             };
-            let user = User { hash: entry.hash.clone(), home, access };
+            let keys: Result<Vec<Fingerprint>, _> = entry.keys.iter().map(|key| key.parse()).collect();
+            let keys = match keys {
+                Ok(keys) => keys,
+                Err(_) => {
+                    return wrong(
+                        "one of its keys is no fingerprint, which `braidftp key` prints as `SHA256:…`",
+                    );
+                }
+            };
+            let proof = match (&entry.hash, keys.is_empty()) {
+                (Some(hash), _) => Proof::Password(hash.clone()),
+                (None, false) => Proof::Key,
+                (None, true) => Proof::Anything,
+            };
+            let user = User { proof, keys, home, access };
             if known.insert(entry.name.clone(), user).is_some() {
                 return wrong("it is there twice");
             }
@@ -319,7 +377,11 @@ impl Users {
 
     fn new(known: BTreeMap<String, User>) -> Self {
         // The first hash there is, so that an unknown name takes as long as that one does.
-        let decoy = known.values().find_map(|user| user.hash.clone()).unwrap_or_default();
+        let hash = |user: &User| match &user.proof {
+            Proof::Password(hash) => Some(hash.clone()),
+            Proof::Anything | Proof::Key => None,
+        };
+        let decoy = known.values().find_map(hash).unwrap_or_default();
         Self { known, decoy, turn: Arc::new(Semaphore::new(1)), failures: Arc::default() }
     }
 
@@ -354,20 +416,28 @@ impl Users {
     pub async fn log_in(&self, user: &[u8], password: &[u8], peer: IpAddr) -> Result<Grant, LoginError> {
         let name = std::str::from_utf8(user).unwrap_or("\u{fffd}");
         let known = self.known.get(name);
-        let hash = match known {
-            Some(User { hash: None, .. }) => None,
-            Some(User { hash: Some(hash), .. }) => Some(hash.clone()),
-            None => Some(self.decoy.clone()),
+        let hash = match known.map(|user| &user.proof) {
+            Some(Proof::Anything) => None,
+            Some(Proof::Password(hash)) => Some(hash.clone()),
+            // It takes as long, and no password is right.
+            Some(Proof::Key) | None => Some(self.decoy.clone()),
         };
+        let has_password = matches!(known, Some(User { proof: Proof::Password(_), .. }));
         if let Some(hash) = hash {
             let guess = Guess { peer: subnet(peer), name: name.to_owned(), is_user: known.is_some() };
-            self.check(guess, hash, password).await?;
+            self.check(guess, hash, password, has_password).await?;
         }
-        let known = known.ok_or(LoginError::Refused)?;
-        Ok(Grant { name: name.to_owned(), home: known.home.clone(), access: known.access })
+        Ok(known.ok_or(LoginError::Refused)?.grant(name))
     }
 
-    async fn check(&self, guess: Guess, hash: String, password: &[u8]) -> Result<(), LoginError> {
+    /// Checks a password; where the user `has_password` not, none is right.
+    async fn check(
+        &self,
+        guess: Guess,
+        hash: String,
+        password: &[u8],
+        has_password: bool,
+    ) -> Result<(), LoginError> {
         let failures_before = {
             let failures = lock(&self.failures);
             if !failures.may_check(&guess) {
@@ -380,7 +450,7 @@ impl Users {
         }
         let Ok(turn) = self.turn.clone().acquire_owned().await else { return Err(LoginError::Refused) };
         let password = Zeroizing::new(password.to_vec());
-        let (failures, is_user) = (self.failures.clone(), guess.is_user);
+        let failures = self.failures.clone();
         // Counted only now, when no other check is under way: sessions that log in at once with the right password do
         // not use up each other's count, and those that guess at once do.
         let charged = lock(&failures).charge(&guess).ok_or(LoginError::TooMany)?;
@@ -391,7 +461,7 @@ impl Users {
                 && PasswordHash::new(&hash)
                     .is_ok_and(|hash| Argon2::default().verify_password(&password, &hash).is_ok());
             // An unknown name is checked against a user's hash, and may even be right.
-            let right = right && is_user;
+            let right = right && has_password;
             if right {
                 lock(&failures).succeeded(&guess, charged);
             }
@@ -539,6 +609,27 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_key_lets_its_users_in_and_without_a_hash_no_password_does() {
+        let key = |letter: char| format!("SHA256:{}A", String::from(letter).repeat(42));
+        let (mine, other) = (key('B'), key('C'));
+        let hash = cheap_hash();
+        let text = format!(
+            "[[user]]\nname = 'anna'\nkeys = ['{other}', '{mine}']\n[[user]]\nname = 'bert'\nhash = '{hash}'\nkeys = ['{mine}']\n"
+        );
+        let users = Users::parse(&text, Access::Writable).unwrap();
+        let of = |key: &str| users.of_key(key.parse().unwrap()).collect::<Vec<_>>();
+        assert_eq!((of(&mine), of(&other), of(&key('D'))), (vec!["anna", "bert"], vec!["anna"], vec![]));
+        assert_eq!(users.admit(b"anna").unwrap().access, Access::Writable);
+        assert_eq!(users.admit(b"carl"), Err(LoginError::Refused));
+        assert!(users.log_in(b"bert", b"right", HERE).await.is_ok());
+        // The hash that is checked in place of hers is bert's.
+        for password in [&b"right"[..], b""] {
+            assert_eq!(users.log_in(b"anna", password, HERE).await, Err(LoginError::Refused));
+        }
+        assert!(users.any_has_key() && users.any_has_password());
+    }
+
     #[test]
     fn a_guesser_has_one_ipv6_network_and_the_tables_have_an_end() {
         let guess = |peer| Guess { peer: subnet(peer), name: "ghost".into(), is_user: false };
@@ -572,6 +663,7 @@ mod tests {
             ("[[user]]\nname = 'ftp'\nhome = '../up'", "home"),
             ("[[user]]\nname = 'ftp'\n[[user]]\nname = 'ftp'", "twice"),
             ("[[user]]\nname = 'ftp'\nhoem = 'x'", "hoem"),
+            ("[[user]]\nname = 'a'\nkeys = ['SHA256:short']", "no fingerprint"),
             ("[[user]\nname", "expected"),
         ] {
             let error = Users::parse(text, Access::ReadOnly).unwrap_err().to_string();

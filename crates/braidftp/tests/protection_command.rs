@@ -227,6 +227,70 @@ fn an_authority_vouches_for_the_certificate_that_the_server_was_given() {
 }
 
 #[test]
+fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
+    let room = Room::new();
+    let key = |home: &str, what: &str| {
+        let output = braidftp(&room.path(home), &["key", what]).output().unwrap();
+        let (said, told) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        (output.status.code().unwrap(), said.trim_end().to_owned() + &told)
+    };
+    let (code, said) = key("anna", "show");
+    assert!(code == 6 && said.contains("braidftp key new makes one"), "{code}: {said}");
+    let (code, fingerprint) = key("anna", "new");
+    assert!(code == 0 && fingerprint.starts_with("SHA256:"), "{fingerprint}");
+    assert_eq!(key("anna", "show"), (0, fingerprint.clone()));
+    let (code, said) = key("anna", "new");
+    assert!(code == 1 && said.contains("there is one already"), "{code}: {said}");
+
+    let hash = {
+        let params = argon2::Params::new(8, 1, 1, None).unwrap();
+        use argon2::PasswordHasher;
+        argon2::Argon2::from(params).hash_password(b"secret").unwrap().to_string()
+    };
+    let users = room.text("users.toml");
+    let text = format!(
+        "[[user]]\nname = 'anna'\nkeys = ['{fingerprint}']\n[[user]]\nname = 'bert'\nhash = '{hash}'\n[[user]]\nname = 'anonymous'\n"
+    );
+    fs::write(&users, text).unwrap();
+    let server = room.serve(ANY, &["--users", &users, "--allow-plain"]);
+    let pin = ["--pin", &server.key];
+    let at = |user: &str| server.url.replace("://", &format!("://{user}@"));
+    room.goes("anna", &at("anna"), &pin);
+    room.goes("anna", &at("anna"), &[&pin[..], &["--mode", "ms"]].concat());
+    let code = |home: &str, url: &str, more: &[&str]| room.mirror(home, url, more);
+    // Another has another key, or none.
+    assert_eq!(code("bert", &at("anna"), &pin).0, 4);
+    assert_eq!(key("bert", "new").0, 0);
+    assert_eq!(code("bert", &at("anna"), &pin).0, 4);
+    assert_eq!(code("bert", &at("anna:secret"), &pin).0, 4);
+    room.goes("bert", &at("bert:secret"), &pin);
+    assert_eq!(code("bert", &at("bert:wrong"), &pin).0, 4);
+    room.goes("bert", &server.url, &["--plain"]);
+    // In the clear neither side has to do with a password.
+    let (refused, said) = code("bert", &at("bert:secret"), &["--plain"]);
+    assert!(refused == 4 && said.contains("no passwords are taken without protection"), "{refused}: {said}");
+    let (refused, said) = code("bert", &at("bert:secret"), &["--mode", "ms"]);
+    assert!(refused == 1 && said.contains("the password would travel in the clear"), "{refused}: {said}");
+
+    let file = room.path("anna/.local/share/braidftp/client.pem");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let (refused, said) = code("anna", &at("anna"), &pin);
+    assert!(refused == 1 && said.contains("chmod 600"), "{refused}: {said}");
+    drop(server);
+
+    // A server that protects nothing does not start with users who have passwords.
+    let tree = room.text("tree");
+    let serve = ["serve", &tree, "--listen", ANY, "--plain", "--users", &users];
+    let output = braidftp(&room.path("home"), &serve).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("--allow-plain-passwords"), "{said}");
+    let server = room.serve(ANY, &["--plain", "--users", &users, "--allow-plain-passwords"]);
+    room.goes("bert", &server.url.replace("://", "://bert:secret@"), &["--plain"]);
+}
+
+#[test]
 fn options_that_contradict_each_other_are_told() {
     let room = Room::new();
     for more in [&["--plain", "--accept-new"][..], &["--plain", "--protect"], &["--pin", "SHA256:short"]] {

@@ -56,6 +56,7 @@ codes! {
     PASSIVE 227 "227: entering passive mode."
     EXTENDED_PASSIVE 229 "229: entering extended passive mode."
     LOGGED_IN 230 "230: logged in."
+    AUTHORIZED 232 "232: logged in by the security exchange, without a password (RFC 4217 §12.2, RFC 2228 §4)."
     SECURITY_ACCEPTED 234 "234: the mechanism of AUTH is accepted, and its exchange begins (RFC 2228 §4)."
     FILE_OK 250 "250: file action okay."
     PATH_CREATED 257 "257: a path name, quoted."

@@ -49,6 +49,8 @@ pub enum Command {
     Mv(Mv),
     /// List the network paths of a job that runs, take one out of use, or put it back
     Path(PathCommand),
+    /// Show the key of this user, by which a server may know them, or make one
+    Key(KeyCommand),
     /// Show on this machine, over an emulated lossy link, how long each mode takes
     Demo(crate::demo::Args),
 }
@@ -146,6 +148,18 @@ fn multipath_help() -> String {
         names(Remedy::ALL.iter().map(ToString::to_string).collect()),
         names(cc::coupled::Coupling::ALL.iter().map(ToString::to_string).collect()),
     )
+}
+
+/// `key`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The fingerprint goes to whoever runs the server, for `keys` in the users file. The key is in \
+                        ~/.local/share/braidftp/client.pem; who can read it can log in as you."
+)]
+pub struct KeyCommand {
+    /// `show` prints the fingerprint, `new` makes a key
+    #[arg(default_value = "show", value_parser = ["show", "new"])]
+    pub what: String,
 }
 
 /// `path`.

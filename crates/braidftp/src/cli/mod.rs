@@ -20,6 +20,7 @@ use crate::client::{
     Client, Limiter, Options, PathControl, Trace, check_mode, default_mode, parse_name, say,
 };
 use crate::exit::{Error, Exit, Result, Told};
+use crate::identity::ClientIdentity;
 use crate::job::{
     self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Parts, Record, Recursion,
 };
@@ -72,6 +73,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Mkdir(args) => mkdir(args).await,
             Command::Mv(args) => mv(args).await,
             Command::Path(args) => path(args).await,
+            Command::Key(args) => key(&args),
         }
     });
     // A thread that waits for a disk must not keep the program from ending.
@@ -149,6 +151,19 @@ fn no_path_twice(paths: &[PathRule]) -> Result<()> {
             .hint("name each path once, as in --path 10.1.1.2 --path 10.1.2.2")),
         None => Ok(()),
     }
+}
+
+fn key(args: &args::KeyCommand) -> Result<()> {
+    let files = ClientIdentity::usual()?;
+    let identity = match args.what.as_str() {
+        "new" => ClientIdentity::make(&files)?,
+        _ => ClientIdentity::load(&files)?.ok_or_else(|| {
+            Error::new(Exit::Local, format_args!("show the key {}", files.key.display()), "there is none")
+                .hint("braidftp key new makes one")
+        })?,
+    };
+    println!("{}", identity.fingerprint());
+    Ok(())
 }
 
 async fn path(args: args::PathCommand) -> Result<()> {

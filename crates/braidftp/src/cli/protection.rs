@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::client;
 use crate::exit::Result;
-use crate::identity::{Authorities, Files, Fingerprint, KnownHosts, OnUnknown, Trust};
+use crate::identity::{Authorities, ClientIdentity, Files, Fingerprint, KnownHosts, OnUnknown, Trust};
 
 /// Options about protection, of every command that talks to a server.
 #[derive(Debug, Clone, Default, Args)]
@@ -53,6 +53,7 @@ impl Protection {
             authorities: self.ca.as_deref().map_or(Ok(Authorities::system()), Authorities::of_file)?,
             on_unknown: if self.accept_new { OnUnknown::Accept } else { OnUnknown::Ask },
             own_server: Files::usual().ok(),
+            key: ClientIdentity::usual().ok().map_or(Ok(None), |files| ClientIdentity::load(&files))?,
             ..Trust::new(known_hosts)
         });
         // Who says whom to trust does not want the answer ignored.

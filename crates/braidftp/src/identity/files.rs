@@ -37,6 +37,13 @@ pub struct Files {
     pub key: PathBuf,
 }
 
+/// Whom a key is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    Servers,
+    Clients,
+}
+
 /// A key, its certificate, and what is known of both.
 #[derive(Debug)]
 pub(super) struct Loaded {
@@ -78,17 +85,23 @@ impl Files {
     ///
     /// # Errors
     /// The folder or the file cannot be written. Nothing is left of it then.
-    pub(super) fn make(&self, names: &[String]) -> Result<bool> {
+    pub(super) fn make(&self, whom: For, names: &[String]) -> Result<bool> {
         if self.key.try_exists().unwrap_or(true) {
             return Ok(false);
         }
-        let what = format!("make the server's key {}", self.key.display());
-        let made = new_pem(names).map_err(|error| Error::new(Exit::Trust, &what, error))?;
+        let what = match whom {
+            For::Servers => format!("make the server's key {}", self.key.display()),
+            For::Clients => format!("make the key {}", self.key.display()),
+        };
+        let made = new_pem(whom, names).map_err(|error| Error::new(Exit::Trust, &what, error))?;
         match write_new(&self.key, made.as_bytes()) {
             Ok(()) => Ok(true),
             // Another server made one at the same time: that is the key.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(Error::local(what, &error).hint("name files with --tls-cert and --tls-key")),
+            Err(error) if whom == For::Servers => {
+                Err(Error::local(what, &error).hint("name files with --tls-cert and --tls-key"))
+            }
+            Err(error) => Err(Error::local(what, &error)),
         }
     }
 
@@ -220,7 +233,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A P-256 key and a certificate that it signed itself. Some FTP clients know no Ed25519.
-fn new_pem(names: &[String]) -> Result<String, rcgen::Error> {
+fn new_pem(whom: For, names: &[String]) -> Result<String, rcgen::Error> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "braidftp");
@@ -228,7 +241,10 @@ fn new_pem(names: &[String]) -> Result<String, rcgen::Error> {
     params.not_before = date_time_ymd(2000, 1, 1);
     params.not_after = date_time_ymd(9999, 12, 31);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.extended_key_usages = vec![match whom {
+        For::Servers => ExtendedKeyUsagePurpose::ServerAuth,
+        For::Clients => ExtendedKeyUsagePurpose::ClientAuth,
+    }];
     let certificate = params.self_signed(&key)?;
     Ok(key.serialize_pem() + &certificate.pem())
 }

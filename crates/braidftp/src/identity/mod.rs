@@ -13,8 +13,10 @@
 //! Ok          ->  verifier.settle(connection)?          // writes known_hosts if it is to be written
 //! ```
 //!
-//! Not here: revocation of certificates, which nothing asks for; certificates of clients.
+//! A client may have a key of its own ([`ClientIdentity`]), by which a server knows a user. Not here: revocation of certificates,
+//! which nothing asks for.
 
+mod client;
 mod files;
 mod fingerprint;
 mod known_hosts;
@@ -27,6 +29,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::CryptoProvider;
 
+pub use client::ClientIdentity;
 pub use files::Files;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use known_hosts::KnownHosts;

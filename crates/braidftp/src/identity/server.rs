@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, version};
 
-use super::files::Loaded;
+use super::client::AskForKey;
+use super::files::{For, Loaded};
 use super::{Files, Fingerprint, provider};
 use crate::exit::{Error, Exit, Result};
 
@@ -21,6 +23,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct ServerIdentity {
     files: Files,
     now: Mutex<Now>,
+    /// Whether clients are asked for a key of theirs.
+    asks_clients: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl ServerIdentity {
     /// A file cannot be made or read, is damaged, can be read by others, or the two do not go together.
     pub fn load_or_make(files: Files, names: &[String]) -> Result<Arc<Self>> {
         if files.certificate == files.key {
-            files.make(names)?;
+            files.make(For::Servers, names)?;
         }
         Self::load(files)
     }
@@ -61,7 +65,7 @@ impl ServerIdentity {
         let stamps = files.stamps();
         let loaded = files.load()?;
         let now = Now { loaded, stamps, looked: Instant::now() };
-        Ok(Arc::new(Self { files, now: Mutex::new(now) }))
+        Ok(Arc::new(Self { files, now: Mutex::new(now), asks_clients: AtomicBool::new(false) }))
     }
 
     /// Where it is.
@@ -78,6 +82,11 @@ impl ServerIdentity {
     /// servers.
     pub fn complaint(&self) -> Option<String> {
         self.lock().loaded.complaint.clone()
+    }
+
+    /// Configurations that are made from now on ask clients for a key of theirs, and take any, or none.
+    pub fn ask_clients(&self) {
+        self.asks_clients.store(true, Ordering::Relaxed);
     }
 
     /// A configuration for TLS 1.3 and 1.2 that speaks the protocols of `alpn`. A client that offers others, and none of these,
@@ -105,7 +114,11 @@ impl ServerIdentity {
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(versions)
             .map_err(|error| Error::new(Exit::Trust, "set up TLS", error))?;
-        let mut config = builder.with_no_client_auth().with_cert_resolver(self.clone());
+        let builder = match self.asks_clients.load(Ordering::Relaxed) {
+            true => builder.with_client_cert_verifier(Arc::new(AskForKey)),
+            false => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(self.clone());
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Ok(config)
     }

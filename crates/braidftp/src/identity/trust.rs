@@ -23,7 +23,7 @@ use rustls::{
 };
 
 use super::known_hosts::Known;
-use super::{CHAIN_BYTES_MAX, Files, Fingerprint, KnownHosts, provider};
+use super::{CHAIN_BYTES_MAX, ClientIdentity, Files, Fingerprint, KnownHosts, provider};
 use crate::exit::{Error, Exit, Result};
 
 /// A server, as `known_hosts` names it.
@@ -73,6 +73,8 @@ pub struct Trust {
     /// question. Nobody else can have it, for nobody else can read the file, or this user could not trust their own server
     /// either.
     pub own_server: Option<Files>,
+    /// The key that this side shows to servers that ask for one.
+    pub key: Option<Arc<ClientIdentity>>,
 }
 
 /// A server that was refused because nobody vouches for it, to be asked about.
@@ -209,6 +211,7 @@ impl Trust {
             authorities: Authorities::system(),
             on_unknown: OnUnknown::Refuse,
             own_server: None,
+            key: None,
         }
     }
 
@@ -257,8 +260,11 @@ impl Trust {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(versions)
             .map_err(|error| Error::new(Exit::Trust, "set up TLS", error))?;
-        let mut config =
-            builder.dangerous().with_custom_certificate_verifier(check.clone()).with_no_client_auth();
+        let builder = builder.dangerous().with_custom_certificate_verifier(check.clone());
+        let mut config = match &self.key {
+            Some(key) => builder.with_client_cert_resolver(key.clone()),
+            None => builder.with_no_client_auth(),
+        };
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Ok(Verifier { check, config, name })
     }

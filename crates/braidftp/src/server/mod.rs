@@ -44,17 +44,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use braidftp_base::Time;
 use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::{CONTROL_PORT, DATA_STREAMS_MAX};
 use braidftp_ftp::server as machine;
+use braidftp_net::keys::rustls::pki_types::CertificateDer;
 use braidftp_net::sctp::{Config, Profile};
 use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, Listener};
+use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::client::default_multipath;
+use crate::identity::Fingerprint;
 use crate::store::fs::{Durability, Pool, Root};
 use crate::users::{Access, Users};
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
@@ -212,6 +216,16 @@ struct Shared {
     transfers: Arc<Transfers>,
 }
 
+impl Shared {
+    /// The users whose key a client has shown with these certificates, its own first, in a handshake that is done: for
+    /// [`machine::Session::vouch`].
+    fn vouched(&self, certificates: Option<&[CertificateDer<'_>]>) -> Vec<Bytes> {
+        let shown = certificates.and_then(<[_]>::first).and_then(|first| Fingerprint::of(first).ok());
+        let users = shown.into_iter().flat_map(|key| self.users.of_key(key));
+        users.map(|name| Bytes::copy_from_slice(name.as_bytes())).collect()
+    }
+}
+
 /// A server to be.
 #[derive(Debug)]
 pub struct Builder {
@@ -266,9 +280,16 @@ impl Builder {
     /// # Errors
     /// [`StartError`]; nothing stays open.
     pub fn open(self) -> Result<Opened, StartError> {
-        let Self { root, listen, users, access, settings } = self;
+        let Self { root, listen, users, access, mut settings } = self;
         if listen.is_empty() {
             return Err(StartError::Nowhere);
+        }
+        Arc::make_mut(&mut settings.session).unprotected = settings.protection.unprotected();
+        let users = users.unwrap_or_else(|| Users::anonymous(access));
+        if let Some(identity) = &settings.protection.identity
+            && users.any_has_key()
+        {
+            identity.ask_clients();
         }
         let mut places = Vec::new();
         for place in listen {
@@ -285,7 +306,6 @@ impl Builder {
                 }
             });
         }
-        let users = users.unwrap_or_else(|| Users::anonymous(access));
         Ok(Opened { root, users, settings, places })
     }
 }
@@ -631,11 +651,13 @@ async fn tcp_session(
     let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
     let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let stream = Arc::new(stream);
+    let (config, carrier) = (shared.settings.session.clone(), machine::Carrier::Tcp { local, peer });
+    let session = machine::Session::new(config, carrier, Time::ZERO);
     let (post, events) = post();
     let accepted = Accepted {
         peer: peer.ip(),
         place,
-        carrier: machine::Carrier::Tcp { local, peer },
+        session,
         rx: control::Rx::tcp(stream.clone(), shared.all_held.clone()),
         tx: control::Tx::Tcp(stream.clone()),
         data: Data::Tcp(tcp::Data::new(stream, local, peer)),
@@ -685,6 +707,7 @@ async fn sctp_session(
         return association.abort("421 Too many sessions now; try again later");
     };
     let settings = &shared.settings;
+    let (is_protected, certificates) = (association.is_protected(), association.peer_certificates());
     let mode = Mode::of_streams(up.inbound_streams);
     let (post, events) = post();
     let (carrier, rx, tx, data) = match mode {
@@ -721,7 +744,16 @@ async fn sctp_session(
             )
         }
     };
-    let accepted = Accepted { peer: peer.ip(), place, carrier, rx, tx, data, events, post };
+    let config = settings.session.clone();
+    let session = match is_protected {
+        true => {
+            let mut session = machine::Session::over_protection(config, carrier, Time::ZERO);
+            session.vouch(shared.vouched(certificates.as_deref()));
+            session
+        }
+        false => machine::Session::new(config, carrier, Time::ZERO),
+    };
+    let accepted = Accepted { peer: peer.ip(), place, session, rx, tx, data, events, post };
     tracing::info!(%peer, %mode, "session over SCTP");
     Driver::new(shared, accepted).run(phase).await;
 }

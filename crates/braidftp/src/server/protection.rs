@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use braidftp_ftp::server::Unprotected;
 use braidftp_net::keys;
 use braidftp_net::sctp::dtls::Mode;
 
@@ -32,6 +33,14 @@ pub enum Plain {
 }
 
 impl Protection {
+    /// Who may log in without protection.
+    pub(super) const fn unprotected(&self) -> Unprotected {
+        match self.plain_passwords {
+            Plain::Refused => Unprotected::Anonymous,
+            Plain::Allowed => Unprotected::Everybody,
+        }
+    }
+
     /// How associations agree on keys; `None` if none does.
     pub(super) fn keys(&self) -> Result<Option<keys::Settings>> {
         let Some(identity) = &self.identity else { return Ok(None) };

@@ -14,7 +14,7 @@ use braidftp_base::{Output, Time};
 use braidftp_ftp::SafePath;
 use braidftp_ftp::command::Secret;
 use braidftp_ftp::mapping::DataPath;
-use braidftp_ftp::server::{Carrier, Do, Failure, Input, JobId, LoginError, Outcome, Session, Sink, Source};
+use braidftp_ftp::server::{Do, Failure, Input, JobId, LoginError, Outcome, Session, Sink, Source};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -150,7 +150,7 @@ impl Post {
 pub(super) struct Accepted {
     pub peer: IpAddr,
     pub place: Place,
-    pub carrier: Carrier,
+    pub session: Session,
     pub rx: Rx,
     pub tx: Tx,
     pub data: Data,
@@ -166,8 +166,7 @@ pub(super) fn post() -> (Post, mpsc::UnboundedReceiver<Event>) {
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, accepted: Accepted) -> Self {
-        let Accepted { peer, place, carrier, rx, tx, data, events, post } = accepted;
-        let session = Session::new(shared.settings.session.clone(), carrier, Time::ZERO);
+        let Accepted { peer, place, session, rx, tx, data, events, post } = accepted;
         let blocks = Blocks::of_session(&shared.blocks);
         Self {
             shared,
@@ -440,6 +439,7 @@ impl Driver {
     fn execute(&mut self, task: Do) {
         match task {
             Do::Authenticate { user, password } => self.authenticate(user, password),
+            Do::Admit { user } => self.admit(user),
             Do::LogOut => self.store = None,
             // It is not offered.
             Do::StartTls => self.tell(Input::Closed),
@@ -462,10 +462,23 @@ impl Driver {
     }
 
     fn authenticate(&mut self, user: Bytes, password: Secret) {
+        let (shared, peer) = (self.shared.clone(), self.peer);
+        let name = user.clone();
+        self.grant(user, async move { shared.users.log_in(&name, password.expose(), peer).await });
+    }
+
+    /// Lets a user in who has shown their key.
+    fn admit(&mut self, user: Bytes) {
+        let granted = self.shared.users.admit(&user);
+        self.grant(user, std::future::ready(granted));
+    }
+
+    /// Opens the home of `user` if they may log in.
+    fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
         let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
         let blocks = self.blocks.clone();
         self.jobs.spawn(async move {
-            let granted = shared.users.log_in(&user, password.expose(), peer).await;
+            let granted = granted.await;
             let outcome = match granted {
                 Ok(grant) => {
                     let home = grant.home.clone();
@@ -491,6 +504,7 @@ impl Driver {
             if let Err(why) = &outcome {
                 let why = match why {
                     LoginError::Refused => "name or password is wrong",
+                    LoginError::Busy => "the user has as many sessions as they may have",
                     LoginError::Unavailable => "too many wrong passwords from there or for that name; not checked",
                 };
                 tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), why, "login refused");

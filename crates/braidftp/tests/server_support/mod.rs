@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use braidftp::server::{Builder, Handle, Listen, Server, Settings};
+use braidftp::server::{Builder, Handle, Listen, Plain, Protection, Server, Settings};
 use braidftp::store::fs::{Durability, Root};
 use braidftp::users::Access;
 
@@ -39,7 +39,8 @@ pub fn serve(root: Root) -> Served {
 
 /// Settings for tests: nothing waits for the disk.
 pub fn quick() -> Settings {
-    Settings { durability: Durability::None, ..Settings::default() }
+    let protection = Protection { plain_passwords: Plain::Allowed, ..Protection::default() };
+    Settings { durability: Durability::None, protection, ..Settings::default() }
 }
 
 /// A server of `root`, as `configure` wants it.

@@ -14,7 +14,7 @@ pub(super) enum Expect {
     Either(Code, Code),
     /// 1yz, then 2yz.
     Transfer,
-    /// 230, 202, or 331 and 332.
+    /// 230, 232, 202, or 331 and 332.
     Login,
 }
 
@@ -65,7 +65,14 @@ impl Expect {
                     || matches!(code, Code::OK | Code::DATA_OPEN | Code::TRANSFER_COMPLETE | Code::FILE_OK)
             }
             Self::Login => {
-                matches!(code, Code::LOGGED_IN | Code::SUPERFLUOUS | Code::NEED_PASSWORD | Code::NEED_ACCOUNT)
+                matches!(
+                    code,
+                    Code::LOGGED_IN
+                        | Code::AUTHORIZED
+                        | Code::SUPERFLUOUS
+                        | Code::NEED_PASSWORD
+                        | Code::NEED_ACCOUNT
+                )
             }
         }
     }

@@ -149,13 +149,19 @@ impl State {
     }
 
     pub(super) fn authenticated(&mut self, result: Result<(), LoginError>, attempts: u32) -> (Reply, After) {
-        let user = match std::mem::take(&mut self.login) {
-            Login::Named(user) | Login::In(user) => user,
+        let login = std::mem::take(&mut self.login);
+        let by_key = matches!(login, Login::Shown(_));
+        let user = match login {
+            Login::Named(user) | Login::Shown(user) | Login::In(user) => user,
             Login::Nobody => return (mixed_up(), After::Nothing),
         };
         match result {
             Ok(()) => {
-                let reply = Reply::new(Code::LOGGED_IN, "welcome");
+                // RFC 4217 §12.2.
+                let reply = match by_key {
+                    true => Reply::new(Code::AUTHORIZED, "welcome, by your key"),
+                    false => Reply::new(Code::LOGGED_IN, "welcome"),
+                };
                 self.login = Login::In(user);
                 self.failed_logins = 0;
                 (reply, After::Nothing)
@@ -169,6 +175,13 @@ impl State {
                     (Reply::new(Code::NOT_LOGGED_IN, "login incorrect"), After::Nothing)
                 }
             }
+            Err(LoginError::Busy) => (
+                Reply::new(
+                    Code::NOT_LOGGED_IN,
+                    "you have as many sessions as you may have; end one, or come again later",
+                ),
+                After::Nothing,
+            ),
             Err(LoginError::Unavailable) => (
                 Reply::new(
                     Code::UNAVAILABLE,

@@ -187,15 +187,19 @@ impl Session {
     fn begin_other(&mut self, job: JobId, command: Command, rename_from: Option<SafePath>) -> Early<Begun> {
         match command {
             Command::User(name) => {
-                if self.channel == Channel::Clear
-                    && matches!(self.carrier, Carrier::Tcp { .. })
-                    && !self.config.unprotected.allows(&name)
-                {
+                if self.channel == Channel::Clear && !self.config.unprotected.allows(&name) {
                     return self.refuse_unprotected();
                 }
                 let was_in = matches!(self.state.login, Login::In(_));
-                self.state.login = Login::Named(name);
-                let begun = Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"));
+                let begun = if self.vouched.contains(&name) {
+                    self.state.login = Login::Shown(name.clone());
+                    let touches = Touches { barrier: Barrier::Yes, ..Touches::default() };
+                    let what = What::Authenticate(Do::Admit { user: name });
+                    Begun { what, touches, after: After::Nothing }
+                } else {
+                    self.state.login = Login::Named(name);
+                    Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"))
+                };
                 if was_in {
                     // The previous user is logged out before anything else begins.
                     self.give(Do::LogOut);
@@ -385,8 +389,13 @@ impl Session {
     }
 
     fn begin_login(&mut self, password: Secret) -> Early<Begun> {
-        let Login::Named(user) = &self.state.login else {
-            return no(Code::BAD_SEQUENCE, "USER first");
+        let user = match &self.state.login {
+            Login::Named(user) => user,
+            // It was sent behind USER, whose reply the client had not seen.
+            Login::In(user) if self.vouched.contains(user) => {
+                return no(Code::SUPERFLUOUS, "your key has logged you in");
+            }
+            Login::Nobody | Login::Shown(_) | Login::In(_) => return no(Code::BAD_SEQUENCE, "USER first"),
         };
         let todo = Do::Authenticate { user: user.clone(), password };
         let touches = Touches { barrier: Barrier::Yes, ..Touches::default() };
@@ -402,9 +411,10 @@ impl Session {
     fn refuse_unprotected(&self) -> Early<Begun> {
         match self.offers_tls() {
             true => no(Code::NOT_LOGGED_IN, "log in inside TLS: AUTH TLS first"),
-            false => {
+            false if matches!(self.carrier, Carrier::Tcp { .. }) => {
                 no(Code::NOT_LOGGED_IN, "no passwords are taken without protection, and none is offered here")
             }
+            false => no(Code::NOT_LOGGED_IN, "no passwords are taken without protection: connect with it"),
         }
     }
 
@@ -612,7 +622,7 @@ impl Session {
     pub(super) fn status(&self) -> Reply {
         let user = match &self.state.login {
             Login::In(user) => [b"logged in as ", &user[..]].concat(),
-            Login::Nobody | Login::Named(_) => b"not logged in".to_vec(),
+            Login::Nobody | Login::Named(_) | Login::Shown(_) => b"not logged in".to_vec(),
         };
         let carrier = match self.carrier {
             Carrier::Tcp { .. } if self.channel == Channel::Tls => "TCP, protected by TLS",

@@ -78,7 +78,7 @@ pub struct Config {
     pub active: Active,
     /// Whether AUTH TLS is served over TCP. Default: no.
     pub tls: Tls,
-    /// Who may log in over TCP without TLS. Default: everybody.
+    /// Who may log in without protection. Default: everybody.
     pub unprotected: Unprotected,
 }
 
@@ -122,7 +122,7 @@ pub enum Tls {
     Offered,
 }
 
-/// Who may log in over TCP without TLS, where everything can be read on the path.
+/// Who may log in without protection, where everything can be read on the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unprotected {
     /// Every user.
@@ -212,6 +212,11 @@ pub enum Do {
     Cancel {
         /// The job.
         job: JobId,
+    },
+    /// Log in this user, whose key the client has shown ([`Session::vouch`]). Answer: [`Input::Authenticated`].
+    Admit {
+        /// The argument of USER.
+        user: Bytes,
     },
     /// TCP: once all replies polled so far are sent, start TLS on the control connection as its server.
     /// Discard bytes received before the first TLS record. Answer: [`Input::Secured`], or [`Input::Closed`]
@@ -368,7 +373,7 @@ pub enum Input {
     Closed,
     /// The answer to [`Do::StartTls`]: further input is protected.
     Secured,
-    /// The answer to [`Do::Authenticate`]. The driver keeps the user's permissions.
+    /// The answer to [`Do::Authenticate`] and [`Do::Admit`]. The driver keeps the user's permissions.
     Authenticated(Result<(), LoginError>),
     /// The job's file is open and data transfer begins. Optional in braid; in other modes it produces the
     /// reply 150.
@@ -474,6 +479,8 @@ impl fmt::Display for Failure {
 /// Why a login is refused. The reply does not tell which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginError {
+    /// The user has as many sessions as permitted: 530.
+    Busy,
     /// Unknown user or wrong password: 530.
     Refused,
     /// Too many sessions, or too many wrong passwords from this address: 421, and the session ends.

@@ -4,7 +4,7 @@
 //! until its replies are sent. Over TCP, naive and ms there is one slot; in braid as many as the window
 //! permits.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use braidftp_base::{Output, Time};
@@ -54,12 +54,16 @@ pub struct Session {
     transfers_allowed: usize,
     ending: Ending,
     pub(super) channel: Channel,
+    /// Users of whom the client has shown a key.
+    pub(super) vouched: BTreeSet<Bytes>,
 }
 
-/// The protection of a control connection over TCP. Always [`Channel::Clear`] on other carriers.
+/// The protection of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channel {
     Clear,
+    /// The association is protected. There is no TLS on top.
+    Below,
     /// The reply 234 was sent: no further reply before [`Input::Secured`].
     Handshake,
     Tls,
@@ -107,6 +111,8 @@ pub(super) enum Login {
     Nobody,
     /// USER was received, and PASS was not, or its check is pending.
     Named(Bytes),
+    /// USER came of somebody who has shown a key of theirs, which has not been judged.
+    Shown(Bytes),
     In(Bytes),
 }
 
@@ -274,6 +280,7 @@ impl Session {
             transfers_allowed: usize::MAX,
             ending: Ending::No,
             channel: Channel::Clear,
+            vouched: BTreeSet::new(),
         };
         let greeting = Reply::new(Code::READY, &session.config.greeting);
         session.send(&greeting);
@@ -287,6 +294,19 @@ impl Session {
         session.channel = Channel::Tls;
         session.state.data_channel = DataChannel::Private;
         session
+    }
+
+    /// The same over an association that is protected, with all its data.
+    pub fn over_protection(config: Arc<Config>, carrier: Carrier, now: Time) -> Self {
+        let mut session = Self::new(config, carrier, now);
+        session.channel = Channel::Below;
+        session
+    }
+
+    /// From now on USER alone logs in these users, by [`Do::Admit`]: the client has shown inside the protection that it has a key
+    /// of theirs (RFC 4217 §12.2). To be told before what comes inside it, and whenever it begins anew.
+    pub fn vouch(&mut self, users: impl IntoIterator<Item = Bytes>) {
+        self.vouched = users.into_iter().collect();
     }
 
     /// Whether the control connection, and with it each data connection, is protected by TLS.
@@ -316,7 +336,9 @@ impl Session {
         self.advance();
         match self.state.login {
             Login::In(_) => self.nobody_since = None,
-            Login::Nobody | Login::Named(_) => self.nobody_since = self.nobody_since.or(Some(now)),
+            Login::Nobody | Login::Named(_) | Login::Shown(_) => {
+                self.nobody_since = self.nobody_since.or(Some(now))
+            }
         }
     }
 

@@ -635,6 +635,42 @@ fn nobody_else_is_logged_in_before_what_runs_is_done() {
 }
 
 #[test]
+fn a_user_whose_key_was_shown_needs_no_password_and_others_do() {
+    let carrier = Carrier::Braid { data_streams: 4 };
+    let mut talk = Talk::of(Session::over_protection(Arc::new(Config::default()), carrier, Time::ZERO));
+    talk.session.vouch([Bytes::from_static(b"anna")]);
+    // As a client says it that does not wait.
+    talk.say("USER anna\r\nPASS \r\nTYPE I\r\n");
+    assert_eq!(std::mem::take(&mut talk.todo), [Do::Admit { user: Bytes::from_static(b"anna") }]);
+    assert!(talk.codes().is_empty(), "PASS waits");
+    talk.tell(Input::Authenticated(Ok(())));
+    assert_eq!(talk.codes(), [232, 202, 200]);
+    talk.say("USER bert\r\nPASS p\r\n");
+    let todo = std::mem::take(&mut talk.todo);
+    assert!(matches!(&todo[..], [Do::LogOut, Do::Authenticate { .. }]), "{todo:?}");
+    talk.tell(Input::Authenticated(Err(LoginError::Refused)));
+    assert_eq!(talk.codes(), [331, 530]);
+    talk.say("USER anna\r\n");
+    talk.tell(Input::Authenticated(Err(LoginError::Busy)));
+    talk.say("PWD\r\n");
+    assert_eq!(talk.codes(), [530, 530]);
+}
+
+#[test]
+fn over_any_carrier_passwords_are_taken_inside_protection_alone_if_it_is_asked_for() {
+    let config = Arc::new(Config { unprotected: Unprotected::Anonymous, ..Config::default() });
+    for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
+        let mut plain = Talk::of(Session::new(config.clone(), carrier, Time::ZERO));
+        plain.say("USER u\r\nPASS p\r\nUSER anonymous\r\n");
+        assert_eq!((plain.codes(), plain.todo), (vec![530, 503, 331], vec![]));
+        let mut protected = Talk::of(Session::over_protection(config.clone(), carrier, Time::ZERO));
+        protected.say("USER u\r\nPASS p\r\n");
+        assert_eq!(protected.codes(), [331]);
+        assert!(matches!(protected.todo[..], [Do::Authenticate { .. }]));
+    }
+}
+
+#[test]
 fn silence_is_counted_from_the_last_word_and_is_shorter_before_the_login() {
     for (mut talk, idle) in [
         (Talk::new(tcp(), Config::default()), Config::default().idle_before_login),
@@ -745,7 +781,8 @@ mod any_order {
             Do::Send { job, .. } => talk.done(job, SENT),
             Do::Receive { job, .. } => talk.done(job, Ok(Outcome::Received { bytes: 0, name: None })),
             // A cancelled job ends by its own entry.
-            Do::Cancel { .. } | Do::Close | Do::LogOut | Do::StartTls | Do::Authenticate { .. } => {}
+            Do::Cancel { .. } | Do::Close | Do::LogOut | Do::StartTls | Do::Admit { .. } => {}
+            Do::Authenticate { .. } => {}
         }
     }
 }

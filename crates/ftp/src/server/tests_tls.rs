@@ -50,9 +50,8 @@ fn without_a_key_and_over_sctp_nothing_is_offered() {
         table(&mut talk, &[("AUTH TLS", 502), ("PBSZ 0", 503), ("PROT P", 503), ("CCC", 502)]);
         talk.say("FEAT\r\n");
         assert!(!talk.heard().concat().contains("AUTH"));
-        // Protection over SCTP is not the session's concern.
         talk.say("USER u\r\n");
-        assert_eq!(talk.codes(), [if carrier == tcp() { 530 } else { 331 }]);
+        assert_eq!(talk.codes(), [530]);
     }
 }
 

@@ -309,8 +309,8 @@ impl Served {
         let input = match todo {
             Do::Authenticate { .. } => Input::Authenticated(Ok(())),
             Do::LogOut => return,
-            // It is not offered.
-            Do::StartTls => Input::Closed,
+            // Nobody vouches for a user here, and there is no TLS.
+            Do::StartTls | Do::Admit { .. } => Input::Closed,
             Do::Query { job, path, query: Query::Followed | Query::Facts } => {
                 let found = find(store, &path).map(|found| match found {
                     Found::Folder => Metadata::new(FileKind::Directory, 0),

@@ -1,0 +1,148 @@
+//! The client's key, which it shows to servers that ask, and how a server asks.
+//!
+//! A user is known by the fingerprint of the key (`keys` in the users file), never by what the certificate says: it is signed by
+//! itself, and its dates and names mean nothing.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::ResolvesClientCert;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, SignatureScheme};
+
+use super::files::For;
+use super::{CHAIN_BYTES_MAX, Files, Fingerprint, provider};
+use crate::exit::{Error, Result};
+
+/// Who this client is.
+pub struct ClientIdentity {
+    certified: Arc<CertifiedKey>,
+    fingerprint: Fingerprint,
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientIdentity").field(&self.fingerprint).finish()
+    }
+}
+
+impl ClientIdentity {
+    /// Where the user's key is: `$XDG_DATA_HOME/braidftp/client.pem`, or `~/.local/share/braidftp/client.pem`.
+    ///
+    /// # Errors
+    /// There is no home directory.
+    pub fn usual() -> Result<Files> {
+        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let place = folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")));
+        let place = place.ok_or_else(|| {
+            Error::usage("find the key of this user", "$HOME is not set")
+                .hint("set XDG_DATA_HOME to a folder")
+        })?;
+        Ok(Files::one(place.join("braidftp/client.pem")))
+    }
+
+    /// The key of this file; none if the file is not there.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, or others may read it.
+    pub fn load(files: &Files) -> Result<Option<Arc<Self>>> {
+        if !files.key.try_exists().unwrap_or(true) {
+            return Ok(None);
+        }
+        let loaded = files.load()?;
+        Ok(Some(Arc::new(Self { certified: loaded.certified, fingerprint: loaded.fingerprint })))
+    }
+
+    /// Makes a key in this file (mode 600).
+    ///
+    /// # Errors
+    /// There is one already, or it cannot be written.
+    pub fn make(files: &Files) -> Result<Arc<Self>> {
+        if !files.make(For::Clients, &[])? {
+            return Err(Error::usage(
+                format_args!("make the key {}", files.key.display()),
+                "there is one already",
+            )
+            .hint("move the file away first; servers that know the old key have to be told of the new one"));
+        }
+        Self::load(files)?.ok_or_else(|| {
+            Error::usage(format_args!("read the key {}", files.key.display()), "it has gone again")
+        })
+    }
+
+    /// That of its key.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+}
+
+impl ResolvesClientCert for ClientIdentity {
+    /// Whichever authorities the server names: it does not go by them.
+    fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.certified.key.choose_scheme(schemes).map(|_| self.certified.clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// Asks clients for a key, and takes any, or none: a user is known by the fingerprint.
+#[derive(Debug)]
+pub(super) struct AskForKey;
+
+impl AskForKey {
+    fn judge(end: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), rustls::Error> {
+        let bytes = end.len() + others.iter().map(|other| other.len()).sum::<usize>();
+        match bytes > CHAIN_BYTES_MAX || Fingerprint::of(end).is_err() {
+            true => Err(CertificateError::BadEncoding.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl ClientCertVerifier for AskForKey {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Self::judge(end, others).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
