@@ -17,16 +17,17 @@ use crate::association::{CHUNK_OVERHEAD_BYTES, Multipath, Scheduler};
 use crate::dtls::{CONTENT_MAX, DtlsConfig, Mode, PACKET_OVERHEAD};
 use crate::wire::{Header, HmacId};
 
-/// The least receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
+/// The minimum receive window that INIT and INIT ACK may offer (RFC 9260 §3.3.2, §3.3.3).
 pub(crate) const A_RWND_MIN: u32 = 1_500;
-/// RFC 9260 §6.2: the SACK delay is never more than this.
+/// The maximum SACK delay (RFC 9260 §6.2).
 pub(crate) const SACK_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// The settings of an association. An endpoint keeps one for each port it listens on, a caller gives one to `connect`.
+/// The settings of an association. An endpoint has one for each listening port; a caller passes one to
+/// `connect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The largest SCTP packet to send, in bytes: the path's MTU less IP (and UDP) headers. 1,452 fits Ethernet over
-    /// IPv6 and UDP. A multiple of 4.
+    /// The largest SCTP packet to send, in bytes: the path's MTU less IP (and UDP) headers. A multiple of
+    /// 4. Default 1,452, which fits Ethernet over IPv6 and UDP.
     //= specs/rfc6951.txt#section-5.6
     //# If an SCTP endpoint starts to encapsulate the packets of a path, it
     //# MUST decrease the Path MTU of that path by the size of the UDP header.
@@ -34,68 +35,78 @@ pub struct Config {
     //# If it stops encapsulating them, the Path MTU SHOULD be increased by
     //# the size of the UDP header.
     pub mtu: usize,
-    /// Whether packets become smaller where [`Config::mtu`] proves too large, and larger where there is room: path MTU
-    /// discovery (RFC 8899). Each path then starts from `mtu`. None: `mtu` is what it is.
+    /// Path MTU discovery (RFC 8899): packets become smaller if [`Config::mtu`] is too large, and larger if
+    /// possible. Each path starts from `mtu`. `None`, the default: `mtu` is fixed.
     pub path_mtu_discovery: Option<MtuDiscovery>,
-    /// Outbound streams wanted (OS, RFC 9260 §3.3.2), at least 1. 10.
+    /// Outbound streams requested (OS, RFC 9260 §3.3.2), at least 1. Default 10.
     pub outbound_streams: u16,
-    /// Inbound streams allowed (MIS, RFC 9260 §3.3.2), at least 1. 2,048, as RFC 9260's implementations allow.
+    /// Inbound streams permitted (MIS, RFC 9260 §3.3.2), at least 1. Default 2,048, as in implementations
+    /// of RFC 9260.
     pub inbound_streams: u16,
 
-    /// The congestion control of each path. RFC 9260 §7.2.
+    /// The congestion control of each path. Default RFC 9260 §7.2.
     pub congestion_control: cc::Kind,
-    /// The first window and how fast it may grow. RFC 9260 §7.2.1.
+    /// Initial window and growth. Default RFC 9260 §7.2.1.
     pub congestion_options: cc::Options,
-    /// Max.Burst (RFC 9260 §6.1 D): packets with new data in answer to one event. 4. `None`: the window alone limits.
+    /// Max.Burst (RFC 9260 §6.1 D): the maximum number of packets with new data in response to one event.
+    /// Default 4. `None`: only the window limits.
     pub max_burst: Option<u32>,
-    /// How Max.Burst is kept to. By counting packets.
+    /// How Max.Burst is applied. Default: by counting packets.
     pub burst_rule: BurstRule,
-    /// How a missing TSN is found to be lost. RFC 9260 §7.2.4.
+    /// How lost TSNs are detected. Default RFC 9260 §7.2.4.
     pub loss_detection: LossDetection,
-    /// With [`LossDetection::MissingReports`]: so many of them make a TSN lost. 3 (RFC 9260 §7.2.4); RFC 2960 §7.2.4 has 4.
+    /// With [`LossDetection::MissingReports`]: the number of miss indications that marks a TSN lost.
+    /// Default 3 (RFC 9260 §7.2.4); 4 in RFC 2960 §7.2.4.
     pub missing_reports: NonZeroU8,
-    /// Whether data leaves by all active paths at once (concurrent multipath transfer), and how, if there are several. None.
+    /// Whether and how data is sent on all active paths at once (concurrent multipath transfer). Default
+    /// `None`.
     pub multipath: Option<Multipath>,
-    /// With which peers data takes several paths at once, and SACKs wait although there are gaps and say how many packets they
-    /// answer (delayed acknowledgement for CMT). Anyone.
+    /// With which peers concurrent multipath transfer is used, and SACKs are delayed in spite of gaps and
+    /// carry the number of packets they acknowledge (delayed acknowledgement for CMT). Default: all.
     pub multipath_with: MultipathWith,
-    /// By which path a lost chunk leaves again, if there are several and one at a time is used. RFC 9260 §6.4.
+    /// The path of retransmissions when one of several paths is used at a time. Default RFC 9260 §6.4.
     pub retransmit_to: RetransmitTo,
-    /// What a loss lets out, and what ends fast recovery. RFC 9260 §7.2.4.
+    /// What is retransmitted immediately after a loss, and when fast recovery ends. Default RFC 9260
+    /// §7.2.4.
     pub loss_recovery: LossRecovery,
-    /// Whether a probe is sent when the tail of what is in flight stays unanswered for two round trips, so that its
-    /// loss shows without a time-out. RFC 9260 knows none.
+    /// Whether a tail loss probe is sent when the end of the flight is not acknowledged for two RTTs, so
+    /// that its loss is detected without a time-out. Not in RFC 9260. Default off.
     pub tail_loss_probe: bool,
 
-    /// Whether the round trip of an INIT that was answered at once is measured (RFC 9260 §6.3.1 leaves it open). On.
+    /// Whether the RTT of an INIT that was answered without retransmission is measured (optional in RFC
+    /// 9260 §6.3.1). Default on.
     pub measure_handshake: bool,
-    /// What "once per round trip" (RFC 9260 §6.3.1) means for measuring it. By the smoothed one.
+    /// What "once per round trip" (RFC 9260 §6.3.1) means for RTT samples. Default: per smoothed RTT.
     pub measure_each: MeasureEach,
-    /// RTO.Initial, RTO.Min, RTO.Max and the clock's granularity (RFC 9260 §16). 1 s, 1 s, 60 s.
+    /// RTO.Initial, RTO.Min, RTO.Max and the clock granularity (RFC 9260 §16). Default 1 s, 1 s, 60 s.
     pub rto: cc::rtt::Bounds,
-    /// Max.Init.Retransmits (RFC 9260 §16). 8.
+    /// Max.Init.Retransmits (RFC 9260 §16). Default 8.
     pub max_init_retransmits: u32,
-    /// How long an INIT waits for its INIT ACK before it is sent again, to the peer's next address if there are several:
-    /// the Connection Attempt Delay of RFC 8305 §5. After four such intervals, each wait is a quarter of the time since the
-    /// first INIT, and at most RTO.Initial for the first 20 INITs. `None`: T1-init follows the RTO (RFC 9260 §5.1.6). None.
+    /// The time until an unanswered INIT is retransmitted, to the peer's next address if there are several:
+    /// the Connection Attempt Delay of RFC 8305 §5. After four such intervals, each wait is a quarter of
+    /// the time since the first INIT, and at most RTO.Initial for the first 20 INITs. `None`, the default:
+    /// T1-init follows the RTO (RFC 9260 §5.1.6).
     pub init_interval: Option<Duration>,
-    /// Whether losses around the handshake and after time-outs are repaired early. DATA or SACK in COOKIE-ECHOED stands for
-    /// COOKIE ACK (RFC 9260 §6: SHOULD be discarded). A repeated COOKIE ECHO makes the server retransmit its first flight. The
-    /// handshake gives both sides a first RTT. Any acknowledgement, HEARTBEAT ACK or path MTU probe's answer ends the back-off
-    /// of RTO. A HEARTBEAT is sent with the first retransmissions of T3-rtx. No path MTU probe is sent while a path recovers
-    /// from a time-out. Off.
+    /// Whether losses around the handshake and after time-outs are repaired early. DATA or SACK in
+    /// COOKIE-ECHOED stands for COOKIE ACK (RFC 9260 §6: SHOULD be discarded). A repeated COOKIE ECHO makes
+    /// the server retransmit its first flight. The handshake gives both sides a first RTT. Any
+    /// acknowledgement, HEARTBEAT ACK or acknowledged path MTU probe ends the back-off of the RTO. A
+    /// HEARTBEAT is sent with the first retransmissions after T3-rtx. No path MTU probe is sent while a
+    /// path recovers from a time-out. Default off.
     pub early_repair: bool,
-    /// Association.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, end the association. 10.
+    /// Association.Max.Retrans (RFC 9260 §16): one more consecutive time-out ends the association. Default
+    /// 10.
     pub association_max_retrans: u32,
-    /// Path.Max.Retrans (RFC 9260 §16): so many time-outs in a row, plus one, make a path inactive. 5.
+    /// Path.Max.Retrans (RFC 9260 §16): one more consecutive time-out makes a path inactive. Default 5.
     pub path_max_retrans: u32,
-    /// PotentiallyFailed.Max.Retrans (RFC 7829 §3.2): so many time-outs in a row, plus one, make data leave by another
-    /// path if there is one. `None`: only [`Config::path_max_retrans`] counts, and what timed out is repeated elsewhere
-    /// (RFC 9260 §6.4.1). None.
+    /// PotentiallyFailed.Max.Retrans (RFC 7829 §3.2): one more consecutive time-out makes a path
+    /// potentially failed, and data moves to another path. `None`, the default: only
+    /// [`Config::path_max_retrans`] counts, and timed-out data is retransmitted on another path (RFC 9260
+    /// §6.4.1).
     pub potentially_failed_max_retrans: Option<u32>,
-    /// Primary.Switchover.Max.Retrans (RFC 7829 §5): so many time-outs of the primary path in a row, plus one, and the
-    /// path that carries data in its place stays the primary one when it works again. Never less than what makes data
-    /// leave by another path. `None`: data returns. None.
+    /// Primary.Switchover.Max.Retrans (RFC 7829 §5): after one more consecutive time-out of the primary
+    /// path, the path in use becomes the primary one permanently. Never less than the threshold of
+    /// failover. `None`, the default: data returns to the primary path.
     //= specs/rfc7829.txt#section-5
     //# An SCTP-PF implementation of Primary Path Switchover
     //# MUST support the setting of PSMR = PFMR.
@@ -108,107 +119,118 @@ pub struct Config {
     //# operation and obtain the standard switchback operation of
     //# [RFC4960].
     pub primary_switchover_max_retrans: Option<u32>,
-    /// The paths that an association which this side begins may use; none named: all there are.
+    /// The paths that an association opened by this side may use; empty: all.
     pub allowed_paths: Vec<AllowedPath>,
-    /// HB.interval (RFC 9260 §16): how long an idle path waits for its next HEARTBEAT, plus an RTO. 30 s. `None`: none
-    /// are sent.
+    /// HB.interval (RFC 9260 §16): the time between HEARTBEATs of an idle path, plus an RTO. Default 30 s.
+    /// `None`: no HEARTBEATs.
     pub heartbeat_interval: Option<Duration>,
-    /// Valid.Cookie.Life (RFC 9260 §16). 60 s.
+    /// Valid.Cookie.Life (RFC 9260 §16). Default 60 s.
     pub valid_cookie_life: Duration,
-    /// T5-shutdown-guard (RFC 9260 §9.2): how long a shutdown may take from SHUTDOWN on, and how long half of what is still to be
-    /// acknowledged before it may take. Then the association is aborted. 5 RTO.Max = 300 s.
+    /// T5-shutdown-guard (RFC 9260 §9.2): the maximum duration of a shutdown from SHUTDOWN on; before it,
+    /// the maximum time until half of the outstanding data is acknowledged. On expiry the association is
+    /// aborted. Default 5 RTO.Max = 300 s.
     pub shutdown_guard: Duration,
 
-    /// Whether a recovery lets out what is in proportion to what arrives (RFC 9937) and not what the window has room for. Not
-    /// with a controller that counts arrivals, nor with `multipath` and [`LossDetection::MissingReports`]. Off.
+    /// Whether a recovery sends in proportion to what is delivered (RFC 9937) instead of by the room in the
+    /// window. Not used with a controller that measures deliveries, nor with `multipath` and
+    /// [`LossDetection::MissingReports`]. Default off.
     pub proportional_reduction: bool,
-    /// Whether a loss or a time-out that duplicate TSNs prove to be none is undone (RFC 3708). Off.
+    /// Whether a loss or time-out that duplicate TSNs prove spurious is undone (RFC 3708). Default off.
     pub undo_spurious: bool,
-    /// With `multipath` and several paths: once in so many chunks, or in 128 windows if that is more, a TSN is passed over, and
-    /// leaves when a SACK has spoken of a later one. A peer that acknowledges it before says that it has what it cannot
-    /// have, as one does that hides losses on a path or runs ahead of what has come, to be sent more; the association is
-    /// aborted (skipped segments: Sherwood, Bhattacharjee, Braud: "Misbehaving TCP Receivers Can Cause Internet-Wide Congestion
-    /// Collapse", CCS 2005). To an honest peer it is one packet lost, but for the window. `None`: never; `modern` has 4,096.
+    /// With `multipath` and several paths: how many chunks, but at least 128 windows, are sent per skipped
+    /// TSN, which is sent only after a SACK has acknowledged a later one. A peer that acknowledges it
+    /// earlier acknowledges data that it cannot have, in order to hide losses or to receive more, and the
+    /// association is aborted (skipped segments: Sherwood, Bhattacharjee, Braud: "Misbehaving TCP Receivers
+    /// Can Cause Internet-Wide Congestion Collapse", CCS 2005). To an honest peer it looks like one lost
+    /// packet, without effect on the window. `None`, the default: never; `modern` has 4,096.
     pub pass_over_every: Option<NonZeroU16>,
 
-    /// SACK.Delay (RFC 9260 §16): how long a SACK may wait. 200 ms; never more than 500 ms.
+    /// SACK.Delay (RFC 9260 §16): the maximum delay of a SACK. Default 200 ms; never more than 500 ms.
     pub sack_delay: Duration,
-    /// SACK.Frequency: how many packets with DATA one SACK may answer (RFC 9260 §6.2). 2.
+    /// SACK.Frequency: the number of packets with DATA per SACK (RFC 9260 §6.2). Default 2.
     pub sack_frequency: u32,
-    /// Whether a packet that fills the last gap is answered at once, as RFC 5681 §4.2 has it for TCP. If not, it may wait for
-    /// another like any packet without a gap: "until the hole is filled" (RFC 9260 §7.2.4) can be read so. On.
+    /// Whether a packet that fills the last gap is acknowledged immediately, as in RFC 5681 §4.2 for TCP.
+    /// If not, its SACK may be delayed, which "until the hole is filled" (RFC 9260 §7.2.4) permits. Default
+    /// on.
     pub sack_at_once_when_filled: bool,
-    /// Whether the last chunk before the sender falls silent asks for its SACK at once (I bit, RFC 7053). RFC 9260
-    /// §6.1 leaves it to the sender. Off.
+    /// Whether the last chunk before a pause requests an immediate SACK (I bit, RFC 7053), which RFC 9260
+    /// §6.1 leaves to the sender. Default off.
     pub immediate_at_end: bool,
-    /// Whether a message is cut to fill what room a packet has left. If not, only what is longer than a packet is cut, into
-    /// packets: fewer chunks, more packets, and what other stacks do. RFC 9260 §6.9 has both. Off.
+    /// Whether a message is fragmented to fill the room in a packet. If not, only messages longer than a
+    /// packet are fragmented, into full packets: fewer chunks, more packets, and common in other stacks.
+    /// RFC 9260 §6.9 permits both. Default off.
     pub fill_packets: bool,
 
-    /// Which stream sends next (RFC 8260 §3). Round robin.
+    /// The stream scheduler (RFC 8260 §3). Default round robin.
     pub scheduler: Scheduler,
-    /// Whether messages of different streams may mix, if the peer agrees (I-DATA, RFC 8260 §2), so that a long one does
-    /// not hold up others. It makes an INIT longer, and some stacks answer none that has parameters. Off.
+    /// Whether messages of different streams are interleaved, if the peer supports it (I-DATA, RFC 8260
+    /// §2), so that a long message does not delay others. Lengthens INIT; some stacks do not answer an INIT
+    /// with parameters. Default off.
     pub interleaving: bool,
-    /// Whether messages may be given up once they left, if the peer agrees (PR-SCTP, RFC 3758): what
-    /// [`Message::reliability`](crate::Message::reliability) asks for. It makes an INIT longer. RFC 3758 §4.2 recommends
-    /// that it is asked for. Off.
+    /// Whether messages may be abandoned after they were sent, if the peer supports it (PR-SCTP, RFC 3758),
+    /// as requested in [`Message::reliability`](crate::Message::reliability). Lengthens INIT. RFC 3758 §4.2
+    /// recommends to offer it. Default off.
     pub partial_reliability: bool,
-    /// Whether a peer that knows NR-SACK (draft-natarajan-tsvwg-sctp-nrsack) is told that what arrived will never be
-    /// dropped, so that neither side keeps what the other has. It makes an INIT longer. Off.
+    /// Whether NR-SACK (draft-natarajan-tsvwg-sctp-nrsack) is used with a peer that supports it: it tells
+    /// that received data will not be revoked, so that the sender need not keep it. Lengthens INIT. Default
+    /// off.
     pub nr_sack: bool,
-    /// Whether a peer that knows COMPACT-SACK (`specs/compact-sack.md`) is told by it of more gaps than a SACK has room for, as
-    /// a fast path that loses packets has them. It makes an INIT longer. Off.
+    /// Whether COMPACT-SACK (`specs/compact-sack.md`) is used with a peer that supports it, to report more
+    /// gaps than fit in a SACK, as on fast lossy paths. Lengthens INIT. Default off.
     pub compact_sack: bool,
 
-    /// Which chunks are taken from the peer only behind an AUTH chunk, and with which keys (RFC 4895). An association
-    /// without it authenticates nothing. It makes an INIT longer, and some stacks answer none that has parameters. None.
+    /// Which chunks of the peer must be authenticated by an AUTH chunk, and the keys (RFC 4895). Lengthens
+    /// INIT; some stacks do not answer an INIT with parameters. `None`, the default: no authentication.
     pub auth: Option<AuthConfig>,
-    /// Whether addresses may come and go while an association lives, if the peer agrees (RFC 5061). It brings
-    /// authentication with it: if [`Config::auth`] asks for none, with the null key. Off.
+    /// Whether addresses may change during an association, if the peer supports it (RFC 5061). Implies
+    /// authentication, with the null key unless [`Config::auth`] is set. Default off.
     pub asconf: bool,
-    /// The adaptation code point that the peer's user is told (RFC 5061 §4.2.6). None.
+    /// The adaptation code point reported to the peer's user (RFC 5061 §4.2.6). Default `None`.
     pub adaptation: Option<u32>,
-    /// Whether the network may mark packets instead of dropping them, if the peer agrees (ECN, RFC 4960 Appendix A, RFC
-    /// 3168). It makes an INIT longer, and is of use only where queues mark. Off.
+    /// Explicit congestion notification, if the peer supports it (RFC 4960 Appendix A, RFC 3168). Lengthens
+    /// INIT, and is useful only where queues mark packets. Default off.
     pub ecn: bool,
-    /// What guards packets below SCTP, so that they need no checksum: such packets are taken from the peer, and sent to
-    /// one that takes them (RFC 9653). Over plain UDP or IP there is no such thing, and a corrupt packet would not be
-    /// seen. None.
+    /// The error detection of the lower layer that makes the checksum unnecessary: packets without a
+    /// checksum are accepted, and sent to a peer that accepts them (RFC 9653). Plain UDP and IP have none,
+    /// so that corrupt packets would not be detected. Default `None`.
     pub zero_checksum: Option<ErrorDetection>,
-    /// Whether streams may be reset and added, if the peer agrees (RE-CONFIG, RFC 6525). It makes an INIT longer. Off.
+    /// Stream re-configuration, if the peer supports it (RE-CONFIG, RFC 6525). Lengthens INIT. Default off.
     pub reconfiguration: bool,
-    /// Whether packets are protected with keys that the user agrees on with its peer (draft-ietf-tsvwg-sctp-dtls-chunk). It goes
-    /// without [`Config::auth`], which is not asked for then, and makes an INIT longer. None.
+    /// Whether packets are protected with keys that the user agrees on with its peer
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk). Excludes [`Config::auth`], which is then not offered. Lengthens
+    /// INIT. Default `None`.
     pub dtls: Option<DtlsConfig>,
-    /// Which re-configurations the peer may ask for (RFC 6525 §6.3.1). None.
+    /// The re-configurations that the peer may request (RFC 6525 §6.3.1). Default none.
     pub peer_may: PeerMay,
-    /// To how many outbound streams the peer may have them brought (RFC 6525 §5.2.6); inbound ones, to
-    /// [`Config::inbound_streams`]. 2,048.
+    /// The maximum number of outbound streams that the peer may request (RFC 6525 §5.2.6); for inbound
+    /// streams, see [`Config::inbound_streams`]. Default 2,048.
     pub outbound_streams_max: u16,
 
-    /// The receive buffer, in bytes: what `a_rwnd` starts from. Chunk overhead is charged to it. Where messages
-    /// are interleaved, up to twice as much is held of what has to wait for another. At least 1,500. 1 MiB.
+    /// The receive buffer in bytes, from which `a_rwnd` is computed. Includes chunk overhead. With
+    /// interleaving, up to twice as much is held of messages that wait for others. At least 1,500. Default
+    /// 1 MiB.
     pub receive_buffer_bytes: usize,
-    /// Up to how many bytes the receive buffer grows by itself, to twice what arrives and is read in a round trip of the
-    /// slowest path. What it grows by is used only where a sender is that fast and a reader as well. `None`: it is what
-    /// it is. None.
+    /// The size in bytes up to which the receive buffer grows automatically, to twice what arrives and is
+    /// read in one RTT of the slowest path. The additional memory is used only if both the sender and the
+    /// reader are that fast. `None`, the default: the size is fixed.
     pub receive_buffer_max_bytes: Option<usize>,
-    /// The receive buffer, in bytes, of an association that a peer opened, until its user calls
-    /// [`Association::admit`](crate::Association::admit): so long it is half-open, does not grow, and counts towards
-    /// [`Limits::half_open`](crate::Limits::half_open). At least 1,500. `None`: it is admitted from the start. None.
+    /// The receive buffer in bytes of an association opened by a peer, until its user calls
+    /// [`Association::admit`](crate::Association::admit). Until then the association is half-open, its
+    /// buffer does not grow, and it counts towards [`Limits::half_open`](crate::Limits::half_open). At
+    /// least 1,500. `None`, the default: admitted from the start.
     pub unadmitted_receive_buffer_bytes: Option<usize>,
-    /// What a chunk that is held costs of the receive buffer besides its bytes: many tiny ones have a limit too. At least
-    /// 16, its header. 64.
+    /// The overhead in bytes charged to the receive buffer for each chunk besides its data, which limits
+    /// the number of tiny chunks. At least 16, the length of its header. Default 64.
     pub chunk_overhead_bytes: usize,
-    /// Which receive window the peer is told of. RFC 9260 §6.2.
+    /// Which receive window is advertised. Default RFC 9260 §6.2.
     pub window_updates: WindowUpdates,
-    /// The send buffer, in bytes: messages queued or not yet acknowledged. 1 MiB.
+    /// The send buffer in bytes: messages queued or not yet acknowledged. Default 1 MiB.
     pub send_buffer_bytes: usize,
-    /// Up to how many bytes the send buffer grows by itself, by what is under way: as much as before may then wait behind
-    /// it. `None`: it is what it is. None.
+    /// The size in bytes up to which the send buffer grows automatically, by the bytes in flight, so that
+    /// as much data as before can be queued behind them. `None`, the default: the size is fixed.
     pub send_buffer_max_bytes: Option<usize>,
-    /// The longest message to send, in bytes. Beyond the send buffer only an empty buffer takes it. 16 MiB.
+    /// The longest message that can be sent, in bytes. One longer than the send buffer is only accepted by
+    /// an empty buffer. Default 16 MiB.
     pub max_message_bytes: usize,
 }
 
@@ -297,9 +319,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The same; but what RFC 9260 does not allow is the nearest that it does.
+    /// The same settings, with values that RFC 9260 does not permit replaced by the nearest permitted ones.
     pub(crate) fn within_bounds(self: Arc<Self>) -> Arc<Self> {
-        // No record holds more.
+        // The maximum content of a record.
         let protected_max = Header::LEN + PACKET_OVERHEAD + CONTENT_MAX;
         let packet_max = if self.dtls.is_some() { protected_max } else { usize::MAX };
         let bounded = Self {
@@ -314,7 +336,8 @@ impl Config {
                 None => self.auth.clone().or_else(|| self.asconf.then(AuthConfig::default)),
                 Some(_) => None,
             },
-            // A peer without DTLS chunks would refuse an INIT that lists ASCONF and offers no authentication (RFC 5061 §6).
+            // A peer without DTLS chunks would refuse an INIT that lists ASCONF and offers no
+            // authentication (RFC 5061 §6).
             asconf: self.asconf && self.dtls.as_ref().is_none_or(|dtls| dtls.mode == Mode::Strict),
             mtu: self.mtu.min(packet_max),
             path_mtu_discovery: self
@@ -363,13 +386,13 @@ impl Config {
         if bounded == *self { self } else { Arc::new(bounded) }
     }
 
-    /// The receive buffer that a peer which opens an association is told of.
+    /// The receive buffer advertised to a peer that opens an association.
     pub(crate) fn passive_receive_buffer_bytes(&self) -> usize {
         let unadmitted = self.unadmitted_receive_buffer_bytes.unwrap_or(usize::MAX);
         self.receive_buffer_bytes.min(unadmitted)
     }
 
-    /// Whether packets may go between these addresses.
+    /// Whether packets may be sent between these addresses.
     pub(crate) fn allows(&self, local: IpAddr, peer: IpAddr) -> bool {
         let covers = |path: &AllowedPath| path.local == local && path.peer.is_none_or(|its| its == peer);
         self.allowed_paths.is_empty() || self.allowed_paths.iter().any(covers)
@@ -392,7 +415,8 @@ impl ErrorDetection {
     }
 }
 
-/// Which re-configurations a peer may ask for (RFC 6525 §6.3.1, SCTP_ENABLE_STREAM_RESET). The others are denied.
+/// The re-configurations that a peer may request (RFC 6525 §6.3.1, SCTP_ENABLE_STREAM_RESET). Others are
+/// denied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PeerMay {
     /// Whether streams of either direction may be reset.
@@ -403,28 +427,30 @@ pub struct PeerMay {
     pub add_streams: bool,
 }
 
-/// The constants of RFC 8899 §5.1, as sizes of SCTP packets: a link's MTU less the headers of IP, and of UDP.
+/// The constants of RFC 8899 §5.1, as sizes of SCTP packets: a link's MTU less the headers of IP and UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MtuDiscovery {
-    /// MIN_PLPMTU: less is not tried. 512; over IPv6 never less than 1,232, which IPv6 guarantees.
+    /// MIN_PLPMTU: the minimum size. Default 512; over IPv6 never less than 1,232, which IPv6 guarantees.
     pub min: usize,
-    /// BASE_PLPMTU: what most paths carry, to which a path falls that carries less than it did. 1,200.
+    /// BASE_PLPMTU: a size that most paths support; a path falls back to it when its MTU decreases. Default
+    /// 1,200.
     //= specs/rfc8899.txt#section-5.1.2
     //# When using IPv4, there is no currently equivalent size specified, and a
     //# default BASE_PLPMTU of 1200 bytes is RECOMMENDED.
     pub base: usize,
-    /// MAX_PLPMTU: more is not tried. 1,452, if [`Config::mtu`] is not more.
+    /// MAX_PLPMTU: the maximum size. Default 1,452, or [`Config::mtu`] if that is larger.
     pub max: usize,
-    /// PMTU_RAISE_TIMER: how long until larger sizes are tried again. 600 s.
+    /// PMTU_RAISE_TIMER: the time until larger sizes are probed again. Default 600 s.
     pub raise_after: Duration,
-    /// The sizes that a search tries before MAX_PLPMTU, ascending, in bytes of IP packets over UDP. What links carry.
+    /// The sizes probed before MAX_PLPMTU, ascending, in bytes of IP packets over UDP. Default: common link
+    /// MTUs.
     pub link_mtus: &'static [usize],
 }
 
 //= specs/rfc8899.txt#section-5.3.2
 //# Implementations SHOULD select the set of probe packet sizes to maximize
 //# the gain in PLPMTU from each search step.
-/// What links carry, in bytes of IP packets.
+/// Common link MTUs, in bytes of IP packets.
 const LINK_MTUS: &[usize] =
     &[1_280, 1_380, 1_400, 1_420, 1_440, 1_460, 1_480, 1_492, 1_500, 4_352, 9_000, 16_384];
 
@@ -440,38 +466,39 @@ impl Default for MtuDiscovery {
     }
 }
 
-/// A path that may be used.
+/// A permitted path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllowedPath {
-    /// From this local address.
+    /// The local address.
     pub local: IpAddr,
-    /// To this address of the peer; `None`: to any.
+    /// The peer's address; `None`: any.
     pub peer: Option<IpAddr>,
 }
 
 /// Authentication of chunks (RFC 4895, RFC 6458 §8.3).
 ///
-/// The default authenticates with the null key, which keeps out all who did not see the handshake.
+/// The default authenticates with the null key, which excludes attackers who did not see the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthConfig {
-    /// The chunk types that the peer is to authenticate; without them they are discarded, also if the peer has no
-    /// authentication at all. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH cannot be: they are left out. None.
+    /// The chunk types that the peer must authenticate; unauthenticated ones are discarded, even if the
+    /// peer does not support authentication. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH are ignored here,
+    /// since they cannot be authenticated. Default none.
     pub chunks: Vec<u8>,
-    /// The hash functions that the peer may use, the one to prefer first. SHA-1 is added at the end if it is missing
-    /// (RFC 4895 §6.1). SHA-256, SHA-1.
+    /// The hash functions that the peer may use, in order of preference. SHA-1 is appended if missing (RFC
+    /// 4895 §6.1). Default SHA-256, SHA-1.
     pub hmacs: Vec<HmacId>,
-    /// The endpoint pair shared keys; none: the null key, 0. If there are any, the null key is not taken (RFC 4895 §9).
-    /// Those beyond [`AuthConfig::MAX_KEYS`] are left out.
+    /// The endpoint pair shared keys. Empty: the null key, 0; otherwise the null key is not accepted (RFC
+    /// 4895 §9). At most [`AuthConfig::MAX_KEYS`] are used.
     pub keys: Vec<SharedKey>,
-    /// The key to send with, once both sides are known to authenticate. 0.
+    /// The key used for sending, once both sides are known to authenticate. Default 0.
     pub active_key: u16,
 }
 
 impl AuthConfig {
-    /// The most keys that an association holds.
+    /// The maximum number of keys of an association.
     pub const MAX_KEYS: usize = 16;
 
-    /// The longest key, in bytes.
+    /// The maximum length of a key in bytes.
     pub const MAX_KEY_BYTES: usize = 1_024;
 }
 
@@ -486,7 +513,7 @@ impl Default for AuthConfig {
 pub struct SharedKey {
     /// Its shared key identifier.
     pub id: u16,
-    /// The key; [`AuthConfig::MAX_KEY_BYTES`] at most, the rest is left out.
+    /// The key; bytes beyond [`AuthConfig::MAX_KEY_BYTES`] are ignored.
     pub secret: Bytes,
 }
 
@@ -496,80 +523,84 @@ impl fmt::Debug for SharedKey {
     }
 }
 
-/// How a TSN that the peer misses is found to be lost before its timer runs out.
+/// How a missing TSN is detected as lost before its timer expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossDetection {
     /// Three miss indications, once for each TSN (RFC 9260 §7.2.4).
     MissingReports,
-    /// A packet sent three packets or a quarter of a round trip later has arrived; a retransmission can be found lost
-    /// in the same way, again and again.
+    /// A packet sent three packets or a quarter of an RTT later was acknowledged; lost retransmissions are
+    /// detected in the same way.
     SendOrder,
 }
 
-/// How Max.Burst is kept to (RFC 9260 §6.1 D has both ways).
+/// How Max.Burst is applied (RFC 9260 §6.1 D permits both).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BurstRule {
-    /// So many packets with new data leave in answer to one event, whatever the window.
+    /// At most this many packets with new data are sent in response to one event, whatever the window.
     Packets,
-    /// Before new data leaves, the window becomes Max.Burst packets above what is in flight, if it is larger, and stays so:
-    /// `if ((flightsize + Max.Burst*MTU) < cwnd) cwnd = flightsize + Max.Burst*MTU`, as RFC 4960 §6.1 D allows and P2 §4.2
-    /// says of KAME. RFC 9260 does not want the window changed for good.
+    /// Before new data is sent, the window is reduced to Max.Burst packets above the flight, permanently:
+    /// `if ((flightsize + Max.Burst*MTU) < cwnd) cwnd = flightsize + Max.Burst*MTU`, as RFC 4960 §6.1 D
+    /// permits and P2 §4.2 reports of KAME. RFC 9260 does not want a permanent change.
     LowerWindow,
 }
 
-/// How often the round trip is measured.
+/// How often the RTT is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeasureEach {
-    /// Once the smoothed round-trip time has passed since the last measurement, so that a queue that builds up shows soon; or
-    /// twice the time of this round trip, so that it shows soon that the queue is gone.
+    /// When the smoothed RTT has passed since the last sample, so that a growing queue is noticed soon; or
+    /// twice the current RTT, so that its end is noticed soon.
     SmoothedRoundTrip,
-    /// By what left after the last measurement was made: one chunk at a time is timed, as implementations without a time for
-    /// each chunk do.
+    /// On a chunk sent after the last sample: one chunk is timed at a time, as in implementations without a
+    /// time for each chunk.
     RoundTrip,
 }
 
-/// What a loss lets out, and what ends fast recovery.
+/// What is retransmitted immediately after a loss, and when fast recovery ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossRecovery {
-    /// The first packet of a fast recovery leaves whatever the window, the others as soon as the window allows it (RFC 9260
-    /// §6.3.3, §7.2.4); a time-out is the end of fast recovery.
+    /// The first packet of a fast recovery is sent whatever the window, the others as soon as the window
+    /// permits (RFC 9260 §6.3.3, §7.2.4). A time-out ends fast recovery.
     Rfc9260,
-    /// Each time-out and each fast retransmission, also during fast recovery, lets one packet out; the others leave once the
-    /// next SACK comes: "normally, when a SACK chunk arrives" (RFC 4960 §6.3.3, §7.2.4). Fast recovery ends with its exit
-    /// point and by nothing else, so that until then no window grows; the SACK that ends it lets it grow, as BSD and Linux
-    /// have it.
+    /// Each time-out and each fast retransmission, also during fast recovery, sends one packet; the others
+    /// follow with the next SACK: "normally, when a SACK chunk arrives" (RFC 4960 §6.3.3, §7.2.4). Only its
+    /// exit point ends fast recovery, and no window grows until then; the SACK that ends it lets the window
+    /// grow, as in BSD and Linux.
     Rfc4960,
 }
 
-/// With which peers data takes several paths at once.
+/// The peers with which concurrent multipath transfer is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MultipathWith {
-    /// With all: a sender's rules do not need the peer's help. But a peer that sends by one path at a time waits longer for
-    /// its missing reports.
+    /// All: the sender's rules do not need the peer's help. But a peer that sends on one path at a time
+    /// waits longer for its miss indications.
     Anyone,
-    /// With those that list NR-SACK, which is of the same draft (draft-tuexen-tsvwg-sctp-multipath): for the rest of it, it
-    /// names no parameter. NR-SACK is listed for that, beyond [`Config::nr_sack`], in an INIT that leaves with several paths in
-    /// view, and in the answer to one that lists it; any other INIT and INIT ACK is the same byte for byte.
+    /// Those that list NR-SACK, which is part of the same draft (draft-tuexen-tsvwg-sctp-multipath); for
+    /// the rest the draft defines no parameter. NR-SACK is then listed, independently of
+    /// [`Config::nr_sack`], in an INIT with several paths, and in the answer to one that lists it; any
+    /// other INIT and INIT ACK is unchanged.
     WhereAgreed,
 }
 
-/// By which path a lost chunk leaves again, if there are several.
+/// The path of retransmissions when one of several paths is used at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetransmitTo {
-    /// After missing reports by the same, after a time-out by another (RFC 9260 §6.4).
+    /// The same path after miss indications, another one after a time-out (RFC 9260 §6.4).
     ByCause,
-    /// By the same, unless that is inactive.
+    /// The same path, unless it is inactive.
     Same,
-    /// By another, after missing reports too (RFC 2960 §6.4: an active address different from the last).
+    /// Another path, also after miss indications (RFC 2960 §6.4: an active address different from the
+    /// last).
     Another,
 }
 
-/// Which receive window the peer is told of.
+/// Which receive window is advertised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowUpdates {
-    /// One that opens in large steps only, and at once when a narrow one opens wide (RFC 9260 §6.2, RFC 1122 §4.2.3.3).
+    /// Only large increases, and immediately when a small window opens wide (RFC 9260 §6.2, RFC 1122
+    /// §4.2.3.3).
     AvoidSilly,
-    /// In each SACK what is free, and no SACK for the window's sake: for receivers that read what comes at once.
+    /// The free space in each SACK, without additional SACKs for window updates: for receivers that read
+    /// immediately.
     AsItIs,
 }
 
@@ -603,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rfc_does_not_allow_is_the_nearest_that_it_does() {
+    fn values_outside_the_rfc_are_replaced_by_the_nearest_permitted() {
         //= specs/rfc9260.txt#section-3.3.2
         //= type=test
         //# The Advertised Receiver Window Credit MUST NOT be smaller than 1500.

@@ -15,18 +15,18 @@ const TWO: NonZeroU8 = NonZeroU8::new(2).expect("2 is not 0");
 /// A named [`Config`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// SCTP of the years in which FTP was first carried by it: RFC 2960 with Max.Burst, as in the KAME kernel stack that the
-    /// papers measured. P1 is "FTP over SCTP in future combat systems", P2 "Multistreamed FTP"; SOA03 is the Implementer's
-    /// Guide that P2 cites for Max.Burst.
+    /// SCTP at the time of the papers: RFC 2960 with Max.Burst, as in the KAME kernel stack that they
+    /// measured. P1 is "FTP over SCTP in future combat systems", P2 "Multistreamed FTP"; SOA03 is the
+    /// Implementer's Guide that P2 cites for Max.Burst.
     Rfc2960Kame,
     /// RFC 9260's recommended values.
     Rfc9260,
-    /// What today's transports do: losses found by send order, tail loss probes, a short RTO.Min, SACKs that do not
-    /// wait, a first window of ten packets, large buffers; another path after the first time-out. Its congestion control is
-    /// `auto`, which asks what losses are.
+    /// Modern transport features: loss detection by send order, tail loss probes, a short RTO.Min, little
+    /// SACK delay, an initial window of ten packets, large buffers, and failover after the first time-out.
+    /// Its congestion control is `auto`, which distinguishes congestion losses from others.
     Modern,
-    /// ns-2's SCTP module 3.8 as far as standards know what it does: RFC 2960 and RFC 4960 with the module's own numbers.
-    /// What no standard knows of it is left out.
+    /// ns-2's SCTP module 3.8 as far as it follows standards: RFC 2960 and RFC 4960 with the module's own
+    /// numbers. Its non-standard behaviour is left out.
     Ns2,
 }
 
@@ -37,11 +37,12 @@ pub struct Row {
     pub field: &'static str,
     /// Its value.
     pub value: String,
-    /// Where the value is from.
+    /// The source of the value.
     pub source: &'static str,
 }
 
-/// A field of [`Config`] that a profile may set: its name, its value as text, and who says so if it is the default.
+/// A field of [`Config`] that a profile may set: its name, its value as text, and the source of its
+/// default.
 type Field = (&'static str, fn(&Config) -> String, &'static str);
 
 fn seconds(duration: Duration) -> String {
@@ -56,7 +57,7 @@ fn on_off(on: bool) -> String {
     if on { "on" } else { "off" }.to_owned()
 }
 
-/// What a profile may set, in the order of [`Config`].
+/// The fields that a profile may set, in the order of [`Config`].
 const FIELDS: &[Field] = &[
     ("mtu", |c| format!("{} B", c.mtu), "Ethernet's 1500 bytes less IPv6 (40) and UDP (8)"),
     (
@@ -163,15 +164,16 @@ const FIELDS: &[Field] = &[
 ];
 
 impl Profile {
-    /// All of them, in the order in which they are listed to people.
+    /// All profiles, in the order of listings.
     pub const ALL: &[Self] = &[Self::Rfc2960Kame, Self::Rfc9260, Self::Modern, Self::Ns2];
 
-    /// The values.
+    /// Returns the values.
     pub fn config(self) -> Config {
         match self {
             Self::Rfc9260 => Config::default(),
-            // Limited Transmit (RFC 3042) and appropriate byte counting (RFC 3465), which P2 §5.2.1 says KAME's SCTP had,
-            // need no field: what gap blocks acknowledge makes room in the window at once, and windows count bytes.
+            // Limited Transmit (RFC 3042) and appropriate byte counting (RFC 3465), which P2 §5.2.1 reports
+            // of KAME's SCTP, need no field: data acknowledged by gap blocks makes room in the window, and
+            // windows count bytes.
             Self::Rfc2960Kame => Config {
                 // Packets of 1500 bytes over IPv4.
                 mtu: 1_480,
@@ -187,7 +189,8 @@ impl Profile {
                 missing_reports: NonZeroU8::new(4).expect("4 is not 0"),
                 retransmit_to: RetransmitTo::Another,
                 loss_recovery: LossRecovery::Rfc4960,
-                // P2 §5.2.1: "initially minRTO=3s; after the sender measures an RTT, minRTO=1s": and INIT measures none.
+                // P2 §5.2.1: "initially minRTO=3s; after the sender measures an RTT, minRTO=1s"; INIT gives
+                // no sample.
                 rto: cc::rtt::Bounds { initial: Duration::from_secs(3), ..cc::rtt::Bounds::default() },
                 measure_handshake: false,
                 measure_each: MeasureEach::RoundTrip,
@@ -209,7 +212,7 @@ impl Profile {
                 rto: cc::rtt::Bounds { initial: Duration::from_secs(3), ..cc::rtt::Bounds::default() },
                 measure_handshake: false,
                 measure_each: MeasureEach::RoundTrip,
-                // Once the primary path is inactive, data never returns: PSMR = PMR (RFC 7829 §5).
+                // Data never returns to a primary path that was inactive: PSMR = PMR (RFC 7829 §5).
                 primary_switchover_max_retrans: Some(5),
                 sack_at_once_when_filled: false,
                 receive_buffer_bytes: 65_536,
@@ -219,28 +222,29 @@ impl Profile {
             },
             Self::Modern => Config {
                 congestion_control: cc::Kind::Auto,
-                // RFC 6928, and RFC 3465's L = 2 against the delay of SACKs.
+                // RFC 6928, and L = 2 of RFC 3465 against delayed SACKs.
                 congestion_options: cc::Options {
                     initial_window: cc::InitialWindow::Mtus(NonZeroU8::new(10).expect("10 is not 0")),
                     byte_counting_limit: NonZeroU8::new(2).expect("2 is not 0"),
-                    // A slow start that overflows the queue costs more than its loss: in order nothing is delivered
-                    // until all of it has come again.
+                    // A slow start that overflows the queue costs more than its loss: in order, nothing is
+                    // delivered until all of it has been retransmitted.
                     slow_start: cc::SlowStart::HyStart,
                     ..cc::Options::default()
                 },
-                // With SACKs gathered and batches sent, one event may answer for far more than four packets: the limit
-                // would hold back what the window allows, and a burst into a full queue is found in one round trip.
+                // With delayed SACKs and batched sending, one event may acknowledge far more than four
+                // packets. The limit would keep the window unused, and a burst into a full queue is
+                // detected within one RTT.
                 max_burst: None,
                 loss_detection: LossDetection::SendOrder,
                 tail_loss_probe: true,
                 proportional_reduction: true,
                 undo_spurious: true,
                 pass_over_every: NonZeroU16::new(4_096),
-                // With probes before it, T3 is the last resort; on a path of a few milliseconds a second of waiting is
-                // what losses cost most.
+                // Tail loss probes make T3-rtx the last resort; on a path of a few milliseconds, waiting a
+                // second is what losses cost most.
                 rto: cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() },
                 init_interval: Some(Duration::from_millis(250)),
-                // With INITs that often: 66 s in all.
+                // With INITs at these intervals: 66 s in total.
                 max_init_retransmits: 26,
                 early_repair: true,
                 //= specs/rfc7829.txt#section-3.2
@@ -248,21 +252,22 @@ impl Profile {
                 //= specs/rfc7829.txt#section-6
                 //# The following protocol parameter is RECOMMENDED:
                 potentially_failed_max_retrans: Some(0),
-                // From a size that works nearly everywhere, so that nothing is probed unless packets vanish.
+                // From a size that works nearly everywhere, so that nothing is probed unless packets are
+                // lost.
                 path_mtu_discovery: Some(MtuDiscovery::default()),
                 sack_delay: Duration::from_millis(20),
                 immediate_at_end: true,
                 compact_sack: true,
                 fill_packets: true,
-                // A gigabit a second over 60 ms. A process that is to stay under 64 MB has room for one such
-                // association that stalls; what is not full costs nothing.
+                // 1 Gbit/s over 60 ms. A process limited to 64 MB has room for one such association that
+                // stalls; unused buffer costs nothing.
                 receive_buffer_bytes: 8 << 20,
                 send_buffer_bytes: 4 << 20,
-                // And more where a path, or several, carry more: a gigabit a second over half a second.
+                // More where one or several paths carry more: 1 Gbit/s over half a second.
                 receive_buffer_max_bytes: Some(64 << 20),
                 send_buffer_max_bytes: Some(64 << 20),
-                // Whatever has to be agreed on in INIT stays off, ECN among it: it would be of use on few paths, and some
-                // peers answer no INIT that has a parameter.
+                // Everything that INIT must negotiate is off, ECN included: few paths support it, and some
+                // peers do not answer an INIT with parameters.
                 ..Config::default()
             },
         }
@@ -278,7 +283,7 @@ impl Profile {
         }
     }
 
-    /// Its values with the source of each, in the order of [`Config`].
+    /// Returns the values with the source of each, in the order of [`Config`].
     pub fn rows(self) -> Vec<Row> {
         let (config, default) = (self.config(), Config::default());
         let row = |&(field, text, by_default): &Field| {
@@ -289,7 +294,7 @@ impl Profile {
         FIELDS.iter().map(row).collect()
     }
 
-    /// Who says so, where a value is not RFC 9260's.
+    /// The source of a value that differs from RFC 9260.
     fn source(self, field: &str) -> Option<&'static str> {
         let source = match (self, field) {
             (Self::Rfc2960Kame | Self::Ns2, "mtu") => "1500 bytes less IPv4 (20): P2 §5.1, ns-2's `mtu` 1500",

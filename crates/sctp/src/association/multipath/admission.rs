@@ -18,16 +18,16 @@ use super::{Remedy, carries};
 use crate::association::path::Path;
 use crate::ids::PathId;
 
-/// A chunk that is lost once in so many flights is model with.
+/// Losses that occur less than once in this many flights are ignored.
 const RARE: u64 = 32;
-/// A chunk is lost no more often than this in a row, for all that is model with.
+/// The maximum number of consecutive losses of a chunk that is considered.
 const LOSSES_MAX: u32 = 5;
 
 impl Remedy {
-    /// Whether a new chunk may leave by this path.
+    /// Whether a new chunk may be sent on this path.
     pub(super) fn admits(self, paths: &[Path], id: PathId, pending: &PendingData) -> bool {
         let path = &paths[usize::from(id.0)];
-        // What has nothing in flight blocks nobody, and a share may be less than a packet.
+        // A path without data in flight blocks nothing, and a share may be smaller than a packet.
         if path.flight_bytes == 0 && self != Self::Preventive {
             return true;
         }
@@ -43,7 +43,7 @@ impl Remedy {
     }
 }
 
-/// How many paths carry new data.
+/// The number of paths that carry new data.
 pub(super) fn count(paths: &[Path], pending: &PendingData) -> usize {
     let ids = (0..paths.len()).map(|index| PathId(index as u8));
     ids.filter(|id| carries(paths, *id, pending.fallback)).count().max(1)
@@ -67,7 +67,7 @@ fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
         if steadily(other) > own_steadily {
             continue;
         }
-        // A rate that has been seen may grow by a quarter until then.
+        // A measured rate may grow by a quarter until then.
         let brings = bytes_in(path(other).rate(), own);
         match room.checked_sub(brings + brings / 4) {
             Some(left) => room = left,
@@ -77,16 +77,16 @@ fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
     true
 }
 
-/// How long nothing behind a chunk is read that leaves by this path now: until it has come, or its loss has shown and others
-/// have brought it, as often as that happens to one of those in flight.
+/// How long a chunk sent on this path now blocks delivery: until it arrives, or until its loss has been
+/// detected and repaired, by the loss ratio of the chunks in flight.
 fn blocks_for(path: &Path, pending: &PendingData, repair: Duration) -> Duration {
     let (packets, takes) = (path.flight_bytes / path.pmdcs() + 1, path.takes(pending.bytes));
     let lost = path.delivery_rate.lost_thousandths();
     takes + Flight { packets, takes, lost, repair }.repairs(LossModel::Certain)
 }
 
-/// The same if it carried all that the window holds, whatever it carries now. What it takes to carry so much is no shorter for
-/// that nothing is lost, and time enough to mend what is.
+/// The same if the path carried the whole window. The time to carry that much does not decrease without
+/// losses, and suffices to repair them.
 fn blocks_steadily(path: &Path, pending: &PendingData, repair: Duration) -> Duration {
     let (packets, takes) = (pending.window / path.pmdcs() + 1, path.round_trip());
     let lost = path.delivery_rate.lost_thousandths();
@@ -95,16 +95,15 @@ fn blocks_steadily(path: &Path, pending: &PendingData, repair: Duration) -> Dura
     (takes + repairs).max(carries.unwrap_or_default())
 }
 
-/// How a loss is model with that happens to some flights.
+/// How losses that only some flights have are considered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LossModel {
-    /// As if it happened to this one.
+    /// As if this flight had them.
     Certain,
     Mean,
 }
 
-/// Packets that leave by one path, what part of them is lost, in thousandths, and how long it takes to bring one and to repair
-/// one.
+/// Packets sent on one path, their loss ratio in thousandths, and the time to deliver and to repair one.
 struct Flight {
     packets: usize,
     takes: Duration,
@@ -113,7 +112,7 @@ struct Flight {
 }
 
 impl Flight {
-    /// How long it takes until its losses have shown and are repaired, and those of what repairs them.
+    /// The time until the flight's losses are detected and repaired, including losses of the repairs.
     fn repairs(&self, model: LossModel) -> Duration {
         let mut lost = self.packets as u64 * 1_000;
         let mut wait = Duration::ZERO;
@@ -122,7 +121,7 @@ impl Flight {
             if lost * RARE < 1_000 {
                 break;
             }
-            // The last of those in flight is found lost when it is an eighth of a round trip late, or sooner.
+            // The loss of the last packet in flight is detected an eighth of an RTT late, or earlier.
             let shows = if nth == 0 { self.takes / 8 } else { Duration::ZERO };
             let once = self.repair + self.repair / 8 + shows;
             wait += match model {

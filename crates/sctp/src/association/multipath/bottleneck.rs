@@ -27,45 +27,45 @@ use crate::association::path::Path;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
-/// So much agreement makes a bottleneck common; none is left where it no longer is.
+/// The score at which a bottleneck is considered shared; at 0 it no longer is.
 const FOUND_AT: i8 = 2;
-/// No more is remembered, for or against.
+/// The maximum score for or against.
 const SCORE_MAX: i8 = 4;
-/// A wait that becomes shorter by less than this part of a round trip, or than this, tells nothing.
+/// A change of the queueing delay below this fraction of an RTT, or below this value, shows nothing.
 const SHOWS: u32 = 32;
 const SHOWS_MIN: Duration = Duration::from_millis(1);
-/// Windows that were made smaller together so many times may be so for ever.
+/// After this many simultaneous window reductions, they may continue forever.
 const IN_STEP: u32 = 2;
-/// No span is shorter: a few packets have no mean.
+/// The minimum length of a span: a few packets give no mean.
 const SPAN_MIN: Duration = Duration::from_millis(10);
 
-/// What is known of which paths have a bottleneck in common.
+/// Which paths are known to share a bottleneck.
 #[derive(Debug, Default)]
 pub(in crate::association) struct Bottlenecks {
-    /// Of each path, of the span that lasts and of the one before it.
+    /// For each path, the current span and the previous one.
     waits: Vec<[Mean; 2]>,
     span_began: Time,
-    /// When a window was last made smaller, and how long none had been before.
+    /// When a window was last reduced, and the time since the previous reduction.
     reduced_at: Option<Time>,
     pause: Duration,
-    /// How many times several were at once, so that there was nothing to judge by; no more than [`IN_STEP`].
+    /// The number of simultaneous reductions, which cannot be judged; at most [`IN_STEP`].
     together: u32,
-    /// When a trial last began, or could not.
+    /// When a trial was last started or attempted.
     tried_at: Time,
     trial: Option<Trial>,
-    /// Of each two paths, those with the first path last: see `place`.
+    /// For each pair of paths, ordered as in `place`.
     pairs: Vec<Pair>,
 }
 
-/// One path alone has given way.
+/// A reduction of one path's window alone.
 #[derive(Debug)]
 struct Trial {
     path: PathId,
     began: Time,
     span: Duration,
-    /// The mean round trip of each before.
+    /// The mean RTT of each path before.
     before: Vec<Option<Duration>>,
-    /// Whether the span has begun in which it shows.
+    /// Whether the span in which the effect shows has begun.
     shows: Shows,
 }
 
@@ -108,26 +108,26 @@ impl Pair {
         self.is_common = if self.is_common { self.score > 0 } else { self.score >= FOUND_AT };
     }
 
-    /// Whether neither is found: common or not.
+    /// Whether the pair is undecided.
     fn is_open(self) -> bool {
         !self.is_common && self.score > -FOUND_AT
     }
 }
 
-/// Where a pair is kept, whichever comes first; it stays there when there are more paths.
+/// The index of a pair, in either order; it does not change when paths are added.
 fn place(one: usize, other: usize) -> usize {
     let (low, high) = (one.min(other), one.max(other));
     high * (high.max(1) - 1) / 2 + low
 }
 
 impl Bottlenecks {
-    /// Whether two paths are found to have a bottleneck in common.
+    /// Whether two paths are known to share a bottleneck.
     pub(in crate::association) fn are_common(&self, one: usize, other: usize) -> bool {
         one != other && self.pairs.get(place(one, other)).is_some_and(|pair| pair.is_common)
     }
 
-    /// A round trip of a path was measured. Gives who is to have half of its window for a round trip, if something may be found out
-    /// by that.
+    /// Records an RTT sample of a path. Returns the path whose window should be halved for one RTT as a
+    /// test, if that may decide something.
     pub(in crate::association) fn on_round_trip(
         &mut self,
         now: Time,
@@ -150,7 +150,7 @@ impl Bottlenecks {
                 self.waits.fill(<[Mean; 2]>::default());
             }
             Some(trial) if now.since(trial.began) >= trial.span * 2 => {
-                let trial = self.trial.take().expect("it was just looked at");
+                let trial = self.trial.take().expect("just checked");
                 self.judge(&trial);
                 self.begin_span(now);
             }
@@ -169,7 +169,7 @@ impl Bottlenecks {
         self.waits.iter_mut().for_each(|[last, before]| *before = std::mem::take(last));
     }
 
-    /// One or more windows were made smaller.
+    /// One or more windows were reduced.
     fn on_reduced(&mut self, now: Time, paths: &[Path], span: Duration) {
         let since = |at: Option<Time>| at > self.reduced_at;
         let mut reduced = (0..paths.len()).filter(|index| since(paths[*index].reduced_at));
@@ -192,7 +192,8 @@ impl Bottlenecks {
         self.tried_at = now;
     }
 
-    /// Who is to give way alone where windows are in step: the largest that has a queue, of those of which something is not known.
+    /// The path to test when windows are reduced simultaneously: the largest with a queue and an undecided
+    /// pair.
     fn volunteer(&self, now: Time, paths: &[Path], span: Duration) -> Option<PathId> {
         let is_halfway = now.since(self.tried_at) > (self.pause / 2).max(span * 3);
         if self.together < IN_STEP || self.trial.is_some() || !is_halfway {
@@ -217,7 +218,7 @@ impl Bottlenecks {
         };
         let own = usize::from(trial.path.0);
         let Some((_, by)) = shorter(own).filter(|(all, by)| *by >= SHOWS_MIN.max(*all / SHOWS)) else {
-            // Nor would it if one gave way on purpose.
+            // A deliberate reduction would show nothing either.
             self.together = 0;
             return;
         };

@@ -5,12 +5,12 @@ use crate::association::sent::{Sent, SlotState};
 use crate::ids::Tsn;
 use crate::wire::Sack;
 
-/// Where a path's own cumulative point is (CUC version 2): the next TSN in order that left by it, for chunks that left
-/// once and for those that left again.
+/// The pseudo-cumack of a path (CUC version 2): the next TSN in order sent on it, separately for first
+/// transmissions and retransmissions.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::association) struct PseudoCumAck {
     expected: [Option<Tsn>; 2],
-    /// Whether the next one is to be looked for.
+    /// Whether the next one must be searched for.
     searching: [bool; 2],
 }
 
@@ -21,13 +21,13 @@ impl Default for PseudoCumAck {
 }
 
 impl PseudoCumAck {
-    /// A chunk that left by this path has left again by another.
+    /// A chunk of this path was retransmitted on another one.
     pub(in crate::association) fn on_moved(&mut self) {
         self.searching = [true; 2];
     }
 }
 
-/// Reads a SACK that is not applied yet. Whether the point of each path advances.
+/// Reads a SACK before it is applied; returns for each path whether its pseudo-cumack advances.
 pub(in crate::association) fn advance(points: &mut [PseudoCumAck], sent: &Sent, sack: &Sack) -> Vec<bool> {
     let mut advanced = vec![false; points.len()];
     let before = sent.cum_tsn_ack_point();
@@ -35,7 +35,7 @@ pub(in crate::association) fn advance(points: &mut [PseudoCumAck], sent: &Sent, 
     let mut gaps = sack.gaps.clone();
     gaps.sort_unstable();
     let last = gaps.iter().map(|gap| u32::from(gap.1)).max().unwrap_or(0);
-    // The first beyond the last block is looked at, too: the next in order of its path may be expected there.
+    // The first TSN after the last block is included: it may be the next in order of its path.
     let beyond = u32::from(last > 0);
     let mut at = 0;
     for offset in 1..=newly.saturating_add(last + beyond) {

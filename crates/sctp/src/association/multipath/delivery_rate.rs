@@ -6,46 +6,47 @@ use braidftp_base::Time;
 
 use crate::association::path::Path;
 
-/// The rate is the largest of so many spans.
+/// The rate is the maximum of this many spans.
 const SPANS: usize = 4;
-/// A part that is lost is that of so many bytes, or twice as many.
+/// The loss ratio is measured over this many to twice as many bytes.
 const MEMORY_BYTES: u64 = 2 << 20;
-/// As if so many bytes had arrived before the first: one loss among few packets is chance, and who is no more used for it would
-/// never be known better.
+/// The initial value of bytes arrived: one loss among few packets is chance, and a path that is no longer
+/// used would never improve.
 const TRUST_BYTES: u64 = 64 << 10;
-/// And for so long: who is not used is tried again.
+/// The time after which the measurements are halved, so that an unused path is tried again.
 const MEMORY: Duration = Duration::from_secs(16);
-/// A span is a round trip, but no shorter than this: a few packets are no rate.
+/// The minimum length of a span, otherwise one RTT: a few packets give no rate.
 const SPAN_MIN: Duration = Duration::from_millis(20);
 
-/// A path that loses more than this, in thousandths, is as good as none, and no better for it.
+/// The maximum loss ratio, in thousandths, that is used in estimates.
 const LOST_MAX: u64 = 900;
 
-/// A round trip that is so much longer than the shortest tells of a queue, if so many packets are in flight.
+/// An RTT that exceeds the minimum by this factor shows a queue, if enough packets are in flight.
 const QUEUED: (u32, u32) = (3, 2);
 const QUEUED_PACKETS: usize = 4;
-/// For so long it is believed that a path carries no more than it did with a queue.
+/// How long the rate measured with a queue is considered the path's capacity.
 const BELIEVED: Duration = Duration::from_secs(30);
 
-/// What arrives of what left by a path, in bytes a second.
+/// The delivery rate of a path in bytes per second.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::association) struct DeliveryRate {
     began: Option<Time>,
     bytes: u64,
     spans: [u64; SPANS],
-    /// When it was last found to have a queue, if that has not gone since; how long it had one, and what arrived then.
+    /// When a queue was last found, unless it has gone since; how long it has lasted, and what arrived
+    /// meanwhile.
     queued_at: Option<Time>,
     queued: (Duration, u64),
-    /// The rate while it had a queue last, which is all that it carries; and when that was.
+    /// The rate during the last queue, which is the path's capacity; and when that was.
     carries: Option<(u64, Time)>,
-    /// Bytes that have arrived, and that were lost: of late, for both are halved now and then, last at that time.
+    /// Recent bytes arrived and lost; both are halved from time to time, last at this time.
     arrived: u64,
     lost: u64,
     halved_at: Time,
 }
 
 impl DeliveryRate {
-    /// So many bytes have arrived, by a path of which these are round trip and load.
+    /// Records bytes that arrived on a path with this RTT and load.
     pub(in crate::association) fn on_arrived(
         &mut self,
         now: Time,
@@ -69,7 +70,7 @@ impl DeliveryRate {
         let began = *self.began.get_or_insert(now);
         let lasted = now.since(began);
         if lasted >= span {
-            // After a pause it is none of the path's.
+            // A rate measured across a pause is not the path's.
             if lasted < span * 2 {
                 self.spans.rotate_right(1);
                 self.spans[0] = per_second(self.bytes, lasted);
@@ -83,23 +84,23 @@ impl DeliveryRate {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
-    /// So many bytes were lost.
+    /// Records lost bytes.
     pub(in crate::association) fn on_lost(&mut self, bytes: usize) {
         self.lost = self.lost.saturating_add(bytes as u64);
     }
 
-    /// Bytes a second that the path carries, whatever it is given, as far as that is known.
+    /// The capacity of the path in bytes per second, as far as known.
     pub(super) fn carries(&self, now: Time) -> Option<u64> {
         self.carries.filter(|(rate, at)| *rate > 0 && now.since(*at) < BELIEVED).map(|(rate, _)| rate)
     }
 
-    /// What part of what leaves is lost, in thousandths.
+    /// The loss ratio, in thousandths.
     pub(super) fn lost_thousandths(&self) -> u64 {
         let (lost, known) = (self.lost, self.lost.saturating_add(self.arrived));
         lost.saturating_mul(1_000) / known.saturating_add(TRUST_BYTES)
     }
 
-    /// Time goes by, whether or not the path is used.
+    /// Ages the measurements as time passes, whether or not the path is used.
     pub(in crate::association) fn age(&mut self, now: Time) {
         if now.since(self.halved_at) >= MEMORY {
             self.halve(now);
@@ -110,7 +111,7 @@ impl DeliveryRate {
         (self.arrived, self.lost, self.halved_at) = (self.arrived / 2, self.lost / 2, now);
     }
 
-    /// The path failed: what it delivered says nothing of what it will.
+    /// The path failed: earlier measurements are discarded.
     pub(in crate::association) fn forget(&mut self) {
         *self = Self { arrived: self.arrived, lost: self.lost, halved_at: self.halved_at, ..Self::default() };
     }
@@ -119,9 +120,9 @@ impl DeliveryRate {
 /// Whether a path could deliver more than it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::association) enum Load {
-    /// As far as is known.
+    /// As far as known, yes.
     Light,
-    /// It has a queue: no.
+    /// No: it has a queue.
     Queued,
 }
 
@@ -130,21 +131,21 @@ fn per_second(bytes: u64, time: Duration) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// How many bytes that is in such a time.
+/// The number of bytes at this rate in this time.
 pub(super) fn bytes_in(bytes_per_second: u64, time: Duration) -> u64 {
     let bytes = u128::from(bytes_per_second) * time.as_nanos() / 1_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// How long so many bytes take at such a rate.
+/// The time for this number of bytes at this rate.
 pub(super) fn time_for(bytes: usize, bytes_per_second: u64) -> Duration {
     let nanos = bytes as u128 * 1_000_000_000 / u128::from(bytes_per_second.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 impl Path {
-    /// A round trip of it: of late if something is in flight, else the shortest; RTO.Initial before there is one. Of late is
-    /// the last one or SRTT, whichever is shorter: SRTT remembers for long what was long once.
+    /// The current RTT of the path: the last sample or SRTT, whichever is shorter, if data is in flight,
+    /// since SRTT decays slowly; otherwise the minimum; RTO.Initial before the first sample.
     pub(super) fn round_trip(&self) -> Duration {
         let lately = self.rtt.srtt().map(|srtt| srtt.min(self.latest_rtt)).filter(|_| self.flight_bytes > 0);
         lately.or(self.min_rtt).unwrap_or(self.rtt.rto())
@@ -160,29 +161,29 @@ impl Path {
         }
     }
 
-    /// Bytes a second that it delivers, as far as is known: before that, a window in a round trip.
+    /// The delivery rate in bytes per second; before the first measurement, a window per RTT.
     pub(super) fn rate(&self) -> u64 {
         let measured = self.delivery_rate.spans.into_iter().max().unwrap_or(0);
         let guessed = || per_second(self.controller.window() as u64, self.round_trip());
         if measured > 0 { measured } else { guessed().max(1) }
     }
 
-    /// How long it takes until a chunk of so many bytes is acknowledged that leaves now: a round trip, or what all that is in
-    /// flight takes before it, whichever is longer; but no more than two: where the peer's window holds a path back, what it
-    /// delivers says little of what it could.
+    /// The time until a chunk of this many bytes sent now is acknowledged: one RTT, or the time to deliver
+    /// the flight before it, whichever is longer, but at most two RTTs, since the rate of a path that is
+    /// limited by the peer's window underestimates its capacity.
     pub(super) fn takes(&self, bytes: usize) -> Duration {
         let ahead = time_for(self.flight_bytes + bytes, self.rate());
         ahead.clamp(self.round_trip(), self.round_trip() * 2)
     }
 
-    /// The same, and in the mean what it takes longer for what is lost: as much again and an eighth, each time.
+    /// The same including the mean time for retransmissions: 9/8 of it for each.
     pub(super) fn takes_in_the_mean(&self, bytes: usize) -> Duration {
         let (takes, lost) = (self.takes(bytes), self.delivery_rate.lost_thousandths().min(LOST_MAX) as u32);
         takes + (takes + takes / 8) * lost / (1_000 - lost)
     }
 
-    /// A chunk of so many bytes left again by another path after so long: nobody will know what became of it here, but that it
-    /// ought to have come.
+    /// A chunk was sent on another path after this wait: whether it arrives here will remain unknown, but
+    /// it is overdue.
     pub(in crate::association) fn on_retransmitted_elsewhere(&mut self, bytes: usize, waited: Duration) {
         if waited > self.takes(bytes) {
             self.delivery_rate.on_lost(bytes);
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_the_largest_of_late_and_a_pause_is_none() {
+    fn the_rate_is_the_recent_maximum_and_ignores_pauses() {
         let mut rate = DeliveryRate::default();
         let round_trip = Duration::from_millis(100);
         let at = |ms| Time::from_millis(1_000 + ms);
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_loss_of_few_packets_is_chance_and_what_was_lost_long_ago_is_forgotten() {
+    fn a_single_loss_weighs_little_and_old_losses_are_forgotten() {
         let (mut few, mut many) = (DeliveryRate::default(), DeliveryRate::default());
         let now = Time::ZERO;
         few.on_arrived(now, 23 * 1_468, Duration::from_millis(100), Load::Light);
@@ -232,10 +233,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_carries_is_its_rate_while_it_has_a_queue_and_no_other() {
+    fn the_capacity_is_the_rate_during_a_queue() {
         let mut rate = DeliveryRate::default();
         let round_trip = Duration::from_millis(100);
-        // Every 200 ms eleven packets at once, a tenth of a megabyte a second; for 20 ms there is a queue.
+        // Every 200 ms eleven packets at once, 100 kB/s; a queue for 20 ms.
         for burst in 0..5 {
             assert_eq!(rate.carries(Time::from_millis(200 * burst)), None);
             for nth in 0..=10 {
@@ -243,7 +244,7 @@ mod tests {
                 rate.on_arrived(Time::from_millis(200 * burst + 2 * nth), 2_000, round_trip, load);
             }
         }
-        // No sooner than after a round trip of it.
+        // Not before one RTT of it.
         for nth in 0..=10 {
             rate.on_arrived(Time::from_millis(1_000 + 2 * nth), 2_000, round_trip, Load::Queued);
         }

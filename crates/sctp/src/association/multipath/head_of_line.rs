@@ -16,34 +16,35 @@ use crate::association::state::State;
 use crate::association::transmit::window_takes;
 use crate::ids::{PathId, Tsn};
 
-/// Only so many of the first chunks are looked at.
+/// The number of outstanding chunks examined.
 const LOOK: usize = 64;
-/// What is still to come of a chunk's flight is longer than another flight by this much, or it is chance: of two paths alike,
-/// one always seems the shorter.
+/// The minimum ratio of the remaining time on the chunk's own path to the time on the other one. Of two
+/// equal paths, one always seems shorter by chance.
 const LONGER: (u32, u32) = (5, 4);
 
-/// A chunk in flight by another path.
+/// A chunk in flight on another path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waits {
-    /// Since it left.
+    /// The time since it was sent.
     pub(super) waited: Duration,
-    /// Since then, or since anything came back by its path if that was later.
+    /// The time since it was sent, or since the last acknowledgement on its path if that is later.
     pub(super) silent: Duration,
     /// How long its path takes.
     pub(super) patience: Duration,
 }
 
-/// Whether it would come later by its path than by one that `takes` so long; or ought to have come, and to have left again by its
-/// path, before it comes by the other. While things come back by its path they have been slower than was thought, and what
-/// left behind them is none the less on its way: it would leave twice, with the queue that it stands in full of such copies,
-/// and how long that path takes would never be known, for of what left twice nobody knows.
+/// Whether the chunk would arrive later on its own path than on one that `takes` this long; or is overdue,
+/// including a retransmission on its own path, before the other path could deliver it. While
+/// acknowledgements arrive on its path, the path is only slower than estimated, and chunks in its queue are
+/// still on their way: sending copies would fill that queue, and its RTT could never be measured, since
+/// retransmissions are ambiguous.
 pub(super) fn is_held_up(Waits { waited, silent, patience }: Waits, takes: Duration) -> bool {
     let to_come = patience.saturating_sub(waited);
     to_come > takes / LONGER.1 * LONGER.0 || silent > patience + patience.max(takes)
 }
 
 impl Association {
-    /// The chunk in flight by another path that is to leave by this one now.
+    /// Returns the chunk in flight on another path that must be sent on this one now.
     pub(super) fn next_head_of_line(&mut self, now: Time, id: PathId, multipath: Multipath) -> Option<Tsn> {
         let State::Up(up) = &mut self.state else { return None };
         let fallback = choose(&self.paths, up.primary, Purpose::New);
@@ -81,11 +82,11 @@ impl Association {
             };
             is_held_up(waits, path.takes(len))
         };
-        // What comes behind one that comes soon by itself holds up nobody yet.
+        // A chunk that will arrive soon by itself blocks nothing.
         (multipath.remedy != Remedy::Preventive || is_held_up()).then_some(first.data.tsn)
     }
 
-    /// A chunk has left again that `held_up` had in flight: what becomes of that path.
+    /// A chunk in flight on `held_up` was sent on another path: applies the remedy's penalty to `held_up`.
     pub(in crate::association) fn on_head_of_line_sent(
         &mut self,
         now: Time,

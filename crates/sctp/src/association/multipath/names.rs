@@ -7,27 +7,28 @@ use std::str::FromStr;
 use braidftp_base::named;
 use braidftp_cc::coupled::{Coupling, UnknownCoupling};
 
-/// How data takes several paths at once. Written as `scheduler=ecf,retransmit=cwnd`: what is not named is as in
-/// [`Multipath::default`], and so is all of it in `default`; `plain` is [`Multipath::plain`].
+/// Options of concurrent multipath transfer. As text: `scheduler=ecf,retransmit=cwnd`; unnamed options are
+/// as in [`Multipath::default`]. `default` stands for all defaults, `plain` for [`Multipath::plain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multipath {
-    /// By which path new data leaves, of those that have room.
+    /// The scheduler that selects the path of new data.
     pub scheduler: PathScheduler,
-    /// By which path a lost chunk leaves again.
+    /// The policy that selects the path of retransmissions.
     pub retransmit_by: RetransmitBy,
-    /// What keeps a bad path from blocking the receive buffer that all of them share.
+    /// The remedy against receive-buffer blocking.
     pub remedy: Remedy,
-    /// What the paths' congestion control has to do with each other.
+    /// The coupling of the paths' congestion control.
     pub coupling: Coupling,
-    /// With [`Config::potentially_failed_max_retrans`](crate::Config): the window with which a path begins that was
-    /// potentially failed and has answered a HEARTBEAT, in MTUs. 2 (CMT-PF).
+    /// With [`Config::potentially_failed_max_retrans`](crate::Config): the initial window, in MTUs, of a
+    /// potentially failed path whose HEARTBEAT was acknowledged. Default 2 (CMT-PF).
     pub window_after_failure: NonZeroU8,
 }
 
 const TWO: NonZeroU8 = NonZeroU8::new(2).expect("2 is not 0");
 
 impl Multipath {
-    /// The transfer of the literature: paths in turn, RTX-CWND, no remedies, each path with a congestion control of its own.
+    /// CMT as in the papers: round robin, RTX-CWND, no remedies, independent congestion control on each
+    /// path.
     pub const fn plain() -> Self {
         Self {
             scheduler: PathScheduler::RoundRobin,
@@ -39,8 +40,8 @@ impl Multipath {
     }
 }
 
-/// What needs no tuning: the path by which a chunk arrives first, the others where they do not hold it up, and as much as one
-/// flow where they share a bottleneck.
+/// Options that need no tuning: the path on which a chunk arrives first, other paths where they do not
+/// block it, and congestion control of one flow for paths with a shared bottleneck.
 impl Default for Multipath {
     fn default() -> Self {
         Self {
@@ -53,26 +54,27 @@ impl Default for Multipath {
     }
 }
 
-/// Which path new data takes, of those that have room for it.
+/// The path of new data, among those with room in the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathScheduler {
-    /// One after the other, each until its window is full.
+    /// Paths in turn, each until its window is full.
     RoundRobin,
-    /// The one with the shortest round trip (LRTF, MPTCP's default).
+    /// The path with the shortest RTT (LRTF, the default of MPTCP).
     LowestRtt,
-    /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking Estimation-based MPTCP Scheduler for Heterogeneous Networks", IFIP
-    /// Networking 2016): a slower path only if the faster one's window is not blocked by it.
+    /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking Estimation-based MPTCP Scheduler for
+    /// Heterogeneous Networks", IFIP Networking 2016): a slower path only if it does not block the faster
+    /// one's window.
     Blest,
-    /// ECF (Lim, Nahum, Towsley, Gibbens: "ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths", CoNEXT 2017): a slower
-    /// path only if waiting for the faster one would not be over earlier.
+    /// ECF (Lim, Nahum, Towsley, Gibbens: "ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths",
+    /// CoNEXT 2017): a slower path only if waiting for the faster one would not finish earlier.
     Ecf,
 }
 
 impl PathScheduler {
-    /// All of them.
+    /// All schedulers.
     pub const ALL: &[Self] = &[Self::RoundRobin, Self::LowestRtt, Self::Blest, Self::Ecf];
 
-    /// The name by which [`FromStr`] knows it.
+    /// The name that [`FromStr`] parses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "round-robin",
@@ -85,29 +87,29 @@ impl PathScheduler {
 
 named!(PathScheduler, UnknownPathScheduler, "path scheduler");
 
-/// The retransmission policies of concurrent multipath transfer. Only active paths are chosen, while there is one.
+/// Retransmission path policies of CMT. Only active paths are selected, if there are any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RetransmitBy {
-    /// RTX-SAME: the path by which it left.
+    /// RTX-SAME: the path on which the chunk was sent.
     Same,
-    /// RTX-ASAP: any whose window has room; one of them by chance.
+    /// RTX-ASAP: a random path among those with room in the window.
     Asap,
-    /// RTX-CWND: the one with the largest window.
+    /// RTX-CWND: the path with the largest window.
     Cwnd,
-    /// RTX-SSTHRESH: the one with the highest slow-start threshold.
+    /// RTX-SSTHRESH: the path with the highest slow-start threshold.
     Ssthresh,
-    /// RTX-LOSSRATE: the one that has lost the smallest share of what it carried.
+    /// RTX-LOSSRATE: the path with the lowest loss ratio.
     LossRate,
-    /// Ours: the one by which it is expected to arrive first.
+    /// Ours: the path on which the chunk is expected to arrive first.
     Soonest,
 }
 
 impl RetransmitBy {
-    /// All of them, in the order of the literature.
+    /// All policies, in the order of the papers.
     pub const ALL: &[Self] =
         &[Self::Same, Self::Asap, Self::Cwnd, Self::Ssthresh, Self::LossRate, Self::Soonest];
 
-    /// The name by which [`FromStr`] knows it.
+    /// The name that [`FromStr`] parses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -122,32 +124,34 @@ impl RetransmitBy {
 
 named!(RetransmitBy, UnknownRetransmitBy, "retransmission policy");
 
-/// The remedies against a receive buffer that one path blocks for all.
+/// Remedies against receive-buffer blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
     /// None.
     None,
-    /// No path has more of the send buffer outstanding than its equal share (Dreibholz, Becke, Rathgeb, Tüxen: "On the Use of
-    /// Concurrent Multipath Transfer over Asymmetric Paths", GLOBECOM 2010).
+    /// No path may have more than its equal share of the send buffer outstanding (Dreibholz, Becke,
+    /// Rathgeb, Tüxen: "On the Use of Concurrent Multipath Transfer over Asymmetric Paths", GLOBECOM 2010).
     SplitSender,
-    /// The same of the receive buffer.
+    /// The same for the receive buffer.
     SplitReceiver,
-    /// The same of both.
+    /// The same for both.
     SplitBoth,
-    /// With both split: where a path has half of its share blocked by what another path has not brought, that leaves again by it
-    /// (chunk rescheduling; Dreibholz, Seggelmann, Tüxen, Rathgeb: "Transmission Scheduling Optimizations for Concurrent
-    /// Multipath Transfer", PFLDNeT 2010).
+    /// Both split; and if half of a path's share is blocked by a chunk of another path, the chunk is
+    /// retransmitted on this path (chunk rescheduling; Dreibholz, Seggelmann, Tüxen, Rathgeb: "Transmission
+    /// Scheduling Optimizations for Concurrent Multipath Transfer", PFLDNeT 2010).
     Reschedule,
-    /// Where the receive buffer is full, the oldest chunk outstanding leaves again by a path with room, and the window of the path
-    /// that held it up is halved once a round trip (opportunistic retransmission and penalisation; Raiciu et al.: "How Hard Can It
-    /// Be? Designing and Implementing a Deployable Multipath TCP", NSDI 2012).
+    /// If the receive buffer is full, the oldest outstanding chunk is retransmitted on a path with room,
+    /// and the window of the path that blocked it is halved once per RTT (opportunistic retransmission and
+    /// penalisation; Raiciu et al.: "How Hard Can It Be? Designing and Implementing a Deployable Multipath
+    /// TCP", NSDI 2012).
     Opportunistic,
-    /// Ours: a slower path gets a chunk only if the receive buffer holds beside it all that the faster ones bring until it arrives.
+    /// Ours: a slower path gets a chunk only if the receive buffer also holds everything that the faster
+    /// paths deliver until it arrives.
     Preventive,
 }
 
 impl Remedy {
-    /// All of them.
+    /// All remedies.
     pub const ALL: &[Self] = &[
         Self::None,
         Self::SplitSender,
@@ -158,7 +162,7 @@ impl Remedy {
         Self::Preventive,
     ];
 
-    /// The name by which [`FromStr`] knows it.
+    /// The name that [`FromStr`] parses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -174,7 +178,7 @@ impl Remedy {
 
 named!(Remedy, UnknownRemedy, "remedy");
 
-/// What of [`Multipath`] can be written, by name.
+/// The options in the text form of [`Multipath`].
 const CHOICES: [&str; 5] = ["scheduler", "retransmit", "remedy", "coupling", "window-after-failure"];
 
 impl fmt::Display for Multipath {
@@ -185,20 +189,20 @@ impl fmt::Display for Multipath {
     }
 }
 
-/// Why a text is no [`Multipath`].
+/// Why a text is not a valid [`Multipath`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultipathError {
-    /// There is nothing of this name to choose.
+    /// An unknown option.
     Unknown(String),
-    /// No such scheduler.
+    /// An unknown scheduler.
     Scheduler(UnknownPathScheduler),
-    /// No such policy.
+    /// An unknown policy.
     RetransmitBy(UnknownRetransmitBy),
-    /// No such remedy.
+    /// An unknown remedy.
     Remedy(UnknownRemedy),
-    /// No such coupling.
+    /// An unknown coupling.
     Coupling(UnknownCoupling),
-    /// A window that is not 1 to 255 MTUs.
+    /// A window outside of 1 to 255 MTUs.
     Window(String),
 }
 
@@ -260,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_choice_reads_back_from_its_name() {
+    fn every_option_is_parsed_from_its_name() {
         for scheduler in PathScheduler::ALL {
             for retransmit_by in RetransmitBy::ALL {
                 for remedy in Remedy::ALL {
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_what_exists() {
+    fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = |text: &str| text.parse::<Multipath>().unwrap_err().to_string();
         assert_eq!(
             error("scheduler=fast"),

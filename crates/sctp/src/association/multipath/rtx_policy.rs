@@ -7,13 +7,13 @@ use crate::association::state::Up;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 
-/// Whether new data may leave by a path: it is active, or nothing is and `fallback` stands in.
+/// Whether a path may carry new data: it is active, or no path is and it is the `fallback`.
 pub(in crate::association) fn carries(paths: &[Path], id: PathId, fallback: PathId) -> bool {
     let sound = |path: &Path| path.state == PathState::Active && !path.in_doubt && !path.awaits_ack;
     if paths.iter().any(sound) { sound(&paths[usize::from(id.0)]) } else { id == fallback }
 }
 
-/// By which path a chunk that left by `left_by` leaves again; `chance` decides among equals.
+/// Returns the path of the retransmission of a chunk sent on `left_by`; `chance` decides between equals.
 pub(in crate::association) fn rtx_path(
     paths: &[Path],
     left_by: PathId,
@@ -52,7 +52,7 @@ pub(in crate::association) fn rtx_path(
     chosen.unwrap_or(fallback)
 }
 
-/// The first lost chunk that is to leave again by a path.
+/// Returns the first lost chunk to retransmit on a path.
 pub(in crate::association) fn next_lost(
     up: &mut Up,
     paths: &[Path],
@@ -70,14 +70,14 @@ pub(in crate::association) fn next_lost(
         let chunks = sooner_elsewhere(paths, id, fallback)? / paths[usize::from(id.0)].pmdcs();
         return up.sent.nth_lost(chunks);
     }
-    // The others take all that is lost the same way.
+    // All lost chunks take the same path.
     let left_by = up.sent.get(first)?.path;
     leaves_here(left_by).then_some(first)
 }
 
-/// How many bytes other paths would bring sooner, one behind the other, than this one brings one chunk; `None` if it is not to
-/// carry any. They are what is lost first: a fast path that carries little is the soonest for one chunk, and not for
-/// a thousand.
+/// The number of bytes that other paths would deliver one after another before this one delivers one chunk;
+/// `None` if the path must not carry any. These bytes are the chunks lost first: a fast path with a low
+/// rate is the soonest for one chunk, but not for a thousand.
 pub(super) fn sooner_elsewhere(paths: &[Path], id: PathId, fallback: PathId) -> Option<usize> {
     let takes = |id: PathId| {
         let path = &paths[usize::from(id.0)];

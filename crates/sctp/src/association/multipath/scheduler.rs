@@ -15,33 +15,33 @@ use crate::association::transmit::{may_send, window_takes};
 use crate::config::{Config, LossDetection};
 use crate::ids::PathId;
 
-/// Into so many bursts a window is divided, where it has more packets than that.
+/// The number of bursts into which a window is divided, if it has more packets.
 const BURSTS: usize = 128;
-/// BLEST's λ, in tenths: by how much more than expected the fast path may send. What its authors' code begins with; it is not
-/// adapted here.
+/// BLEST's λ, in tenths: the factor by which the fast path may exceed the estimate. The initial value of
+/// its authors' code; not adapted here.
 const LAMBDA_TENTHS: u64 = 12;
-/// ECF's β, in quarters: whoever has waited waits on until it is over by so much.
+/// ECF's β, in quarters: the hysteresis of waiting.
 const BETA_QUARTERS: u128 = 1;
 
-/// What is to leave, and into which window.
+/// The data to be sent, and the window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingData {
     pub(super) now: Time,
-    /// Bytes of the chunk, at most.
+    /// The maximum number of bytes of the chunk.
     pub(super) bytes: usize,
-    /// Bytes waiting to leave, the chunk among them.
+    /// The bytes queued, including the chunk.
     pub(super) queued: usize,
-    /// Bytes that may be between the cumulative point and the last TSN: what the peer holds and may still be sent, and no
-    /// more than is kept here.
+    /// The maximum distance in bytes between the cumulative TSN and the last TSN: what the peer holds plus
+    /// its remaining window, limited by what is kept here.
     pub(super) window: usize,
-    /// The send buffer.
+    /// The send buffer in bytes.
     pub(super) send_buffer: usize,
-    /// The path that stands in if none is sound.
+    /// The path used if none is active.
     pub(super) fallback: PathId,
 }
 
 impl Association {
-    /// The path by which the next new chunk leaves now.
+    /// Returns the path on which the next new chunk is sent now.
     pub(super) fn next_by(&mut self, now: Time, multipath: Multipath) -> Option<PathId> {
         if !may_send(self.shutdown) {
             return None;
@@ -88,8 +88,8 @@ impl Association {
             {
                 continue;
             }
-            // What is lost and has not left again is outstanding where it left (RFC 9260 §1.3): it leaves no room for new data,
-            // nor in the peer's window.
+            // Lost chunks that have not been retransmitted are outstanding on their path (RFC 9260 §1.3):
+            // they leave no room for new data, neither there nor in the peer's window.
             if literature {
                 let open = up.peer_a_rwnd.saturating_sub(up.sent.outstanding_bytes());
                 if up.window != Window::ProbeDue && open < payload {
@@ -103,7 +103,7 @@ impl Association {
                 }
             }
             pending.bytes = header_len + payload;
-            // Who chooses and who admits need not agree on the best path: one takes what nothing else would bring.
+            // Scheduler and remedy may differ on the best path: send data that would not be sent otherwise.
             let idle = up.sent.flight_bytes() == 0;
             let waits = match multipath.scheduler {
                 _ if idle => false,
@@ -111,7 +111,7 @@ impl Association {
                 PathScheduler::Blest => blest_waits(&self.paths, id, &pending),
                 PathScheduler::Ecf => ecf_waits(&self.paths, id, &pending, &mut up.ecf_waits),
             };
-            // Its turn comes when it has room for more than one.
+            // A path has its turn when it has room for several packets.
             let path = &mut self.paths[usize::from(id.0)];
             if !literature {
                 let window = path.window();
@@ -133,12 +133,13 @@ impl Association {
     }
 }
 
-/// Whether windows and losses go by the literature's rules (SFR, CUC, DAC): the order of sending has no need of them.
+/// Whether windows and losses follow CMT's rules (SFR, CUC, DAC), which loss detection by send order does
+/// not need.
 pub(in crate::association) fn uses_cmt_rules(config: &Config) -> bool {
     config.multipath.is_some() && config.loss_detection == LossDetection::MissingReports
 }
 
-/// Whether what is lost leaves by a path now.
+/// Whether lost chunks are retransmitted on a path now.
 pub(super) fn retransmits_on(up: &mut Up, paths: &[Path], multipath: Multipath, id: PathId) -> bool {
     let path = &paths[usize::from(id.0)];
     path.is_usable()
@@ -146,12 +147,12 @@ pub(super) fn retransmits_on(up: &mut Up, paths: &[Path], multipath: Multipath, 
         && next_lost(up, paths, multipath, id).is_some()
 }
 
-/// Whether a path's window lets something out.
+/// Whether a path's window has room.
 pub(super) fn has_room(path: &Path) -> bool {
     path.flight_bytes < if path.timeouts_unanswered > 0 { 1 } else { path.window() }
 }
 
-/// The path that is asked after `after`, and its place.
+/// Returns the path that follows `after`, and its position.
 pub(super) fn next_in_order(
     paths: &[Path],
     scheduler: PathScheduler,
@@ -168,7 +169,7 @@ pub(super) fn next_in_order(
     all.filter(|one| after.is_none_or(|after| *one > after)).min()
 }
 
-/// The path with the shortest round trip of those that carry new data.
+/// The path with the shortest RTT among those that carry new data.
 fn fastest(paths: &[Path], fallback: PathId) -> PathId {
     let mut after = None;
     while let Some(next) = next_in_order(paths, PathScheduler::LowestRtt, 0, after) {
@@ -180,8 +181,8 @@ fn fastest(paths: &[Path], fallback: PathId) -> PathId {
     fallback
 }
 
-/// Whether the slower path would block the faster one: `MSS·(cwnd + (r − 1)/2)·r·λ > window − MSS·(inflight + 1)`, with windows
-/// in packets and r how much longer the slower round trip is.
+/// Whether the slower path would block the faster one: `MSS·(cwnd + (r − 1)/2)·r·λ > window − MSS·(inflight
+/// + 1)`, with windows in packets and r the ratio of the RTTs.
 pub(super) fn blest_waits(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
     let best = fastest(paths, pending.fallback);
     if best == id {
@@ -196,7 +197,7 @@ pub(super) fn blest_waits(paths: &[Path], id: PathId, pending: &PendingData) -> 
     sends > pending.window.saturating_sub(slow.flight_bytes + pending.bytes) as u128
 }
 
-/// Whether the faster path, though full, would be done earlier with all that waits.
+/// Whether the faster path, though full, would deliver all queued data earlier.
 pub(super) fn ecf_waits(paths: &[Path], id: PathId, pending: &PendingData, waited: &mut bool) -> bool {
     let best = fastest(paths, pending.fallback);
     if best == id {

@@ -15,15 +15,15 @@ use braidftp_base::Time;
 use crate::ids::Tsn;
 use crate::wire::Sack;
 
-/// So many chunks are remembered at most; of more, the oldest are not measured.
+/// The maximum number of chunks recorded; beyond it, the oldest are not measured.
 const SEND_TIMES_MAX: usize = 16_384;
 
-/// The chunks that left by one path after the last one that its own answers have named; by TSN.
+/// The chunks sent on one path after the last one that its own SACKs acknowledged, by TSN.
 #[derive(Debug, Default)]
 pub(in crate::association) struct SendTimes(VecDeque<(Tsn, Time)>);
 
 impl SendTimes {
-    /// A chunk leaves for the first time.
+    /// Records the first transmission of a chunk.
     pub(in crate::association) fn on_sent(&mut self, tsn: Tsn, now: Time) {
         if self.0.len() == SEND_TIMES_MAX {
             self.0.pop_front();
@@ -31,14 +31,15 @@ impl SendTimes {
         self.0.push_back((tsn, now));
     }
 
-    /// A chunk leaves again, by whichever path.
+    /// Records a retransmission, on any path.
     pub(in crate::association) fn on_retransmitted(&mut self, tsn: Tsn) {
         if let Some(at) = self.up_to(tsn).checked_sub(1).filter(|at| self.0[*at].0 == tsn) {
             self.0.remove(at);
         }
     }
 
-    /// The path's own SACK names these: when the last of them left, if that is news.
+    /// Processes a SACK received on the path: returns the last chunk that it newly acknowledges, with its
+    /// send time.
     pub(in crate::association) fn on_answer(&mut self, sack: &Sack) -> Option<(Tsn, Time)> {
         let blocks = sack.gaps.iter().rev().map(|(first, last)| {
             let of = |offset: &u16| sack.cum_tsn_ack.plus((*offset).into());
@@ -53,17 +54,17 @@ impl SendTimes {
         Some(named)
     }
 
-    /// When the first of them left.
+    /// The send time of the first recorded chunk.
     pub(in crate::association) fn first(&self) -> Option<Time> {
         self.0.front().map(|(_, at)| *at)
     }
 
-    /// What it takes of memory besides itself.
+    /// Heap memory in bytes.
     pub(in crate::association) fn memory_bytes(&self) -> usize {
         self.0.len() * size_of::<(Tsn, Time)>()
     }
 
-    /// How many are not beyond this TSN.
+    /// The number of chunks up to this TSN.
     fn up_to(&self, tsn: Tsn) -> usize {
         self.0.partition_point(|(one, _)| !one.after(tsn))
     }
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_to_the_last_chunk_of_its_path_that_it_names_and_to_each_once() {
+    fn a_sack_measures_the_last_chunk_of_its_path_once() {
         let mut it = send_times(&[1, 3, 5, 7, 9, 11]);
         assert_eq!(answer(&mut it, 0, &[]), None);
         assert_eq!(answer(&mut it, 0, &[(2, 3), (6, 6)]), Some(3), "6 is another path's");
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_again_is_no_measure() {
+    fn retransmitted_chunks_are_not_measured() {
         let mut it = send_times(&[u32::MAX - 3, u32::MAX - 1, 1]);
         it.on_retransmitted(Tsn(1));
         it.on_retransmitted(Tsn(0));
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_chunks_than_it_remembers_it_forgets_the_oldest() {
+    fn beyond_the_limit_the_oldest_chunks_are_forgotten() {
         let mut it = send_times(&(0..=SEND_TIMES_MAX as u32).collect::<Vec<_>>());
         assert_eq!(it.memory_bytes(), SEND_TIMES_MAX * size_of::<(Tsn, Time)>());
         assert_eq!(answer(&mut it, 0, &[]), None);
