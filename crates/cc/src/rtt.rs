@@ -137,6 +137,7 @@ impl Rtt {
     }
 
     /// The smoothed RTT, if measured.
+    #[inline]
     pub fn measured_srtt(&self) -> Option<Duration> {
         self.srtt.filter(|_| !self.is_bound)
     }

@@ -53,7 +53,12 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     {
         bail!("there is no attack `{unknown}`");
     }
-    for name in names.into_iter().filter(|name| wanted(name)) {
+    let names: Vec<&str> = names.into_iter().filter(|name| wanted(name)).collect();
+    // Besides, two fetches, and what starts and ends.
+    let each = LASTS + GIVES_BACK + Duration::from_secs(10);
+    let minutes = (each * names.len() as u32).as_secs().div_ceil(60);
+    println!("proof: attack: {} attacks, about {minutes} min; then {PASSWORDS}, about 3 min", names.len());
+    for name in names {
         // Other load on this machine takes from both sides, and from goodput most of all.
         println!(
             "proof: {name}: load {}",

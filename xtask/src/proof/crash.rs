@@ -33,6 +33,8 @@ const CLEAN_EVERY: u64 = 15;
 const CLEAN_AGAIN: usize = 3;
 /// The time limit of all rounds of one kind of crash.
 const KIND_LIMIT: Duration = Duration::from_secs(20 * 60);
+/// How many seconds a round takes on a machine of two quiet processors.
+const ROUND_SECS: u64 = 4;
 /// The time limit of one run.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// The number of attempts until a crash comes before the end of the job.
@@ -109,6 +111,12 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
         since.map_or(1, |since| since.as_secs())
     });
     println!("proof: crash: --seed {seed} --rounds {rounds} runs the same rounds again");
+    println!(
+        "proof: crash: {} kinds of crash, about {} min each, at most {} min",
+        CRASHES.len(),
+        (rounds * ROUND_SECS).div_ceil(60),
+        KIND_LIMIT.as_secs() / 60,
+    );
     let served = bench.dir.join("served");
     let tree = served.join("tree");
     make(&tree, &Shape { files: 120, seed: 1, big: 40_000_000, kind: Files::Plain { size: 20_000 } })?;

@@ -2,21 +2,57 @@
 
 use super::*;
 
+/// A peer whose INIT lists more addresses than it may have.
 pub(super) fn many_addresses(row: Row) {
-    in_tokio(async {
-        let most = limit(row, &quick());
-        let server = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
-        let listener = server.listen(CONTROL_PORT, Arc::new(Profile::Modern.config())).unwrap();
-        let addresses = (1..=most as u8 + 5).map(|nth| SocketAddr::from(([127, 0, 7, nth], 0)));
-        let client = Endpoint::bind(Bind::to(addresses)).unwrap();
-        let mut to = Connect::to([server.local_addrs()[0]], CONTROL_PORT);
-        to.config = Arc::new(Profile::Modern.config());
-        let association = client.connect(to).unwrap();
-        association.up().await.unwrap();
-        let accepted = listener.accept().await.unwrap();
-        let paths = accepted.stats().paths.len();
-        assert!((2..=most + 1).contains(&paths), "{paths} paths");
+    let most = limit(row, &quick()) as u8;
+    let config = Arc::new(Profile::Modern.config());
+    let mut server = sctp::Endpoint::new([7; 32]);
+    server.listen(CONTROL_PORT, config).unwrap();
+    let to = SocketAddr::from(([10, 0, 0, 1], 9_899));
+    let from = SocketAddr::from(([10, 0, 7, 0], 9_899));
+    let mut say = |tag: VerificationTag, chunk: Chunk| {
+        let payload = packed(Header { source_port: 1_024, destination_port: CONTROL_PORT, tag }, &chunk);
+        server.handle(Time::from_millis(1), Datagram { from, to, ecn: Ecn::NotEct, payload });
+        let mut accepted = None;
+        let answer = loop {
+            match server.poll(Time::from_millis(1)) {
+                Output::Send(transmit) => break Packet::decode(transmit.payload).unwrap(),
+                Output::Event((id, _)) => accepted = Some(id),
+                Output::Wait(_) => panic!("no answer to {chunk}"),
+            }
+        };
+        let paths = accepted.and_then(|id| Some(server.association(id)?.stats().paths.len()));
+        (answer, paths)
+    };
+    let addresses = (1..=most + 5).map(|last| Parameter::Address(IpAddr::from([10, 0, 7, last])));
+    let init = sctp::wire::Init {
+        initiate_tag: VerificationTag(7),
+        a_rwnd: 100_000,
+        outbound_streams: 2,
+        inbound_streams: 2,
+        initial_tsn: Tsn(1),
+        parameters: addresses.collect(),
+    };
+    let (answer, _) = say(VerificationTag(0), Chunk::Init(init));
+    let Some(Ok(Chunk::InitAck(ack))) = answer.chunks().next() else { panic!("no INIT ACK: {answer:?}") };
+    let cookie = ack.parameters.iter().find_map(|parameter| match parameter {
+        Parameter::StateCookie(cookie) => Some(cookie.clone()),
+        _ => None,
     });
+    let (_, paths) = say(ack.initiate_tag, Chunk::CookieEcho(cookie.unwrap()));
+    assert_eq!(
+        paths,
+        Some(1 + usize::from(most)),
+        "the address that it came from, and as many as it may list"
+    );
+}
+
+fn packed(header: Header, chunk: &Chunk) -> Bytes {
+    let mut builder = PacketBuilder::new();
+    builder.begin(header, PacketBuilder::MAX_BYTES);
+    builder.push(chunk);
+    builder.seal();
+    builder.finish().unwrap().payload
 }
 
 pub(super) fn full_endpoint(_: Row) {
@@ -101,12 +137,7 @@ pub(super) fn strangers(_: Row) {
     let to = SocketAddr::from(([10, 255, 0, 1], 9_899));
     let packet = |nth: u32, tag: u32, chunk: Chunk| {
         let source_port = 1_024 + (nth % 60_000) as u16;
-        let header = Header { source_port, destination_port: CONTROL_PORT, tag: VerificationTag(tag) };
-        let mut builder = PacketBuilder::new();
-        builder.begin(header, PacketBuilder::MAX_BYTES);
-        builder.push(&chunk);
-        builder.seal();
-        builder.finish().unwrap().payload
+        packed(Header { source_port, destination_port: CONTROL_PORT, tag: VerificationTag(tag) }, &chunk)
     };
     let limits = Limits { init_acks: 100, out_of_the_blue: 20, answers: 50, ..Limits::default() };
     let settings = quick();

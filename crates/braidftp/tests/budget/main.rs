@@ -31,7 +31,7 @@ use braidftp::users::{Access, LoginError, Users};
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use braidftp_ftp::mapping::frame::Header as Frame;
 use braidftp_ftp::mapping::{CONTROL_PORT, TransferNumber, ppid};
-use braidftp_net::sctp::wire::{Chunk, Data, Header, Packet, PacketBuilder};
+use braidftp_net::sctp::wire::{Chunk, Data, Header, Packet, PacketBuilder, Parameter};
 use braidftp_net::sctp::{self, Config, Profile, Ssn, Tsn, VerificationTag};
 use braidftp_net::{Association, Bind, Connect, Endpoint, Limits, Message, Ppid, StreamId};
 use braidftp_sim::attack::victim::Trial;

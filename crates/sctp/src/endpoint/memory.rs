@@ -70,11 +70,15 @@ impl Memory {
     }
 
     /// The user takes an association in hand.
+    #[inline]
     pub(super) fn touch(&mut self, id: AssociationId, table: &mut Table) {
         // Its limit stands until it is counted anew.
-        if !self.is_bounded() || self.touched == Some(id) {
-            return;
+        if self.touched != Some(id) && self.is_bounded() {
+            self.touch_anew(id, table);
         }
+    }
+
+    fn touch_anew(&mut self, id: AssociationId, table: &mut Table) {
         if let Some(before) = self.touched.replace(id) {
             self.count(before, table);
         }
