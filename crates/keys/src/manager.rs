@@ -129,6 +129,8 @@ struct Handshake {
     exporter: Option<Exporter>,
     /// Whether this side, its client, has all of the server's that it needs and waits for Protection Established.
     is_done: bool,
+    /// Whether what leaves is protected with the keys that it brings.
+    is_protecting: bool,
 }
 
 /// Keys that were replaced.
@@ -327,6 +329,11 @@ impl KeyManager {
             //# RECOMMENDED in this case.
             draining.until = draining.until.min(now + self.settings.drain);
         }
+        // The client has the keys, and takes nothing else any more. It is protected what leaves, though no user is told before
+        // the client's Finished is verified.
+        if self.epoch.is_none() && self.agreement.role == Role::Server {
+            self.send_with(Sender::Server);
+        }
     }
 
     /// What is to be done next.
@@ -403,7 +410,8 @@ impl KeyManager {
         };
         let until = now + patience;
         self.wanted_at = None;
-        self.handshake = Some(Handshake { session, epoch, until, exporter: None, is_done: false });
+        self.handshake =
+            Some(Handshake { session, epoch, until, exporter: None, is_done: false, is_protecting: false });
         self.advance(now, &records);
     }
 
@@ -522,6 +530,9 @@ impl KeyManager {
         }
         if at_once {
             self.protect(now, epoch, Sender::Client);
+            // The server protects all that it sends once the first record has come. What it sent before is sent again, if it
+            // matters; but who forges packets is heard no more.
+            self.outputs.push_back(Output::Send(Action::Require));
             self.outputs.push_back(Output::Event(KeyEvent::Protected));
         }
     }
@@ -551,7 +562,7 @@ impl KeyManager {
         if is_pending {
             self.protect(now, epoch, Sender::Client);
         }
-        if is_first {
+        if is_first && is_pending {
             self.outputs.push_back(Output::Send(Action::Require));
         }
         self.handshake = None;
@@ -577,14 +588,22 @@ impl KeyManager {
 
     /// Protects what leaves with the keys of this epoch.
     fn protect(&mut self, now: Time, epoch: u64, sender: Sender) {
-        let exporter = self.handshake.as_ref().and_then(|handshake| handshake.exporter.as_ref());
-        let keys = exporter.expect("the caller has looked").keys(sender, Purpose::Primary, &self.agreement);
-        self.outputs.push_back(Output::Send(Action::Protect(primary(epoch), keys)));
+        self.send_with(sender);
         if let Some(old) = self.epoch.replace(epoch) {
             self.draining = Some(Draining { epoch: old, until: now + self.settings.drain_unconfirmed });
         }
         (self.since, self.bytes_before, self.failures, self.has_asked) = (now, self.bytes_now, 0, false);
         self.wanted_at = Some(self.aged_at());
+    }
+
+    /// Gives out the keys of the handshake to send with, once.
+    fn send_with(&mut self, sender: Sender) {
+        let Some(handshake) = &mut self.handshake else { return };
+        let Some(exporter) = &handshake.exporter else { return };
+        if !std::mem::replace(&mut handshake.is_protecting, true) {
+            let keys = exporter.keys(sender, Purpose::Primary, &self.agreement);
+            self.outputs.push_back(Output::Send(Action::Protect(primary(handshake.epoch), keys)));
+        }
     }
 
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4

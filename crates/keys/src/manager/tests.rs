@@ -147,7 +147,7 @@ fn both_come_to_the_same_keys_with_each_cipher_suite() {
         let mut two = Two::new(suite, 254);
         two.run(Time::ZERO);
         use Did::{IsProtected, Protects, Receives, Requires, Said};
-        assert_eq!(two.did[0], [Said, Said, Receives(3), Protects(3), IsProtected, Requires]);
+        assert_eq!(two.did[0], [Said, Said, Receives(3), Protects(3), Requires, IsProtected]);
         assert_eq!(two.did[1], [Said, Receives(3), Protects(3), Requires, Said, IsProtected]);
         let [client, server] = &two.keys;
         assert!(client.iter().chain(server).all(|(_, keys)| keys.suite == suite));
